@@ -1,0 +1,1 @@
+"""The workbench for people who write NVIDIA PTX."""

@@ -1,0 +1,27 @@
+"""Exceptions that carry diagnostics, for those who call ptxlab from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ptxlab.report.diagnostic import Diagnostic
+from ptxlab.report.render import render
+
+
+class _Diagnosed(Exception):
+    """An exception whose text is the full rendering of its diagnostics."""
+
+    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.diagnostics = list(diagnostics)
+        super().__init__(self.diagnostics)
+
+    def __str__(self) -> str:
+        return render(self.diagnostics).rstrip("\n")
+
+
+class PtxError(_Diagnosed):
+    """The PTX is wrong: it can't be read, or can't be assembled."""
+
+
+class KernelError(_Diagnosed):
+    """The kernel misbehaved when it ran."""

@@ -1,0 +1,84 @@
+"""Diagnostics as text: for people, for editors and scripts that read lines, and for programs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from ptxlab.report.diagnostic import Diagnostic
+from ptxlab.report.full import full
+from ptxlab.report.source import Span
+from ptxlab.report.terminal import colored, plain, printable
+
+Format = Literal["full", "concise", "json"]
+
+
+def render(diagnostics: Iterable[Diagnostic], format: Format = "full", color: bool = False) -> str:
+    """The diagnostics as text in one of three formats; it ends in a line break unless there is nothing to say."""
+    if format == "json":
+        return _json(diagnostics)
+    paint = colored if color else plain
+    if format == "concise":
+        return "".join(_concise(diagnostic, color) + "\n" for diagnostic in diagnostics)
+    if format == "full":
+        return "\n".join(full(diagnostic, paint) + "\n" for diagnostic in diagnostics)
+    raise ValueError(f"format must be 'full', 'concise' or 'json', not {format!r}")
+
+
+def summary(diagnostics: Iterable[Diagnostic], name: str) -> str:
+    """How many of each level were found.
+
+    >>> summary([], "gemm.ptx")
+    'no errors or warnings in gemm.ptx'
+    """
+    count: Counter[str] = Counter(diagnostic.level for diagnostic in diagnostics)
+    levels = ("error", "warning", "note")
+    counted = [f"{count[level]} {level}{'s' * (count[level] > 1)}" for level in levels if count[level]]
+    return f"{', '.join(counted) or 'no errors or warnings'} in {printable(name)}"
+
+
+def _concise(diagnostic: Diagnostic, color: bool) -> str:
+    paint = colored if color else plain
+    place = f"{printable(diagnostic.file)}:{diagnostic.line}:{diagnostic.column}: " if diagnostic.file else ""
+    return (
+        f"{place}{paint(diagnostic.level, f'{diagnostic.level}[{diagnostic.code}]')}: {printable(diagnostic.message)}"
+    )
+
+
+def _json(diagnostics: Iterable[Diagnostic]) -> str:
+    import json
+
+    return json.dumps([_as_object(diagnostic) for diagnostic in diagnostics], indent=2) + "\n"
+
+
+def _as_object(diagnostic: Diagnostic) -> dict[str, Any]:
+    return {
+        "level": diagnostic.level,
+        "code": diagnostic.code,
+        "message": diagnostic.message,
+        **_place(diagnostic.labels[0].span if diagnostic.labels else None),
+        "labels": [{"text": label.text, **_place(label.span)} for label in diagnostic.labels],
+        "notes": list(diagnostic.notes),
+        "helps": [
+            {
+                "text": help.text,
+                "edits": [{"replacement": edit.replacement, **_place(edit.span)} for edit in help.edits],
+            }
+            for help in diagnostic.helps
+        ],
+    }
+
+
+def _place(span: Span | None) -> dict[str, str | int | None]:
+    if span is None:
+        return dict.fromkeys(("file", "line", "column", "end_line", "end_column"))
+    line, column = span.source.position(span.start)
+    end_line, end_column = span.source.position(span.end)
+    return {
+        "file": span.source.name,
+        "line": line,
+        "column": column,
+        "end_line": end_line,
+        "end_column": end_column,
+    }
