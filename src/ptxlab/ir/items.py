@@ -1,0 +1,187 @@
+"""What stands at the outermost level of a module: functions, aliases, files, debug sections.
+
+`start` and `end` are offsets into the source, as in statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from ptxlab.ir.declarations import Attribute, Declaration, Variable
+from ptxlab.ir.node import Node, Value
+from ptxlab.ir.statements import (
+    Block,
+    BranchTargets,
+    CallPrototype,
+    CallTargets,
+    Comment,
+    Directive,
+    Instruction,
+    Label,
+    Location,
+    Pragma,
+    Statement,
+)
+
+
+class Function(Node):
+    """A kernel (`kind` is `entry`) or device function (`func`); without a body it is a prototype.
+
+    `start` and `end` span the whole of it, `name_start` and `name_end` its name.
+    """
+
+    __slots__ = (
+        "attributes", "body", "directives", "end", "kind", "linkage", "name", "name_end", "name_start", "parameters",
+        "returns", "start",
+    )  # fmt: skip
+    fields = ("kind", "name", "linkage", "returns", "parameters", "directives", "attributes", "body")
+
+    def __init__(
+        self,
+        kind: str,
+        name: str,
+        *,
+        linkage: str | None = None,
+        returns: list[Variable] | None = None,
+        parameters: list[Variable] | None = None,
+        directives: list[Directive] | None = None,
+        attributes: tuple[Attribute, ...] = (),
+        body: list[Statement] | None = None,
+    ) -> None:
+        self.kind = kind
+        self.name = name
+        self.linkage = linkage
+        self.returns = returns or []
+        self.parameters = parameters or []
+        self.directives = directives or []
+        self.attributes = attributes
+        self.body = body
+        self.start: int | None = None
+        self.end: int | None = None
+        self.name_start: int | None = None
+        self.name_end: int | None = None
+
+    @property
+    def noreturn(self) -> bool:
+        """Whether the function declares that it never returns."""
+        return any(directive.name == "noreturn" for directive in self.directives)
+
+    def directive(self, name: str) -> Directive | None:
+        """The directive of that name, without its dot, or None."""
+        return next((directive for directive in self.directives if directive.name == name), None)
+
+    def statements(self) -> Iterator[Statement]:
+        """Every statement of the body in order, those inside blocks included, a block before its content."""
+        pending = [iter(self.body or ())]
+        while pending:
+            for statement in pending[-1]:
+                yield statement
+                if statement.__class__ is Block:
+                    pending.append(iter(statement.body))
+                    break
+            else:
+                pending.pop()
+
+    def instructions(self) -> Iterator[Instruction]:
+        """Every instruction of the body in order."""
+        for statement in self.statements():
+            if statement.__class__ is Instruction:
+                yield statement
+
+    def labels(self) -> dict[str, Label | BranchTargets | CallTargets | CallPrototype]:
+        """Every label of the body by name; of two with one name, the first."""
+        found: dict[str, Label | BranchTargets | CallTargets | CallPrototype] = {}
+        for statement in self.statements():
+            if isinstance(statement, (Label, BranchTargets, CallTargets, CallPrototype)):
+                found.setdefault(statement.name, statement)
+        return found
+
+
+class Alias(Node):
+    """`.alias name, aliasee;`"""
+
+    __slots__ = ("aliasee", "end", "name", "start")
+    fields = ("name", "aliasee")
+
+    def __init__(self, name: str, aliasee: str, start: int | None = None, end: int | None = None) -> None:
+        self.name = name
+        self.aliasee = aliasee
+        self.start = start
+        self.end = end
+
+
+class File(Node):
+    """`.file index "name", timestamp, size`"""
+
+    __slots__ = ("end", "index", "name", "size", "start", "timestamp")
+    fields = ("index", "name", "timestamp", "size")
+
+    def __init__(
+        self,
+        index: int,
+        name: str,
+        timestamp: int | None = None,
+        size: int | None = None,
+        start: int | None = None,
+        end: int | None = None,
+    ) -> None:
+        self.index = index
+        self.name = name
+        self.timestamp = timestamp
+        self.size = size
+        self.start = start
+        self.end = end
+
+
+class Target(Node):
+    """A `.target` after the first: it changes what the rest of the module may use."""
+
+    __slots__ = ("end", "names", "start")
+    fields = ("names",)
+
+    def __init__(self, names: tuple[str, ...], start: int | None = None, end: int | None = None) -> None:
+        self.names = names
+        self.start = start
+        self.end = end
+
+
+class SymbolOffset(Value):
+    """`label`, `label+4` or `label-other` in a line of debug data."""
+
+    __slots__ = ("minus", "name", "offset")
+    fields = ("name", "offset", "minus")
+
+    def __init__(self, name: str, offset: int = 0, minus: str | None = None) -> None:
+        self.name = name
+        self.offset = offset
+        self.minus = minus
+
+
+class DataLine(Value):
+    """`.b8 1, 2, 3` in a debug section; `type` is `b8`, `b16`, `b32` or `b64`. Equal lines share one object."""
+
+    __slots__ = ("type", "values")
+    fields = ("type", "values")
+
+    def __init__(self, type: str, values: tuple[int | SymbolOffset, ...]) -> None:
+        self.type = type
+        self.values = values
+
+
+class Section(Node):
+    """`.section name { ... }` with its data, labels and comments."""
+
+    __slots__ = ("end", "lines", "name", "start")
+    fields = ("name", "lines")
+
+    def __init__(
+        self, name: str, lines: list[DataLine | Label | Comment], start: int | None = None, end: int | None = None
+    ) -> None:
+        self.name = name
+        self.lines = lines
+        self.start = start
+        self.end = end
+
+
+Item: TypeAlias = Function | Declaration | Alias | File | Section | Pragma | Target | Location | Comment

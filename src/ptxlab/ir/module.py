@@ -1,0 +1,130 @@
+"""The module: one PTX file as a program."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ptxlab.ir.declarations import Declaration, Variable
+from ptxlab.ir.items import Function, Item
+from ptxlab.ir.node import Node
+from ptxlab.ir.spans import Range, guard_range, modifier_range, opcode_range, operand_ranges, without_comments
+from ptxlab.ir.statements import Comment, Instruction
+from ptxlab.report import Source, Span
+
+
+class Placed(Protocol):
+    """Anything that may know where it stands."""
+
+    start: int | None
+    end: int | None
+
+
+class Module(Node):
+    """A program: its header, its items in order, and the source it was read from, if it was read.
+
+    `targets` holds the words of the first `.target`: the architecture, then options such as `debug`. `comments` are
+    those that stand before or inside the header. `places` has the source range of `version`, `target` and
+    `address_size`.
+    """
+
+    __slots__ = ("address_size", "comments", "items", "places", "source", "targets", "version")
+    fields = ("version", "targets", "address_size", "comments", "items")
+
+    def __init__(
+        self,
+        version: tuple[int, int],
+        targets: list[str],
+        address_size: int | None = None,
+        items: list[Item] | None = None,
+        comments: list[Comment] | None = None,
+        source: Source | None = None,
+    ) -> None:
+        self.version = version
+        self.targets = targets
+        self.address_size = address_size
+        self.items = [] if items is None else items
+        self.comments = [] if comments is None else comments
+        self.source = source
+        self.places: dict[str, Range] = {}
+
+    @property
+    def target(self) -> str:
+        """The architecture, such as `sm_90a`; empty where the header is missing."""
+        return self.targets[0] if self.targets else ""
+
+    @property
+    def options(self) -> list[str]:
+        """Words of `.target` beside the architecture: `texmode_independent`, `debug`, `map_f64_to_f32`."""
+        return self.targets[1:]
+
+    @property
+    def functions(self) -> list[Function]:
+        """Kernels and device functions, prototypes included, in order."""
+        return [item for item in self.items if isinstance(item, Function)]
+
+    @property
+    def entries(self) -> list[str]:
+        """Names of the kernels."""
+        return list(dict.fromkeys(item.name for item in self.functions if item.kind == "entry"))
+
+    @property
+    def variables(self) -> list[Variable]:
+        """Variables declared outside of functions, in order."""
+        return [variable for item in self.items if isinstance(item, Declaration) for variable in item.variables]
+
+    def __getitem__(self, name: str) -> Function:
+        """The function of that name: its definition if there is one, otherwise its first prototype."""
+        found = [item for item in self.functions if item.name == name]
+        if not found:
+            raise KeyError(f"no function `{name}`; the module has {', '.join(item.name for item in self.functions)}")
+        return next((function for function in found if function.body is not None), found[0])
+
+    def span_of(self, range: Range | None) -> Span | None:
+        """The span of a range of offsets."""
+        return None if self.source is None or range is None else Span(self.source, *range)
+
+    def span(self, part: Placed) -> Span | None:
+        """Where a statement, item or variable stands; None in a program that was not parsed."""
+        if self.source is None or part.start is None or part.end is None:
+            return None
+        return Span(self.source, part.start, part.end)
+
+    def name_span(self, function: Function) -> Span | None:
+        """Where the name of a function stands."""
+        if self.source is None or function.name_start is None or function.name_end is None:
+            return None
+        return Span(self.source, function.name_start, function.name_end)
+
+    def opcode_span(self, instruction: Instruction) -> Span | None:
+        """Where the opcode of an instruction stands."""
+        text = self._text(instruction)
+        return None if text is None else self._inside(instruction, opcode_range(text))
+
+    def guard_span(self, instruction: Instruction) -> Span | None:
+        """Where the guard of an instruction stands, if it has one."""
+        text = self._text(instruction)
+        range = None if text is None else guard_range(text)
+        return None if range is None else self._inside(instruction, range)
+
+    def modifier_span(self, instruction: Instruction, index: int) -> Span | None:
+        """Where modifier `index` of an instruction stands, with its dot; -1 is the mnemonic."""
+        text = self._text(instruction)
+        return None if text is None else self._inside(instruction, modifier_range(text, index))
+
+    def operand_span(self, instruction: Instruction, index: int) -> Span | None:
+        """Where operand `index` of an instruction stands; the whole instruction where there is no such operand."""
+        text = self._text(instruction)
+        if text is None:
+            return None
+        ranges = operand_ranges(text)
+        return self._inside(instruction, ranges[index] if index < len(ranges) else (0, len(text)))
+
+    def _text(self, instruction: Instruction) -> str | None:
+        if self.source is None or instruction.start is None or instruction.end is None:
+            return None
+        return without_comments(self.source.text[instruction.start : instruction.end])
+
+    def _inside(self, instruction: Instruction, range: Range) -> Span:
+        assert self.source is not None
+        assert instruction.start is not None
+        return Span(self.source, instruction.start + range[0], instruction.start + range[1])

@@ -1,0 +1,232 @@
+"""Operands of instructions.
+
+Operands are values: they are shared between instructions and never change. A register is one object for all its uses
+inside the scope that declares it, so `is` tells registers apart that have one name in different scopes.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, TypeAlias
+
+from ptxlab.ir.node import Value
+
+if TYPE_CHECKING:
+    from ptxlab.ir.declarations import Variable
+    from ptxlab.ir.items import Function
+    from ptxlab.isa.types import Type
+
+
+class Register(Value):
+    """A declared register; `index` numbers the registers of a function densely, for tables and bit sets."""
+
+    __slots__ = ("index", "name", "type", "variable", "vector")
+    fields = ("name", "type", "vector")
+
+    def __init__(
+        self, name: str, type: Type, vector: int = 1, variable: Variable | None = None, index: int = -1
+    ) -> None:
+        self.name = name
+        self.type = type
+        self.vector = vector
+        self.variable = variable
+        self.index = index
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+class VectorElement(Value):
+    """One element of a vector register: `%v.x`; colour names stay as written."""
+
+    __slots__ = ("element", "register")
+    fields = ("register", "element")
+
+    def __init__(self, register: Register | Unresolved, element: str) -> None:
+        self.register = register
+        self.element = element
+
+
+class Selection(Value):
+    """Bytes or halves chosen from a register by a video instruction: `%r1.b0`, `%r1.h1`, `%r1.b3210`."""
+
+    __slots__ = ("register", "selector")
+    fields = ("register", "selector")
+
+    def __init__(self, register: Register | Unresolved, selector: str) -> None:
+        self.register = register
+        self.selector = selector
+
+
+class SpecialRegister(Value):
+    """A predefined, read-only register such as `%tid.x`; `component` is None where it has none."""
+
+    __slots__ = ("component", "name")
+    fields = ("name", "component")
+
+    def __init__(self, name: str, component: str | None = None) -> None:
+        self.name = name
+        self.component = component
+
+
+class Immediate(Value):
+    """A constant of kind `s64`, `u64`, `f32` or `f64`; the value of a floating-point constant is its bits.
+
+    `base` is how the source wrote it (10, 16 or 2) and says how it prints; it is no part of the value.
+    """
+
+    __slots__ = ("base", "kind", "value")
+    fields = ("value", "kind")
+
+    def __init__(self, value: int, kind: str = "s64", base: int = 10) -> None:
+        self.value = value
+        self.kind = kind
+        self.base = base
+
+    @property
+    def is_float(self) -> bool:
+        """Whether the constant is a floating-point one."""
+        return self.kind[0] == "f"
+
+    @property
+    def number(self) -> int | float:
+        """The constant as a Python number."""
+        if self.kind == "f64":
+            return float(struct.unpack("<d", self.value.to_bytes(8, "little"))[0])
+        if self.kind == "f32":
+            return float(struct.unpack("<f", self.value.to_bytes(4, "little"))[0])
+        return self.value
+
+
+class Sink(Value):
+    """`_`: a result that nobody wants, or a parameter without a name."""
+
+    __slots__ = ()
+
+
+class VariableReference(Value):
+    """A variable or parameter by name: its address, or the texture, surface or sampler it is."""
+
+    __slots__ = ("name", "variable")
+    fields = ("name",)
+
+    def __init__(self, name: str, variable: Variable) -> None:
+        self.name = name
+        self.variable = variable
+
+
+class FunctionReference(Value):
+    """A function or kernel by name; `function` is its declaration that came first."""
+
+    __slots__ = ("function", "name")
+    fields = ("name",)
+
+    def __init__(self, name: str, function: Function) -> None:
+        self.name = name
+        self.function = function
+
+
+class LabelReference(Value):
+    """A label of this function, whether of an instruction or of `.branchtargets` and its like."""
+
+    __slots__ = ("name",)
+    fields = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class Unresolved(Value):
+    """A name that nothing in scope declares; the checker reports it."""
+
+    __slots__ = ("name",)
+    fields = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class Element(Value):
+    """An element of an array variable, `table[3]` or `table[%r1+1]`: `index` counts elements, `register` adds to it."""
+
+    __slots__ = ("base", "index", "register")
+    fields = ("base", "register", "index")
+
+    def __init__(
+        self, base: VariableReference | Unresolved | Register, register: Register | Unresolved | None, index: int
+    ) -> None:
+        self.base = base
+        self.register = register
+        self.index = index
+
+
+class Address(Value):
+    """`[base+offset]`; `arguments` are what follows a comma: sampler, coordinates, cluster mask and the like."""
+
+    __slots__ = ("arguments", "base", "offset", "unified")
+    fields = ("base", "offset", "arguments", "unified")
+
+    def __init__(
+        self, base: Operand, offset: int = 0, arguments: tuple[Operand, ...] = (), unified: bool = False
+    ) -> None:
+        self.base = base
+        self.offset = offset
+        self.arguments = arguments
+        self.unified = unified
+
+
+class Vector(Value):
+    """`{a, b, _, d}`: several registers or constants as one operand."""
+
+    __slots__ = ("elements",)
+    fields = ("elements",)
+
+    def __init__(self, elements: tuple[Operand, ...]) -> None:
+        self.elements = elements
+
+
+class Arguments(Value):
+    """`(a, b)`: the results or the arguments of a call."""
+
+    __slots__ = ("elements",)
+    fields = ("elements",)
+
+    def __init__(self, elements: tuple[Operand, ...]) -> None:
+        self.elements = elements
+
+
+class Pair(Value):
+    """`p|q`: a result and a second result."""
+
+    __slots__ = ("first", "second")
+    fields = ("first", "second")
+
+    def __init__(self, first: Operand, second: Operand) -> None:
+        self.first = first
+        self.second = second
+
+
+class Negated(Value):
+    """`!p`: the opposite of a predicate."""
+
+    __slots__ = ("operand",)
+    fields = ("operand",)
+
+    def __init__(self, operand: Operand) -> None:
+        self.operand = operand
+
+
+class Minus(Value):
+    """`-a`: a source with its sign changed, as `vmad` takes it."""
+
+    __slots__ = ("operand",)
+    fields = ("operand",)
+
+    def __init__(self, operand: Operand) -> None:
+        self.operand = operand
+
+
+Operand: TypeAlias = (
+    Register | Immediate | Address | Vector | SpecialRegister | VariableReference | FunctionReference | LabelReference
+    | Unresolved | Sink | VectorElement | Selection | Element | Arguments | Pair | Negated | Minus
+)  # fmt: skip
