@@ -1,0 +1,241 @@
+"""Regenerate the produced PTX in `ptx/` from the sources in `cuda/` and `triton/`.
+
+    python tests/corpus/make.py                 # everything
+    python tests/corpus/make.py gemm softmax    # these sources
+    python tests/corpus/make.py --missing       # what is not there yet
+
+A CUDA source names its builds in lines `// make: sm_80 sm_90a -lineinfo`: one file for each target, with these flags.
+A Triton source has lines `# make: sm_80 sm_90 kernel` and a function `compile(kernel, target)` that returns PTX.
+A file is written only after a ptxas accepted it.
+CUDA needs nvcc on PATH; Triton must be importable by the Python that runs this (PyTorch is not needed).
+A line `// headers: cutlass` says that the source needs `--cutlass`, the folder that holds CUTLASS's `include`.
+"""
+
+import argparse
+import importlib.metadata
+import importlib.util
+import json
+import lzma
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+# The folder `triton/` beside this file must not be taken for the package.
+sys.path[0] = str(Path(__file__).resolve().parent.parent)
+
+from corpus import ROOT, assemble, assemblers, is_too_new, version_of
+
+OUTPUT = ROOT / "ptx"
+NEUTRAL = "/corpus"
+
+
+@dataclass(frozen=True)
+class Build:
+    """One file to produce."""
+
+    source: Path
+    target: str
+    flags: tuple[str, ...] = ()
+    assembler_flags: tuple[str, ...] = ()
+    variant: str = ""
+
+    @property
+    def name(self) -> str:
+        """The produced file's name without its ending: `scan.sm_80.G`."""
+        tags = [re.sub(r"=true|=|--default-|^-+", "", flag) for flag in self.flags]
+        return ".".join([self.source.stem, *filter(None, [self.variant]), self.target, *tags])
+
+
+def builds() -> Iterator[Build]:
+    """Yield everything the sources ask for."""
+    for source in sorted([*(ROOT / "cuda").glob("*.cu"), *(ROOT / "triton").glob("*.py")]):
+        for line in re.findall(r"^(?://|#) make: (.*)$", source.read_text(), re.MULTILINE):
+            targets = [word for word in line.split() if word.startswith("sm_")]
+            others = [word for word in line.split() if not word.startswith("sm_")]
+            for target in targets:
+                if source.suffix == ".py":
+                    yield Build(source, target, variant=others[0])
+                    continue
+                # A relocatable module may leave symbols undefined; without -c ptxas wants to link it.
+                yield Build(source, target, tuple(others), ("-c",) if "-rdc=true" in others else ())
+
+
+def compile_cuda(build: Build, cutlass: Path | None) -> str:
+    """Run nvcc in a folder of its own and return the PTX, without that folder's name."""
+    with tempfile.TemporaryDirectory(prefix="corpus-") as folder:
+        shutil.copy(build.source, folder)
+        for header in (ROOT / "cuda").glob("*.cuh"):
+            shutil.copy(header, folder)
+        include = [f"-I{cutlass}"] if cutlass and needs_cutlass(build.source) else []
+        command = ["nvcc", "-ptx", "-w", "-arch", build.target, *build.flags, *include, build.source.name, "-o", "out.ptx"]
+        result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        if result.returncode:
+            raise RuntimeError(f"nvcc failed on {build.name}:\n{(result.stderr + result.stdout)[:3000]}")
+        return without_paths(Path(folder, "out.ptx").read_text(), [os.path.realpath(folder), folder, *([str(cutlass)] if cutlass else [])])
+
+
+def needs_cutlass(source: Path) -> bool:
+    """Tell whether a CUDA source includes CUTLASS."""
+    return "// headers: cutlass" in source.read_text()
+
+
+def without_paths(text: str, folders: list[str]) -> str:
+    """Replace the names of `folders` by a neutral one of the same length, in text and in lists of bytes.
+
+    Debug information refers to its own bytes by offset, so lengths must stay. It spells a string as `.b8 47,116,...`.
+    """
+    for folder in folders:
+        neutral = NEUTRAL.ljust(len(folder), "/")
+        assert len(neutral) == len(folder), f"{folder} is too short a name"
+        text = text.replace(folder, neutral)
+        text = text.replace(byte_list(folder), byte_list(neutral))
+    return text
+
+
+def byte_list(string: str) -> str:
+    """Spell a string as the bytes of a PTX `.b8` directive."""
+    return ",".join(str(byte) for byte in string.encode())
+
+
+def compile_triton(build: Build) -> str:
+    """Have Triton compile one kernel in a process of its own and return the PTX."""
+    with tempfile.TemporaryDirectory(prefix="corpus-") as folder:
+        source = shutil.copy(build.source, folder)
+        script = (
+            "import importlib.util, sys\n"
+            "from triton.backends.compiler import GPUTarget\n"
+            "spec = importlib.util.spec_from_file_location('kernels', sys.argv[1])\n"
+            "module = importlib.util.module_from_spec(spec)\n"
+            "sys.modules['kernels'] = module\n"
+            "spec.loader.exec_module(module)\n"
+            "target = GPUTarget('cuda', int(sys.argv[3].rstrip('a')[3:]), 32)\n"
+            "print(module.compile(sys.argv[2], target))\n"
+        )
+        environment = os.environ | {"TRITON_CACHE_DIR": str(Path(folder, "cache"))}
+        command = [sys.executable, "-c", script, source, build.variant, build.target]
+        result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        if result.returncode:
+            raise RuntimeError(f"triton failed on {build.name}:\n{result.stderr[-3000:]}")
+        return without_paths(result.stdout, [os.path.realpath(folder), folder])
+
+
+def check(build: Build, text: str) -> None:
+    """Raise unless some ptxas at hand accepts `text`, or when a path of the machine that made it shows."""
+    for folder in ("/tmp", "/root", "/home", "/work", "/opt"):
+        for spelling in (f'"{folder}/', byte_list(folder + "/")):
+            if spelling in text:
+                raise RuntimeError(f"{build.name} names a path under {folder}")
+    complaints = []
+    for ptxas in assemblers():
+        complaint = assemble(text, build.target, build.assembler_flags, ptxas)
+        if complaint is None:
+            return
+        complaints.append(complaint)
+        if not is_too_new(complaint):
+            break
+    raise RuntimeError(f"{build.name} is refused: {' / '.join(complaints) or 'no ptxas found'}"[:3000])
+
+
+def produce(build: Build, cutlass: Path | None) -> str | None:
+    """Make one file; return what went wrong, if anything."""
+    try:
+        text = compile_cuda(build, cutlass) if build.source.suffix == ".cu" else compile_triton(build)
+        check(build, text)
+    except RuntimeError as error:
+        return str(error)
+    data = lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
+    (OUTPUT / f"{build.name}.ptx.xz").write_bytes(data)
+    return None
+
+
+def write_index(wanted: list[Build], made: set[str]) -> None:
+    """Describe every produced file in `index.json` and delete those that no source asks for."""
+    index = OUTPUT / "index.json"
+    old = {entry["name"]: entry for entry in json.loads(index.read_text())} if index.exists() else {}
+    entries = []
+    for build in sorted(wanted, key=lambda build: build.name):
+        path = OUTPUT / f"{build.name}.ptx.xz"
+        if not path.exists():
+            continue
+        if build.name in old and build.name not in made:
+            entries.append(old[build.name])
+            continue
+        text = lzma.decompress(path.read_bytes()).decode()
+        entries.append(
+            {
+                "name": build.name,
+                "source": str(build.source.relative_to(ROOT)),
+                "producer": producer(text),
+                "target": build.target,
+                "flags": list(build.flags),
+                "assembler_flags": list(build.assembler_flags),
+                "version": "{}.{}".format(*version_of(text)),
+                "bytes": len(text.encode()),
+            }
+        )
+    index.write_text("[\n" + ",\n".join(map(json.dumps, entries)) + "\n]\n")
+    kept = {f"{entry['name']}.ptx.xz" for entry in entries}
+    for path in OUTPUT.glob("*.ptx.xz"):
+        if path.name not in kept:
+            path.unlink()
+    total = sum(entry["bytes"] for entry in entries)
+    packed = sum((OUTPUT / name).stat().st_size for name in kept)
+    print(f"{len(entries)} files, {total / 1e6:.1f} MB of PTX, {packed / 1e6:.2f} MB compressed")
+
+
+def producer(text: str) -> str:
+    """Say which compiler wrote `text`."""
+    if match := re.search(r"release [\d.]+, V([\d.]+)", text):
+        return f"nvcc {match[1]}"
+    return "triton " + importlib.metadata.version("triton")
+
+
+def can_make(build: Build, cutlass: Path | None) -> bool:
+    """Tell whether what this build needs is installed."""
+    if build.source.suffix == ".py":
+        return importlib.util.find_spec("triton") is not None
+    return shutil.which("nvcc") is not None and (cutlass is not None or not needs_cutlass(build.source))
+
+
+def main() -> int:
+    """Read the options, produce, report."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="sources to compile, without ending (default: all)")
+    parser.add_argument("--missing", action="store_true", help="only what has not been produced yet")
+    parser.add_argument("--cutlass", type=Path, help="CUTLASS's include folder")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_args()
+
+    everything = list(builds())
+    names = [build.name for build in everything]
+    assert len(names) == len(set(names)), "two builds have one name"
+    wanted = [build for build in everything if not options.names or build.source.stem in options.names]
+    if options.missing:
+        wanted = [build for build in wanted if not (OUTPUT / f"{build.name}.ptx.xz").exists()]
+    skipped = [build for build in wanted if not can_make(build, options.cutlass)]
+    for build in skipped:
+        print("skipped", build.name, "(nvcc, Triton or CUTLASS is not there)")
+    wanted = [build for build in wanted if build not in skipped]
+
+    OUTPUT.mkdir(exist_ok=True)
+    made = set()
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for build, failure in zip(wanted, pool.map(lambda build: produce(build, options.cutlass), wanted), strict=True):
+            print("FAILED" if failure else "made", build.name, flush=True)
+            if failure:
+                print(failure, file=sys.stderr)
+            else:
+                made.add(build.name)
+    write_index(everything, made)
+    return 0 if len(made) == len(wanted) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
