@@ -1,0 +1,1 @@
+"""Atomic operations and reductions on memory (PTX ISA 9.7.13)."""

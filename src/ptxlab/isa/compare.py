@@ -1,0 +1,1 @@
+"""Comparison and selection instructions (PTX ISA 9.7.6 and 9.7.7)."""

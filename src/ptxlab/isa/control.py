@@ -1,0 +1,1 @@
+"""Control flow: branches, calls, returns (PTX ISA 9.7.12)."""

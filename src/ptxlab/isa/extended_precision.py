@@ -1,0 +1,1 @@
+"""Extended-precision integer arithmetic instructions, which carry in and out (PTX ISA 9.7.2)."""

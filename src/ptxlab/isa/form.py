@@ -1,0 +1,217 @@
+"""How an instruction is declared: `@form("shl.type d, a, b", type="b16 b32 b64", types={"b": "u32"}, since="1.0")`.
+
+The syntax is a line of the manual's Syntax block. `.type` names a slot when the keyword argument of that name lists its
+values, otherwise it is spelled as it stands; `{.ftz}` may be left out. `[a]` is an address, `[map, coordinates]` an
+address with more inside, `p{|q}` a pair, `{!}c` a predicate that may be negated, `{, c}` an operand that may be left out.
+
+Availability (`since`) is that of the whole form; a value of a slot that came later says so itself:
+`scope=("cta gpu sys", ("cluster", "7.8 sm_90"))`.
+
+`types` says what each operand is; see `operand.py` for its words. An operand without an entry is of the slot `type`.
+`writes` names the operands that are results (default: `d`), `updates` those that are read and written.
+`present` ties an optional operand to a slot: it stands there exactly when the slot does.
+`where` is a function of the modifiers that returns a complaint for a combination that is not legal, or None.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from types import SimpleNamespace
+from typing import Any
+
+from .targets import ALWAYS, Since, since
+from .types import TYPES
+
+Modifiers = SimpleNamespace
+Specification = str | Callable[[Modifiers], str]
+Values = str | Sequence[str | tuple[str, str]]
+Where = Callable[[Modifiers], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One place among the modifiers: the values that may stand there, each with its own availability."""
+
+    name: str
+    values: Mapping[str, Since]
+    optional: bool
+    flag: bool  # spelled in the syntax itself, so that the only question is whether it is there
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One operand of the syntax line. `inner` are the names in brackets of an address, `second` is `q` of `p|q`."""
+
+    name: str
+    optional: bool = False
+    negatable: bool = False
+    second: str | None = None
+    second_optional: bool = False
+    inner: tuple[str, ...] = ()
+
+    @property
+    def is_address(self) -> bool:
+        return bool(self.inner)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Form:
+    """One line of an instruction's syntax, with all that is known of it."""
+
+    syntax: str
+    name: tuple[str, ...]
+    slots: tuple[Slot, ...]
+    operands: tuple[Operand, ...]
+    since: Since
+    types: Mapping[str, Specification]
+    writes: frozenset[str]
+    updates: frozenset[str]
+    present: Mapping[str, str]
+    where: Where | None
+    text: str = ""
+    meaning: Callable[..., Any] | None = field(default=None)
+    chapter: str = ""
+
+    def modifiers(self, chosen: Mapping[str, str | None]) -> Modifiers:
+        """What the form's functions receive: `m.type == "f32"`, `m.ftz is True`, `m.rnd is None` where left out."""
+        values: dict[str, Any] = {}
+        for slot in self.slots:
+            value = chosen.get(slot.name)
+            values[slot.name] = (value is not None) if slot.flag else value
+        return Modifiers(**values)
+
+    def spell(self, chosen: Mapping[str, str | None]) -> str:
+        """The opcode with these values, in the order of the syntax line."""
+        parts = [*self.name, *(value for slot in self.slots if (value := chosen.get(slot.name)) is not None)]
+        return ".".join(parts)
+
+    def spellings(self) -> Iterator[dict[str, str | None]]:
+        """Every legal choice of values."""
+        options = [[None, *slot.values] if slot.optional else list(slot.values) for slot in self.slots]
+        for values in product(*options):
+            chosen = {slot.name: value for slot, value in zip(self.slots, values, strict=True)}
+            if self.where is None or self.where(self.modifiers(chosen)) is None:
+                yield chosen
+
+    def requirements(self, chosen: Mapping[str, str | None]) -> list[tuple[str, Since]]:
+        """What this choice needs: the form's availability, and that of each value that has its own."""
+        needed = [("", self.since)]
+        for slot in self.slots:
+            value = chosen.get(slot.name)
+            if value is not None and slot.values[value] is not ALWAYS:
+                needed.append((value, slot.values[value]))
+        return needed
+
+
+FORMS: list[Form] = []
+
+# ptxas reads modifiers in any order, but for the words it takes as the instruction's name (`mul.lo`, `cp.async`): the
+# words that a syntax line begins with, up to one of these. `name=` says it where that is not so.
+_NOT_NAMES = frozenset(TYPES) | frozenset("sync aligned cc sat ftz approx full rn rz rm rp".split())
+
+
+def form(
+    syntax: str,
+    *,
+    since: str = "1.0",  # noqa: A002 - the word of the manual's notes
+    types: Mapping[str, Specification] | None = None,
+    writes: str = "d",
+    updates: str = "",
+    present: Mapping[str, str] | None = None,
+    where: Where | None = None,
+    name: str | None = None,
+    **values: Values,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declare one syntax line of the instruction that the decorated function describes."""
+    opcode, _, rest = syntax.partition(" ")
+    fixed, slots = _read_opcode(opcode, values, name)
+    operands = _read_operands(rest)
+    named = {inner for operand in operands for inner in (*operand.inner, operand.name, operand.second)}
+    unknown = set(types or ()) - named
+    assert not unknown, f"{syntax}: types for {unknown}, which the syntax does not have"
+
+    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+        FORMS.append(
+            Form(
+                syntax=syntax,
+                name=fixed,
+                slots=slots,
+                operands=operands,
+                since=_since(since),
+                types=dict(types or {}),
+                writes=frozenset(writes.split()) & named,
+                updates=frozenset(updates.split()),
+                present=dict(present or {}) | _CACHE_POLICY,
+                where=where,
+                text=inspect.cleandoc(function.__doc__ or ""),
+                meaning=function if inspect.signature(function).parameters else None,
+                chapter=function.__module__.rpartition(".")[2],
+            )
+        )
+        return function
+
+    return declare
+
+
+_since = since
+_CACHE_POLICY = {"cache_policy": "l2_cache_hint"}
+
+
+def slot_name(literal: str) -> str:
+    """The name a literal modifier has in `m`: `L2::cache_hint` is `m.l2_cache_hint`."""
+    return literal.replace("::", "_").lower()
+
+
+def read_values(values: Values) -> dict[str, Since]:
+    """The values of a slot, each with its availability."""
+    found: dict[str, Since] = {}
+    for group in [values] if isinstance(values, str) else values:
+        names, available = (group, ALWAYS) if isinstance(group, str) else (group[0], _since(group[1]))
+        found.update(dict.fromkeys(names.split(), available))
+    return found
+
+
+def _read_opcode(
+    opcode: str, values: Mapping[str, Values], name: str | None
+) -> tuple[tuple[str, ...], tuple[Slot, ...]]:
+    parts = re.findall(r"\{\.([^}]+)\}|\.?([^.{}]+)", opcode)
+    fixed: list[str] = []
+    slots: list[Slot] = []
+    used = set()
+    wanted = len(name.split(".")) if name else None
+    for index, (optional, required) in enumerate(parts):
+        part = optional or required
+        if part in values:
+            used.add(part)
+            slots.append(Slot(part, read_values(values[part]), bool(optional), flag=False))
+        elif required and not slots and (index < wanted if wanted else required not in _NOT_NAMES):
+            fixed.append(part)
+        else:
+            slots.append(Slot(slot_name(part), {part: ALWAYS}, bool(optional), flag=True))
+    assert used == set(values), f"{opcode}: values for {set(values) - used}, which the syntax does not have"
+    assert len({slot.name for slot in slots}) == len(slots), f"{opcode}: two slots of one name"
+    return tuple(fixed), tuple(slots)
+
+
+def _read_operands(text: str) -> tuple[Operand, ...]:
+    """Read `d, [a]{, cache_policy}`; an optional group holds whole operands, its comma inside."""
+    operands: list[Operand] = []
+    depth = 0
+    position = 0
+    token = re.compile(r"\s*(?:(\{!\})?(\w+)(?:\{\|(\w+)\}|\|(\w+))?|\[([^\]]*)\]|(\{,|\{|\}|,))")
+    while position < len(text.rstrip()):
+        found = token.match(text, position)
+        assert found, f"operands {text!r} at {text[position:]!r}"
+        position = found.end()
+        negatable, plain, maybe, second, inner, mark = found.groups()
+        if mark:
+            depth += mark.startswith("{")
+            depth -= mark == "}"
+        elif inner is not None:
+            names = tuple(part.strip() for part in inner.split(","))
+            operands.append(Operand(names[0], depth > 0, inner=names))
+        else:
+            operands.append(Operand(plain, depth > 0, bool(negatable), maybe or second, bool(maybe)))
+    return tuple(operands)

@@ -1,0 +1,1 @@
+"""Logic and shift instructions (PTX ISA 9.7.8)."""

@@ -1,0 +1,1 @@
+"""Matrix multiply-accumulate by a warp: wmma and mma (PTX ISA 9.7.14)."""

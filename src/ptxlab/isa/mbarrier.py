@@ -1,0 +1,1 @@
+"""The mbarrier object in shared memory (PTX ISA 9.7.13.15)."""

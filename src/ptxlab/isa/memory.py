@@ -1,0 +1,1 @@
+"""Loads, stores, prefetches and cache policies (PTX ISA 9.7.9)."""

@@ -1,0 +1,1 @@
+"""Mixed-precision floating-point instructions (PTX ISA 9.7.5)."""

@@ -1,0 +1,164 @@
+"""From the text of an opcode to the forms it can be, and from operands at hand to the one form that is meant.
+
+`opcode("add.rn.f32")` is looked up once per spelling; `opcode.match(shapes)` once per spelling and shapes of operands.
+A file of a million instructions therefore asks the table only a few hundred times.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from .form import Form, Modifiers, Slot
+from .operand import Expected, Shape, expect
+from .shape import Problem, find_problem
+from .table import forms_by_head
+from .targets import Since, Target, Version
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """A form with a choice of its modifiers."""
+
+    form: Form
+    chosen: Mapping[str, str | None]
+    modifiers: Modifiers
+    expected: tuple[Expected, ...]
+    in_order: bool
+    complaint: str | None  # why the form's `where` refuses this combination
+
+    def unavailable(self, version: Version, target: Target) -> list[tuple[str, Since]]:
+        """What of it a module of this version and target may not use: the modifier ("" for the whole) and its needs."""
+        return [
+            (part, needed) for part, needed in self.form.requirements(self.chosen) if not needed.holds(version, target)
+        ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Match:
+    """The form an instruction is, with what each of its operands is to it."""
+
+    candidate: Candidate
+    expected: tuple[Expected, ...]  # one an operand at hand
+    limited: bool  # whether an operand's value is limited, so that values must be looked at
+
+    @property
+    def form(self) -> Form:
+        return self.candidate.form
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mismatch:
+    """The form that comes nearest to the operands at hand, and what is wrong with them."""
+
+    candidate: Candidate
+    problem: Problem
+
+
+class Opcode:
+    """One spelling of an opcode: its parts, and the forms that it can be."""
+
+    __slots__ = ("_matches", "candidates", "mnemonic", "modifiers", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.mnemonic, *rest = text.split(".")
+        self.modifiers = tuple(rest)
+        found = [c for form in forms_by_head().get(self.mnemonic, ()) if (c := _choose(form, self.text.split(".")))]
+        legal = [c for c in found if c.complaint is None] or found
+        self.candidates = tuple([c for c in legal if c.in_order] or legal)
+        self._matches: dict[tuple[Shape, ...], Match | Mismatch] = {}
+
+    def __repr__(self) -> str:
+        return f"Opcode({self.text!r})"
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return opcode, (self.text,)
+
+    def match(self, shapes: tuple[Shape, ...]) -> Match | Mismatch:
+        """The form that these operands make of it; asked only of an opcode with candidates."""
+        found = self._matches.get(shapes)
+        if found is None:
+            found = self._matches[shapes] = self._match(shapes)
+        return found
+
+    def _match(self, shapes: tuple[Shape, ...]) -> Match | Mismatch:
+        nearest: Mismatch | None = None
+        for candidate in self.candidates:
+            aligned = align(candidate.expected, len(shapes))
+            if aligned is None:
+                problem = Problem("count", len(shapes), None)
+            else:
+                found = (find_problem(e, shape, i) for i, (e, shape) in enumerate(zip(aligned, shapes, strict=True)))
+                first = next((p for p in found if p), None)
+                if first is None:
+                    limited = any(_is_limited(e) for e in aligned)
+                    return Match(candidate, aligned, limited)
+                problem = first
+            if nearest is None or _distance(problem, len(shapes)) < _distance(nearest.problem, len(shapes)):
+                nearest = Mismatch(candidate, problem)
+        assert nearest, self.text
+        return nearest
+
+
+def _is_limited(expected: Expected) -> bool:
+    return expected.allowed is not None or any(_is_limited(e) for e in expected.inner)
+
+
+def _distance(problem: Problem, given: int) -> tuple[bool, int]:
+    """A wrong count is worse than a wrong operand, an early wrong operand worse than a late one."""
+    return problem.kind == "count", -problem.index
+
+
+def align(expected: Sequence[Expected], given: int) -> tuple[Expected, ...] | None:
+    """The operands that `given` operands stand for: optional ones are filled from the left. None: the count is wrong."""
+    spare = given - sum(not e.optional for e in expected)
+    if spare < 0:
+        return None
+    taken = []
+    for e in expected:
+        if e.optional:
+            if not spare:
+                continue
+            spare -= 1
+        taken.append(e)
+    return tuple(taken) if not spare else None
+
+
+_opcodes: dict[str, Opcode] = {}
+
+
+def opcode(text: str) -> Opcode:
+    """The opcode spelled so; the same object each time."""
+    found = _opcodes.get(text)
+    if found is None:
+        found = _opcodes[text] = Opcode(text)
+    return found
+
+
+def _choose(form: Form, parts: Sequence[str]) -> Candidate | None:
+    """Put each modifier into a slot of the form; in the order of the syntax if that works, else in any, as ptxas does."""
+    if tuple(parts[: len(form.name)]) != form.name:
+        return None
+    rest = parts[len(form.name) :]
+    if len(rest) > len(form.slots) or any(all(part not in slot.values for slot in form.slots) for part in rest):
+        return None
+    for in_order in (True, False):
+        filled = _fill(form.slots, rest, 0, {}, -1, in_order)
+        if filled is not None:
+            chosen = {form.slots[index].name: part for index, part in filled.items()}
+            m = form.modifiers(chosen)
+            complaint = form.where(m) if form.where else None
+            return Candidate(form, chosen, m, () if complaint else expect(form, m), in_order, complaint)
+    return None
+
+
+def _fill(
+    slots: Sequence[Slot], parts: Sequence[str], at: int, filled: dict[int, str], last: int, in_order: bool
+) -> dict[int, str] | None:
+    if at == len(parts):
+        return filled if all(slot.optional or index in filled for index, slot in enumerate(slots)) else None
+    for index in range(last + 1 if in_order else 0, len(slots)):
+        if index not in filled and parts[at] in slots[index].values:
+            found = _fill(slots, parts, at + 1, {**filled, index: parts[at]}, index, in_order)
+            if found is not None:
+                return found
+    return None

@@ -1,0 +1,164 @@
+"""What each operand of a form must be, and whether an operand at hand is that.
+
+The words of `types`, in any order:
+
+- a PTX type (`u32`) or the name of a slot that holds one (`type`); `2*type` is that type at twice the width;
+- a count, for a vector operand: a number (`4`) or the name of a slot that holds `v2`, `v4`, `x2` and so on;
+- `reg`: no immediate; `imm`: only an immediate, `imm(0..31)`: within that range, `imm(0|4|8)`: one of these;
+- `loose`: the register may be wider than the type, as in `ld`, `st` and `cvt`; `sink`: `_` may stand there;
+- for an address, the state space (`shared`) or the slot that holds it (`space`); nothing means generic;
+- `label`, `function`, `targets`, `prototype`, `arguments`, `opaque` (texture, surface or sampler): what it says;
+- `special`: a special register may stand there; `symbol`: the name of a variable or function may (its address).
+
+Operands at hand are described by their *shape*, a value that is cheap to compare and to look up:
+
+- `"b32"`: a register of that type; `"#int"`, `"#float"`: an immediate; `"%u32"`: a special register of that type;
+- `"&shared"`: a variable of that state space; `"@label"`, `"@function"`, `"@targets"`, `"@prototype"`; `"_"`: the sink;
+- `"?"`: a name that is not declared, which is reported once and fits everywhere;
+- `("[", base, ...)`: an address and what else is in the brackets; `("{", ...)`: a vector; `("(", ...)`: a list of
+  arguments; `("|", a, b)`: a pair; `("!", a)`: a negation; `("-", a)`: a negated value.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from .form import Form, Modifiers, Operand, Specification
+from .types import TYPES, Type
+
+Shape = Any  # str or nested tuples of str, as above
+
+SPACES = frozenset(
+    "const global local param param::entry param::func shared shared::cta shared::cluster tex reg sreg generic".split()
+)
+_WORDS = frozenset("label function targets prototype arguments opaque".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """One operand as a form with given modifiers wants it."""
+
+    name: str
+    role: str  # "write", "update", "read"
+    kind: str = "value"  # "value", "immediate", "address", or one of the words label, function, ...
+    type: Type | None = None
+    count: int = 0  # elements of a vector operand; 0 is a scalar
+    register_only: bool = False
+    loose: bool = False
+    sink: bool = False
+    special: bool = False
+    symbol: bool = False
+    negatable: bool = False
+    space: str | None = None
+    allowed: range | tuple[int, ...] | None = None
+    optional: bool = False
+    second: "Expected | None" = None
+    second_optional: bool = False
+    inner: tuple["Expected", ...] = ()
+
+    def describe(self) -> str:
+        """In a message: `.u32 register or immediate`."""
+        if self.kind == "address":
+            return f"an address `[{self.name}]`" + (f" in `.{self.space}`" if self.space else "")
+        if self.kind == "immediate":
+            return "an immediate" + (f" ({_ranged(self.allowed)})" if self.allowed is not None else "")
+        if self.kind != "value":
+            return f"a {self.kind}"
+        one = f"`.{self.type.name}`" if self.type else ""
+        if self.count:
+            return f"a vector of {self.count} {one} registers".replace("  ", " ")
+        if self.role != "read" or self.register_only:
+            return f"a {one} register".replace("  ", " ")
+        return f"a {one} register or immediate".replace("  ", " ")
+
+
+def _ranged(allowed: range | tuple[int, ...]) -> str:
+    if isinstance(allowed, range):
+        return f"{allowed.start} to {allowed.stop - 1}"
+    return ", ".join(map(str, allowed))
+
+
+def expect(form: Form, m: Modifiers) -> tuple[Expected, ...]:
+    """The operands that `form` wants with modifiers `m`."""
+    return tuple(_expected(form, m, operand) for operand in form.operands if _is_there(form, m, operand))
+
+
+def _is_there(form: Form, m: Modifiers, operand: Operand) -> bool:
+    slot = form.present.get(operand.name)
+    return slot is None or not hasattr(m, slot) or bool(getattr(m, slot))
+
+
+def _expected(form: Form, m: Modifiers, operand: Operand) -> Expected:
+    optional = operand.optional and not (operand.name in form.present and hasattr(m, form.present[operand.name]))
+    if operand.is_address:
+        words = _words(form.types.get(operand.name, "space" if hasattr(m, "space") else ""), m)
+        space = next((word for word in words if word in SPACES), None)
+        inner = tuple(_value(form, m, name) for name in operand.inner[1:])
+        return Expected(operand.name, "read", "address", space=space, optional=optional, inner=inner,
+                        register_only="reg" in words, symbol="opaque" in words)  # fmt: skip
+    first = _value(form, m, operand.name, optional=optional, negatable=operand.negatable)
+    if operand.second is None:
+        return first
+    second = _value(form, m, operand.second)
+    return _replace(first, second=second, second_optional=operand.second_optional)
+
+
+def _replace(expected: Expected, **changes: Any) -> Expected:
+    values = {name: getattr(expected, name) for name in Expected.__slots__} | changes
+    return Expected(**values)
+
+
+def _words(specification: Specification, m: Modifiers) -> list[str]:
+    """The words of a specification with slot names replaced by what stands in the slot (nothing, if left out)."""
+    text = specification if isinstance(specification, str) else specification(m)
+    words = []
+    for word in text.split():
+        held = getattr(m, word, word)
+        if held is not None:
+            words.append(word if isinstance(held, bool) else held)
+    return words
+
+
+def _default_type(form: Form) -> str:
+    """What an operand is when `types` does not say: of the slot `type`, or of the one type that the syntax spells out."""
+    spelled = [word for slot in form.slots for word in slot.values if slot.flag and word in TYPES]
+    return "type" if any(slot.name == "type" for slot in form.slots) or len(spelled) != 1 else spelled[0]
+
+
+def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatable: bool = False) -> Expected:
+    words = _words(form.types.get(name) or _default_type(form), m)
+    role = "update" if name in form.updates else "write" if name in form.writes else "read"
+    kind, type_, count = "value", None, 0
+    allowed: range | tuple[int, ...] | None = None
+    for word in words:
+        if word in TYPES:
+            type_ = TYPES[word]
+        elif "*" in word:
+            type_ = _widened(word, m)
+        elif word.isdigit() or re.fullmatch(r"[vx]\d+", word):
+            count = int(word.lstrip("vx"))
+        elif word.startswith("imm"):
+            kind, allowed = "immediate", _range(word)
+        elif word in _WORDS:
+            kind = word
+        else:
+            assert word in ("reg", "loose", "sink", "special", "symbol"), f"{form.syntax}: {name} is {word!r}"
+    assert type_ or kind != "value", f"{form.syntax}: no type for {name}"
+    return Expected(name, role, kind, type_, count, "reg" in words, "loose" in words, "sink" in words,
+                    "special" in words, "symbol" in words, negatable, None, allowed, optional)  # fmt: skip
+
+
+def _range(word: str) -> range | tuple[int, ...] | None:
+    if word == "imm":
+        return None
+    inside = word[4:-1]
+    if ".." in inside:
+        low, high = inside.split("..")
+        return range(int(low), int(high) + 1)
+    return tuple(int(part) for part in inside.split("|"))
+
+
+def _widened(word: str, m: Modifiers) -> Type:
+    factor, _, base = word.partition("*")
+    narrow = TYPES[getattr(m, base, base)]
+    return TYPES[f"{narrow.kind}{narrow.bits * int(factor)}"]

@@ -1,0 +1,137 @@
+"""Whether an operand at hand, described by its shape (see `operand.py`), is what a form expects, and if not, why."""
+
+from dataclasses import dataclass
+
+from .operand import Expected, Shape
+from .types import TYPES, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with operand `index`: `kind` says it in a word, `expected` what should stand there."""
+
+    kind: str
+    index: int
+    expected: Expected | None
+
+
+def find_problem(expected: Expected, shape: Shape, index: int) -> Problem | None:
+    """What is wrong with operand number `index` of this shape, or None."""
+    kind = _wrong(expected, shape)
+    return Problem(kind, index, expected) if kind else None
+
+
+def _wrong(expected: Expected, shape: Shape) -> str | None:
+    if shape == "?":
+        return None
+    if expected.kind == "address":
+        return _wrong_address(expected, shape)
+    if expected.kind == "immediate":
+        return None if shape == "#int" else "not-immediate"
+    if expected.kind == "opaque":
+        return None if shape in ("&opaque", "b64", "u64", "s64") else "kind"
+    if expected.kind == "arguments":
+        return None if shape[0] == "(" else "kind"
+    if expected.kind != "value":
+        return None if shape == f"@{expected.kind}" else "kind"
+    if isinstance(shape, tuple):
+        return _wrong_compound(expected, shape)
+    if expected.second is not None and not expected.second_optional:
+        return "not-pair"
+    if expected.count > 1 or (expected.count == 1 and shape[0] in "#%&@"):
+        return "vector-size"
+    return wrong_scalar(expected, shape)
+
+
+def _wrong_compound(expected: Expected, shape: Shape) -> str | None:
+    mark, *parts = shape
+    if mark == "|":
+        if expected.second is None:
+            return "pair"
+        return wrong_scalar(expected, parts[0]) or wrong_scalar(expected.second, parts[1])
+    if mark == "!":
+        return wrong_scalar(expected, parts[0]) if expected.negatable else "negated"
+    if mark == "{":
+        if not expected.count:
+            return "vector"
+        if len(parts) != expected.count:
+            return "vector-size"
+        return next((wrong for part in parts if (wrong := wrong_scalar(expected, part))), None)
+    return "kind"
+
+
+def _wrong_address(expected: Expected, shape: Shape) -> str | None:
+    if not isinstance(shape, tuple) or shape[0] != "[":
+        return "not-address"
+    base, *rest = shape[1:]
+    if len(rest) != len(expected.inner):
+        return "address-parts"
+    if base.startswith("&"):
+        space = base[1:]
+        if expected.register_only:
+            return "kind"
+        if space == "opaque":
+            return None if expected.symbol else "state-space"
+        if not _within(space, expected.space):
+            return "state-space"
+    elif base in TYPES and TYPES[base].kind not in "bus":
+        return "address-type"
+    elif base in ("#float", "_") or base.startswith(("%", "@")):
+        return "address-type"
+    return next((wrong for e, part in zip(expected.inner, rest, strict=True) if (wrong := _wrong(e, part))), None)
+
+
+def _within(space: str, wanted: str | None) -> bool:
+    """Whether a variable of `space` may be named where `wanted` (None: a generic address) is accessed."""
+    if wanted is None:
+        return True
+    return space.partition("::")[0] == wanted.partition("::")[0]
+
+
+def wrong_scalar(expected: Expected, shape: Shape) -> str | None:
+    """What is wrong with a single register or immediate."""
+    type_ = expected.type
+    assert type_ is not None
+    if not isinstance(shape, str):
+        return "kind"
+    if shape == "?":
+        return None
+    if shape == "_":
+        return None if expected.sink else "sink"
+    if shape.startswith("#"):
+        if expected.role != "read":
+            return "result-register"
+        if expected.register_only:
+            return "register-only"
+        return None if immediate_fits(shape, type_) else "immediate-type"
+    if shape.startswith("%"):
+        if not expected.special:
+            return "special-register"
+        return None if register_fits(TYPES[shape[1:]], type_, loose=True) else "type"
+    if shape.startswith("&") or shape == "@function":
+        return None if expected.symbol else "symbol"
+    if shape not in TYPES:
+        return "kind"
+    return None if register_fits(TYPES[shape], type_, expected.loose) else "type"
+
+
+def register_fits(register: Type, wanted: Type, loose: bool) -> bool:
+    """Whether a register may stand where an instruction works on `wanted` (PTX ISA, Operand Type Checking)."""
+    if (register.kind == "p") != (wanted.kind == "p"):
+        return False
+    if register.width != wanted.width and not (loose and register.width > wanted.width):
+        return False
+    if wanted.kind == "b" or register.kind == "b":
+        return True
+    if wanted.kind == "f":
+        return register.kind == "f" and (register.width == wanted.width)
+    return register.kind in "us"
+
+
+def immediate_fits(shape: str, wanted: Type) -> bool:
+    """Whether an immediate may stand where an instruction works on `wanted`: ptxas converts neither way."""
+    if wanted.kind == "f":
+        return shape == "#float" and wanted.lanes == 1
+    if wanted.kind == "p":
+        return shape == "#int"
+    return shape == "#int"

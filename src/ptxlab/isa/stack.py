@@ -1,0 +1,1 @@
+"""Stack manipulation instructions (PTX ISA 9.7.17)."""

@@ -1,0 +1,1 @@
+"""Surface instructions (PTX ISA 9.7.11)."""

@@ -1,0 +1,1 @@
+"""Texture instructions (PTX ISA 9.7.10)."""

@@ -1,0 +1,186 @@
+"""Ask ptxas about every form of a chapter: accepted as stated, refused one step below.
+
+`python -m tests.isa.conformance integer convert` prints each disagreement; tests/isa/test_conformance.py asserts that
+there are none. `--orders` also swaps neighbouring modifiers and tells where ptxas and the table differ on that.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ptxlab.isa.form import Form
+from ptxlab.isa.opcode import opcode
+from ptxlab.isa.table import forms
+from ptxlab.isa.targets import TARGETS, Target, Version, target_named
+
+from .sample import Choice, instructions, module, sample_choices
+
+VERSIONS: list[Version] = [(1, m) for m in range(5)] + [(2, m) for m in (0, 1, 2, 3)] + [(3, m) for m in (0, 1, 2)]
+VERSIONS += [(4, m) for m in (0, 1, 2, 3)] + [(5, 0), (6, 0), (6, 1), (6, 2), (6, 3), (6, 4), (6, 5)]
+VERSIONS += [(7, m) for m in range(9)] + [(8, m) for m in range(9)] + [(9, m) for m in range(5)]
+
+
+@dataclass(frozen=True)
+class Question:
+    """One instruction at one version and target, and what the table says of it."""
+
+    form: Form
+    instruction: str
+    version: Version
+    target: str
+    legal: bool
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    question: Question
+    messages: tuple[str, ...]
+
+    def __str__(self) -> str:
+        q = self.question
+        said = "; ".join(self.messages) or "accepted"
+        verdict = "legal" if q.legal else "not legal"
+        return f"[{q.form.syntax}] {q.instruction} at {q.version[0]}.{q.version[1]} {q.target}: table {verdict}, ptxas: {said}"
+
+
+def questions(form: Form, most: int) -> Iterator[Question]:
+    """What to ask about a form: each sampled spelling where it became available, and just below."""
+    for choice in sample_choices(form, most):
+        lines = list(instructions(form, choice))
+        for version, target in first_homes(form, choice):
+            for line in lines:
+                yield Question(form, line, version, target, legal=True)
+            for below_version, below_target in _below(form, choice, version, target):
+                yield Question(form, lines[0], below_version, below_target, legal=False)
+
+
+def first_homes(form: Form, choice: Choice) -> list[tuple[Version, str]]:
+    """The earliest (version, target) pairs at which all that the choice needs is there."""
+    needed = [requirement for _, requirement in form.requirements(choice)]
+    versions = {version for requirement in needed for version, _ in requirement.alternatives}
+    chips = {chip for requirement in needed for _, chip in requirement.alternatives}
+    homes: list[tuple[Version, str]] = []
+    for chip in sorted(chips, key=lambda chip: (chip.number, chip.suffix)):
+        name = _spelled(chip)
+        for version in sorted(versions):
+            at = max(version, TARGETS[name])
+            if all(requirement.holds(at, chip) for requirement in needed):
+                homes.append((at, name))
+                break
+    return homes
+
+
+def _below(form: Form, choice: Choice, version: Version, target: str) -> Iterator[tuple[Version, str]]:
+    needed = [requirement for _, requirement in form.requirements(choice)]
+    chip = target_named(target)
+    if version > VERSIONS[0]:
+        earlier = VERSIONS[VERSIONS.index(version) - 1]
+        if earlier >= TARGETS[target] and not all(r.holds(earlier, chip) for r in needed):
+            yield earlier, target
+    lower = _lower(target)
+    if lower and TARGETS[lower] <= version and not all(r.holds(version, target_named(lower)) for r in needed):
+        yield version, lower
+
+
+def _lower(target: str) -> str | None:
+    if target[-1] in "af":
+        return target[:-1]
+    plain = sorted((name for name in TARGETS if name[-1] not in "af" and name != "sm_101"), key=lambda n: int(n[3:]))
+    at = plain.index(target)
+    return plain[at - 1] if at else None
+
+
+def _spelled(chip: Target) -> str:
+    return str(chip)
+
+
+def disagreements(asked: list[Question]) -> list[Disagreement]:
+    """Where ptxas does not say what the table says."""
+    groups: dict[tuple[Version, str], list[Question]] = defaultdict(list)
+    for question in asked:
+        groups[question.version, question.target].append(question)
+    found = []
+    for (version, target), group in groups.items():
+        for start in range(0, len(group), 150):
+            part = group[start : start + 150]
+            answers = ask([question.instruction for question in part], version, target)
+            for question, messages in zip(part, answers, strict=True):
+                if question.legal != (not messages):
+                    found.append(Disagreement(question, messages))
+    return found
+
+
+def ask(lines: list[str], version: Version, target: str) -> list[tuple[str, ...]]:
+    """The errors of ptxas for each instruction, each alone in a kernel."""
+    text, where = module(lines, version, target)
+    output, status = _run_ptxas(text, version, target)
+    messages: dict[int, list[str]] = defaultdict(list)
+    for line, message in re.findall(r"line (\d+); (?:error|fatal)\s*: (.*)", output):
+        if int(line) in where:
+            messages[where[int(line)]].append(message)
+    if status and not messages or "syntax error" in output or status < 0:
+        if len(lines) == 1:  # a complaint without a line, or a crash
+            return [tuple(messages[0]) or (output.strip() or f"ptxas ended with status {status}",)]
+        half = len(lines) // 2
+        return ask(lines[:half], version, target) + ask(lines[half:], version, target)
+    return [tuple(messages[number]) for number in range(len(lines))]
+
+
+def _run_ptxas(text: str, version: Version, target: str) -> tuple[str, int]:
+    newer = os.environ.get("PTXLAB_PTXAS_NEW", "ptxas")
+    tool = newer if version > (9, 0) else "ptxas"
+    chip = target_named(target)
+    architecture = "sm_75" if chip.number < 75 else str(chip)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "k.ptx")
+        path.write_text(text)
+        done = subprocess.run(
+            [tool, "-arch", architecture, "-O0", str(path), "-o", "/dev/null"], capture_output=True, text=True
+        )
+    return done.stdout + done.stderr, done.returncode
+
+
+def order_disagreements(form: Form) -> Iterator[str]:
+    """Neighbouring modifiers swapped: where the table and ptxas differ on whether that is still an instruction."""
+    for choice in sample_choices(form, 4):
+        homes = first_homes(form, choice)
+        line = next(instructions(form, choice))
+        spelled, space, operands = line.partition(" ")
+        parts = spelled.rstrip(";").split(".")
+        swapped = []
+        for at in range(1, len(parts) - 1):
+            changed = [*parts[:at], parts[at + 1], parts[at], *parts[at + 2 :]]
+            if changed != parts:
+                swapped.append(".".join(changed))
+        tail = f"{space}{operands}" if space else ";"
+        for name, messages in zip(swapped, ask([s + tail for s in swapped], *homes[0]) if swapped else [], strict=True):
+            legal = any(c.complaint is None for c in opcode(name).candidates)
+            if legal != (not messages):
+                yield f"[{form.syntax}] {name}{tail}: table {'legal' if legal else 'not legal'}, ptxas: {messages or 'accepted'}"
+
+
+def main(arguments: list[str]) -> int:
+    chapters = [a for a in arguments if not a.startswith("-")]
+    most = next((int(a.partition("=")[2]) for a in arguments if a.startswith("--most=")), 64)
+    only = next((a.partition("=")[2] for a in arguments if a.startswith("--only=")), "")
+    chosen = [f for f in forms() if (not chapters or f.chapter in chapters) and only in f.syntax]
+    asked = [question for form in chosen for question in questions(form, most)]
+    wrong = disagreements(asked)
+    for found in wrong:
+        print(found)
+    if "--orders" in arguments:
+        for form in chosen:
+            for text in order_disagreements(form):
+                print("order", text)
+    print(f"{len(chosen)} forms, {len(asked)} questions, {len(wrong)} disagreements")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,142 @@
+"""Instructions made from the table: each form's spellings, with operands that fit, in kernels that ptxas can judge."""
+
+import random
+import re
+from collections.abc import Iterator
+from math import prod
+
+from ptxlab.isa.form import Form
+from ptxlab.isa.operand import Expected, expect
+from ptxlab.isa.types import Type
+
+Choice = dict[str, str | None]
+
+
+def sample_choices(form: Form, most: int = 64, seed: int = 0) -> list[Choice]:
+    """All choices of modifiers if there are few, else a sample in which each value of each modifier stands."""
+    if prod(len(slot.values) + slot.optional for slot in form.slots) <= 4 * most:
+        every = list(form.spellings())
+        if len(every) <= most:
+            return every
+    generator = random.Random(f"{form.syntax}{seed}")
+    chosen: dict[str, Choice] = {}
+    for slot in form.slots:
+        for value in [*slot.values, *([None] if slot.optional else [])]:
+            if any(choice[slot.name] == value for choice in chosen.values()):
+                continue
+            for _ in range(400):
+                choice = _random_choice(form, generator) | {slot.name: value}
+                if _is_legal(form, choice):
+                    chosen[form.spell(choice)] = choice
+                    break
+    for _ in range(20 * most):
+        if len(chosen) >= most:
+            break
+        choice = _random_choice(form, generator)
+        if _is_legal(form, choice):
+            chosen[form.spell(choice)] = choice
+    return list(chosen.values())
+
+
+def _random_choice(form: Form, generator: random.Random) -> Choice:
+    return {
+        slot.name: None if slot.optional and generator.random() < 0.5 else generator.choice(list(slot.values))
+        for slot in form.slots
+    }
+
+
+def _is_legal(form: Form, choice: Choice) -> bool:
+    return form.where is None or form.where(form.modifiers(choice)) is None
+
+
+def instructions(form: Form, choice: Choice) -> Iterator[str]:
+    """The instruction with this choice of modifiers: without and with its optional operands."""
+    expected = expect(form, form.modifiers(choice))
+    opcode = form.spell(choice)
+    counts = sorted({sum(not e.optional for e in expected), len(expected)})
+    for count in counts:
+        spare = count - sum(not e.optional for e in expected)
+        taken = []
+        for e in expected:
+            if e.optional and spare <= 0:
+                continue
+            spare -= e.optional
+            taken.append(e)
+        for pairs in {False, any(e.second is not None and e.second_optional for e in taken)}:
+            operands = ", ".join(_example(e, pairs) for e in taken)
+            yield f"{opcode} {operands};" if operands else f"{opcode};"
+
+
+def _register(type: Type, number: int = 0) -> str:
+    name = type.name if type.declarable else f"b{max(8, type.width)}"
+    return f"%{name}_{number}"
+
+
+def _example(expected: Expected, pairs: bool) -> str:
+    match expected.kind:
+        case "address":
+            inside = [_base(expected), *(_example(e, False) for e in expected.inner)]
+            return f"[{', '.join(inside)}]"
+        case "immediate":
+            return str(expected.allowed[0] if expected.allowed is not None else 1)
+        case "label":
+            return "L"
+        case "targets":
+            return "ts"
+        case "opaque":
+            return "%b64_0"
+        case "function":
+            return "fn"
+        case "arguments":
+            return "()"
+        case "prototype":
+            return "pt"
+    assert expected.type is not None
+    if expected.count:
+        return "{" + ", ".join(_register(expected.type, number) for number in range(expected.count)) + "}"
+    if expected.second is not None and (pairs or not expected.second_optional):
+        assert expected.second.type is not None
+        return f"{_register(expected.type)}|{_register(expected.second.type, 1)}"
+    return _register(expected.type)
+
+
+def _base(expected: Expected) -> str:
+    match (expected.space or "").partition("::")[0]:
+        case "param":
+            return "prm"
+        case "const":
+            return "cst"
+    return "%b64_0"
+
+
+def module(lines: list[str], version: tuple[int, int], target: str) -> tuple[str, dict[int, int]]:
+    """A file with one kernel an instruction, and which line holds which instruction.
+
+    Only what an instruction uses is declared, because old versions of PTX lack many a type and directive.
+    """
+    text = [f".version {version[0]}.{version[1]}", f".target {target}"]
+    if version >= (2, 3):
+        text.append(".address_size 64")
+    used = " ".join(lines)
+    if re.search(r"\bcst\b", used):
+        text.append(".const .align 16 .b8 cst[64];")
+    if re.search(r"\bfn\b", used):
+        text.append(".func fn() { ret; }")
+    where = {}
+    for number, line in enumerate(lines):
+        parameters = "(.param .align 16 .b8 prm[64])" if "prm" in line else "()"
+        text.append(f".entry k{number}{parameters if version >= (1, 4) else ''} {{ {_declarations(line)}")
+        text.append(line)
+        where[len(text)] = number
+        text.append("L: ret; }")
+    return "\n".join(text) + "\n", where
+
+
+def _declarations(line: str) -> str:
+    highest: dict[str, int] = {}
+    for name, number in re.findall(r"%(\w+?)_(\d+)\b", line):
+        highest[name] = max(highest.get(name, 0), int(number))
+    found = [f".reg .{name} %{name}_<{number + 1}>;" for name, number in highest.items()]
+    if re.search(r"\bts\b", line):
+        found.append("ts: .branchtargets L;")
+    return " ".join(found)
