@@ -1,1 +1,65 @@
-"""The workbench for people who write NVIDIA PTX."""
+"""The workbench for people who write NVIDIA PTX.
+
+>>> import ptxlab
+>>> ptxlab.PtxError.__name__
+'PtxError'
+
+Public names load on first use, so that importing ptxlab costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ptxlab.check import check as check
+    from ptxlab.report import Diagnostic as Diagnostic
+    from ptxlab.report import KernelError as KernelError
+    from ptxlab.report import PtxError as PtxError
+    from ptxlab.report import render as render
+    from ptxlab.syntax import format as format
+    from ptxlab.syntax import load as load
+    from ptxlab.syntax import parse as parse
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Diagnostic": "ptxlab.report",
+    "KernelError": "ptxlab.report",
+    "PtxError": "ptxlab.report",
+    "check": "ptxlab.check",
+    "format": "ptxlab.syntax",
+    "load": "ptxlab.syntax",
+    "parse": "ptxlab.syntax",
+    "render": "ptxlab.report",
+}
+
+__all__ = ["__version__", *_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'ptxlab' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})
+
+
+class _Package(ModuleType):
+    """This module, where a public function keeps its name although a folder has the same one: `ptxlab.check`."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in _HOME and isinstance(value, ModuleType):
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -1,0 +1,5 @@
+"""`python -m ptxlab` is the command line."""
+
+from ptxlab.cli import main
+
+main()
