@@ -8,7 +8,7 @@ from ptxlab.report.diagnostic import Diagnostic
 from ptxlab.report.render import render
 
 
-class _Diagnosed(Exception):
+class _DiagnosedError(Exception):
     """An exception whose text is the full rendering of its diagnostics."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
@@ -19,9 +19,9 @@ class _Diagnosed(Exception):
         return render(self.diagnostics).rstrip("\n")
 
 
-class PtxError(_Diagnosed):
+class PtxError(_DiagnosedError):
     """The PTX is wrong: it can't be read, or can't be assembled."""
 
 
-class KernelError(_Diagnosed):
+class KernelError(_DiagnosedError):
     """The kernel misbehaved when it ran."""
