@@ -12,7 +12,8 @@ The words of `types`, in any order:
 
 Operands at hand are described by their *shape*, a value that is cheap to compare and to look up:
 
-- `"b32"`: a register of that type; `"#int"`, `"#float"`: an immediate; `"%u32"`: a special register of that type;
+- `"b32"`: a register of that type; `"%u32"`: a special register of that type;
+- `"#int"`, `"#float"`, `"#f32"`: an immediate, the last one spelled with its 32 bits, `0f3F800000`;
 - `"&shared"`: a variable of that state space; `"@label"`, `"@function"`, `"@targets"`, `"@prototype"`; `"_"`: the sink;
 - `"?"`: a name that is not declared, which is reported once and fits everywhere;
 - `("[", base, ...)`: an address and what else is in the brackets; `("{", ...)`: a vector; `("(", ...)`: a list of

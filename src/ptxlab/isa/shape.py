@@ -76,7 +76,7 @@ def _wrong_address(expected: Expected, shape: Shape) -> str | None:
             return "state-space"
     elif base in TYPES and TYPES[base].kind not in "bus":
         return "address-type"
-    elif base in ("#float", "_") or base.startswith(("%", "@")):
+    elif base in ("#float", "#f32", "_") or base.startswith(("%", "@")):
         return "address-type"
     return next((wrong for e, part in zip(expected.inner, rest, strict=True) if (wrong := _wrong(e, part))), None)
 
@@ -124,14 +124,12 @@ def register_fits(register: Type, wanted: Type, loose: bool) -> bool:
     if wanted.kind == "b" or register.kind == "b":
         return True
     if wanted.kind == "f":
-        return register.kind == "f" and (register.width == wanted.width)
-    return register.kind in "us"
+        return register is wanted  # formats that no register is declared with (bf16, f32x2) live in `.b` registers
+    return register.kind in "us" or register.name == "f16x2"  # ptxas counts .f16x2 among the integers, not .f16
 
 
 def immediate_fits(shape: str, wanted: Type) -> bool:
     """Whether an immediate may stand where an instruction works on `wanted`: ptxas converts neither way."""
     if wanted.kind == "f":
-        return shape == "#float" and wanted.lanes == 1
-    if wanted.kind == "p":
-        return shape == "#int"
-    return shape == "#int"
+        return shape != "#int" and wanted.name in ("f32", "f64")
+    return shape == "#int" or (shape, wanted.name) in (("#f32", "b32"), ("#float", "b64"))
