@@ -1,7 +1,7 @@
 """Ask ptxas about every form of a chapter: accepted as stated, refused one step below.
 
 `python -m tests.isa.conformance integer convert` prints each disagreement; tests/isa/test_conformance.py asserts that
-there are none. `--orders` also swaps neighbouring modifiers and tells where ptxas and the table differ on that.
+there are none. `--mutants=60 --seed=1` asks about damaged instructions instead. `--orders` also swaps neighbouring modifiers and tells where ptxas and the table differ on that.
 """
 
 import os
@@ -19,6 +19,7 @@ from ptxlab.isa.opcode import opcode
 from ptxlab.isa.table import forms
 from ptxlab.isa.targets import TARGETS, Target, Version, target_named
 
+from .mutants import is_legal, mutants
 from .sample import Choice, instructions, module, sample_choices
 
 VERSIONS: list[Version] = [(1, m) for m in range(5)] + [(2, m) for m in (0, 1, 2, 3)] + [(3, m) for m in (0, 1, 2)]
@@ -117,18 +118,38 @@ def disagreements(asked: list[Question]) -> list[Disagreement]:
 
 
 def ask(lines: list[str], version: Version, target: str) -> list[tuple[str, ...]]:
-    """The errors of ptxas for each instruction, each alone in a kernel."""
-    text, where = module(lines, version, target)
+    """The errors of ptxas for each instruction.
+
+    Its front end tells all errors of one function and then stops, so the instructions first stand in one function
+    together; those that pass then each stand alone, for what its later phases refuse.
+    """
+    answers: list[tuple[str, ...]] = [()] * len(lines)
+    passed = list(range(len(lines)))
+    for together in (True, False):
+        if not passed:
+            break
+        for number, messages in zip(passed, _ask([lines[n] for n in passed], version, target, together), strict=True):
+            answers[number] = messages
+        passed = [number for number in passed if not answers[number]]
+    return answers
+
+
+def _ask(lines: list[str], version: Version, target: str, together: bool) -> list[tuple[str, ...]]:
+    text, where = module(lines, version, target, together)
     output, status = _run_ptxas(text, version, target)
     messages: dict[int, list[str]] = defaultdict(list)
+    elsewhere = False
     for line, message in re.findall(r"line (\d+); (?:error|fatal)\s*: (.*)", output):
         if int(line) in where:
             messages[where[int(line)]].append(message)
-    if status and not messages or "syntax error" in output or status < 0:
+        else:
+            elsewhere = True
+    stopped = "syntax error" in output or "Parsing error" in output or (not together and bool(messages))
+    if elsewhere or stopped or (status and not messages):
         if len(lines) == 1:  # a complaint without a line, or a crash
             return [tuple(messages[0]) or (output.strip() or f"ptxas ended with status {status}",)]
         half = len(lines) // 2
-        return ask(lines[:half], version, target) + ask(lines[half:], version, target)
+        return _ask(lines[:half], version, target, together) + _ask(lines[half:], version, target, together)
     return [tuple(messages[number]) for number in range(len(lines))]
 
 
@@ -165,12 +186,30 @@ def order_disagreements(form: Form) -> Iterator[str]:
                 yield f"[{form.syntax}] {name}{tail}: table {'legal' if legal else 'not legal'}, ptxas: {messages or 'accepted'}"
 
 
+def mutant_questions(form: Form, most: int, seed: int) -> Iterator[Question]:
+    """Damaged instructions of a form, at a version and target where the undamaged ones are legal."""
+    choice = sample_choices(form, 1)[0]
+    version, target = first_homes(form, choice)[-1]
+    needed = [requirement for _, requirement in form.requirements(choice)]
+    for modern in ("sm_90a", "sm_100a", "sm_120a"):
+        if all(requirement.holds((9, 0), target_named(modern)) for requirement in needed):
+            version, target = (9, 0), modern
+            break
+    for line in mutants(form, most, seed):
+        yield Question(form, line, version, target, is_legal(line, version, target))
+
+
 def main(arguments: list[str]) -> int:
     chapters = [a for a in arguments if not a.startswith("-")]
     most = next((int(a.partition("=")[2]) for a in arguments if a.startswith("--most=")), 64)
     only = next((a.partition("=")[2] for a in arguments if a.startswith("--only=")), "")
     chosen = [f for f in forms() if (not chapters or f.chapter in chapters) and only in f.syntax]
-    asked = [question for form in chosen for question in questions(form, most)]
+    if any(a.startswith("--mutants") for a in arguments):
+        seed = next((int(a.partition("=")[2]) for a in arguments if a.startswith("--seed=")), 0)
+        count = next((int(a.partition("=")[2]) for a in arguments if a.startswith("--mutants=")), 60)
+        asked = [question for form in chosen for question in mutant_questions(form, count, seed)]
+    else:
+        asked = [question for form in chosen for question in questions(form, most)]
     wrong = disagreements(asked)
     for found in wrong:
         print(found)

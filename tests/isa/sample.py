@@ -109,8 +109,10 @@ def _base(expected: Expected) -> str:
     return "%b64_0"
 
 
-def module(lines: list[str], version: tuple[int, int], target: str) -> tuple[str, dict[int, int]]:
-    """A file with one kernel an instruction, and which line holds which instruction.
+def module(
+    lines: list[str], version: tuple[int, int], target: str, together: bool = False
+) -> tuple[str, dict[int, int]]:
+    """A file with one kernel an instruction, or all in one, and which line holds which instruction.
 
     Only what an instruction uses is declared, because old versions of PTX lack many a type and directive.
     """
@@ -123,11 +125,13 @@ def module(lines: list[str], version: tuple[int, int], target: str) -> tuple[str
     if re.search(r"\bfn\b", used):
         text.append(".func fn() { ret; }")
     where = {}
-    for number, line in enumerate(lines):
-        parameters = "(.param .align 16 .b8 prm[64])" if "prm" in line else "()"
-        text.append(f".entry k{number}{parameters if version >= (1, 4) else ''} {{ {_declarations(line)}")
-        text.append(line)
-        where[len(text)] = number
+    for first, kernel in enumerate([lines] if together else [[line] for line in lines]):
+        body = " ".join(kernel)
+        parameters = "(.param .align 16 .b8 prm[64])" if "prm" in body else "()"
+        text.append(f".entry k{first}{parameters if version >= (1, 4) else ''} {{ {_declarations(body)}")
+        for number, line in enumerate(kernel, first):
+            text.append(line)
+            where[len(text)] = number
         text.append("L: ret; }")
     return "\n".join(text) + "\n", where
 

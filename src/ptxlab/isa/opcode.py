@@ -134,11 +134,15 @@ def opcode(text: str) -> Opcode:
     return found
 
 
+# Flags that ptxas lets stand twice; it refuses to see any other modifier again.
+REPEATABLE = frozenset("approx sync relu NaN satfinite cc shiftamt sat uni".split())
+
+
 def _choose(form: Form, parts: Sequence[str]) -> Candidate | None:
     """Put each modifier into a slot of the form; in the order of the syntax if that works, else in any, as ptxas does."""
     if tuple(parts[: len(form.name)]) != form.name:
         return None
-    rest = parts[len(form.name) :]
+    rest = [part for at, part in enumerate(parts) if part not in REPEATABLE or part not in parts[:at]][len(form.name) :]
     if len(rest) > len(form.slots) or any(all(part not in slot.values for slot in form.slots) for part in rest):
         return None
     for in_order in (True, False):
@@ -147,7 +151,8 @@ def _choose(form: Form, parts: Sequence[str]) -> Candidate | None:
             chosen = {form.slots[index].name: part for index, part in filled.items()}
             m = form.modifiers(chosen)
             complaint = form.where(m) if form.where else None
-            return Candidate(form, chosen, m, () if complaint else expect(form, m), in_order, complaint)
+            once = len(rest) + len(form.name) == len(parts)
+            return Candidate(form, chosen, m, () if complaint else expect(form, m), in_order and once, complaint)
     return None
 
 

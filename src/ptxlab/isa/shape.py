@@ -38,7 +38,7 @@ def _wrong(expected: Expected, shape: Shape) -> str | None:
         return _wrong_compound(expected, shape)
     if expected.second is not None and not expected.second_optional:
         return "not-pair"
-    if expected.count > 1 or (expected.count == 1 and shape[0] in "#%&@"):
+    if expected.count:
         return "vector-size"
     return wrong_scalar(expected, shape)
 
