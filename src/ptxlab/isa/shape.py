@@ -117,19 +117,22 @@ def wrong_scalar(expected: Expected, shape: Shape) -> str | None:
 
 def register_fits(register: Type, wanted: Type, loose: bool) -> bool:
     """Whether a register may stand where an instruction works on `wanted` (PTX ISA, Operand Type Checking)."""
-    if (register.kind == "p") != (wanted.kind == "p"):
-        return False
+    bag = register.name == "f16x2"  # ptxas takes such a register for an integer, even for a predicate
+    if register.kind == "p" or wanted.kind == "p":
+        return register.kind == wanted.kind or bag
     if register.width != wanted.width and not (loose and register.width > wanted.width):
         return False
-    if wanted.kind == "b" or register.kind == "b":
+    if register.kind == "b" or wanted.kind == "b" or register is wanted:
         return True
-    if wanted.kind == "f":
-        return register is wanted  # formats that no register is declared with (bf16, f32x2) live in `.b` registers
-    return register.kind in "us" or register.name == "f16x2"  # ptxas counts .f16x2 among the integers, not .f16
+    if wanted.kind == "f":  # formats that no register is declared with (bf16, f32x2) live in `.b` registers
+        return False
+    return bag or (register.kind in "us" and wanted.lanes == 1)
 
 
 def immediate_fits(shape: str, wanted: Type) -> bool:
-    """Whether an immediate may stand where an instruction works on `wanted`: ptxas converts neither way."""
+    """Whether an immediate may stand where an instruction works on `wanted`: ptxas converts between floats only."""
+    if wanted.lanes > 1:
+        return False
     if wanted.kind == "f":
         return shape != "#int" and wanted.name in ("f32", "f64")
     return shape == "#int" or (shape, wanted.name) in (("#f32", "b32"), ("#float", "b64"))
