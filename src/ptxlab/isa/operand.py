@@ -5,6 +5,7 @@ The words of `types`, in any order:
 - a PTX type (`u32`) or the name of a slot that holds one (`type`); `2*type` is that type at twice the width;
 - a count, for a vector operand: a number (`4`) or the name of a slot that holds `v2`, `v4`, `x2` and so on;
 - `reg`: no immediate; `imm`: only an immediate, `imm(0..31)`: within that range, `imm(0|4|8)`: one of these;
+- `within(0..15)`: an immediate within that range, or a register; `within(0..96/32)`: a multiple of 32 in it;
 - `loose`: the register may be wider than the type, as in `ld`, `st` and `cvt`; `sink`: `_` may stand there;
 - for an address, the state space (`shared`) or the slot that holds it (`space`); nothing means generic;
 - `label`, `function`, `targets`, `prototype`, `arguments`, `opaque` (texture, surface or sampler): what it says;
@@ -140,6 +141,8 @@ def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatabl
             count = int(word.lstrip("vx"))
         elif word.startswith("imm"):
             kind, allowed = "immediate", _range(word)
+        elif word.startswith("within("):
+            allowed = _range(word)
         elif word in _WORDS:
             kind = word
         else:
@@ -152,10 +155,10 @@ def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatabl
 def _range(word: str) -> range | tuple[int, ...] | None:
     if word == "imm":
         return None
-    inside = word[4:-1]
+    inside = word[word.index("(") + 1 : -1]
     if ".." in inside:
-        low, high = inside.split("..")
-        return range(int(low), int(high) + 1)
+        low, high, step = re.split(r"\.\.|/", inside if "/" in inside else f"{inside}/1")
+        return range(int(low), int(high) + 1, int(step))
     return tuple(int(part) for part in inside.split("|"))
 
 

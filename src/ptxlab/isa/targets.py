@@ -2,7 +2,8 @@
 
 A target names hardware: `sm_80` features are on that chip and every later one, `sm_90a` features on exactly that chip,
 `sm_100f` features on the family of that chip from that member on. Availability is written as in the manual's notes:
-`"8.0 sm_90a | 8.6 sm_100a sm_120a"` means PTX 8.0 with sm_90a, or PTX 8.6 with sm_100a or sm_120a.
+`"8.0 sm_90a | 8.6 sm_100a sm_120a"` means PTX 8.0 with sm_90a, or PTX 8.6 with sm_100a or sm_120a;
+`"3.0 sm_30 until 6.4 sm_70"` means that PTX 6.4 removed it from sm_70 and later.
 """
 
 import re
@@ -77,27 +78,38 @@ def target_named(name: str) -> Target:
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """When something is available: any of `alternatives`, each a PTX version with a target."""
+    """When something is available: from any of `alternatives` on, each a PTX version with a target, until `removed`."""
 
     alternatives: tuple[tuple[Version, Target], ...]
+    removed: tuple[tuple[Version, Target], ...] = ()
 
     def holds(self, version: Version, target: Target) -> bool:
         """Whether a module of this version and target may use it."""
-        return any(version >= needed and target.has(chip) for needed, chip in self.alternatives)
+        return _reached(self.alternatives, version, target) and not _reached(self.removed, version, target)
 
     def __str__(self) -> str:
-        return " or ".join(f"PTX {v[0]}.{v[1]} with {chip}" for v, chip in self.alternatives)
+        text = " or ".join(f"PTX {v[0]}.{v[1]} with {chip}" for v, chip in self.alternatives)
+        return text + "".join(f", until PTX {v[0]}.{v[1]} with {chip}" for v, chip in self.removed)
+
+
+def _reached(steps: tuple[tuple[Version, Target], ...], version: Version, target: Target) -> bool:
+    return any(version >= needed and target.has(chip) for needed, chip in steps)
 
 
 @cache
 def since(text: str) -> Since:
     """Read `"8.0 sm_90a | 8.6 sm_100a sm_120a"`."""
-    alternatives = []
-    for part in text.split("|"):
+    available, _, removed = text.partition("until")
+    return Since(_steps(available), _steps(removed))
+
+
+def _steps(text: str) -> tuple[tuple[Version, Target], ...]:
+    alternatives: list[tuple[Version, Target]] = []
+    for part in filter(str.strip, text.split("|")):
         version, *chips = part.split()
         major, minor = version.split(".")
         alternatives += [((int(major), int(minor)), target_named(chip)) for chip in chips or ["sm_10"]]
-    return Since(tuple(alternatives))
+    return tuple(alternatives)
 
 
 ALWAYS = since("1.0 sm_10")
