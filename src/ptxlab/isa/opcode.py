@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .form import Form, Modifiers, Slot
-from .operand import Expected, Shape, expect
+from .operand import SPACES, Expected, Shape, expect
 from .shape import Problem, find_problem
 from .table import forms_by_head
 from .targets import Since, Target, Version
+from .types import TYPES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,6 +67,11 @@ class Opcode:
         legal = [c for c in found if c.complaint is None] or found
         self.candidates = tuple([c for c in legal if c.in_order] or legal)
         self._matches: dict[tuple[Shape, ...], Match | Mismatch] = {}
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is an instruction of this mnemonic, with whatever modifiers."""
+        return self.mnemonic in forms_by_head()
 
     def __repr__(self) -> str:
         return f"Opcode({self.text!r})"
@@ -156,13 +162,24 @@ def _choose(form: Form, parts: Sequence[str]) -> Candidate | None:
     return None
 
 
+# Modifiers of one category keep their order among themselves: in `cvt.f32.s32` the result's type comes first.
+_CATEGORIES = (frozenset(TYPES), SPACES, frozenset(("row", "col")))
+
+
+def _overtakes(part: str, index: int, filled: Mapping[int, str]) -> bool:
+    return any(
+        other > index and (part == word or any(part in category and word in category for category in _CATEGORIES))
+        for other, word in filled.items()
+    )
+
+
 def _fill(
     slots: Sequence[Slot], parts: Sequence[str], at: int, filled: dict[int, str], last: int, in_order: bool
 ) -> dict[int, str] | None:
     if at == len(parts):
         return filled if all(slot.optional or index in filled for index, slot in enumerate(slots)) else None
     for index in range(last + 1 if in_order else 0, len(slots)):
-        if index not in filled and parts[at] in slots[index].values:
+        if index not in filled and parts[at] in slots[index].values and not _overtakes(parts[at], index, filled):
             found = _fill(slots, parts, at + 1, {**filled, index: parts[at]}, index, in_order)
             if found is not None:
                 return found

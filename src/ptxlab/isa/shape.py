@@ -1,5 +1,6 @@
 """Whether an operand at hand, described by its shape (see `operand.py`), is what a form expects, and if not, why."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .operand import Expected, Shape
@@ -56,8 +57,35 @@ def _wrong_compound(expected: Expected, shape: Shape) -> str | None:
             return "vector"
         if len(parts) != expected.count:
             return "vector-size"
-        return next((wrong for part in parts if (wrong := wrong_scalar(expected, part))), None)
+        return _wrong_vector(expected, parts)
     return "kind"
+
+
+def _wrong_vector(expected: Expected, parts: Sequence[Shape]) -> str | None:
+    """ptxas gives a vector one type: untyped if its elements' types differ, and no floats together with integers."""
+    types = [TYPES[part.lstrip("%")] for part in parts if isinstance(part, str) and part.lstrip("%") in TYPES]
+    if len({type.width for type in types}) > 1:
+        return "vector-types"
+    joined = types[0] if types else None
+    for type_ in types:
+        if joined is not type_ and joined:
+            if {_number(type_), _number(joined)} == {"f", "i"}:
+                return "vector-types"
+            joined = TYPES[f"b{joined.width}"]
+    for part in parts:
+        if joined and part in TYPES:
+            part = joined.name
+        elif joined and part in ("#int", "#float", "#f32") and expected.role == "read" and not expected.register_only:
+            if _number(joined) == ("f" if part == "#int" else "i"):
+                return "vector-types"
+            continue
+        if wrong := wrong_scalar(expected, part):
+            return wrong
+    return None
+
+
+def _number(type: Type) -> str:
+    return "b" if type.kind == "b" else "f" if type.kind == "f" and type.lanes == 1 else "i"
 
 
 def _wrong_address(expected: Expected, shape: Shape) -> str | None:
