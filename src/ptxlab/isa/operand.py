@@ -9,11 +9,13 @@ The words of `types`, in any order:
 - `loose`: the register may be wider than the type, as in `ld`, `st` and `cvt`; `sink`: `_` may stand there;
 - for an address, the state space (`shared`) or the slot that holds it (`space`); nothing means generic;
 - `label`, `function`, `targets`, `prototype`, `arguments`, `opaque` (texture, surface or sampler): what it says;
+- `single`: a scalar that may also be written as a vector of one, `{r}`;
 - `special`: a special register may stand there; `symbol`: the name of a variable or function may (its address).
 
 Operands at hand are described by their *shape*, a value that is cheap to compare and to look up:
 
-- `"b32"`: a register of that type; `"%u32"`: a special register of that type;
+- `"b32"`: a register of that type; `"%u32"`: a special register of that type (`"%u16"`: %tid.x and others that
+  16 or 32 bits can be read of);
 - `"#int"`, `"#float"`, `"#f32"`: an immediate, the last one spelled with its 32 bits, `0f3F800000`;
 - `"&shared"`: a variable of that state space; `"@label"`, `"@function"`, `"@targets"`, `"@prototype"`; `"_"`: the sink;
 - `"?"`: a name that is not declared, which is reported once and fits everywhere;
@@ -50,6 +52,7 @@ class Expected:
     sink: bool = False
     special: bool = False
     symbol: bool = False
+    single: bool = False
     negatable: bool = False
     space: str | None = None
     allowed: range | tuple[int, ...] | None = None
@@ -146,10 +149,10 @@ def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatabl
         elif word in _WORDS:
             kind = word
         else:
-            assert word in ("reg", "loose", "sink", "special", "symbol"), f"{form.syntax}: {name} is {word!r}"
+            assert word in ("reg", "loose", "sink", "special", "symbol", "single"), f"{form.syntax}: {name} is {word!r}"
     assert type_ or kind != "value", f"{form.syntax}: no type for {name}"
     return Expected(name, role, kind, type_, count, "reg" in words, "loose" in words, "sink" in words,
-                    "special" in words, "symbol" in words, negatable, None, allowed, optional)  # fmt: skip
+                    "special" in words, "symbol" in words, "single" in words, negatable, None, allowed, optional)  # fmt: skip
 
 
 def _range(word: str) -> range | tuple[int, ...] | None:

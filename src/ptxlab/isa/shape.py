@@ -53,6 +53,8 @@ def _wrong_compound(expected: Expected, shape: Shape) -> str | None:
     if mark == "!":
         return wrong_scalar(expected, parts[0]) if expected.negatable else "negated"
     if mark == "{":
+        if expected.single and len(parts) == 1:
+            return wrong_scalar(expected, parts[0])
         if not expected.count:
             return "vector"
         if len(parts) != expected.count:
@@ -111,8 +113,8 @@ def _wrong_address(expected: Expected, shape: Shape) -> str | None:
 
 def _within(space: str, wanted: str | None) -> bool:
     """Whether a variable of `space` may be named where `wanted` (None: a generic address) is accessed."""
-    if wanted is None:
-        return True
+    if wanted is None:  # ptxas: a generic access does not take a name in `.const` or `.param`
+        return space.partition("::")[0] not in ("const", "param")
     return space.partition("::")[0] == wanted.partition("::")[0]
 
 
@@ -135,7 +137,8 @@ def wrong_scalar(expected: Expected, shape: Shape) -> str | None:
     if shape.startswith("%"):
         if not expected.special:
             return "special-register"
-        return None if register_fits(TYPES[shape[1:]], type_, loose=True) else "type"
+        old = shape == "%u16" and type_.width == 32
+        return None if type_.kind != "f" and (old or register_fits(TYPES[shape[1:]], type_, loose=False)) else "type"
     if shape.startswith("&") or shape == "@function":
         return None if expected.symbol else "symbol"
     if shape not in TYPES:
