@@ -1,0 +1,91 @@
+"""Child processes: run one to its end, its time limit, or the user's Ctrl-C, and say which of these it was."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a child ended and what it wrote, standard output first."""
+
+    text: str
+    status: int
+    timed_out: bool = False
+
+    @property
+    def signal_name(self) -> str | None:
+        """The signal that killed the child, also where a shell between us and it reports 128 + number."""
+        number = -self.status if self.status < 0 else self.status - 128
+        if self.timed_out or number not in {member.value for member in signal.Signals}:
+            return None
+        return signal.Signals(number).name
+
+
+class Children:
+    """Children that can be ended together: one that runs in another thread never sees the user's Ctrl-C."""
+
+    def __init__(self) -> None:
+        self._running: set[subprocess.Popen[str]] = set()
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def run(self, command: Sequence[str | Path], directory: Path, timeout: float | None) -> Outcome:
+        """Run `command` in `directory`, with its own temporary files there too."""
+        with self._lock:
+            if self._closed:
+                raise KeyboardInterrupt
+            child = subprocess.Popen(
+                [str(part) for part in command],
+                cwd=directory,
+                env={**os.environ, "TMPDIR": str(directory)},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                encoding="utf-8",
+                errors="replace",
+                start_new_session=True,
+            )
+            self._running.add(child)
+        try:
+            text, _ = child.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            _end(child)
+            text, _ = child.communicate()
+            return Outcome(text, child.returncode, timed_out=True)
+        except BaseException:
+            _end(child)
+            child.communicate()
+            raise
+        finally:
+            with self._lock:
+                self._running.discard(child)
+        return Outcome(text, child.returncode)
+
+    def end(self) -> None:
+        """End every running child and start no more."""
+        with self._lock:
+            self._closed = True
+            for child in self._running:
+                _end(child)
+
+
+def run(command: Sequence[str | Path], directory: Path, timeout: float | None = None) -> Outcome:
+    """Run `command` in `directory` until it ends or `timeout` seconds have passed."""
+    return Children().run(command, directory, timeout)
+
+
+def _end(child: subprocess.Popen[str]) -> None:
+    """Kill a child with everything it started: a wrapper script's own child would keep our pipe open."""
+    if child.poll() is not None:
+        return
+    if hasattr(os, "killpg"):
+        os.killpg(child.pid, signal.SIGKILL)
+    else:
+        child.kill()
