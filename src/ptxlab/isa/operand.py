@@ -6,11 +6,13 @@ The words of `types`, in any order:
 - a count, for a vector operand: a number (`4`) or the name of a slot that holds `v2`, `v4`, `x2` and so on;
 - `reg`: no immediate; `imm`: only an immediate, `imm(0..31)`: within that range, `imm(0|4|8)`: one of these;
 - `within(0..15)`: an immediate within that range, or a register; `within(0..96/32)`: a multiple of 32 in it;
-- `loose`: the register may be wider than the type, as in `ld`, `st` and `cvt`; `sink`: `_` may stand there;
+- `loose`: the register may be wider than the type, as in `ld`, `st` and `cvt`;
+- `sink`: `_` may stand there, and nothing else if no type is named;
 - for an address, the state space (`shared`) or the slot that holds it (`space`); nothing means generic;
 - `label`, `function`, `targets`, `prototype`, `arguments`, `opaque` (texture, surface or sampler): what it says;
 - `single`: a scalar that may also be written as a vector of one, `{r}`;
-- `special`: a special register may stand there; `symbol`: the name of a variable or function may (its address).
+- `special`: a special register may stand there; `symbol`: the name of a variable or function may (its address);
+  a state space: only the name of a variable in that space may.
 
 Operands at hand are described by their *shape*, a value that is cheap to compare and to look up:
 
@@ -67,6 +69,8 @@ class Expected:
             return f"an address `[{self.name}]`" + (f" in `.{self.space}`" if self.space else "")
         if self.kind == "immediate":
             return "an immediate" + (f" ({_ranged(self.allowed)})" if self.allowed is not None else "")
+        if self.kind == "sink":
+            return "the sink `_`"
         if self.kind != "value":
             return f"a {self.kind}"
         one = f"`.{self.type.name}`" if self.type else ""
@@ -135,6 +139,7 @@ def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatabl
     role = "update" if name in form.updates else "write" if name in form.writes else "read"
     kind, type_, count = "value", None, 0
     allowed: range | tuple[int, ...] | None = None
+    space: str | None = None
     for word in words:
         if word in TYPES:
             type_ = TYPES[word]
@@ -148,11 +153,15 @@ def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatabl
             allowed = _range(word)
         elif word in _WORDS:
             kind = word
+        elif word in SPACES and word != "reg":
+            space = word
         else:
             assert word in ("reg", "loose", "sink", "special", "symbol", "single"), f"{form.syntax}: {name} is {word!r}"
+    if kind == "value" and type_ is None and "sink" in words:
+        kind = "sink"
     assert type_ or kind != "value", f"{form.syntax}: no type for {name}"
     return Expected(name, role, kind, type_, count, "reg" in words, "loose" in words, "sink" in words,
-                    "special" in words, "symbol" in words, "single" in words, negatable, None, allowed, optional)  # fmt: skip
+                    "special" in words, "symbol" in words, "single" in words, negatable, space, allowed, optional)  # fmt: skip
 
 
 def _range(word: str) -> range | tuple[int, ...] | None:

@@ -29,6 +29,8 @@ def _wrong(expected: Expected, shape: Shape) -> str | None:
         return _wrong_address(expected, shape)
     if expected.kind == "immediate":
         return None if shape == "#int" else "not-immediate"
+    if expected.kind == "sink":
+        return None if shape == "_" else "not-sink"
     if expected.kind == "opaque":
         return None if shape in ("&opaque", "b64", "u64", "s64") else "kind"
     if expected.kind == "arguments":
@@ -139,6 +141,8 @@ def wrong_scalar(expected: Expected, shape: Shape) -> str | None:
             return "special-register"
         old = shape == "%u16" and type_.width == 32
         return None if type_.kind != "f" and (old or register_fits(TYPES[shape[1:]], type_, loose=False)) else "type"
+    if shape.startswith("&") and expected.space:
+        return None if _within(shape[1:], expected.space) else "state-space"
     if shape.startswith("&") or shape == "@function":
         return None if expected.symbol else "symbol"
     if shape not in TYPES:
