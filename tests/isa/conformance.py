@@ -17,15 +17,10 @@ from pathlib import Path
 from ptxlab.isa.form import Form
 from ptxlab.isa.opcode import opcode
 from ptxlab.isa.table import forms
-from ptxlab.isa.targets import TARGETS, Target, Version, target_named
+from ptxlab.isa.targets import TARGETS, VERSIONS, Target, Version, target_named
 
 from .mutants import is_legal, mutants
 from .sample import Choice, instructions, module, sample_choices
-
-VERSIONS: list[Version] = [(1, m) for m in range(5)] + [(2, m) for m in (0, 1, 2, 3)] + [(3, m) for m in (0, 1, 2)]
-VERSIONS += [(4, m) for m in (0, 1, 2, 3)] + [(5, 0), (6, 0), (6, 1), (6, 2), (6, 3), (6, 4), (6, 5)]
-VERSIONS += [(7, m) for m in range(9)] + [(8, m) for m in range(9)] + [(9, m) for m in range(5)]
-
 
 @dataclass(frozen=True)
 class Question:
@@ -181,7 +176,7 @@ def order_disagreements(form: Form) -> Iterator[str]:
                 swapped.append(".".join(changed))
         tail = f"{space}{operands}" if space else ";"
         for name, messages in zip(swapped, ask([s + tail for s in swapped], *homes[0]) if swapped else [], strict=True):
-            legal = any(c.complaint is None for c in opcode(name).candidates)
+            legal = is_legal(name + tail, *homes[0])
             if legal != (not messages):
                 yield f"[{form.syntax}] {name}{tail}: table {'legal' if legal else 'not legal'}, ptxas: {messages or 'accepted'}"
 

@@ -12,6 +12,13 @@ from functools import cache
 
 Version = tuple[int, int]
 
+# Every version of PTX there has been (release notes; `ptxas --list-version`).
+VERSIONS: tuple[Version, ...] = tuple(
+    (major, minor)
+    for major, minors in {1: 6, 2: 4, 3: 3, 4: 4, 5: 2, 6: 6, 7: 9, 8: 9, 9: 5}.items()
+    for minor in range(minors)
+)
+
 # The PTX version that introduced each target (release notes, table of PTX versions; ptxas agrees).
 TARGETS: dict[str, Version] = {
     name: version
