@@ -79,6 +79,8 @@ def _example(expected: Expected, pairs: bool) -> str:
             return f"[{', '.join(inside)}]"
         case "immediate":
             return str(expected.allowed[0] if expected.allowed is not None else 1)
+        case "sink":
+            return "_"
         case "label":
             return "L"
         case "targets":

@@ -1,1 +1,309 @@
-"""The mbarrier object in shared memory (PTX ISA 9.7.13.15)."""
+"""Barriers that live in shared memory and count arrivals and bytes: mbarrier (PTX ISA 9.7.13.15).
+
+An address without a state space is generic, yet where it names a variable, ptxas wants one in shared memory.
+"""
+
+from typing import Any
+
+from .form import Modifiers, Specification, form
+from .vocabulary import SHARED
+
+SHARED_OR_CLUSTER = (*SHARED, ("shared::cluster", "8.0 sm_90"))
+SCOPES = (("cta", "8.0 sm_80"), ("cluster", "8.0 sm_90"))
+LAYOUTS = (("layout::v0 layout::v1", "9.3 sm_90"),)
+PRIMARY = (("phase_type::primary", "9.3 sm_90"),)
+PHASES = (("phase_type::primary phase_type::conditional", "9.3 sm_90"),)
+BYTES = "8.0 sm_90"
+MULTICAST = "9.4 sm_107f"
+REPORT = "9.3 sm_90"
+
+
+def remote_state(m: Modifiers) -> str:
+    """A barrier in another block returns no state."""
+    cluster = getattr(m, "space", None) == "shared::cluster" or getattr(m, "shared_cluster", False)
+    return "sink" if cluster else "u64 sink"
+
+
+OPERANDS: dict[str, Specification] = {
+    "d": remote_state,
+    "a": "shared",
+    "count": "u32 within(1..4294967295)",
+    "bytes": "u32",
+    "mask": "u32",
+    "state": "u64",
+    "parity": "u32 within(0|1)",
+    "hint": "u32",
+    "report": "pred sink",
+    "value": "b8",
+}
+
+
+def operands(names: str, **other: Specification) -> dict[str, Specification]:
+    """What these operands are, wherever they stand; `other` says what is different in one place."""
+    return {name: OPERANDS[name] for name in names.split()} | other
+
+
+def together(m: Modifiers) -> str | None:
+    """Semantics and scope come as a pair."""
+    if (m.sem is None) == (m.scope is None):
+        return None
+    return f"`.{m.sem or m.scope}` needs a {'scope' if m.sem else 'memory order'} beside it"
+
+
+ORDER: dict[str, Any] = {"scope": SCOPES, "where": together}
+RELEASE = ORDER | {"sem": (("release", "8.0 sm_80"), ("relaxed", "8.6 sm_90"))}
+ACQUIRE = ORDER | {"sem": (("acquire", "8.0 sm_80"), ("relaxed", "8.6 sm_90"))}
+RELAXED = ORDER | {"sem": "relaxed"}
+RELEASE_CTA = ORDER | {"sem": (("release", "8.0 sm_80"),), "scope": (("cta", "8.0 sm_80"),)}
+
+
+@form(
+    "mbarrier.init{.layout}{.space}.b64 [a], count",
+    layout=LAYOUTS,
+    space=SHARED,
+    types=operands("a", count="u32 within(1..1048575)"),
+    since="7.0 sm_80",
+)
+@form("mbarrier.inval{.space}.b64 [a]", space=SHARED, types=operands("a"), since="7.0 sm_80")
+@form(
+    "mbarrier.check_layout.layout{.space}.b64 d, [a]",
+    layout="layout::v0 layout::v1",
+    space=SHARED,
+    types={"d": "pred"},
+    since="9.3 sm_90",
+)
+@form(
+    "mbarrier.pending_count{.layout}.b64 d, state",
+    layout=(("layout::v0", "9.3 sm_90"),),
+    types={"d": "u32", "state": "u64"},
+    since="7.0 sm_80",
+)
+@form(
+    "mbarrier.expect_tx{.sem}{.scope}{.space}.b64 [a], bytes",
+    space=SHARED_OR_CLUSTER,
+    types=operands("a bytes"),
+    since=BYTES,
+    **RELAXED,
+)
+@form(
+    "mbarrier.expect_tx{.sem}{.scope}{.shared::cluster}.multicast::cluster::32b.b64 [a], bytes, mask",
+    types=operands("a bytes mask"),
+    since=MULTICAST,
+    **RELAXED,
+)
+@form(
+    "mbarrier.complete_tx{.sem}{.scope}{.space}.b64 [a], bytes",
+    space=SHARED_OR_CLUSTER,
+    types=operands("a bytes"),
+    since=BYTES,
+    **RELAXED,
+)
+@form(
+    "mbarrier.complete_tx{.sem}{.scope}{.shared::cluster}.multicast::cluster::32b.b64 [a], bytes, mask",
+    types=operands("a bytes mask"),
+    since=MULTICAST,
+    **RELAXED,
+)
+@form(
+    "mbarrier.arrive{.sem}{.scope}{.space}.b64 d, [a]",
+    space=SHARED,
+    types=operands("a", d="u64"),
+    since="7.0 sm_80",
+    **RELEASE,
+)
+@form(
+    "mbarrier.arrive{.sem}{.scope}{.space}.b64 d, [a]",
+    space=SHARED_OR_CLUSTER,
+    types=operands("a", d="sink"),
+    since="7.1 sm_80",
+    **RELEASE,
+)
+@form(
+    "mbarrier.arrive.noComplete{.sem}{.scope}{.space}.b64 d, [a], count",
+    space=SHARED,
+    types=operands("a count", d="u64"),
+    name="mbarrier.arrive",
+    since="7.0 sm_80",
+    **RELEASE_CTA,
+)
+@form(
+    "mbarrier.arrive.noComplete{.sem}{.scope}{.space}.b64 d, [a], count",
+    space=SHARED,
+    types=operands("a count", d="sink"),
+    name="mbarrier.arrive",
+    since="7.1 sm_80",
+    **RELEASE_CTA,
+)
+@form(
+    "mbarrier.arrive{.sem}{.scope}{.space}.b64 d, [a], count",
+    space=SHARED_OR_CLUSTER,
+    types=operands("d a count"),
+    since="7.8 sm_90",
+    **RELEASE,
+)
+@form(
+    "mbarrier.arrive.expect_tx{.sem}{.scope}{.space}.b64 d, [a], bytes",
+    space=SHARED_OR_CLUSTER,
+    types=operands("d a bytes"),
+    since=BYTES,
+    **RELEASE,
+)
+@form(
+    "mbarrier.arrive{.sem}{.scope}{.shared::cluster}.multicast::cluster::32b.b64 d, [a]{, count}, mask",
+    types=operands("d a count mask"),
+    since=MULTICAST,
+    **RELEASE,
+)
+@form(
+    "mbarrier.arrive.expect_tx{.sem}{.scope}{.shared::cluster}.multicast::cluster::32b.b64 d, [a], bytes, mask",
+    types=operands("d a bytes mask"),
+    since=MULTICAST,
+    **RELEASE,
+)
+@form(
+    "mbarrier.arrive_drop{.sem}{.scope}{.space}.b64 d, [a]",
+    space=SHARED_OR_CLUSTER,
+    types=operands("d a"),
+    since="7.0 sm_80",
+    **RELEASE,
+)
+@form(
+    "mbarrier.arrive_drop.noComplete{.sem}{.scope}{.space}.b64 d, [a], count",
+    space=SHARED,
+    types=operands("d a count"),
+    name="mbarrier.arrive_drop",
+    since="7.0 sm_80",
+    **RELEASE_CTA,
+)
+@form(
+    "mbarrier.arrive_drop{.sem}{.scope}{.space}.b64 d, [a], count",
+    space=SHARED_OR_CLUSTER,
+    types=operands("d a count"),
+    since="7.8 sm_90",
+    **RELEASE,
+)
+@form(
+    "mbarrier.arrive_drop.expect_tx{.sem}{.scope}{.space}.b64 d, [a], bytes",
+    space=SHARED_OR_CLUSTER,
+    types=operands("d a bytes"),
+    since=BYTES,
+    **RELEASE,
+)
+@form(
+    "mbarrier.arrive_drop{.sem}{.scope}{.shared::cluster}.multicast::cluster::32b.b64 d, [a]{, count}, mask",
+    types=operands("d a count mask"),
+    since=MULTICAST,
+    **RELEASE,
+)
+@form(
+    "mbarrier.arrive_drop.expect_tx{.sem}{.scope}{.shared::cluster}.multicast::cluster::32b.b64 d, [a], bytes, mask",
+    types=operands("d a bytes mask"),
+    since=MULTICAST,
+    **RELEASE,
+)
+@form(
+    "mbarrier.test_wait{.phase}{.sem}{.scope}{.space}.b64 d, [a], state",
+    phase=PRIMARY,
+    space=SHARED,
+    types=operands("a state", d="pred"),
+    since="7.0 sm_80",
+    **ACQUIRE,
+)
+@form(
+    "mbarrier.test_wait.phase{.sem}{.scope}{.space}.b64 d|report, [a], state",
+    phase="phase_type::primary",
+    space=SHARED,
+    types=operands("report a state", d="pred"),
+    writes="d report",
+    since=REPORT,
+    **ACQUIRE,
+)
+@form(
+    "mbarrier.test_wait.phase{.sem}{.scope}{.space}.b64 d{|report}, value, [a], state",
+    phase="phase_type::primary",
+    space=SHARED,
+    types=operands("report value a state", d="pred"),
+    writes="d report value",
+    since=REPORT,
+    **ACQUIRE,
+)
+@form(
+    "mbarrier.test_wait.parity{.phase}{.sem}{.scope}{.space}.b64 d, [a], parity",
+    phase=PHASES,
+    space=SHARED,
+    types=operands("a parity", d="pred"),
+    since="7.1 sm_80",
+    **ACQUIRE,
+)
+@form(
+    "mbarrier.test_wait.parity.phase{.sem}{.scope}{.space}.b64 d|report, [a], parity",
+    phase="phase_type::primary",
+    space=SHARED,
+    types=operands("report a parity", d="pred"),
+    writes="d report",
+    since=REPORT,
+    **ACQUIRE,
+)
+@form(
+    "mbarrier.test_wait.parity.phase{.sem}{.scope}{.space}.b64 d{|report}, value, [a], parity",
+    phase="phase_type::primary",
+    space=SHARED,
+    types=operands("report value a parity", d="pred"),
+    writes="d report value",
+    since=REPORT,
+    **ACQUIRE,
+)
+@form(
+    "mbarrier.try_wait{.phase}{.sem}{.scope}{.space}.b64 d, [a], state{, hint}",
+    phase=PRIMARY,
+    space=SHARED,
+    types=operands("a state hint", d="pred"),
+    since="7.8 sm_90",
+    **ACQUIRE,
+)
+@form(
+    "mbarrier.try_wait.phase{.sem}{.scope}{.space}.b64 d|report, [a], state{, hint}",
+    phase="phase_type::primary",
+    space=SHARED,
+    types=operands("report a state hint", d="pred"),
+    writes="d report",
+    since=REPORT,
+    **ACQUIRE,
+)
+@form(
+    "mbarrier.try_wait.phase{.sem}{.scope}{.space}.b64 d{|report}, value, [a], state{, hint}",
+    phase="phase_type::primary",
+    space=SHARED,
+    types=operands("report value a state hint", d="pred"),
+    writes="d report value",
+    since=REPORT,
+    **ACQUIRE,
+)
+@form(
+    "mbarrier.try_wait.parity{.phase}{.sem}{.scope}{.space}.b64 d, [a], parity{, hint}",
+    phase=PHASES,
+    space=SHARED,
+    types=operands("a parity hint", d="pred"),
+    since="7.8 sm_90",
+    **ACQUIRE,
+)
+@form(
+    "mbarrier.try_wait.parity.phase{.sem}{.scope}{.space}.b64 d|report, [a], parity{, hint}",
+    phase="phase_type::primary",
+    space=SHARED,
+    types=operands("report a parity hint", d="pred"),
+    writes="d report",
+    since=REPORT,
+    **ACQUIRE,
+)
+@form(
+    "mbarrier.try_wait.parity.phase{.sem}{.scope}{.space}.b64 d{|report}, value, [a], parity{, hint}",
+    phase="phase_type::primary",
+    space=SHARED,
+    types=operands("report value a parity hint", d="pred"),
+    writes="d report value",
+    since=REPORT,
+    **ACQUIRE,
+)
+def mbarrier() -> None:
+    """Use a barrier in shared memory: set it up, arrive at it, have it expect bytes, ask whether its phase is over."""

@@ -62,6 +62,7 @@ class Expected:
     second: "Expected | None" = None
     second_optional: bool = False
     inner: tuple["Expected", ...] = ()
+    fixed: bool = False  # of a type of its own, which none of the instruction's modifiers names
 
     def describe(self) -> str:
         """In a message: `.u32 register or immediate`."""
@@ -161,7 +162,13 @@ def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatabl
         kind = "sink"
     assert type_ or kind != "value", f"{form.syntax}: no type for {name}"
     return Expected(name, role, kind, type_, count, "reg" in words, "loose" in words, "sink" in words,
-                    "special" in words, "symbol" in words, "single" in words, negatable, space, allowed, optional)  # fmt: skip
+                    "special" in words, "symbol" in words, "single" in words, negatable, space, allowed, optional,
+                    fixed=_names_a_type(form.types.get(name, ""), m))  # fmt: skip
+
+
+def _names_a_type(specification: Specification, m: Modifiers) -> bool:
+    text = specification if isinstance(specification, str) else specification(m)
+    return any(word in TYPES for word in text.split())
 
 
 def _range(word: str) -> range | tuple[int, ...] | None:

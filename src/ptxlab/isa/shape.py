@@ -152,16 +152,15 @@ def wrong_scalar(expected: Expected, shape: Shape) -> str | None:
 
 def register_fits(register: Type, wanted: Type, loose: bool) -> bool:
     """Whether a register may stand where an instruction works on `wanted` (PTX ISA, Operand Type Checking)."""
-    bag = register.name == "f16x2"  # ptxas takes such a register for an integer, even for a predicate
     if register.kind == "p" or wanted.kind == "p":
-        return register.kind == wanted.kind or bag
+        return register.kind == wanted.kind
     if register.width != wanted.width and not (loose and register.width > wanted.width):
         return False
     if register.kind == "b" or wanted.kind == "b" or register is wanted:
         return True
     if wanted.kind == "f":  # formats that no register is declared with (bf16, f32x2) live in `.b` registers
         return False
-    return bag or (register.kind in "us" and wanted.lanes == 1)
+    return register.name == "f16x2" or (register.kind in "us" and wanted.lanes == 1)  # ptxas takes it for an integer
 
 
 def immediate_fits(shape: str, wanted: Type) -> bool:
