@@ -30,7 +30,7 @@ def test_text_is_ptx_and_names_no_folder(case: Case):
 
 
 @pytest.mark.skipif(not assemblers(), reason="no ptxas on PATH, in PTXAS, or from the nvidia-cuda-nvcc wheel")
-@pytest.mark.parametrize("case", filter(sampled, CASES), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [*filter(sampled, CASES)], ids=lambda case: case.name)
 def test_ptxas_accepts(case: Case):
     for ptxas in assemblers():
         complaint = assemble(case.text(), case.target, case.assembler_flags, ptxas)
