@@ -173,6 +173,10 @@ def read_values(values: Values) -> dict[str, Since]:
     return found
 
 
+# Words that came later than the instructions they stand in, whichever those are.
+_WORDS_SINCE = {"ftz": _since("1.4"), "weak": _since("6.0 sm_70"), "L2::cache_hint": _since("7.4 sm_80")}
+
+
 def _read_opcode(
     opcode: str, values: Mapping[str, Values], name: str | None
 ) -> tuple[tuple[str, ...], tuple[Slot, ...]]:
@@ -189,7 +193,7 @@ def _read_opcode(
         elif required and not slots and (index < wanted if wanted else required not in _NOT_NAMES):
             fixed.append(part)
         else:
-            slots.append(Slot(slot_name(part), {part: ALWAYS}, bool(optional), flag=True))
+            slots.append(Slot(slot_name(part), {part: _WORDS_SINCE.get(part, ALWAYS)}, bool(optional), flag=True))
     assert used == set(values), f"{opcode}: values for {set(values) - used}, which the syntax does not have"
     assert len({slot.name for slot in slots}) == len(slots), f"{opcode}: two slots of one name"
     return tuple(fixed), tuple(slots)

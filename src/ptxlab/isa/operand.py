@@ -129,14 +129,16 @@ def _words(specification: Specification, m: Modifiers) -> list[str]:
     return words
 
 
-def _default_type(form: Form) -> str:
-    """What an operand is when `types` does not say: of the slot `type`, or of the one type that the syntax spells out."""
+def _default_type(form: Form, name: str) -> str:
+    """What an operand is when `types` does not say: of the slot `type`, or of the one type that is spelled out."""
+    if name == "cache_policy":
+        return "u64"
     spelled = [word for slot in form.slots for word in slot.values if slot.flag and word in TYPES]
     return "type" if any(slot.name == "type" for slot in form.slots) or len(spelled) != 1 else spelled[0]
 
 
 def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatable: bool = False) -> Expected:
-    words = _words(form.types.get(name) or _default_type(form), m)
+    words = _words(form.types.get(name) or _default_type(form, name), m)
     role = "update" if name in form.updates else "write" if name in form.writes else "read"
     kind, type_, count = "value", None, 0
     allowed: range | tuple[int, ...] | None = None
