@@ -51,6 +51,8 @@ def _wrong_compound(expected: Expected, shape: Shape) -> str | None:
     if mark == "|":
         if expected.second is None:
             return "pair"
+        if parts == ["_", "_"]:
+            return "sink"
         return wrong_scalar(expected, parts[0]) or wrong_scalar(expected.second, parts[1])
     if mark == "!":
         return wrong_scalar(expected, parts[0]) if expected.negatable else "negated"
@@ -66,14 +68,14 @@ def _wrong_compound(expected: Expected, shape: Shape) -> str | None:
 
 
 def _wrong_vector(expected: Expected, parts: Sequence[Shape]) -> str | None:
-    """ptxas gives a vector one type: untyped if its elements' types differ, and no floats together with integers."""
+    """ptxas gives a vector one type: untyped if its elements' types differ, but it mixes no floats, integers, halves."""
     types = [TYPES[part.lstrip("%")] for part in parts if isinstance(part, str) and part.lstrip("%") in TYPES]
     if len({type.width for type in types}) > 1:
         return "vector-types"
     joined = types[0] if types else None
     for type_ in types:
         if joined is not type_ and joined:
-            if {_number(type_), _number(joined)} == {"f", "i"}:
+            if "b" not in {_number(type_), _number(joined)} and _number(type_) != _number(joined):
                 return "vector-types"
             joined = TYPES[f"b{joined.width}"]
     for part in parts:
@@ -89,7 +91,7 @@ def _wrong_vector(expected: Expected, parts: Sequence[Shape]) -> str | None:
 
 
 def _number(type: Type) -> str:
-    return "b" if type.kind == "b" else "f" if type.kind == "f" and type.lanes == 1 else "i"
+    return "x" if type.lanes > 1 else {"u": "i", "s": "i"}.get(type.kind, type.kind)
 
 
 def _wrong_address(expected: Expected, shape: Shape) -> str | None:
@@ -147,6 +149,8 @@ def wrong_scalar(expected: Expected, shape: Shape) -> str | None:
         return None if expected.symbol else "symbol"
     if shape not in TYPES:
         return "kind"
+    if shape == "f16x2" and expected.fixed and type_.kind in "us":
+        return "type"
     return None if register_fits(TYPES[shape], type_, expected.loose) else "type"
 
 

@@ -30,6 +30,9 @@ warp
 cluster
 multimem
 matrix
+matrix_sparse
+matrix_scaled
+matrix_wmma
 matrix_move
 wgmma
 tcgen05

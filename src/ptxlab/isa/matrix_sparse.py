@@ -1,0 +1,83 @@
+"""Multiplication of small matrices by a warp where half of A is zero: mma.sp (PTX ISA 9.7.14.6).
+
+A is stored without its zeros, so it takes half the registers; `e` tells where the stored elements belong, and `f` which
+lanes of four supply `e`. With `.sp::ordered_metadata` the indices in `e` must ascend, which is fast everywhere.
+"""
+
+from .form import Specification, form
+from .fragment import registers
+from .matrix import (
+    ANY_HALF,
+    BFLOAT,
+    BYTES,
+    F8F6F4,
+    FAMILY_120,
+    FIRST,
+    FP8,
+    HALF,
+    NARROW_A,
+    NARROW_B,
+    NIBBLES,
+    ROW_COL,
+    TF32,
+    Slots,
+    same_result,
+)
+
+SPARSE = "mma.variant.sync.aligned.shape.alayout.blayout.dtype.atype.btype.ctype d, a, b, c, e, f"
+KIND = "mma.variant.sync.aligned.shape.alayout.blayout.kind.dtype.atype.btype.ctype d, a, b, c, e, f"
+INTEGER = "mma.variant.sync.aligned.shape.alayout.blayout{.satfinite}.dtype.atype.btype.ctype d, a, b, c, e, f"
+ANY: Slots = {"variant": ("sp", ("sp::ordered_metadata", "8.5 sm_80")), **ROW_COL}
+ORDERED: Slots = {"variant": "sp::ordered_metadata", **ROW_COL}
+
+
+def operands(selector: str, d: str = "sink", c: str = "special") -> dict[str, Specification]:
+    """The operands of a sparse multiplication; `selector` is the range of `f`."""
+
+    def held(matrix: str, more: str) -> Specification:
+        half = 0.5 if matrix == "a" else 1
+        return lambda m: f"{registers(matrix, m.shape, getattr(m, f'{matrix}type'), copies=half)} {more}"
+
+    return {
+        "d": held("d", d),
+        "a": held("a", "special"),
+        "b": held("b", "special"),
+        "c": held("c", c),
+        "e": "b32 reg",
+        "f": f"imm({selector})",
+    }
+
+
+# ptxas takes selectors 0 to 3 for f16 at m16n8k32, where the manual says 0 and 1.
+FP8_OPERANDS = operands("0..0", d="", c="")
+EQUAL: Slots = {"types": FP8_OPERANDS, "where": same_result}
+
+
+@form(SPARSE, shape="m16n8k16 m16n8k32", **ANY, **HALF, types=operands("0..3"), where=same_result, since="7.1 sm_80")
+@form(SPARSE, shape="m16n8k16", **ANY, **BFLOAT, types=operands("0..3"), since="7.1 sm_80")
+@form(SPARSE, shape="m16n8k32", **ANY, **BFLOAT, types=operands("0..1"), since="7.1 sm_80")
+@form(SPARSE, shape="m16n8k8", **ANY, **TF32, types=operands("0..3"), since="7.1 sm_80")
+@form(SPARSE, shape="m16n8k16", **ANY, **TF32, types=operands("0..1"), since="7.1 sm_80")
+@form(INTEGER, shape="m16n8k32", **ANY, **BYTES, types=operands("0..1"), since="7.1 sm_80")
+@form(INTEGER, shape="m16n8k64", **ANY, **BYTES, types=operands("0..0"), since="7.1 sm_80")
+@form(INTEGER, shape="m16n8k64", **ANY, **NIBBLES, types=operands("0..1"), since="7.1 sm_80")
+@form(INTEGER, shape="m16n8k128", **ANY, **NIBBLES, types=operands("0..0"), since="7.1 sm_80")
+@form(SPARSE, shape="m16n8k64", **ANY, dtype="f32", **FP8, ctype="f32", types=FP8_OPERANDS, since="8.4 sm_89")
+@form(SPARSE, shape="m16n8k64", **ORDERED, dtype="f16", **FP8, ctype="f16", types=FP8_OPERANDS, since=FAMILY_120)
+@form(KIND, kind=F8F6F4, shape="m16n8k64", **ORDERED, **NARROW_A, **ANY_HALF, **EQUAL, since=FAMILY_120)
+@form(KIND, kind=F8F6F4, shape="m16n8k64", **ORDERED, **NARROW_B, **ANY_HALF, **EQUAL, since=FAMILY_120)
+@form(
+    KIND,
+    kind=F8F6F4,
+    shape="m16n8k64",
+    **ORDERED,
+    dtype="f16",
+    **FP8,
+    ctype="f16",
+    types=FP8_OPERANDS,
+    since=FAMILY_120,
+)
+# ptxas takes the kind for fp8 alone in more places than the manual says.
+@form(KIND, kind=F8F6F4, shape="m16n8k64", **ORDERED, dtype="f32", **FP8, ctype="f32", types=FP8_OPERANDS, since=FIRST)
+def mma_sp() -> None:
+    """Multiply `a`, half of whose elements are zero and not stored, by `b` and add `c`; `e` tells which are stored."""
