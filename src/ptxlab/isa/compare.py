@@ -1,1 +1,123 @@
-"""Comparison and selection instructions (PTX ISA 9.7.6 and 9.7.7)."""
+"""Comparison and selection, for all types including the half-precision ones (PTX ISA 9.7.6 and 9.7.7).
+
+Which comparisons there are depends on the type compared: untyped bits are equal or not, unsigned values also know
+`.lo .ls .hi .hs`, floats also the unordered comparisons (`.ltu`: less, or one is NaN) and `.num` and `.nan`.
+"""
+
+from typing import Any
+
+from .form import form
+
+BITS = "b16 b32 b64"
+UNSIGNED = "u16 u32 u64"
+SIGNED = "s16 s32 s64"
+ALL = "b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64"
+
+EQUAL = "eq ne"
+ORDER = "eq ne lt le gt ge"
+UNSIGNED_ORDER = "eq ne lt le gt ge lo ls hi hs"
+FLOAT_ORDER = "eq ne lt le gt ge equ neu ltu leu gtu geu num nan"
+
+HALF = "4.2 sm_53"
+
+# The predicate `c` is there exactly when a Boolean operation combines it with the comparison.
+BOOL: dict[str, Any] = {"bool": "and or xor", "present": {"c": "bool"}}
+RESULT = {"p": "pred sink"}
+PAIR = {"p": "pred sink", "q": "pred sink"}
+SETP: dict[str, Any] = {**BOOL, "writes": "p q", "types": {**PAIR, "c": "pred"}}
+SETP_ONE: dict[str, Any] = {**BOOL, "writes": "p", "types": {**RESULT, "c": "pred"}}
+SET: dict[str, Any] = {**BOOL, "types": {"d": "dtype", "a": "stype", "b": "stype", "c": "pred"}}
+
+# With the bf16 formats, ptxas wants a register for `c` and takes integer registers for results.
+BRAIN = "7.8 sm_90"
+BRAIN_RESULT = {"bf16": "u16", "bf16x2": "b32"}
+SETP_BRAIN: dict[str, Any] = {**SETP_ONE, "types": {**RESULT, "c": "pred reg"}, "since": BRAIN}
+SETP_BRAIN_PAIR: dict[str, Any] = {**SETP, "types": {**PAIR, "c": "pred reg"}, "since": BRAIN}
+SET_BRAIN: dict[str, Any] = {
+    **BOOL,
+    "types": {"d": lambda m: BRAIN_RESULT.get(m.dtype, m.dtype), "a": "stype", "b": "stype", "c": "pred reg"},
+    "since": BRAIN,
+}
+
+WORDS = ("u32 s32 f32", ("f16", HALF))
+
+
+@form("setp.cmp{.bool}.type p{|q}, a, b{, {!}c}", cmp=EQUAL, type=BITS, **SETP)
+@form("setp.cmp{.bool}.type p{|q}, a, b{, {!}c}", cmp=UNSIGNED_ORDER, type=UNSIGNED, **SETP)
+@form("setp.cmp{.bool}.type p{|q}, a, b{, {!}c}", cmp=ORDER, type=SIGNED, **SETP)
+@form("setp.cmp{.bool}{.ftz}.f32 p{|q}, a, b{, {!}c}", cmp=FLOAT_ORDER, **SETP)
+@form("setp.cmp{.bool}.f64 p{|q}, a, b{, {!}c}", cmp=FLOAT_ORDER, **SETP)
+@form("setp.cmp{.bool}{.ftz}.f16 p, a, b{, {!}c}", cmp=FLOAT_ORDER, since=HALF, **SETP_ONE)
+@form("setp.cmp{.bool}{.ftz}.f16x2 p{|q}, a, b{, {!}c}", cmp=FLOAT_ORDER, since=HALF, **SETP)
+@form("setp.cmp{.bool}.bf16 p, a, b{, {!}c}", cmp=FLOAT_ORDER, **SETP_BRAIN)
+@form("setp.cmp{.bool}.bf16x2 p{|q}, a, b{, {!}c}", cmp=FLOAT_ORDER, **SETP_BRAIN_PAIR)
+def setp() -> None:
+    """Compare `a` with `b`, combine the answer with `c`, and put it into predicate `p` and its opposite into `q`.
+
+    Packed types compare both halves: the low one gives `p`, the high one `q`.
+    """
+
+
+@form("set.cmp{.bool}.dtype.stype d, a, b{, {!}c}", cmp=EQUAL, dtype=WORDS, stype=BITS, **SET)
+@form("set.cmp{.bool}.dtype.stype d, a, b{, {!}c}", cmp=UNSIGNED_ORDER, dtype=WORDS, stype=UNSIGNED, **SET)
+@form("set.cmp{.bool}.dtype.stype d, a, b{, {!}c}", cmp=ORDER, dtype=WORDS, stype=SIGNED, **SET)
+@form("set.cmp{.bool}{.ftz}.dtype.stype d, a, b{, {!}c}", cmp=FLOAT_ORDER, dtype=WORDS, stype="f32", **SET)
+@form("set.cmp{.bool}.dtype.stype d, a, b{, {!}c}", cmp=FLOAT_ORDER, dtype=WORDS, stype="f64", **SET)
+@form("set.cmp{.bool}{.ftz}.dtype.stype d, a, b{, {!}c}", cmp=FLOAT_ORDER, dtype="f16", stype="f16", since=HALF, **SET)
+@form(
+    "set.cmp{.bool}{.ftz}.dtype.stype d, a, b{, {!}c}",
+    cmp=FLOAT_ORDER,
+    dtype="u16 s16 u32 s32",
+    stype="f16",
+    since="6.5 sm_53",
+    **SET,
+)
+@form(
+    "set.cmp{.bool}{.ftz}.dtype.stype d, a, b{, {!}c}",
+    cmp=FLOAT_ORDER,
+    dtype=("f16x2", ("u32 s32", "6.5 sm_53")),
+    stype="f16x2",
+    since=HALF,
+    **SET,
+)
+@form("set.cmp{.bool}.dtype.stype d, a, b{, {!}c}", cmp=EQUAL, dtype="bf16", stype=BITS, **SET_BRAIN)
+@form("set.cmp{.bool}.dtype.stype d, a, b{, {!}c}", cmp=UNSIGNED_ORDER, dtype="bf16", stype=UNSIGNED, **SET_BRAIN)
+@form("set.cmp{.bool}.dtype.stype d, a, b{, {!}c}", cmp=ORDER, dtype="bf16", stype=SIGNED, **SET_BRAIN)
+@form("set.cmp{.bool}.dtype.stype d, a, b{, {!}c}", cmp=FLOAT_ORDER, dtype="bf16", stype="f16 f32 f64", **SET_BRAIN)
+@form(
+    "set.cmp{.bool}.dtype.stype d, a, b{, {!}c}",
+    cmp=FLOAT_ORDER,
+    dtype="u16 s16 u32 s32 bf16",
+    stype="bf16",
+    **SET_BRAIN,
+)
+@form(
+    "set.cmp{.bool}.dtype.stype d, a, b{, {!}c}",
+    cmp=FLOAT_ORDER,
+    dtype="u32 s32 bf16x2",
+    stype="bf16x2",
+    **SET_BRAIN,
+)
+def set() -> None:  # noqa: A001
+    """Compare `a` with `b` and combine the answer with `c`; true gives all ones (integers) or 1.0 (floats), false 0."""
+
+
+@form("selp.type d, a, b, {!}c", type=ALL, types={"c": "pred"})
+def selp() -> None:
+    """Give `a` where predicate `c` is true, else `b`."""
+
+
+@form(
+    "slct.dtype.ctype d, a, b, c",
+    dtype=ALL,
+    ctype="s32",
+    types={"d": "dtype", "a": "dtype", "b": "dtype", "c": "ctype"},
+)
+@form(
+    "slct{.ftz}.dtype.ctype d, a, b, c",
+    dtype=ALL,
+    ctype="f32",
+    types={"d": "dtype", "a": "dtype", "b": "dtype", "c": "ctype"},
+)
+def slct() -> None:
+    """Give `a` where `c` is zero or more, else `b`."""

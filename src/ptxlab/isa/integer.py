@@ -111,12 +111,15 @@ def brev() -> None:
     """Reverse the order of the bits of `a`."""
 
 
-@form("bfe.type d, a, b, c", type="u32 u64 s32 s64", types={"b": "u32", "c": "u32"}, since="2.0 sm_20")
+COUNT = "u32 within(0..255)"
+
+
+@form("bfe.type d, a, b, c", type="u32 u64 s32 s64", types={"b": COUNT, "c": COUNT}, since="2.0 sm_20")
 def bfe() -> None:
     """Extract the field of `c` bits that begins at bit `b` of `a`, extended by zeros or by its sign."""
 
 
-@form("bfi.type f, a, b, c, d", type="b32 b64", types={"c": "u32", "d": "u32"}, writes="f", since="2.0 sm_20")
+@form("bfi.type f, a, b, c, d", type="b32 b64", types={"c": COUNT, "d": COUNT}, writes="f", since="2.0 sm_20")
 def bfi() -> None:
     """Insert the low `d` bits of `a` into `b`, beginning at bit `c`."""
 
@@ -131,7 +134,7 @@ def bmsk() -> None:
     """Make a mask of `b` set bits that begins at bit `a`."""
 
 
-_DOT = {"d": "u32", "a": "u32", "b": "u32", "c": "u32"}
+_DOT = {"d": "u32", "a": "atype", "b": "btype", "c": "u32"}
 
 
 @form("dp4a.atype.btype d, a, b, c", atype="u32 s32", btype="u32 s32", types=_DOT, since="5.0 sm_61")
