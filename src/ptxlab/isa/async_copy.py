@@ -15,7 +15,7 @@ COPY: dict[str, Any] = {
     "name": "cp.async",
     "present": {"policy": "hint"},
 }
-OPERANDS = {"d": "shared", "a": "global", "size": "imm(4|8|16)", "policy": "b64"}
+OPERANDS = {"d": "shared", "a": "global", "size": "imm(4|8|16)", "policy": "u64"}
 READ = OPERANDS | {"read": "u32 within(0..16)"}
 IGNORE = OPERANDS | {"ignore": "pred reg"}
 LINE = {"size": "imm(16)"}
@@ -47,4 +47,4 @@ LINE = {"size": "imm(16)"}
 @form("cp.async.wait_all", since="7.0 sm_80")
 @form("cp.async.mbarrier.arrive{.noinc}{.space}.b64 [a]", space=SHARED, since="7.0 sm_80")
 def cp() -> None:
-    """Copy 4, 8 or 16 bytes from global to shared memory while the thread goes on; a group or a barrier tells when it is done."""
+    """Copy 4, 8 or 16 bytes from global to shared memory in the background; groups or barriers tell when it is done."""

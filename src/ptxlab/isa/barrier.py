@@ -73,7 +73,7 @@ def membar() -> None:
 @form(
     "fence.proxy.pair.alias.sem.sys",
     pair="generic::fabric fabric::generic fabric::fabric",
-    sem="acquire release",
+    sem="acquire release acq_rel",  # ptxas takes `.acq_rel` as well
     name="fence.proxy",
     since="9.3 sm_100",
 )

@@ -29,7 +29,7 @@ OPERANDS: dict[str, Specification] = {
     "a": "shared",
     "count": "u32 within(1..4294967295)",
     "bytes": "u32",
-    "mask": "u32",
+    "mask": "u32 within(0..4294967295)",
     "state": "u64",
     "parity": "u32 within(0|1)",
     "hint": "u32",

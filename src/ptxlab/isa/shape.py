@@ -108,6 +108,8 @@ def _wrong_address(expected: Expected, shape: Shape) -> str | None:
             return None if expected.symbol else "state-space"
         if not _within(space, expected.space):
             return "state-space"
+    elif base == "#int" and expected.space != "local":
+        return "immediate-address"
     elif base in TYPES and TYPES[base].kind not in "bus":
         return "address-type"
     elif base in ("#float", "#f32", "_") or base.startswith(("%", "@")):
