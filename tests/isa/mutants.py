@@ -64,7 +64,7 @@ def shape_of(text: str) -> Shape:
         return "#int"
     if re.fullmatch(r"-?\d+\.\d+|0[fd]\w+", text):
         return "#f32" if text.startswith("0f") else "#float"
-    return {"%tid.x": "%u16", "cst": "&const", "prm": "&param", "L": "@label", "ts": "@targets", "fn": "@function",
+    return {"%tid.x": "%u16", "cst": "&const", "prm": "&param", "out": "&param", "L": "@label", "ts": "@targets", "fn": "@function",
             "pt": "@prototype"}.get(text, text)  # fmt: skip
 
 
@@ -146,11 +146,11 @@ def _damage_modifiers(parts: list[str], generator: random.Random) -> list[str]:
         case 1 if at < len(parts):
             return parts[:at] + [parts[at]] + parts[at:]
         case 2 if at < len(parts):
-            return [*parts[:at], generator.choice(_akin(parts[at])), *parts[at + 1 :]]
+            return [*parts[:at], generator.choice(akin(parts[at])), *parts[at + 1 :]]
     return [*parts[:at], generator.choice(words()), *parts[at:]]
 
 
-def _akin(part: str) -> list[str]:
+def akin(part: str) -> list[str]:
     """Words that could stand in the same place in some instruction."""
     if part in TYPES:
         return list(TYPES)

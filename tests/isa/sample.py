@@ -64,6 +64,8 @@ def instructions(form: Form, choice: Choice) -> Iterator[str]:
             taken.append(e)
         for pairs in {False, any(e.second is not None and e.second_optional for e in taken)}:
             operands = ", ".join(_example(e, pairs) for e in taken)
+            if form.name[0] == "st":  # a kernel's own parameters cannot be written
+                operands = operands.replace("[prm]", "[out]")
             yield f"{opcode} {operands};" if operands else f"{opcode};"
 
 
@@ -129,8 +131,9 @@ def module(
     where = {}
     for first, kernel in enumerate([lines] if together else [[line] for line in lines]):
         body = " ".join(kernel)
-        parameters = "(.param .align 16 .b8 prm[64])" if "prm" in body else "()"
-        text.append(f".entry k{first}{parameters if version >= (1, 4) else ''} {{ {_declarations(body)}")
+        parameter = ".param .align 16 .b8 prm[64]" if re.search(r"\bprm\b", body) else ""
+        opening = f"({parameter}) {{" if version >= (1, 4) else f"{{ {parameter and parameter + ';'}"
+        text.append(f".entry k{first}{opening} {_declarations(body)}")
         for number, line in enumerate(kernel, first):
             text.append(line)
             where[len(text)] = number
@@ -145,4 +148,6 @@ def _declarations(line: str) -> str:
     found = [f".reg .{name} %{name}_<{number + 1}>;" for name, number in highest.items()]
     if re.search(r"\bts\b", line):
         found.append("ts: .branchtargets L;")
+    if re.search(r"\bout\b", line):
+        found.append(".param .align 16 .b8 out[64];")
     return " ".join(found)
