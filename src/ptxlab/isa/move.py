@@ -1,4 +1,4 @@
-"""Moves within the register file and between addresses of state spaces: mov, prmt, cvta and their kin (PTX ISA 9.7.9)."""
+"""Moves within the register file and between addresses of state spaces: mov, prmt, cvta, isspacep (PTX ISA 9.7.9)."""
 
 from .form import Modifiers, form
 
@@ -25,7 +25,7 @@ def _fits_a_vector(m: Modifiers) -> str | None:
 @form("mov.pred d, {!}a")
 @form("mov.vec.type d, a", vec="v2 v4", type=_VECTOR_TYPE, types={"d": "vec type sink", "a": "vec type special"},
       where=_fits_a_vector)  # fmt: skip
-@form("mov.vec.type d, a", vec="v2 v4", type=_VECTOR_TYPE, types={"d": "vec type sink", "a": "type reg"},
+@form("mov.vec.type d, a", vec="v2 v4", type=_VECTOR_TYPE, types={"d": "vec type sink", "a": "type special symbol"},
       where=_fits_a_vector)  # fmt: skip
 # Packing and unpacking: a vector on one side, one register of the same total width on the other.
 @form("mov.b16 d, a", types={"d": "b16", "a": "2 b8 special"})

@@ -163,7 +163,8 @@ def _choose(form: Form, parts: Sequence[str]) -> Candidate | None:
 
 
 # Modifiers of one category keep their order among themselves: in `cvt.f32.s32` the result's type comes first.
-_CATEGORIES = (frozenset(TYPES), SPACES, frozenset(("row", "col")), frozenset(("xor", "and", "popc")))
+_PRIORITIES = frozenset(f"L2::evict_{name}" for name in ("last", "normal", "first", "unchanged"))
+_CATEGORIES = (frozenset(TYPES), SPACES, frozenset(("row", "col")), frozenset(("xor", "and", "popc")), _PRIORITIES)
 
 
 def _overtakes(part: str, index: int, filled: Mapping[int, str]) -> bool:
