@@ -11,7 +11,7 @@ from ptxlab.ir.declarations import (
     SymbolAddress,
     Variable,
 )
-from ptxlab.ir.items import Alias, DataLine, File, Function, Item, Section, SymbolOffset, Target
+from ptxlab.ir.items import Alias, DataLine, File, Function, Item, Section, SymbolOffset
 from ptxlab.ir.module import Module
 from ptxlab.ir.operands import (
     Address,
@@ -46,6 +46,7 @@ from ptxlab.ir.statements import (
     Location,
     Pragma,
     Statement,
+    Target,
 )
 
 __all__ = [

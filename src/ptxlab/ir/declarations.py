@@ -13,6 +13,7 @@ from ptxlab.ir.node import Node, Value
 from ptxlab.ir.operands import Immediate
 
 if TYPE_CHECKING:
+    from ptxlab.ir.statements import Comment
     from ptxlab.isa.types import Type
 
 
@@ -94,15 +95,16 @@ class Variable(Node):
 
     `count` is the number in `%r<count>`, which declares `%r0` to `%r{count-1}`, and None for a plain name. `dimensions`
     holds the extents of an array, None for one left open; a scalar has no dimensions. State spaces have no dot.
+    `bank` is the number of PTX 1.x's `.const[number]`. `comments` are those at a parameter: before it, or trailing it.
     """
 
     __slots__ = (
-        "align", "attributes", "count", "dimensions", "end", "initialiser", "linkage", "name", "pointer", "start",
-        "state_space", "type", "vector",
+        "align", "attributes", "bank", "comments", "count", "dimensions", "end", "initialiser", "linkage", "name",
+        "pointer", "start", "state_space", "type", "vector",
     )  # fmt: skip
     fields = (
         "state_space", "type", "name", "vector", "align", "count", "dimensions", "initialiser", "linkage", "attributes",
-        "pointer",
+        "pointer", "bank", "comments",
     )  # fmt: skip
 
     def __init__(
@@ -119,6 +121,7 @@ class Variable(Node):
         linkage: str | None = None,
         attributes: tuple[Attribute, ...] = (),
         pointer: PointerAttribute | None = None,
+        bank: int | None = None,
         start: int | None = None,
         end: int | None = None,
     ) -> None:
@@ -133,6 +136,8 @@ class Variable(Node):
         self.linkage = linkage
         self.attributes = attributes
         self.pointer = pointer
+        self.bank = bank
+        self.comments: list[Comment] = []
         self.start = start
         self.end = end
 

@@ -22,6 +22,7 @@ from ptxlab.ir.statements import (
     Location,
     Pragma,
     Statement,
+    Target,
 )
 
 
@@ -130,18 +131,6 @@ class File(Node):
         self.name = name
         self.timestamp = timestamp
         self.size = size
-        self.start = start
-        self.end = end
-
-
-class Target(Node):
-    """A `.target` after the first: it changes what the rest of the module may use."""
-
-    __slots__ = ("end", "names", "start")
-    fields = ("names",)
-
-    def __init__(self, names: tuple[str, ...], start: int | None = None, end: int | None = None) -> None:
-        self.names = names
         self.start = start
         self.end = end
 

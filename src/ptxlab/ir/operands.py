@@ -105,14 +105,15 @@ class Sink(Value):
 
 
 class VariableReference(Value):
-    """A variable or parameter by name: its address, or the texture, surface or sampler it is."""
+    """A variable or parameter by name, or `name+offset`: its address, or the texture, surface or sampler it is."""
 
-    __slots__ = ("name", "variable")
-    fields = ("name",)
+    __slots__ = ("name", "offset", "variable")
+    fields = ("name", "offset")
 
-    def __init__(self, name: str, variable: Variable) -> None:
+    def __init__(self, name: str, variable: Variable, offset: int = 0) -> None:
         self.name = name
         self.variable = variable
+        self.offset = offset
 
 
 class FunctionReference(Value):

@@ -180,6 +180,18 @@ class CallPrototype(Node):
         self.end = end
 
 
+class Target(Node):
+    """A `.target` after the first: it changes what the rest of the module may use."""
+
+    __slots__ = ("end", "names", "start")
+    fields = ("names",)
+
+    def __init__(self, names: tuple[str, ...], start: int | None = None, end: int | None = None) -> None:
+        self.names = names
+        self.start = start
+        self.end = end
+
+
 class Block(Node):
     """`{ ... }` inside a body: a scope of its own for names."""
 
@@ -194,5 +206,5 @@ class Block(Node):
 
 Statement: TypeAlias = (
     Instruction | Label | Declaration | Block | Comment | Location | Pragma | BranchTargets
-    | CallTargets | CallPrototype
+    | CallTargets | CallPrototype | Target
 )  # fmt: skip

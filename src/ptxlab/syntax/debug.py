@@ -1,0 +1,174 @@
+"""Debug information: `.loc`, `.file` and the data of `.section`."""
+
+from __future__ import annotations
+
+import re
+
+from ptxlab.ir import Comment, DataLine, File, Label, Location, Section, SymbolOffset
+from ptxlab.syntax.constants import read_integer
+from ptxlab.syntax.cursor import END, Cursor
+from ptxlab.syntax.faults import Fault
+from ptxlab.syntax.reader import Reader
+
+_LOCATION = re.compile(
+    r"\.loc\s+(\d+)\s+(\d+)\s+(\d+)(?![\w.])"
+    r"(?:\s*,\s*function_name\s+([\w.$%]+)(?:\s*\+\s*(\d+))?\s*,\s*inlined_at\s+(\d+)\s+(\d+)\s+(\d+)(?![\w.]))?(?!\s*,)",
+    re.ASCII,
+)
+_VALUE = r"-?(?:0[xX][0-9a-fA-F]+|[1-9]\d*|0)"
+_DATA = re.compile(rf"\s*(\.b(?:8|16|32|64)[ \t]+{_VALUE}(?:\s*,\s*{_VALUE})*)(?=\s)(?!\s*[,+-])", re.ASCII)
+_DATA_TYPES = frozenset((".b8", ".b16", ".b32", ".b64"))
+_COMMENT = re.compile(r"\s*(//[^\n]*)")
+
+_lines: dict[str, DataLine] = {}
+
+
+def match_location(text: str, at: int) -> re.Match[str] | None:
+    """The usual spellings of `.loc` by one pattern."""
+    return _LOCATION.match(text, at)
+
+
+def make_location(match: re.Match[str]) -> Location:
+    """The `.loc` of a match."""
+    file, line, column, name, offset, inlined_file, inlined_line, inlined_column = match.groups()
+    if name is None:
+        return Location(int(file), int(line), int(column), None, None, match.start(), match.end())
+    place = (int(inlined_file), int(inlined_line), int(inlined_column))
+    function_name = (name, int(offset or 0))
+    return Location(int(file), int(line), int(column), function_name, place, match.start(), match.end())
+
+
+def read_location(cursor: Cursor) -> Location:
+    """Read a `.loc` in any spelling."""
+    start = cursor.start
+    cursor.advance()
+    file, line, column = _read_place(cursor)
+    location = Location(file, line, column, None, None, start, cursor.previous_end)
+    while cursor.at(","):
+        cursor.advance()
+        if cursor.accept("function_name"):
+            if cursor.kind not in ("name", "dotted"):
+                cursor.expected("a label of the section `.debug_str`")
+            name = cursor.advance()
+            offset = read_integer(cursor, "an offset") if cursor.accept("+") else 0
+            location.function_name = (name, offset)
+        elif cursor.accept("inlined_at"):
+            location.inlined_at = _read_place(cursor)
+        else:
+            cursor.expected("`function_name` or `inlined_at`")
+    location.end = cursor.previous_end
+    return location
+
+
+def _read_place(cursor: Cursor) -> tuple[int, int, int]:
+    file = read_integer(cursor, "the number of a file")
+    line = read_integer(cursor, "the number of a line")
+    column = read_integer(cursor, "the number of a column")
+    return file, line, column
+
+
+def read_file(cursor: Cursor) -> File:
+    """Read `.file 1 "name", timestamp, size`."""
+    start = cursor.start
+    cursor.advance()
+    index = read_integer(cursor, "the number of the file")
+    if cursor.kind != "string":
+        cursor.expected("the name of the file in double quotes")
+    name = cursor.advance()[1:-1]
+    timestamp = size = None
+    if cursor.accept(","):
+        timestamp = read_integer(cursor, "the time of the file's last change")
+        cursor.expect(",", "before the size of the file")
+        size = read_integer(cursor, "the size of the file")
+    return File(index, name, timestamp, size, start, cursor.previous_end)
+
+
+def read_section(cursor: Cursor, reader: Reader) -> Section:
+    """Read `.section .name { data }`; the cursor ends behind it."""
+    start = cursor.start
+    cursor.advance()
+    if cursor.kind != "dotted":
+        cursor.expected("the name of the section, which begins with a dot")
+    name = cursor.advance()
+    opening = cursor.start
+    if not cursor.at("{"):
+        cursor.expected("`{` to begin the data of the section")
+    lines: list[DataLine | Label | Comment] = []
+    section = Section(name, lines, start, None)
+    at = cursor.end
+    text = reader.text
+    while True:
+        at = _read_plain(text, at, lines, reader)
+        cursor.move(at)
+        for first, last in cursor.comments:
+            if first >= opening:
+                lines.append(reader.comment(first, last, lines[-1] if lines else None))
+        cursor.comments.clear()
+        if cursor.at("}"):
+            break
+        if cursor.kind == END:
+            raise Fault(
+                "unclosed-brace",
+                f"expected `}}` to end the section `{name}`, found the end of the file",
+                cursor.start,
+                cursor.end,
+                help="close it with `}`",
+                other=(opening, opening + 1, "this brace is still open"),
+            )
+        lines.append(_read_line(cursor))
+        at = cursor.previous_end
+        cursor.comments.clear()
+    section.end = cursor.end
+    cursor.advance()
+    return section
+
+
+def _read_plain(text: str, at: int, lines: list[DataLine | Label | Comment], reader: Reader) -> int:
+    """Take lines of integers, which is what debug data mostly is, as long as they come."""
+    while True:
+        match = _DATA.match(text, at)
+        if match is None:
+            comment = _COMMENT.match(text, at)
+            if comment is None:
+                return at
+            lines.append(reader.comment(comment.start(1), comment.end(), lines[-1] if lines else None))
+            at = comment.end()
+            continue
+        line = match[1]
+        found = _lines.get(line)
+        if found is None:
+            type, values = line.split(None, 1)
+            numbers = tuple([int(value, 0) for value in values.split(",")])
+            found = DataLine(type[1:], numbers)
+            if len(line) < 12:  # the short ones are few and come by the thousand
+                _lines[line] = found
+        lines.append(found)
+        at = match.end()
+
+
+def _read_line(cursor: Cursor) -> DataLine | Label:
+    if cursor.kind == "name":
+        start = cursor.start
+        name = cursor.advance()
+        cursor.expect(":", "after the label")
+        return Label(name, start, cursor.previous_end)
+    if cursor.value not in _DATA_TYPES:
+        cursor.expected("`.b8`, `.b16`, `.b32`, `.b64`, a label or `}`")
+    type = cursor.advance()[1:]
+    values = [_read_value(cursor)]
+    while cursor.accept(","):
+        values.append(_read_value(cursor))
+    return DataLine(type, tuple(values))
+
+
+def _read_value(cursor: Cursor) -> int | SymbolOffset:
+    if cursor.kind in ("name", "dotted"):
+        name = cursor.advance()
+        if cursor.accept("+"):
+            sign = -1 if cursor.accept("-") else 1
+            return SymbolOffset(name, sign * read_integer(cursor, "an offset in bytes"))
+        if cursor.accept("-"):
+            return SymbolOffset(name, 0, cursor.name("another label of this section"))
+        return SymbolOffset(name)
+    sign = -1 if cursor.accept("-") else 1
+    return sign * read_integer(cursor, "an integer or a label")

@@ -1,0 +1,315 @@
+"""Variables: their declaration in any state space, as parameters, and their initial values."""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from typing import NoReturn
+
+from ptxlab.ir import (
+    Attribute,
+    Comment,
+    Declaration,
+    Field,
+    FunctionReference,
+    Immediate,
+    Initialiser,
+    InitialiserList,
+    MaskedConstant,
+    PointerAttribute,
+    SymbolAddress,
+    Variable,
+    VariableReference,
+)
+from ptxlab.isa import Type, type_named
+from ptxlab.isa.types import TYPES
+from ptxlab.syntax.comments import make_comment
+from ptxlab.syntax.constants import DEPTH, begins_constant, read_constant, read_integer
+from ptxlab.syntax.cursor import Cursor
+from ptxlab.syntax.faults import Fault
+from ptxlab.syntax.scope import Scope
+
+STATE_SPACES = frozenset((".reg", ".global", ".shared", ".local", ".const", ".param", ".tex"))
+LINKAGES = frozenset((".extern", ".visible", ".weak", ".common"))
+_DECLARABLE = {f".{type.name}" for type in TYPES.values() if type.declarable}
+_VECTORS = {".v2": 2, ".v4": 4, ".v8": 8}
+_PLAIN_LIST = re.compile(r"\{\s*((?:-?(?:0|[1-9]\d{0,17})\s*,\s*)*-?(?:0|[1-9]\d{0,17}))\s*\}", re.ASCII)
+_ASSIGNMENT = re.compile(r"\s*=(?!=)")
+_small: dict[str, Immediate] = {}
+
+
+class _Head:
+    """What stands before the names: `.global .align 4 .v2 .f32`."""
+
+    __slots__ = ("align", "attributes", "bank", "pointer", "state_space", "type", "vector")
+
+    def __init__(self) -> None:
+        self.state_space = ""
+        self.bank: int | None = None
+        self.align: int | None = None
+        self.vector = 1
+        self.type: Type | None = None
+        self.attributes: tuple[Attribute, ...] = ()
+        self.pointer: PointerAttribute | None = None
+
+
+def read_declaration(cursor: Cursor, scope: Scope, linkage: str | None, start: int) -> Declaration:
+    """Read `.space .type name, ...;` and make the names known."""
+    head = _read_head(cursor)
+    assert head.type is not None
+    variables: list[Variable] = []
+    while not cursor.at(";"):
+        if variables:
+            if not cursor.at(","):
+                break
+            cursor.advance()
+        variable = _read_declarator(cursor, head, head.type)
+        variable.linkage = linkage
+        if cursor.at("="):
+            cursor.advance()
+            variable.initialiser = read_initialiser(cursor, scope)
+        variables.append(variable)
+        scope.declare(variable)
+    cursor.expect_semicolon(f"the declaration of `{variables[-1].name}`" if variables else "the declaration")
+    return Declaration(variables, start, cursor.previous_end)
+
+
+def read_parameters(cursor: Cursor, what: str) -> list[Variable]:
+    """Read `( .param .type name, ... )`; the opening parenthesis stands here."""
+    opening = cursor.start
+    cursor.advance()
+    parameters: list[Variable] = []
+    if cursor.accept(")"):
+        return parameters
+    while True:
+        above = _take_comments(cursor, opening, parameters)
+        if cursor.value not in (".param", ".reg", ".align"):
+            cursor.expected(f"`.param` or `.reg` to begin {what}")
+        head = _read_head(cursor, is_parameter=True)
+        assert head.type is not None
+        parameters.append(_read_declarator(cursor, head, head.type, is_parameter=True))
+        parameters[-1].comments = above
+        if not cursor.accept(","):
+            break
+    last = _take_comments(cursor, opening, parameters)
+    parameters[-1].comments.extend(last)
+    cursor.expect(")", f"or `,` after {what}")
+    return parameters
+
+
+def _take_comments(cursor: Cursor, opening: int, parameters: list[Variable]) -> list[Comment]:
+    """Give comments to the parameter they trail; returns those that stand above the next one."""
+    above: list[Comment] = []
+    rest = []
+    for start, end in cursor.comments:
+        if start < opening:
+            rest.append((start, end))
+            continue
+        own = parameters[-1].comments if parameters else []
+        comment = make_comment(cursor.text, start, end, own[-1] if own else None)
+        if comment.trailing and parameters and not above:
+            own.append(comment)
+        else:
+            comment.trailing = False
+            above.append(comment)
+    cursor.comments[:] = rest
+    return above
+
+
+def _read_head(cursor: Cursor, is_parameter: bool = False) -> _Head:
+    head = _Head()
+    while head.type is None:
+        value = cursor.value
+        if value in STATE_SPACES and not head.state_space:
+            head.state_space = cursor.advance()[1:]
+            if head.state_space == "const" and cursor.accept("["):
+                head.bank = read_integer(cursor, "the number of the constant bank")
+                cursor.expect("]", "after the number of the constant bank")
+        elif value == ".align":
+            head.align = _read_align(cursor)
+        elif value == ".attribute":
+            head.attributes = read_attributes(cursor)
+        elif value in _VECTORS and head.vector == 1:
+            cursor.advance()
+            head.vector = _VECTORS[value]
+        elif value in _DECLARABLE:
+            head.type = type_named(value[1:])
+        else:
+            _no_type(cursor, head)
+    if not head.state_space:
+        cursor.expected("a state space such as `.global` before the type")
+    cursor.advance()
+    if is_parameter:
+        while cursor.value in (".ptr", ".align"):
+            if cursor.at(".align"):
+                head.align = _read_align(cursor)
+            else:
+                head.pointer = _read_pointer(cursor)
+    return head
+
+
+def _no_type(cursor: Cursor, head: _Head) -> NoReturn:
+    what = f"the type of the `.{head.state_space}` variable" if head.state_space else "a state space"
+    if cursor.kind == "dotted" and cursor.value[1:] in TYPES:
+        cursor.expected(what, help=f"a variable of type `{cursor.value}` is declared with a bit type of its size")
+    near = get_close_matches(cursor.value, sorted(_DECLARABLE), 1) if cursor.kind == "dotted" else []
+    help = f"did you mean `{near[0]}`?" if near else "types are `.pred`, `.b32`, `.u64`, `.s32`, `.f32` and so on"
+    cursor.expected(what, help=help)
+
+
+def _read_align(cursor: Cursor) -> int:
+    cursor.advance()
+    return read_integer(cursor, "the number of bytes after `.align`")
+
+
+def _read_pointer(cursor: Cursor) -> PointerAttribute:
+    cursor.advance()
+    state_space = align = None
+    if cursor.value in (".const", ".global", ".local", ".shared"):
+        state_space = cursor.advance()[1:]
+    if cursor.at(".align"):
+        align = _read_align(cursor)
+    return PointerAttribute(state_space, align)
+
+
+def read_attributes(cursor: Cursor) -> tuple[Attribute, ...]:
+    """Read `.attribute(.managed, .unified(1, 2))`."""
+    cursor.advance()
+    cursor.expect("(", "after `.attribute`")
+    attributes = []
+    while True:
+        if cursor.value not in (".managed", ".unified"):
+            cursor.expected("`.managed` or `.unified`")
+        name = cursor.advance()[1:]
+        arguments = []
+        if cursor.accept("("):
+            arguments.append(read_integer(cursor, "an integer"))
+            while cursor.accept(","):
+                arguments.append(read_integer(cursor, "an integer"))
+            cursor.expect(")", "after the arguments of the attribute")
+        attributes.append(Attribute(name, tuple(arguments)))
+        if not cursor.accept(","):
+            break
+    cursor.expect(")", "after the attributes")
+    return tuple(attributes)
+
+
+def _read_declarator(cursor: Cursor, head: _Head, type: Type, is_parameter: bool = False) -> Variable:
+    start, end = cursor.start, cursor.end
+    if cursor.kind != "name" and not (is_parameter and cursor.kind == "sink"):
+        cursor.expected("the name of the variable")
+    name = cursor.advance()
+    count = None
+    dimensions: list[int | None] = []
+    if cursor.at("<") and not is_parameter:
+        cursor.advance()
+        count = read_integer(cursor, "how many registers to declare")
+        cursor.expect(">", "after the number of registers")
+    while cursor.at("["):
+        cursor.advance()
+        if cursor.at("]") and not dimensions:
+            dimensions.append(None)
+        else:
+            dimensions.append(read_integer(cursor, "the extent of the array"))
+        cursor.expect("]", "after the extent of the array")
+    return Variable(
+        head.state_space,
+        type,
+        name,
+        vector=head.vector,
+        align=head.align,
+        count=count,
+        dimensions=tuple(dimensions),
+        attributes=head.attributes,
+        pointer=head.pointer,
+        bank=head.bank,
+        start=start,
+        end=end,
+    )
+
+
+def read_initialiser(cursor: Cursor, scope: Scope, depth: int = 0) -> Initialiser:
+    """Read an initial value: a constant, an address, or a list of them in braces."""
+    if cursor.at("{"):
+        return _read_list(cursor, scope, depth)
+    if cursor.at("generic"):
+        return _read_symbol(cursor, scope)
+    if cursor.kind == "name" and cursor.value != "WARP_SZ":
+        return _read_symbol(cursor, scope)
+    if not begins_constant(cursor):
+        cursor.expected("an initial value")
+    is_mask = cursor.kind == "integer" and cursor.text[cursor.end : cursor.end + 1] == "("
+    if not is_mask:
+        constant = read_constant(cursor)
+        if not cursor.at("("):
+            return constant
+        mask = constant.value
+    else:
+        mask = read_integer(cursor, "a mask")
+    cursor.advance()
+    inside: Initialiser
+    if begins_constant(cursor):
+        inside = MaskedConstant(mask, read_constant(cursor))
+    else:
+        symbol = _read_symbol(cursor, scope)
+        inside = SymbolAddress(symbol.name, symbol.offset, symbol.generic, mask, symbol.resolved)
+    cursor.expect(")", "after what the mask takes its byte from")
+    return inside
+
+
+def _read_list(cursor: Cursor, scope: Scope, depth: int) -> InitialiserList:
+    if depth >= DEPTH:
+        raise Fault(
+            "nested-too-deeply",
+            f"the initial value is nested more than {DEPTH} levels deep",
+            cursor.start,
+            cursor.end,
+            help="an initial value has one pair of braces for each dimension of its array",
+        )
+    plain = _PLAIN_LIST.match(cursor.text, cursor.start)
+    if plain is not None:
+        cursor.end = plain.end()
+        cursor.advance()
+        return InitialiserList(tuple([_plain(text) for text in plain[1].split(",")]))
+    cursor.advance()
+    elements: list[Initialiser] = []
+    while not cursor.at("}"):
+        if elements:
+            cursor.expect(",", "or `}` after the initial value")
+        elements.append(_read_entry(cursor, scope, depth + 1))
+    cursor.advance()
+    return InitialiserList(tuple(elements))
+
+
+def _plain(text: str) -> Immediate:
+    found = _small.get(text)
+    if found is None:
+        found = Immediate(int(text))
+        if len(text) < 6:  # bytes come by the million, in a few spellings
+            _small[text] = found
+    return found
+
+
+def _read_entry(cursor: Cursor, scope: Scope, depth: int) -> Initialiser:
+    if cursor.kind != "name" or _ASSIGNMENT.match(cursor.text, cursor.end) is None:
+        return read_initialiser(cursor, scope, depth)
+    name = cursor.advance()
+    cursor.advance()
+    if cursor.kind == "name":
+        return Field(name, cursor.advance())
+    return Field(name, read_constant(cursor))
+
+
+def _read_symbol(cursor: Cursor, scope: Scope) -> SymbolAddress:
+    generic = cursor.at("generic")
+    if generic:
+        cursor.advance()
+        cursor.expect("(", "after `generic`")
+    name = cursor.name("the name of a variable or function")
+    if generic:
+        cursor.expect(")", "after the name")
+    offset = 0
+    if cursor.accept("+"):
+        offset = read_constant(cursor).value
+    known = isinstance(scope.resolve(name), (VariableReference, FunctionReference))
+    return SymbolAddress(name, offset, generic, None, known)

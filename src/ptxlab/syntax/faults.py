@@ -1,0 +1,57 @@
+"""Syntax errors on their way to becoming diagnostics."""
+
+from __future__ import annotations
+
+from ptxlab.report import Diagnostic, Edit, Help, Source, Span, error
+from ptxlab.report import Label as SpanLabel
+
+
+class Fault(Exception):  # noqa: N818 - a fault of the file, not of the program
+    """A syntax error at `text[start:end]`; the reader catches it, notes it and goes on behind it.
+
+    `insertion` is text whose insertion at an offset certainly repairs the error.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        start: int,
+        end: int,
+        label: str = "",
+        *,
+        notes: tuple[str, ...] = (),
+        help: str = "",
+        insertion: tuple[int, str] | None = None,
+        other: tuple[int, int, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.start = start
+        self.end = end
+        self.label = label
+        self.notes = notes
+        self.help = help
+        self.insertion = insertion
+        self.other = other
+
+    def diagnostic(self, source: Source) -> Diagnostic:
+        """The error as a value to show."""
+        edits: tuple[Edit, ...] = ()
+        if self.insertion is not None:
+            place, text = self.insertion
+            edits = (Edit(Span(source, place, place), text),)
+        others = []
+        if self.other is not None:
+            start, end, text = self.other
+            others.append(SpanLabel(Span(source, start, end), text))
+        return error(
+            self.code,
+            self.message,
+            Span(source, self.start, self.end),
+            self.label,
+            others=others,
+            notes=self.notes,
+            helps=(Help(self.help, edits),) if self.help else (),
+        )

@@ -1,0 +1,64 @@
+"""Files: from a path to a program, with an explanation for whatever is no PTX file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NoReturn
+
+from ptxlab.ir import Module
+from ptxlab.report import PtxError, error
+from ptxlab.syntax.parser import parse
+
+_MAGIC = {
+    b"\x7fELF": "an ELF file, perhaps a cubin",
+    b"\x50\xed\x55\xba": "a fat binary",
+    b"\xba\x55\xed\x50": "a fat binary",
+    b"BC\xc0\xde": "LLVM bitcode",
+    b"\x1f\x8b": "compressed by gzip",
+    b"\xfd7zXZ\x00": "compressed by xz",
+    b"PK\x03\x04": "a zip archive",
+}
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+def load(path: str | os.PathLike[str]) -> Module:
+    """Read a PTX file; raises `PtxError` with every syntax error, or with why the file cannot be read."""
+    return parse(read_text(path), os.fspath(path))
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """The text of a file that looks like PTX; raises `PtxError` for one that does not."""
+    name = os.fspath(path)
+    try:
+        data = Path(path).read_bytes()
+    except FileNotFoundError:
+        _refuse("missing-file", f"there is no file `{name}`", "check the path")
+    except IsADirectoryError:
+        _refuse("is-a-directory", f"`{name}` is a directory", "name a `.ptx` file inside of it")
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or str(problem)
+        _refuse("unreadable-file", f"`{name}` cannot be read: {reason.lower()}", "check the path and its permissions")
+    return decode(data, name)
+
+
+def decode(data: bytes, name: str) -> str:
+    """The text of the bytes of a file; raises `PtxError` where they are none."""
+    if data.startswith(_UTF16) or (data[1:2] == b"\0" and data[:1] in b"./\n\r \t"):
+        _refuse("utf16-file", f"`{name}` is encoded in UTF-16", "save it as ASCII: `iconv -f UTF-16 -t ASCII`")
+    if b"\0" in data:
+        kind = next((words for magic, words in _MAGIC.items() if data.startswith(magic)), "a binary file")
+        _refuse("binary-file", f"`{name}` is {kind}, not PTX text", "name a file that `nvcc -ptx` wrote")
+    try:
+        return data.decode("ascii")
+    except UnicodeDecodeError:
+        pass
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        # Any single byte stands for something in Latin-1; the reader then points at the first that is not ASCII.
+        return data.decode("latin-1")
+
+
+def _refuse(code: str, message: str, help: str) -> NoReturn:
+    raise PtxError([error(code, message, None, helps=(help,))])

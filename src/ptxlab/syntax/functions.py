@@ -1,0 +1,102 @@
+"""Kernels and device functions but for their bodies, and what looks like them: call prototypes."""
+
+from __future__ import annotations
+
+from ptxlab.ir import CallPrototype, Directive, Function, Target
+from ptxlab.syntax.constants import read_integer
+from ptxlab.syntax.cursor import Cursor
+from ptxlab.syntax.declarations import read_attributes, read_parameters
+
+# How many integers may follow a directive of a function.
+_DIRECTIVES = {
+    ".maxnreg": (1, 1),
+    ".maxntid": (1, 3),
+    ".reqntid": (1, 3),
+    ".minnctapersm": (1, 1),
+    ".maxnctapersm": (1, 1),
+    ".noreturn": (0, 0),
+    ".abi_preserve": (1, 1),
+    ".abi_preserve_control": (1, 1),
+    ".reqnctapercluster": (1, 3),
+    ".explicitcluster": (0, 0),
+    ".maxclusterrank": (1, 1),
+    ".blocksareclusters": (0, 0),
+}
+
+
+def read_header(cursor: Cursor, linkage: str | None, start: int) -> Function:
+    """Read `.entry name (parameters) directives`, up to the `{` or `;`, which stays."""
+    kind = cursor.advance()[1:]
+    function = Function(kind, "", linkage=linkage)
+    function.start = start
+    if cursor.at(".attribute"):
+        function.attributes = read_attributes(cursor)
+    if cursor.at("(") and kind == "func":
+        function.returns = read_parameters(cursor, "a result")
+    function.name_start, function.name_end = cursor.start, cursor.end
+    function.name = cursor.name("the name of the kernel" if kind == "entry" else "the name of the function")
+    if cursor.at("("):
+        function.parameters = read_parameters(cursor, "a parameter")
+    function.directives = read_directives(cursor)
+    if not cursor.at("{") and not cursor.at(";"):
+        cursor.expected(
+            f"`{{` to begin the body of `{function.name}`",
+            help="begin the body with `{`, or end a declaration with `;`",
+        )
+    return function
+
+
+def read_directives(cursor: Cursor) -> list[Directive]:
+    """Read the directives that may stand between a function's parameters and its body."""
+    directives = []
+    while cursor.value in _DIRECTIVES or cursor.at(".pragma"):
+        start = cursor.start
+        name = cursor.advance()
+        arguments: list[int | str] = []
+        if name == ".pragma":
+            arguments.extend(read_strings(cursor))
+            cursor.expect_semicolon("the pragma")
+        else:
+            fewest, most = _DIRECTIVES[name]
+            while len(arguments) < most and (not arguments or cursor.at(",")):
+                if arguments:
+                    cursor.advance()
+                elif not fewest:
+                    break
+                arguments.append(read_integer(cursor, f"an integer after `{name}`"))
+        directives.append(Directive(name[1:], tuple(arguments), start, cursor.previous_end))
+    return directives
+
+
+def read_strings(cursor: Cursor) -> list[str]:
+    """Read `"a", "b"`, without the quotes."""
+    strings = []
+    while True:
+        if cursor.kind != "string":
+            cursor.expected("a string in double quotes")
+        strings.append(cursor.advance()[1:-1])
+        if not cursor.accept(","):
+            return strings
+
+
+def read_prototype(cursor: Cursor, name: str, start: int) -> CallPrototype:
+    """Read `.callprototype (results) _ (parameters) directives;`."""
+    cursor.advance()
+    returns = read_parameters(cursor, "a result") if cursor.at("(") else []
+    if cursor.kind != "sink":
+        cursor.expected("`_` in place of the function's name")
+    cursor.advance()
+    parameters = read_parameters(cursor, "a parameter") if cursor.at("(") else []
+    directives = read_directives(cursor)
+    cursor.expect_semicolon("the prototype")
+    return CallPrototype(name, returns, parameters, directives, start, cursor.previous_end)
+
+
+def read_target(cursor: Cursor) -> Target:
+    """Read `.target name, name`."""
+    start = cursor.start
+    cursor.advance()
+    names = [cursor.name("an architecture such as `sm_90` after `.target`")]
+    while cursor.accept(","):
+        names.append(cursor.name("an option such as `debug`"))
+    return Target(tuple(names), start, cursor.previous_end)

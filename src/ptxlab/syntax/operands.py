@@ -1,0 +1,171 @@
+"""The careful reader of operands, token by token; what it reads from a text, `scope.py` remembers by that text."""
+
+from __future__ import annotations
+
+from ptxlab.ir import (
+    Address,
+    Arguments,
+    Element,
+    Immediate,
+    Minus,
+    Negated,
+    Operand,
+    Pair,
+    Register,
+    Unresolved,
+    VariableReference,
+    Vector,
+)
+from ptxlab.syntax.constants import begins_constant, read_constant
+from ptxlab.syntax.cursor import END, Cursor
+from ptxlab.syntax.faults import Fault
+from ptxlab.syntax.scope import SINK, Complicated, Scope
+
+
+def operand_of_text(text: str, scope: Scope) -> Operand:
+    """The operand that a whole text means; raises `Complicated` where it is not exactly one."""
+    try:
+        cursor = Cursor(text, 0)
+        operand = read_operand(cursor, scope)
+    except Fault as fault:
+        raise Complicated from fault
+    if cursor.kind != END or cursor.comments:
+        raise Complicated
+    return operand
+
+
+def read_operands(cursor: Cursor, scope: Scope, is_call: bool) -> tuple[Operand, ...]:
+    """Read operands up to the `;`, which stays."""
+    if cursor.at(";"):
+        return ()
+    operands = [_read_call_operand(cursor, scope) if is_call else read_operand(cursor, scope)]
+    while cursor.accept(","):
+        operands.append(_read_call_operand(cursor, scope) if is_call else read_operand(cursor, scope))
+    return tuple(operands)
+
+
+def _read_call_operand(cursor: Cursor, scope: Scope) -> Operand:
+    if not cursor.accept("("):
+        return read_operand(cursor, scope)
+    if cursor.accept(")"):
+        return Arguments(())
+    return Arguments(_read_list(cursor, scope, ")", "the arguments of the call"))
+
+
+def _read_list(cursor: Cursor, scope: Scope, closing: str, what: str) -> tuple[Operand, ...]:
+    elements = [_read_single(cursor, scope)]
+    while cursor.accept(","):
+        elements.append(_read_single(cursor, scope))
+    if not cursor.at(closing):
+        cursor.expected(f"`,` or `{closing}` in {what}")
+    cursor.advance()
+    return tuple(elements)
+
+
+def read_operand(cursor: Cursor, scope: Scope) -> Operand:
+    """Read one operand, and the second result behind `|` if there is one."""
+    operand: Operand
+    if cursor.kind == "sign" and cursor.value == "{":
+        cursor.advance()
+        operand = Vector(_read_list(cursor, scope, "}", "the vector"))
+    elif cursor.kind == "sign" and cursor.value == "[":
+        return _read_address(cursor, scope)
+    else:
+        operand = _read_single(cursor, scope)
+    if cursor.at("|") and not isinstance(operand, Immediate):
+        cursor.advance()
+        return Pair(operand, _read_single(cursor, scope))
+    return operand
+
+
+def _read_single(cursor: Cursor, scope: Scope) -> Operand:
+    if cursor.kind == "name" and cursor.value != "WARP_SZ":
+        return _read_name(cursor, scope)
+    if cursor.kind == "sink":
+        cursor.advance()
+        return SINK
+    if cursor.kind == "sign" and cursor.value in ("!", "-"):
+        before = cursor.start
+        symbol = cursor.advance()
+        if cursor.kind == "name" and cursor.value != "WARP_SZ":
+            inner = _read_name(cursor, scope)
+            return Negated(inner) if symbol == "!" else Minus(inner)
+        cursor.move(before)
+    if not begins_constant(cursor):
+        cursor.expected("an operand", help="operands are registers, constants, names, `[addresses]` and `{vectors}`")
+    return read_constant(cursor)
+
+
+def _read_name(cursor: Cursor, scope: Scope) -> Operand:
+    name = cursor.advance()
+    if cursor.value[:1] == "." and cursor.kind in ("dotted", "float", "stray"):
+        if not cursor.modifier():
+            cursor.expected(f"a component such as `.x` after `{name}`")
+        return scope.element(name, cursor.advance()[1:])
+    base = scope.resolve(name)
+    if cursor.at("["):
+        return _read_element(cursor, scope, base, name)
+    if cursor.at("+"):
+        cursor.advance()
+        offset = _read_offset(cursor)
+        if isinstance(base, VariableReference):
+            return VariableReference(name, base.variable, offset)
+        # A register or a function with an offset is no operand; as an address it is reported with its own name.
+        return Element(base if isinstance(base, (Unresolved, Register)) else Unresolved(name), None, offset)
+    return base
+
+
+def _read_element(cursor: Cursor, scope: Scope, base: Operand, name: str) -> Operand:
+    cursor.advance()
+    array = base if isinstance(base, (VariableReference, Unresolved, Register)) else Unresolved(name)
+    register: Register | Unresolved | None = None
+    index = 0
+    if cursor.kind == "name" and cursor.value != "WARP_SZ":
+        inside = scope.resolve(cursor.value)
+        register = inside if isinstance(inside, Register) else Unresolved(cursor.value)
+        cursor.advance()
+        if cursor.accept("+"):
+            index = _read_offset(cursor)
+    else:
+        index = _read_offset(cursor)
+    cursor.expect("]", "to close the index")
+    return Element(array, register, index)
+
+
+def _read_address(cursor: Cursor, scope: Scope) -> Operand:
+    cursor.advance()
+    base: Operand
+    offset = 0
+    if cursor.kind == "name" and cursor.value != "WARP_SZ":
+        name = cursor.advance()
+        if cursor.value[:1] == "." and cursor.modifier():
+            base = scope.element(name, cursor.advance()[1:])
+        else:
+            base = scope.resolve(name)
+        if cursor.accept("+"):
+            offset = _read_offset(cursor)
+    elif begins_constant(cursor):
+        base = read_constant(cursor)
+    else:
+        cursor.expected("a register, a variable or a constant as the address")
+    arguments: list[Operand] = []
+    while cursor.accept(","):
+        arguments.append(read_operand(cursor, scope))
+    if not cursor.at("]"):
+        hint = "add a negative number instead: `[base+-4]`" if cursor.at("-") else ""
+        cursor.expected("`+`, `,` or `]` in the address", help=hint)
+    cursor.advance()
+    unified = cursor.at(".unified")
+    if unified:
+        cursor.advance()
+    return Address(base, offset, tuple(arguments), unified)
+
+
+def _read_offset(cursor: Cursor) -> int:
+    place, end = cursor.start, cursor.end
+    if not begins_constant(cursor):
+        cursor.expected("a constant offset", help="PTX adds only constants in an address: add registers beforehand")
+    offset = read_constant(cursor)
+    if offset.is_float:
+        raise Fault("constant-type-mismatch", "an offset must be an integer", place, end, help="write it without `.`")
+    return offset.value
