@@ -1,6 +1,43 @@
 """ptxas, nvdisasm and NVRTC: text and bytes in; bytes, text and diagnostics out."""
 
+from ptxlab.toolchain.advisories import ADVISORIES, Advisory
+from ptxlab.toolchain.assembly import Assembly, assemble
+from ptxlab.toolchain.cache import cache_folder
+from ptxlab.toolchain.disassembly import Control, SassFunction, SassInstruction, disassemble
 from ptxlab.toolchain.judgement import Verdict, accepted, judge, judge_many
+from ptxlab.toolchain.lowering import Listing, Lowering, Row, lower_instructions, side_by_side
+from ptxlab.toolchain.nvrtc import Compilation, compile_cuda
+from ptxlab.toolchain.occupancy import ASSUMED_THREADS, Occupancy, block_threads, occupancy
+from ptxlab.toolchain.resources import Resources
 from ptxlab.toolchain.tools import Tool, find, find_assembler
 
-__all__ = ["Tool", "Verdict", "accepted", "find", "find_assembler", "judge", "judge_many"]
+__all__ = [
+    "ADVISORIES",
+    "ASSUMED_THREADS",
+    "Advisory",
+    "Assembly",
+    "Compilation",
+    "Control",
+    "Listing",
+    "Lowering",
+    "Occupancy",
+    "Resources",
+    "Row",
+    "SassFunction",
+    "SassInstruction",
+    "Tool",
+    "Verdict",
+    "accepted",
+    "assemble",
+    "block_threads",
+    "cache_folder",
+    "compile_cuda",
+    "disassemble",
+    "find",
+    "find_assembler",
+    "judge",
+    "judge_many",
+    "lower_instructions",
+    "occupancy",
+    "side_by_side",
+]

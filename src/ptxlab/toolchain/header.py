@@ -7,6 +7,7 @@ import re
 from ptxlab.toolchain.tools import Version
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_SKIPPED = re.compile(r'//[^\n]*|/\*(?:.*?\*/)?|"[^"\n]*"', re.DOTALL)
 _HEAD = 20_000
 
 
@@ -32,3 +33,15 @@ def stated_target(text: str) -> str | None:
 
 def _head(text: str) -> str:
     return _COMMENT.sub(" ", text[:_HEAD])
+
+
+def unterminated_comment(text: str) -> int | None:
+    """Where a block comment starts that never ends: ptxas 13.0 and 13.4 run for ever on one.
+
+    >>> unterminated_comment("ret; /* done")
+    5
+    """
+    opening = None
+    for part in _SKIPPED.finditer(text):
+        opening = part.start() if part[0] == "/*" else opening
+    return opening

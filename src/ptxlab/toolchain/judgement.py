@@ -16,14 +16,14 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from ptxlab.toolchain import cache
-from ptxlab.toolchain.header import stated_target, stated_version
+from ptxlab.toolchain.architecture import architecture_for
+from ptxlab.toolchain.header import stated_version, unterminated_comment
 from ptxlab.toolchain.messages import read_messages
-from ptxlab.toolchain.process import Children, Outcome, run
+from ptxlab.toolchain.process import Children, Outcome
 from ptxlab.toolchain.tools import Tool, find_assembler
 
 DEFAULT_TIMEOUT = 60.0
@@ -95,20 +95,6 @@ def _job(text: str, target: str | None, tool: Tool | None, options: tuple[str, .
     return _Job(key, text, architecture, chosen, options, timeout)
 
 
-def architecture_for(tool: Tool, target: str | None, text: str) -> str | None:
-    """The `-arch` for a text: None, the tool's default, for a target too old or unknown, so that ptxas judges it."""
-    wanted = target or stated_target(text)
-    return wanted if wanted is None or target or wanted in architectures(tool) else None
-
-
-@lru_cache(maxsize=64)
-def architectures(tool: Tool) -> frozenset[str]:
-    """The targets this ptxas makes code for."""
-    with tempfile.TemporaryDirectory(prefix="ptxlab-") as folder:
-        outcome = run([tool.path, "--help"], Path(folder), DEFAULT_TIMEOUT)
-    return frozenset(re.findall(r"'(sm_\w+)'", outcome.text))
-
-
 def _run_all(jobs: Sequence[_Job], workers: int) -> dict[str, list[Verdict]]:
     """Run the jobs in groups, `workers` at a time; Ctrl-C ends those under way."""
     answers: dict[str, list[Verdict]] = {}
@@ -146,15 +132,13 @@ def _groups(jobs: Sequence[_Job]) -> list[list[_Job]]:
     return groups
 
 
-_LINKED = re.compile(
-    r"\.(?:extern|weak|common)\b|\.visible\b(?!\s*\.entry\b)|\.alias\b|/\*|\.file\b|\.section\b|@@DWARF"
-)
+_LINKED = re.compile(r"\.(?:extern|weak|common)\b|\.visible\b(?!\s*\.entry\b)|\.alias\b|\.file\b|\.section\b|@@DWARF")
 _ENTRY = re.compile(r"(\.entry\s+)([A-Za-z_$%][\w$]*)")
 
 
 def _entries(text: str) -> list[str] | None:
     """The names to make unique; None where a text must be run alone."""
-    if _LINKED.search(text):
+    if _LINKED.search(text) or unterminated_comment(text) is not None:
         return None
     names = [found[2] for found in _ENTRY.finditer(text)]
     once = all(len(re.findall(rf"(?<![\w$%]){re.escape(name)}(?![\w$])", text)) == 1 for name in names)
@@ -165,6 +149,10 @@ def _run_group(group: Sequence[_Job], children: Children) -> dict[str, list[Verd
     """The answers for jobs of one run; what the run leaves open is asked again in smaller runs."""
     if len(group) == 1:
         job = group[0]
+        endless = unterminated_comment(job.text)
+        if endless is not None:
+            line = job.text.count("\n", 0, endless) + 1
+            return {job.key: [Verdict(line, "error", "the comment never ends, and neither would ptxas")]}
         outcome = _ptxas([job.text], job, children)
         return {job.key: _verdicts(outcome)}
     answers, open_jobs = _shared_run(group, children)

@@ -15,7 +15,7 @@ _FIRST_LINE = re.compile(
     r"ptxas(?:\.exe)? (?:(?P<file>.*?), line (?P<line>\d+); )?(?P<level>error|fatal|warning|info) *: "
     r"(?:\((?P<number>C\d+)\) )?(?P<text>.*)"
 )
-_LINE_IN_TEXT = re.compile(r" on line (\d+)$")
+_LINE_IN_TEXT = re.compile(r"\b(?:around|at|in|on) line ([1-9]\d*)\b")
 _CLOSING = "Ptx assembly aborted due to errors"
 
 

@@ -1,0 +1,118 @@
+"""Messages, crashes and time-outs of ptxas as diagnostics on the PTX they are about."""
+
+from __future__ import annotations
+
+import re
+
+from ptxlab.report import Diagnostic, Source, Span, error, warning
+from ptxlab.toolchain.advisories import Advisory, find_advisory
+from ptxlab.toolchain.header import unterminated_comment
+from ptxlab.toolchain.messages import Message
+from ptxlab.toolchain.placement import place
+from ptxlab.toolchain.process import Outcome
+from ptxlab.toolchain.tools import Tool
+
+# The kinds of error a reader treats differently; whatever fits none is a plain `ptxas-error`.
+_CODES = (
+    ("ptxas-syntax-error", r"Parsing error|syntax error|Unexpected EOF|Not a name of any known instruction"),
+    ("ptxas-unknown-symbol", r"Unknown symbol"),
+    ("ptxas-unresolved-symbol", r"Unresolved extern"),
+    ("ptxas-unsupported-version", r"requires PTX ISA|Unsupported \.version"),
+    (
+        "ptxas-unsupported-target",
+        r"not supported on \.target|requires \.target|Unsupported \.target|specified by \.target",
+    ),
+    ("ptxas-too-many-resources", r"uses too much"),
+)
+_HELPS = (
+    (r"specified by \.target is higher", "assemble for the target the module states, or lower its `.target`"),
+    (r"Unsupported \.version", "lower `.version` if the module needs nothing newer, or install a newer ptxas"),
+    (r"Unresolved extern function", "define the function, or make a relocatable object with `-c`"),
+    (
+        r"uses too much shared data",
+        "use dynamic shared memory (`.extern .shared`) beyond 48 KB, and ask for it at launch",
+    ),
+)
+# What is known to crash a release of ptxas, so that the reader need not bisect their kernel.
+_CRASHES = (
+    (
+        r"\bmbarrier\.init[\w.:]*\s+\[[^\]]*\]\s*,\s*0+\s*;",
+        "ptxas 13.0 crashes on an mbarrier initialised with the constant count 0; the count must be 1 to 1048575",
+    ),
+    (
+        r"\bwgmma\.mma_async[\w.:]*\s+\{[^}]*\}\s*,\s*(?:\{[^}]*\}|[^,;]+)\s*,\s*0+\s*,",
+        "ptxas 13.0 crashes on a `wgmma` whose matrix descriptor is the constant 0",
+    ),
+    (
+        r"\bwgmma\.mma_async[\w.:]*\s+\{[^}]*\}\s*,\s*0+\s*,",
+        "ptxas 13.0 crashes on a `wgmma` whose matrix descriptor is the constant 0",
+    ),
+)
+
+
+def diagnose(message: Message, source: Source, tool: Tool) -> Diagnostic:
+    """One message of ptxas as a diagnostic."""
+    advisory = find_advisory(message.text)
+    if advisory:
+        return _advise(advisory, message, source, tool)
+    first, *others = message.text.split("\n")
+    notes = [line.strip() for line in others if line.strip()]
+    span = place(source, message.text, message.line)
+    helps = [help for pattern, help in _HELPS if re.search(pattern, message.text)]
+    if message.level == "error":
+        code = next((code for code, pattern in _CODES if re.search(pattern, first)), "ptxas-error")
+        return error(code, _sentence(first), span, notes=notes, helps=helps)
+    if message.level == "warning":
+        return warning("ptxas-warning", _sentence(first), span, notes=notes, helps=helps)
+    return Diagnostic("note", "ptxas-info", _sentence(first), warning("", "", span).labels, tuple(notes))
+
+
+def diagnose_crash(outcome: Outcome, source: Source, tool: Tool) -> Diagnostic:
+    """A ptxas that was killed by a signal, with the known cause where the text has it."""
+    span, notes = None, [f"this is a bug of ptxas {tool.version}; it gave no message"]
+    for pattern, note in _CRASHES:
+        found = re.search(pattern, source.text)
+        if found:
+            span, notes = Span(source, found.start(), found.end()), [note]
+            break
+    helps = ["try another release: `pip install ptxlab[toolchain]` brings a recent one"]
+    return error("ptxas-crash", f"ptxas was killed by {outcome.signal_name}", span, notes=notes, helps=helps)
+
+
+def diagnose_timeout(seconds: float, source: Source, tool: Tool) -> Diagnostic:
+    """A ptxas that was ended because its time was up."""
+    notes = [f"ptxas {tool.version} was ended; it gave no result"]
+    helps = ["allow more time, or find the expensive function by assembling fewer"]
+    return error("ptxas-timeout", f"ptxas did not end within {seconds:g} seconds", None, notes=notes, helps=helps)
+
+
+def diagnose_unterminated_comment(source: Source) -> Diagnostic | None:
+    """The one text known to keep ptxas busy for ever, refused before it does."""
+    start = unterminated_comment(source.text)
+    if start is None:
+        return None
+    span = Span(source, start, start + 2)
+    notes = ["ptxas would read on for ever"]
+    return error("unterminated-comment", "this comment never ends", span, notes=notes, helps=["close it with `*/`"])
+
+
+def _advise(advisory: Advisory, message: Message, source: Source, tool: Tool) -> Diagnostic:
+    span = place(source, message.text, message.line, advisory.instruction)
+    say = error if message.level == "error" else warning
+    number = f" ({message.number})" if message.number else ""
+    notes = [advisory.meaning]
+    if advisory.message:
+        notes.append(f"ptxas {tool.version} says{number}: {message.text}")
+    text = advisory.message or _sentence(message.text)
+    return say(advisory.code, text, span, notes=notes, helps=[advisory.help])
+
+
+def _sentence(text: str) -> str:
+    """A message in our form: code in backticks, no capital at the start, no full stop.
+
+    >>> _sentence("Arguments mismatch for instruction 'add'")
+    'arguments mismatch for instruction `add`'
+    """
+    quoted = re.sub(r"'([^']*)'", r"`\1`", text.strip().rstrip("."))
+    plain = len(quoted) > 1 and quoted[0].isupper() and not quoted[1].isupper()
+    return quoted[0].lower() + quoted[1:] if plain else quoted
