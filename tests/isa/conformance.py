@@ -79,12 +79,12 @@ def _below(form: Form, choice: Choice, version: Version, target: str) -> Iterato
         earlier = VERSIONS[VERSIONS.index(version) - 1]
         if earlier >= TARGETS[target] and not all(r.holds(earlier, chip) for r in needed):
             yield earlier, target
-    lower = _lower(target)
+    lower = lower_target(target)
     if lower and TARGETS[lower] <= version and not all(r.holds(version, target_named(lower)) for r in needed):
         yield version, lower
 
 
-def _lower(target: str) -> str | None:
+def lower_target(target: str) -> str | None:
     if target[-1] in "af":
         return target[:-1]
     plain = sorted((name for name in TARGETS if name[-1] not in "af" and name != "sm_101"), key=lambda n: int(n[3:]))

@@ -64,7 +64,7 @@ def shape_of(text: str) -> Shape:
         return "#int"
     if re.fullmatch(r"-?\d+\.\d+|0[fd]\w+", text):
         return "#f32" if text.startswith("0f") else "#float"
-    return {"%tid.x": "%u16", "cst": "&const", "prm": "&param", "out": "&param", "L": "@label", "ts": "@targets", "fn": "@function",
+    return {"%tid.x": "%u16|u32", "cst": "&const", "prm": "&param", "out": "&param", "L": "@label", "ts": "@targets", "fn": "@function",
             "pt": "@prototype"}.get(text, text)  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from math import prod
 
 from ptxlab.isa.form import Form
 from ptxlab.isa.operand import Expected, expect
-from ptxlab.isa.types import Type
+from ptxlab.isa.types import TYPES, Type
 
 Choice = dict[str, str | None]
 
@@ -143,7 +143,7 @@ def module(
 
 def _declarations(line: str) -> str:
     highest: dict[str, int] = {}
-    for name, number in re.findall(r"%(\w+?)_(\d+)\b", line):
+    for name, number in re.findall(rf"%({'|'.join(TYPES)})_(\d+)\b", line):
         highest[name] = max(highest.get(name, 0), int(number))
     found = [f".reg .{name} %{name}_<{number + 1}>;" for name, number in highest.items()]
     if re.search(r"\bts\b", line):

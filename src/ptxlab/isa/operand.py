@@ -8,7 +8,8 @@ The words of `types`, in any order:
 - `within(0..15)`: an immediate within that range, or a register; `within(0..96/32)`: a multiple of 32 in it;
 - `loose`: the register may be wider than the type, as in `ld`, `st` and `cvt`;
 - `sink`: `_` may stand there, and nothing else if no type is named;
-- for an address, the state space (`shared`) or the slot that holds it (`space`); nothing means generic;
+- for an address, the state space (`shared`) or the slot that holds it (`space`); nothing means the slot `space`, else
+  the one space that the syntax spells out, else generic; `wide`: 64 bits if the address is global or generic;
 - `label`, `function`, `targets`, `prototype`, `arguments`, `opaque` (texture, surface or sampler): what it says;
 - `single`: a scalar that may also be written as a vector of one, `{r}`;
 - `special`: a special register may stand there; `symbol`: the name of a variable or function may (its address);
@@ -16,8 +17,8 @@ The words of `types`, in any order:
 
 Operands at hand are described by their *shape*, a value that is cheap to compare and to look up:
 
-- `"b32"`: a register of that type; `"%u32"`: a special register of that type (`"%u16"`: %tid.x and others that
-  16 or 32 bits can be read of);
+- `"b32"`: a register of that type; `"%u32"`: a special register of that type (`"%u16|u32"`: %tid.x and others
+  that 16 or 32 bits can be read of);
 - `"#int"`, `"#float"`, `"#f32"`: an immediate, the last one spelled with its 32 bits, `0f3F800000`;
 - `"&shared"`: a variable of that state space; `"@label"`, `"@function"`, `"@targets"`, `"@prototype"`; `"_"`: the sink;
 - `"?"`: a name that is not declared, which is reported once and fits everywhere;
@@ -55,6 +56,7 @@ class Expected:
     special: bool = False
     symbol: bool = False
     single: bool = False
+    wide: bool = False
     negatable: bool = False
     space: str | None = None
     allowed: range | tuple[int, ...] | None = None
@@ -101,16 +103,26 @@ def _is_there(form: Form, m: Modifiers, operand: Operand) -> bool:
 def _expected(form: Form, m: Modifiers, operand: Operand) -> Expected:
     optional = operand.optional and not (operand.name in form.present and hasattr(m, form.present[operand.name]))
     if operand.is_address:
-        words = _words(form.types.get(operand.name, "space" if hasattr(m, "space") else ""), m)
+        given = form.types.get(operand.name, "")
+        words = _words(given if given not in ("", "wide") else f"{given} {_default_space(form, m)}", m)
         space = next((word for word in words if word in SPACES), None)
         inner = tuple(_value(form, m, name) for name in operand.inner[1:])
         return Expected(operand.name, "read", "address", space=space, optional=optional, inner=inner,
-                        register_only="reg" in words, symbol="opaque" in words)  # fmt: skip
+                        register_only="reg" in words, symbol="opaque" in words, wide="wide" in words)  # fmt: skip
     first = _value(form, m, operand.name, optional=optional, negatable=operand.negatable)
     if operand.second is None:
         return first
     second = _value(form, m, operand.second)
     return _replace(first, second=second, second_optional=operand.second_optional)
+
+
+def _default_space(form: Form, m: Modifiers) -> str:
+    """Where an address lies when `types` does not say: in the slot `space`, or in the one space that is spelled out."""
+    if hasattr(m, "space"):
+        return "space"
+    spelled = [word for slot in form.slots if slot.flag and getattr(m, slot.name) for word in slot.values]
+    spaces = [word for word in spelled if word in SPACES]
+    return spaces[0] if len(spaces) == 1 else ""
 
 
 def _replace(expected: Expected, **changes: Any) -> Expected:
@@ -164,7 +176,7 @@ def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatabl
         kind = "sink"
     assert type_ or kind != "value", f"{form.syntax}: no type for {name}"
     return Expected(name, role, kind, type_, count, "reg" in words, "loose" in words, "sink" in words,
-                    "special" in words, "symbol" in words, "single" in words, negatable, space, allowed, optional,
+                    "special" in words, "symbol" in words, "single" in words, False, negatable, space, allowed, optional,
                     fixed=_names_a_type(form.types.get(name, ""), m))  # fmt: skip
 
 

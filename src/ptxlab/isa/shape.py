@@ -69,7 +69,8 @@ def _wrong_compound(expected: Expected, shape: Shape) -> str | None:
 
 def _wrong_vector(expected: Expected, parts: Sequence[Shape]) -> str | None:
     """ptxas gives a vector one type: untyped if its elements' types differ, but it mixes no floats, integers, halves."""
-    types = [TYPES[part.lstrip("%")] for part in parts if isinstance(part, str) and part.lstrip("%") in TYPES]
+    names = [part.lstrip("%").rpartition("|")[2] for part in parts if isinstance(part, str)]
+    types = [TYPES[name] for name in names if name in TYPES]
     if len({type.width for type in types}) > 1:
         return "vector-types"
     joined = types[0] if types else None
@@ -110,6 +111,8 @@ def _wrong_address(expected: Expected, shape: Shape) -> str | None:
             return "state-space"
     elif base == "#int" and expected.space != "local":
         return "immediate-address"
+    elif expected.wide and expected.space in (None, "global") and base in TYPES and TYPES[base].width == 32:
+        return "address-width"
     elif base in TYPES and TYPES[base].kind not in "bus":
         return "address-type"
     elif base in ("#float", "#f32", "_") or base.startswith(("%", "@")):
@@ -143,8 +146,8 @@ def wrong_scalar(expected: Expected, shape: Shape) -> str | None:
     if shape.startswith("%"):
         if not expected.special:
             return "special-register"
-        old = shape == "%u16" and type_.width == 32
-        return None if type_.kind != "f" and (old or register_fits(TYPES[shape[1:]], type_, loose=False)) else "type"
+        fits = any(register_fits(TYPES[name], type_, expected.loose) for name in shape[1:].split("|"))
+        return None if fits and type_.kind != "f" else "type"
     if shape.startswith("&") and expected.space:
         return None if _within(shape[1:], expected.space) else "state-space"
     if shape.startswith("&") or shape == "@function":
