@@ -1,0 +1,127 @@
+"""Matrices whose layout in registers is left open: wmma.load, wmma.store, wmma.mma (PTX ISA 9.7.14.4).
+
+A multiplicand of f16 takes eight registers in every shape; other fragments divide the matrix among the lanes of a warp.
+Until PTX 6.3 `.aligned` was implied and could not be spelled.
+"""
+
+from .form import Modifiers, Specification, form
+from .fragment import registers
+from .matrix import ANY_LAYOUT, F64, ROW_COL, Slots
+from .vocabulary import SHARED
+
+LOAD_A = "wmma.load.a.sync.aligned.layout.shape{.space}.type d, [p]{, stride}"
+LOAD_B = "wmma.load.b.sync.aligned.layout.shape{.space}.type d, [p]{, stride}"
+LOAD_C = "wmma.load.c.sync.aligned.layout.shape{.space}.type d, [p]{, stride}"
+STORE = "wmma.store.d.sync.aligned.layout.shape{.space}.type [p], a{, stride}"
+HALF = "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.ctype d, a, b, c"
+HALF_SATURATED = "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.ctype.satfinite d, a, b, c"
+TYPED = "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d, a, b, c"
+INTEGER = "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d, a, b, c"
+DOUBLE = "wmma.mma.sync.aligned.alayout.blayout.shape{.rnd}.dtype.atype.btype.ctype d, a, b, c"
+SINGLE_BIT = "wmma.mma.operation.popc.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d, a, b, c"
+
+SHAPES = "m16n16k16 m8n32k16 m32n8k16"
+FIRST_SHAPES = ("m16n16k16", ("m8n32k16 m32n8k16", "6.1 sm_70"))
+ALIGNED, IMPLIED = "6.3 sm_70", "6.0 sm_70 until 6.3 sm_70"
+ACCESS: Slots = {"layout": "row col", "space": ("global", *SHARED)}
+FIRST_ACCESS: Slots = ACCESS | {"space": "global shared"}
+ROW: Slots = ACCESS | {"layout": "row"}
+COL: Slots = ACCESS | {"layout": "col"}
+
+
+def unaligned(syntax: str) -> str:
+    """The syntax before PTX 6.3."""
+    return syntax.replace(".aligned", "")
+
+
+def fragment(matrix: str, shape: str, type: str) -> str:
+    """The registers of a lane; ptxas is more particular about their types than it is in `mma`."""
+    if matrix in "ab" and type == "f16":
+        return "8 f16x2"
+    count, held = registers(matrix, shape, type).split()
+    return f"{count} {'u32' if type in ('u8', 's8') else 'f64' if type == 'f64' else held}"
+
+
+def moved(matrix: str, operand: str = "d", more: str = "sink") -> Slots:
+    """The operands of a load or store of `matrix`."""
+    held: Specification = lambda m: f"{fragment(matrix, m.shape, m.type)} {more}"  # noqa: E731
+    return {"types": {operand: held, "p": "space", "stride": "u32"}}
+
+
+def multiplied(a: str = "", c: str = "special") -> Slots:
+    """The operands of a multiplication; without `.atype` the multiplicands are f16."""
+
+    def held(matrix: str, more: str) -> Specification:
+        return lambda m: f"{fragment(matrix, m.shape, getattr(m, f'{matrix}type', 'f16'))} {more}"
+
+    return {"types": {"d": held("d", "sink"), "a": held("a", a), "b": held("b", a), "c": held("c", c)}}
+
+
+def one_type(m: Modifiers) -> str | None:
+    """Both multiplicands have one type, unlike in `mma`."""
+    return None if m.atype == m.btype else f"the multiplicands `.{m.atype}` and `.{m.btype}` must have one type"
+
+
+@form(unaligned(LOAD_A), shape=FIRST_SHAPES, type="f16", **FIRST_ACCESS, **moved("a"), since=IMPLIED)
+@form(unaligned(LOAD_B), shape=FIRST_SHAPES, type="f16", **FIRST_ACCESS, **moved("b"), since=IMPLIED)
+@form(unaligned(LOAD_C), shape=FIRST_SHAPES, type="f16 f32", **FIRST_ACCESS, **moved("c"), since=IMPLIED)
+@form(LOAD_A, shape=SHAPES, type=("f16", ("u8 s8", "6.3 sm_72")), **ACCESS, **moved("a"), since=ALIGNED)
+@form(LOAD_B, shape=SHAPES, type=("f16", ("u8 s8", "6.3 sm_72")), **ACCESS, **moved("b"), since=ALIGNED)
+@form(LOAD_C, shape=SHAPES, type=("f16 f32", ("s32", "6.3 sm_72")), **ACCESS, **moved("c"), since=ALIGNED)
+@form(LOAD_A, shape=SHAPES, type="bf16", **ACCESS, **moved("a"), since="7.0 sm_80")
+@form(LOAD_B, shape=SHAPES, type="bf16", **ACCESS, **moved("b"), since="7.0 sm_80")
+@form(LOAD_A, shape="m16n16k8", type="tf32", **ACCESS, **moved("a"), since="7.0 sm_80")
+@form(LOAD_B, shape="m16n16k8", type="tf32", **ACCESS, **moved("b"), since="7.0 sm_80")
+@form(LOAD_C, shape="m16n16k8", type="f32", **ACCESS, **moved("c"), since="7.0 sm_80")
+@form(LOAD_A, shape="m8n8k4", type="f64", **ACCESS, **moved("a", more=""), since="7.0 sm_80")
+@form(LOAD_B, shape="m8n8k4", type="f64", **ACCESS, **moved("b", more=""), since="7.0 sm_80")
+@form(LOAD_C, shape="m8n8k4", type="f64", **ACCESS, **moved("c"), since="7.0 sm_80")
+@form(LOAD_A, shape="m8n8k32", type="s4 u4", **ROW, **moved("a", more=""), since="6.3 sm_75")
+@form(LOAD_B, shape="m8n8k32", type="s4 u4", **COL, **moved("b", more=""), since="6.3 sm_75")
+@form(LOAD_A, shape="m8n8k128", type="b1", **ROW, **moved("a", more=""), since="6.3 sm_75")
+@form(LOAD_B, shape="m8n8k128", type="b1", **COL, **moved("b", more=""), since="6.3 sm_75")
+@form(LOAD_C, shape="m8n8k32 m8n8k128", type="s32 f32", **ACCESS, **moved("c"), since="6.3 sm_75")  # f32: ptxas only
+def wmma_load() -> None:
+    """Read a matrix from memory into the registers of a warp; `stride` elements lie between its rows or columns."""
+
+
+@form(unaligned(STORE), shape=FIRST_SHAPES, type="f16 f32", **FIRST_ACCESS, **moved("d", "a", ""), since=IMPLIED)
+@form(STORE, shape=SHAPES, type=("f16 f32", ("s32", "6.3 sm_72")), **ACCESS, **moved("d", "a", ""), since=ALIGNED)
+@form(STORE, shape="m16n16k8", type="f32", **ACCESS, **moved("d", "a", ""), since="7.0 sm_80")
+@form(STORE, shape="m8n8k4", type="f64", **ACCESS, **moved("d", "a", ""), since="7.0 sm_80")
+@form(STORE, shape="m8n8k32 m8n8k128", type="s32 f32", **ACCESS, **moved("d", "a", ""), since="6.3 sm_75")
+def wmma_store() -> None:
+    """Write a matrix from the registers of a warp to memory; `stride` elements lie between its rows or columns."""
+
+
+FLOATS: Slots = {"dtype": "f16 f32", "ctype": "f16 f32"}
+BYTES: Slots = {"dtype": "s32", "atype": "s8 u8", "btype": "s8 u8", "ctype": "s32", "where": one_type}
+NIBBLES: Slots = {"dtype": "s32", "atype": "s4 u4", "btype": "s4 u4", "ctype": "s32", "where": one_type}
+BFLOAT: Slots = {"dtype": "f32", "atype": "bf16", "btype": "bf16", "ctype": "f32"}
+TF32: Slots = {"dtype": "f32", "atype": "tf32", "btype": "tf32", "ctype": "f32"}
+BITS: Slots = {"dtype": "s32", "atype": "b1", "btype": "b1", "ctype": "s32"}
+# ptxas also takes the two larger shapes of f64, though no load or store goes with them.
+DOUBLE_SHAPES = "m8n8k4 m16n16k8 m16n16k16"
+
+
+@form(unaligned(HALF), shape=FIRST_SHAPES, **ANY_LAYOUT, **FLOATS, **multiplied(), since=IMPLIED)
+@form(unaligned(HALF_SATURATED), shape=FIRST_SHAPES, **ANY_LAYOUT, **FLOATS, **multiplied(), since=IMPLIED)
+@form(HALF, shape=SHAPES, **ANY_LAYOUT, **FLOATS, **multiplied(), since=ALIGNED)
+@form(HALF_SATURATED, shape=SHAPES, **ANY_LAYOUT, **FLOATS, **multiplied(), since="6.3 sm_70 until 6.5 sm_70")
+@form(INTEGER, shape=SHAPES, **ANY_LAYOUT, **BYTES, **multiplied(), since="6.3 sm_72")
+@form(TYPED, shape=SHAPES, **ANY_LAYOUT, **BFLOAT, **multiplied(), since="7.0 sm_80")
+@form(TYPED, shape="m16n16k8", **ANY_LAYOUT, **TF32, **multiplied(), since="7.0 sm_80")
+@form(DOUBLE, shape=DOUBLE_SHAPES, rnd="rn rz rm rp", **ANY_LAYOUT, **F64, **multiplied(), since="7.0 sm_80")
+@form(INTEGER, shape="m8n8k32", **ROW_COL, **NIBBLES, **multiplied(), since="6.3 sm_75")
+@form(
+    SINGLE_BIT,
+    shape="m8n8k128",
+    operation=("xor", ("and", "7.1 sm_80")),
+    name="wmma.mma",
+    **ROW_COL,
+    **BITS,
+    **multiplied(),
+    since="6.3 sm_75",
+)
+def wmma_mma() -> None:
+    """Multiply matrix `a` by `b` and add `c`, all as wmma.load put them into the registers of the warp."""

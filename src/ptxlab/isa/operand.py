@@ -6,6 +6,7 @@ The words of `types`, in any order:
 - a count, for a vector operand: a number (`4`) or the name of a slot that holds `v2`, `v4`, `x2` and so on;
 - `reg`: no immediate; `imm`: only an immediate, `imm(0..31)`: within that range, `imm(0|4|8)`: one of these;
 - `within(0..15)`: an immediate within that range, or a register; `within(0..96/32)`: a multiple of 32 in it;
+  a vector has one such limit for each element;
 - `loose`: the register may be wider than the type, as in `ld`, `st` and `cvt`;
 - `sink`: `_` may stand there, and nothing else if no type is named;
 - for an address, the state space (`shared`) or the slot that holds it (`space`); nothing means the slot `space`, else
@@ -33,6 +34,7 @@ from typing import Any
 from .form import Form, Modifiers, Operand, Specification
 from .types import TYPES, Type
 
+Limit = range | tuple[int, ...]  # the values that an immediate may have
 Shape = Any  # str or nested tuples of str, as above
 
 SPACES = frozenset(
@@ -59,7 +61,7 @@ class Expected:
     wide: bool = False
     negatable: bool = False
     space: str | None = None
-    allowed: range | tuple[int, ...] | None = None
+    allowed: Limit | None = None
     optional: bool = False
     second: "Expected | None" = None
     second_optional: bool = False
@@ -84,7 +86,7 @@ class Expected:
         return f"a {one} register or immediate".replace("  ", " ")
 
 
-def _ranged(allowed: range | tuple[int, ...]) -> str:
+def _ranged(allowed: Limit) -> str:
     if isinstance(allowed, range):
         return f"{allowed.start} to {allowed.stop - 1}"
     return ", ".join(map(str, allowed))
@@ -153,7 +155,7 @@ def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatabl
     words = _words(form.types.get(name) or _default_type(form, name), m)
     role = "update" if name in form.updates else "write" if name in form.writes else "read"
     kind, type_, count = "value", None, 0
-    allowed: range | tuple[int, ...] | None = None
+    limits: list[Limit | None] = []
     space: str | None = None
     for word in words:
         if word in TYPES:
@@ -163,9 +165,10 @@ def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatabl
         elif word.isdigit() or re.fullmatch(r"[vx]\d+", word):
             count = int(word.lstrip("vx"))
         elif word.startswith("imm"):
-            kind, allowed = "immediate", _range(word)
+            kind = "immediate"
+            limits.append(_range(word))
         elif word.startswith("within("):
-            allowed = _range(word)
+            limits.append(_range(word))
         elif word in _WORDS:
             kind = word
         elif word in SPACES and word != "reg":
@@ -175,9 +178,25 @@ def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatabl
     if kind == "value" and type_ is None and "sink" in words:
         kind = "sink"
     assert type_ or kind != "value", f"{form.syntax}: no type for {name}"
-    return Expected(name, role, kind, type_, count, "reg" in words, "loose" in words, "sink" in words,
-                    "special" in words, "symbol" in words, "single" in words, False, negatable, space, allowed, optional,
-                    fixed=_names_a_type(form.types.get(name, ""), m))  # fmt: skip
+    return Expected(
+        name,
+        role,
+        kind,
+        type_,
+        count,
+        register_only="reg" in words,
+        loose="loose" in words,
+        sink="sink" in words,
+        special="special" in words,
+        symbol="symbol" in words,
+        single="single" in words,
+        negatable=negatable,
+        space=space,
+        allowed=limits[0] if limits and not count else None,
+        optional=optional,
+        inner=tuple(Expected(name, role, type=type_, allowed=limit) for limit in limits) if count else (),
+        fixed=_names_a_type(form.types.get(name, ""), m),
+    )
 
 
 def _names_a_type(specification: Specification, m: Modifiers) -> bool:
@@ -185,7 +204,7 @@ def _names_a_type(specification: Specification, m: Modifiers) -> bool:
     return any(word in TYPES for word in text.split())
 
 
-def _range(word: str) -> range | tuple[int, ...] | None:
+def _range(word: str) -> Limit | None:
     if word == "imm":
         return None
     inside = word[word.index("(") + 1 : -1]

@@ -68,7 +68,7 @@ def _wrong_compound(expected: Expected, shape: Shape) -> str | None:
 
 
 def _wrong_vector(expected: Expected, parts: Sequence[Shape]) -> str | None:
-    """ptxas gives a vector one type: untyped if its elements' types differ, but it mixes no floats, integers, halves."""
+    """ptxas gives a vector one type: untyped if its elements differ, but it mixes no floats, integers, halves."""
     names = [part.lstrip("%").rpartition("|")[2] for part in parts if isinstance(part, str)]
     types = [TYPES[name] for name in names if name in TYPES]
     if len({type.width for type in types}) > 1:
@@ -113,7 +113,7 @@ def _wrong_address(expected: Expected, shape: Shape) -> str | None:
         return "immediate-address"
     elif expected.wide and expected.space in (None, "global") and base in TYPES and TYPES[base].width == 32:
         return "address-width"
-    elif base in TYPES and TYPES[base].kind not in "bus":
+    elif base in TYPES and (TYPES[base].kind not in "bus" or TYPES[base].width > 64):
         return "address-type"
     elif base in ("#float", "#f32", "_") or base.startswith(("%", "@")):
         return "address-type"
