@@ -84,7 +84,12 @@ class BodyReader:
             while True:
                 match = match_statement(text, at)
                 if match is None:
-                    break
+                    location = match_location(text, at)
+                    if location is None:
+                        break
+                    append(make_location(location))
+                    at = location.end()
+                    continue
                 guard, word, operands = match.groups()
                 code = _opcodes.get(word)
                 if code is None:
@@ -280,11 +285,6 @@ class BodyReader:
         return found if isinstance(found, FunctionReference) else Unresolved(name)
 
     def _directive(self, start: int) -> bool:
-        location = match_location(self.text, start)
-        if location is not None:
-            self.statements.append(make_location(location))
-            self.at = location.end()
-            return True
         cursor = Cursor(self.text, start)
         statement: Statement
         if cursor.value in STATE_SPACES or cursor.at(".align"):

@@ -11,7 +11,7 @@ from ptxlab.syntax.faults import Fault
 from ptxlab.syntax.reader import Reader
 
 _LOCATION = re.compile(
-    r"\.loc\s+(\d+)\s+(\d+)\s+(\d+)(?![\w.])"
+    r"\s*(\.loc)\s+(\d+)\s+(\d+)\s+(\d+)(?![\w.])"
     r"(?:\s*,\s*function_name\s+([\w.$%]+)(?:\s*\+\s*(\d+))?\s*,\s*inlined_at\s+(\d+)\s+(\d+)\s+(\d+)(?![\w.]))?(?!\s*,)",
     re.ASCII,
 )
@@ -23,19 +23,17 @@ _COMMENT = re.compile(r"\s*(//[^\n]*)")
 _lines: dict[str, DataLine] = {}
 
 
-def match_location(text: str, at: int) -> re.Match[str] | None:
-    """The usual spellings of `.loc` by one pattern."""
-    return _LOCATION.match(text, at)
+match_location = _LOCATION.match  # the usual spellings of `.loc` by one pattern
 
 
 def make_location(match: re.Match[str]) -> Location:
     """The `.loc` of a match."""
-    file, line, column, name, offset, inlined_file, inlined_line, inlined_column = match.groups()
+    _, file, line, column, name, offset, inlined_file, inlined_line, inlined_column = match.groups()
     if name is None:
-        return Location(int(file), int(line), int(column), None, None, match.start(), match.end())
+        return Location(int(file), int(line), int(column), None, None, match.start(1), match.end())
     place = (int(inlined_file), int(inlined_line), int(inlined_column))
     function_name = (name, int(offset or 0))
-    return Location(int(file), int(line), int(column), function_name, place, match.start(), match.end())
+    return Location(int(file), int(line), int(column), function_name, place, match.start(1), match.end())
 
 
 def read_location(cursor: Cursor) -> Location:

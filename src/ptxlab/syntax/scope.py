@@ -59,11 +59,13 @@ class Complicated(Exception):  # noqa: N818 - not an error: another reader takes
 class Scope(dict[str, Any]):
     """What names mean inside one pair of braces; `parent` is the scope around it."""
 
-    __slots__ = ("candidates", "families", "labels", "names", "parent", "registers", "wanted")
+    __slots__ = ("candidates", "families", "labels", "limit", "met", "names", "parent", "registers", "wanted")
 
-    def __init__(self, parent: Scope | None, candidates: frozenset[str], registers: list[Register]) -> None:
+    def __init__(self, parent: Scope | None, candidates: frozenset[str], registers: list[Register], limit: int) -> None:
         super().__init__()
         self.parent = parent
+        self.limit = limit  # how many registers of one declaration are made at once
+        self.met = False  # whether the dictionary holds more than `names`
         self.candidates = candidates  # names that are followed by `:` somewhere in the file
         self.registers = registers  # all registers of the function, in the order of their index
         self.names: dict[str, Operand] = {}
@@ -73,26 +75,41 @@ class Scope(dict[str, Any]):
 
     def inner(self) -> Scope:
         """A scope inside this one."""
-        return Scope(self, self.candidates, self.registers)
+        return Scope(self, self.candidates, self.registers, self.limit)
 
     def function(self) -> Scope:
         """A scope for a function inside this one, with registers of its own."""
-        return Scope(self, self.candidates, [])
+        return Scope(self, self.candidates, [], self.limit)
 
     def declare(self, variable: Variable) -> None:
         """Make a variable known; what a text meant before may have changed by it."""
-        if self:
-            self.clear()
-        if variable.count is not None:
-            self.families[variable.name] = variable
-        else:
-            self.names[variable.name] = self._reference(variable.name, variable)
+        self._forget()
+        name = variable.name
+        if variable.count is None:
+            self[name] = self.names[name] = self._reference(name, variable)
+            return
+        self.families[name] = variable
+        if variable.state_space == "reg" and variable.count <= self.limit:
+            # All at once is cheaper than each when it is met; compilers declare as many as they use.
+            registers = self.registers
+            first, type, vector = len(registers), variable.type, variable.vector
+            made = [Register(f"{name}{n}", type, vector, variable, first + n) for n in range(variable.count)]
+            registers.extend(made)
+            members = {register.name: register for register in made}
+            self.names.update(members)
+            self.update(members)
 
     def declare_function(self, function: Function) -> None:
         """Make a function known; its first declaration is the one that references get."""
         if function.name not in self.names:
+            self._forget()
             self.names[function.name] = FunctionReference(function.name, function)
+
+    def _forget(self) -> None:
+        if self.met:
+            self.met = False
             self.clear()
+            self.update(self.names)
 
     def _reference(self, name: str, variable: Variable) -> Register | VariableReference:
         if variable.state_space != "reg":
@@ -154,6 +171,7 @@ class Scope(dict[str, Any]):
         return Guard(base if isinstance(base, Register) else Unresolved(name), negated)
 
     def __missing__(self, text: str) -> Any:
+        self.met = True
         stem = text.rstrip(_DIGITS)
         family = self.families.get(stem)
         if family is not None and stem is not text and text not in self.names:
