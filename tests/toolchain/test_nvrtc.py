@@ -1,0 +1,75 @@
+"""CUDA C++ through NVRTC: inline PTX comes out as written, messages land on the source."""
+
+from __future__ import annotations
+
+import pytest
+
+from ptxlab.report import PtxError, Source
+from ptxlab.toolchain import Tool, assemble, compile_cuda, find
+from ptxlab.toolchain.nvrtc import read_log
+
+SOURCE = """\
+#include <cuda_fp16.h>
+extern "C" __global__ void lanes(float* out, __half x) {
+    unsigned lane;
+    asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
+    out[threadIdx.x] = lane + __half2float(x);
+}
+"""
+
+
+def test_inline_ptx_is_in_the_text(nvrtc: Tool) -> None:
+    compilation = compile_cuda(SOURCE, "sm_90a", name="lanes.cu")
+    assert compilation.text
+    assert ".target sm_90a" in compilation.text
+    assert "%laneid;" in compilation.text
+    assert compilation.diagnostics == ()
+    assert compilation.tool == nvrtc
+
+
+@pytest.mark.usefixtures("nvrtc", "ptxas")
+def test_the_text_assembles() -> None:
+    text = compile_cuda(SOURCE, "sm_90a").text
+    assert text
+    assembly = assemble(text)
+    assert assembly.cubin, assembly.diagnostics
+    assert assembly.resources[0].function == "lanes"
+
+
+@pytest.mark.usefixtures("nvrtc")
+def test_a_mistake_is_marked_on_the_source() -> None:
+    compilation = compile_cuda(SOURCE.replace("= lane +", "= line +"), name="lanes.cu")
+    assert compilation.text is None
+    (diagnostic,) = (found for found in compilation.diagnostics if found.level == "error")
+    assert (diagnostic.code, diagnostic.file, diagnostic.line) == ("cuda-error", "lanes.cu", 5)
+    assert diagnostic.message == "identifier `line` is undefined"
+    assert diagnostic.labels[0].span.text == "line"
+
+
+@pytest.mark.usefixtures("nvrtc")
+def test_an_unknown_target_is_an_error() -> None:
+    compilation = compile_cuda(SOURCE, "sm_5")
+    assert compilation.text is None
+    assert compilation.diagnostics[0].code == "nvrtc-error"
+    assert "gpu-architecture" in compilation.diagnostics[0].message
+
+
+@pytest.mark.usefixtures("nvrtc")
+@pytest.mark.parametrize("source", ["", "\0", "int", "#error stop"])
+def test_any_source_has_an_answer(source: str) -> None:
+    compilation = compile_cuda(source)
+    assert compilation.text is not None or compilation.diagnostics
+
+
+def test_a_message_about_another_file_is_told_without_a_span() -> None:
+    log = (
+        'other.h(3): error: expected a ";"\n      int x\n           ^\n\n1 error detected in the compilation of "a.cu".'
+    )
+    (diagnostic,) = read_log(log, Source("a.cu", "#include <other.h>\n"))
+    assert diagnostic.labels == ()
+    assert diagnostic.notes == ("in `other.h`, line 3",)
+
+
+def test_a_library_that_is_missing() -> None:
+    with pytest.raises(PtxError, match="does not exist"):
+        find("nvrtc", "/nowhere/libnvrtc.so")

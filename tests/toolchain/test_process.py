@@ -1,0 +1,64 @@
+"""Children end when they should and leave nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from ptxlab.toolchain.process import Children, run
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
+
+
+def test_output_and_status(tmp_path: Path) -> None:
+    outcome = run(["sh", "-c", "echo out; echo err >&2; exit 3"], tmp_path)
+    assert (outcome.text, outcome.status, outcome.signal_name) == ("out\nerr\n", 3, None)
+
+
+@pytest.mark.parametrize("script", ["kill -SEGV $$", "sh -c 'kill -SEGV $$'; exit $?"])
+def test_a_signal_is_named_also_behind_a_wrapper(tmp_path: Path, script: str) -> None:
+    assert run(["sh", "-c", script], tmp_path).signal_name == "SIGSEGV"
+
+
+def test_a_time_limit_ends_grandchildren_too(tmp_path: Path) -> None:
+    started = time.monotonic()
+    outcome = run(["sh", "-c", "sleep 30; echo never"], tmp_path, timeout=0.2)
+    assert outcome.timed_out
+    assert outcome.signal_name is None
+    assert time.monotonic() - started < 10
+
+
+def test_an_ended_group_starts_no_more(tmp_path: Path) -> None:
+    children = Children()
+    children.end()
+    with pytest.raises(KeyboardInterrupt):
+        children.run(["true"], tmp_path, None)
+
+
+def test_interrupt_ends_the_child(tmp_path: Path) -> None:
+    program = textwrap.dedent(f"""
+        from pathlib import Path
+        from ptxlab.toolchain.process import run
+        run(["sh", "-c", "echo $$ > pid; exec sleep 60"], Path({str(tmp_path)!r}))
+    """)
+    parent = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL, env=_environment())
+    pid_file = tmp_path / "pid"
+    deadline = time.monotonic() + 20
+    while not (pid_file.exists() and pid_file.read_text().strip()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    child = int(pid_file.read_text())
+    parent.send_signal(signal.SIGINT)
+    assert parent.wait(20) != 0
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
