@@ -148,6 +148,8 @@ def _declarations(line: str) -> str:
     found = [f".reg .{name} %{name}_<{number + 1}>;" for name, number in highest.items()]
     if re.search(r"\bts\b", line):
         found.append("ts: .branchtargets L;")
+    if re.search(r"\bpt\b", line):
+        found.append("pt: .callprototype _ ();")
     if re.search(r"\bout\b", line):
         found.append(".param .align 16 .b8 out[64];")
     return " ".join(found)

@@ -1,1 +1,33 @@
-"""Miscellaneous instructions: brkpt, nanosleep, pmevent, trap, setmaxnreg (PTX ISA 9.7.19)."""
+"""Miscellaneous instructions (PTX ISA 9.7.19)."""
+
+from .form import form
+
+
+@form("brkpt", since="1.0 sm_11")
+def brkpt() -> None:
+    """Stop for a debugger."""
+
+
+@form("nanosleep.u32 t", types={"t": "u32"}, since="6.2 sm_70")  # the manual says 6.3, ptxas 6.2
+def nanosleep() -> None:
+    """Suspend the thread for about `t` nanoseconds, between zero and twice as long, at most a millisecond."""
+
+
+@form("pmevent a", types={"a": "imm(0..15)"}, since="1.4")
+@form("pmevent.mask a", types={"a": "imm(0..65535)"}, name="pmevent", since="3.0 sm_20")
+def pmevent() -> None:
+    """Trigger a performance monitor event by its number, or several by a mask."""
+
+
+@form("trap")
+def trap() -> None:
+    """Abort the kernel and tell the host."""
+
+
+_SETMAXNREG = "8.0 sm_90a | 8.6 sm_100a sm_101a | 8.7 sm_120a | 8.8 sm_100f sm_101f sm_120f"
+
+
+@form("setmaxnreg.inc.sync.aligned.u32 count", types={"count": "imm(24..256/8)"}, since=_SETMAXNREG)
+@form("setmaxnreg.dec.sync.aligned.u32 count", types={"count": "imm(24..256/8)"}, since=_SETMAXNREG)
+def setmaxnreg() -> None:
+    """Change how many registers each thread of the warp owns: give some back (`.dec`) or wait for more (`.inc`)."""
