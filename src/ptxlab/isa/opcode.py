@@ -164,7 +164,8 @@ def _choose(form: Form, parts: Sequence[str]) -> Candidate | None:
 
 # Modifiers of one category keep their order among themselves: in `cvt.f32.s32` the result's type comes first.
 _PRIORITIES = frozenset(f"L2::evict_{name}" for name in ("last", "normal", "first", "unchanged"))
-_CATEGORIES = (frozenset(TYPES), SPACES, frozenset(("row", "col")), frozenset(("xor", "and", "popc")), _PRIORITIES)
+_PACKINGS = frozenset(("b8x16", "b6x16_p32", "b4x16_p64"))
+_CATEGORIES = (frozenset(TYPES), SPACES, frozenset(("row", "col")), frozenset(("xor", "and", "popc")), _PRIORITIES, _PACKINGS)
 
 
 def _overtakes(part: str, index: int, filled: Mapping[int, str]) -> bool:
