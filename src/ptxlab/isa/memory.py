@@ -47,21 +47,21 @@ def _stored(m: Modifiers) -> str:
 
 def _load(syntax: str, **arguments: Any) -> _Declare:
     arguments.setdefault("type", _TYPE)
-    return form(syntax, types={"d": _loaded}, vec="v2 v4", where=_narrow, name="ld", **arguments)
+    return form(syntax, types={"a": "wide", "d": _loaded}, vec="v2 v4", where=_narrow, name="ld", **arguments)
 
 
 def _load_wide(syntax: str, **arguments: Any) -> _Declare:
-    types, numbers = {"d": "vec type loose sink"}, "b32 u32 s32 f32 b64 u64 s64 f64"
+    types, numbers = {"a": "wide", "d": "vec type loose sink"}, "b32 u32 s32 f32 b64 u64 s64 f64"
     return form(syntax, types=types, vec="v4 v8", type=numbers, where=_wide, name="ld", since="8.8 sm_100", **arguments)
 
 
 def _store(syntax: str, **arguments: Any) -> _Declare:
     arguments.setdefault("type", _TYPE)
-    return form(syntax, types={"b": _stored}, vec="v2 v4", where=_narrow, name="st", **arguments)
+    return form(syntax, types={"a": "wide", "b": _stored}, vec="v2 v4", where=_narrow, name="st", **arguments)
 
 
 def _store_wide(syntax: str, **arguments: Any) -> _Declare:
-    types, numbers = {"b": "vec type loose sink"}, "b32 u32 s32 f32 b64 u64 s64 f64"
+    types, numbers = {"a": "wide", "b": "vec type loose sink"}, "b32 u32 s32 f32 b64 u64 s64 f64"
     return form(syntax, types=types, vec="v4 v8", type=numbers, where=_wide, name="st", since="8.8 sm_100", **arguments)
 
 
@@ -81,10 +81,10 @@ def _store_wide(syntax: str, **arguments: Any) -> _Declare:
 @_load("ld.order.scope{.global}{.l1}{.L2::cache_hint}{.prefetch}{.vec}.type d, [a]{, cache_policy}",
        order="relaxed acquire", scope=SCOPE, l1=_L1, prefetch=_PREFETCH, type=_NUMBERS, since="6.0 sm_70")
 @form("ld.order.scope.space.b128 d, [a]", order="relaxed acquire", scope=_B128_SCOPE, space=_SHARED,
-      types={"d": "b128 single"}, since="8.3 sm_70")
+      types={"a": "wide", "d": "b128 single"}, since="8.3 sm_70")
 @form("ld.order.scope{.global}{.l1}{.L2::cache_hint}{.prefetch}.b128 d, [a]{, cache_policy}", order="relaxed acquire",
-      scope=_B128_SCOPE, l1=_L1, prefetch=_PREFETCH, types={"d": "b128 single"}, since="8.3 sm_70")
-@form("ld.mmio.relaxed.sys{.global}.type d, [a]", type=_MMIO_TYPE, types={"d": "type loose single"}, name="ld",
+      scope=_B128_SCOPE, l1=_L1, prefetch=_PREFETCH, types={"a": "wide", "d": "b128 single"}, since="8.3 sm_70")
+@form("ld.mmio.relaxed.sys{.global}.type d, [a]", type=_MMIO_TYPE, types={"a": "wide", "d": "type loose single"}, name="ld",
       since="8.2 sm_70")
 @_load("ld.global{.cop}.nc{.L2::cache_hint}{.prefetch}{.vec}.type d, [a]{, cache_policy}",
        cop="ca cg cs", prefetch=_PREFETCH, since="3.1 sm_32")
@@ -105,7 +105,7 @@ def ld() -> None:
     """Load a register or a vector from memory; `.nc` reads global memory that nothing writes while the kernel runs."""
 
 
-@form("ldu{.global}{.vec}.type d, [a]", types={"d": _loaded}, vec="v2 v4", type=_TYPE, where=_narrow, since="2.0 sm_20")
+@form("ldu{.global}{.vec}.type d, [a]", types={"a": "wide", "d": _loaded}, vec="v2 v4", type=_TYPE, where=_narrow, since="2.0 sm_20")
 def ldu() -> None:
     """Load from a global address that is the same in every thread of the warp."""
 
@@ -122,10 +122,10 @@ def ldu() -> None:
 @_store("st.order.scope{.global}{.l1}{.L2::cache_hint}{.vec}.type [a], b{, cache_policy}",
         order="relaxed release", scope=SCOPE, l1=_L1, type=_NUMBERS, since="6.0 sm_70")
 @form("st.order.scope.space.b128 [a], b", order="relaxed release", scope=_B128_SCOPE, space=_SHARED,
-      types={"b": "b128 single"}, since="8.3 sm_70")
+      types={"a": "wide", "b": "b128 single"}, since="8.3 sm_70")
 @form("st.order.scope{.global}{.l1}{.L2::cache_hint}.b128 [a], b{, cache_policy}", order="relaxed release",
-      scope=_B128_SCOPE, l1=_L1, types={"b": "b128 single"}, since="8.3 sm_70")
-@form("st.mmio.relaxed.sys{.global}.type [a], b", type=_MMIO_TYPE, types={"b": "type loose single"}, name="st",
+      scope=_B128_SCOPE, l1=_L1, types={"a": "wide", "b": "b128 single"}, since="8.3 sm_70")
+@form("st.mmio.relaxed.sys{.global}.type [a], b", type=_MMIO_TYPE, types={"a": "wide", "b": "type loose single"}, name="st",
       since="8.2 sm_70")
 @_store_wide("st{.weak}{.global}{.cop}{.l2}{.L2::cache_hint}.vec.type [a], b{, cache_policy}", cop=_STORE_CACHE, l2=_L2)
 @_store_wide("st{.weak}{.global}.l1{.l2}{.L2::cache_hint}.vec.type [a], b{, cache_policy}", l1=_L1, l2=_L2)
@@ -136,24 +136,24 @@ def st() -> None:
     """Store a register, an immediate or a vector to memory."""
 
 
-@form("prefetch{.space}.level [a]", space="global local", level="L1 L2", since="2.0 sm_20")
-@form("prefetch{.global}.priority [a]", priority="L2::evict_last L2::evict_normal", since="7.4 sm_80")
+@form("prefetch{.space}.level [a]", space="global local", level="L1 L2", types={"a": "wide"}, since="2.0 sm_20")
+@form("prefetch{.global}.priority [a]", priority="L2::evict_last L2::evict_normal", types={"a": "wide"}, since="7.4 sm_80")
 @form("prefetch{.space}.tensormap [a]", space="const param", since="8.0 sm_90")
 def prefetch() -> None:
     """Bring the cache line at `a`, or a tensor map, into a cache before it is needed."""
 
 
-@form("prefetchu.L1 [a]", name="prefetchu", since="2.0 sm_20")
+@form("prefetchu.L1 [a]", types={"a": "wide"}, name="prefetchu", since="2.0 sm_20")
 def prefetchu() -> None:
     """Bring the cache line at a generic address into the uniform cache."""
 
 
-@form("applypriority{.global}.L2::evict_normal [a], size", types={"size": "imm(128)"}, since="7.4 sm_80")
+@form("applypriority{.global}.L2::evict_normal [a], size", types={"a": "wide", "size": "imm(128)"}, since="7.4 sm_80")
 def applypriority() -> None:
     """Give the cache line at `a` back its normal eviction priority."""
 
 
-@form("discard{.global}.L2 [a], size", types={"size": "imm(128)"}, since="7.4 sm_80")
+@form("discard{.global}.L2 [a], size", types={"a": "wide", "size": "imm(128)"}, since="7.4 sm_80")
 def discard() -> None:
     """Drop the cache line at `a` without writing it to memory; its contents are undefined from then on."""
 
