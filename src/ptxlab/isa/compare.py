@@ -98,7 +98,7 @@ def setp() -> None:
     stype="bf16x2",
     **SET_BRAIN,
 )
-def set() -> None:  # noqa: A001
+def set() -> None:
     """Compare `a` with `b` and combine the answer with `c`; true gives all ones (integers) or 1.0 (floats), false 0."""
 
 

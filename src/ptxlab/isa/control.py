@@ -43,5 +43,5 @@ def ret() -> None:
 
 
 @form("exit")
-def exit() -> None:  # noqa: A001
+def exit() -> None:
     """End the thread."""

@@ -63,7 +63,7 @@ def rem() -> None:
 
 
 @form("abs.type d, a", type="s16 s32 s64")
-def abs() -> None:  # noqa: A001
+def abs() -> None:
     """Give the absolute value of `a`."""
 
 
@@ -74,13 +74,13 @@ def neg() -> None:
 
 @form("min.type d, a, b", type=(WORDS, PAIRS, BYTES))
 @form("min.relu.type d, a, b", name="min", type="s32 s16x2", since="8.0 sm_90")
-def min() -> None:  # noqa: A001
+def min() -> None:
     """Give the smaller of two integers; `.relu` gives zero where that is negative."""
 
 
 @form("max.type d, a, b", type=(WORDS, PAIRS, BYTES))
 @form("max.relu.type d, a, b", name="max", type="s32 s16x2", since="8.0 sm_90")
-def max() -> None:  # noqa: A001
+def max() -> None:
     """Give the larger of two integers; `.relu` gives zero where that is negative."""
 
 
