@@ -79,3 +79,26 @@ def test_an_object_that_is_none_says_so(nvdisasm: Tool) -> None:
     with pytest.raises(PtxError) as caught:
         disassemble(b"not an object", tool=nvdisasm)
     assert caught.value.diagnostics[0].code == "nvdisasm-error"
+
+
+def test_a_called_function_is_one_of_its_own(kernel: str) -> None:
+    callee = """.func (.param .b32 out) twice(.param .b32 in)
+    {
+        .reg .b32 %r<3>;
+        .reg .pred %p;
+        ld.param.b32 %r1, [in];
+        setp.eq.u32 %p, %r1, 0;
+        @%p bra DONE;
+        { .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call (b), twice, (a); ld.param.b32 %r1, [b]; }
+    DONE:
+        st.param.b32 [out], %r1;
+        ret;
+    }
+    .visible .entry"""
+    call = "{ .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call (b), twice, (a); ld.param.b32 %r2, [b]; }"
+    text = kernel.replace("add.u32 %r2, %r1, 7;", call).replace(".visible .entry", callee)
+    cubin = assemble(text).cubin
+    assert cubin
+    names = [function.name for function in disassemble(cubin)]
+    assert names[0] == "k"
+    assert any(name.endswith("twice") for name in names[1:]), names

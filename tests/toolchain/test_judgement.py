@@ -9,7 +9,6 @@ import pytest
 
 from ptxlab.toolchain import Tool, accepted, cache_folder, judge, judge_many
 from ptxlab.toolchain.judgement import _job, _run_group
-from ptxlab.toolchain.process import Children
 
 
 def test_a_verdict_has_line_level_and_message(ptxas: Tool, kernel: str) -> None:
@@ -49,7 +48,7 @@ def test_a_shared_run_gives_each_text_its_own_verdict(ptxas: Tool, kernel: str) 
     together = judge_many([(text, "sm_80") for text in texts], ptxas)
     for text, verdicts in zip(texts, together, strict=True):
         job = _job(text, "sm_80", ptxas, (), 20)
-        assert _run_group([job], Children())[job.key] == verdicts
+        assert _run_group([job])[job.key] == verdicts
     assert sum(accepted(verdicts) for verdicts in together) >= 5
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ptxlab.toolchain.process import Children, run
+from ptxlab.toolchain.process import Children, run, run_together
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 
@@ -40,6 +40,16 @@ def test_an_ended_group_starts_no_more(tmp_path: Path) -> None:
     children.end()
     with pytest.raises(KeyboardInterrupt):
         children.run(["true"], tmp_path, None)
+
+
+def test_a_failure_ends_the_other_tasks(tmp_path: Path) -> None:
+    def fail() -> str:
+        raise ValueError("stop")
+
+    started = time.monotonic()
+    with pytest.raises(ValueError, match="stop"):
+        run_together([fail, lambda: run(["sleep", "30"], tmp_path).text], workers=2)
+    assert time.monotonic() - started < 10
 
 
 def test_interrupt_ends_the_child(tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ class SassFunction:
 
 _SECTION = re.compile(r"\s*\.section\s+\.text\.([^,\s]+)")
 _LINE = re.compile(r"\s*//## File \"([^\"]*)\", line (\d+)")
+_SYMBOL = re.compile(r"([\w$][^\s:]*):$")
 _LABEL = re.compile(r"(\.L_x_\d+):")
 _CODE = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*/\* (0x[0-9a-f]{16}) \*/")
 _SECOND_HALF = re.compile(r"\s*/\* (0x[0-9a-f]{16}) \*/")
@@ -104,8 +105,12 @@ def read_listing(listing: str) -> list[SassFunction]:
     pending: tuple[int, str, int] | None = None
     for row in listing.splitlines():
         section, place, marked, code = _SECTION.match(row), _LINE.match(row), _LABEL.match(row), _CODE.match(row)
-        if section:
-            functions.append((section[1], []))
+        symbol = _SYMBOL.match(row)
+        start = section or symbol
+        if start:
+            # A function that only one entry calls follows it in its section, as `$entry$function`.
+            if not functions or functions[-1][0] != start[1]:
+                functions.append((start[1], []))
             line, label = None, None
         elif place:
             line = int(place[2])
@@ -122,7 +127,8 @@ def read_listing(listing: str) -> list[SassFunction]:
 
 def _clean(text: str) -> str:
     """An instruction without nvdisasm's decoration: no semicolon, labels without quotes."""
-    return re.sub(r"`\((\S+?)\)", r"\1", text).rstrip("; ").strip()
+    unquoted = re.sub(r"`\((\S+?)\)", r"\1", text).rstrip("; ")
+    return re.sub(r"\s+", " ", unquoted).strip()
 
 
 def _without_padding(instructions: list[SassInstruction]) -> tuple[SassInstruction, ...]:

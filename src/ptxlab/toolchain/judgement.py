@@ -14,8 +14,8 @@ import json
 import re
 import tempfile
 from collections.abc import Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from ptxlab.toolchain import cache
 from ptxlab.toolchain.architecture import architecture_for
 from ptxlab.toolchain.header import stated_version, unterminated_comment
 from ptxlab.toolchain.messages import read_messages
-from ptxlab.toolchain.process import Children, Outcome
+from ptxlab.toolchain.process import Outcome, run, run_together
 from ptxlab.toolchain.tools import Tool, find_assembler
 
 DEFAULT_TIMEOUT = 60.0
@@ -96,22 +96,9 @@ def _job(text: str, target: str | None, tool: Tool | None, options: tuple[str, .
 
 
 def _run_all(jobs: Sequence[_Job], workers: int) -> dict[str, list[Verdict]]:
-    """Run the jobs in groups, `workers` at a time; Ctrl-C ends those under way."""
-    answers: dict[str, list[Verdict]] = {}
-    children = Children()
-    groups = _groups(jobs)
-    if len(groups) == 1:
-        return _run_group(groups[0], children)
-    with ThreadPoolExecutor(workers) as pool:
-        futures: list[Future[dict[str, list[Verdict]]]] = [pool.submit(_run_group, group, children) for group in groups]
-        try:
-            for future in futures:
-                answers.update(future.result())
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            children.end()
-            raise
-    return answers
+    """Run the jobs in groups, `workers` at a time."""
+    tasks = [partial(_run_group, group) for group in _groups(jobs)]
+    return {key: verdicts for answers in run_together(tasks, workers) for key, verdicts in answers.items()}
 
 
 def _groups(jobs: Sequence[_Job]) -> list[list[_Job]]:
@@ -145,7 +132,7 @@ def _entries(text: str) -> list[str] | None:
     return names if once and len(names) == text.count(".entry") else None
 
 
-def _run_group(group: Sequence[_Job], children: Children) -> dict[str, list[Verdict]]:
+def _run_group(group: Sequence[_Job]) -> dict[str, list[Verdict]]:
     """The answers for jobs of one run; what the run leaves open is asked again in smaller runs."""
     if len(group) == 1:
         job = group[0]
@@ -153,20 +140,20 @@ def _run_group(group: Sequence[_Job], children: Children) -> dict[str, list[Verd
         if endless is not None:
             line = job.text.count("\n", 0, endless) + 1
             return {job.key: [Verdict(line, "error", "the comment never ends, and neither would ptxas")]}
-        outcome = _ptxas([job.text], job, children)
+        outcome = _ptxas([job.text], job)
         return {job.key: _verdicts(outcome)}
-    answers, open_jobs = _shared_run(group, children)
+    answers, open_jobs = _shared_run(group)
     if len(open_jobs) < len(group):
-        return answers | (_run_group(open_jobs, children) if open_jobs else {})
+        return answers | (_run_group(open_jobs) if open_jobs else {})
     middle = len(group) // 2
-    return _run_group(group[:middle], children) | _run_group(group[middle:], children)
+    return _run_group(group[:middle]) | _run_group(group[middle:])
 
 
-def _shared_run(group: Sequence[_Job], children: Children) -> tuple[dict[str, list[Verdict]], list[_Job]]:
+def _shared_run(group: Sequence[_Job]) -> tuple[dict[str, list[Verdict]], list[_Job]]:
     """What one run on all files settles: the files it finds errors in, or all of them when it is silent."""
     mark = "__ptxlab_{}"
     texts = [_ENTRY.sub(rf"\1\2{mark.format(index)}", job.text) for index, job in enumerate(group)]
-    outcome = _ptxas(texts, group[0], children)
+    outcome = _ptxas(texts, group[0])
     if outcome.timed_out or outcome.signal_name:
         return {}, list(group)
     messages = read_messages(outcome.text)
@@ -181,7 +168,7 @@ def _shared_run(group: Sequence[_Job], children: Children) -> tuple[dict[str, li
     return answers, [job for job in group if job.key not in answers]
 
 
-def _ptxas(texts: Sequence[str], job: _Job, children: Children) -> Outcome:
+def _ptxas(texts: Sequence[str], job: _Job) -> Outcome:
     """Run ptxas on texts, named 0.ptx, 1.ptx and so on."""
     with tempfile.TemporaryDirectory(prefix="ptxlab-") as folder:
         names = [f"{index}.ptx" for index in range(len(texts))]
@@ -189,7 +176,7 @@ def _ptxas(texts: Sequence[str], job: _Job, children: Children) -> Outcome:
             (Path(folder) / name).write_text(text, encoding="utf-8", errors="surrogateescape", newline="")
         architecture = ["-arch", job.architecture] if job.architecture else []
         command: list[str | Path] = [job.tool.path, *architecture, *job.options, *names, "-o", "object"]
-        return children.run(command, Path(folder), job.timeout * (1 + len(texts) / 8))
+        return run(command, Path(folder), job.timeout * (1 + len(texts) / 8))
 
 
 def _verdicts(outcome: Outcome) -> list[Verdict]:

@@ -6,15 +6,18 @@ neighbours, or leave nothing of its own.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ptxlab.isa.targets import TARGETS
 from ptxlab.report import Diagnostic, PtxError
 from ptxlab.toolchain.assembly import DEFAULT_TIMEOUT, Assembly, assemble
 from ptxlab.toolchain.disassembly import SassInstruction, disassemble
 from ptxlab.toolchain.header import stated_target, stated_version
+from ptxlab.toolchain.process import run_together
 from ptxlab.toolchain.tools import Tool
 
 
@@ -78,17 +81,17 @@ def lower_instructions(
     tool: Tool | None = None,
 ) -> list[Lowering]:
     """What each line of `text` becomes on each of `targets`; a target that refuses the text says so for itself."""
-    found = []
-    for target in targets:
-        retargeted = _retarget(text, target)
-        try:
-            listing = side_by_side(retargeted, target, name, options, tool=tool)
-        except PtxError as refusal:
-            found.append(Lowering(target, {}, tuple(refusal.diagnostics)))
-            continue
-        sass = {row.line: row.sass for row in listing.rows if row.sass}
-        found.append(Lowering(target, sass, listing.assembly.diagnostics))
-    return found
+    tasks = [partial(_lower, text, target, name, options, tool) for target in targets]
+    return run_together(tasks, workers=os.cpu_count() or 1)
+
+
+def _lower(text: str, target: str, name: str, options: Sequence[str], tool: Tool | None) -> Lowering:
+    try:
+        listing = side_by_side(_retarget(text, target), target, name, options, tool=tool)
+    except PtxError as refusal:
+        return Lowering(target, {}, tuple(refusal.diagnostics))
+    sass = {row.line: row.sass for row in listing.rows if row.sass}
+    return Lowering(target, sass, listing.assembly.diagnostics)
 
 
 def _retarget(text: str, target: str) -> str:

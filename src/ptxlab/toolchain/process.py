@@ -6,9 +6,13 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +80,33 @@ class Children:
                 _end(child)
 
 
+_thread = threading.local()
+
+
+def share(children: Children) -> None:
+    """Let what this thread runs from now on be among `children`; the initializer of a pool of threads."""
+    _thread.children = children
+
+
 def run(command: Sequence[str | Path], directory: Path, timeout: float | None = None) -> Outcome:
     """Run `command` in `directory` until it ends or `timeout` seconds have passed."""
-    return Children().run(command, directory, timeout)
+    children: Children = getattr(_thread, "children", None) or Children()
+    return children.run(command, directory, timeout)
+
+
+def run_together(tasks: Sequence[Callable[[], Answer]], workers: int) -> list[Answer]:
+    """The answers of tasks that run children, `workers` at a time; Ctrl-C or a failure ends those under way."""
+    if len(tasks) <= 1:
+        return [task() for task in tasks]
+    children = Children()
+    with ThreadPoolExecutor(workers, initializer=share, initargs=(children,)) as pool:
+        futures = [pool.submit(task) for task in tasks]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            children.end()
+            raise
 
 
 def _end(child: subprocess.Popen[str]) -> None:
