@@ -1,0 +1,57 @@
+"""Rules over a program, one file a rule: what ptxas refuses, and much that it lets pass in silence.
+
+A rule is a module: its docstring is the page that `ptxlab explain` shows, with an example that the rule finds and one
+beside it that is right; its name with hyphens is its code; `check(program)` yields its findings. `RULES` lists them all.
+"""
+
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+
+from ptxlab import ir
+from ptxlab.report import Diagnostic
+
+from .program import Program
+
+# Errors first, warnings after them; the order of findings is that of the source, not of this list.
+RULES = """
+illegal_header
+duplicate_name
+inconsistent_declaration
+illegal_declaration
+illegal_directive
+unknown_name
+unknown_label
+guard_type
+unknown_instruction
+illegal_modifier
+operand_count
+operand_type
+vector_size
+state_space
+immediate_range
+unavailable_instruction
+illegal_call
+parameter_write
+modifier_order
+unwritten_register
+misaligned_address
+outside_array
+""".split()
+
+
+@cache
+def rules() -> dict[str, ModuleType]:
+    """Every rule by its code."""
+    return {name.replace("_", "-"): import_module(f"{__package__}.{name}") for name in RULES}
+
+
+def check(module: ir.Module, target: str | None = None) -> list[Diagnostic]:
+    """Everything the rules find in a module, in the order of its source; `target` checks it for another target."""
+    program = Program(module, target)
+    found = [diagnostic for rule in rules().values() for diagnostic in rule.check(program)]
+    return sorted(found, key=_place)
+
+
+def _place(diagnostic: Diagnostic) -> tuple[int, str]:
+    return (diagnostic.labels[0].span.start if diagnostic.labels else -1), diagnostic.code

@@ -1,0 +1,88 @@
+"""Which registers each instruction reads and writes, as numbers (`Register.index`), for rules that follow values.
+
+Operands are shared between instructions and so are matches, so both questions are asked of the table once per operand
+and once per form with its modifiers.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from ptxlab import ir
+from ptxlab.isa import Match
+
+Registers = tuple[int, ...]
+
+
+class Effects:
+    """What the instructions of a function do to its registers; `reads[i]` and `writes[i]` belong to instruction i."""
+
+    __slots__ = ("reads", "writes")
+
+    def __init__(self, instructions: Sequence[ir.Instruction], matches: Sequence[Match | None]) -> None:
+        self.reads: list[Registers] = []
+        self.writes: list[Registers] = []
+        inside: dict[int, Registers] = {}
+        plans: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {}
+        for instruction, match in zip(instructions, matches, strict=True):
+            operands = instruction.operands
+            if match is None:
+                read_at, written_at = _call_plan(instruction)
+            else:
+                plan = plans.get(id(match))
+                if plan is None:
+                    plan = plans[id(match)] = _plan(match)
+                read_at, written_at = plan
+            guard = instruction.guard
+            reads: Registers = (
+                (guard.register.index,) if guard is not None and guard.register.__class__ is ir.Register else ()
+            )
+            for at in read_at:
+                operand = operands[at]
+                found = inside.get(id(operand))
+                if found is None:
+                    found = inside[id(operand)] = tuple([register.index for register in registers_in(operand)])
+                reads += found
+            writes: Registers = ()
+            for at in written_at:
+                operand = operands[at]
+                found = inside.get(id(operand))
+                if found is None:
+                    found = inside[id(operand)] = tuple([register.index for register in registers_in(operand)])
+                writes += found
+            self.reads.append(reads)
+            self.writes.append(writes)
+
+
+def _plan(match: Match) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The positions of the operands that are read, and of those that are written."""
+    expected = list(enumerate(match.expected))
+    reads = tuple(at for at, e in expected if e.role != "write")
+    writes = tuple(at for at, e in expected if e.role != "read")
+    return reads, writes
+
+
+def _call_plan(instruction: ir.Instruction) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """A call writes its results and reads the rest; in a sound function nothing else is without a match."""
+    has_results = len(instruction.operands) > 1 and isinstance(instruction.operands[0], ir.Arguments)
+    return tuple(range(int(has_results), len(instruction.operands))), (0,) if has_results else ()
+
+
+def registers_in(operand: ir.Operand) -> Iterator[ir.Register]:
+    """The registers that an operand is made of, from left to right."""
+    match operand:
+        case ir.Register():
+            yield operand
+        case ir.Vector() | ir.Arguments():
+            for part in operand.elements:
+                yield from registers_in(part)
+        case ir.Address():
+            for part in (operand.base, *operand.arguments):
+                yield from registers_in(part)
+        case ir.Element() if operand.register is not None:
+            yield from registers_in(operand.register)
+        case ir.Pair():
+            yield from registers_in(operand.first)
+            yield from registers_in(operand.second)
+        case ir.Negated() | ir.Minus():
+            yield from registers_in(operand.operand)
+        case ir.VectorElement() | ir.Selection():
+            yield from registers_in(operand.register)

@@ -1,0 +1,77 @@
+"""The header of the file is wrong: its version, its target or its address size.
+
+A file begins with `.version`, `.target` and, if it has one, `.address_size`, in this order. Each target came with a
+version of PTX and needs that version or a later one.
+
+Wrong:
+
+```ptx
+.version 7.0
+.target sm_90
+.entry k() { ret; }
+```
+
+Right:
+
+```ptx
+.version 7.8
+.target sm_90
+.entry k() { ret; }
+```
+"""
+
+from collections.abc import Iterator
+
+from ptxlab.isa.targets import TARGETS, VERSIONS
+from ptxlab.report import Diagnostic, Label, error
+
+from .program import Program
+from .wording import nearest
+
+OPTIONS = ("texmode_unified", "texmode_independent", "debug", "map_f64_to_f32")
+
+
+def check(program: Program) -> Iterator[Diagnostic]:
+    module = program.module
+    version_span = module.span_of(module.places.get("version"))
+    target_span = module.span_of(module.places.get("target"))
+    known_version = module.version in VERSIONS
+    if not known_version:
+        newest = VERSIONS[-1]
+        yield error(
+            "illegal-header",
+            f"there is no PTX version {module.version[0]}.{module.version[1]}",
+            version_span,
+            "unknown version",
+            notes=[f"the newest that ptxlab knows is {newest[0]}.{newest[1]}"],
+        )
+    for word in module.targets:
+        if word in OPTIONS:
+            continue
+        if word not in TARGETS:
+            meant = nearest(word, (*TARGETS, *OPTIONS))
+            yield error(
+                "illegal-header",
+                f"there is no target `{word}`",
+                target_span,
+                "unknown target",
+                helps=[f"did you mean `{meant}`?"] if meant else [],
+            )
+        elif known_version and module.version < TARGETS[word]:
+            needed = TARGETS[word]
+            yield error(
+                "illegal-header",
+                f"`.target {word}` needs `.version {needed[0]}.{needed[1]}`, "
+                f"this module says `{module.version[0]}.{module.version[1]}`",
+                target_span,
+                f"came with PTX {needed[0]}.{needed[1]}",
+                others=[Label(version_span, "the version of this module")] if version_span else [],
+                helps=[f"raise the version to `{needed[0]}.{needed[1]}`"],
+            )
+    if module.address_size not in (None, 32, 64):
+        yield error(
+            "illegal-header",
+            f"`.address_size` is {module.address_size}, expected 32 or 64",
+            module.span_of(module.places.get("address_size")),
+            "32 or 64 belongs here",
+        )

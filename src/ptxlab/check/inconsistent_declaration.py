@@ -1,0 +1,73 @@
+"""A function or variable is declared twice, and the declarations disagree.
+
+A prototype and its definition, or an `.extern` variable and its definition, must have the same parameters, types and
+sizes.
+
+Wrong:
+
+```ptx
+.version 8.0
+.target sm_80
+.func f(.param .b32 a);
+.func f() { ret; }
+```
+
+Right:
+
+```ptx
+.version 8.0
+.target sm_80
+.func f(.param .b32 a);
+.func f(.param .b32 a) { ret; }
+```
+"""
+
+from collections.abc import Iterator
+
+from ptxlab import ir
+from ptxlab.report import Diagnostic, Label, Span, error
+
+from .program import Program
+
+
+def check(program: Program) -> Iterator[Diagnostic]:
+    module = program.module
+    functions: dict[str, ir.Function] = {}
+    for function in module.functions:
+        earlier = functions.setdefault(function.name, function)
+        difference = _difference(earlier, function)
+        if difference:
+            yield _explain(function.name, difference, module.name_span(function), module.name_span(earlier))
+    variables: dict[str, ir.Variable] = {}
+    for variable in module.variables:
+        first = variables.setdefault(variable.name, variable)
+        if first is not variable and _kind(first) != _kind(variable):
+            yield _explain(variable.name, "the types differ", module.span(variable), module.span(first))
+
+
+def _explain(name: str, difference: str, span: Span | None, earlier: Span | None) -> Diagnostic:
+    return error(
+        "inconsistent-declaration",
+        f"`{name}` is declared in two ways: {difference}",
+        span,
+        "not as declared before",
+        others=[Label(earlier, "declared here first")] if earlier else [],
+    )
+
+
+def _difference(first: ir.Function, second: ir.Function) -> str | None:
+    if first.kind != second.kind:
+        return "one is a kernel, the other a function"
+    for what, ours, theirs in (
+        ("parameters", first.parameters, second.parameters),
+        ("results", first.returns, second.returns),
+    ):
+        if len(ours) != len(theirs):
+            return f"the numbers of {what} differ"
+        if any(_kind(a) != _kind(b) for a, b in zip(ours, theirs, strict=True)):
+            return f"the types of {what} differ"
+    return None
+
+
+def _kind(variable: ir.Variable) -> tuple[object, ...]:
+    return variable.state_space, variable.type, variable.vector, variable.dimensions

@@ -1,0 +1,132 @@
+"""An operand is not of the kind, width or type that the instruction works on.
+
+PTX is strict about registers: `.b` instructions take any register of their width, `.u` and `.s` instructions registers
+of bits or integers, `.f` instructions registers of bits or of exactly that format. Only `ld`, `st` and `cvt` let the
+register be wider than the type. Integers and floating-point constants never stand for each other. ptxas calls all of
+this `Arguments mismatch`.
+
+Wrong:
+
+```ptx
+.version 8.0
+.target sm_80
+.entry k() {
+    .reg .u32 %r<3>;
+    .reg .f32 %f<2>;
+    mov.f32 %f1, 0f3F800000;
+    mov.u32 %r2, 1;
+    add.u32 %r1, %r2, %f1;
+    ret;
+}
+```
+
+Right:
+
+```ptx
+.version 8.0
+.target sm_80
+.entry k() {
+    .reg .u32 %r<4>;
+    .reg .f32 %f<2>;
+    mov.f32 %f1, 0f3F800000;
+    mov.u32 %r2, 1;
+    cvt.rzi.u32.f32 %r3, %f1;
+    add.u32 %r1, %r2, %r3;
+    ret;
+}
+```
+"""
+
+from collections.abc import Iterator
+
+from ptxlab import ir
+from ptxlab.isa.operand import Expected
+from ptxlab.report import Diagnostic, Label, error
+
+from .program import Failure, Program
+
+
+def check(program: Program) -> Iterator[Diagnostic]:
+    for failure in program.failures["operand-type"]:
+        yield explain(program, failure)
+
+
+def explain(program: Program, failure: Failure) -> Diagnostic:
+    """What stands there, what should, and where the register was declared."""
+    mismatch = failure.mismatch
+    assert mismatch is not None
+    instruction, index = failure.instruction, failure.operand
+    expected = mismatch.problem.expected
+    assert expected is not None
+    operand = instruction.operands[index]
+    wrong = culprit(operand, expected)
+    declared = []
+    if isinstance(wrong, ir.Register) and wrong.variable is not None:
+        span = program.module.span(wrong.variable)
+        if span is not None:
+            declared = [Label(span, f"declared `.{wrong.type.name}` here")]
+    return error(
+        "operand-type",
+        f"operand {index + 1} of `{instruction.opcode.text}` is {described(wrong)}, expected {expected.describe()}",
+        program.module.operand_span(instruction, index),
+        _REASONS.get(mismatch.problem.kind) or f"expected {expected.describe()}",
+        others=declared,
+        notes=[f"legal: `{mismatch.candidate.form.syntax}`"],
+    )
+
+
+def culprit(operand: ir.Operand, expected: Expected) -> ir.Operand:
+    """The part of a compound operand that is most likely the wrong one."""
+    if isinstance(operand, ir.Vector) and expected.type is not None:
+        from ptxlab.isa.shape import wrong_scalar
+
+        from .shapes import shape_of
+
+        return next((part for part in operand.elements if wrong_scalar(expected, shape_of(part))), operand)
+    if isinstance(operand, ir.Address) and not operand.arguments:
+        return operand.base
+    return operand
+
+
+def described(operand: ir.Operand) -> str:
+    """An operand in a message: "the `.f32` register `%f1`"."""
+    match operand:
+        case ir.Register():
+            return f"the `.{operand.type.name}` register `{operand.name}`"
+        case ir.VectorElement(register=ir.Register()):
+            return f"an element of the vector register `{operand.register.name}`"
+        case ir.Immediate():
+            return "a floating-point constant" if operand.is_float else "an integer constant"
+        case ir.Address():
+            return "an address"
+        case ir.Vector():
+            return "a vector"
+        case ir.SpecialRegister():
+            return f"the special register `{operand.name}`"
+        case ir.VariableReference():
+            return f"the variable `{operand.name}`"
+        case ir.FunctionReference():
+            return f"the function `{operand.name}`"
+        case ir.LabelReference():
+            return f"the label `{operand.name}`"
+        case ir.Sink():
+            return "the sink `_`"
+        case ir.Pair():
+            return "a pair `p|q`"
+        case ir.Negated():
+            return "a negated predicate"
+    return "not what belongs there"
+
+
+_REASONS = {
+    "special-register": "a special register can only be read by `mov`",
+    "register-only": "an immediate cannot stand here, use a register",
+    "result-register": "a result needs a register",
+    "sink": "`_` cannot stand here",
+    "not-address": "an address belongs here, in brackets",
+    "not-immediate": "this must be a constant",
+    "negated": "this predicate cannot be negated",
+    "pair": "this form has no second result",
+    "not-pair": "this form has two results, `p|q`",
+    "symbol": "the name of a variable cannot stand here; take its address with `mov`",
+}

@@ -1,0 +1,97 @@
+"""Where an address points, when that can be read off the program: a variable and a constant distance from its start.
+
+Only what is certain counts: a register that is written once, without a guard, from the address of a variable by `mov`,
+`cvta`, `cvt`, or by adding or subtracting constants.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ptxlab import ir
+
+if TYPE_CHECKING:
+    from .program import FunctionFacts
+
+
+class Pointer(NamedTuple):
+    """`offset` bytes into `variable`."""
+
+    variable: ir.Variable
+    offset: int
+
+
+class Pointers:
+    """Where the registers of one function point."""
+
+    def __init__(self, facts: FunctionFacts) -> None:
+        self._facts = facts
+        self._known: dict[int, Pointer | None] = {}
+        self._definitions: dict[int, int] | None = None
+
+    def of_address(self, operand: ir.Operand) -> Pointer | None:
+        """Where `[base+offset]` or `name[3]` points."""
+        if isinstance(operand, ir.Address):
+            base = self.of_address(operand.base) if isinstance(operand.base, ir.Element) else self.of_value(operand.base)
+            return None if base is None else Pointer(base.variable, base.offset + operand.offset)
+        if isinstance(operand, ir.Element) and operand.register is None:
+            base = self.of_value(operand.base)
+            size = 0 if base is None else base.variable.type.width * base.variable.vector // 8
+            return None if base is None else Pointer(base.variable, base.offset + operand.index * size)
+        return None
+
+    def of_value(self, operand: ir.Operand) -> Pointer | None:
+        """Where a value points, if it is an address."""
+        if isinstance(operand, ir.VariableReference):
+            return Pointer(operand.variable, 0)
+        if not isinstance(operand, ir.Register):
+            return None
+        if operand.index not in self._known:
+            self._known[operand.index] = None  # a register that depends on itself points nowhere known
+            self._known[operand.index] = self._of_register(operand.index)
+        return self._known[operand.index]
+
+    def _of_register(self, index: int) -> Pointer | None:
+        if self._definitions is None:
+            self._definitions = _single_definitions(self._facts)
+        at = self._definitions.get(index)
+        if at is None:
+            return None
+        instruction = self._facts.instructions[at]
+        if instruction.guard is not None or self._facts.matches[at] is None or len(instruction.operands) < 2:
+            return None
+        source = instruction.operands[1]
+        match instruction.opcode.mnemonic:
+            case "mov" | "cvta":
+                return self.of_address(source) if isinstance(source, ir.Address) else self.of_value(source)
+            case "cvt" if set(instruction.opcode.modifiers) <= {"u32", "u64", "s64", "s32"}:
+                return self.of_value(source)
+            case "add" | "sub":
+                return self._of_sum(instruction)
+        return None
+
+    def _of_sum(self, instruction: ir.Instruction) -> Pointer | None:
+        first, second = instruction.operands[1:3]
+        if instruction.opcode.mnemonic == "add" and isinstance(first, ir.Immediate):
+            first, second = second, first
+        base = self.of_value(first)
+        if base is None or not isinstance(second, ir.Immediate) or second.is_float:
+            return None
+        sign = 1 if instruction.opcode.mnemonic == "add" else -1
+        return Pointer(base.variable, base.offset + sign * _signed(second.value))
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
+def _single_definitions(facts: FunctionFacts) -> dict[int, int]:
+    """The one instruction that writes each register that is written once."""
+    found: dict[int, int] = {}
+    again: set[int] = set()
+    for at, written in enumerate(facts.effects.writes):
+        for register in written:
+            if register in found:
+                again.add(register)
+            found[register] = at
+    return {register: at for register, at in found.items() if register not in again}

@@ -1,0 +1,190 @@
+"""What the rules read: a module with the form of each instruction found, and the instructions that have none.
+
+The walk over all instructions happens once, here. A rule then looks only at what concerns it: the failures of its kind,
+the instructions of a mnemonic, or a function's flow.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ptxlab import ir
+from ptxlab.ir.flow import Flow, flow_of
+from ptxlab.isa import Match, Mismatch, Opcode, type_named
+from ptxlab.isa.operand import Expected, Shape
+from ptxlab.isa.targets import TARGETS, Target, Version, target_named
+
+from .effects import Effects
+from .pointers import Pointers
+from .shapes import shape_of
+
+PREDICATE = type_named("pred")
+NEWEST = target_named("sm_121a")  # what is assumed of a target that does not exist, so that one error stays one
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An instruction that is not legal: `kind` is the code of the rule that explains it."""
+
+    kind: str
+    function: ir.Function
+    instruction: ir.Instruction
+    mismatch: Mismatch | None = None
+    match: Match | None = None
+    operand: int = 0
+
+
+@dataclass(eq=False)
+class FunctionFacts:
+    """A function with a body: its instructions in order and, beside them, the form that each is.
+
+    Calls have none, nor have instructions that are not legal; a function without the latter is sound, and only sound
+    functions are worth following values in.
+    """
+
+    function: ir.Function
+    instructions: list[ir.Instruction] = field(default_factory=list)
+    matches: list[Match | None] = field(default_factory=list)
+    calls: list[ir.Instruction] = field(default_factory=list)
+    is_sound: bool = True
+
+    @cached_property
+    def flow(self) -> Flow:
+        """Its basic blocks."""
+        return flow_of(self.function)
+
+    @cached_property
+    def effects(self) -> Effects:
+        """The registers that each instruction reads and writes."""
+        return Effects(self.instructions, self.matches)
+
+    @cached_property
+    def pointers(self) -> Pointers:
+        """Where its registers point, if that can be told."""
+        return Pointers(self)
+
+    @cached_property
+    def by_mnemonic(self) -> dict[str, list[int]]:
+        """The positions of its instructions by the first word of their opcode."""
+        found: dict[str, list[int]] = defaultdict(list)
+        for position, instruction in enumerate(self.instructions):
+            found[instruction.opcode.mnemonic].append(position)
+        return found
+
+    def named(self, *names: str) -> Iterator[tuple[ir.Instruction, Match]]:
+        """The legal instructions whose opcode begins with one of these names, such as `wgmma.fence`, in order."""
+        for position in sorted({p for name in names for p in self.by_mnemonic.get(name.partition(".")[0], ())}):
+            instruction, match = self.instructions[position], self.matches[position]
+            text = f"{instruction.opcode.text}."
+            if match is not None and any(text.startswith(f"{name}.") for name in names):
+                yield instruction, match
+
+
+class Program:
+    """A module as the rules see it."""
+
+    def __init__(self, module: ir.Module, target: str | None = None) -> None:
+        self.module = module
+        self.version: Version = module.version
+        self.target_name = target or module.target
+        self.target: Target = target_named(self.target_name) if self.target_name in TARGETS else NEWEST
+        self.functions: list[FunctionFacts] = []
+        self.failures: dict[str, list[Failure]] = defaultdict(list)
+        self._shapes: dict[int, Shape] = {}
+        self._verdicts: dict[tuple[Opcode, tuple[Shape, ...]], Match | str] = {}
+        for function in module.functions:
+            if function.body is not None:
+                self.functions.append(self._walk(function))
+
+    @property
+    def sound_functions(self) -> list[FunctionFacts]:
+        """The functions in which every instruction is legal."""
+        return [facts for facts in self.functions if facts.is_sound]
+
+    def _walk(self, function: ir.Function) -> FunctionFacts:
+        facts = FunctionFacts(function)
+        instructions, matches = facts.instructions, facts.matches
+        shapes, verdicts = self._shapes, self._verdicts
+        for statement in function.statements():
+            if statement.__class__ is not ir.Instruction:
+                continue
+            signature = []
+            for operand in statement.operands:
+                shape = shapes.get(id(operand))
+                if shape is None:
+                    shape = shapes[id(operand)] = shape_of(operand)
+                signature.append(shape)
+            guard = statement.guard
+            if guard is not None:
+                register = guard.register
+                if register.__class__ is ir.Unresolved:
+                    self._fail("unknown-name", function, statement, ())
+                elif register.type is not PREDICATE:
+                    self._fail("guard-type", function, statement, ())
+            key = (statement.opcode, tuple(signature))
+            verdict = verdicts.get(key)
+            if verdict is None:
+                verdict = verdicts[key] = self._judge(*key)
+            instructions.append(statement)
+            if verdict.__class__ is str:
+                matches.append(None)
+                if verdict == "call":
+                    facts.calls.append(statement)
+                else:
+                    facts.is_sound = False
+                    self._fail(verdict, function, statement, key[1])
+                continue
+            matches.append(verdict)
+            if verdict.limited:
+                self._look_at_values(function, statement, verdict)
+        return facts
+
+    def _judge(self, opcode: Opcode, signature: tuple[Shape, ...]) -> Match | str:
+        """The form of an instruction, or the code of the rule that explains why it has none."""
+        if opcode.mnemonic == "call":
+            return "unknown-name" if _has_unknown(signature) else "call"  # irregular: a rule looks at each
+        if not opcode.candidates:
+            return "illegal-modifier" if opcode.is_known else "unknown-instruction"
+        if opcode.candidates[0].complaint is not None:
+            return "illegal-modifier"
+        if _has_unknown(signature):
+            return "unknown-name"
+        found = opcode.match(signature)
+        if isinstance(found, Mismatch):
+            return _CODES.get(found.problem.kind, "operand-type")
+        if found.candidate.unavailable(self.version, self.target):
+            return "unavailable-instruction"
+        return found
+
+    def _fail(
+        self, kind: str, function: ir.Function, instruction: ir.Instruction, signature: tuple[Shape, ...]
+    ) -> None:
+        found = instruction.opcode.match(signature) if kind in _MATCHED else None
+        mismatch = found if isinstance(found, Mismatch) else None
+        match = found if isinstance(found, Match) else None
+        operand = mismatch.problem.index if mismatch else 0
+        self.failures[kind].append(Failure(kind, function, instruction, mismatch, match, operand))
+
+    def _look_at_values(self, function: ir.Function, instruction: ir.Instruction, match: Match) -> None:
+        for index, (expected, operand) in enumerate(zip(match.expected, instruction.operands, strict=True)):
+            if not _is_allowed(expected, operand):
+                failure = Failure("immediate-range", function, instruction, None, match, index)
+                self.failures["immediate-range"].append(failure)
+                return
+
+
+_CODES = {"count": "operand-count", "vector-size": "vector-size", "vector": "vector-size", "state-space": "state-space"}
+_MATCHED = frozenset(_CODES.values()) | {"operand-type", "unavailable-instruction"}
+
+
+def _has_unknown(shape: Shape) -> bool:
+    return shape == "?" or (isinstance(shape, tuple) and any(_has_unknown(part) for part in shape))
+
+
+def _is_allowed(expected: Expected, operand: ir.Operand) -> bool:
+    if isinstance(operand, ir.Address):
+        return all(_is_allowed(e, part) for e, part in zip(expected.inner, operand.arguments, strict=True))
+    if expected.allowed is None or not isinstance(operand, ir.Immediate):
+        return True
+    return operand.value in expected.allowed

@@ -1,0 +1,82 @@
+"""The shape of each operand, as `isa` describes operands (see `ptxlab/isa/operand.py`)."""
+
+from collections.abc import Callable
+from typing import Any
+
+from ptxlab import ir
+from ptxlab.isa.operand import Shape
+from ptxlab.isa.special_registers import special_register
+
+
+def shape_of(operand: ir.Operand) -> Shape:
+    """The shape of an operand: what matters of it when a form is looked for."""
+    return _SHAPES[operand.__class__](operand)
+
+
+def _register(register: ir.Register) -> Shape:
+    name = register.type.name
+    return name if register.vector == 1 else ("{", *[name] * register.vector)
+
+
+def _element_of_vector(element: ir.VectorElement) -> Shape:
+    return element.register.type.name if isinstance(element.register, ir.Register) else "?"
+
+
+def _selection(selection: ir.Selection) -> Shape:
+    if not isinstance(selection.register, ir.Register):
+        return "?"
+    return (".", selection.register.type.name, selection.selector)
+
+
+def _immediate(immediate: ir.Immediate) -> Shape:
+    return {"s64": "#int", "u64": "#int", "f64": "#float", "f32": "#f32"}[immediate.kind]
+
+
+def _special_register(register: ir.SpecialRegister) -> Shape:
+    found = special_register(register.name)
+    if found is None:
+        return "?"
+    if found.vector and register.component is None:
+        return ("{", *[found.shape] * found.vector)
+    return found.shape
+
+
+def _variable(reference: ir.VariableReference) -> Shape:
+    variable = reference.variable
+    return "&opaque" if variable.type.kind == "o" else f"&{variable.state_space}"
+
+
+def _element(element: ir.Element) -> Shape:
+    return ("[", shape_of(element.base))
+
+
+def _address(address: ir.Address) -> Shape:
+    base = shape_of(address.base)
+    if isinstance(base, tuple) and base[0] == "[":
+        base = base[1]
+    return ("[", base, *[shape_of(part) for part in address.arguments])
+
+
+def _pair(pair: ir.Pair) -> Shape:
+    return ("|", shape_of(pair.first), shape_of(pair.second))
+
+
+_SHAPES: dict[type, Callable[[Any], Shape]] = {
+    ir.Register: _register,
+    ir.VectorElement: _element_of_vector,
+    ir.Selection: _selection,
+    ir.Immediate: _immediate,
+    ir.SpecialRegister: _special_register,
+    ir.VariableReference: _variable,
+    ir.Element: _element,
+    ir.Address: _address,
+    ir.Pair: _pair,
+    ir.FunctionReference: lambda _: "@function",
+    ir.LabelReference: lambda _: "@label",
+    ir.Unresolved: lambda _: "?",
+    ir.Sink: lambda _: "_",
+    ir.Vector: lambda vector: ("{", *[shape_of(part) for part in vector.elements]),
+    ir.Arguments: lambda arguments: ("(", *[shape_of(part) for part in arguments.elements]),
+    ir.Negated: lambda negated: ("!", shape_of(negated.operand)),
+    ir.Minus: lambda minus: ("-", shape_of(minus.operand)),
+}

@@ -1,0 +1,110 @@
+"""A name is used that nothing in scope declares.
+
+Registers, variables, parameters and functions are declared before they are used; labels may come later, but must stand
+in the same block or in one around it. ptxas says `Unknown symbol` beside `Arguments mismatch`.
+
+Wrong:
+
+```ptx
+.version 8.0
+.target sm_80
+.entry k() {
+    .reg .u32 %r<3>;
+    mov.u32 %r1, 1;
+    add.u32 %r2, %r1, %r3;
+    ret;
+}
+```
+
+Right:
+
+```ptx
+.version 8.0
+.target sm_80
+.entry k() {
+    .reg .u32 %r<4>;
+    mov.u32 %r1, 1;
+    mov.u32 %r3, 2;
+    add.u32 %r2, %r1, %r3;
+    ret;
+}
+```
+"""
+
+import re
+from collections.abc import Iterator
+
+from ptxlab import ir
+from ptxlab.report import Diagnostic, Span, error
+
+from .program import Program
+from .wording import nearest
+
+
+def check(program: Program) -> Iterator[Diagnostic]:
+    told: set[tuple[int, str]] = set()
+    for failure in program.failures["unknown-name"]:
+        for name in names_missing(failure.instruction):
+            if (id(failure.function), name) in told:
+                continue  # one cause, one diagnostic
+            told.add((id(failure.function), name))
+            yield _explain(program, failure.function, name, span_of_name(program, failure.instruction, name))
+
+
+def names_missing(instruction: ir.Instruction) -> Iterator[str]:
+    """The names in an instruction that are not declared, from left to right."""
+    if instruction.guard is not None and isinstance(instruction.guard.register, ir.Unresolved):
+        yield instruction.guard.register.name
+    pending = list(reversed(instruction.operands))
+    while pending:
+        operand = pending.pop()
+        match operand:
+            case ir.Unresolved():
+                yield operand.name
+            case ir.Vector() | ir.Arguments():
+                pending.extend(reversed(operand.elements))
+            case ir.Address():
+                pending.extend(reversed(operand.arguments))
+                pending.append(operand.base)
+            case ir.Element():
+                pending.extend(part for part in (operand.register, operand.base) if part is not None)
+            case ir.Pair():
+                pending.extend((operand.second, operand.first))
+            case ir.Negated() | ir.Minus():
+                pending.append(operand.operand)
+            case ir.VectorElement() | ir.Selection():
+                pending.append(operand.register)
+
+
+def span_of_name(program: Program, instruction: ir.Instruction, name: str) -> Span | None:
+    """Where a name stands in an instruction."""
+    whole = program.module.span(instruction)
+    if whole is None:
+        return None
+    found = re.search(rf"(?<![\w$%]){re.escape(name)}(?![\w$])", whole.source.text[whole.start : whole.end])
+    return Span(whole.source, whole.start + found.start(), whole.start + found.end()) if found else whole
+
+
+def _explain(program: Program, function: ir.Function, name: str, span: Span | None) -> Diagnostic:
+    declared = _declared(program, function)
+    helps = []
+    numbered = re.fullmatch(r"(.*?)(\d+)", name)
+    if numbered and numbered[1] in declared and declared[numbered[1]] is not None:
+        count = declared[numbered[1]]
+        helps = [f"`{numbered[1]}<{count}>` declares `{numbered[1]}0` to `{numbered[1]}{(count or 1) - 1}`; raise it"]
+    else:
+        meant = nearest(name, declared)
+        helps = [f"did you mean `{meant}`?"] if meant else []
+    return error("unknown-name", f"`{name}` is not declared", span, "nothing in scope has this name", helps=helps)
+
+
+def _declared(program: Program, function: ir.Function) -> dict[str, int | None]:
+    names: dict[str, int | None] = {variable.name: None for variable in program.module.variables}
+    names |= {other.name: None for other in program.module.functions}
+    names |= {parameter.name: None for parameter in (*function.parameters, *function.returns)}
+    for statement in function.statements():
+        if isinstance(statement, ir.Declaration):
+            names |= {variable.name: variable.count for variable in statement.variables}
+        elif isinstance(statement, ir.Label):
+            names[statement.name] = None
+    return names

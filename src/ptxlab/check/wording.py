@@ -1,0 +1,44 @@
+"""Words that the messages of several rules share: the legal forms nearest to what was written, and near misses."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from ptxlab.isa import Opcode
+from ptxlab.isa.form import Form
+from ptxlab.isa.table import forms_by_head
+
+
+def nearest(word: str, words: Iterable[str]) -> str | None:
+    """The word that was probably meant."""
+    found = get_close_matches(word, list(words), n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
+def nearest_forms(opcode: Opcode, most: int = 3) -> list[Form]:
+    """The forms of the instruction that share most with its modifiers."""
+    written = opcode.text.split(".")
+
+    def distance(form: Form) -> tuple[int, int]:
+        known = {value for slot in form.slots for value in slot.values} | set(form.name)
+        missing = sum(not slot.optional and not set(slot.values) & set(written) for slot in form.slots)
+        begun = sum(a == b for a, b in zip(form.name, written, strict=False))
+        return sum(part not in known for part in written) + missing, -begun
+
+    return sorted(forms_by_head().get(opcode.mnemonic, []), key=distance)[:most]
+
+
+def legal_values(form: Form, slot: str) -> str:
+    """The values of a slot as a list in a message."""
+    values = next(s.values for s in form.slots if s.name == slot)
+    return ", ".join(f"`.{value}`" for value in values)
+
+
+def listed(words: Iterable[str]) -> str:
+    """`a`, `b` or `c`."""
+    parts = [f"`{word}`" for word in words]
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"
+
+
+def written_target(requirement: str) -> str:
+    """A requirement in a label: `available since PTX 8.0, sm_90`."""
+    return requirement

@@ -1,0 +1,139 @@
+"""The control flow of a function: its basic blocks and the ways between them.
+
+Blocks are ranges of the function's instructions, counted in the order of `Function.instructions()`; the first block is
+the entry. A guarded branch or return also goes on to the next instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ptxlab.ir.items import Function
+from ptxlab.ir.operands import FunctionReference, LabelReference
+from ptxlab.ir.statements import Block, BranchTargets, Instruction, Label
+
+_ENDS = frozenset(("ret", "exit", "trap"))
+
+
+@dataclass(eq=False, slots=True)
+class BasicBlock:
+    """Instructions `start` to `end` (not included), which run one after the other."""
+
+    number: int
+    start: int
+    end: int
+    successors: list[int] = field(default_factory=list)
+    predecessors: list[int] = field(default_factory=list)
+
+
+class Flow:
+    """The basic blocks of a function, in the order of its text."""
+
+    __slots__ = ("blocks",)
+
+    def __init__(self, blocks: list[BasicBlock]) -> None:
+        self.blocks = blocks
+
+    def reachable(self) -> list[bool]:
+        """For each block whether execution can get there."""
+        seen = [False] * len(self.blocks)
+        pending = [0] if self.blocks else []
+        while pending:
+            number = pending.pop()
+            if not seen[number]:
+                seen[number] = True
+                pending.extend(self.blocks[number].successors)
+        return seen
+
+    def ordered(self) -> list[int]:
+        """The reachable blocks in reverse postorder: a block before its successors, loops aside."""
+        seen = [False] * len(self.blocks)
+        order: list[int] = []
+        stack: list[tuple[int, Iterator[int]]] = []
+        if self.blocks:
+            seen[0] = True
+            stack.append((0, iter(self.blocks[0].successors)))
+        while stack:
+            number, successors = stack[-1]
+            for successor in successors:
+                if not seen[successor]:
+                    seen[successor] = True
+                    stack.append((successor, iter(self.blocks[successor].successors)))
+                    break
+            else:
+                order.append(number)
+                stack.pop()
+        return order[::-1]
+
+
+def flow_of(function: Function) -> Flow:
+    """The control flow of a function with a body; a branch to a label that is not there goes nowhere."""
+    count, jumps, leaders = _read(function)
+    starts = sorted(place for place in leaders if place < count) if count else []
+    blocks = [
+        BasicBlock(number, start, end)
+        for number, (start, end) in enumerate(zip(starts, [*starts[1:], count], strict=True))
+    ]
+    number_at = {block.start: block.number for block in blocks}
+    for block in blocks:
+        targets, falls = jumps.get(block.end - 1, ((), True))
+        found = [number_at[place] for place in targets if place in number_at]
+        if falls and block.end in number_at:
+            found.append(number_at[block.end])
+        block.successors = list(dict.fromkeys(found))
+        for successor in block.successors:
+            blocks[successor].predecessors.append(block.number)
+    return Flow(blocks)
+
+
+def _read(function: Function) -> tuple[int, dict[int, tuple[tuple[int, ...], bool]], set[int]]:
+    """How many instructions there are, where each jump goes and whether it also falls through, where blocks begin."""
+    position = 0
+    scopes: list[dict[str, int | tuple[str, ...]]] = [{}]
+    branches: list[tuple[int, tuple[str, ...], bool, tuple[dict[str, int | tuple[str, ...]], ...]]] = []
+    pending = [iter(function.body or ())]
+    while pending:
+        for statement in pending[-1]:
+            kind = statement.__class__
+            if kind is Instruction:
+                assert isinstance(statement, Instruction)
+                mnemonic = statement.opcode.mnemonic
+                if mnemonic == "bra" or mnemonic == "brx":
+                    names = tuple(o.name for o in statement.operands if o.__class__ is LabelReference)
+                    branches.append((position, names, statement.guard is not None, tuple(scopes)))
+                elif mnemonic in _ENDS or (mnemonic == "call" and _never_returns(statement)):
+                    branches.append((position, (), statement.guard is not None, ()))
+                position += 1
+            elif isinstance(statement, Label):
+                scopes[-1].setdefault(statement.name, position)
+            elif isinstance(statement, BranchTargets):
+                scopes[-1].setdefault(statement.name, statement.targets)
+            elif isinstance(statement, Block):
+                scopes.append({})
+                pending.append(iter(statement.body))
+                break
+        else:
+            pending.pop()
+            scopes.pop()
+    jumps: dict[int, tuple[tuple[int, ...], bool]] = {}
+    leaders = {0}
+    for place, names, falls, chain in branches:
+        targets = tuple(_places(names, chain))
+        jumps[place] = (targets, falls)
+        leaders.update(targets)
+        leaders.add(place + 1)
+    return position, jumps, leaders
+
+
+def _never_returns(call: Instruction) -> bool:
+    return any(operand.function.noreturn for operand in call.operands if isinstance(operand, FunctionReference))
+
+
+def _places(names: tuple[str, ...], scopes: tuple[dict[str, int | tuple[str, ...]], ...]) -> Iterator[int]:
+    for name in names:
+        found = next((scope[name] for scope in reversed(scopes) if name in scope), None)
+        if isinstance(found, tuple):
+            yield from _places(found, scopes)
+        elif found is not None:
+            yield found
