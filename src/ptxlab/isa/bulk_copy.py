@@ -1,1 +1,253 @@
-"""Bulk and tensor copies, reductions and prefetches by the copy engine (PTX ISA 9.7.9.25 to 9.7.9.27)."""
+"""Copies of many bytes by the asynchronous proxy: cp.async.bulk, st.async, st.bulk, red.async (PTX ISA 9.7.9).
+
+Copies of tensors, whose opcode goes on with `.tensor`, are in tensor_copy.py.
+"""
+
+from typing import Any
+
+from .form import Modifiers, Specification, form
+from .vocabulary import SCOPE, together
+
+STRONG = "9.3 sm_90"  # the manual asks for sm_90a, sm_100f or sm_110f everywhere, ptxas only for one direction
+STRONG_TO_CLUSTER = "9.3 sm_90a sm_100f sm_110f"
+PATTERNS = ("per_16bytes::80000000", "per_16bytes::8000", "per_16bytes::80", "per_16bytes::8", "per_element::ff")
+REPORTS = ("mbarrier::report::disabled", *(f"mbarrier::report::validity::{pattern}" for pattern in PATTERNS))
+REPORT = ((" ".join(REPORTS), "9.4 sm_107f"),)
+HINT = ("L2::cache_hint",)
+WEAK = (("weak", STRONG),)
+MULTICAST = (
+    "multicast::cluster",
+    ("multicast::cluster::16b", "9.4 sm_90"),
+    ("multicast::cluster::32b", "9.4 sm_107f"),
+)
+
+
+def cta_mask(m: Modifiers) -> str:
+    """One bit a block of the cluster."""
+    return "u32 within(0..4294967295)" if m.multicast == "multicast::cluster::32b" else "u16"
+
+
+SIZE = "u32 within(0..1048560/16)"
+
+
+def bulk(to: str, source: str) -> dict[str, Specification]:
+    """The operands of a copy between these state spaces."""
+    return {"d": to, "a": source, "size": SIZE}
+
+
+MBAR: dict[str, Specification] = {"mbar": "shared"}
+POLICY: dict[str, Specification] = {"policy": "u64"}
+MASK: dict[str, Specification] = {"mask": cta_mask}
+EDGES: dict[str, Specification] = {"left": "u32 within(0..15)", "right": "u32 within(0..15)"}
+BYTES: dict[str, Specification] = {"bytes": "u16"}
+
+
+def unreported(m: Modifiers) -> str | None:
+    """What lies out of bounds cannot be reported on."""
+    if m.oob and m.report not in (None, "mbarrier::report::disabled"):
+        return f"`.ignore_oob` does not go with `.{m.report}`"
+    return None
+
+
+TO_CTA: dict[str, Any] = {
+    "report": REPORT,
+    "hint": HINT,
+    "oob": (("ignore_oob", "9.2 sm_90"),),
+    "types": bulk("shared", "global") | MBAR | POLICY | EDGES,
+    "present": {"policy": "hint", "left": "oob", "right": "oob"},
+    "name": "cp.async.bulk",
+}
+TO_CLUSTER: dict[str, Any] = {
+    "report": REPORT,
+    "hint": HINT,
+    "multicast": MULTICAST,
+    "types": bulk("shared", "global") | MBAR | MASK | POLICY,
+    "present": {"policy": "hint", "mask": "multicast"},
+    "name": "cp.async.bulk",
+}
+BETWEEN: dict[str, Any] = {"types": bulk("shared", "shared") | MBAR, "name": "cp.async.bulk"}
+TO_GLOBAL: dict[str, Any] = {
+    "hint": HINT,
+    "cp_mask": (("cp_mask", "8.6 sm_100"),),
+    "types": bulk("global", "shared") | POLICY | BYTES,
+    "present": {"policy": "hint", "bytes": "cp_mask"},
+    "name": "cp.async.bulk",
+}
+
+REDUCE: dict[str, Any] = {"name": "cp.reduce.async.bulk", "sem": (("relaxed", "9.3 sm_90"),)}
+INTO_SHARED: dict[str, Any] = REDUCE | {
+    "scope": (("cta cluster", "9.3 sm_90"),),
+    "types": bulk("shared", "shared") | MBAR,
+    "where": together,
+    "since": "8.0 sm_90",
+}
+INTO_GLOBAL: dict[str, Any] = REDUCE | {
+    "scope": (("cta cluster gpu sys", "9.3 sm_90"),),
+    "hint": HINT,
+    "types": bulk("global", "shared") | POLICY,
+    "present": {"policy": "hint"},
+    "where": together,
+    "since": "8.0 sm_90",
+}
+SHARED_REDUCTION = "cp.reduce.async.bulk{.sem}{.scope}.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.op.type"
+GLOBAL_REDUCTION = "cp.reduce.async.bulk{.sem}{.scope}.global.shared::cta.bulk_group{.hint}.op"
+
+
+@form(
+    "cp.async.bulk{.sem}.shared::cta.global.mbarrier::complete_tx::bytes{.report}{.hint}{.oob}"
+    " [d], [a], size{, left, right}, [mbar]{, policy}",
+    sem=WEAK,
+    where=unreported,
+    since="8.6 sm_90",
+    **TO_CTA,
+)
+@form(
+    "cp.async.bulk.relaxed.scope.shared::cta.global.mbarrier::complete_tx::bytes{.report}{.hint}{.oob}.b128"
+    " [d], [a], size{, left, right}, [mbar]{, policy}",
+    scope=SCOPE,
+    where=unreported,
+    since=STRONG,
+    **TO_CTA,
+)
+@form(
+    "cp.async.bulk{.sem}.shared::cluster.global.mbarrier::complete_tx::bytes{.report}{.multicast}{.hint}"
+    " [d], [a], size, [mbar]{, mask}{, policy}",
+    sem=WEAK,
+    since="8.0 sm_90",
+    **TO_CLUSTER,
+)
+@form(
+    "cp.async.bulk.relaxed.scope.shared::cluster.global.mbarrier::complete_tx::bytes{.report}{.multicast}{.hint}.b128"
+    " [d], [a], size, [mbar]{, mask}{, policy}",
+    scope=SCOPE,
+    since=STRONG_TO_CLUSTER,
+    **TO_CLUSTER,
+)
+@form(
+    "cp.async.bulk{.sem}.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [d], [a], size, [mbar]",
+    sem=WEAK,
+    since="8.0 sm_90",
+    **BETWEEN,
+)
+@form(
+    "cp.async.bulk.relaxed.scope.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.b128 [d], [a], size, [mbar]",
+    scope="cta cluster",
+    since=STRONG,
+    **BETWEEN,
+)
+@form(
+    "cp.async.bulk{.sem}.global.shared::cta.bulk_group{.hint}{.cp_mask} [d], [a], size{, policy}{, bytes}",
+    sem=WEAK,
+    since="8.0 sm_90",
+    **TO_GLOBAL,
+)
+@form(
+    "cp.async.bulk.relaxed.scope.global.shared::cta.bulk_group{.hint}{.cp_mask}.b128 [d], [a], size{, policy}{, bytes}",
+    scope=SCOPE,
+    since=STRONG,
+    **TO_GLOBAL,
+)
+@form(
+    "cp.async.bulk.prefetch.L2.global{.hint} [a], size{, policy}",
+    hint=HINT,
+    types={"a": "global", "size": SIZE, "policy": "u64"},
+    present={"policy": "hint"},
+    name="cp.async.bulk.prefetch",
+    since="8.0 sm_90",
+)
+@form(
+    "cp.async.bulk.prefetch.L2.global.L2::evict_last [a], size",
+    types={"a": "global", "size": SIZE},
+    name="cp.async.bulk.prefetch",
+    since="9.4 sm_107f",
+)
+@form("cp.async.bulk.commit_group", since="8.0 sm_90")
+@form("cp.async.bulk.wait_group{.read} n", types={"n": "imm"}, since="8.0 sm_90")
+@form(f"{SHARED_REDUCTION} [d], [a], size, [mbar]", op="add", type="u32 s32 u64", **INTO_SHARED)
+@form(f"{SHARED_REDUCTION} [d], [a], size, [mbar]", op="min max", type="u32 s32", **INTO_SHARED)
+@form(f"{SHARED_REDUCTION} [d], [a], size, [mbar]", op="inc dec", type="u32", **INTO_SHARED)
+@form(f"{SHARED_REDUCTION} [d], [a], size, [mbar]", op="and or xor", type="b32", **INTO_SHARED)
+@form(f"{GLOBAL_REDUCTION}.type [d], [a], size{{, policy}}", op="add", type="u32 s32 u64 f32 f64", **INTO_GLOBAL)
+@form(
+    f"{GLOBAL_REDUCTION}.noftz.type [d], [a], size{{, policy}}",
+    op="add",
+    type=("f16 bf16", ("f32", "9.4 sm_90")),
+    **INTO_GLOBAL,
+)
+@form(
+    f"{GLOBAL_REDUCTION}.type [d], [a], size{{, policy}}", op="min max", type="u32 s32 u64 s64 f16 bf16", **INTO_GLOBAL
+)
+@form(f"{GLOBAL_REDUCTION}.type [d], [a], size{{, policy}}", op="inc dec", type="u32", **INTO_GLOBAL)
+@form(f"{GLOBAL_REDUCTION}.type [d], [a], size{{, policy}}", op="and or xor", type="b32 b64", **INTO_GLOBAL)
+def cp() -> None:
+    """Copy, reduce or prefetch a block of memory in the background; a barrier or a group tells when it is done."""
+
+
+@form(
+    "applypriority.async.bulk{.global}.bulk_group.L2::evict_normal [a], size",
+    types={"a": "global", "size": SIZE},
+    name="applypriority.async.bulk",
+    since="9.4 sm_107f",
+)
+def applypriority() -> None:
+    """Change the eviction priority of a block of memory in the L2 cache, in the background."""
+
+
+ASYNC_STORE = "st.async{.sem}{.space}.mbarrier::complete_tx::bytes{.vec}.type [a], b, [mbar]"
+
+
+@form(
+    ASYNC_STORE,
+    sem="weak cluster",  # ptxas takes the scope from the start, the manual from PTX 8.7 and sm_100 on
+    space="shared::cluster shared::cta shared",  # the manual lists only `.shared::cluster`, ptxas takes all three
+    vec="v2 v4",
+    type="b32 b64 u32 u64 s32 s64 f32 f64",
+    types={"a": "shared", "b": "vec type", "mbar": "shared"},
+    where=lambda m: "a vector holds at most 128 bits" if m.vec == "v4" and m.type.endswith("64") else None,
+    since="8.1 sm_90",
+)
+@form(
+    "st.async{.mmio}.release.scope{.global}.type [a], b",
+    scope="gpu sys",
+    type="b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64",
+    types={"a": "global"},
+    name="st.async",
+    since="8.7 sm_100",
+)
+@form(
+    "st.bulk{.weak}{.shared::cta} [a], size, zero",
+    types={"size": "u64 within(0..16777216/8)", "zero": "imm(0)"},
+    since="8.6 sm_100",
+)
+@form(
+    "st.bulk{.weak}{.shared::cta} [a], size, zero",
+    types={"size": "u32 reg", "zero": "imm(0)"},
+    since="9.0 sm_100",
+)
+def st() -> None:
+    """Store to another block and tell its barrier, or store zeros to a block of memory, in the background."""
+
+
+ASYNC_REDUCTION = "red.async.relaxed.cluster{.space}.mbarrier::complete_tx::bytes.op.type [a], b, [mbar]"
+REDUCE_REMOTE: dict[str, Any] = {
+    "space": "shared::cluster",
+    "types": {"a": "shared", "mbar": "shared"},
+    "name": "red.async",
+    "since": "8.1 sm_90",
+}
+
+
+@form(ASYNC_REDUCTION, op="inc dec", type="u32", **REDUCE_REMOTE)
+@form(ASYNC_REDUCTION, op="min max", type="u32 s32", **REDUCE_REMOTE)
+@form(ASYNC_REDUCTION, op="and or xor", type="b32", **REDUCE_REMOTE)
+@form(ASYNC_REDUCTION, op="add", type="u32 s32 u64 s64", **REDUCE_REMOTE)  # ptxas takes `.s64` as well
+@form(
+    "red.async{.mmio}.release.scope{.global}.add.type [a], b",
+    scope="gpu sys",
+    type="u32 s32 u64 s64",
+    types={"a": "global"},
+    name="red.async",
+    since="8.7 sm_100",
+)
+def red() -> None:
+    """Combine a value with one in the shared memory of another block, or in global memory, in the background."""

@@ -6,7 +6,7 @@ An address without a state space is generic, yet where it names a variable, ptxa
 from typing import Any
 
 from .form import Modifiers, Specification, form
-from .vocabulary import SHARED
+from .vocabulary import SHARED, together
 
 SHARED_OR_CLUSTER = (*SHARED, ("shared::cluster", "8.0 sm_90"))
 SCOPES = (("cta", "8.0 sm_80"), ("cluster", "8.0 sm_90"))
@@ -41,13 +41,6 @@ OPERANDS: dict[str, Specification] = {
 def operands(names: str, **other: Specification) -> dict[str, Specification]:
     """What these operands are, wherever they stand; `other` says what is different in one place."""
     return {name: OPERANDS[name] for name in names.split()} | other
-
-
-def together(m: Modifiers) -> str | None:
-    """Semantics and scope come as a pair."""
-    if (m.sem is None) == (m.scope is None):
-        return None
-    return f"`.{m.sem or m.scope}` needs a {'scope' if m.sem else 'memory order'} beside it"
 
 
 ORDER: dict[str, Any] = {"scope": SCOPES, "where": together}

@@ -19,6 +19,7 @@ memory
 convert
 async_copy
 bulk_copy
+tensor_copy
 tensormap
 texture
 surface

@@ -1,0 +1,234 @@
+"""Copies of tiles of tensors, laid out as a tensor map says: cp.async.bulk.tensor and its kin (PTX ISA 9.7.9.27).
+
+An instruction names a tensor map and coordinates in brackets. From PTX 9.4 on it can override what the map says: the
+address of the tensor, then also its sizes and strides; `tensor` declares a line of syntax with all of these variants.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .bulk_copy import HINT, MULTICAST, REPORT, cta_mask
+from .form import Modifiers, Specification, form
+
+DIMENSIONS = "1d 2d 3d 4d 5d"
+FAMILY = "8.6 sm_100a sm_110a | 8.8 sm_100f sm_110f"
+OVERRIDE = "9.4 sm_107f"
+GROUPS = (("cta_group::1 cta_group::2", FAMILY),)
+REDUCTIONS = "add min max inc dec and or xor"
+
+# The modes with a vector of offsets behind the coordinates, and those without.
+TILES_TO_CTA = ("tile", ("tile::gather4", "8.6 sm_100"))
+TILES = ("tile", ("tile::gather4", FAMILY))
+STORED = ("tile im2col_no_offs", ("tile::scatter4", FAMILY), ("im2col_no_offs::w", OVERRIDE))
+OFFSETS_TO_CTA = ("im2col", ("im2col::w", "8.6 sm_100"), ("im2col::w::128", FAMILY))
+OFFSETS = ("im2col", ("im2col::w im2col::w::128", FAMILY))
+
+
+def rank(m: Modifiers) -> int:
+    """The dimensions of the tensor."""
+    return int(m.dim[0])
+
+
+def coordinates(m: Modifiers) -> str:
+    """One coordinate a dimension; gathering and scattering take a column and four rows."""
+    return f"{5 if m.mode in ('tile::gather4', 'tile::scatter4') else rank(m)} s32 special"
+
+
+def offsets(m: Modifiers) -> str:
+    """One offset a spatial dimension, or a halo and an offset."""
+    return f"{rank(m) - 2 if m.mode == 'im2col' else 2} u16 special"
+
+
+def fits(m: Modifiers) -> str | None:
+    """Which modes go with which dimensions."""
+    if m.mode and m.mode.startswith("im2col") and rank(m) < 3:
+        return f"`.{m.mode}` needs three dimensions or more"
+    if m.mode in ("tile::gather4", "tile::scatter4") and rank(m) != 2:
+        return f"`.{m.mode}` goes only with `.2d`"
+    return None
+
+
+def tile_only(m: Modifiers) -> str | None:
+    """What goes with an override of sizes and strides."""
+    if m.mode not in (None, "tile"):
+        return f"`.{m.attributes}` does not go with `.{m.mode}`"
+    if (rank(m) == 1) != (m.attributes == "override::global_dim"):
+        return f"`.{m.attributes}` does not go with `.{m.dim}`"
+    if getattr(m, "multicast", None) in ("multicast::cluster", "multicast::cluster::16b"):
+        return f"`.{m.attributes}` goes only with `.multicast::cluster::32b`"
+    return None
+
+
+TYPES: dict[str, Specification] = {
+    "coordinates": coordinates,
+    "address": "u64 reg",
+    "sizes": lambda m: f"{rank(m)} b16",
+    "bytes": lambda m: f"{rank(m)} b8",
+    "lower": lambda m: f"{rank(m) - 1} b32",
+    "upper": "b16 reg",
+    "offsets": offsets,
+    "mask": cta_mask,
+    "policy": "u64",
+    "d": "shared",
+    "a": "shared",
+    "map": "global",
+    "mbar": "shared",
+}
+PRESENT = {"policy": "hint", "mask": "multicast"}
+
+# What stands in the brackets, and which modifiers ask for it.
+VARIANTS: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
+    ("[map, coordinates]", "", {"where": fits}),
+    ("[map, address, coordinates]", ".override::global_address", {"where": fits}),
+    *(
+        (brackets, ".override::global_address.attributes", {"where": tile_only, "attributes": attributes})
+        for sizes in ("sizes", "bytes")
+        for attributes, brackets in (
+            ("override::global_dim", f"[map, address, {sizes}, coordinates]"),
+            ("override::global_dim_stride", f"[map, address, {sizes}, lower, upper, coordinates]"),
+        )
+    ),
+)
+
+Declared = Callable[..., Any]
+
+
+def tensor(syntax: str, since: str, name: str, **values: Any) -> Callable[[Declared], Declared]:
+    """Declare a line of syntax without and with the modifiers that override the tensor map."""
+
+    def declare(function: Declared) -> Declared:
+        opcode, _, operands = syntax.partition(" ")
+        for brackets, modifiers, rest in VARIANTS:
+            if "offsets" in operands and "attributes" in rest:
+                continue
+            line = f"{opcode}{modifiers} {operands.replace('[map]', brackets)}"
+            types = {word: type for word, type in TYPES.items() if word in _words(line)}
+            known: dict[str, Any] = {
+                "types": types,
+                "present": PRESENT,
+                "name": name,
+                "since": OVERRIDE if modifiers else since,
+            }
+            form(line, **known, **values, **rest)(function)
+        return function
+
+    return declare
+
+
+def _words(line: str) -> set[str]:
+    return set(line.partition(" ")[2].translate(str.maketrans("[]{},", "     ")).split())
+
+
+@tensor(
+    "cp.async.bulk.tensor.dim.shared::cta.global{.mode}.mbarrier::complete_tx::bytes{.report}{.group}{.hint}"
+    " [d], [map], [mbar]{, policy}",
+    dim=DIMENSIONS,
+    mode=TILES_TO_CTA,
+    report=REPORT,
+    group=GROUPS,
+    hint=HINT,
+    name="cp.async.bulk.tensor",
+    since="8.6 sm_90",
+)
+@tensor(
+    "cp.async.bulk.tensor.dim.shared::cta.global.mode.mbarrier::complete_tx::bytes{.report}{.group}{.hint}"
+    " [d], [map], [mbar], offsets{, policy}",
+    dim=DIMENSIONS,
+    mode=OFFSETS_TO_CTA,
+    report=REPORT,
+    group=GROUPS,
+    hint=HINT,
+    name="cp.async.bulk.tensor",
+    since="8.6 sm_90",
+)
+@tensor(
+    "cp.async.bulk.tensor.dim.shared::cluster.global{.mode}.mbarrier::complete_tx::bytes"
+    "{.report}{.multicast}{.group}{.hint} [d], [map], [mbar]{, mask}{, policy}",
+    dim=DIMENSIONS,
+    mode=TILES,
+    report=REPORT,
+    multicast=MULTICAST,
+    group=GROUPS,
+    hint=HINT,
+    name="cp.async.bulk.tensor",
+    since="8.0 sm_90",
+)
+@tensor(
+    "cp.async.bulk.tensor.dim.shared::cluster.global.mode.mbarrier::complete_tx::bytes"
+    "{.report}{.multicast}{.group}{.hint} [d], [map], [mbar], offsets{, mask}{, policy}",
+    dim=DIMENSIONS,
+    mode=OFFSETS,
+    report=REPORT,
+    multicast=MULTICAST,
+    group=GROUPS,
+    hint=HINT,
+    name="cp.async.bulk.tensor",
+    since="8.0 sm_90",
+)
+@tensor(
+    "cp.async.bulk.tensor.dim.global.shared::cta{.mode}.bulk_group{.hint} [map], [a]{, policy}",
+    dim=DIMENSIONS,
+    mode=STORED,
+    hint=HINT,
+    name="cp.async.bulk.tensor",
+    since="8.0 sm_90",
+)
+@tensor(
+    "cp.reduce.async.bulk.tensor.dim.global.shared::cta.op{.mode}.bulk_group{.hint} [map], [a]{, policy}",
+    dim=DIMENSIONS,
+    op=REDUCTIONS,
+    mode=STORED,  # the manual does not list `.tile::scatter4`, ptxas takes it
+    hint=HINT,
+    name="cp.reduce.async.bulk.tensor",
+    since="8.0 sm_90",
+)
+@tensor(
+    "cp.async.bulk.prefetch.tensor.dim.L2.global{.mode}{.hint} [map]{, policy}",
+    dim=DIMENSIONS,
+    mode=TILES,
+    hint=HINT,
+    name="cp.async.bulk.prefetch.tensor",
+    since="8.0 sm_90",
+)
+@tensor(
+    "cp.async.bulk.prefetch.tensor.dim.L2.global.mode{.hint} [map], offsets{, policy}",
+    dim=DIMENSIONS,
+    mode=OFFSETS,
+    hint=HINT,
+    name="cp.async.bulk.prefetch.tensor",
+    since="8.0 sm_90",
+)
+@tensor(
+    "cp.async.bulk.prefetch.tensor.dim.L2.global{.mode}.L2::evict_last [map]",
+    dim=DIMENSIONS,
+    mode=TILES,
+    name="cp.async.bulk.prefetch.tensor",
+    since=OVERRIDE,
+)
+@tensor(
+    "cp.async.bulk.prefetch.tensor.dim.L2.global.mode.L2::evict_last [map], offsets",
+    dim=DIMENSIONS,
+    mode=OFFSETS,
+    name="cp.async.bulk.prefetch.tensor",
+    since=OVERRIDE,
+)
+def cp() -> None:
+    """Copy, reduce or prefetch a tile of a tensor in the background; a barrier or a group tells when it is done."""
+
+
+@tensor(
+    "applypriority.async.bulk.tensor.dim{.global}{.mode}.bulk_group.L2::evict_normal [map]",
+    dim=DIMENSIONS,
+    mode=TILES,
+    name="applypriority.async.bulk.tensor",
+    since=OVERRIDE,
+)
+@tensor(
+    "applypriority.async.bulk.tensor.dim{.global}.mode.bulk_group.L2::evict_normal [map], offsets",
+    dim=DIMENSIONS,
+    mode=OFFSETS,
+    name="applypriority.async.bulk.tensor",
+    since=OVERRIDE,
+)
+def applypriority() -> None:
+    """Change the eviction priority of a tile of a tensor in the L2 cache, in the background."""
