@@ -21,7 +21,6 @@ inconsistent_declaration
 illegal_declaration
 illegal_directive
 unknown_name
-unknown_label
 guard_type
 unknown_instruction
 illegal_modifier

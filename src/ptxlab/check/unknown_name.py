@@ -1,7 +1,8 @@
 """A name is used that nothing in scope declares.
 
-Registers, variables, parameters and functions are declared before they are used; labels may come later, but must stand
-in the same block or in one around it. ptxas says `Unknown symbol` beside `Arguments mismatch`.
+Registers, variables, parameters and functions are declared before they are used. A label may come later, but must stand
+in the same block or in one around it: a branch can leave blocks, never enter one. ptxas says `Unknown symbol` beside
+`Arguments mismatch`.
 
 Wrong:
 
@@ -48,7 +49,30 @@ def check(program: Program) -> Iterator[Diagnostic]:
             if (id(failure.function), name) in told:
                 continue  # one cause, one diagnostic
             told.add((id(failure.function), name))
-            yield _explain(program, failure.function, name, span_of_name(program, failure.instruction, name))
+            span = span_of_name(program, failure.instruction, name)
+            if failure.instruction.opcode.mnemonic in ("bra", "brx"):
+                yield _explain_label(failure.function, name, span)
+            else:
+                yield _explain(program, failure.function, name, span)
+    for facts in program.functions:
+        yield from _missing_targets(program, facts.function)
+
+
+def _missing_targets(program: Program, function: ir.Function) -> Iterator[Diagnostic]:
+    """Labels in a list of `.branchtargets`, and functions in one of `.calltargets`, that are not there."""
+    labels = None
+    for statement in function.statements():
+        if statement.__class__ is ir.Instruction:
+            continue
+        if isinstance(statement, ir.BranchTargets):
+            labels = function.labels() if labels is None else labels
+            for name in statement.targets:
+                if name not in labels:
+                    yield _explain_label(function, name, program.module.span(statement))
+        elif isinstance(statement, ir.CallTargets):
+            for target in statement.targets:
+                if isinstance(target, ir.Unresolved):
+                    yield _explain(program, function, target.name, program.module.span(statement))
 
 
 def names_missing(instruction: ir.Instruction) -> Iterator[str]:
@@ -83,6 +107,16 @@ def span_of_name(program: Program, instruction: ir.Instruction, name: str) -> Sp
         return None
     found = re.search(rf"(?<![\w$%]){re.escape(name)}(?![\w$])", whole.source.text[whole.start : whole.end])
     return Span(whole.source, whole.start + found.start(), whole.start + found.end()) if found else whole
+
+
+def _explain_label(function: ir.Function, name: str, span: Span | None) -> Diagnostic:
+    labels = function.labels()
+    if name in labels:
+        message = f"label `{name}` stands in a block that this branch is not in"
+        return error("unknown-name", message, span, "a branch cannot enter a block")
+    meant = nearest(name, labels)
+    helps = [f"did you mean `{meant}`?"] if meant else []
+    return error("unknown-name", f"there is no label `{name}` in `{function.name}`", span, "no label here", helps=helps)
 
 
 def _explain(program: Program, function: ir.Function, name: str, span: Span | None) -> Diagnostic:
