@@ -147,6 +147,17 @@ class Unresolved(Value):
         self.name = name
 
 
+class Sum(Value):
+    """`%r1+4` outside of brackets, which `mov` adds up; the sum of a variable and a constant is a reference to it."""
+
+    __slots__ = ("base", "offset")
+    fields = ("base", "offset")
+
+    def __init__(self, base: Operand, offset: int) -> None:
+        self.base = base
+        self.offset = offset
+
+
 class Element(Value):
     """An element of an array variable, `table[3]` or `table[%r1+1]`: `index` counts elements, `register` adds to it."""
 
@@ -162,18 +173,28 @@ class Element(Value):
 
 
 class Address(Value):
-    """`[base+offset]`; `arguments` are what follows a comma: sampler, coordinates, cluster mask and the like."""
+    """`[base+offset]`; `arguments` are what follows a comma: a sampler, coordinates.
 
-    __slots__ = ("arguments", "base", "offset", "unified")
+    `plus_zero` is true where the source writes `+0`. It is no part of the value, but ptxas without optimisation makes
+    an addition of it, so it is printed again.
+    """
+
+    __slots__ = ("arguments", "base", "offset", "plus_zero", "unified")
     fields = ("base", "offset", "arguments", "unified")
 
     def __init__(
-        self, base: Operand, offset: int = 0, arguments: tuple[Operand, ...] = (), unified: bool = False
+        self,
+        base: Operand,
+        offset: int = 0,
+        arguments: tuple[Operand, ...] = (),
+        unified: bool = False,
+        plus_zero: bool = False,
     ) -> None:
         self.base = base
         self.offset = offset
         self.arguments = arguments
         self.unified = unified
+        self.plus_zero = plus_zero
 
 
 class Vector(Value):
@@ -229,5 +250,5 @@ class Minus(Value):
 
 Operand: TypeAlias = (
     Register | Immediate | Address | Vector | SpecialRegister | VariableReference | FunctionReference | LabelReference
-    | Unresolved | Sink | VectorElement | Selection | Element | Arguments | Pair | Negated | Minus
+    | Unresolved | Sink | VectorElement | Selection | Element | Sum | Arguments | Pair | Negated | Minus
 )  # fmt: skip

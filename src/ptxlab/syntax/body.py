@@ -42,13 +42,14 @@ _STATEMENT = re.compile(r'\s*(@!?[%$\w]+\s)?\s*([a-z][\w.:]*)\s*([^;/"]{0,6000})
 _OPCODE = re.compile(r"[a-z]\w*(?:\.\w+(?:::\w+)*)*", re.ASCII)
 _PARTS = re.compile(r"(?:[^,()\[\]{}]|\[[^\[\]]*\]|\{[^{}]*\})+")
 _CALL = re.compile(r"(?:\(([^()]*)\)\s*,\s*)?([\w$%]+)\s*(?:,\s*\(([^()]*)\)\s*)?(?:,\s*([\w$%]+)\s*)?", re.ASCII)
-_BLANK = re.compile(r"\s*")
+_BLANK = re.compile(r"\s*", re.ASCII)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _LABEL = re.compile(r"([a-zA-Z][\w$]*|[_$%][\w$]+)\s*:(?!:)", re.ASCII)
 _PLAIN_LABEL = re.compile(r"\s*[^\s./]")
 _STATEMENT_BEGINS = r"@|\.[a-z]|[a-z][\w.]*(?::[\w:.]*)?(?:\s*;|[ \t]+[%$\w\[{(])|[\w$%]+\s*:|\}"
 _BEGINS = re.compile(_STATEMENT_BEGINS, re.ASCII)
 _RESUME = re.compile(rf"\{{[^{{}};\n]*\}}|;|[{{}}]|\n[ \t]*(?={_STATEMENT_BEGINS})", re.ASCII)
+_NO_MODIFIERS = frozenset((".reg", ".loc", ".pragma", ".entry", ".func", ".file", ".section", ".visible", ".extern"))
 _OUTSIDE = frozenset((".entry", ".func", ".file", ".section", ".alias", ".version", ".address_size"))
 
 _opcodes: dict[str, Opcode] = {}
@@ -99,7 +100,7 @@ class BodyReader:
                         values: tuple[Any, ...] = ()
                     elif "{" in operands:
                         parts = find_parts(operands)
-                        if len(operands) != sum(map(len, parts)) + len(parts) - 1:
+                        if ",".join(parts) != operands:
                             break
                         values = tuple(map(get, parts))
                     else:
@@ -172,7 +173,7 @@ class BodyReader:
                 values = found
             elif text:
                 parts = _PARTS.findall(text)
-                if len(text) != sum(map(len, parts)) + len(parts) - 1:
+                if ",".join(parts) != text:
                     return None
                 values = tuple([self._operand(part.strip()) for part in parts])
             if guard is None:
@@ -222,7 +223,7 @@ class BodyReader:
             what = "an instruction after the guard" if guard else "an instruction, a directive, a label or `}`"
             cursor.expected(what, help="remove it" if cursor.at(";") else "")
         word = cursor.advance()
-        while cursor.value[:1] == "." and cursor.modifier():
+        while cursor.value[:1] == "." and cursor.value not in _NO_MODIFIERS and cursor.modifier():
             word += cursor.advance()
         code = opcode(word)
         operands = read_operands(cursor, scope, code.mnemonic == "call")

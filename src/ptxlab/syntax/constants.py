@@ -83,15 +83,15 @@ def read_constant(cursor: Cursor, depth: int = 0) -> Immediate:
     if not cursor.at("?"):
         return condition
     place = cursor.start
-    _need_integer(cursor, condition, "?", place)
+    _need_integer(condition, "?", place)
     cursor.advance()
     yes = read_constant(cursor, _deeper(cursor, depth))
     cursor.expect(":", "between the two values of `?`")
     no = read_constant(cursor, _deeper(cursor, depth))
-    _need_same(cursor, yes, no, "?", place)
+    # The manual allows floating-point values here; ptxas does not.
+    _need_integer(yes, "?", place)
+    _need_integer(no, "?", place)
     chosen = yes if condition.value else no
-    if yes.is_float:
-        return chosen
     return wrap(chosen.value, _usual(yes, no), chosen.base)
 
 
@@ -125,7 +125,7 @@ def _binary(cursor: Cursor, lowest: int, depth: int) -> Immediate:
         place = cursor.start
         symbol = cursor.advance()
         right = _binary(cursor, level + 1, _deeper(cursor, depth))
-        left = _apply(cursor, symbol, left, right, place)
+        left = _apply(symbol, left, right, place)
     return left
 
 
@@ -148,7 +148,7 @@ def _unary(cursor: Cursor, depth: int) -> Immediate:
         cursor.expected(f"an integer or double-precision constant after `{symbol}`", help="put the sign into its bits")
     operand = _unary(cursor, _deeper(cursor, depth))
     if symbol in "~!":
-        _need_integer(cursor, operand, symbol, place)
+        _need_integer(operand, symbol, place)
     if symbol == "+":
         return operand
     if symbol == "!":
@@ -167,24 +167,32 @@ def _parenthesis(cursor: Cursor, depth: int) -> Immediate:
         kind = cursor.advance()[1:]
         cursor.expect(")", "after the type of a cast")
         operand = _unary(cursor, depth)
-        _need_integer(cursor, operand, f"(.{kind})", place)
+        _need_integer(operand, f"(.{kind})", place)
         return wrap(operand.value, kind, operand.base)
     inner = read_constant(cursor, depth)
     cursor.expect(")", "to close the `(` of the expression")
     return inner
 
 
-def _apply(cursor: Cursor, symbol: str, left: Immediate, right: Immediate, place: int) -> Immediate:
+def _apply(symbol: str, left: Immediate, right: Immediate, place: int) -> Immediate:
     if symbol not in ("&&", "||", "<<", ">>", "%"):
-        _need_same(cursor, left, right, symbol, place)
+        _need_same(left, right, symbol, place)
     if left.is_float and symbol in _COMPARE:
         return Immediate(int(_COMPARE[symbol](left.number, right.number)))
     if left.is_float and symbol in _FLOAT:
         return Immediate(double_bits(_FLOAT[symbol](left.number, right.number)), "f64", left.base)
-    if left.is_float and symbol == "/":
-        return Immediate(double_bits(_divide(float(left.number), float(right.number))), "f64", left.base)
-    _need_integer(cursor, left, symbol, place)
-    _need_integer(cursor, right, symbol, place)
+    if left.is_float and symbol == "/" and right.number != 0:
+        return Immediate(double_bits(left.number / right.number), "f64", left.base)
+    if symbol in "/%" and right.number == 0:
+        raise Fault(
+            "division-by-zero",
+            f"the constant expression divides by zero with `{symbol}`",
+            place,
+            place + 1,
+            help="give the divisor a value that is not zero",
+        )
+    _need_integer(left, symbol, place)
+    _need_integer(right, symbol, place)
     kind = _usual(left, right)
     first, second = wrap(left.value, kind).value, wrap(right.value, kind).value
     if symbol in _COMPARE:
@@ -199,33 +207,17 @@ def _apply(cursor: Cursor, symbol: str, left: Immediate, right: Immediate, place
         count = min(right.value & _MASK, 64)
         shifted = left.value << count if symbol == "<<" else left.value >> count
         return wrap(shifted, left.kind, left.base)
-    if second == 0:
-        raise Fault(
-            "division-by-zero",
-            f"the constant expression divides by zero with `{symbol}`",
-            place,
-            place + 1,
-            help="give the divisor a value that is not zero",
-        )
     if symbol == "%":
         return wrap((left.value & _MASK) % (right.value & _MASK), "s64", left.base)
     quotient = abs(first) // abs(second)
     return wrap(-quotient if (first < 0) != (second < 0) else quotient, kind, left.base)
 
 
-def _divide(first: float, second: float) -> float:
-    if second != 0.0:
-        return first / second
-    # Python refuses what IEEE 754 defines: a number by zero is infinite, zero by zero is no number.
-    sign = struct.pack(">d", second)[0] >> 7
-    return float("nan") if first == 0.0 or first != first else first * float("inf") * (-1.0 if sign else 1.0)
-
-
 def _usual(left: Immediate, right: Immediate) -> str:
     return "u64" if "u64" in (left.kind, right.kind) else "s64"
 
 
-def _need_integer(cursor: Cursor, value: Immediate, symbol: str, place: int) -> None:
+def _need_integer(value: Immediate, symbol: str, place: int) -> None:
     if value.is_float:
         raise Fault(
             "constant-type-mismatch",
@@ -236,7 +228,7 @@ def _need_integer(cursor: Cursor, value: Immediate, symbol: str, place: int) -> 
         )
 
 
-def _need_same(cursor: Cursor, left: Immediate, right: Immediate, symbol: str, place: int) -> None:
+def _need_same(left: Immediate, right: Immediate, symbol: str, place: int) -> None:
     if left.is_float != right.is_float:
         raise Fault(
             "constant-type-mismatch",

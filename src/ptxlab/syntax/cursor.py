@@ -25,7 +25,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.ASCII | re.DOTALL,
 )
-_BLANK = re.compile(r"\s+")
+_BLANK = re.compile(r"\s+", re.ASCII)
 _MODIFIER = re.compile(r"\.\w+(?:::\w+)*", re.ASCII)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 

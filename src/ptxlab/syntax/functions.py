@@ -38,7 +38,8 @@ def read_header(cursor: Cursor, linkage: str | None, start: int) -> Function:
     if cursor.at("("):
         function.parameters = read_parameters(cursor, "a parameter")
     function.directives = read_directives(cursor)
-    if not cursor.at("{") and not cursor.at(";"):
+    # ptxas takes a declaration of a device function without its `;`.
+    if kind == "entry" and not cursor.at("{") and not cursor.at(";"):
         cursor.expected(
             f"`{{` to begin the body of `{function.name}`",
             help="begin the body with `{`, or end a declaration with `;`",

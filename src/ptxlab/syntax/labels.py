@@ -43,5 +43,5 @@ def _visible(operand: Operand, visible: frozenset[str]) -> Operand:
         return Vector(tuple([_visible(element, visible) for element in operand.elements]))
     if isinstance(operand, Address):
         base = _visible(operand.base, visible)
-        return Address(base, operand.offset, operand.arguments, operand.unified)
+        return Address(base, operand.offset, operand.arguments, operand.unified, operand.plus_zero)
     return operand

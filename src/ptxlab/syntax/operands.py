@@ -12,6 +12,7 @@ from ptxlab.ir import (
     Operand,
     Pair,
     Register,
+    Sum,
     Unresolved,
     VariableReference,
     Vector,
@@ -46,7 +47,12 @@ def read_operands(cursor: Cursor, scope: Scope, is_call: bool) -> tuple[Operand,
 
 def _read_call_operand(cursor: Cursor, scope: Scope) -> Operand:
     if not cursor.accept("("):
-        return read_operand(cursor, scope)
+        if cursor.kind != "name":
+            cursor.expected("a function, or a register that holds the address of one")
+        target = scope.resolve(cursor.advance())
+        if cursor.value[:1] == ".":
+            cursor.expected("`,` or `;` after what is called")
+        return target
     if cursor.accept(")"):
         return Arguments(())
     return Arguments(_read_list(cursor, scope, ")", "the arguments of the call"))
@@ -110,8 +116,7 @@ def _read_name(cursor: Cursor, scope: Scope) -> Operand:
         offset = _read_offset(cursor)
         if isinstance(base, VariableReference):
             return VariableReference(name, base.variable, offset)
-        # A register or a function with an offset is no operand; as an address it is reported with its own name.
-        return Element(base if isinstance(base, (Unresolved, Register)) else Unresolved(name), None, offset)
+        return Sum(base, offset)
     return base
 
 
@@ -136,20 +141,21 @@ def _read_address(cursor: Cursor, scope: Scope) -> Operand:
     cursor.advance()
     base: Operand
     offset = 0
+    has_offset = False
     if cursor.kind == "name" and cursor.value != "WARP_SZ":
         name = cursor.advance()
-        if cursor.value[:1] == "." and cursor.modifier():
-            base = scope.element(name, cursor.advance()[1:])
-        else:
-            base = scope.resolve(name)
-        if cursor.accept("+"):
+        base = scope.resolve(name)
+        has_offset = cursor.accept("+")
+        if has_offset:
             offset = _read_offset(cursor)
     elif begins_constant(cursor):
         base = read_constant(cursor)
     else:
         cursor.expected("a register, a variable or a constant as the address")
     arguments: list[Operand] = []
-    while cursor.accept(","):
+    while not has_offset and cursor.accept(","):  # ptxas takes no coordinates behind an offset
+        if cursor.kind != "name" and not cursor.at("{"):
+            cursor.expected("a register, a variable or a `{vector}` after the `,` of the address")
         arguments.append(read_operand(cursor, scope))
     if not cursor.at("]"):
         hint = "add a negative number instead: `[base+-4]`" if cursor.at("-") else ""
@@ -158,7 +164,7 @@ def _read_address(cursor: Cursor, scope: Scope) -> Operand:
     unified = cursor.at(".unified")
     if unified:
         cursor.advance()
-    return Address(base, offset, tuple(arguments), unified)
+    return Address(base, offset, tuple(arguments), unified, has_offset and offset == 0)
 
 
 def _read_offset(cursor: Cursor) -> int:

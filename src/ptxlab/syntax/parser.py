@@ -56,7 +56,7 @@ def read(text: str, name: str = "<ptx>") -> tuple[Module, list[Diagnostic]]:
 class _ModuleReader:
     """Reads the outermost level."""
 
-    __slots__ = ("comments", "cursor", "items", "module", "reader", "text")
+    __slots__ = ("bare", "comments", "cursor", "items", "module", "reader", "text")
 
     def __init__(self, reader: Reader, module: Module) -> None:
         self.reader = reader
@@ -64,6 +64,7 @@ class _ModuleReader:
         self.module = module
         self.items: list[Any] = module.items
         self.comments: list[Comment] = []
+        self.bare: Function | None = None  # the last declaration of a function without its `;`
 
     def read(self) -> None:
         if not self._is_ascii():
@@ -208,6 +209,16 @@ class _ModuleReader:
             )
         if cursor.value in (".version", ".address_size"):
             cursor.expected("a function or a variable", help=f"`{cursor.value}` belongs to the start of the file, once")
+        if self.bare is not None and cursor.kind != "dotted":
+            function, self.bare = self.bare, None
+            raise Fault(
+                "missing-body",
+                f"expected `{{` to begin the body of `{function.name}`, found {cursor.found}",
+                cursor.start,
+                cursor.end,
+                help=f"begin the body of `{function.name}` with `{{`",
+                other=(function.name_start or 0, function.name_end or 0, "this function has no body"),
+            )
         code = "unknown-directive" if cursor.kind == "dotted" else "unexpected-token"
         cursor.expected("a function, a variable or a directive", code=code)
 
@@ -223,11 +234,14 @@ class _ModuleReader:
         self._comments_above()
         self.items.append(function)
         reader.scope.declare_function(function)
-        if cursor.at(";"):
-            function.end = cursor.end
-            cursor.advance()
+        if cursor.at("{"):
+            self._body(function)
             return
-        self._body(function)
+        function.end = cursor.previous_end
+        if cursor.accept(";"):
+            function.end = cursor.previous_end
+        else:
+            self.bare = function
 
     def _comments_above(self) -> None:
         """Comments inside the header of a function go above it."""

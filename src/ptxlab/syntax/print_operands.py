@@ -16,6 +16,7 @@ from ptxlab.ir import (
     Selection,
     Sink,
     SpecialRegister,
+    Sum,
     VariableReference,
     Vector,
     VectorElement,
@@ -28,7 +29,10 @@ def print_operand(operand: Operand) -> str:
         case Immediate():
             return print_immediate(operand)
         case Address():
-            inside = ", ".join([_with_offset(operand.base, operand.offset), *map(print_operand, operand.arguments)])
+            base = print_operand(operand.base)
+            if operand.offset or operand.plus_zero:
+                base += f"+{operand.offset}"
+            inside = ", ".join([base, *map(print_operand, operand.arguments)])
             return f"[{inside}].unified" if operand.unified else f"[{inside}]"
         case Vector(elements=elements):
             return "{" + ", ".join(map(print_operand, elements)) + "}"
@@ -52,6 +56,8 @@ def print_operand(operand: Operand) -> str:
             if operand.register is None:
                 return f"{print_operand(operand.base)}[{operand.index}]"
             return f"{print_operand(operand.base)}[{_with_offset(operand.register, operand.index)}]"
+        case Sum(base=base, offset=offset):
+            return f"{print_operand(base)}+{offset}"
         case Sink():
             return "_"
         case _:

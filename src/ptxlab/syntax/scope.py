@@ -193,7 +193,10 @@ class Scope(dict[str, Any]):
             return self.resolve(text)
         if kind == "address":
             offset = match["offset"]
-            return Address(self.resolve(match["base"]), int(offset) if offset else 0)
+            if offset is None:
+                return Address(self.resolve(match["base"]))
+            number = int(offset)
+            return Address(self.resolve(match["base"]), number, plus_zero=number == 0)
         if kind == "integer":
             return integer_literal(text) if text[0] != "-" else Immediate(int(text))
         if kind == "float":
