@@ -1,0 +1,145 @@
+"""`ptxlab assemble`: an object from PTX, and what it needs of the GPU."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ptxlab.cli.findings import format_option, show_findings
+from ptxlab.cli.inputs import STANDARD_INPUT, name_of, path_argument, read_text, target_option
+from ptxlab.report import Diagnostic, Format, PtxError, render
+
+if TYPE_CHECKING:
+    from ptxlab.toolchain import Assembly, Occupancy, Resources
+
+ptxas_option = click.option("--ptxas", metavar="PATH", help="The ptxas to run, instead of the first one found.")
+options_argument = click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[-- PTXAS OPTIONS]")
+
+
+@click.command("assemble")
+@path_argument
+@options_argument
+@target_option
+@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Where the object goes.")
+@click.option("--threads", type=click.IntRange(1, 1024), help="Threads of a block, for the occupancy.")
+@ptxas_option
+@format_option
+@click.pass_context
+def command(
+    context: click.Context,
+    path: Path,
+    options: Sequence[str],
+    target: str | None,
+    output: Path | None,
+    threads: int | None,
+    ptxas: str | None,
+    format: Format,
+) -> None:
+    """Make an object of PTX, and say what each kernel needs.
+
+    The object of kernel.ptx is kernel.cubin, unless --output names another file. `-` is standard input.
+
+    \b
+    Examples:
+      ptxlab assemble kernel.ptx
+      ptxlab assemble --target sm_90a --threads 384 kernel.ptx
+      ptxlab assemble kernel.ptx -- -O1 -maxrregcount 32
+    """
+    try:
+        text = read_text(path)
+        assembly = run_ptxas(text, target, name_of(path), options, ptxas)
+    except PtxError as wrong:
+        show_findings(wrong.diagnostics, name_of(path), format)
+        context.exit(1)
+    found = assembly.diagnostics
+    if output is None and path != STANDARD_INPUT:
+        output = Path(path.with_suffix(".cubin").name)
+    if assembly.cubin is not None and output is not None:
+        write(output, assembly.cubin)
+    if format == "json":
+        click.echo(json.dumps(as_object(assembly, text, threads), indent=2))
+    elif format == "concise" or assembly.cubin is None:
+        show_findings(found, name_of(path), format)
+    else:
+        if found:
+            show_findings(found, name_of(path), format)
+            click.echo()
+        click.echo("\n".join(describe(assembly, text, threads)))
+        click.echo(f"wrote {output}" if output else "wrote no object: `--output` says where to")
+    context.exit(0 if assembly.cubin is not None else 1)
+
+
+def run_ptxas(text: str, target: str | None, name: str, options: Sequence[str], ptxas: str | None) -> Assembly:
+    """Assemble with the ptxas the user named, or the first that is new enough."""
+    from ptxlab.toolchain import assemble, find
+
+    return assemble(text, target, name, options, tool=find("ptxas", ptxas) if ptxas else None)
+
+
+def write(file: Path, data: bytes) -> None:
+    """Write an object; a place that can't be written is a usage error."""
+    try:
+        file.write_bytes(data)
+    except OSError as problem:
+        raise click.UsageError(f"`{file}` can't be written: {(problem.strerror or str(problem)).lower()}") from None
+
+
+def describe(assembly: Assembly, text: str, threads: int | None) -> list[str]:
+    """What each function needs, as a table, and which tool said so."""
+    from ptxlab.cli.table import table
+
+    rows = [["function", "registers", "spilled", "shared", "stack", "barriers", "occupancy"]]
+    for needs in assembly.resources:
+        spilled = needs.spill_stores + needs.spill_loads
+        sizes = [f"{size} B" for size in (spilled, needs.shared, needs.stack)]
+        registers = "-" if needs.registers is None else str(needs.registers)
+        held = spell_occupancy(*occupancy_of(assembly, needs, text, threads))
+        rows.append([needs.function, registers, *sizes, str(needs.barriers), held])
+    return [f"{assembly.tool.name} {assembly.tool.version} for {assembly.target}", "", *table(rows), ""]
+
+
+def occupancy_of(
+    assembly: Assembly, needs: Resources, text: str, threads: int | None
+) -> tuple[Occupancy | None, int, bool]:
+    """The occupancy of a kernel, the threads of its blocks, and whether these are only assumed."""
+    from ptxlab.toolchain import ASSUMED_THREADS, block_threads, occupancy
+
+    stated = threads or block_threads(text, needs.function)
+    count = stated or ASSUMED_THREADS
+    if not needs.entry or needs.registers is None or assembly.target is None:
+        return None, count, False
+    return occupancy(assembly.target, count, needs.registers, needs.shared), count, stated is None
+
+
+def spell_occupancy(held: Occupancy | None, threads: int, assumed: bool) -> str:
+    """`75%: 6 blocks of 256 threads, limited by registers`."""
+    if held is None:
+        return "-"
+    blocks = f"{held.blocks} block{'s' * (held.blocks != 1)} of {threads} threads{' (assumed)' * assumed}"
+    return f"{held.fraction:.0%}: {blocks}, limited by {held.limiter}"
+
+
+def as_object(assembly: Assembly, text: str, threads: int | None) -> dict[str, Any]:
+    """All that is known of an assembly, for programs."""
+    functions = []
+    for needs in assembly.resources:
+        held, count, assumed = occupancy_of(assembly, needs, text, threads)
+        occupancy = None if held is None else {**asdict(held), "threads": count, "threads_assumed": assumed}
+        functions.append({**asdict(needs), "occupancy": occupancy})
+    return {
+        "assembled": assembly.cubin is not None,
+        "target": assembly.target,
+        "tool": {"name": assembly.tool.name, "version": assembly.tool.version, "origin": assembly.tool.origin},
+        "functions": functions,
+        "diagnostics": as_list(assembly.diagnostics),
+    }
+
+
+def as_list(found: Sequence[Diagnostic]) -> Any:
+    """Diagnostics as values of JSON."""
+    return json.loads(render(found, "json"))

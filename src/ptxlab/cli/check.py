@@ -1,0 +1,72 @@
+"""`ptxlab check`: say everything that is wrong with PTX files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from ptxlab.cli.findings import format_option, show_findings
+from ptxlab.cli.inputs import (
+    STANDARD_INPUT,
+    find_files,
+    name_of,
+    paths_argument,
+    read_module,
+    target_option,
+    with_progress,
+)
+from ptxlab.report import Diagnostic, Format, PtxError, apply_edits, certain_edits
+
+
+@click.command("check")
+@paths_argument
+@target_option
+@format_option
+@click.option("--fix", is_flag=True, help="Apply the certain remedies, and report what is left.")
+@click.pass_context
+def command(context: click.Context, paths: Sequence[Path], target: str | None, format: Format, fix: bool) -> None:
+    """Say everything that is wrong with PTX files.
+
+    Directories are searched for *.ptx; `-` is standard input. Leaves with 0 when nothing was found, 1 otherwise.
+
+    \b
+    Examples:
+      ptxlab check kernel.ptx
+      ptxlab check --target sm_90a --format concise kernels/
+      ptxlab check --fix kernel.ptx
+    """
+    files = find_files(paths)
+    if fix and STANDARD_INPUT in files:
+        raise click.UsageError("`--fix` writes files back, so it can't be used with standard input")
+    found: list[Diagnostic] = []
+    fixed = 0
+    for file in with_progress(files):
+        in_file = check_file(file, target)
+        edits = fix_file(file, in_file) if fix else 0
+        found += check_file(file, target) if edits else in_file
+        fixed += edits
+    if fixed:
+        click.echo(f"made {fixed} {'edit' if fixed == 1 else 'edits'}", err=True)
+    name = name_of(files[0]) if len(files) == 1 else f"{len(files)} files"
+    show_findings(found, name, format)
+    context.exit(1 if found else 0)
+
+
+def check_file(file: Path, target: str | None) -> list[Diagnostic]:
+    """All that is wrong with one file, from whether it can be read to the last lint."""
+    import ptxlab
+
+    try:
+        return ptxlab.check(read_module(file), target=target)
+    except PtxError as wrong:
+        return wrong.diagnostics
+
+
+def fix_file(file: Path, found: Sequence[Diagnostic]) -> int:
+    """Write back what the certain remedies make of a file; the number of edits."""
+    edits = certain_edits(found)
+    if edits:
+        file.write_bytes(apply_edits(edits[0].span.source.text, edits).encode())
+    return len(edits)

@@ -1,0 +1,137 @@
+"""`ptxlab explain`: the page of a rule, or the forms of an instruction."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from inspect import cleandoc
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import click
+
+from ptxlab.cli.findings import has_color
+
+if TYPE_CHECKING:
+    from ptxlab.isa.form import Form
+    from ptxlab.isa.targets import Since, Target
+    from ptxlab.toolchain import Advisory
+
+
+@click.command("explain")
+@click.argument("subject", required=False)
+def command(subject: str | None) -> None:
+    """Print the page of a rule, or the forms of an instruction.
+
+    SUBJECT is the code of a diagnostic, or an opcode with as many of its modifiers as you like. Without it, the rules
+    are listed.
+
+    \b
+    Examples:
+      ptxlab explain divergent-barrier
+      ptxlab explain mma.sync
+      ptxlab explain cvt.e4m3x2
+    """
+    if subject is None:
+        lines = list_rules()
+    elif page := pages().get(subject):
+        lines = iter([page])
+    elif forms := find_forms(subject):
+        lines = explain_forms(forms)
+    else:
+        raise click.UsageError(f"there is no rule and no instruction `{subject}`{nearest(subject)}")
+    color = has_color(sys.stdout)
+    for line in lines:
+        click.echo(line, color=color)
+
+
+def pages() -> dict[str, str]:
+    """The page of each rule and of each advisory of ptxas, by its code."""
+    from ptxlab.check import rules
+    from ptxlab.toolchain import ADVISORIES
+
+    own = {code: cleandoc(rule.__doc__ or "") for code, rule in rules().items()}
+    advised = {advisory.code: advisory_page(advisory) for advisory in ADVISORIES}
+    return advised | own
+
+
+def advisory_page(advisory: Advisory) -> str:
+    """What ptxas says, what that means, and what to do."""
+    parts = (advisory.message, advisory.meaning, advisory.help)
+    return "\n\n".join(part if part.startswith("ptxas") else part[0].upper() + part[1:] for part in parts if part)
+
+
+def list_rules() -> Iterator[str]:
+    """One line a rule: its code and the first sentence of its page."""
+    found = pages()
+    width = max(map(len, found), default=0)
+    for code, page in sorted(found.items()):
+        yield f"{click.style(code.ljust(width), bold=True)}  {page.partition(chr(10))[0]}"
+
+
+def find_forms(spelling: str) -> list[Form]:
+    """The forms that an opcode can be; it may leave out modifiers and have them in any order."""
+    from ptxlab.isa import opcode
+    from ptxlab.isa.table import forms_by_head
+
+    head, *rest = spelling.rstrip(";").split(".")
+    if complete := [candidate.form for candidate in opcode(spelling).candidates]:
+        return complete
+    return [form for form in forms_by_head().get(head, ()) if all(part in words(form) for part in rest)]
+
+
+def words(form: Form) -> set[str]:
+    """Every modifier that can stand in a form."""
+    return {*form.name, *(value for slot in form.slots for value in slot.values)}
+
+
+def explain_forms(forms: Iterable[Form]) -> Iterator[str]:
+    """What the forms do, how each is spelled, and since when it is there."""
+    for number, (text, group) in enumerate(groupby(forms, key=lambda form: form.text)):
+        if number:
+            yield ""
+        yield text
+        for form in group:
+            yield ""
+            yield "    " + click.style(f"{form.syntax};", bold=True)
+            for slot in form.slots:
+                if not slot.flag:
+                    values = (spell_value(value, since) for value, since in slot.values.items())
+                    yield f"        .{slot.name} = {', '.join(values)}"
+            yield f"        since {spell_since(form.since)}"
+
+
+def spell_value(value: str, since: Since) -> str:
+    """A modifier as it is written, with its availability where it has its own."""
+    from ptxlab.isa.targets import ALWAYS
+
+    return f".{value}" if since == ALWAYS else f".{value} ({spell_since(since)})"
+
+
+def spell_since(since: Since) -> str:
+    """Availability in words: `PTX 8.0 on sm_90 or later`, `PTX 8.0 on sm_90a`, `PTX 8.8 on the family of sm_100f`."""
+    by_version = groupby(since.alternatives, key=lambda alternative: alternative[0])
+    return "; ".join(
+        f"PTX {major}.{minor} on {', '.join(spell_target(target) for _, target in group)}"
+        for (major, minor), group in by_version
+    )
+
+
+def spell_target(target: Target) -> str:
+    """What a target stands for: itself, its family, or itself and all later ones."""
+    return {"a": f"{target}", "f": f"the family of {target}"}.get(target.suffix, f"{target} or later")
+
+
+def nearest(subject: str) -> str:
+    """A question that names what the user may have meant."""
+    from ptxlab.isa.table import forms_by_head
+
+    head = subject.partition(".")[0]
+    known = forms_by_head()
+    if head in known:
+        unknown = [part for part in subject.split(".")[1:] if not any(part in words(form) for form in known[head])]
+        missing = " or ".join(f"`.{part}`" for part in unknown) or "all of these modifiers"
+        return f": no form of `{head}` has {missing}"
+    close = get_close_matches(subject, [*pages(), *known], n=1) or get_close_matches(head, known, n=1)
+    return f"; did you mean `{close[0]}`?" if close else ""

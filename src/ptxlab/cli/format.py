@@ -1,0 +1,58 @@
+"""`ptxlab format`: print PTX in its canonical form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from ptxlab.cli.findings import show_findings
+from ptxlab.cli.inputs import STANDARD_INPUT, find_files, name_of, paths_argument, read_module, with_progress
+from ptxlab.report import PtxError
+
+
+@click.command("format")
+@paths_argument
+@click.option("--write", is_flag=True, help="Write the files back instead of printing.")
+@click.option("--check", is_flag=True, help="Name the files that are not in canonical form, and change nothing.")
+@click.pass_context
+def command(context: click.Context, paths: Sequence[Path], write: bool, check: bool) -> None:
+    """Print PTX in its canonical form.
+
+    The text is printed from the program that was read, so it means exactly the same. `-` is standard input.
+
+    \b
+    Examples:
+      ptxlab format kernel.ptx
+      ptxlab format --write kernels/
+      ptxlab format --check kernels/
+    """
+    files = find_files(paths)
+    if write and check:
+        raise click.UsageError("`--write` and `--check` exclude each other")
+    if write and STANDARD_INPUT in files:
+        raise click.UsageError("standard input can't be written back; leave out `--write`")
+    if len(files) > 1 and not (write or check):
+        raise click.UsageError(f"these are {len(files)} files: say `--write` or `--check`")
+    import ptxlab
+
+    failed = 0
+    for file in with_progress(files):
+        try:
+            module = read_module(file)
+        except PtxError as wrong:
+            show_findings(wrong.diagnostics, name_of(file), to_stderr=True)
+            failed += 1
+            continue
+        text = ptxlab.format(module)
+        changed = (write or check) and text.encode() != file.read_bytes()
+        if check and changed:
+            click.echo(f"{name_of(file)} is not in canonical form")
+            failed += 1
+        elif write and changed:
+            file.write_bytes(text.encode())
+            click.echo(f"formatted {name_of(file)}", err=True)
+        elif not (write or check):
+            click.echo(text, nl=False)
+    context.exit(1 if failed else 0)

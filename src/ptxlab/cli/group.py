@@ -1,0 +1,50 @@
+"""The subcommands, each loaded from its own file when it is needed."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+from ptxlab import __version__
+
+# In the order of the help: first what one does every day.
+SUBCOMMANDS = ("check", "format", "assemble", "sass", "explain", "tour")
+
+
+class LazyGroup(click.Group):
+    """A group whose subcommands are the modules beside this one; each defines `command`."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        """All subcommands, in the order of the help."""
+        return list(SUBCOMMANDS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """The subcommand of that name, loaded now."""
+        if name not in SUBCOMMANDS:
+            return None
+        command: click.Command = import_module(f"ptxlab.cli.{name}").command
+        return command
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="ptxlab %(version)s")
+def ptxlab() -> None:
+    """The workbench for people who write NVIDIA PTX.
+
+    \b
+    Example:
+      ptxlab check kernel.ptx
+    """
+
+
+def run() -> int:
+    """Run the command line and return its exit status."""
+    try:
+        status: int | None = ptxlab.main(prog_name="ptxlab", standalone_mode=False)
+    except click.ClickException as usage:
+        usage.show()
+        return usage.exit_code
+    except click.Abort:
+        raise KeyboardInterrupt from None
+    return status or 0

@@ -1,0 +1,116 @@
+"""Arguments into files: paths, directories searched for `*.ptx`, and `-` for standard input."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from ptxlab.ir import Module
+
+# Work that is over in a moment needs no bar.
+MANY_FILES, MANY_BYTES = 20, 4_000_000
+
+paths_argument = click.argument(
+    "paths", nargs=-1, required=True, type=click.Path(exists=True, allow_dash=True, path_type=Path), metavar="PATH..."
+)
+path_argument = click.argument(
+    "path", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path), metavar="PATH"
+)
+
+STANDARD_INPUT = Path("-")
+
+
+def _known_target(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    from ptxlab.isa.targets import TARGETS
+
+    if value is None or value in TARGETS:
+        return value
+    close = get_close_matches(value, TARGETS, n=1)
+    raise click.BadParameter(f"there is no target `{value}`{f'; did you mean `{close[0]}`?' if close else ''}")
+
+
+def _known_targets(context: click.Context, parameter: click.Parameter, value: str | None) -> list[str | None]:
+    if value is None:
+        return [None]
+    return [_known_target(context, parameter, name.strip()) for name in value.split(",")]
+
+
+target_option = click.option(
+    "--target", metavar="TARGET", callback=_known_target, help="Take this target, such as sm_90a, for the module's own."
+)
+targets_option = click.option(
+    "--target",
+    "--targets",
+    "targets",
+    metavar="TARGET,...",
+    callback=_known_targets,
+    help="Take these targets, such as sm_80,sm_90a, for the module's own.",
+)
+
+
+def name_of(path: Path) -> str:
+    """The name a file has in messages."""
+    return "<stdin>" if path == STANDARD_INPUT else str(path)
+
+
+def read_module(path: Path) -> Module:
+    """The program in a file or on standard input; raises `PtxError` with all that keeps it from being read."""
+    from ptxlab.syntax import parse
+
+    return parse(read_text(path), name_of(path))
+
+
+def read_text(path: Path) -> str:
+    """The text of a file or of standard input; raises `PtxError` where it is none."""
+    from ptxlab import syntax
+
+    if path == STANDARD_INPUT:
+        return syntax.decode(sys.stdin.buffer.read(), name_of(path))
+    return syntax.read_text(path)
+
+
+def find_files(paths: Sequence[Path]) -> list[Path]:
+    """The files the user means, in the order given, each once; a directory stands for all `*.ptx` below it."""
+    files: dict[Path, None] = {}
+    for path in paths:
+        if path == STANDARD_INPUT or not path.is_dir():
+            files[path] = None
+            continue
+        below = sorted(file for file in path.rglob("*.ptx") if file.is_file())
+        if not below:
+            raise click.UsageError(f"there is no `.ptx` file in `{path}` or below it")
+        files.update(dict.fromkeys(below))
+    return list(files)
+
+
+def size_of(file: Path) -> int:
+    """Bytes to read, as far as that is known before reading."""
+    try:
+        return 0 if file == STANDARD_INPUT else file.stat().st_size
+    except OSError:
+        return 0
+
+
+def with_progress(files: Sequence[Path]) -> Iterator[Path]:
+    """The files one by one, with a progress bar on a terminal when there is much to do."""
+    sizes = [size_of(file) for file in files]
+    if not sys.stderr.isatty() or (len(files) < MANY_FILES and sum(sizes) < MANY_BYTES):
+        yield from files
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as progress:
+        task = progress.add_task("", total=sum(sizes))
+        for number, (file, size) in enumerate(zip(files, sizes, strict=True), 1):
+            progress.update(task, description=f"{number}/{len(files)} {file.name}")
+            yield file
+            progress.advance(task, size)

@@ -1,0 +1,25 @@
+"""Text in columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of cells as lines, each column as wide as its widest cell; numbers stand on the right.
+
+    >>> table([["name", "bytes"], ["a", "12"]])
+    ['name  bytes', 'a        12']
+    """
+    columns = list(zip(*rows, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    numeric = [all(_NUMBER.fullmatch(cell) for cell in column[1:]) for column in columns]
+    return ["  ".join(_cell(*cell) for cell in zip(row, widths, numeric, strict=True)).rstrip() for row in rows]
+
+
+_NUMBER = re.compile(r"-|\d+( B)?")
+
+
+def _cell(text: str, width: int, numeric: bool) -> str:
+    return text.rjust(width) if numeric else text.ljust(width)

@@ -1,0 +1,163 @@
+"""`ptxlab tour`: a short demonstration of what works.
+
+Each step runs the command it shows, in a directory with the tour's files, so that the tour can't promise too much.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import chdir
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+
+from ptxlab.cli.findings import has_color
+from ptxlab.report import PtxError
+
+SAXPY = """\
+.version 8.0
+.target sm_80
+.address_size 64
+
+// y[i] = a * x[i] + y[i]
+.visible .entry saxpy(.param .u64 x, .param .u64 y, .param .f32 a, .param .u32 n)
+{
+    .reg .pred %p;
+    .reg .b32 %r<5>;
+    .reg .f32 %f<5>;
+    .reg .b64 %rd<6>;
+
+    mov.u32 %r1, %ctaid.x;
+    mov.u32 %r2, %ntid.x;
+    mov.u32 %r3, %tid.x;
+    mad.lo.u32 %r4, %r1, %r2, %r3;
+    ld.param.u32 %r1, [n];
+    setp.ge.u32 %p, %r4, %r1;
+    @%p bra done;
+
+    ld.param.u64 %rd1, [x];
+    ld.param.u64 %rd2, [y];
+    ld.param.f32 %f1, [a];
+    mul.wide.u32 %rd3, %r4, 4;
+    add.u64 %rd4, %rd1, %rd3;
+    add.u64 %rd5, %rd2, %rd3;
+    ld.global.f32 %f2, [%rd4];
+    ld.global.f32 %f3, [%rd5];
+    fma.rn.f32 %f4, %f1, %f2, %f3;
+    st.global.f32 [%rd5], %f4;
+done:
+    ret;
+}
+"""
+
+WRONG = """\
+.version 8.0
+.target sm_80
+.address_size 64
+
+.visible .entry wrong(.param .u64 data)
+{
+    .reg .b32 %r<4>;
+    .reg .f32 %f<2>;
+    .reg .b64 %rd<2>;
+
+    ld.param.u64 %rd1, [data];
+    ld.global.f32 %f1, [%rd1];
+    add.u32 %r1, %r2, %f1;
+    shl.b32 %r3, %r1, %r4;
+    cp.async.bulk.commit_group;
+    st.global.u32 [%rd1], %r3;
+    ret;
+}
+"""
+
+UGLY = """\
+.version 8.0 .target sm_80 .address_size 64
+.visible .entry ugly() { .reg .b32 %r<3>; // two registers
+mov.b32 %r1,0x10;  shl.b32   %r2 , %r1,2; ret; }
+"""
+
+
+REDUCE = """\
+.version 8.6
+.target sm_80
+.address_size 64
+
+.visible .entry reduce(.param .u64 data)
+{
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<2>;
+
+    ld.param.u64 %rd1, [data];
+    mov.u32 %r1, %laneid;
+    redux.sync.add.s32 %r2, %r1, -1;
+    bfind.u32 %r3, %r2;
+    st.global.b32 [%rd1], %r3;
+    ret;
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A command of the tour, and what it shows."""
+
+    text: str
+    arguments: tuple[str, ...]
+
+
+STEPS = (
+    Step("A kernel that is right passes:", ("check", "saxpy.ptx")),
+    Step("One that is not is explained, every mistake in one run:", ("check", "wrong.ptx")),
+    Step("Editors and scripts read one line each, programs read JSON:", ("check", "--format", "concise", "wrong.ptx")),
+    Step("Each kind of mistake has its page:", ("explain", "operand-type")),
+    Step("And so has each instruction:", ("explain", "cp.async.bulk.commit_group")),
+    Step("A certain remedy can be applied:", ("check", "--fix", "typo.ptx")),
+    Step("Any PTX can be printed in its canonical form:", ("format", "ugly.ptx")),
+)
+WITH_TOOLS = (
+    Step("NVIDIA's assembler tells what a kernel costs:", ("assemble", "saxpy.ptx")),
+    Step("This is what the machine really runs:", ("sass", "saxpy.ptx")),
+    Step(
+        "And this, instruction by instruction, on several of them:",
+        ("sass", "--targets", "sm_80,sm_90a,sm_100a", "--instructions", "reduce.ptx"),
+    ),
+)
+
+
+@click.command("tour")
+def command() -> None:
+    """Show what ptxlab can do, in a minute.
+
+    \b
+    Example:
+      ptxlab tour
+    """
+    from ptxlab.toolchain import find
+
+    typo = SAXPY.replace("%tid.x;", "%tid.x")
+    texts = {"saxpy": SAXPY, "wrong": WRONG, "typo": typo, "ugly": UGLY, "reduce": REDUCE}
+    with TemporaryDirectory(prefix="ptxlab-tour-") as directory, chdir(directory):
+        for name, text in texts.items():
+            Path(f"{name}.ptx").write_text(text)
+        for step in STEPS:
+            show(step)
+        try:
+            find("ptxas"), find("nvdisasm")
+        except PtxError as missing:
+            click.echo(f"\nThe rest of the tour needs NVIDIA's tools.\n{missing}")
+            return
+        for step in WITH_TOOLS:
+            show(step)
+
+
+def show(step: Step) -> None:
+    """Say what comes, show the command, and run it."""
+    from ptxlab.cli.group import ptxlab
+
+    color = has_color(sys.stdout)
+    click.secho(f"\n# {step.text}", fg="cyan", color=color)
+    click.secho(f"$ ptxlab {' '.join(step.arguments)}", bold=True, color=color)
+    ptxlab.main(step.arguments, prog_name="ptxlab", standalone_mode=False)

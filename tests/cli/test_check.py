@@ -1,0 +1,161 @@
+"""`ptxlab check` from files to exit status."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ptxlab.cli.group import ptxlab
+
+RIGHT = """\
+.version 8.0
+.target sm_80
+.address_size 64
+
+.visible .entry nothing()
+{
+    ret;
+}
+"""
+WRONG = RIGHT.replace("ret;", "retrun;")
+
+
+def run(*arguments: object, input: str | bytes | None = None) -> Result:
+    result = CliRunner().invoke(ptxlab, [str(argument) for argument in arguments], input=input)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+@pytest.fixture
+def right(tmp_path: Path) -> Path:
+    file = tmp_path / "right.ptx"
+    file.write_text(RIGHT)
+    return file
+
+
+@pytest.fixture
+def wrong(tmp_path: Path) -> Path:
+    file = tmp_path / "wrong.ptx"
+    file.write_text(WRONG)
+    return file
+
+
+def test_a_right_file(right: Path) -> None:
+    result = run("check", right)
+    assert (result.exit_code, result.stdout) == (0, f"no errors or warnings in {right}\n")
+
+
+def test_a_wrong_file_full(wrong: Path) -> None:
+    result = run("check", wrong)
+    assert result.exit_code == 1
+    assert result.stdout.startswith("error[")
+    assert f" --> {wrong}:7:5\n" in result.stdout
+    assert "7 |     retrun;\n" in result.stdout
+    assert result.stdout.endswith(f"\n\n1 error in {wrong}\n")
+    assert "\x1b" not in result.stdout
+
+
+def test_a_wrong_file_concise(wrong: Path) -> None:
+    result = run("check", "--format", "concise", wrong)
+    assert result.exit_code == 1
+    (line,) = result.stdout.splitlines()
+    assert line.startswith(f"{wrong}:7:5: error[")
+
+
+def test_a_wrong_file_json(wrong: Path) -> None:
+    result = run("check", "--format", "json", wrong)
+    assert result.exit_code == 1
+    (found,) = json.loads(result.stdout)
+    assert (found["level"], found["file"], found["line"], found["column"]) == ("error", str(wrong), 7, 5)
+
+
+def test_nothing_found_is_an_empty_list_in_json(right: Path) -> None:
+    result = run("check", "--format", "json", right)
+    assert (result.exit_code, result.stdout) == (0, "[]\n")
+
+
+def test_standard_input() -> None:
+    result = run("check", "-", input=RIGHT)
+    assert (result.exit_code, result.stdout) == (0, "no errors or warnings in <stdin>\n")
+    result = run("check", "--format", "concise", "-", input=WRONG)
+    assert result.exit_code == 1
+    assert result.stdout.startswith("<stdin>:7:5: error[")
+
+
+def test_a_directory_is_searched(tmp_path: Path, right: Path) -> None:
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    (tmp_path / "deep" / "er" / "wrong.ptx").write_text(WRONG)
+    (tmp_path / "deep" / "other.txt").write_text("not PTX")
+    result = run("check", tmp_path)
+    assert result.exit_code == 1
+    assert result.stdout.endswith("\n\n1 error in 2 files\n")
+
+
+def test_a_file_given_twice_is_checked_once(tmp_path: Path, wrong: Path) -> None:
+    result = run("check", "--format", "concise", wrong, tmp_path, wrong)
+    assert len(result.stdout.splitlines()) == 1
+
+
+def test_a_directory_without_ptx_is_a_usage_error(tmp_path: Path) -> None:
+    result = run("check", tmp_path)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "there is no `.ptx` file in" in result.stderr
+
+
+def test_a_missing_file_is_a_usage_error(tmp_path: Path) -> None:
+    result = run("check", tmp_path / "missing.ptx")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "missing.ptx" in result.stderr
+
+
+def test_no_file_is_a_usage_error() -> None:
+    assert run("check").exit_code == 2
+
+
+def test_an_unknown_target_is_a_usage_error(right: Path) -> None:
+    result = run("check", "--target", "sm_90q", right)
+    assert result.exit_code == 2
+    assert "there is no target `sm_90q`; did you mean `sm_90" in result.stderr
+
+
+def test_the_target_can_be_given(tmp_path: Path) -> None:
+    file = tmp_path / "late.ptx"
+    file.write_text(RIGHT.replace("ret;", "cp.async.bulk.commit_group;\n    ret;"))
+    assert run("check", file).exit_code == 1
+    assert run("check", "--target", "sm_90", file).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(bytes(range(256)) * 8, id="binary"),
+        pytest.param(b"\x7fELF" + bytes(500), id="cubin"),
+        pytest.param(RIGHT.encode("utf-16"), id="utf-16"),
+        pytest.param(b".version 8.0 // caf\xe9\n", id="latin-1"),
+        pytest.param(b".version 8.0\n.target sm_80 /* open", id="comment"),
+        pytest.param(b'.version 8.0\n.target sm_80\n.file 1 "open', id="string"),
+        pytest.param(RIGHT.replace("ret;", "{" * 10_000).encode(), id="braces"),
+    ],
+)
+@pytest.mark.parametrize("door", ["file", "stdin"])
+def test_bad_input_is_a_diagnostic(tmp_path: Path, content: bytes, door: str) -> None:
+    file = tmp_path / "bad.ptx"
+    file.write_bytes(content)
+    result = run("check", "-", input=content) if door == "stdin" else run("check", file)
+    assert result.exit_code == 1
+    assert result.stdout.startswith("error[")
+
+
+def test_fix_refuses_standard_input() -> None:
+    result = run("check", "--fix", "-", input=RIGHT)
+    assert result.exit_code == 2
+    assert "standard input" in result.stderr
+
+
+def test_fix_leaves_a_file_alone_that_has_no_certain_remedy(wrong: Path) -> None:
+    before = wrong.read_bytes()
+    run("check", "--fix", wrong)
+    assert wrong.read_bytes() == before or b"ret;" in wrong.read_bytes()

@@ -1,0 +1,92 @@
+"""The command line as a process: fast to start, quiet when the reader leaves, one line when interrupted."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+PTXLAB = [sys.executable, "-m", "ptxlab"]
+RIGHT = ".version 8.0\n.target sm_80\n.address_size 64\n\n.visible .entry nothing()\n{\n    ret;\n}\n"
+
+
+def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*PTXLAB, *arguments], capture_output=True, text=True, timeout=60, **options)  # type: ignore
+
+
+def test_help_lists_the_subcommands_and_an_example() -> None:
+    shown = run("--help")
+    assert shown.returncode == 0
+    assert "ptxlab check kernel.ptx" in shown.stdout
+    for name in ("check", "format", "assemble", "sass", "explain", "tour"):
+        assert f"\n  {name} " in shown.stdout
+
+
+@pytest.mark.parametrize("name", ["check", "format", "assemble", "sass", "explain", "tour"])
+def test_each_subcommand_has_help_with_an_example(name: str) -> None:
+    shown = run(name, "--help")
+    assert shown.returncode == 0
+    assert f"\n    ptxlab {name}" in shown.stdout
+
+
+def test_an_unknown_subcommand_is_a_usage_error() -> None:
+    shown = run("chekc")
+    assert (shown.returncode, shown.stdout) == (2, "")
+    assert "chekc" in shown.stderr
+
+
+def test_version() -> None:
+    import ptxlab
+
+    assert run("--version").stdout == f"ptxlab {ptxlab.__version__}\n"
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    code = "import ptxlab, sys; print(sorted({'numpy', 'rich', 'click', 'ptxlab.isa', 'json'} & set(sys.modules)))"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert shown.stdout == "[]\n"
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from click.testing import CliRunner; from ptxlab.cli.group import ptxlab\n"
+        "assert CliRunner().invoke(ptxlab, ['--help']).exit_code == 0\n"
+        "print(sorted({'numpy', 'rich', 'ptxlab.isa', 'ptxlab.syntax'} & set(sys.modules)))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (shown.stdout, shown.stderr) == ("[]\n", "")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals as on POSIX systems")
+def test_an_interrupt_is_one_line_and_status_130() -> None:
+    process = subprocess.Popen([*PTXLAB, "check", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(1.5)
+    process.send_signal(signal.SIGINT)
+    _, shown = process.communicate(timeout=60)
+    assert (process.returncode, shown.strip()) == (130, "ptxlab: interrupted")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes as on POSIX systems")
+def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
+    file = tmp_path / "wrong.ptx"
+    file.write_text(RIGHT.replace("ret;", "wrong %r1;\n" * 5000))
+    process = subprocess.Popen([*PTXLAB, "check", str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    process.wait(60)
+
+
+def test_output_survives_a_terminal_without_unicode(tmp_path: Path) -> None:
+    file = tmp_path / "wrong.ptx"
+    file.write_text(RIGHT.replace("ret;", "ret; \N{SNOWMAN}"), "utf-8")
+    shown = run("check", str(file), env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
+    assert shown.returncode == 1
+    assert "\\u2603" in shown.stdout
+    assert "Traceback" not in shown.stderr
