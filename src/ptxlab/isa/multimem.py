@@ -1,1 +1,113 @@
-"""Operations on multimem addresses, which stand for memory of several devices (PTX ISA 9.7.9)."""
+"""Memory that stands for the memories of several GPUs at once: multimem (PTX ISA 9.7.9.14, 9.7.9.26, 9.7.9.27).
+
+A vector has 32 to 128 bits in all, so narrow types come only as vectors. Packed types are held in untyped registers.
+"""
+
+from typing import Any
+
+from .bulk_copy import BYTES, STRONG, bulk
+from .form import Modifiers, Specification, form
+from .vocabulary import SCOPE, together
+
+FP8 = "8.6 sm_100a sm_110a | 8.7 sm_120a | 8.8 sm_100f sm_110f sm_121a"
+PACKED = "f16x2 bf16x2"
+
+
+def order(m: Modifiers) -> str | None:
+    """A weak access has no scope, any other has one."""
+    if m.sem == "weak":
+        return "`.weak` does not go with a scope" if m.scope else None
+    return together(m)
+
+
+def add_only(m: Modifiers) -> str | None:
+    """Only sums are accumulated in another type."""
+    return f"`.{m.acc}` goes only with `.add`" if m.acc and m.op != "add" else order(m)
+
+
+def value(m: Modifiers) -> str:
+    """What holds a value: packed types and 8-bit floats have no registers of their own."""
+    held = {"f16x2": "b32", "bf16x2": "b32", "bf16": "b16"}.get(m.type, m.type)
+    if m.type.startswith("e"):
+        held = {"x2": "b16", "x4": "b32"}.get(m.type[4:], "b8")
+    return f"{m.vec or ''} {held} sink"
+
+
+COMMON: dict[str, Any] = {"scope": SCOPE, "where": order, "since": "8.1 sm_90"}
+LOAD: dict[str, Any] = COMMON | {"sem": "weak relaxed acquire", "types": {"a": "global"}}
+SUM: dict[str, Any] = LOAD | {"types": {"a": "global", "d": value}, "where": add_only}
+WIDE: dict[str, Any] = {"acc": (("acc::f32", "8.2 sm_90"),)}
+WIDE_FP8: dict[str, Any] = {"acc": "acc::f16", "since": FP8}
+STORE: dict[str, Any] = COMMON | {"sem": "weak relaxed release", "types": {"a": "global"}}
+STORE_VECTOR: dict[str, Any] = STORE | {"types": {"a": "global", "b": value}}
+REDUCE: dict[str, Any] = COMMON | {"sem": "relaxed release", "types": {"a": "global"}}
+REDUCE_VECTOR: dict[str, Any] = REDUCE | {"types": {"a": "global", "b": value}}
+BULK: dict[str, Any] = {"types": bulk("global", "shared"), "sem": (("relaxed", STRONG),), "where": together}
+BULK |= {"scope": (("cta cluster gpu sys", STRONG),), "name": "multimem.cp.reduce.async.bulk", "since": "9.1 sm_90"}
+MASKED: dict[str, Specification] = bulk("global", "shared") | BYTES
+MASK: dict[str, Any] = {"cp_mask": (("cp_mask", "9.1 sm_100"),), "present": {"bytes": "cp_mask"}, "types": MASKED}
+
+LD = "multimem.ld_reduce{.sem}{.scope}{.global}.op"
+ST = "multimem.st{.sem}{.scope}{.global}"
+RED = "multimem.red{.sem}{.scope}{.global}.op"
+CP = "multimem.cp.reduce.async.bulk{.sem}{.scope}.global.shared::cta.bulk_group.op"
+
+
+@form(f"{LD}.type d, [a]", op="min max", type="u32 s32 u64 s64", **LOAD)
+@form(f"{LD}.type d, [a]", op="add", type="u32 s32 u64 f64", **LOAD)
+@form(f"{LD}.type d, [a]", op="and or xor", type="b32 b64", **LOAD)
+@form(f"{LD}{{.vec}}.type d, [a]", op="add", vec="v2 v4", type="f32", **LOAD | {"types": {"a": "global", "d": value}})
+@form(f"{LD}{{.acc}}.vec.type d, [a]", op="min max add", vec="v2 v4 v8", type="f16 bf16", **SUM | WIDE)
+@form(f"{LD}{{.acc}}{{.vec}}.type d, [a]", op="min max add", vec="v2 v4", type=PACKED, **SUM | WIDE)
+@form(f"{LD}{{.acc}}.vec.type d, [a]", op="min max add", vec="v4 v8", type="e5m2 e4m3", **SUM | WIDE_FP8)
+@form(f"{LD}{{.acc}}.vec.type d, [a]", op="min max add", vec="v2 v4 v8", type="e5m2x2 e4m3x2", **SUM | WIDE_FP8)
+@form(f"{LD}{{.acc}}{{.vec}}.type d, [a]", op="min max add", vec="v2 v4", type="e5m2x4 e4m3x4", **SUM | WIDE_FP8)
+@form(f"{ST}.type [a], b", type="b32 b64 u32 u64 s32 s64 f64", **STORE)
+@form(f"{ST}{{.vec}}.type [a], b", vec="v2 v4", type=f"f32 {PACKED}", **STORE_VECTOR)
+@form(f"{ST}.vec.type [a], b", vec="v2 v4 v8", type="f16 bf16", **STORE_VECTOR)
+@form(f"{ST}.vec.type [a], b", vec="v4 v8", type="e5m2 e4m3", **STORE_VECTOR | {"since": FP8})
+@form(f"{ST}.vec.type [a], b", vec="v2 v4 v8", type="e5m2x2 e4m3x2", **STORE_VECTOR | {"since": FP8})
+@form(f"{ST}{{.vec}}.type [a], b", vec="v2 v4", type="e5m2x4 e4m3x4", **STORE_VECTOR | {"since": FP8})
+@form(f"{RED}.type [a], b", op="min max", type="u32 s32 u64 s64", **REDUCE)
+@form(f"{RED}.type [a], b", op="add", type="u32 s32 u64 f64", **REDUCE)
+@form(f"{RED}.type [a], b", op="and or xor", type="b32 b64", **REDUCE)
+@form(f"{RED}{{.vec}}.type [a], b", op="add", vec="v2 v4", type=f"f32 {PACKED}", **REDUCE_VECTOR)
+@form(f"{RED}.vec.type [a], b", op="add min max", vec="v2 v4 v8", type="f16 bf16", **REDUCE_VECTOR)
+@form(f"{RED}.vec.type [a], b", op="min max", vec="v2 v4", type=PACKED, **REDUCE_VECTOR)
+@form(
+    "multimem.st.async.release.scope{.global}.type [a], b",
+    scope="gpu sys",
+    type="b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64",
+    types={"a": "global"},
+    name="multimem.st.async",
+    since="9.3 sm_100",
+)
+@form(
+    "multimem.red.async.release.scope{.global}.add.type [a], b",
+    scope="gpu sys",
+    type="u32 s32 u64",
+    types={"a": "global"},
+    name="multimem.red.async",
+    since="9.3 sm_100",
+)
+@form(
+    "multimem.cp.async.bulk{.sem}.global.shared::cta.bulk_group{.cp_mask} [d], [a], size{, bytes}",
+    sem=(("weak", STRONG),),
+    name="multimem.cp.async.bulk",
+    since="9.1 sm_90",
+    **MASK,
+)
+@form(
+    "multimem.cp.async.bulk.relaxed.scope.global.shared::cta.bulk_group{.cp_mask}.b128 [d], [a], size{, bytes}",
+    scope=SCOPE,
+    name="multimem.cp.async.bulk",
+    since=STRONG,
+    **MASK,
+)
+@form(f"{CP}.type [d], [a], size", op="add", type="u32 s32 u64 f32 f64", **BULK)
+@form(f"{CP}.noftz.type [d], [a], size", op="add", type=("f16 bf16", ("f32", "9.4 sm_90")), **BULK)
+@form(f"{CP}.type [d], [a], size", op="min max", type="u32 s32 u64 s64 f16 bf16", **BULK)
+@form(f"{CP}.type [d], [a], size", op="inc dec", type="u32", **BULK)
+@form(f"{CP}.type [d], [a], size", op="and or xor", type="b32 b64", **BULK)
+def multimem() -> None:
+    """Read and combine, write, reduce or copy to the same place in the memories of several GPUs."""
