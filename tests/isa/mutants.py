@@ -27,6 +27,10 @@ OTHERS = [
     "{%b32_0, %b32_1}",
     "[%b64_0]",
     "%f32_1|%pred_1",
+    "%b32_0.b0",
+    "%u32_0.h10",
+    "%u32_0.b3210",
+    "-%s32_0",
 ]
 BASES = [
     "%b32_0",
@@ -70,6 +74,10 @@ def shape_of(text: str) -> Shape:
         return ("|", shape_of(first), shape_of(second))
     if found := re.fullmatch(r"%(\w+)_\d+", text):
         return found[1]
+    if found := re.fullmatch(r"(%\w+_\d+)\.([bh]\d+)", text):
+        return (".", shape_of(found[1]), found[2])
+    if text.startswith("-%"):
+        return ("-", shape_of(text[1:]))
     if re.fullmatch(r"-?\d+", text):
         return "#int"
     if re.fullmatch(r"-?\d+\.\d+|0[fd]\w+", text):

@@ -7,6 +7,7 @@ from math import prod
 
 from ptxlab.isa.form import Form
 from ptxlab.isa.operand import Expected, expect
+from ptxlab.isa.selectors import SELECTORS
 from ptxlab.isa.types import TYPES, Type
 
 Choice = dict[str, str | None]
@@ -62,7 +63,7 @@ def instructions(form: Form, choice: Choice) -> Iterator[str]:
                 continue
             spare -= e.optional
             taken.append(e)
-        for pairs in {False, any(e.second is not None and e.second_optional for e in taken)}:
+        for pairs in {False, any(e.select or (e.second is not None and e.second_optional) for e in taken)}:
             operands = ", ".join(_example(e, pairs) for e in taken)
             if form.name[0] == "st":  # a kernel's own parameters cannot be written
                 operands = operands.replace("[prm]", "[out]")
@@ -101,6 +102,8 @@ def _example(expected: Expected, pairs: bool) -> str:
     if expected.second is not None and (pairs or not expected.second_optional):
         assert expected.second.type is not None
         return f"{_register(expected.type)}|{_register(expected.second.type, 1)}"
+    if expected.select and pairs:
+        return f"{_register(expected.type)}.{max(SELECTORS[expected.select])}"
     return _register(expected.type)
 
 

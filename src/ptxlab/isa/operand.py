@@ -12,6 +12,8 @@ The words of `types`, in any order:
 - for an address, the state space (`shared`) or the slot that holds it (`space`); nothing means the slot `space`, else
   the one space that the syntax spells out, else generic; `wide`: 64 bits if the address is global or generic;
 - `label`, `function`, `targets`, `prototype`, `arguments`, `opaque` (texture, surface or sampler): what it says;
+- `select(part)`: a part of the register may be chosen, `%r1.b0`, one of that set of `selectors.py`;
+- `minus`: a minus sign may stand before it;
 - `single`: a scalar that may also be written as a vector of one, `{r}`;
 - `special`: a special register may stand there; `symbol`: the name of a variable or function may (its address);
   a state space: only the name of a variable in that space may.
@@ -24,7 +26,7 @@ Operands at hand are described by their *shape*, a value that is cheap to compar
 - `"&shared"`: a variable of that state space; `"@label"`, `"@function"`, `"@targets"`, `"@prototype"`; `"_"`: the sink;
 - `"?"`: a name that is not declared, which is reported once and fits everywhere;
 - `("[", base, ...)`: an address and what else is in the brackets; `("{", ...)`: a vector; `("(", ...)`: a list of
-  arguments; `("|", a, b)`: a pair; `("!", a)`: a negation; `("-", a)`: a negated value.
+  arguments; `("|", a, b)`: a pair; `("!", a)`: a negation; `("-", a)`: a negated value; `(".", a, "b0")`: a selection.
 """
 
 import re
@@ -41,6 +43,7 @@ SPACES = frozenset(
     "const global local param param::entry param::func shared shared::cta shared::cluster tex reg sreg generic".split()
 )
 _WORDS = frozenset("label function targets prototype arguments opaque".split())
+_MARKS = frozenset("reg loose sink special symbol single minus".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,8 @@ class Expected:
     symbol: bool = False
     single: bool = False
     wide: bool = False
+    minus: bool = False
+    select: str | None = None
     negatable: bool = False
     space: str | None = None
     allowed: Limit | None = None
@@ -157,6 +162,7 @@ def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatabl
     kind, type_, count = "value", None, 0
     limits: list[Limit | None] = []
     space: str | None = None
+    select: str | None = None
     for word in words:
         if word in TYPES:
             type_ = TYPES[word]
@@ -169,12 +175,14 @@ def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatabl
             limits.append(_range(word))
         elif word.startswith("within("):
             limits.append(_range(word))
+        elif word.startswith("select("):
+            select = word[7:-1]
         elif word in _WORDS:
             kind = word
         elif word in SPACES and word != "reg":
             space = word
         else:
-            assert word in ("reg", "loose", "sink", "special", "symbol", "single"), f"{form.syntax}: {name} is {word!r}"
+            assert word in _MARKS, f"{form.syntax}: {name} is {word!r}"
     if kind == "value" and type_ is None and "sink" in words:
         kind = "sink"
     assert type_ or kind != "value", f"{form.syntax}: no type for {name}"
@@ -190,6 +198,8 @@ def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatabl
         special="special" in words,
         symbol="symbol" in words,
         single="single" in words,
+        minus="minus" in words,
+        select=select,
         negatable=negatable,
         space=space,
         allowed=limits[0] if limits and not count else None,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .operand import Expected, Shape
+from .selectors import SELECTORS
 from .types import TYPES, Type
 
 
@@ -56,6 +57,11 @@ def _wrong_compound(expected: Expected, shape: Shape) -> str | None:
         return wrong_scalar(expected, parts[0]) or wrong_scalar(expected.second, parts[1])
     if mark == "!":
         return wrong_scalar(expected, parts[0]) if expected.negatable else "negated"
+    if mark == "-":
+        return _wrong(expected, parts[0]) if expected.minus else "negated"
+    if mark == ".":
+        known = expected.select and parts[1] in SELECTORS[expected.select]
+        return wrong_scalar(expected, parts[0]) if known else "selector"
     if mark == "{":
         if expected.single and len(parts) == 1:
             return wrong_scalar(expected, parts[0])
