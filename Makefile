@@ -22,8 +22,9 @@ check: $(INSTALLED) ## format, lint, types, layers, tests, docs: all that must p
 	@$(BIN)/pytest -q -n auto
 	@$(MAKE) --no-print-directory docs
 
-docs: $(INSTALLED) ## run the examples in the documentation
-	@$(BIN)/pytest -q --doctest-modules --doctest-glob='*.md' src README.md CONTRIBUTING.md
+docs: $(INSTALLED) ## the reference in build/docs, and the examples in docstrings
+	@$(BIN)/pytest -q --doctest-modules src
+	@$(BIN)/python docs/build.py
 
 $(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("ptxlab needs Python 3.11 or later; say make PYTHON=..." if sys.version_info < (3, 11) else 0)'

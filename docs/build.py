@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import groupby
 from pathlib import Path
 
+from click import unstyle
+
 from ptxlab.cli.explain import explain_forms, pages
 from ptxlab.isa.table import forms
 
@@ -17,7 +19,7 @@ def instructions() -> str:
     for chapter, in_chapter in groupby(forms(), key=lambda form: form.chapter):
         parts.append(f"## {chapter.replace('_', ' ').capitalize()}\n")
         for name, group in groupby(in_chapter, key=lambda form: ".".join(form.name)):
-            parts += [f"### `{name}`\n", *explain_forms(group), ""]
+            parts += [f"### `{name}`\n", *map(unstyle, explain_forms(group)), ""]
     return "\n".join(parts)
 
 

@@ -1,0 +1,146 @@
+"""`ptxlab assemble` and `ptxlab sass`, with the ptxas there is."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ptxlab.cli.group import ptxlab
+from ptxlab.cli.tour import SAXPY
+from ptxlab.report import PtxError
+from ptxlab.toolchain import find
+
+
+def has_tools() -> bool:
+    try:
+        return bool(find("ptxas") and find("nvdisasm"))
+    except PtxError:
+        return False
+
+
+needs_tools = pytest.mark.skipif(not has_tools(), reason="no ptxas and nvdisasm: `pip install ptxlab[toolchain]`")
+
+
+def run(*arguments: object, input: str | None = None) -> Result:
+    result = CliRunner().invoke(ptxlab, [str(argument) for argument in arguments], input=input)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+@pytest.fixture(autouse=True)
+def saxpy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("saxpy.ptx").write_text(SAXPY)
+    return Path("saxpy.ptx")
+
+
+@needs_tools
+def test_assemble_writes_an_object_and_tells_what_it_needs() -> None:
+    result = run("assemble", "--threads", 128, "saxpy.ptx")
+    assert result.exit_code == 0
+    assert Path("saxpy.cubin").read_bytes().startswith(b"\x7fELF")
+    said, _, header, row, _, wrote = result.stdout.splitlines()
+    assert said.startswith("ptxas ")
+    assert said.endswith(" for sm_80")
+    assert header.split() == ["function", "registers", "spilled", "shared", "stack", "barriers", "occupancy"]
+    assert row.startswith("saxpy ")
+    assert row.endswith("100%: 16 blocks of 128 threads, limited by warps")
+    assert wrote == "wrote saxpy.cubin"
+
+
+@needs_tools
+def test_assemble_for_another_target_to_another_place() -> None:
+    result = run("assemble", "--target", "sm_90a", "-o", "other.o", "saxpy.ptx", "--", "-O1")
+    assert result.exit_code == 0
+    assert " for sm_90a\n" in result.stdout
+    assert result.stdout.endswith("wrote other.o\n")
+    assert not Path("saxpy.cubin").exists()
+
+
+@needs_tools
+def test_assemble_json() -> None:
+    result = run("assemble", "--format", "json", "saxpy.ptx")
+    told = json.loads(result.stdout)
+    assert (told["assembled"], told["target"], told["diagnostics"]) == (True, "sm_80", [])
+    (function,) = told["functions"]
+    assert (function["function"], function["shared"], function["occupancy"]["threads"]) == ("saxpy", 0, 256)
+
+
+@needs_tools
+def test_assemble_shows_what_ptxas_refuses() -> None:
+    Path("wrong.ptx").write_text(SAXPY.replace("fma.rn.f32 %f4", "fma.rn.f32 %f9"))
+    result = run("assemble", "wrong.ptx")
+    assert result.exit_code == 1
+    assert " --> wrong.ptx:29:" in result.stdout
+    assert result.stdout.splitlines()[-1].endswith(" in wrong.ptx")
+    assert not Path("wrong.cubin").exists()
+
+
+@needs_tools
+def test_assemble_standard_input_writes_only_where_told() -> None:
+    result = run("assemble", "-", input=SAXPY)
+    assert result.exit_code == 0
+    assert result.stdout.endswith("wrote no object: `--output` says where to\n")
+    assert os.listdir() == ["saxpy.ptx"]  # noqa: PTH208
+
+
+@needs_tools
+def test_a_place_that_cannot_be_written_is_a_usage_error() -> None:
+    result = run("assemble", "-o", "missing/object", "saxpy.ptx")
+    assert result.exit_code == 2
+    assert "`missing/object` can't be written: no such file or directory" in result.stderr
+
+
+def test_a_ptxas_that_does_not_exist_is_a_diagnostic() -> None:
+    result = run("assemble", "--ptxas", "no-such-ptxas", "saxpy.ptx")
+    assert (result.exit_code, result.stdout.splitlines()[0]) == (
+        1,
+        "error[missing-tool]: the option names `no-such-ptxas`, which does not exist",
+    )
+
+
+@needs_tools
+def test_sass_stands_beside_its_line() -> None:
+    result = run("sass", "saxpy.ptx")
+    assert result.exit_code == 0
+    (row,) = (line for line in result.stdout.splitlines() if "fma.rn.f32" in line)
+    line, ptx, sass = row.split(" | ")
+    assert (line, ptx.strip(), sass.split()[0]) == ("29", "fma.rn.f32 %f4, %f1, %f2, %f3;", "FFMA")
+
+
+@needs_tools
+def test_sass_of_several_targets_in_turn() -> None:
+    result = run("sass", "--targets", "sm_80,sm_90a", "saxpy.ptx")
+    heads = [line.split()[0] for line in result.stdout.splitlines() if " by ptxas " in line]
+    assert heads == ["sm_80", "sm_90a"]
+
+
+@needs_tools
+def test_what_an_instruction_becomes_on_each_target() -> None:
+    result = run("sass", "--targets", "sm_80,sm_90a", "--instructions", "saxpy.ptx")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    at = lines.index("29 | fma.rn.f32 %f4, %f1, %f2, %f3;")
+    assert lines[at + 1].startswith("   |     sm_80   FFMA ")
+    end = next(number for number, line in enumerate(lines) if number > at and line.startswith("30 | "))
+    assert lines[at + 2].startswith("   |     sm_90a  ")
+    assert any(" FFMA " in line for line in lines[at + 2 : end])
+
+
+@needs_tools
+def test_a_target_that_refuses_says_why() -> None:
+    text = SAXPY.replace("done:", "    redux.sync.add.u32 %r1, %r1, -1;\ndone:")
+    Path("late.ptx").write_text(text)
+    result = run("sass", "--targets", "sm_75,sm_80", "--instructions", "late.ptx")
+    assert result.exit_code == 1
+    assert "sm_75  refused" in result.stdout
+    assert " --> late.ptx:31:" in result.stderr
+
+
+def test_an_unknown_target_among_several_is_a_usage_error() -> None:
+    result = run("sass", "--targets", "sm_80,sm_81", "saxpy.ptx")
+    assert result.exit_code == 2
+    assert "there is no target `sm_81`" in result.stderr

@@ -1,0 +1,69 @@
+"""The public surface of the package, and the examples of the README."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import ptxlab
+from ptxlab.cli.group import ptxlab as command_line
+from ptxlab.cli.tour import SAXPY
+
+README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+GEMM = """\
+.version 8.0
+.target sm_80
+.address_size 64
+
+.visible .entry gemm()
+{
+
+
+
+    cp.async.bulk.commit_group;
+    ret;
+}
+"""
+
+
+def test_every_public_name_is_there() -> None:
+    for name in ptxlab.__all__:
+        assert getattr(ptxlab, name) is not None
+    assert set(ptxlab.__all__) <= set(dir(ptxlab))
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'ptxlab' has no attribute 'laod'"):
+        ptxlab.laod  # noqa: B018
+
+
+@pytest.mark.parametrize("first", ["import ptxlab.check.program", "from ptxlab import check", "pass"])
+def test_check_is_the_function_whatever_was_imported_before(first: str) -> None:
+    code = f"{first}\nimport ptxlab\nprint(ptxlab.check(ptxlab.parse('.version 8.0\\n.target sm_80\\n')))"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (shown.stdout, shown.stderr) == ("[]\n", "")
+
+
+def test_wrong_text_raises_with_its_diagnostics() -> None:
+    with pytest.raises(ptxlab.PtxError) as raised:
+        ptxlab.parse(SAXPY.replace("ret;", "ret"), name="saxpy.ptx")
+    (found,) = raised.value.diagnostics
+    assert (found.file, found.line) == ("saxpy.ptx", 33)
+    assert str(raised.value).startswith("error[")
+
+
+def test_the_python_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("saxpy.ptx").write_text(SAXPY)
+    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    exec(code, {})
+
+
+def test_the_output_in_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("gemm.ptx").write_text(GEMM)
+    (expected,) = re.findall(r"```console\n\$ ptxlab check gemm.ptx\n(.*?)```", README, re.DOTALL)
+    assert CliRunner().invoke(command_line, ["check", "gemm.ptx"]).stdout == expected
