@@ -49,7 +49,7 @@ def test_modifiers_choose_among_the_forms() -> None:
 
 def test_a_modifier_that_came_later_says_so() -> None:
     shown = run("explain", "bar.sync").stdout + run("explain", "fence.acq_rel.cluster").stdout
-    assert ".cluster (PTX 7.8 on sm_90 or later)" in shown
+    assert ".cluster (since PTX 7.8 on sm_90 or later)" in shown
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import click
 from ptxlab.cli.findings import has_color
 
 if TYPE_CHECKING:
-    from ptxlab.isa.form import Form
+    from ptxlab.isa.form import Form, Slot
     from ptxlab.isa.targets import Since, Target
     from ptxlab.toolchain import Advisory
 
@@ -97,16 +97,22 @@ def explain_forms(forms: Iterable[Form]) -> Iterator[str]:
             yield "    " + click.style(f"{form.syntax};", bold=True)
             for slot in form.slots:
                 if not slot.flag:
-                    values = (spell_value(value, since) for value, since in slot.values.items())
-                    yield f"        .{slot.name} = {', '.join(values)}"
+                    yield from explain_slot(slot)
             yield f"        since {spell_since(form.since)}"
 
 
-def spell_value(value: str, since: Since) -> str:
-    """A modifier as it is written, with its availability where it has its own."""
+def explain_slot(slot: Slot) -> Iterator[str]:
+    """The values of a slot; those that came later than the form are on lines of their own."""
     from ptxlab.isa.targets import ALWAYS
 
-    return f".{value}" if since == ALWAYS else f".{value} ({spell_since(since)})"
+    by_since: dict[Since, list[str]] = {}
+    for value, since in slot.values.items():
+        by_since.setdefault(since, []).append(f".{value}")
+    left = f"        .{slot.name} = "
+    for since in sorted(by_since, key=lambda since: since != ALWAYS):
+        later = "" if since == ALWAYS else f" (since {spell_since(since)})"
+        yield f"{left}{', '.join(by_since[since])}{later}"
+        left = " " * len(left)
 
 
 def spell_since(since: Since) -> str:
