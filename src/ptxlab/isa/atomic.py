@@ -1,1 +1,96 @@
-"""Atomic operations and reductions on memory (PTX ISA 9.7.13)."""
+"""Atomic operations on memory: `atom`, which returns the old value, and `red`, which does not (PTX ISA 9.7.13).
+
+An operation came to global memory, to shared memory and to generic addresses at times of their own, so each line of
+syntax is declared once for each of the three; shared memory has no cache hints and no vectors.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from .form import Modifiers, form
+
+_Declare = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+_SHARED = ("shared", ("shared::cta", "7.8"), ("shared::cluster", "7.8 sm_90"))
+_SCOPE = (("cta gpu sys", "5.0 sm_60"), ("cluster", "7.8 sm_90"))
+_B128_SCOPE = (("cta gpu", "5.0 sm_60"), ("cluster", "7.8 sm_90"), ("sys", "8.4"))
+_NOFTZ_F32 = (("noftz", "9.4 sm_90"),)
+_ATOM: dict[str, Any] = {"sem": (("relaxed acquire release acq_rel", "6.0 sm_70"),), "name": "atom"}
+_RED: dict[str, Any] = {"sem": (("relaxed release", "6.0 sm_70"),), "name": "red"}
+
+# Since when: in global memory, in shared memory, at generic addresses.
+_WORDS = ("1.1 sm_11", "1.2 sm_12", "2.0 sm_20")
+_DOUBLE_WORDS = ("1.2 sm_12", "2.0 sm_20", "2.0 sm_20")
+
+_TYPES_OF = {"and": "b32 b64", "or": "b32 b64", "xor": "b32 b64", "exch": "b32 b64", "add": "u32 s32 u64", "inc": "u32",
+             "dec": "u32", "min": "u32 s32 u64 s64", "max": "u32 s32 u64 s64"}  # fmt: skip
+
+
+def _agree(m: Modifiers) -> str | None:
+    fitting = _TYPES_OF[m.op].split()
+    return None if m.type in fitting else f"`.{m.op}` goes with {' or '.join(f'`.{type}`' for type in fitting)}"
+
+
+def _atomic(line: str, since: tuple[str, str, str] | str, **arguments: Any) -> _Declare:
+    """Declare `line` with `.space` as `.global`, in shared memory without a cache hint, and without a space."""
+    dates = (since, since, since) if isinstance(since, str) else since
+    arguments = {"scope": _SCOPE} | arguments
+    arguments["types"] = {"a": "wide", **arguments.get("types", {})}
+    shared = line.replace("{.L2::cache_hint}", "").replace("{, cache_policy}", "")
+
+    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+        form(line.replace(".space", ""), since=dates[2], **arguments)(function)
+        form(shared, since=dates[1], space=_SHARED, **arguments)(function)
+        return form(line.replace(".space", ".global"), since=dates[0], **arguments)(function)
+
+    return declare
+
+
+_LINE = "atom{.sem}{.scope}.space.op{.L2::cache_hint}.type d, [a], b{, cache_policy}"
+_OLD = {"d": "type sink"}
+
+
+@_atomic(_LINE, _WORDS, op="and or xor exch add inc dec min max", type="b32 u32 s32", where=_agree, types=_OLD, **_ATOM)
+@_atomic(_LINE, _DOUBLE_WORDS, op="exch add", type="b64 u64", where=_agree, types=_OLD, **_ATOM)
+@_atomic(_LINE, "3.1 sm_32", op="and or xor min max", type="b64 u64 s64", where=_agree, types=_OLD, **_ATOM)
+@_atomic("atom{.sem}{.scope}.space.exch{.L2::cache_hint}.b128 d, [a], b{, cache_policy}", "8.3 sm_90",
+         scope=_B128_SCOPE, types={"d": "b128 sink"}, **_ATOM)
+@_atomic("atom{.sem}{.scope}.space.cas.b32 d, [a], b, c", ("1.0 sm_11", "1.2 sm_12", "2.0 sm_20"), types={"d": "b32 sink"}, **_ATOM)
+@_atomic("atom{.sem}{.scope}.space.cas.b64 d, [a], b, c", _DOUBLE_WORDS, types={"d": "b64 sink"}, **_ATOM)
+@_atomic("atom{.sem}{.scope}.space.cas.b16 d, [a], b, c", "6.3 sm_70", types={"d": "b16 sink"}, **_ATOM)
+@_atomic("atom{.sem}{.scope}.space.cas.b128 d, [a], b, c", "8.3 sm_90", scope=_B128_SCOPE,
+         types={"d": "b128 sink", "b": "b128 reg", "c": "b128 reg"}, **_ATOM)
+@_atomic("atom{.sem}{.scope}.space.add{.L2::cache_hint}.type d, [a], b{, cache_policy}", "2.0 sm_20",
+         type=("f32", ("f64", "5.0 sm_60")), types=_OLD, **_ATOM)
+@_atomic("atom{.sem}{.scope}.space.add.noftz{.L2::cache_hint}.type d, [a], b{, cache_policy}", "6.2 sm_60",
+         type=("f16x2", ("f16", "6.3 sm_70"), ("bf16 bf16x2", "7.8 sm_90"), ("f32", "9.4 sm_90")), types=_OLD, **_ATOM)
+@form("atom{.sem}{.scope}{.global}.add{.noftz}{.L2::cache_hint}.vec.f32 d, [a], b{, cache_policy}", vec="v2 v4",
+      noftz=_NOFTZ_F32, scope=_SCOPE, types={"a": "wide", "d": "vec f32 sink", "b": "vec f32"}, since="8.1 sm_90", **_ATOM)
+@form("atom{.sem}{.scope}{.global}.op.noftz{.L2::cache_hint}.vec.type d, [a], b{, cache_policy}", op="add min max",
+      vec="v2 v4 v8", type="f16 bf16", scope=_SCOPE, types={"a": "wide", "d": "vec type sink", "b": "vec type"},
+      since="8.1 sm_90", **_ATOM)
+@form("atom{.sem}{.scope}{.global}.op.noftz{.L2::cache_hint}.vec.type d, [a], b{, cache_policy}", op="add min max",
+      vec="v2 v4", type="f16x2 bf16x2", scope=_SCOPE, types={"a": "wide", "d": "vec type sink", "b": "vec type"},
+      since="8.1 sm_90", **_ATOM)
+def atom() -> None:
+    """Change a value in memory in one indivisible step, and return what stood there before."""
+
+
+_RED_LINE = "red{.sem}{.scope}.space.op{.L2::cache_hint}.type [a], b{, cache_policy}"
+
+
+@_atomic(_RED_LINE, _WORDS, op="and or xor add inc dec min max", type="b32 u32 s32", where=_agree, **_RED)
+@_atomic(_RED_LINE, _DOUBLE_WORDS, op="add", type="u64", **_RED)
+@_atomic(_RED_LINE, "3.1 sm_32", op="and or xor min max", type="b64 u64 s64", where=_agree, **_RED)
+@_atomic("red{.sem}{.scope}.space.add{.L2::cache_hint}.type [a], b{, cache_policy}", "2.0 sm_20",
+         type=("f32", ("f64", "5.0 sm_60")), **_RED)
+@_atomic("red{.sem}{.scope}.space.add.noftz{.L2::cache_hint}.type [a], b{, cache_policy}", "6.2 sm_60",
+         type=("f16x2", ("f16", "6.3 sm_70"), ("bf16 bf16x2", "7.8 sm_90"), ("f32", "9.4 sm_90")), **_RED)
+@form("red{.sem}{.scope}{.global}.add{.noftz}{.L2::cache_hint}.vec.f32 [a], b{, cache_policy}", vec="v2 v4",
+      noftz=_NOFTZ_F32, scope=_SCOPE, types={"a": "wide", "b": "vec f32"}, since="8.1 sm_90", **_RED)
+@form("red{.sem}{.scope}{.global}.op.noftz{.L2::cache_hint}.vec.type [a], b{, cache_policy}", op="add min max",
+      vec="v2 v4 v8", type="f16 bf16", scope=_SCOPE, types={"a": "wide", "b": "vec type"}, since="8.1 sm_90", **_RED)
+@form("red{.sem}{.scope}{.global}.op.noftz{.L2::cache_hint}.vec.type [a], b{, cache_policy}", op="add min max",
+      vec="v2 v4", type="f16x2 bf16x2", scope=_SCOPE, types={"a": "wide", "b": "vec type"}, since="8.1 sm_90", **_RED)
+def red() -> None:
+    """Change a value in memory in one indivisible step, without returning what stood there."""
