@@ -24,7 +24,7 @@ MULTICAST = (
 
 def cta_mask(m: Modifiers) -> str:
     """One bit a block of the cluster."""
-    return "u32 within(0..4294967295)" if m.multicast == "multicast::cluster::32b" else "u16"
+    return "u32 within(0..4294967295)" if m.multicast == "multicast::cluster::32b" else "u16 within(0..65535)"
 
 
 SIZE = "u32 within(0..1048560/16)"
@@ -185,12 +185,21 @@ def cp() -> None:
 
 @form(
     "applypriority.async.bulk{.global}.bulk_group.L2::evict_normal [a], size",
-    types={"a": "global", "size": SIZE},
+    types={"a": "global b64", "size": SIZE},
     name="applypriority.async.bulk",
     since="9.4 sm_107f",
 )
 def applypriority() -> None:
     """Change the eviction priority of a block of memory in the L2 cache, in the background."""
+
+
+def stored(m: Modifiers) -> str | None:
+    """Which vectors and scopes there are."""
+    if m.vec == "v4" and m.type.endswith("64"):
+        return "a vector holds at most 128 bits"
+    if m.sem == "cluster" and m.space in ("shared", "shared::cta"):
+        return f"`.cluster` does not go with `.{m.space}`"
+    return None
 
 
 ASYNC_STORE = "st.async{.sem}{.space}.mbarrier::complete_tx::bytes{.vec}.type [a], b, [mbar]"
@@ -203,7 +212,7 @@ ASYNC_STORE = "st.async{.sem}{.space}.mbarrier::complete_tx::bytes{.vec}.type [a
     vec="v2 v4",
     type="b32 b64 u32 u64 s32 s64 f32 f64",
     types={"a": "shared", "b": "vec type", "mbar": "shared"},
-    where=lambda m: "a vector holds at most 128 bits" if m.vec == "v4" and m.type.endswith("64") else None,
+    where=stored,
     since="8.1 sm_90",
 )
 @form(

@@ -24,9 +24,14 @@ def remote_state(m: Modifiers) -> str:
     return "sink" if cluster else "u64 sink"
 
 
+def address(m: Modifiers) -> str:
+    """A generic address has 64 bits."""
+    return "shared" if getattr(m, "space", None) or getattr(m, "shared_cluster", False) else "shared b64"
+
+
 OPERANDS: dict[str, Specification] = {
     "d": remote_state,
-    "a": "shared",
+    "a": address,
     "count": "u32 within(1..4294967295)",
     "bytes": "u32",
     "mask": "u32 within(0..4294967295)",

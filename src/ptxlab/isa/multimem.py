@@ -26,22 +26,30 @@ def add_only(m: Modifiers) -> str | None:
 
 
 def value(m: Modifiers) -> str:
-    """What holds a value: packed types and 8-bit floats have no registers of their own."""
-    held = {"f16x2": "b32", "bf16x2": "b32", "bf16": "b16"}.get(m.type, m.type)
+    """What holds a value: most narrow types have no registers of their own, and ptxas takes any of the same width."""
+    held = {"bf16x2": "b32", "bf16": "b16", "f16": "b16"}.get(m.type, m.type)
     if m.type.startswith("e"):
         held = {"x2": "b16", "x4": "b32"}.get(m.type[4:], "b8")
-    return f"{m.vec or ''} {held} sink"
+    if m.vec and m.type == "f32":
+        held = "b32"
+    return f"{m.vec} {held} sink" if m.vec else held
+
+
+def reduced(m: Modifiers) -> str:
+    """What holds a value that is reduced: ptxas takes only untyped registers for bf16 here."""
+    return f"{m.vec or ''} {m.type}" if m.type.startswith("bf16") else value(m).replace("sink", "")
 
 
 COMMON: dict[str, Any] = {"scope": SCOPE, "where": order, "since": "8.1 sm_90"}
-LOAD: dict[str, Any] = COMMON | {"sem": "weak relaxed acquire", "types": {"a": "global"}}
-SUM: dict[str, Any] = LOAD | {"types": {"a": "global", "d": value}, "where": add_only}
+LOAD: dict[str, Any] = COMMON | {"sem": "weak relaxed acquire", "types": {"a": "global b64"}}
+LOAD_VECTOR: dict[str, Any] = LOAD | {"types": {"a": "global b64", "d": value}}
+SUM: dict[str, Any] = LOAD_VECTOR | {"where": add_only}
 WIDE: dict[str, Any] = {"acc": (("acc::f32", "8.2 sm_90"),)}
 WIDE_FP8: dict[str, Any] = {"acc": "acc::f16", "since": FP8}
-STORE: dict[str, Any] = COMMON | {"sem": "weak relaxed release", "types": {"a": "global"}}
-STORE_VECTOR: dict[str, Any] = STORE | {"types": {"a": "global", "b": value}}
-REDUCE: dict[str, Any] = COMMON | {"sem": "relaxed release", "types": {"a": "global"}}
-REDUCE_VECTOR: dict[str, Any] = REDUCE | {"types": {"a": "global", "b": value}}
+STORE: dict[str, Any] = COMMON | {"sem": "weak relaxed release", "types": {"a": "global b64"}}
+STORE_VECTOR: dict[str, Any] = STORE | {"types": {"a": "global b64", "b": value}}
+REDUCE: dict[str, Any] = COMMON | {"sem": "relaxed release", "types": {"a": "global b64"}}
+REDUCE_VECTOR: dict[str, Any] = REDUCE | {"types": {"a": "global b64", "b": reduced}}
 BULK: dict[str, Any] = {"types": bulk("global", "shared"), "sem": (("relaxed", STRONG),), "where": together}
 BULK |= {"scope": (("cta cluster gpu sys", STRONG),), "name": "multimem.cp.reduce.async.bulk", "since": "9.1 sm_90"}
 MASKED: dict[str, Specification] = bulk("global", "shared") | BYTES
@@ -56,7 +64,9 @@ CP = "multimem.cp.reduce.async.bulk{.sem}{.scope}.global.shared::cta.bulk_group.
 @form(f"{LD}.type d, [a]", op="min max", type="u32 s32 u64 s64", **LOAD)
 @form(f"{LD}.type d, [a]", op="add", type="u32 s32 u64 f64", **LOAD)
 @form(f"{LD}.type d, [a]", op="and or xor", type="b32 b64", **LOAD)
-@form(f"{LD}{{.vec}}.type d, [a]", op="add", vec="v2 v4", type="f32", **LOAD | {"types": {"a": "global", "d": value}})
+@form(
+    f"{LD}{{.vec}}.type d, [a]", op="add", vec="v2 v4", type="f32", **LOAD | {"types": {"a": "global b64", "d": value}}
+)
 @form(f"{LD}{{.acc}}.vec.type d, [a]", op="min max add", vec="v2 v4 v8", type="f16 bf16", **SUM | WIDE)
 @form(f"{LD}{{.acc}}{{.vec}}.type d, [a]", op="min max add", vec="v2 v4", type=PACKED, **SUM | WIDE)
 @form(f"{LD}{{.acc}}.vec.type d, [a]", op="min max add", vec="v4 v8", type="e5m2 e4m3", **SUM | WIDE_FP8)
@@ -78,7 +88,7 @@ CP = "multimem.cp.reduce.async.bulk{.sem}{.scope}.global.shared::cta.bulk_group.
     "multimem.st.async.release.scope{.global}.type [a], b",
     scope="gpu sys",
     type="b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64",
-    types={"a": "global"},
+    types={"a": "global", "b": "type loose"},
     name="multimem.st.async",
     since="9.3 sm_100",
 )

@@ -10,7 +10,8 @@ The words of `types`, in any order:
 - `loose`: the register may be wider than the type, as in `ld`, `st` and `cvt`;
 - `sink`: `_` may stand there, and nothing else if no type is named;
 - for an address, the state space (`shared`) or the slot that holds it (`space`); nothing means the slot `space`, else
-  the one space that the syntax spells out, else generic; `wide`: 64 bits if the address is global or generic;
+  the one space that the syntax spells out, else generic; `wide`: 64 bits if the address is global or generic,
+  `b64`: 64 bits in any case;
 - `label`, `function`, `targets`, `prototype`, `arguments`, `opaque` (texture, surface or sampler): what it says;
 - `select(part)`: a part of the register may be chosen, `%r1.b0`, one of that set of `selectors.py`;
 - `minus`: a minus sign may stand before it;
@@ -115,7 +116,8 @@ def _expected(form: Form, m: Modifiers, operand: Operand) -> Expected:
         space = next((word for word in words if word in SPACES), None)
         inner = tuple(_value(form, m, name) for name in operand.inner[1:])
         return Expected(operand.name, "read", "address", space=space, optional=optional, inner=inner,
-                        register_only="reg" in words, symbol="opaque" in words, wide="wide" in words)  # fmt: skip
+                        register_only="reg" in words, symbol="opaque" in words,
+                        wide="wide" in words, type=TYPES["b64"] if "b64" in words else None)  # fmt: skip
     first = _value(form, m, operand.name, optional=optional, negatable=operand.negatable)
     if operand.second is None:
         return first

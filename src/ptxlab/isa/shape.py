@@ -117,13 +117,17 @@ def _wrong_address(expected: Expected, shape: Shape) -> str | None:
             return "state-space"
     elif base == "#int" and expected.space != "local":
         return "immediate-address"
-    elif expected.wide and expected.space in (None, "global") and base in TYPES and TYPES[base].width == 32:
+    elif base in TYPES and TYPES[base].width == 32 and _is_wide(expected):
         return "address-width"
     elif base in TYPES and (TYPES[base].kind not in "bus" or TYPES[base].width > 64):
         return "address-type"
     elif base in ("#float", "#f32", "_") or base.startswith(("%", "@")):
         return "address-type"
     return next((wrong for e, part in zip(expected.inner, rest, strict=True) if (wrong := _wrong(e, part))), None)
+
+
+def _is_wide(expected: Expected) -> bool:
+    return expected.type is not None or (expected.wide and expected.space in (None, "global"))
 
 
 def _within(space: str, wanted: str | None) -> bool:
