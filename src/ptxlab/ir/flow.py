@@ -134,6 +134,8 @@ def _places(names: tuple[str, ...], scopes: tuple[dict[str, int | tuple[str, ...
     for name in names:
         found = next((scope[name] for scope in reversed(scopes) if name in scope), None)
         if isinstance(found, tuple):
-            yield from _places(found, scopes)
+            # Only labels of instructions can be branched to; a list that names a list, or itself, leads nowhere.
+            inner = (next((scope[label] for scope in reversed(scopes) if label in scope), None) for label in found)
+            yield from (place for place in inner if isinstance(place, int))
         elif found is not None:
             yield found

@@ -9,50 +9,34 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ptxlab.ir import (
-    Arguments,
-    Block,
-    BranchTargets,
-    CallTargets,
-    Declaration,
-    Function,
-    FunctionReference,
-    Instruction,
-    Label,
-    Pragma,
-    Statement,
-    Unresolved,
-)
-from ptxlab.isa import Opcode, opcode
-from ptxlab.syntax.constants import read_integer
+from ptxlab.ir import Block, Declaration, Function, Instruction, Label, Pragma, Statement
 from ptxlab.syntax.cursor import END, Cursor
 from ptxlab.syntax.debug import make_location, match_location, read_location
 from ptxlab.syntax.declarations import LINKAGES, STATE_SPACES, read_declaration
 from ptxlab.syntax.faults import Fault
-from ptxlab.syntax.functions import read_prototype, read_strings, read_target
+from ptxlab.syntax.functions import (
+    read_branch_targets,
+    read_call_targets,
+    read_prototype,
+    read_strings,
+    read_target,
+)
+from ptxlab.syntax.instructions import OPCODES, PARTS, instruction_of_match, read_instruction
 from ptxlab.syntax.labels import resolve_labels
-from ptxlab.syntax.operands import operand_of_text, read_operands
 from ptxlab.syntax.reader import Reader
+from ptxlab.syntax.recovery import next_statement
 from ptxlab.syntax.scope import Complicated, Scope
 
 DEEPEST = 128
 
 # The bound keeps a file without `;` from being searched to its end again and again.
 _STATEMENT = re.compile(r'\s*(@!?[%$\w]+\s)?\s*([a-z][\w.:]*)\s*([^;/"]{0,6000});', re.ASCII)
-_OPCODE = re.compile(r"[a-z]\w*(?:\.\w+(?:::\w+)*)*", re.ASCII)
-_PARTS = re.compile(r"(?:[^,()\[\]{}]|\[[^\[\]]*\]|\{[^{}]*\})+")
-_CALL = re.compile(r"(?:\(([^()]*)\)\s*,\s*)?([\w$%]+)\s*(?:,\s*\(([^()]*)\)\s*)?(?:,\s*([\w$%]+)\s*)?", re.ASCII)
 _BLANK = re.compile(r"\s*", re.ASCII)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _LABEL = re.compile(r"([a-zA-Z][\w$]*|[_$%][\w$]+)\s*:(?!:)", re.ASCII)
-_PLAIN_LABEL = re.compile(r"\s*[^\s./]")
-_STATEMENT_BEGINS = r"@|\.[a-z]|[a-z][\w.]*(?::[\w:.]*)?(?:\s*;|[ \t]+[%$\w\[{(])|[\w$%]+\s*:|\}"
-_BEGINS = re.compile(_STATEMENT_BEGINS, re.ASCII)
-_RESUME = re.compile(rf"\{{[^{{}};\n]*\}}|;|[{{}}]|\n[ \t]*(?={_STATEMENT_BEGINS})", re.ASCII)
-_NO_MODIFIERS = frozenset((".reg", ".loc", ".pragma", ".entry", ".func", ".file", ".section", ".visible", ".extern"))
+_PLAIN_LABEL = re.compile(r"\s*[^\s./]", re.ASCII)
 _OUTSIDE = frozenset((".entry", ".func", ".file", ".section", ".alias", ".version", ".address_size"))
-
-_opcodes: dict[str, Opcode] = {}
+_LABELLED = frozenset((".branchtargets", ".calltargets", ".callprototype"))
 
 
 class BodyReader:
@@ -76,7 +60,7 @@ class BodyReader:
         self.function.body = outermost
         text = self.text
         match_statement = _STATEMENT.match
-        find_parts = _PARTS.findall
+        find_parts = PARTS.findall
         going = True
         while going:
             append = self.statements.append
@@ -92,7 +76,7 @@ class BodyReader:
                     at = location.end()
                     continue
                 guard, word, operands = match.groups()
-                code = _opcodes.get(word)
+                code = OPCODES.get(word)
                 if code is None:
                     break
                 try:
@@ -119,15 +103,14 @@ class BodyReader:
             except Fault as fault:
                 self.reader.note(fault)
                 going = self._resume(fault)
-        self._close_open()
+        while self.open:
+            self._leave()
         resolve_labels(outermost, self.scope)
         return self.at
 
     def _other(self, match: re.Match[str] | None) -> bool:
         """Read one statement that is not a plain instruction; returns whether the body goes on."""
-        blank = _BLANK.match(self.text, self.at)
-        assert blank is not None
-        start = blank.end()
+        start = self._statement_start()
         first = self.text[start : start + 1]
         if first == "/":
             comment = _COMMENT.match(self.text, start)
@@ -139,11 +122,15 @@ class BodyReader:
         elif first == ".":
             return self._directive(start)
         elif first == "}":
-            return self._close(start)
+            self.at = start + 1
+            if not self.open:
+                return False
+            self._leave()
+            return True
         elif first == "{":
-            return self._open(start)
+            return self._enter(start)
         elif match is not None:
-            found = self._less_plain(match)
+            found = instruction_of_match(match, self.scope)
             if found is not None:
                 self.statements.append(found)
                 self.at = match.end()
@@ -153,142 +140,47 @@ class BodyReader:
             if label is not None:
                 self._label(label[1], start, label.end())
                 return True
-        return self._careful(start)
-
-    def _less_plain(self, match: re.Match[str]) -> Instruction | None:
-        """The instruction of a match that the loop gave up: a new opcode, a call, or an unusual spelling."""
-        guard, word, text = match.groups()
-        code = _opcodes.get(word)
-        if code is None:
-            if _OPCODE.fullmatch(word) is None:
-                return None
-            code = _opcodes[word] = opcode(word)
-        scope = self.scope
-        try:
-            values: tuple[Any, ...] = ()
-            if text and code.mnemonic == "call":
-                found = self._call(text)
-                if found is None:
-                    return None
-                values = found
-            elif text:
-                parts = _PARTS.findall(text)
-                if ",".join(parts) != text:
-                    return None
-                values = tuple([self._operand(part.strip()) for part in parts])
-            if guard is None:
-                return Instruction(None, code, values, match.start(2), match.end())
-            return Instruction(scope[guard.strip()], code, values, match.start(1), match.end())
-        except Complicated:
-            return None
-
-    def _operand(self, text: str) -> Any:
-        try:
-            return self.scope[text]
-        except Complicated:
-            if "(" in text:
-                # In a call it would be a list of arguments, elsewhere an expression: not for the table of texts.
-                return operand_of_text(text, self.scope)
-            operand = self.scope[text] = operand_of_text(text, self.scope)
-            return operand
-
-    def _call(self, text: str) -> tuple[Any, ...] | None:
-        match = _CALL.fullmatch(text)
-        if match is None:
-            return None
-        returns, name, arguments, targets = match.groups()
-        values: list[Any] = [] if returns is None else [self._arguments(returns)]
-        values.append(self.scope[name])
-        if arguments is not None:
-            values.append(self._arguments(arguments))
-        if targets is not None:
-            values.append(self.scope[targets])
-        return tuple(values)
-
-    def _arguments(self, text: str) -> Arguments:
-        if not text.strip():
-            return Arguments(())
-        return Arguments(tuple([self._operand(part.strip()) for part in text.split(",")]))
-
-    def _careful(self, start: int) -> bool:
         cursor = Cursor(self.text, start)
-        scope = self.scope
-        guard = None
-        if cursor.accept("@"):
-            negated = cursor.accept("!")
-            guard = scope.guard(cursor.name("a predicate register after `@`"), negated)
         if cursor.kind == END:
             self._unclosed(cursor)
-        if cursor.kind != "name":
-            what = "an instruction after the guard" if guard else "an instruction, a directive, a label or `}`"
-            cursor.expected(what, help="remove it" if cursor.at(";") else "")
-        word = cursor.advance()
-        while cursor.value[:1] == "." and cursor.value not in _NO_MODIFIERS and cursor.modifier():
-            word += cursor.advance()
-        code = opcode(word)
-        operands = read_operands(cursor, scope, code.mnemonic == "call")
-        cursor.expect_semicolon(f"`{word}`")
-        self.statements.append(Instruction(guard, code, operands, start, cursor.previous_end))
-        self._finish(cursor)
+        instruction = read_instruction(cursor, self.scope)
+        if instruction is None:
+            self._label(self.text[start : cursor.previous_end], start, cursor.end)
+        else:
+            self._finish(instruction, cursor)
         return True
 
-    def _finish(self, cursor: Cursor) -> None:
-        """Go on behind the statement a cursor has read; the comments inside of it follow it."""
+    def _finish(self, statement: Statement, cursor: Cursor) -> None:
+        """Take a statement that a cursor has read; the comments inside of it follow it."""
+        if not isinstance(statement, Declaration) or statement.variables:
+            self.statements.append(statement)
         self.at = cursor.previous_end
         for start, end in cursor.comments:
             if start < self.at:
-                self.statements.append(self.reader.comment(start, end, self.statements[-1]))
+                previous = self.statements[-1] if self.statements else None
+                self.statements.append(self.reader.comment(start, end, previous))
 
     def _label(self, name: str, start: int, end: int) -> None:
         self.scope.labels.add(name)
-        if _PLAIN_LABEL.match(self.text, end):
-            self.statements.append(Label(name, start, end))
-            self.at = end
-            return
-        cursor = Cursor(self.text, end)
+        if not _PLAIN_LABEL.match(self.text, end):
+            cursor = Cursor(self.text, end)
+            if cursor.value in _LABELLED:
+                self._finish(self._labelled(cursor, name, start), cursor)
+                return
+        self.statements.append(Label(name, start, end))
+        self.at = end
+
+    def _labelled(self, cursor: Cursor, name: str, start: int) -> Statement:
         if cursor.at(".branchtargets"):
-            self._branch_targets(cursor, name, start)
-        elif cursor.at(".calltargets"):
-            cursor.advance()
-            found = [self._call_target(cursor)]
-            while cursor.accept(","):
-                found.append(self._call_target(cursor))
-            cursor.expect_semicolon("the list of functions")
-            self.statements.append(CallTargets(name, tuple(found), start, cursor.previous_end))
-            self._finish(cursor)
-        elif cursor.at(".callprototype"):
-            self.statements.append(read_prototype(cursor, name, start))
-            self._finish(cursor)
-        else:
-            self.statements.append(Label(name, start, end))
-            self.at = end
-
-    def _branch_targets(self, cursor: Cursor, name: str, start: int) -> None:
-        cursor.advance()
-        targets: list[str] = []
-        while True:
-            target = cursor.name("a label")
-            if cursor.accept("<"):
-                count = read_integer(cursor, "how many labels there are")
-                cursor.expect(">", "after the number of labels")
-                targets.extend(f"{target}{number}" for number in range(min(count, 1 << 20)))
-            else:
-                targets.append(target)
-            if not cursor.accept(","):
-                break
-        cursor.expect_semicolon("the list of labels")
-        self.statements.append(BranchTargets(name, tuple(targets), start, cursor.previous_end))
-        self._finish(cursor)
-
-    def _call_target(self, cursor: Cursor) -> FunctionReference | Unresolved:
-        name = cursor.name("the name of a function")
-        found = self.scope.resolve(name)
-        return found if isinstance(found, FunctionReference) else Unresolved(name)
+            return read_branch_targets(cursor, name, start)
+        if cursor.at(".calltargets"):
+            return read_call_targets(cursor, self.scope, name, start)
+        return read_prototype(cursor, name, start)
 
     def _directive(self, start: int) -> bool:
         cursor = Cursor(self.text, start)
         statement: Statement
-        if cursor.value in STATE_SPACES or cursor.at(".align"):
+        if cursor.value in STATE_SPACES or cursor.value in (".align", ".attribute"):
             statement = read_declaration(cursor, self.scope, None, start)
         elif cursor.at(".pragma"):
             cursor.advance()
@@ -301,13 +193,11 @@ class BodyReader:
             statement = read_location(cursor)
         elif cursor.value in _OUTSIDE or cursor.value in LINKAGES:
             raise self._not_here(cursor)
-        elif cursor.value in (".branchtargets", ".calltargets", ".callprototype"):
+        elif cursor.value in _LABELLED:
             cursor.expected(f"a label before `{cursor.value}`", help=f"give it a name: `name: {cursor.value} ...`")
         else:
             cursor.expected("a directive of a function body", code="unknown-directive")
-        if not isinstance(statement, Declaration) or statement.variables:
-            self.statements.append(statement)
-        self._finish(cursor)
+        self._finish(statement, cursor)
         return True
 
     def _not_here(self, cursor: Cursor) -> Fault:
@@ -331,10 +221,6 @@ class BodyReader:
             other=self._innermost(),
         )
 
-    def _innermost(self) -> tuple[int, int, str]:
-        place = (self.open[-1][0].start or 0) if self.open else self.opening
-        return place, place + 1, "this brace is still open"
-
     def _unclosed(self, cursor: Cursor) -> None:
         raise Fault(
             "unclosed-brace",
@@ -345,7 +231,11 @@ class BodyReader:
             other=self._innermost(),
         )
 
-    def _open(self, start: int) -> bool:
+    def _innermost(self) -> tuple[int, int, str]:
+        place = (self.open[-1][0].start or 0) if self.open else self.opening
+        return place, place + 1, "this brace is still open"
+
+    def _enter(self, start: int) -> bool:
         if len(self.open) >= DEEPEST:
             raise Fault(
                 "nested-too-deeply",
@@ -362,48 +252,24 @@ class BodyReader:
         self.at = start + 1
         return True
 
-    def _close(self, start: int) -> bool:
-        self.at = start + 1
-        if not self.open:
-            return False
+    def _leave(self) -> None:
         block, self.statements, outer = self.open.pop()
         outer.wanted |= self.scope.wanted - self.scope.labels
         self.scope = outer
         block.end = self.at
-        return True
-
-    def _close_open(self) -> None:
-        while self.open:
-            block, self.statements, outer = self.open.pop()
-            block.end = self.at
-            outer.wanted |= self.scope.wanted - self.scope.labels
-            self.scope = outer
 
     def _resume(self, fault: Fault) -> bool:
         """Find the next statement after an error; returns whether the body goes on there."""
-        text = self.text
-        at = fault.start
-        if fault.code == "nested-too-deeply" or at >= len(text):
-            self.at = len(text)
+        if fault.code == "nested-too-deeply" or fault.start >= len(self.text):
+            self.at = len(self.text)
             return False
         if fault.code == "unclosed-brace":
-            self.at = at
+            self.at = fault.start
             return False
-        begins_line = text[text.rfind("\n", 0, at) + 1 : at].isspace() or text[at - 1 : at] == "\n"
-        if begins_line and at > self._statement_start() and _BEGINS.match(text, at):
-            self.at = at
-            return True
-        at = fault.end if at == self._statement_start() and text[at] != ";" else at
-        while (match := _RESUME.search(text, at)) is not None:
-            at = match.end()
-            sign = match[0]
-            if sign[0] == "{" and len(sign) > 1:
-                continue
-            self.at = match.start() if sign in "{}" else at
-            return True
-        self.at = len(text)
-        return False
+        self.at = next_statement(self.text, self._statement_start(), fault)
+        return self.at < len(self.text)
 
     def _statement_start(self) -> int:
         blank = _BLANK.match(self.text, self.at)
-        return self.at if blank is None else blank.end()
+        assert blank is not None
+        return blank.end()

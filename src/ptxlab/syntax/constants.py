@@ -37,18 +37,29 @@ def integer_literal(text: str) -> Immediate | None:
     digits = text.removesuffix("U")
     prefix = digits[:2].lower()
     if prefix == "0x":
-        value, base = int(digits, 16), 16
+        value, base = _accumulate(digits[2:], 16), 16
     elif prefix == "0b":
-        value, base = int(digits, 2), 2
+        value, base = _accumulate(digits[2:], 2), 2
     elif digits[0] == "0":
-        value, base = int(digits, 8), 10
-    elif len(digits) > 20:
-        return None
+        value, base = _accumulate(digits, 8), 10
     else:
-        value, base = int(digits), 10
-    if value > _MASK:
+        value, base = _accumulate(digits, 10), 10
+    if value is None:
         return None
     return Immediate(value, "u64" if value >= _SIGN or digits is not text else "s64", base)
+
+
+def _accumulate(digits: str, base: int) -> int | None:
+    if len(digits) < 16:
+        return int(digits, base)
+    value = 0
+    for digit in digits:
+        product = value * base & _MASK
+        # ptxas looks for an overflow like this, and so cuts some literals of more than 64 bits without a word.
+        if product < value:
+            return None
+        value = product + int(digit, base) & _MASK
+    return value
 
 
 def float_literal(text: str) -> Immediate:
@@ -97,6 +108,9 @@ def read_constant(cursor: Cursor, depth: int = 0) -> Immediate:
 
 def read_integer(cursor: Cursor, what: str) -> int:
     """Read one integer literal, which must stand here."""
+    if cursor.value == "WARP_SZ":
+        cursor.advance()
+        return 32
     if cursor.kind != "integer":
         cursor.expected(what)
     return _integer(cursor).value

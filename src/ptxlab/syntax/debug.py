@@ -138,7 +138,7 @@ def _read_plain(text: str, at: int, lines: list[DataLine | Label | Comment], rea
             type, values = line.split(None, 1)
             numbers = tuple([int(value, 0) for value in values.split(",")])
             found = DataLine(type[1:], numbers)
-            if len(line) < 12:  # the short ones are few and come by the thousand
+            if len(line) <= 8:  # the short ones are few and come by the thousand
                 _lines[line] = found
         lines.append(found)
         at = match.end()

@@ -1,41 +1,23 @@
-"""Variables: their declaration in any state space, as parameters, and their initial values."""
+"""Variables: their declaration in any state space, and as parameters."""
 
 from __future__ import annotations
 
-import re
 from difflib import get_close_matches
 from typing import NoReturn
 
-from ptxlab.ir import (
-    Attribute,
-    Comment,
-    Declaration,
-    Field,
-    FunctionReference,
-    Immediate,
-    Initialiser,
-    InitialiserList,
-    MaskedConstant,
-    PointerAttribute,
-    SymbolAddress,
-    Variable,
-    VariableReference,
-)
+from ptxlab.ir import Attribute, Comment, Declaration, PointerAttribute, Variable
 from ptxlab.isa import Type, type_named
 from ptxlab.isa.types import TYPES
 from ptxlab.syntax.comments import make_comment
-from ptxlab.syntax.constants import DEPTH, begins_constant, read_constant, read_integer
+from ptxlab.syntax.constants import read_integer
 from ptxlab.syntax.cursor import Cursor
-from ptxlab.syntax.faults import Fault
+from ptxlab.syntax.initialisers import read_initialiser
 from ptxlab.syntax.scope import Scope
 
 STATE_SPACES = frozenset((".reg", ".global", ".shared", ".local", ".const", ".param", ".tex"))
 LINKAGES = frozenset((".extern", ".visible", ".weak", ".common"))
 _DECLARABLE = {f".{type.name}" for type in TYPES.values() if type.declarable}
 _VECTORS = {".v2": 2, ".v4": 4, ".v8": 8}
-_PLAIN_LIST = re.compile(r"\{\s*((?:-?(?:0|[1-9]\d{0,17})\s*,\s*)*-?(?:0|[1-9]\d{0,17}))\s*\}", re.ASCII)
-_ASSIGNMENT = re.compile(r"\s*=(?!=)")
-_small: dict[str, Immediate] = {}
 
 
 class _Head:
@@ -226,90 +208,3 @@ def _read_declarator(cursor: Cursor, head: _Head, type: Type, is_parameter: bool
         start=start,
         end=end,
     )
-
-
-def read_initialiser(cursor: Cursor, scope: Scope, depth: int = 0) -> Initialiser:
-    """Read an initial value: a constant, an address, or a list of them in braces."""
-    if cursor.at("{"):
-        return _read_list(cursor, scope, depth)
-    if cursor.at("generic"):
-        return _read_symbol(cursor, scope)
-    if cursor.kind == "name" and cursor.value != "WARP_SZ":
-        return _read_symbol(cursor, scope)
-    if not begins_constant(cursor):
-        cursor.expected("an initial value")
-    is_mask = cursor.kind == "integer" and cursor.text[cursor.end : cursor.end + 1] == "("
-    if not is_mask:
-        constant = read_constant(cursor)
-        if not cursor.at("("):
-            return constant
-        mask = constant.value
-    else:
-        mask = read_integer(cursor, "a mask")
-    cursor.advance()
-    inside: Initialiser
-    if begins_constant(cursor):
-        inside = MaskedConstant(mask, read_constant(cursor))
-    else:
-        symbol = _read_symbol(cursor, scope)
-        inside = SymbolAddress(symbol.name, symbol.offset, symbol.generic, mask, symbol.resolved)
-    cursor.expect(")", "after what the mask takes its byte from")
-    return inside
-
-
-def _read_list(cursor: Cursor, scope: Scope, depth: int) -> InitialiserList:
-    if depth >= DEPTH:
-        raise Fault(
-            "nested-too-deeply",
-            f"the initial value is nested more than {DEPTH} levels deep",
-            cursor.start,
-            cursor.end,
-            help="an initial value has one pair of braces for each dimension of its array",
-        )
-    plain = _PLAIN_LIST.match(cursor.text, cursor.start)
-    if plain is not None:
-        cursor.end = plain.end()
-        cursor.advance()
-        return InitialiserList(tuple([_plain(text) for text in plain[1].split(",")]))
-    cursor.advance()
-    elements: list[Initialiser] = []
-    while not cursor.at("}"):
-        if elements:
-            cursor.expect(",", "or `}` after the initial value")
-        elements.append(_read_entry(cursor, scope, depth + 1))
-    cursor.advance()
-    return InitialiserList(tuple(elements))
-
-
-def _plain(text: str) -> Immediate:
-    found = _small.get(text)
-    if found is None:
-        found = Immediate(int(text))
-        if len(text) < 6:  # bytes come by the million, in a few spellings
-            _small[text] = found
-    return found
-
-
-def _read_entry(cursor: Cursor, scope: Scope, depth: int) -> Initialiser:
-    if cursor.kind != "name" or _ASSIGNMENT.match(cursor.text, cursor.end) is None:
-        return read_initialiser(cursor, scope, depth)
-    name = cursor.advance()
-    cursor.advance()
-    if cursor.kind == "name":
-        return Field(name, cursor.advance())
-    return Field(name, read_constant(cursor))
-
-
-def _read_symbol(cursor: Cursor, scope: Scope) -> SymbolAddress:
-    generic = cursor.at("generic")
-    if generic:
-        cursor.advance()
-        cursor.expect("(", "after `generic`")
-    name = cursor.name("the name of a variable or function")
-    if generic:
-        cursor.expect(")", "after the name")
-    offset = 0
-    if cursor.accept("+"):
-        offset = read_constant(cursor).value
-    known = isinstance(scope.resolve(name), (VariableReference, FunctionReference))
-    return SymbolAddress(name, offset, generic, None, known)

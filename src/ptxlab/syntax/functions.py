@@ -1,11 +1,24 @@
-"""Kernels and device functions but for their bodies, and what looks like them: call prototypes."""
+"""Kernels and device functions but for their bodies, and the directives that list what may be called or jumped to."""
 
 from __future__ import annotations
 
-from ptxlab.ir import CallPrototype, Directive, Function, Target
+from ptxlab.ir import (
+    BranchTargets,
+    CallPrototype,
+    CallTargets,
+    Directive,
+    Function,
+    FunctionReference,
+    Target,
+    Unresolved,
+)
 from ptxlab.syntax.constants import read_integer
 from ptxlab.syntax.cursor import Cursor
 from ptxlab.syntax.declarations import read_attributes, read_parameters
+from ptxlab.syntax.scope import Scope
+
+# More labels than a function can have; `L<n>` is written out.
+_MOST_TARGETS = 1 << 16
 
 # How many integers may follow a directive of a function.
 _DIRECTIVES = {
@@ -78,6 +91,38 @@ def read_strings(cursor: Cursor) -> list[str]:
         strings.append(cursor.advance()[1:-1])
         if not cursor.accept(","):
             return strings
+
+
+def read_branch_targets(cursor: Cursor, name: str, start: int) -> BranchTargets:
+    """Read `.branchtargets a, b, L<3>;`."""
+    cursor.advance()
+    targets: list[str] = []
+    while True:
+        target = cursor.name("a label")
+        if cursor.accept("<"):
+            count = read_integer(cursor, "how many labels there are")
+            cursor.expect(">", "after the number of labels")
+            targets.extend(f"{target}{number}" for number in range(min(count, _MOST_TARGETS)))
+        else:
+            targets.append(target)
+        if not cursor.accept(","):
+            break
+    cursor.expect_semicolon("the list of labels")
+    return BranchTargets(name, tuple(targets), start, cursor.previous_end)
+
+
+def read_call_targets(cursor: Cursor, scope: Scope, name: str, start: int) -> CallTargets:
+    """Read `.calltargets f, g;`."""
+    cursor.advance()
+    targets: list[FunctionReference | Unresolved] = []
+    while True:
+        target = cursor.name("the name of a function")
+        found = scope.resolve(target)
+        targets.append(found if isinstance(found, FunctionReference) else Unresolved(target))
+        if not cursor.accept(","):
+            break
+    cursor.expect_semicolon("the list of functions")
+    return CallTargets(name, tuple(targets), start, cursor.previous_end)
 
 
 def read_prototype(cursor: Cursor, name: str, start: int) -> CallPrototype:

@@ -165,7 +165,7 @@ class _ModuleReader:
         if value in (".entry", ".func"):
             self._function(linkage, start)
             return True
-        if value in STATE_SPACES or value == ".align":
+        if value in STATE_SPACES or value in (".align", ".attribute"):
             item = read_declaration(cursor, self.reader.scope, linkage, start)
         elif linkage is not None:
             cursor.expected(f"`.entry`, `.func` or a variable after `.{linkage}`")

@@ -13,6 +13,7 @@ from ptxlab.syntax.scope import Scope
 
 MOST_FAULTS = 500
 
+_COMMENTED = re.compile(r"(?<![\w$%])([\w$%]+)\s*(?:/\*[^*]*\*+/\s*|//[^\n]*\n\s*)+:", re.ASCII)
 _LAST_NAME = re.compile(r"[^\w$%]", re.ASCII)
 
 
@@ -22,7 +23,10 @@ def _names_before_colons(text: str) -> frozenset[str]:
     parts = text.split(":")
     parts.pop()
     words = {part.rsplit(None, 1)[-1] for part in parts if part and not part.isspace()}
-    return frozenset(_LAST_NAME.split(word)[-1] for word in words)
+    names = {_LAST_NAME.split(word)[-1] for word in words}
+    if "" in names:  # something that is no name stands before a `:`, perhaps a comment
+        names.update(_COMMENTED.findall(text))
+    return frozenset(names)
 
 
 class TooManyFaults(Exception):  # noqa: N818 - it only ends the reading

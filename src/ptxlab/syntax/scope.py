@@ -28,8 +28,8 @@ from ptxlab.ir import (
     Vector,
     VectorElement,
 )
+from ptxlab.isa.special_registers import SPECIAL_REGISTERS
 from ptxlab.syntax.constants import float_literal, integer_literal
-from ptxlab.syntax.special import is_special_register
 
 _NAME = r"(?:[a-zA-Z][\w$]*|[_$%][\w$]+)"
 _SIMPLE = re.compile(
@@ -133,7 +133,7 @@ class Scope(dict[str, Any]):
                     if member is not None:
                         return member
             scope = scope.parent
-        if name[0] == "%" and is_special_register(name):
+        if name in SPECIAL_REGISTERS:
             return SpecialRegister(name)
         if name == "WARP_SZ":
             return Immediate(32)
