@@ -107,6 +107,8 @@ def _wrong_address(expected: Expected, shape: Shape) -> str | None:
     base, *rest = shape[1:]
     if len(rest) != len(expected.inner):
         return "address-parts"
+    if not isinstance(base, str):
+        return "address-type"
     if base.startswith("&"):
         space = base[1:]
         if expected.register_only:
