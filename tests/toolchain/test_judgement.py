@@ -22,6 +22,8 @@ def test_a_verdict_has_line_level_and_message(ptxas: Tool, kernel: str) -> None:
 def _variants(kernel: str) -> list[str]:
     changes = [
         ("7;", "8;"),
+        ("add.u32 %r2, %r1, 7", "shfl.sync.idx.b32 %r2 %r1, 0, 31, -1"),
+        ("7;", "9;"),
         ("add.u32", "add.u64"),
         ("ret;", "ret"),
         ("sm_80", "sm_90a"),

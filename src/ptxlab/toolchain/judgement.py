@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,14 +22,15 @@ from typing import NamedTuple
 from ptxlab.toolchain import cache
 from ptxlab.toolchain.architecture import architecture_for
 from ptxlab.toolchain.header import stated_version, unterminated_comment
-from ptxlab.toolchain.messages import read_messages
+from ptxlab.toolchain.messages import Message, read_messages
 from ptxlab.toolchain.process import Outcome, run, run_together
 from ptxlab.toolchain.tools import Tool, find_assembler
 
 DEFAULT_TIMEOUT = 60.0
 _TOGETHER = 64
 _TOGETHER_BYTES = 400_000
-_FORMAT = "1"
+_FORMAT = "2"
+_MARK = "__ptxlab_{}"
 
 
 class Verdict(NamedTuple):
@@ -102,14 +103,15 @@ def _run_all(jobs: Sequence[_Job], workers: int) -> dict[str, list[Verdict]]:
 
 
 def _groups(jobs: Sequence[_Job]) -> list[list[_Job]]:
-    """Jobs that can share a run: same tool, same `-arch`, and no name in common but what renaming parts."""
+    """Jobs that can share a run: same tool, options and header, and no name in common but what renaming parts."""
     groups: list[list[_Job]] = []
-    open_groups: dict[tuple[Tool, str | None, float], tuple[list[_Job], int]] = {}
+    open_groups: dict[tuple[object, ...], tuple[list[_Job], int]] = {}
     for job in jobs:
-        if _entries(job.text) is None:
+        header = _header(job.text)
+        if header is None or not _can_share(job.text):
             groups.append([job])
             continue
-        kind = (job.tool, job.architecture, job.timeout)
+        kind = (job.tool, job.architecture, job.options, job.timeout, header)
         group, size = open_groups.get(kind, ([], 0))
         if not group or len(group) == _TOGETHER or size + len(job.text) > _TOGETHER_BYTES:
             group, size = [], 0
@@ -119,69 +121,106 @@ def _groups(jobs: Sequence[_Job]) -> list[list[_Job]]:
     return groups
 
 
+_HEADER = re.compile(
+    r"(?:\s|//[^\n]*\n)*(\.version\s+\d+\.\d+)\s(?:\s|//[^\n]*\n)*(\.target\s+\w+)\s(?:\s|//[^\n]*\n)*(\.address_size\s+64)\s"
+)
 _LINKED = re.compile(r"\.(?:extern|weak|common)\b|\.visible\b(?!\s*\.entry\b)|\.alias\b|\.file\b|\.section\b|@@DWARF")
 _ENTRY = re.compile(r"(\.entry\s+)([A-Za-z_$%][\w$]*)")
 
 
-def _entries(text: str) -> list[str] | None:
-    """The names to make unique; None where a text must be run alone."""
+def _header(text: str) -> str | None:
+    """The plain header of a text: ptxas holds one `.target` against `-arch`, whichever file it is from."""
+    found = _HEADER.match(text)
+    return " ".join(found.groups()) if found else None
+
+
+def _can_share(text: str) -> bool:
+    """Whether renaming its entries parts a text from all others."""
     if _LINKED.search(text) or unterminated_comment(text) is not None:
-        return None
+        return False
     names = [found[2] for found in _ENTRY.finditer(text)]
     once = all(len(re.findall(rf"(?<![\w$%]){re.escape(name)}(?![\w$])", text)) == 1 for name in names)
-    return names if once and len(names) == text.count(".entry") else None
+    return once and len(names) == text.count(".entry")
 
 
 def _run_group(group: Sequence[_Job]) -> dict[str, list[Verdict]]:
     """The answers for jobs of one run; what the run leaves open is asked again in smaller runs."""
+    if not group:
+        return {}
     if len(group) == 1:
-        job = group[0]
-        endless = unterminated_comment(job.text)
-        if endless is not None:
-            line = job.text.count("\n", 0, endless) + 1
-            return {job.key: [Verdict(line, "error", "the comment never ends, and neither would ptxas")]}
-        outcome = _ptxas([job.text], job)
-        return {job.key: _verdicts(outcome)}
-    answers, open_jobs = _shared_run(group)
-    if len(open_jobs) < len(group):
-        return answers | (_run_group(open_jobs) if open_jobs else {})
+        return {group[0].key: _run_alone(group[0])}
+    answers, suspects = _shared_run(group)
+    answers |= {job.key: _run_alone(job) for job in suspects}
+    rest = [job for job in group if job.key not in answers]
+    if answers:
+        return answers | _run_group(rest)
     middle = len(group) // 2
     return _run_group(group[:middle]) | _run_group(group[middle:])
 
 
+def _run_alone(job: _Job) -> list[Verdict]:
+    endless = unterminated_comment(job.text)
+    if endless is not None:
+        line = job.text.count("\n", 0, endless) + 1
+        return [Verdict(line, "error", "the comment never ends, and neither would ptxas")]
+    return _verdicts(_ptxas({"0.ptx": job.text}, job))
+
+
+# After a syntax error ptxas carries modifiers it has read over into the next file; this one takes them in.
+_BUFFER = "{header}\n.entry ptxlab_buffer_{index}() {{ ret; }}\n"
+
+
 def _shared_run(group: Sequence[_Job]) -> tuple[dict[str, list[Verdict]], list[_Job]]:
-    """What one run on all files settles: the files it finds errors in, or all of them when it is silent."""
-    mark = "__ptxlab_{}"
-    texts = [_ENTRY.sub(rf"\1\2{mark.format(index)}", job.text) for index, job in enumerate(group)]
-    outcome = _ptxas(texts, group[0])
+    """What one run on all files settles, and the jobs it says something about that may not be all."""
+    files = {}
+    for index, job in enumerate(group):
+        files[f"{index}.ptx"] = _ENTRY.sub(rf"\1\2{_MARK.format(index)}", job.text)
+        files[f"after{index}.ptx"] = _BUFFER.format(header=_header(job.text), index=index)
+    outcome = _ptxas(files, group[0])
     if outcome.timed_out or outcome.signal_name:
-        return {}, list(group)
+        return {}, []
     messages = read_messages(outcome.text)
-    if outcome.status == 0 and not messages:
-        return {job.key: [] for job in group}, []
+    owners = [_owner(message) for message in messages]
+    if outcome.status == 0 and None not in owners:
+        said: dict[str, list[Verdict]] = {job.key: [] for job in group}
+        for message, owner in zip(messages, owners, strict=True):
+            if owner is not None:
+                said[group[owner].key].append(_verdict(message, owner))
+        return said, []
     answers: dict[str, list[Verdict]] = {}
     for index, job in enumerate(group):
-        own = [message for message in messages if message.file == f"{index}.ptx"]
-        if any(message.level == "error" for message in own):
-            suffix = mark.format(index)
-            answers[job.key] = [Verdict(item.line, item.level, item.text.replace(suffix, "")) for item in own]
-    return answers, [job for job in group if job.key not in answers]
+        own = [_verdict(message, index) for message in messages if message.file == f"{index}.ptx"]
+        if any(verdict.level == "error" for verdict in own):
+            answers[job.key] = own
+    named = {owner for owner in owners if owner is not None}
+    return answers, [group[index] for index in sorted(named) if group[index].key not in answers]
 
 
-def _ptxas(texts: Sequence[str], job: _Job) -> Outcome:
-    """Run ptxas on texts, named 0.ptx, 1.ptx and so on."""
+def _owner(message: Message) -> int | None:
+    """The file of a shared run a message is about, by its name or by the name of the entry."""
+    named = re.fullmatch(r"(\d+)\.ptx", message.file or "") or re.search(_MARK.format(r"(\d+)"), message.text)
+    return int(named[1]) if named else None
+
+
+def _ptxas(files: Mapping[str, str], job: _Job) -> Outcome:
+    """Run ptxas as `job` asks on texts under their names."""
     with tempfile.TemporaryDirectory(prefix="ptxlab-") as folder:
-        names = [f"{index}.ptx" for index in range(len(texts))]
-        for name, text in zip(names, texts, strict=True):
-            (Path(folder) / name).write_text(text, encoding="utf-8", errors="surrogateescape", newline="")
+        for name, text in files.items():
+            (Path(folder) / name).write_bytes(text.encode("utf-8", "surrogateescape"))
         architecture = ["-arch", job.architecture] if job.architecture else []
-        command: list[str | Path] = [job.tool.path, *architecture, *job.options, *names, "-o", "object"]
-        return run(command, Path(folder), job.timeout * (1 + len(texts) / 8))
+        command: list[str | Path] = [job.tool.path, *architecture, *job.options, *files, "-o", "object"]
+        return run(command, Path(folder), job.timeout * (1 + len(files) / 16))
+
+
+def _verdict(message: Message, index: int) -> Verdict:
+    """A message as it would be about the text alone, under its own names."""
+    text = message.text.replace(_MARK.format(index), "").replace(f"'{index}.ptx'", "'input.ptx'")
+    return Verdict(message.line, message.level, text)
 
 
 def _verdicts(outcome: Outcome) -> list[Verdict]:
     """A run on one file as verdicts; one that ended badly without an error has one all the same."""
-    found = [Verdict(message.line, message.level, message.text) for message in read_messages(outcome.text)]
+    found = [_verdict(message, 0) for message in read_messages(outcome.text)]
     if outcome.timed_out:
         return [*found, Verdict(None, "timeout", "ptxas did not end within its time limit")]
     if outcome.signal_name:
