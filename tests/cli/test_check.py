@@ -155,7 +155,24 @@ def test_fix_refuses_standard_input() -> None:
     assert "standard input" in result.stderr
 
 
+def test_fix_applies_what_is_certain_and_reports_the_rest(tmp_path: Path) -> None:
+    file = tmp_path / "typo.ptx"
+    file.write_text(RIGHT.replace("    ret;", "    bar.sync 0\n    retrun;"))
+    result = run("check", "--fix", "--format", "concise", file)
+    assert (result.exit_code, result.stderr) == (1, "made 1 edit\n")
+    assert file.read_text() == RIGHT.replace("    ret;", "    bar.sync 0;\n    retrun;")
+    assert result.stdout.startswith(f"{file}:8:5: error[")
+
+
+def test_fix_leaves_other_encodings_alone(tmp_path: Path) -> None:
+    file = tmp_path / "latin.ptx"
+    file.write_bytes(RIGHT.replace("ret;", "ret // caf\xe9\n").encode("latin-1"))
+    before = file.read_bytes()
+    run("check", "--fix", file)
+    assert file.read_bytes() == before
+
+
 def test_fix_leaves_a_file_alone_that_has_no_certain_remedy(wrong: Path) -> None:
     before = wrong.read_bytes()
-    run("check", "--fix", wrong)
-    assert wrong.read_bytes() == before or b"ret;" in wrong.read_bytes()
+    assert run("check", "--fix", wrong).exit_code == 1
+    assert wrong.read_bytes() == before

@@ -1,7 +1,7 @@
 """The command line, one file a subcommand.
 
-`main` is the door; `group.py` names the subcommands; `inputs.py` turns arguments into files, `findings.py` shows what
-was found in them. A subcommand imports what it needs when it runs, so that `ptxlab --help` is fast.
+`main` is the door; `group.py` names the subcommands; `files.py` has the files that arguments name, `findings.py`
+shows what was found in them. A subcommand imports what it needs when it runs, so that `ptxlab --help` is fast.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ptxlab.cli.files import STANDARD_INPUT, name_of, path_argument, read_text, target_option, write_file
 from ptxlab.cli.findings import format_option, show_findings
-from ptxlab.cli.inputs import STANDARD_INPUT, name_of, path_argument, read_text, target_option
 from ptxlab.report import Diagnostic, Format, PtxError, render
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def command(
     if output is None and path != STANDARD_INPUT:
         output = Path(path.with_suffix(".cubin").name)
     if assembly.cubin is not None and output is not None:
-        write(output, assembly.cubin)
+        write_file(output, assembly.cubin)
     if format == "json":
         click.echo(json.dumps(as_object(assembly, text, threads), indent=2))
     elif format == "concise" or assembly.cubin is None:
@@ -79,14 +79,6 @@ def run_ptxas(text: str, target: str | None, name: str, options: Sequence[str], 
     from ptxlab.toolchain import assemble, find
 
     return assemble(text, target, name, options, tool=find("ptxas", ptxas) if ptxas else None)
-
-
-def write(file: Path, data: bytes) -> None:
-    """Write an object; a place that can't be written is a usage error."""
-    try:
-        file.write_bytes(data)
-    except OSError as problem:
-        raise click.UsageError(f"`{file}` can't be written: {(problem.strerror or str(problem)).lower()}") from None
 
 
 def describe(assembly: Assembly, text: str, threads: int | None) -> list[str]:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from ptxlab.cli.findings import format_option, show_findings
-from ptxlab.cli.inputs import (
+from ptxlab.cli.files import (
     STANDARD_INPUT,
     find_files,
     name_of,
@@ -16,7 +15,9 @@ from ptxlab.cli.inputs import (
     read_module,
     target_option,
     with_progress,
+    write_file,
 )
+from ptxlab.cli.findings import format_option, show_findings
 from ptxlab.report import Diagnostic, Format, PtxError, apply_edits, certain_edits
 
 
@@ -67,6 +68,10 @@ def check_file(file: Path, target: str | None) -> list[Diagnostic]:
 def fix_file(file: Path, found: Sequence[Diagnostic]) -> int:
     """Write back what the certain remedies make of a file; the number of edits."""
     edits = certain_edits(found)
-    if edits:
-        file.write_bytes(apply_edits(edits[0].span.source.text, edits).encode())
+    if not edits:
+        return 0
+    before = edits[0].span.source.text
+    if file.read_bytes() != before.encode():
+        raise click.UsageError(f"`{file}` is not in UTF-8, so `--fix` leaves it alone")
+    write_file(file, apply_edits(before, edits).encode())
     return len(edits)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
+from ptxlab.cli.files import STANDARD_INPUT, find_files, name_of, paths_argument, read_module, with_progress, write_file
 from ptxlab.cli.findings import show_findings
-from ptxlab.cli.inputs import STANDARD_INPUT, find_files, name_of, paths_argument, read_module, with_progress
 from ptxlab.report import PtxError
 
 
@@ -51,7 +51,7 @@ def command(context: click.Context, paths: Sequence[Path], write: bool, check: b
             click.echo(f"{name_of(file)} is not in canonical form")
             failed += 1
         elif write and changed:
-            file.write_bytes(text.encode())
+            write_file(file, text.encode())
             click.echo(f"formatted {name_of(file)}", err=True)
         elif not (write or check):
             click.echo(text, nl=False)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ptxlab.cli.assemble import options_argument, ptxas_option
+from ptxlab.cli.files import name_of, path_argument, read_text, targets_option
 from ptxlab.cli.findings import has_color, show_findings
-from ptxlab.cli.inputs import name_of, path_argument, read_text, targets_option
 from ptxlab.report import PtxError
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Arguments into files: paths, directories searched for `*.ptx`, and `-` for standard input."""
+"""The files that arguments name: paths, directories searched for `*.ptx`, `-` for standard input; read and written."""
 
 from __future__ import annotations
 
@@ -73,6 +73,14 @@ def read_text(path: Path) -> str:
     if path == STANDARD_INPUT:
         return syntax.decode(sys.stdin.buffer.read(), name_of(path))
     return syntax.read_text(path)
+
+
+def write_file(file: Path, data: bytes) -> None:
+    """Write a file; a place that can't be written is a usage error."""
+    try:
+        file.write_bytes(data)
+    except OSError as problem:
+        raise click.UsageError(f"`{file}` can't be written: {(problem.strerror or str(problem)).lower()}") from None
 
 
 def find_files(paths: Sequence[Path]) -> list[Path]:
