@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
@@ -90,7 +91,10 @@ def find_files(paths: Sequence[Path]) -> list[Path]:
         if path == STANDARD_INPUT or not path.is_dir():
             files[path] = None
             continue
-        below = sorted(file for file in path.rglob("*.ptx") if file.is_file())
+        # Unlike rglob, walk goes on past a directory that is closed to us or vanishes meanwhile.
+        below = sorted(
+            Path(folder, name) for folder, _, names in os.walk(path) for name in names if name.endswith(".ptx")
+        )
         if not below:
             raise click.UsageError(f"there is no `.ptx` file in `{path}` or below it")
         files.update(dict.fromkeys(below))
