@@ -5,7 +5,8 @@
     python tests/corpus/make.py --missing       # what is not there yet
 
 A CUDA source names its builds in lines `// make: sm_80 sm_90a -lineinfo`: one file for each target, with these flags.
-A Triton source has lines `# make: sm_80 sm_90 kernel` and a function `compile(kernel, target)` that returns PTX.
+A Triton source has lines `# make: name sm_80 sm_90a` and a table `BUILDS` that gives for each name the kernel, its arguments
+(a string is a type, `i32:16` one divisible by 16, anything else a compile-time constant) and the options.
 A file is written only after a ptxas accepted it.
 CUDA needs nvcc on PATH; Triton must be importable by the Python that runs this (PyTorch is not needed).
 A line `// headers: cutlass` says that the source needs `--cutlass`, the folder that holds CUTLASS's `include`.
@@ -87,51 +88,75 @@ def needs_cutlass(source: Path) -> bool:
 
 
 def without_paths(text: str, folders: list[str]) -> str:
-    """Replace the names of `folders` by a neutral one of the same length, in text and in lists of bytes.
+    """Replace the names of `folders` by a neutral one of the same length, in strings and in the bytes of debug information.
 
-    Debug information refers to its own bytes by offset, so lengths must stay. It spells a string as `.b8 47,116,...`.
+    Debug information refers to its own bytes by offset, so lengths must stay.
     """
+    tokens = list(BYTE.finditer(text))
+    data = bytes(int(token[0]) for token in tokens)
     for folder in folders:
         neutral = NEUTRAL.ljust(len(folder), "/")
         assert len(neutral) == len(folder), f"{folder} is too short a name"
-        text = text.replace(folder, neutral)
-        text = text.replace(byte_list(folder), byte_list(neutral))
+        data = data.replace(folder.encode(), neutral.encode())
+    pieces, at = [], 0
+    for token, byte in zip(tokens, data, strict=True):
+        pieces += [text[at : token.start()], str(byte)]
+        at = token.end()
+    text = "".join(pieces) + text[at:]
+    for folder in folders:
+        text = text.replace(folder, NEUTRAL.ljust(len(folder), "/"))
     return text
 
 
-def byte_list(string: str) -> str:
-    """Spell a string as the bytes of a PTX `.b8` directive."""
-    return ",".join(str(byte) for byte in string.encode())
+# One number of a `.b8` directive, which may list several, inside a debug section.
+BYTE = re.compile(r"(?:(?<=^\.b8 )|(?<=,))\d{1,3}(?=,|\s)", re.MULTILINE)
+
+
+TRITON_SCRIPT = """
+import importlib.util, sys, triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+path, name, target = sys.argv[1:]
+spec = importlib.util.spec_from_file_location("kernels", path)
+module = sys.modules["kernels"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+kernel, arguments, options = module.BUILDS[name]
+signature, constants, attributes = {}, {}, {}
+for position, (argument, value) in enumerate(arguments.items()):
+    if not isinstance(value, str):
+        signature[argument], constants[argument] = "constexpr", value
+        continue
+    signature[argument], _, divisor = value.partition(":")
+    if divisor or value.startswith("*"):
+        attributes[(position,)] = [["tt.divisibility", 16]]
+source_type = getattr(module, "Source", ASTSource)
+source = source_type(kernel, signature, constants, attributes)
+number = int(target.rstrip("a").removeprefix("sm_"))
+print(triton.compile(source, target=GPUTarget("cuda", number, 32), options=options).asm["ptx"])
+"""
 
 
 def compile_triton(build: Build) -> str:
     """Have Triton compile one kernel in a process of its own and return the PTX."""
     with tempfile.TemporaryDirectory(prefix="corpus-") as folder:
         source = shutil.copy(build.source, folder)
-        script = (
-            "import importlib.util, sys\n"
-            "from triton.backends.compiler import GPUTarget\n"
-            "spec = importlib.util.spec_from_file_location('kernels', sys.argv[1])\n"
-            "module = importlib.util.module_from_spec(spec)\n"
-            "sys.modules['kernels'] = module\n"
-            "spec.loader.exec_module(module)\n"
-            "target = GPUTarget('cuda', int(sys.argv[3].rstrip('a')[3:]), 32)\n"
-            "print(module.compile(sys.argv[2], target))\n"
-        )
         environment = os.environ | {"TRITON_CACHE_DIR": str(Path(folder, "cache"))}
-        command = [sys.executable, "-c", script, source, build.variant, build.target]
+        command = [sys.executable, "-c", TRITON_SCRIPT, source, build.variant, build.target]
         result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
         if result.returncode:
-            raise RuntimeError(f"triton failed on {build.name}:\n{result.stderr[-3000:]}")
-        return without_paths(result.stdout, [os.path.realpath(folder), folder])
+            raise RuntimeError(f"triton failed on {build.name}:\n{result.stderr[-700:]}")
+        # Triton's own functions have lines of their own.
+        installed = str(Path(importlib.util.find_spec("triton").origin).parent.parent)
+        return without_paths(result.stdout, [os.path.realpath(folder), folder, installed])
 
 
 def check(build: Build, text: str) -> None:
     """Raise unless some ptxas at hand accepts `text`, or when a path of the machine that made it shows."""
-    for folder in ("/tmp", "/root", "/home", "/work", "/opt"):
-        for spelling in (f'"{folder}/', byte_list(folder + "/")):
-            if spelling in text:
-                raise RuntimeError(f"{build.name} names a path under {folder}")
+    data = bytes(int(token[0]) for token in BYTE.finditer(text))
+    for folder in ("/tmp/", "/root/", "/home/", "/work/", "/opt/"):
+        if folder in text or folder.encode() in data:
+            raise RuntimeError(f"{build.name} names a path under {folder}")
     complaints = []
     for ptxas in assemblers():
         complaint = assemble(text, build.target, build.assembler_flags, ptxas)
