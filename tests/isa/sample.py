@@ -89,7 +89,7 @@ def _example(expected: Expected, pairs: bool) -> str:
         case "targets":
             return "ts"
         case "opaque":
-            return "%b64_0"
+            return "sampler"
         case "function":
             return "fn"
         case "arguments":
@@ -98,7 +98,8 @@ def _example(expected: Expected, pairs: bool) -> str:
             return "pt"
     assert expected.type is not None
     if expected.count:
-        return "{" + ", ".join(_register(expected.type, number) for number in range(expected.count)) + "}"
+        vector = "{" + ", ".join(_register(expected.type, number) for number in range(expected.count)) + "}"
+        return f"{vector}|%pred_1" if expected.second is not None else vector
     if expected.second is not None and (pairs or not expected.second_optional):
         assert expected.second.type is not None
         return f"{_register(expected.type)}|{_register(expected.second.type, 1)}"
@@ -108,12 +109,14 @@ def _example(expected: Expected, pairs: bool) -> str:
 
 
 def _base(expected: Expected) -> str:
+    if expected.type is not None and expected.type.kind == "o":
+        return {"texref": "texture", "surfref": "surface"}.get(expected.type.name, "sampler")
     match (expected.space or "").partition("::")[0]:
         case "param":
             return "prm"
         case "const":
             return "cst"
-    return "%b64_0"
+    return "%b32_0" if expected.type and expected.type.width == 32 else "%b64_0"
 
 
 def module(
@@ -123,10 +126,14 @@ def module(
 
     Only what an instruction uses is declared, because old versions of PTX lack many a type and directive.
     """
-    text = [f".version {version[0]}.{version[1]}", f".target {target}"]
+    used = " ".join(lines)
+    mode = ", texmode_independent" if re.search(r"\bsampler\b", used) else ""
+    text = [f".version {version[0]}.{version[1]}", f".target {target}{mode}"]
     if version >= (2, 3):
         text.append(".address_size 64")
-    used = " ".join(lines)
+    for name, kind in (("texture", "texref"), ("sampler", "samplerref"), ("surface", "surfref")):
+        if re.search(rf"\b{name}\b", used):
+            text.append(f".tex .u32 {name};" if version < (1, 5) else f".global .{kind} {name};")
     if re.search(r"\bcst\b", used):
         text.append(".const .align 16 .b8 cst[64];")
     if re.search(r"\bfn\b", used):

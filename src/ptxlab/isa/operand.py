@@ -11,8 +11,11 @@ The words of `types`, in any order:
 - `sink`: `_` may stand there, and nothing else if no type is named;
 - for an address, the state space (`shared`) or the slot that holds it (`space`); nothing means the slot `space`, else
   the one space that the syntax spells out, else generic; `wide`: 64 bits if the address is global or generic,
-  `b64`: 64 bits in any case;
-- `label`, `function`, `targets`, `prototype`, `arguments`, `opaque` (texture, surface or sampler): what it says;
+  `b64`: 64 bits in any case, `b32` or `u32`: a register of 32 bits, as for tensor memory;
+- `label`, `function`, `targets`, `prototype`, `arguments`: what it says; `texref`, `samplerref`, `surfref`: the name of
+  such a variable, or a 64-bit register that holds one;
+- `padded`: the vector may have 2 or 4 elements where fewer are wanted; `indexed`: its first element is an index, apart
+  from the others;
 - `select(part)`: a part of the register may be chosen, `%r1.b0`, one of that set of `selectors.py`;
 - `minus`: a minus sign may stand before it;
 - `single`: a scalar that may also be written as a vector of one, `{r}`;
@@ -24,7 +27,8 @@ Operands at hand are described by their *shape*, a value that is cheap to compar
 - `"b32"`: a register of that type; `"%u32"`: a special register of that type (`"%u16|u32"`: %tid.x and others
   that 16 or 32 bits can be read of);
 - `"#int"`, `"#float"`, `"#f32"`: an immediate, the last one spelled with its 32 bits, `0f3F800000`;
-- `"&shared"`: a variable of that state space; `"@label"`, `"@function"`, `"@targets"`, `"@prototype"`; `"_"`: the sink;
+- `"&shared"`: a variable of that state space; `"&texref"`: a variable of that opaque type;
+  `"@label"`, `"@function"`, `"@targets"`, `"@prototype"`; `"_"`: the sink;
 - `"?"`: a name that is not declared, which is reported once and fits everywhere;
 - `("[", base, ...)`: an address and what else is in the brackets; `("{", ...)`: a vector; `("(", ...)`: a list of
   arguments; `("|", a, b)`: a pair; `("!", a)`: a negation; `("-", a)`: a negated value; `(".", a, "b0")`: a selection.
@@ -43,8 +47,8 @@ Shape = Any  # str or nested tuples of str, as above
 SPACES = frozenset(
     "const global local param param::entry param::func shared shared::cta shared::cluster tex reg sreg generic".split()
 )
-_WORDS = frozenset("label function targets prototype arguments opaque".split())
-_MARKS = frozenset("reg loose sink special symbol single minus".split())
+_WORDS = frozenset("label function targets prototype arguments".split())
+_MARKS = frozenset("reg loose sink special symbol single padded indexed minus".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,8 @@ class Expected:
     special: bool = False
     symbol: bool = False
     single: bool = False
+    padded: bool = False
+    indexed: bool = False
     wide: bool = False
     minus: bool = False
     select: str | None = None
@@ -116,8 +122,8 @@ def _expected(form: Form, m: Modifiers, operand: Operand) -> Expected:
         space = next((word for word in words if word in SPACES), None)
         inner = tuple(_value(form, m, name) for name in operand.inner[1:])
         return Expected(operand.name, "read", "address", space=space, optional=optional, inner=inner,
-                        register_only="reg" in words, symbol="opaque" in words,
-                        wide="wide" in words, type=TYPES["b64"] if "b64" in words else None)  # fmt: skip
+                        register_only="reg" in words, wide="wide" in words,
+                        type=next((TYPES[word] for word in words if word in TYPES), None))  # fmt: skip
     first = _value(form, m, operand.name, optional=optional, negatable=operand.negatable)
     if operand.second is None:
         return first
@@ -187,6 +193,8 @@ def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatabl
             assert word in _MARKS, f"{form.syntax}: {name} is {word!r}"
     if kind == "value" and type_ is None and "sink" in words:
         kind = "sink"
+    if type_ is not None and type_.kind == "o":
+        kind = "opaque"
     assert type_ or kind != "value", f"{form.syntax}: no type for {name}"
     return Expected(
         name,
@@ -200,6 +208,8 @@ def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatabl
         special="special" in words,
         symbol="symbol" in words,
         single="single" in words,
+        padded="padded" in words,
+        indexed="indexed" in words,
         minus="minus" in words,
         select=select,
         negatable=negatable,

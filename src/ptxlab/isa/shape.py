@@ -33,7 +33,7 @@ def _wrong(expected: Expected, shape: Shape) -> str | None:
     if expected.kind == "sink":
         return None if shape == "_" else "not-sink"
     if expected.kind == "opaque":
-        return None if shape in ("&opaque", "b64", "u64", "s64") else "kind"
+        return None if expected.type and shape in (f"&{expected.type.name}", "b64", "u64", "s64") else "kind"
     if expected.kind == "arguments":
         return None if shape[0] == "(" else "kind"
     if expected.kind != "value":
@@ -54,7 +54,8 @@ def _wrong_compound(expected: Expected, shape: Shape) -> str | None:
             return "pair"
         if parts == ["_", "_"]:
             return "sink"
-        return wrong_scalar(expected, parts[0]) or wrong_scalar(expected.second, parts[1])
+        first = _wrong_compound if isinstance(parts[0], tuple) else wrong_scalar
+        return first(expected, parts[0]) or wrong_scalar(expected.second, parts[1])
     if mark == "!":
         return wrong_scalar(expected, parts[0]) if expected.negatable else "negated"
     if mark == "-":
@@ -65,12 +66,18 @@ def _wrong_compound(expected: Expected, shape: Shape) -> str | None:
     if mark == "{":
         if expected.single and len(parts) == 1:
             return wrong_scalar(expected, parts[0])
-        if not expected.count:
-            return "vector"
-        if len(parts) != expected.count:
-            return "vector-size"
+        if not (expected.padded and len(parts) in (2, 4) and len(parts) > expected.count):
+            if not expected.count:
+                return "vector"
+            if len(parts) != expected.count:
+                return "vector-size"
+        if expected.indexed:
+            return wrong_scalar(_INDEX, parts[0]) or _wrong_vector(expected, parts[1:])
         return _wrong_vector(expected, parts)
     return "kind"
+
+
+_INDEX = Expected("index", "read", type=TYPES["u32"], special=True, fixed=True)
 
 
 def _wrong_vector(expected: Expected, parts: Sequence[Shape]) -> str | None:
@@ -109,13 +116,17 @@ def _wrong_address(expected: Expected, shape: Shape) -> str | None:
         return "address-parts"
     if not isinstance(base, str):
         return "address-type"
+    if expected.type and expected.type.width == 32:
+        kinds = "b" if expected.type.kind == "b" else "bus"
+        return None if base in TYPES and TYPES[base].width == 32 and TYPES[base].kind in kinds else "address-type"
     if base.startswith("&"):
         space = base[1:]
         if expected.register_only:
             return "kind"
-        if space == "opaque":
-            return None if expected.symbol else "state-space"
-        if not _within(space, expected.space):
+        if expected.type is not None and expected.type.kind == "o":
+            if space not in (expected.type.name, "tex" if expected.type.name == "texref" else None):
+                return "kind"
+        elif space in TYPES or not _within(space, expected.space):
             return "state-space"
     elif base == "#int" and expected.space != "local":
         return "immediate-address"
@@ -129,7 +140,7 @@ def _wrong_address(expected: Expected, shape: Shape) -> str | None:
 
 
 def _is_wide(expected: Expected) -> bool:
-    return expected.type is not None or (expected.wide and expected.space in (None, "global"))
+    return bool(expected.type) or (expected.wide and expected.space in (None, "global"))
 
 
 def _within(space: str, wanted: str | None) -> bool:
