@@ -108,7 +108,11 @@ def assemble(text: str, target: str, flags: tuple[str, ...], ptxas: str) -> str 
         source = Path(folder, "module.ptx")
         source.write_bytes(text.encode())
         command = [ptxas, "-arch", target, *flags, "-o", str(Path(folder, "module.cubin")), str(source)]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        # ptxas 13.0 never returns when a line comment ends the file without an end of line.
+        try:
+            result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+        except subprocess.TimeoutExpired:
+            return "no answer in 300 seconds"
     if result.returncode == 0:
         return None
     return f"exit {result.returncode}: {result.stdout}{result.stderr}".replace(str(source), "module.ptx")
