@@ -43,7 +43,7 @@ def _special_register(register: ir.SpecialRegister) -> Shape:
 
 def _variable(reference: ir.VariableReference) -> Shape:
     variable = reference.variable
-    return "&opaque" if variable.type.kind == "o" else f"&{variable.state_space}"
+    return f"&{variable.type.name if variable.type.kind == 'o' else variable.state_space}"
 
 
 def _element(element: ir.Element) -> Shape:

@@ -1,0 +1,53 @@
+"""The table checks itself: every form is found again by its own spellings and operands, and by no other form's."""
+
+from collections import defaultdict
+
+import pytest
+
+from ptxlab.isa import Match, opcode
+from ptxlab.isa.form import Form
+from ptxlab.isa.table import forms
+
+from .mutants import shape_of, split_operands
+from .sample import instructions, sample_choices
+
+
+def _identity(form: Form) -> str:
+    return f"{form.chapter}: {form.syntax}"
+
+
+@pytest.mark.parametrize("form", forms(), ids=_identity)
+def test_spellings_lead_back_to_their_form(form: Form) -> None:
+    for choice in sample_choices(form, 24):
+        spelled = form.spell(choice)
+        for line in instructions(form, choice):
+            shapes = tuple(shape_of(operand) for operand in split_operands(line.rstrip(";").partition(" ")[2]))
+            if form.name[0] == "call":
+                continue  # its operands are read by hand
+            found = opcode(spelled).match(shapes)
+            assert isinstance(found, Match), line
+            assert found.form is form, f"{line} is also `{found.form.syntax}`"
+            assert found.candidate.in_order
+            assert found.candidate.chosen == {name: value for name, value in choice.items() if value is not None}
+
+
+@pytest.mark.parametrize("form", forms(), ids=_identity)
+def test_every_form_is_explained(form: Form) -> None:
+    first = form.text.split("\n")[0]
+    assert first.endswith("."), form.syntax
+    assert first[0].isupper(), form.syntax
+
+
+def test_an_instruction_is_declared_in_one_place() -> None:
+    # The manual has an `add` of integers and one of floats; within a chapter a name has one declaration.
+    homes: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for form in forms():
+        homes[form.chapter, ".".join(form.name)].add(form.text)
+    assert {name: texts for name, texts in homes.items() if len(texts) > 1} == {}
+
+
+def test_meanings_name_their_operands() -> None:
+    for form in forms():
+        if form.meaning is not None:
+            names = form.meaning.__code__.co_varnames[: form.meaning.__code__.co_argcount]
+            assert set(names[2:]) <= {operand.name for operand in form.operands}, form.syntax
