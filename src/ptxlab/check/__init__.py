@@ -1,7 +1,7 @@
 """Rules over a program, one file a rule: what ptxas refuses, and much that it lets pass in silence.
 
 A rule is a module: its docstring is the page that `ptxlab explain` shows, with an example that the rule finds and one
-beside it that is right; its name with hyphens is its code; `check(program)` yields its findings. `RULES` lists them all.
+beside it that is right; its name with hyphens is its code; `check(program)` yields its findings. `RULES` lists them.
 """
 
 from functools import cache
@@ -49,6 +49,19 @@ def check(module: ir.Module, target: str | None = None) -> list[Diagnostic]:
     """Everything the rules find in a module, in the order of its source; `target` checks it for another target."""
     program = Program(module, target)
     found = [diagnostic for rule in rules().values() for diagnostic in rule.check(program)]
+    return sorted(found, key=_place)
+
+
+# Rules that look at one instruction at a time: they stay true in a program with holes.
+INSTRUCTION_RULES = """
+unknown-instruction illegal-modifier operand-count operand-type vector-size immediate-range unavailable-instruction
+""".split()
+
+
+def check_partly(module: ir.Module, target: str | None = None) -> list[Diagnostic]:
+    """What is certainly wrong with a module of which syntax errors left only a part."""
+    program = Program(module, target)
+    found = [diagnostic for code in INSTRUCTION_RULES for diagnostic in rules()[code].check(program)]
     return sorted(found, key=_place)
 
 

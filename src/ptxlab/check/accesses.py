@@ -25,11 +25,11 @@ def accesses(instruction: ir.Instruction, match: Match) -> Iterator[Access]:
         if size:
             yield from (Access(at, size, size) for at in addresses[:1])
     elif name[:2] == ("cp", "async") and len(name) == 2:
-        size = _constant(instruction, 2)
-        if size:
-            source = _constant(instruction, 3) if len(instruction.operands) > 3 else size
-            yield Access(addresses[0], size, size)
-            yield Access(addresses[1], source or 0, size)
+        copied = _constant(instruction, 2)
+        if copied:
+            source = _constant(instruction, 3) if len(instruction.operands) > 3 else copied
+            yield Access(addresses[0], copied, copied)
+            yield Access(addresses[1], source or 0, copied)
     elif name[0] in ("ldmatrix", "stmatrix"):
         yield from (Access(at, 16, 16) for at in addresses[:1])
     elif name[0] == "mbarrier" and name[1:2] != ("pending_count",):

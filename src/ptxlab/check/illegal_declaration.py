@@ -1,8 +1,8 @@
 """A variable is declared in a way that PTX does not allow.
 
-State spaces have their places: registers, local variables and parameters live in functions; only `.global` and `.const`
-variables have initial values, and a value must be of the kind of the type. Alignments are powers of two, predicates live
-in registers, a vector has at most 128 bits, and an array has its size unless it is `.extern`.
+State spaces have their places: registers, local variables and parameters live in functions; only `.global` and
+`.const` variables have initial values, and a value must be of the kind of the type. Alignments are powers of two,
+predicates live in registers, a vector has at most 128 bits, and an array has its size unless it is `.extern`.
 
 Wrong:
 

@@ -47,7 +47,7 @@ def check(program: Program) -> Iterator[Diagnostic]:
 
 
 def explain(program: Program, instruction: ir.Instruction) -> Diagnostic:
-    """The complaint of the nearest form's own rule, else the first modifier that no near form takes, else what is missing."""
+    """The complaint of the nearest form's own rule, else a modifier that it does not take, else what it misses."""
     opcode = instruction.opcode
     forms = nearest_forms(opcode)
     notes = [f"legal: `{form.syntax}`" for form in forms[:2]]

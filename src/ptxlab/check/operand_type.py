@@ -119,6 +119,7 @@ def described(operand: ir.Operand) -> str:
 
 
 _REASONS = {
+    "address-type": "an address is an integer or bits, of 64 bits for this state space",
     "special-register": "a special register can only be read by `mov`",
     "register-only": "an immediate cannot stand here, use a register",
     "result-register": "a result needs a register",

@@ -1,8 +1,8 @@
 """A constant address lies outside the variable that it names.
 
-The distance from the start of a `.shared`, `.local`, `.global` or `.const` variable and the bytes of the access are both
-known, and together they leave the variable. ptxas assembles it without a word; the kernel reads or overwrites whatever
-lies there.
+The distance from the start of a `.shared`, `.local`, `.global` or `.const` variable and the bytes of the access are
+both known, and together they leave the variable. ptxas assembles it without a word; the kernel reads or overwrites
+whatever lies there.
 
 Wrong:
 
@@ -51,7 +51,7 @@ def check(program: Program) -> Iterator[Diagnostic]:
                 if elements is None:
                     continue
                 size = elements * pointer.variable.type.width // 8
-                if 0 <= pointer.offset and pointer.offset + access.size <= size:
+                if pointer.offset >= 0 and pointer.offset + access.size <= size:
                     continue
                 declared = program.module.span(pointer.variable)
                 yield warning(

@@ -32,7 +32,8 @@ class Pointers:
     def of_address(self, operand: ir.Operand) -> Pointer | None:
         """Where `[base+offset]` or `name[3]` points."""
         if isinstance(operand, ir.Address):
-            base = self.of_address(operand.base) if isinstance(operand.base, ir.Element) else self.of_value(operand.base)
+            is_element = isinstance(operand.base, ir.Element)
+            base = self.of_address(operand.base) if is_element else self.of_value(operand.base)
             return None if base is None else Pointer(base.variable, base.offset + operand.offset)
         if isinstance(operand, ir.Element) and operand.register is None:
             base = self.of_value(operand.base)

@@ -118,16 +118,18 @@ class Program:
             guard = statement.guard
             if guard is not None:
                 register = guard.register
-                if register.__class__ is ir.Unresolved:
+                if isinstance(register, ir.Unresolved):
+                    facts.is_sound = False
                     self._fail("unknown-name", function, statement, ())
                 elif register.type is not PREDICATE:
+                    facts.is_sound = False
                     self._fail("guard-type", function, statement, ())
             key = (statement.opcode, tuple(signature))
             verdict = verdicts.get(key)
             if verdict is None:
                 verdict = verdicts[key] = self._judge(*key)
             instructions.append(statement)
-            if verdict.__class__ is str:
+            if isinstance(verdict, str):
                 matches.append(None)
                 if verdict == "call":
                     facts.calls.append(statement)

@@ -25,20 +25,3 @@ def nearest_forms(opcode: Opcode, most: int = 3) -> list[Form]:
         return sum(part not in known for part in written) + missing, -begun
 
     return sorted(forms_by_head().get(opcode.mnemonic, []), key=distance)[:most]
-
-
-def legal_values(form: Form, slot: str) -> str:
-    """The values of a slot as a list in a message."""
-    values = next(s.values for s in form.slots if s.name == slot)
-    return ", ".join(f"`.{value}`" for value in values)
-
-
-def listed(words: Iterable[str]) -> str:
-    """`a`, `b` or `c`."""
-    parts = [f"`{word}`" for word in words]
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"
-
-
-def written_target(requirement: str) -> str:
-    """A requirement in a label: `available since PTX 8.0, sm_90`."""
-    return requirement

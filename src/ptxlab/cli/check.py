@@ -12,7 +12,7 @@ from ptxlab.cli.files import (
     find_files,
     name_of,
     paths_argument,
-    read_module,
+    read_text,
     target_option,
     with_progress,
     write_file,
@@ -56,13 +56,22 @@ def command(context: click.Context, paths: Sequence[Path], target: str | None, f
 
 
 def check_file(file: Path, target: str | None) -> list[Diagnostic]:
-    """All that is wrong with one file, from whether it can be read to the last lint."""
-    import ptxlab
+    """All that is wrong with one file, from whether it can be read to the last lint.
+
+    What syntax errors leave of a file is still looked at, so that one run tells of every wrong instruction.
+    """
+    from ptxlab.check import check, check_partly
+    from ptxlab.syntax import read
 
     try:
-        return ptxlab.check(read_module(file), target=target)
+        text = read_text(file)
     except PtxError as wrong:
         return wrong.diagnostics
+    module, faults = read(text, name_of(file))
+    if not faults:
+        return check(module, target)
+    found = [*faults, *check_partly(module, target)]
+    return sorted(found, key=lambda diagnostic: diagnostic.labels[0].span.start if diagnostic.labels else 0)
 
 
 def fix_file(file: Path, found: Sequence[Diagnostic]) -> int:
