@@ -64,10 +64,18 @@ def instructions(form: Form, choice: Choice) -> Iterator[str]:
             spare -= e.optional
             taken.append(e)
         for pairs in {False, any(e.select or (e.second is not None and e.second_optional) for e in taken)}:
-            operands = ", ".join(_example(e, pairs) for e in taken)
+            operands = ", ".join(_example(e, pairs, first) for e, first in zip(taken, _numbers(taken), strict=True))
             if form.name[0] == "st":  # a kernel's own parameters cannot be written
                 operands = operands.replace("[prm]", "[out]")
             yield f"{opcode} {operands};" if operands else f"{opcode};"
+
+
+def _numbers(expected: list[Expected]) -> Iterator[int]:
+    """The first register of each operand: results do not overlap, because ptxas minds that in a few instructions."""
+    taken = 0
+    for e in expected:
+        yield taken if e.role == "write" else 0
+        taken += max(1, e.count) if e.role == "write" else 0
 
 
 def _register(type: Type, number: int = 0) -> str:
@@ -75,7 +83,7 @@ def _register(type: Type, number: int = 0) -> str:
     return f"%{name}_{number}"
 
 
-def _example(expected: Expected, pairs: bool) -> str:
+def _example(expected: Expected, pairs: bool, first: int = 0) -> str:
     match expected.kind:
         case "address":
             inside = [_base(expected), *(_example(e, False) for e in expected.inner)]
@@ -98,14 +106,14 @@ def _example(expected: Expected, pairs: bool) -> str:
             return "pt"
     assert expected.type is not None
     if expected.count:
-        vector = "{" + ", ".join(_register(expected.type, number) for number in range(expected.count)) + "}"
+        vector = "{" + ", ".join(_register(expected.type, first + number) for number in range(expected.count)) + "}"
         return f"{vector}|%pred_1" if expected.second is not None else vector
     if expected.second is not None and (pairs or not expected.second_optional):
         assert expected.second.type is not None
         return f"{_register(expected.type)}|{_register(expected.second.type, 1)}"
     if expected.select and pairs:
         return f"{_register(expected.type)}.{max(SELECTORS[expected.select])}"
-    return _register(expected.type)
+    return _register(expected.type, first)
 
 
 def _base(expected: Expected) -> str:

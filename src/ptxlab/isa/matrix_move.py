@@ -51,6 +51,13 @@ def two_each(m: Modifiers) -> str:
     types={"d": one_each},
     since=BLACKWELL,
 )
+@form(
+    "ldmatrix.sync.aligned.m8n16.num{.space}.s8.s4 d, [p]",
+    num="x1 x2 x4",
+    space=SHARED,
+    types={"d": one_each},
+    since="9.4 sm_100f sm_101f sm_120f",
+)
 def ldmatrix() -> None:
     """Read 8x8, 16x16 or 8x16 matrices from shared memory; each lane gives the address of one row."""
 

@@ -1,1 +1,229 @@
-"""Tensor core of the fifth generation: tensor memory, copies and matrix multiply (PTX ISA 9.7.16)."""
+"""Tensor memory: its allocation, loads and stores, copies into it, and waiting for all that (PTX ISA 9.7.16).
+
+Tensor memory has its own 32-bit addresses, which no state space names. ptxas does not ask for the `.aligned` of loads
+and stores. The multiplications are in tcgen05_mma.py.
+"""
+
+from .form import Modifiers, form
+from .matrix import Slots
+
+BLACKWELL = "8.6 sm_100a sm_101a | 8.8 sm_100f sm_101f"
+CTA_GROUP = "cta_group::1 cta_group::2"
+
+# Registers of a lane for one repetition of each shape.
+REGISTERS = {"32x32b": 1, "16x64b": 1, "16x32bx2": 1, "16x128b": 2, "16x256b": 4}
+TENSOR = "u32"  # an address in tensor memory is a register of 32 bits
+SHAPES = "16x64b 16x128b 16x256b 32x32b"
+REPETITIONS = "x1 x2 x4 x8 x16 x32 x64 x128"
+EXCLUSIVE = [("exclusive", "9.4 sm_100f sm_110f")]
+
+
+def vector(m: Modifiers) -> str:
+    """The registers that a lane loads or stores."""
+    return f"{REGISTERS[m.shape] * int(m.num[1:])} b32"
+
+
+def fits(m: Modifiers) -> str | None:
+    """A lane moves at most 128 registers."""
+    return None if int(vector(m).split()[0]) <= 128 else f"`.{m.shape}.{m.num}` takes more than 128 registers"
+
+
+def indices(m: Modifiers) -> str:
+    """The registers for two bits of index for each element kept, one of two."""
+    return f"{max(1, int(m.num[1:]) // 32)} b32"
+
+
+def half(m: Modifiers) -> str:
+    """The registers for every second element."""
+    return f"{int(m.num[1:]) // 2} b32"
+
+
+REDUCED: Slots = {
+    "num": "x2 x4 x8 x16 x32 x64 x128",
+    "operation": "min max",
+    "types": {"d": vector, "reduced": "b32", "taddr": TENSOR},
+    "writes": "d reduced",
+    "since": "8.6 sm_101a | 8.8 sm_101f sm_103f",
+}
+REDUCED_SPLIT: Slots = REDUCED | {"types": {**REDUCED["types"], "split": "imm"}}
+
+
+@form(
+    "tcgen05.alloc{.exclusive}.cta_group.sync.aligned{.shared::cta}.b32 [dst], columns",
+    exclusive=EXCLUSIVE,
+    cta_group=CTA_GROUP,
+    types={"columns": lambda m: f"u32 within({'32..576/32' if m.exclusive else '32|64|128|256|512'})"},
+    since=BLACKWELL,
+)
+def tcgen05_alloc() -> None:
+    """Wait for free columns of tensor memory, take them and write their address to shared memory."""
+
+
+@form(
+    "tcgen05.dealloc{.exclusive}.cta_group.sync.aligned.b32 taddr, columns",
+    exclusive=EXCLUSIVE,
+    cta_group=CTA_GROUP,
+    types={"taddr": "u32", "columns": "u32 within(0..4294967295/32)"},
+    since=BLACKWELL,
+)
+def tcgen05_dealloc() -> None:
+    """Give back columns of tensor memory."""
+
+
+@form("tcgen05.relinquish_alloc_permit.cta_group.sync.aligned", cta_group=CTA_GROUP, since=BLACKWELL)
+def tcgen05_relinquish_alloc_permit() -> None:
+    """Promise that this block allocates no more tensor memory."""
+
+
+@form(
+    "tcgen05.ld.sync{.aligned}.shape.num{.pack::16b}.b32 d, [taddr]",
+    shape=SHAPES,
+    num=REPETITIONS,
+    types={"d": vector, "taddr": TENSOR},
+    where=fits,
+    since=BLACKWELL,
+)
+@form(
+    "tcgen05.ld.sync{.aligned}.shape.num{.pack::16b}.b32 d, [taddr], split",
+    shape="16x32bx2",
+    num=REPETITIONS,
+    types={"d": vector, "taddr": TENSOR, "split": "imm"},
+    since=BLACKWELL,
+)
+@form(
+    "tcgen05.ld.red.sync{.aligned}.shape.num.operation{.abs}{.NaN}.f32 d, reduced, [taddr]", shape="32x32b", **REDUCED
+)
+@form(
+    "tcgen05.ld.red.sync{.aligned}.shape.num.operation{.abs}{.NaN}.f32 d, reduced, [taddr], split",
+    shape="16x32bx2",
+    **REDUCED_SPLIT,
+)
+@form(
+    "tcgen05.ld.red.sync{.aligned}.shape.num.operation.type d, reduced, [taddr]",
+    shape="32x32b",
+    type="u32 s32",
+    **REDUCED,
+)
+@form(
+    "tcgen05.ld.red.sync{.aligned}.shape.num.operation.type d, reduced, [taddr], split",
+    shape="16x32bx2",
+    type="u32 s32",
+    **REDUCED_SPLIT,
+)
+@form(
+    "tcgen05.ld.spcompress.sync{.aligned}.shape.num.operation.sp::2:4{.abs}.f32.b2 indices, d, [taddr]",
+    shape="32x32b",
+    num="x4 x8 x16 x32 x64 x128",
+    operation="min max",
+    types={"indices": indices, "d": half, "taddr": TENSOR},
+    writes="indices d",
+    since="9.4 sm_107a",
+)
+@form(
+    "tcgen05.ld.red.spcompress.sync{.aligned}.shape.num.operation.sp::2:4{.abs}{.NaN}.f32.b2"
+    " indices, d, reduced, [taddr]",
+    shape="32x32b",
+    num="x4 x8 x16 x32 x64 x128",
+    operation="min max",
+    types={"indices": indices, "d": half, "reduced": "b32", "taddr": TENSOR},
+    writes="indices d reduced",
+    since="9.4 sm_107a",
+)
+def tcgen05_ld() -> None:
+    """Start loading from tensor memory into the registers of a warp; `.red` also reduces what each lane loads."""
+
+
+@form(
+    "tcgen05.st.sync{.aligned}.shape.num{.unpack::16b}.b32 [taddr], a",
+    shape=SHAPES,
+    num=REPETITIONS,
+    types={"a": vector, "taddr": TENSOR},
+    where=fits,
+    since=BLACKWELL,
+)
+@form(
+    "tcgen05.st.sync{.aligned}.shape.num{.unpack::16b}.b32 [taddr], split, a",
+    shape="16x32bx2",
+    num=REPETITIONS,
+    types={"a": vector, "taddr": TENSOR, "split": "imm"},
+    since=BLACKWELL,
+)
+def tcgen05_st() -> None:
+    """Start storing registers of a warp to tensor memory."""
+
+
+@form("tcgen05.wait::ld.sync.aligned", since=BLACKWELL)
+@form("tcgen05.wait::st.sync.aligned", since=BLACKWELL)
+def tcgen05_wait() -> None:
+    """Wait until the loads or the stores of this thread are done."""
+
+
+COPIED: Slots = {"cta_group": CTA_GROUP, "types": {"taddr": TENSOR, "s_desc": "u64"}, "since": BLACKWELL}
+EXPANDED: Slots = {"to": "b8x16", "from": "b6x16_p32 b4x16_p64"}
+PAIRS = "warpx2::02_13 warpx2::01_23"
+
+
+@form("tcgen05.cp.cta_group.shape [taddr], s_desc", shape="128x256b 4x256b 128x128b", **COPIED)
+@form("tcgen05.cp.cta_group.shape.multicast [taddr], s_desc", shape="64x128b", multicast=PAIRS, **COPIED)
+@form("tcgen05.cp.cta_group.shape.multicast [taddr], s_desc", shape="32x128b", multicast="warpx4", **COPIED)
+@form("tcgen05.cp.cta_group.shape.to.from [taddr], s_desc", shape="128x256b 4x256b 128x128b", **EXPANDED, **COPIED)
+@form(
+    "tcgen05.cp.cta_group.shape.multicast.to.from [taddr], s_desc",
+    shape="64x128b",
+    multicast=PAIRS,
+    **EXPANDED,
+    **COPIED,
+)
+@form(
+    "tcgen05.cp.cta_group.shape.multicast.to.from [taddr], s_desc",
+    shape="32x128b",
+    multicast="warpx4",
+    **EXPANDED,
+    **COPIED,
+)
+def tcgen05_cp() -> None:
+    """Start copying a matrix from shared memory, named by a descriptor, to tensor memory, expanding its elements."""
+
+
+@form(
+    "tcgen05.shift.cta_group.down [taddr]",
+    cta_group=CTA_GROUP,
+    types={"taddr": TENSOR},
+    since="8.6 sm_100a sm_101a | 8.8 sm_103a",
+)
+def tcgen05_shift() -> None:
+    """Start moving the rows of a matrix in tensor memory down by one."""
+
+
+READ_A = [("sync_restrict::shared::read::mma::a", "9.4 sm_107f")]
+
+
+@form(
+    "tcgen05.commit.cta_group.mbarrier::arrive::one{.read}{.shared::cluster}.b64 [mbar]",
+    cta_group=CTA_GROUP,
+    read=READ_A,
+    since=BLACKWELL,
+)
+@form(
+    "tcgen05.commit.cta_group.mbarrier::arrive::one{.read}{.shared::cluster}.multicast::cluster.b64 [mbar], mask",
+    cta_group=CTA_GROUP,
+    read=READ_A,
+    types={"mask": "u16 reg"},  # ptxas 13.4 takes immediates too
+    since=BLACKWELL,
+)
+@form(
+    "tcgen05.commit.cta_group.mbarrier::arrive::one{.read}{.shared::cluster}.multicast.b64 [mbar], mask",
+    cta_group=CTA_GROUP,
+    read=READ_A,
+    multicast=("multicast::cluster::16b", ("multicast::cluster::32b", "9.4 sm_107f")),
+    types={"mask": lambda m: "u32 within(0..4294967295)" if m.multicast.endswith("32b") else "u16 within(0..65535)"},
+    since="9.4 sm_100f sm_110f",
+)
+def tcgen05_commit() -> None:
+    """Let an mbarrier know when all that this thread started on tensor memory so far is done."""
+
+
+@form("tcgen05.fence::before_thread_sync", since=BLACKWELL)
+@form("tcgen05.fence::after_thread_sync", since=BLACKWELL)
+def tcgen05_fence() -> None:
+    """Order operations on tensor memory with the synchronisation of threads that follows or precedes it."""

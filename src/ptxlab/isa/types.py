@@ -37,7 +37,15 @@ def _build() -> dict[str, Type]:
     types += [Type(f"{name}x2", "f", 8, 2) for name in ("e4m3", "e5m2", "ue8m0", "e2m3", "e3m2")]
     types += [Type(f"{name}x4", "f", 8, 4) for name in ("e4m3", "e5m2", "e2m3", "e3m2")]
     types += [Type("e2m1x2", "f", 4, 2), Type("e2m1x4", "f", 4, 4), Type("s2f6x2", "f", 8, 2)]
-    types += [Type("b1", "b", 1), Type("u4", "u", 4), Type("s4", "s", 4), Type("u2", "u", 2), Type("s2", "s", 2)]
+    types += [
+        Type("b1", "b", 1),
+        Type("b2", "b", 2),
+        Type("b4", "b", 4),
+        Type("u4", "u", 4),
+        Type("s4", "s", 4),
+        Type("u2", "u", 2),
+        Type("s2", "s", 2),
+    ]
     types += [Type(name, "o", 64, declarable=True) for name in ("texref", "samplerref", "surfref")]
     return {type.name: type for type in types}
 
