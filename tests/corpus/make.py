@@ -8,7 +8,8 @@ A CUDA source names its builds in lines `// make: sm_80 sm_90a -lineinfo`: one f
 A Triton source has lines `# make: name sm_80 sm_90a` and a table `BUILDS` that gives for each name the kernel, its arguments
 (a string is a type, `i32:16` one divisible by 16, anything else a compile-time constant) and the options.
 A file is written only after a ptxas accepted it.
-CUDA needs nvcc on PATH; Triton must be importable by the Python that runs this (PyTorch is not needed).
+A word like `nvcc-13.4` in such a line asks for that release of nvcc, to be named with `--nvcc`; the others take the one on PATH.
+Triton must be importable by the Python that runs this (PyTorch is not needed).
 A line `// headers: cutlass` says that the source needs `--cutlass`, the folder that holds CUTLASS's `include`.
 """
 
@@ -46,12 +47,14 @@ class Build:
     flags: tuple[str, ...] = ()
     assembler_flags: tuple[str, ...] = ()
     variant: str = ""
+    compiler: str = "nvcc"
 
     @property
     def name(self) -> str:
         """The produced file's name without its ending: `scan.sm_80.G`."""
         tags = [re.sub(r"=true|=|--default-|^-+", "", flag) for flag in self.flags]
-        return ".".join([self.source.stem, *filter(None, [self.variant]), self.target, *tags])
+        compiler = [self.compiler] if self.compiler != "nvcc" else []
+        return ".".join([self.source.stem, *filter(None, [self.variant]), self.target, *compiler, *tags])
 
 
 def builds() -> Iterator[Build]:
@@ -59,27 +62,33 @@ def builds() -> Iterator[Build]:
     for source in sorted([*(ROOT / "cuda").glob("*.cu"), *(ROOT / "triton").glob("*.py")]):
         for line in re.findall(r"^(?://|#) make: (.*)$", source.read_text(), re.MULTILINE):
             targets = [word for word in line.split() if word.startswith("sm_")]
-            others = [word for word in line.split() if not word.startswith("sm_")]
+            compiler = next((word for word in line.split() if word.startswith("nvcc-")), "nvcc")
+            others = [word for word in line.split() if not word.startswith("sm_") and word != compiler]
             for target in targets:
                 if source.suffix == ".py":
                     yield Build(source, target, variant=others[0])
                     continue
                 # A relocatable module may leave symbols undefined; without -c ptxas wants to link it.
-                yield Build(source, target, tuple(others), ("-c",) if "-rdc=true" in others else ())
+                linking = ("-c",) if "-rdc=true" in others else ()
+                yield Build(source, target, tuple(others), linking, compiler=compiler)
 
 
-def compile_cuda(build: Build, cutlass: Path | None) -> str:
+def compile_cuda(build: Build, compilers: dict[str, str], cutlass: Path | None) -> str:
     """Run nvcc in a folder of its own and return the PTX, without that folder's name."""
     with tempfile.TemporaryDirectory(prefix="corpus-") as folder:
         shutil.copy(build.source, folder)
         for header in (ROOT / "cuda").glob("*.cuh"):
             shutil.copy(header, folder)
         include = [f"-I{cutlass}"] if cutlass and needs_cutlass(build.source) else []
-        command = ["nvcc", "-ptx", "-w", "-arch", build.target, *build.flags, *include, build.source.name, "-o", "out.ptx"]
+        command = [compilers[build.compiler], "-ptx", "-w", "-arch", build.target, *build.flags, *include]
+        command += [build.source.name, "-o", "out.ptx"]
         result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if result.returncode:
             raise RuntimeError(f"nvcc failed on {build.name}:\n{(result.stderr + result.stdout)[:3000]}")
-        return without_paths(Path(folder, "out.ptx").read_text(), [os.path.realpath(folder), folder, *([str(cutlass)] if cutlass else [])])
+        folders = [os.path.realpath(folder), folder, *([str(cutlass)] if include else [])]
+        if build.compiler != "nvcc":
+            folders.append(str(Path(compilers[build.compiler]).parent.parent))
+        return without_paths(Path(folder, "out.ptx").read_text(), folders)
 
 
 def needs_cutlass(source: Path) -> bool:
@@ -168,10 +177,10 @@ def check(build: Build, text: str) -> None:
     raise RuntimeError(f"{build.name} is refused: {' / '.join(complaints) or 'no ptxas found'}"[:3000])
 
 
-def produce(build: Build, cutlass: Path | None) -> str | None:
+def produce(build: Build, compilers: dict[str, str], cutlass: Path | None) -> str | None:
     """Make one file; return what went wrong, if anything."""
     try:
-        text = compile_cuda(build, cutlass) if build.source.suffix == ".cu" else compile_triton(build)
+        text = compile_cuda(build, compilers, cutlass) if build.source.suffix == ".cu" else compile_triton(build)
         check(build, text)
     except RuntimeError as error:
         return str(error)
@@ -222,11 +231,22 @@ def producer(text: str) -> str:
     return "triton " + importlib.metadata.version("triton")
 
 
-def can_make(build: Build, cutlass: Path | None) -> bool:
+def find_compilers(named: list[str]) -> dict[str, str]:
+    """Map `nvcc` to the one on PATH and `nvcc-13.4` to the one of that release, as far as they are there."""
+    on_path = shutil.which("nvcc")
+    found = {"nvcc": on_path} if on_path else {}
+    for path in [*named, *found.values()]:
+        version = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
+        if match := re.search(r"release ([\d.]+)", version):
+            found.setdefault(f"nvcc-{match[1]}", path)
+    return found
+
+
+def can_make(build: Build, compilers: dict[str, str], cutlass: Path | None) -> bool:
     """Tell whether what this build needs is installed."""
     if build.source.suffix == ".py":
         return importlib.util.find_spec("triton") is not None
-    return shutil.which("nvcc") is not None and (cutlass is not None or not needs_cutlass(build.source))
+    return build.compiler in compilers and (cutlass is not None or not needs_cutlass(build.source))
 
 
 def main() -> int:
@@ -234,17 +254,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="sources to compile, without ending (default: all)")
     parser.add_argument("--missing", action="store_true", help="only what has not been produced yet")
+    parser.add_argument("--nvcc", action="append", default=[], help="one more nvcc, for the builds that name its release")
     parser.add_argument("--cutlass", type=Path, help="CUTLASS's include folder")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
 
+    compilers = find_compilers(options.nvcc)
     everything = list(builds())
     names = [build.name for build in everything]
     assert len(names) == len(set(names)), "two builds have one name"
     wanted = [build for build in everything if not options.names or build.source.stem in options.names]
     if options.missing:
         wanted = [build for build in wanted if not (OUTPUT / f"{build.name}.ptx.xz").exists()]
-    skipped = [build for build in wanted if not can_make(build, options.cutlass)]
+    skipped = [build for build in wanted if not can_make(build, compilers, options.cutlass)]
     for build in skipped:
         print("skipped", build.name, "(nvcc, Triton or CUTLASS is not there)")
     wanted = [build for build in wanted if build not in skipped]
@@ -252,7 +274,7 @@ def main() -> int:
     OUTPUT.mkdir(exist_ok=True)
     made = set()
     with ThreadPoolExecutor(options.jobs) as pool:
-        for build, failure in zip(wanted, pool.map(lambda build: produce(build, options.cutlass), wanted), strict=True):
+        for build, failure in zip(wanted, pool.map(lambda build: produce(build, compilers, options.cutlass), wanted), strict=True):
             print("FAILED" if failure else "made", build.name, flush=True)
             if failure:
                 print(failure, file=sys.stderr)

@@ -4,6 +4,8 @@
 // make: sm_90a -lineinfo
 // make: sm_80 --use_fast_math
 // make: sm_75 -G
+// make: sm_80 sm_100a nvcc-13.4
+// make: sm_80 nvcc-13.4 -G
 
 extern "C" __global__ void histogram(const unsigned char* in, unsigned* out, int n) {
     __shared__ unsigned bins[4][256];

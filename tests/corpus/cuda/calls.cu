@@ -3,6 +3,8 @@
 // make: sm_80 -G
 // make: sm_80 -rdc=true
 // make: sm_120a -lineinfo
+// make: sm_80 sm_120a nvcc-13.4
+// make: sm_80 nvcc-13.4 -G
 
 struct Small { char tag; short half; };
 struct Large { double values[5]; int count; };

@@ -2,6 +2,7 @@
 // make: sm_75 sm_80 sm_90a sm_100a
 // make: sm_80 -G
 // make: sm_75 -lineinfo
+// make: sm_80 nvcc-13.4
 
 extern "C" __global__ void dense_switch(const int* in, int* out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

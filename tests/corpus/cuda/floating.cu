@@ -4,6 +4,7 @@
 // make: sm_90a --use_fast_math
 // make: sm_80 --fmad=false
 // make: sm_80 --ftz=true --prec-div=false
+// make: sm_75 sm_90a nvcc-13.4
 #include <cstdint>
 
 extern "C" __global__ void rounding_f32(const float* a, const float* b, float* out, int n) {

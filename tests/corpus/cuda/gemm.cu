@@ -4,6 +4,7 @@
 // make: sm_80 -lineinfo
 // make: sm_80 --use_fast_math
 // make: sm_90a --maxrregcount=64
+// make: sm_80 sm_100a nvcc-13.4
 
 extern "C" __global__ void naive(const float* a, const float* b, float* c, int m, int n, int k) {
     int row = blockIdx.y * blockDim.y + threadIdx.y, column = blockIdx.x * blockDim.x + threadIdx.x;

@@ -2,6 +2,7 @@
 // make: sm_75 sm_80 sm_90a sm_100a sm_120a
 // make: sm_80 --use_fast_math
 // make: sm_80 -G
+// make: sm_90a sm_100a nvcc-13.4
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

@@ -1,6 +1,7 @@
 // sm_90 and up: mbarrier transactions, bulk and tensor copies, clusters, fences of every proxy, setmaxnreg, elect, PDL.
 // make: sm_90a sm_90 sm_100a sm_120a
 // make: sm_90a -lineinfo
+// make: sm_90a sm_100a nvcc-13.4
 #include <cstdint>
 #include <cuda.h>
 

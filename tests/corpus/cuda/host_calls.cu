@@ -3,6 +3,7 @@
 // make: sm_80 -G
 // make: sm_80 -lineinfo
 // make: sm_80 -rdc=true
+// make: sm_80 nvcc-13.4
 #include <cassert>
 #include <cstdio>
 #include <cstring>

@@ -3,6 +3,8 @@
 // make: sm_80 -G
 // make: sm_80 -lineinfo
 // make: sm_90a -G
+// make: sm_80 sm_100a nvcc-13.4
+// make: sm_80 nvcc-13.4 -G
 #include <cstdint>
 
 template <typename T>

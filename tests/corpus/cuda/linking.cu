@@ -1,6 +1,7 @@
 // Separate compilation: external, weak, static and common symbols, and dynamic parallelism's absence.
 // make: sm_75 sm_80 sm_90a sm_100a -rdc=true
 // make: sm_80 -rdc=true -G
+// make: sm_90a nvcc-13.4 -rdc=true
 
 extern __device__ int elsewhere;
 extern __constant__ float table_elsewhere[64];

@@ -3,6 +3,7 @@
 // make: sm_80 --use_fast_math
 // make: sm_100a --use_fast_math
 // make: sm_80 -G
+// make: sm_90a nvcc-13.4
 
 #define ONE(function) \
     extern "C" __global__ void f32_##function(const float* x, float* y, int n) { \

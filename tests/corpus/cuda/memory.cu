@@ -2,6 +2,7 @@
 // make: sm_75 sm_80 sm_90a sm_100a sm_120a
 // make: sm_80 -G
 // make: sm_80 -rdc=true
+// make: sm_90a sm_100a nvcc-13.4
 #include <cstdint>
 
 __constant__ float coefficients[16] = {1, 2, 3, 4.5f, -1, -2, 0.1f};

@@ -1,5 +1,6 @@
 // mma.sync in inline PTX: every type and shape, dense and sparse, with ldmatrix, stmatrix and movmatrix.
 // make: sm_75 sm_80 sm_89 sm_90a sm_120a
+// make: sm_120a sm_80 nvcc-13.4
 #include <cstdint>
 
 __device__ uint32_t shared_address(const void* p) { return static_cast<uint32_t>(__cvta_generic_to_shared(p)); }

@@ -1,5 +1,6 @@
 // FP8, FP6 and FP4 conversions, with scale factors in E8M0.
 // make: sm_80 sm_90a sm_100a sm_120a
+// make: sm_100a sm_120a nvcc-13.4
 #include <cuda_fp16.h>
 #include <cuda_fp4.h>
 #include <cuda_fp6.h>

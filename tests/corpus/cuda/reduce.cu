@@ -3,6 +3,7 @@
 // make: sm_80 -G
 // make: sm_80 -lineinfo
 // make: sm_75 --maxrregcount=24
+// make: sm_90a nvcc-13.4
 
 extern "C" __global__ void tree(const float* in, float* out, int n) {
     extern __shared__ float part[];

@@ -1,6 +1,7 @@
 // Prefix sums: within a warp, a block (work-efficient), and across blocks with decoupled look-back.
 // make: sm_75 sm_80 sm_90a sm_120a
 // make: sm_80 -G
+// make: sm_100a nvcc-13.4
 
 extern "C" __global__ void warp_inclusive(const int* in, int* out) {
     int i = blockIdx.x * blockDim.x + threadIdx.x, v = in[i], lane = threadIdx.x & 31;

@@ -1,5 +1,6 @@
 // Hashes and ciphers, unrolled: SHA-256, ChaCha20, Keccak-f, MD5-like mixing; long straight lines of integer code.
 // make: sm_75 sm_80 sm_90a sm_120a
+// make: sm_90a nvcc-13.4
 #include <cstdint>
 
 __constant__ uint32_t rounds[64] = {

@@ -1,5 +1,6 @@
 // SIMD-within-a-register intrinsics, dot products, the DPX functions, and the video instructions behind them.
 // make: sm_75 sm_80 sm_90a sm_120a
+// make: sm_90a nvcc-13.4
 
 extern "C" __global__ void bytes(const unsigned* a, const unsigned* b, unsigned* out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,6 +1,7 @@
 // Fifth-generation tensor cores: tensor memory, copies, products of every kind, commits, and a small product kernel.
 // make: sm_100a sm_103a
 // make: sm_100a -lineinfo
+// make: sm_100a sm_103a nvcc-13.4
 #include <cstdint>
 #include <cuda.h>
 

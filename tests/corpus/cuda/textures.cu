@@ -1,5 +1,6 @@
 // Texture and surface objects: every dimension, arrays, cubes, levels of detail, gradients, gathers, all boundary modes.
 // make: sm_75 sm_80 sm_90a sm_120a
+// make: sm_100a nvcc-13.4
 
 __global__ void sample(cudaTextureObject_t t, float4* out) {
     float x = threadIdx.x * 0.25f, y = threadIdx.y * 0.5f, z = threadIdx.z;

@@ -1,6 +1,7 @@
 // Warp intrinsics: vote, match, shuffle of every width, active masks, elections, named barriers, sleep and clocks.
 // make: sm_75 sm_80 sm_90a sm_120a
 // make: sm_75 -G
+// make: sm_80 sm_120a nvcc-13.4
 
 extern "C" __global__ void votes(const int* in, unsigned* out) {
     int v = in[threadIdx.x];

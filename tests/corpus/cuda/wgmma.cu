@@ -1,6 +1,7 @@
 // wgmma: descriptors, every type, register and shared A, sparse, and a warp-specialised product with a TMA ring.
 // make: sm_90a
 // make: sm_90a -lineinfo
+// make: sm_90a nvcc-13.4
 #include <cstdint>
 #include <cuda.h>
 

@@ -1,5 +1,6 @@
 // nvcuda::wmma with every fragment type and shape.
 // make: sm_75 sm_80 sm_90a sm_120a
+// make: sm_80 nvcc-13.4
 #include <mma.h>
 #include <cuda_bf16.h>
 using namespace nvcuda::wmma;
