@@ -4,7 +4,7 @@ The words of `types`, in any order:
 
 - a PTX type (`u32`) or the name of a slot that holds one (`type`); `2*type` is that type at twice the width;
 - a count, for a vector operand: a number (`4`) or the name of a slot that holds `v2`, `v4`, `x2` and so on;
-- `reg`: no immediate; `imm`: only an immediate, `imm(0..31)`: within that range, `imm(0|4|8)`: one of these;
+- `reg`: no immediate; `bits`: no immediate, and no register but a `.b` one; `imm`: only an immediate, `imm(0..31)`: within that range, `imm(0|4|8)`: one of these;
 - `within(0..15)`: an immediate within that range, or a register; `within(0..96/32)`: a multiple of 32 in it;
   a vector has one such limit for each element;
 - `loose`: the register may be wider than the type, as in `ld`, `st` and `cvt`;
@@ -48,7 +48,7 @@ SPACES = frozenset(
     "const global local param param::entry param::func shared shared::cta shared::cluster tex reg sreg generic".split()
 )
 _WORDS = frozenset("label function targets prototype arguments".split())
-_MARKS = frozenset("reg loose sink special symbol single padded indexed minus".split())
+_MARKS = frozenset("reg loose sink special symbol single bits padded indexed minus".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,7 @@ class Expected:
     special: bool = False
     symbol: bool = False
     single: bool = False
+    bits: bool = False
     padded: bool = False
     indexed: bool = False
     wide: bool = False
@@ -208,6 +209,7 @@ def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatabl
         special="special" in words,
         symbol="symbol" in words,
         single="single" in words,
+        bits="bits" in words,
         padded="padded" in words,
         indexed="indexed" in words,
         minus="minus" in words,

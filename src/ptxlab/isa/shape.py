@@ -37,7 +37,8 @@ def _wrong(expected: Expected, shape: Shape) -> str | None:
     if expected.kind == "arguments":
         return None if shape[0] == "(" else "kind"
     if expected.kind != "value":
-        return None if shape == f"@{expected.kind}" else "kind"
+        # What a label stands for, code or a list of targets, only the whole function tells.
+        return None if shape == f"@{expected.kind}" or (shape, expected.kind) == ("@label", "targets") else "kind"
     if isinstance(shape, tuple):
         return _wrong_compound(expected, shape)
     if expected.second is not None and not expected.second_optional:
@@ -163,7 +164,7 @@ def wrong_scalar(expected: Expected, shape: Shape) -> str | None:
     if shape.startswith("#"):
         if expected.role != "read":
             return "result-register"
-        if expected.register_only:
+        if expected.register_only or expected.bits:
             return "register-only"
         return None if immediate_fits(shape, type_) else "immediate-type"
     if shape.startswith("%"):
@@ -177,6 +178,8 @@ def wrong_scalar(expected: Expected, shape: Shape) -> str | None:
         return None if expected.symbol else "symbol"
     if shape not in TYPES:
         return "kind"
+    if expected.bits and TYPES[shape].kind != "b":
+        return "type"
     if shape == "f16x2" and expected.fixed and type_.kind in "us":
         return "type"
     return None if register_fits(TYPES[shape], type_, expected.loose) else "type"
