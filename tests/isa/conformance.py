@@ -22,6 +22,7 @@ from ptxlab.isa.targets import TARGETS, VERSIONS, Target, Version, target_named
 from .mutants import is_legal, mutants
 from .sample import Choice, instructions, module, sample_choices
 
+
 @dataclass(frozen=True)
 class Question:
     """One instruction at one version and target, and what the table says of it."""
@@ -53,7 +54,9 @@ def questions(form: Form, most: int) -> Iterator[Question]:
             for line in lines:
                 yield Question(form, line, version, target, legal=True)
             for below_version, below_target in _below(form, choice, version, target):
-                yield Question(form, lines[0], below_version, below_target, legal=False)
+                yield Question(
+                    form, lines[0], below_version, below_target, is_legal(lines[0], below_version, below_target)
+                )
 
 
 def first_homes(form: Form, choice: Choice) -> list[tuple[Version, str]]:
@@ -98,11 +101,11 @@ def _spelled(chip: Target) -> str:
 
 def disagreements(asked: list[Question]) -> list[Disagreement]:
     """Where ptxas does not say what the table says."""
-    groups: dict[tuple[Version, str], list[Question]] = defaultdict(list)
+    groups: dict[tuple[Version, str, bool], list[Question]] = defaultdict(list)
     for question in asked:
-        groups[question.version, question.target].append(question)
+        groups[question.version, question.target, "sampler" in question.instruction].append(question)
     found = []
-    for (version, target), group in groups.items():
+    for (version, target, _), group in groups.items():
         for start in range(0, len(group), 150):
             part = group[start : start + 150]
             answers = ask([question.instruction for question in part], version, target)

@@ -62,7 +62,10 @@ def shape_of(text: str) -> Shape:
     """The shape of an operand as these tests write it (see ptxlab/isa/operand.py)."""
     if text.startswith("["):
         base, *rest = split_operands(text[1:-1])
-        return ("[", shape_of(base.partition("+")[0].strip()), *(shape_of(part) for part in rest))
+        first = shape_of(base.partition("+")[0].strip())
+        if "+" in base and rest:  # a syntax error to ptxas
+            first = ("+", first)
+        return ("[", first, *(shape_of(part) for part in rest))
     if text.startswith("{"):
         return ("{", *(shape_of(part) for part in split_operands(text[1:-1])))
     if text.startswith("("):
@@ -82,7 +85,7 @@ def shape_of(text: str) -> Shape:
         return "#int"
     if re.fullmatch(r"-?\d+\.\d+|0[fd]\w+", text):
         return "#f32" if text.startswith("0f") else "#float"
-    return {"%tid.x": "%u16|u32", "cst": "&const", "prm": "&param", "out": "&param", "L": "@label", "ts": "@targets", "fn": "@function",
+    return {"%tid.x": "%u16|u32", "texture": "&texref", "sampler": "&samplerref", "surface": "&surfref", "cst": "&const", "prm": "&param", "out": "&param", "L": "@label", "ts": "@targets", "fn": "@function",
             "pt": "@prototype"}.get(text, text)  # fmt: skip
 
 

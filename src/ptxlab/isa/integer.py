@@ -101,7 +101,7 @@ def bfind() -> None:
     left to bring it to the top; all ones where there is none."""
 
 
-@form("fns.b32 d, mask, base, offset", since="6.0 sm_30")
+@form("fns.b32 d, mask, base, offset", since="5.1 sm_30")  # the manual says 6.0
 def fns() -> None:
     """Find the set bit of `mask` that is number `offset` counted from bit `base`, upwards or downwards."""
 

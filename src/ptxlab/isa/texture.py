@@ -1,1 +1,182 @@
-"""Texture instructions (PTX ISA 9.7.10)."""
+"""Texture instructions (PTX ISA 9.7.10).
+
+How many coordinates there are depends on the geometry, and those of arrays (`.a1d`) begin with the index of the layer.
+Each lookup may name a sampler beside the texture, give a predicate that tells whether the data is resident, shift the
+coordinates by an offset `e` and compare with a depth `f`; `lookups` declares all of these.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from .form import Modifiers, Specification, Values, Where, form
+
+COORDINATES = {
+    "1d": "single padded",
+    "2d": "2 padded",
+    "3d": "4",
+    "a1d": "2 padded indexed",
+    "a2d": "4 indexed",
+    "cube": "4",
+    "acube": "4 indexed",
+    "2dms": "4",
+    "a2dms": "4 indexed",
+}
+OFFSETS = {
+    "1d": "1 padded",
+    "2d": "2 padded",
+    "3d": "4",
+    "a1d": "1 padded",
+    "a2d": "2 padded",
+    "2dms": "2 padded",
+    "a2dms": "2 padded",
+}
+GRADIENTS = {"1d": "1", "2d": "2", "3d": "4", "a1d": "1", "a2d": "2", "cube": "4", "acube": "4"}
+
+Declared = Callable[..., Any]
+
+
+def _result(m: Modifiers) -> str:
+    # ptxas takes integer registers for floats, but not floats for integers.
+    held = {"f32": "b32", "f16": "b16"}
+    return f"{m.vec} sink {held.get(m.dtype, m.dtype)}"
+
+
+def _coordinates(m: Modifiers) -> str:
+    shape = COORDINATES[m.geom]
+    integers = m.ctype == "s32" and "indexed" not in shape
+    return f"special {shape} " + ("s32" if integers else "b32")
+
+
+def _sampled_coordinates(m: Modifiers) -> str:
+    """Beside a sampler, a single coordinate must be written as a vector."""
+    return _coordinates(m).replace("single", "1")
+
+
+LOOKUP: dict[str, Specification] = {
+    "d": _result,
+    "p": "pred",
+    "a": "texref",
+    "b": "samplerref",
+    "c": "",
+    "lod": "ctype single",
+    "dx": lambda m: f"f32 {GRADIENTS[m.geom]}",
+    "dy": lambda m: f"f32 {GRADIENTS[m.geom]}",
+    "e": lambda m: f"s32 {OFFSETS[m.geom]}",
+    "f": "f32",
+}
+
+
+def lookups(opcode: str, between: str = "", **arguments: Any) -> Callable[[Declared], Declared]:
+    """Declare every form of a lookup; `between` names the operands that this one has after the coordinates."""
+
+    def declare(function: Declared) -> Declared:
+        for result, resident in (("d", ""), ("d|p", "7.1 sm_60")):
+            for address in ("[a, c]", "[a, b, c]"):
+                coordinates = _coordinates if address == "[a, c]" else _sampled_coordinates
+                for tail in ("", ", e", ", f", ", e, f"):
+                    syntax = f"{opcode} {result}, {address}{between}{tail}"
+                    since = resident or ("4.3 sm_30" if tail else arguments["since"])
+                    if since == "1.2" and address == "[a, b, c]":
+                        since = "1.5"
+                    names = {word.strip("[]") for word in syntax.replace(",", " ").replace("|", " ").split()[1:]}
+                    types = {name: LOOKUP[name] for name in names} | {"c": coordinates}
+                    form(syntax, types=types, writes="d p", where=_where(tail), **arguments | {"since": since})(
+                        function
+                    )
+        return function
+
+    return declare
+
+
+def _where(tail: str) -> Where:
+    def where(m: Modifiers) -> str | None:
+        if (m.vec == "v2") != (m.dtype == "f16x2"):
+            return "`.v2` goes with `.f16x2` results, `.v4` with all others"
+        if m.geom in ("cube", "acube") and m.ctype != "f32":
+            return "cube maps take `.f32` coordinates"
+        if m.geom in ("2dms", "a2dms") and m.ctype != "s32":
+            return "multi-sample textures take `.s32` coordinates"
+        if "e" in tail and m.geom not in OFFSETS:
+            return "cube maps take no offset"
+        if "f" in tail and m.geom in ("3d", "2dms", "a2dms"):
+            return f"`.{m.geom}` textures are compared with no depth"
+        if "f" in tail and m.ctype != "f32":
+            return "a depth goes with `.f32` coordinates"
+        return None
+
+    return where
+
+
+ARRAYS = ("a1d a2d", "2.3")
+CUBES = (("cube", "3.0"), ("acube", "3.0 sm_20"))
+TEX: dict[str, Any] = {
+    "vec": ("v4", ("v2", "4.2 sm_53")),
+    "dtype": ("u32 s32 f32", ("f16 f16x2", "4.2 sm_53")),
+    "ctype": "s32 f32",
+}
+GEOMETRIES: Values = ("1d 2d 3d", ARRAYS, *CUBES, ("2dms a2dms", "3.2 sm_30"))
+GRADED: Values = ("1d 2d 3d a1d a2d", ("cube acube", "4.3 sm_20"))
+MIPMAP = "3.1 sm_20"
+# PTX 1.0 and 1.1 pad coordinates to four elements.
+EARLY = {"d": "v4 sink dtype", "a": "texref"}
+EARLY_TYPES: dict[str, Any] = {"dtype": "u32 s32 f32", "ctype": "s32 f32"}
+
+
+@lookups("tex.geom.vec.dtype.ctype", geom=GEOMETRIES, since="1.2", **TEX)
+@lookups("tex.base.geom.vec.dtype.ctype", geom=GEOMETRIES, since=MIPMAP, **TEX)
+@lookups("tex.level.geom.vec.dtype.ctype", ", lod", geom="1d 2d 3d a1d a2d cube acube", since=MIPMAP, **TEX)
+@lookups("tex.grad.geom.vec.dtype.ctype", ", dx, dy", geom=GRADED, since=MIPMAP, **TEX)
+@form("tex.1d.v4.dtype.ctype d, [a, c]", name="tex", types={**EARLY, "c": "ctype special"}, **EARLY_TYPES)
+@form("tex.geom.v4.dtype.ctype d, [a, c]", geom="1d 2d 3d", types={**EARLY, "c": "4 ctype special"}, **EARLY_TYPES)
+def tex() -> None:
+    """Look up a texture at coordinates; of a mipmap, at the base level, at a given level, or as gradients ask."""
+
+
+GATHER: dict[str, Any] = {
+    "comp": "r g b a",
+    "geom": ("2d", ("a2d cube acube", "4.3 sm_30")),
+    "vec": "v4",
+    "dtype": "u32 s32 f32",
+    "ctype": "f32",
+}
+
+
+@lookups("tld4.comp.geom.vec.dtype.ctype", since="2.2 sm_20", **GATHER)
+def tld4() -> None:
+    """Fetch one component of the four texels that bilinear filtering would blend."""
+
+
+TEXTURE_QUERY = (
+    "width height depth normalized_coords",
+    ("channel_data_type channel_order", "2.1"),
+    ("array_size", "4.1"),
+    ("num_mipmap_levels", "4.1 sm_20"),
+    ("num_samples", "4.1 sm_30"),
+    ("memory_layout", "4.2"),
+)
+SAMPLER_QUERY = "filter_mode addr_mode_0 addr_mode_1 addr_mode_2"
+
+
+@form("txq.query.b32 d, [a]", query=TEXTURE_QUERY, types={"a": "texref"}, since="1.5")
+@form("txq.query.b32 d, [a]", query=SAMPLER_QUERY, types={"a": "texref"}, since="1.5")
+@form("txq.query.b32 d, [a]", query=SAMPLER_QUERY, types={"a": "samplerref"}, since="1.5")
+@form("txq.query.b32 d, [a]", query="force_unnormalized_coords", types={"a": "samplerref"}, since="2.2")
+@form(
+    "txq.level.query.b32 d, [a], lod",
+    query="width height depth",
+    types={"a": "texref", "lod": "u32"},
+    since="4.3 sm_30",
+)
+def txq() -> None:
+    """Ask for a property of a texture, of one of its mipmap levels, or of a sampler."""
+
+
+@form(
+    "istypep.type p, a",
+    type="texref samplerref surfref",
+    types={"p": "pred", "a": "u64"},
+    writes="p",
+    since="4.0 sm_30",
+)
+def istypep() -> None:
+    """Tell whether an address is that of a texture, a sampler or a surface."""
