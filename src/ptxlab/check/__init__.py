@@ -22,6 +22,7 @@ illegal_declaration
 illegal_directive
 unknown_name
 guard_type
+illegal_branch
 unknown_instruction
 illegal_modifier
 operand_count

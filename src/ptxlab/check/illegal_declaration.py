@@ -42,7 +42,8 @@ def check(program: Program) -> Iterator[Diagnostic]:
         if len(function.returns) > 1 and any(parameter.state_space != "reg" for parameter in function.returns):
             message = f"`{function.name}` returns several values, which must be in `.reg`"
             yield _wrong(program, function.returns[0], message, "several results are returned in registers only")
-        for statement in function.statements() if function.body is not None else ():
+    for facts in program.functions:
+        for statement in facts.others:
             if isinstance(statement, ir.Declaration):
                 for variable in statement.variables:
                     yield from _check(program, variable, "body")

@@ -47,6 +47,7 @@ class FunctionFacts:
     instructions: list[ir.Instruction] = field(default_factory=list)
     matches: list[Match | None] = field(default_factory=list)
     calls: list[ir.Instruction] = field(default_factory=list)
+    others: list[ir.Statement] = field(default_factory=list)  # statements that are no instructions
     is_sound: bool = True
 
     @cached_property
@@ -108,6 +109,7 @@ class Program:
         shapes, verdicts = self._shapes, self._verdicts
         for statement in function.statements():
             if statement.__class__ is not ir.Instruction:
+                facts.others.append(statement)
                 continue
             signature = []
             for operand in statement.operands:

@@ -55,15 +55,13 @@ def check(program: Program) -> Iterator[Diagnostic]:
             else:
                 yield _explain(program, failure.function, name, span)
     for facts in program.functions:
-        yield from _missing_targets(program, facts.function)
+        yield from _missing_targets(program, facts.function, facts.others)
 
 
-def _missing_targets(program: Program, function: ir.Function) -> Iterator[Diagnostic]:
+def _missing_targets(program: Program, function: ir.Function, statements: list[ir.Statement]) -> Iterator[Diagnostic]:
     """Labels in a list of `.branchtargets`, and functions in one of `.calltargets`, that are not there."""
     labels = None
-    for statement in function.statements():
-        if statement.__class__ is ir.Instruction:
-            continue
+    for statement in statements:
         if isinstance(statement, ir.BranchTargets):
             labels = function.labels() if labels is None else labels
             for name in statement.targets:
