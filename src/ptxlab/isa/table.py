@@ -37,6 +37,7 @@ matrix_wmma
 matrix_move
 wgmma
 tcgen05
+tcgen05_mma
 stack
 video
 miscellaneous

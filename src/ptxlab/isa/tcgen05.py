@@ -111,7 +111,7 @@ def tcgen05_relinquish_alloc_permit() -> None:
     **REDUCED_SPLIT,
 )
 @form(
-    "tcgen05.ld.spcompress.sync{.aligned}.shape.num.operation.sp::2:4{.abs}.f32.b2 indices, d, [taddr]",
+    "tcgen05.ld.spcompress.sync.aligned.shape.num.operation.sp::2:4{.abs}.f32.b2 indices, d, [taddr]",
     shape="32x32b",
     num="x4 x8 x16 x32 x64 x128",
     operation="min max",
@@ -120,7 +120,7 @@ def tcgen05_relinquish_alloc_permit() -> None:
     since="9.4 sm_107a",
 )
 @form(
-    "tcgen05.ld.red.spcompress.sync{.aligned}.shape.num.operation.sp::2:4{.abs}{.NaN}.f32.b2"
+    "tcgen05.ld.red.spcompress.sync.aligned.shape.num.operation.sp::2:4{.abs}{.NaN}.f32.b2"
     " indices, d, reduced, [taddr]",
     shape="32x32b",
     num="x4 x8 x16 x32 x64 x128",
