@@ -45,10 +45,12 @@ def multiply(opcode: str, operands: str, *, since: str = BLACKWELL, **slots: Any
     return form(f"{opcode} {operands}", types=types, since=since, **slots)
 
 
-def keeps_shifted_rows_out(m: Modifiers) -> str | None:
-    """A is shifted on its way, so that the collector cannot keep or have it."""
-    if m.ashift and m.collector_a in ("collector::a::fill", "collector::a::use"):
+def collects(m: Modifiers) -> str | None:
+    """A shifted on its way is neither kept in nor had from the collector; no chip has i8 and a collector of B."""
+    if getattr(m, "ashift", False) and m.collector_a in ("collector::a::fill", "collector::a::use"):
         return f"`.ashift` does not go with `.{m.collector_a}`"
+    if m.kind == "kind::i8" and m.collector_b:
+        return f"`.{m.collector_b}` does not go with `.kind::i8`"
     return None
 
 
@@ -57,11 +59,9 @@ SHIFT = "tcgen05.mma.cta_group.kind{.ashift}{.collector_a}{.collector_b}"
 SP = "tcgen05.mma.sp.cta_group.kind{.collector_a}{.collector_b}"
 SP_SHIFT = "tcgen05.mma.sp.cta_group.kind{.ashift}{.collector_a}{.collector_b}"
 LUT = "tcgen05.mma.cta_group.kind.decompress::lut::b{.collector_a}{.collector_b}"
-PLAIN: Slots = {"kind": KINDS, "cta_group": CTA_GROUP, **COLLECTORS}
-SCALED: Slots = {"kind": SCALED_KINDS, "cta_group": CTA_GROUP, **COLLECTORS}
-SHIFTED: Slots = PLAIN | {"where": keeps_shifted_rows_out}
+PLAIN: Slots = {"kind": KINDS, "cta_group": CTA_GROUP, "where": collects, **COLLECTORS}
+SCALED: Slots = PLAIN | {"kind": SCALED_KINDS}
 NO_I8: Slots = {"kind": SCALED_KINDS[:1]}
-SCALED_SHIFTED: Slots = SCALED | {"where": keeps_shifted_rows_out}
 TABLE: Slots = {"kind": "kind::f8f6f4", "cta_group": CTA_GROUP, "since": "9.4 sm_107f", **COLLECTORS}
 
 
@@ -69,18 +69,18 @@ TABLE: Slots = {"kind": "kind::f8f6f4", "cta_group": CTA_GROUP, "since": "9.4 sm
 @multiply(MMA, "[d], a_desc, b_desc, idesc, disabled, {!}enable_d", **PLAIN)
 @multiply(MMA, "[d], a_desc, b_desc, idesc, {!}enable_d, scale_d", **SCALED)
 @multiply(MMA, "[d], a_desc, b_desc, idesc, disabled, {!}enable_d, scale_d", **SCALED)
-@multiply(SHIFT, "[d], [a], b_desc, idesc, {!}enable_d", **SHIFTED)
-@multiply(SHIFT, "[d], [a], b_desc, idesc, disabled, {!}enable_d", **SHIFTED)
-@multiply(SHIFT, "[d], [a], b_desc, idesc, {!}enable_d, scale_d", **SCALED_SHIFTED)
-@multiply(SHIFT, "[d], [a], b_desc, idesc, disabled, {!}enable_d, scale_d", **SCALED_SHIFTED)
+@multiply(SHIFT, "[d], [a], b_desc, idesc, {!}enable_d", **PLAIN)
+@multiply(SHIFT, "[d], [a], b_desc, idesc, disabled, {!}enable_d", **PLAIN)
+@multiply(SHIFT, "[d], [a], b_desc, idesc, {!}enable_d, scale_d", **SCALED)
+@multiply(SHIFT, "[d], [a], b_desc, idesc, disabled, {!}enable_d, scale_d", **SCALED)
 @multiply(SP, "[d], a_desc, b_desc, [sp_meta], idesc, {!}enable_d", **PLAIN)
 @multiply(SP, "[d], a_desc, b_desc, [sp_meta], idesc, disabled, {!}enable_d", **PLAIN)
 @multiply(SP, "[d], a_desc, b_desc, [sp_meta], idesc, {!}enable_d, scale_d", **SCALED)
 @multiply(SP, "[d], a_desc, b_desc, [sp_meta], idesc, disabled, {!}enable_d, scale_d", **SCALED | NO_I8)
-@multiply(SP_SHIFT, "[d], [a], b_desc, [sp_meta], idesc, {!}enable_d", **SHIFTED)
-@multiply(SP_SHIFT, "[d], [a], b_desc, [sp_meta], idesc, disabled, {!}enable_d", **SHIFTED)
-@multiply(SP_SHIFT, "[d], [a], b_desc, [sp_meta], idesc, {!}enable_d, scale_d", **SCALED_SHIFTED)
-@multiply(SP_SHIFT, "[d], [a], b_desc, [sp_meta], idesc, disabled, {!}enable_d, scale_d", **SCALED_SHIFTED | NO_I8)
+@multiply(SP_SHIFT, "[d], [a], b_desc, [sp_meta], idesc, {!}enable_d", **PLAIN)
+@multiply(SP_SHIFT, "[d], [a], b_desc, [sp_meta], idesc, disabled, {!}enable_d", **PLAIN)
+@multiply(SP_SHIFT, "[d], [a], b_desc, [sp_meta], idesc, {!}enable_d, scale_d", **SCALED)
+@multiply(SP_SHIFT, "[d], [a], b_desc, [sp_meta], idesc, disabled, {!}enable_d, scale_d", **SCALED | NO_I8)
 @multiply(LUT, "[d], a_desc, b_desc, [table], idesc, {!}enable_d", **TABLE)
 @multiply(LUT, "[d], a_desc, b_desc, [table], idesc, disabled, {!}enable_d", **TABLE)
 @multiply(LUT, "[d], [a], b_desc, [table], idesc, {!}enable_d", **TABLE)
