@@ -82,6 +82,8 @@ def registers_in(operand: ir.Operand) -> Iterator[ir.Register]:
         case ir.Pair():
             yield from registers_in(operand.first)
             yield from registers_in(operand.second)
+        case ir.Sum():
+            yield from registers_in(operand.base)
         case ir.Negated() | ir.Minus():
             yield from registers_in(operand.operand)
         case ir.VectorElement() | ir.Selection():

@@ -44,7 +44,10 @@ class Pointers:
     def of_value(self, operand: ir.Operand) -> Pointer | None:
         """Where a value points, if it is an address."""
         if isinstance(operand, ir.VariableReference):
-            return Pointer(operand.variable, 0)
+            return Pointer(operand.variable, operand.offset)
+        if isinstance(operand, ir.Sum):
+            base = self.of_value(operand.base)
+            return None if base is None else Pointer(base.variable, base.offset + operand.offset)
         if not isinstance(operand, ir.Register):
             return None
         if operand.index not in self._known:

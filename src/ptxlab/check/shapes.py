@@ -78,5 +78,6 @@ _SHAPES: dict[type, Callable[[Any], Shape]] = {
     ir.Vector: lambda vector: ("{", *[shape_of(part) for part in vector.elements]),
     ir.Arguments: lambda arguments: ("(", *[shape_of(part) for part in arguments.elements]),
     ir.Negated: lambda negated: ("!", shape_of(negated.operand)),
+    ir.Sum: lambda total: ("+", shape_of(total.base)),
     ir.Minus: lambda minus: ("-", shape_of(minus.operand)),
 }

@@ -92,6 +92,8 @@ def names_missing(instruction: ir.Instruction) -> Iterator[str]:
                 pending.extend(part for part in (operand.register, operand.base) if part is not None)
             case ir.Pair():
                 pending.extend((operand.second, operand.first))
+            case ir.Sum():
+                pending.append(operand.base)
             case ir.Negated() | ir.Minus():
                 pending.append(operand.operand)
             case ir.VectorElement() | ir.Selection():

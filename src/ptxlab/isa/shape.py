@@ -61,6 +61,8 @@ def _wrong_compound(expected: Expected, shape: Shape) -> str | None:
         return wrong_scalar(expected, parts[0]) if expected.negatable else "negated"
     if mark == "-":
         return _wrong(expected, parts[0]) if expected.minus else "negated"
+    if mark == "+":
+        return wrong_scalar(expected, parts[0]) if expected.role == "read" and not expected.count else "result-register"
     if mark == ".":
         known = expected.select and parts[1] in SELECTORS[expected.select]
         return wrong_scalar(expected, parts[0]) if known else "selector"
@@ -131,7 +133,7 @@ def _wrong_address(expected: Expected, shape: Shape) -> str | None:
             return "state-space"
     elif base == "#int" and expected.space != "local":
         return "immediate-address"
-    elif base in TYPES and TYPES[base].width == 32 and _is_wide(expected):
+    elif base in TYPES and TYPES[base].width < 64 and _is_wide(expected):
         return "address-width"
     elif base in TYPES and (TYPES[base].kind not in "bus" or TYPES[base].width > 64):
         return "address-type"
