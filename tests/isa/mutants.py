@@ -66,7 +66,7 @@ def shape_of(text: str) -> Shape:
         if "+" in base and rest:  # a syntax error to ptxas
             first = ("+", first)
         return ("[", first, *(shape_of(part) for part in rest))
-    if text.startswith("{"):
+    if text.startswith("{") and text.endswith("}"):
         return ("{", *(shape_of(part) for part in split_operands(text[1:-1])))
     if text.startswith("("):
         return ("(", *(shape_of(part) for part in split_operands(text[1:-1])))

@@ -29,7 +29,7 @@ STORE = ("wb cg cs wt", "2.0 sm_20")
     vec="v2 v4",
     type="b8 b16 b32 b64",
     mode=MODE,
-    types={**SURFACE, "d": lambda m: f"type loose sink {m.vec or 'single'}"},
+    types={**SURFACE, "d": lambda m: f"type loose {m.vec} sink" if m.vec else "type loose single"},
     where=_where,
     since="1.5",
 )
@@ -65,7 +65,7 @@ def sust() -> None:
     """Store to a surface: bytes (`.b`), or values that are converted to the surface's format (`.p`)."""
 
 
-REDUCE: dict[str, Any] = {"geom": ("1d 2d", ("3d", "3.0")), "mode": "trap clamp zero", "types": SURFACE}
+REDUCE: dict[str, Any] = {"geom": ("1d 2d", ("3d", "3.0")), "mode": "trap clamp zero", "types": {**SURFACE, "c": "type loose"}}
 WIDE = "8.1 sm_50"
 
 
