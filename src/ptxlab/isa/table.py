@@ -38,6 +38,7 @@ matrix_move
 wgmma
 tcgen05
 tcgen05_mma
+tcgen05_scaled
 stack
 video
 miscellaneous

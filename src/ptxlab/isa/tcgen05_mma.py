@@ -1,4 +1,4 @@
-"""Multiplication of matrices in tensor memory: tcgen05.mma, .sp, .ws, and with scale factors (PTX ISA 9.7.16.10).
+"""Multiplication of matrices in tensor memory: tcgen05.mma, .sp and .ws, without scale factors (PTX ISA 9.7.16.10).
 
 One thread starts it. D is in tensor memory, B in shared memory behind a descriptor, A in either (`a_desc` or `[a]`);
 shapes and exact types are in the instruction descriptor `idesc`. Each line of the manual appears for both places of A,
@@ -16,9 +16,6 @@ CHIP = "8.6 sm_100a sm_101a"
 KINDS = ("kind::f16 kind::tf32 kind::f8f6f4", ("kind::i8", CHIP), ("kind::ti16", "9.4 sm_107f"))
 # ptxas also takes `scale_d` for i8, where the manual has it for f16 and tf32 only (but not with `disabled` and `.sp`).
 SCALED_KINDS = (("kind::f16 kind::tf32", "8.6 sm_100a | 8.8 sm_100f"), ("kind::i8", CHIP))
-MX = "kind::mxf8f6f4"
-MX4 = "kind::mxf4 kind::mxf4nvf4"
-SINGLE = f"{CHIP} | 8.8 sm_103a | 9.4 sm_107a"  # what each of these chips has, but their families do not share
 
 USES = ("fill", "use", "lastuse", "discard")
 COLLECTORS: Slots = {
@@ -42,7 +39,8 @@ def multiply(opcode: str, operands: str, *, since: str = BLACKWELL, **slots: Any
     """One syntax line; each operand in brackets is an address in tensor memory, an untyped register of 32 bits."""
     names = [name.strip("{} ").removeprefix("!}") for name in operands.split(",")]
     types = {name.strip("[]"): "b32" if name.startswith("[") else OPERANDS[name] for name in names if name}
-    return form(f"{opcode} {operands}", types=types, since=since, **slots)
+    name = "tcgen05.mma.ws" if ".ws" in opcode else "tcgen05.mma"  # to ptxas `.sp` is a modifier
+    return form(f"{opcode} {operands}", types=types, since=since, name=name, **slots)
 
 
 def collects(m: Modifiers) -> str | None:
@@ -87,57 +85,6 @@ TABLE: Slots = {"kind": "kind::f8f6f4", "cta_group": CTA_GROUP, "since": "9.4 sm
 @multiply(LUT, "[d], [a], b_desc, [table], idesc, disabled, {!}enable_d", **TABLE)
 def tcgen05_mma() -> None:
     """Start the product of A and B, added to D if `enable_d` holds; with `.sp` only half of A is stored."""
-
-
-DEFAULT = "tcgen05.mma.cta_group.kind.block_scale{.collector_a}{.collector_b}"
-SIZED = "tcgen05.mma.cta_group.kind.block_scale.size{.collector_a}{.collector_b}"
-SP_DEFAULT = "tcgen05.mma.sp.cta_group.kind.block_scale{.collector_a}{.collector_b}"
-SP_SIZED = "tcgen05.mma.sp.cta_group.kind.block_scale.size{.collector_a}{.collector_b}"
-LUT_SCALED = "tcgen05.mma.cta_group.kind.block_scale.decompress::lut::b{.block32}{.collector_a}{.collector_b}"
-
-# The kinds with the numbers of scale factors they can have for K elements, and with the elements of one factor.
-FACTORS = {"kind::mxf8f6f4": "1X", "kind::mxf4": "2X", "kind::mxf4nvf4": "2X 4X"}
-BLOCKS = {"kind::mxf8f6f4": "32", "kind::mxf4": "32", "kind::mxf4nvf4": "16 32"}
-
-
-def of_the_kind(m: Modifiers) -> str | None:
-    """Each kind has its own sizes."""
-    if m.size.removeprefix("scale_vec::") in FACTORS[m.kind] or m.size.removeprefix("block") in BLOCKS[m.kind]:
-        return None
-    return f"`.{m.size}` does not go with `.{m.kind}`"
-
-
-def scaled(kinds: Any, **more: Any) -> Slots:
-    """The modifiers of a line with scale factors."""
-    return {"kind": kinds, "cta_group": CTA_GROUP, **COLLECTORS, **more}
-
-
-VECTORS: Slots = {"size": "scale_vec::1X scale_vec::2X scale_vec::4X", "where": of_the_kind, "since": SINGLE}
-BLOCK_SIZES: Slots = {"size": "block16 block32", "where": of_the_kind, "since": "8.8 sm_100f sm_101f"}
-BY_VECTOR = scaled(("kind::mxf8f6f4 kind::mxf4", ("kind::mxf4nvf4", "8.7 sm_100")), **VECTORS)
-BY_BLOCK = scaled(f"{MX} {MX4}", **BLOCK_SIZES)
-BY_DEFAULT = scaled(f"{MX} kind::mxf4", since="8.8 sm_100f sm_101f")
-SP_BY_BLOCK = scaled((MX, (MX4, SINGLE)), **BLOCK_SIZES)
-SP_BY_DEFAULT = scaled((MX, ("kind::mxf4", SINGLE)), since="8.8 sm_100f sm_101f")
-BY_TABLE = scaled(MX, since="9.4 sm_107f")
-
-
-@multiply(DEFAULT, "[d], a_desc, b_desc, idesc, [scale_a], [scale_b], {!}enable_d", **BY_DEFAULT)
-@multiply(DEFAULT, "[d], [a], b_desc, idesc, [scale_a], [scale_b], {!}enable_d", **BY_DEFAULT)
-@multiply(SIZED, "[d], a_desc, b_desc, idesc, [scale_a], [scale_b], {!}enable_d", **BY_BLOCK)
-@multiply(SIZED, "[d], [a], b_desc, idesc, [scale_a], [scale_b], {!}enable_d", **BY_BLOCK)
-@multiply(SIZED, "[d], a_desc, b_desc, idesc, [scale_a], [scale_b], {!}enable_d", **BY_VECTOR)
-@multiply(SIZED, "[d], [a], b_desc, idesc, [scale_a], [scale_b], {!}enable_d", **BY_VECTOR)
-@multiply(SP_DEFAULT, "[d], a_desc, b_desc, [sp_meta], idesc, [scale_a], [scale_b], {!}enable_d", **SP_BY_DEFAULT)
-@multiply(SP_DEFAULT, "[d], [a], b_desc, [sp_meta], idesc, [scale_a], [scale_b], {!}enable_d", **SP_BY_DEFAULT)
-@multiply(SP_SIZED, "[d], a_desc, b_desc, [sp_meta], idesc, [scale_a], [scale_b], {!}enable_d", **SP_BY_BLOCK)
-@multiply(SP_SIZED, "[d], [a], b_desc, [sp_meta], idesc, [scale_a], [scale_b], {!}enable_d", **SP_BY_BLOCK)
-@multiply(SP_SIZED, "[d], a_desc, b_desc, [sp_meta], idesc, [scale_a], [scale_b], {!}enable_d", **BY_VECTOR)
-@multiply(SP_SIZED, "[d], [a], b_desc, [sp_meta], idesc, [scale_a], [scale_b], {!}enable_d", **BY_VECTOR)
-@multiply(LUT_SCALED, "[d], a_desc, b_desc, [table], idesc, [scale_a], [scale_b], {!}enable_d", **BY_TABLE)
-@multiply(LUT_SCALED, "[d], [a], b_desc, [table], idesc, [scale_a], [scale_b], {!}enable_d", **BY_TABLE)
-def tcgen05_mma_block_scale() -> None:
-    """Start the product of A and B, each block of them multiplied by its own scale factor from tensor memory."""
 
 
 WS = "tcgen05.mma.ws.cta_group::1.kind{.collector}"
