@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from .form import Modifiers, form
+from .vocabulary import ANY_SHARED
 
 _Declare = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-_SHARED = ("shared", ("shared::cta", "7.8"), ("shared::cluster", "7.8 sm_90"))
 _SCOPE = (("cta gpu sys", "5.0 sm_60"), ("cluster", "7.8 sm_90"))
 _B128_SCOPE = (("cta gpu", "5.0 sm_60"), ("cluster", "7.8 sm_90"), ("sys", "8.4"))
 _NOFTZ_F32 = (("noftz", "9.4 sm_90"),)
@@ -40,7 +40,7 @@ def _atomic(line: str, since: tuple[str, str, str] | str, **arguments: Any) -> _
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
         form(line.replace(".space", ""), since=dates[2], **arguments)(function)
-        form(shared, since=dates[1], space=_SHARED, **arguments)(function)
+        form(shared, since=dates[1], space=ANY_SHARED, **arguments)(function)
         return form(line.replace(".space", ".global"), since=dates[0], **arguments)(function)
 
     return declare
@@ -54,24 +54,27 @@ _OLD = {"d": "type sink"}
 @_atomic(_LINE, _DOUBLE_WORDS, op="exch add", type="b64 u64", where=_agree, types=_OLD, **_ATOM)
 @_atomic(_LINE, "3.1 sm_32", op="and or xor min max", type="b64 u64 s64", where=_agree, types=_OLD, **_ATOM)
 @_atomic("atom{.sem}{.scope}.space.exch{.L2::cache_hint}.b128 d, [a], b{, cache_policy}", "8.3 sm_90",
-         scope=_B128_SCOPE, types={"d": "b128 sink"}, **_ATOM)
-@_atomic("atom{.sem}{.scope}.space.cas.b32 d, [a], b, c", ("1.0 sm_11", "1.2 sm_12", "2.0 sm_20"), types={"d": "b32 sink"}, **_ATOM)
+         scope=_B128_SCOPE, types={"d": "b128 sink"}, **_ATOM)  # fmt: skip
+@_atomic("atom{.sem}{.scope}.space.cas.b32 d, [a], b, c", ("1.0 sm_11", "1.2 sm_12", "2.0 sm_20"),
+         types={"d": "b32 sink"}, **_ATOM)  # fmt: skip
 @_atomic("atom{.sem}{.scope}.space.cas.b64 d, [a], b, c", _DOUBLE_WORDS, types={"d": "b64 sink"}, **_ATOM)
 @_atomic("atom{.sem}{.scope}.space.cas.b16 d, [a], b, c", "6.3 sm_70", types={"d": "b16 sink"}, **_ATOM)
 @_atomic("atom{.sem}{.scope}.space.cas.b128 d, [a], b, c", "8.3 sm_90", scope=_B128_SCOPE,
-         types={"d": "b128 sink", "b": "b128 reg", "c": "b128 reg"}, **_ATOM)
+         types={"d": "b128 sink", "b": "b128 reg", "c": "b128 reg"}, **_ATOM)  # fmt: skip
 @_atomic("atom{.sem}{.scope}.space.add{.L2::cache_hint}.type d, [a], b{, cache_policy}", "2.0 sm_20",
-         type=("f32", ("f64", "5.0 sm_60")), types=_OLD, **_ATOM)
+         type=("f32", ("f64", "5.0 sm_60")), types=_OLD, **_ATOM)  # fmt: skip
 @_atomic("atom{.sem}{.scope}.space.add.noftz{.L2::cache_hint}.type d, [a], b{, cache_policy}", "6.2 sm_60",
-         type=("f16x2", ("f16", "6.3 sm_70"), ("bf16 bf16x2", "7.8 sm_90"), ("f32", "9.4 sm_90")), types=_OLD, **_ATOM)
+         type=("f16x2", ("f16", "6.3 sm_70"), ("bf16 bf16x2", "7.8 sm_90"), ("f32", "9.4 sm_90")), types=_OLD,
+         **_ATOM)  # fmt: skip
 @form("atom{.sem}{.scope}{.global}.add{.noftz}{.L2::cache_hint}.vec.f32 d, [a], b{, cache_policy}", vec="v2 v4",
-      noftz=_NOFTZ_F32, scope=_SCOPE, types={"a": "wide", "d": "vec f32 sink", "b": "vec f32"}, since="8.1 sm_90", **_ATOM)
+      noftz=_NOFTZ_F32, scope=_SCOPE, types={"a": "wide", "d": "vec f32 sink", "b": "vec f32"},
+      since="8.1 sm_90", **_ATOM)  # fmt: skip
 @form("atom{.sem}{.scope}{.global}.op.noftz{.L2::cache_hint}.vec.type d, [a], b{, cache_policy}", op="add min max",
       vec="v2 v4 v8", type="f16 bf16", scope=_SCOPE, types={"a": "wide", "d": "vec type sink", "b": "vec type"},
-      since="8.1 sm_90", **_ATOM)
+      since="8.1 sm_90", **_ATOM)  # fmt: skip
 @form("atom{.sem}{.scope}{.global}.op.noftz{.L2::cache_hint}.vec.type d, [a], b{, cache_policy}", op="add min max",
       vec="v2 v4", type="f16x2 bf16x2", scope=_SCOPE, types={"a": "wide", "d": "vec type sink", "b": "vec type"},
-      since="8.1 sm_90", **_ATOM)
+      since="8.1 sm_90", **_ATOM)  # fmt: skip
 def atom() -> None:
     """Change a value in memory in one indivisible step, and return what stood there before."""
 
@@ -83,14 +86,16 @@ _RED_LINE = "red{.sem}{.scope}.space.op{.L2::cache_hint}.type [a], b{, cache_pol
 @_atomic(_RED_LINE, _DOUBLE_WORDS, op="add", type="u64", **_RED)
 @_atomic(_RED_LINE, "3.1 sm_32", op="and or xor min max", type="b64 u64 s64", where=_agree, **_RED)
 @_atomic("red{.sem}{.scope}.space.add{.L2::cache_hint}.type [a], b{, cache_policy}", "2.0 sm_20",
-         type=("f32", ("f64", "5.0 sm_60")), **_RED)
+         type=("f32", ("f64", "5.0 sm_60")), **_RED)  # fmt: skip
 @_atomic("red{.sem}{.scope}.space.add.noftz{.L2::cache_hint}.type [a], b{, cache_policy}", "6.2 sm_60",
-         type=("f16x2", ("f16", "6.3 sm_70"), ("bf16 bf16x2", "7.8 sm_90"), ("f32", "9.4 sm_90")), **_RED)
+         type=("f16x2", ("f16", "6.3 sm_70"), ("bf16 bf16x2", "7.8 sm_90"), ("f32", "9.4 sm_90")), **_RED)  # fmt: skip
 @form("red{.sem}{.scope}{.global}.add{.noftz}{.L2::cache_hint}.vec.f32 [a], b{, cache_policy}", vec="v2 v4",
-      noftz=_NOFTZ_F32, scope=_SCOPE, types={"a": "wide", "b": "vec f32"}, since="8.1 sm_90", **_RED)
+      noftz=_NOFTZ_F32, scope=_SCOPE, types={"a": "wide", "b": "vec f32"}, since="8.1 sm_90", **_RED)  # fmt: skip
 @form("red{.sem}{.scope}{.global}.op.noftz{.L2::cache_hint}.vec.type [a], b{, cache_policy}", op="add min max",
-      vec="v2 v4 v8", type="f16 bf16", scope=_SCOPE, types={"a": "wide", "b": "vec type"}, since="8.1 sm_90", **_RED)
+      vec="v2 v4 v8", type="f16 bf16", scope=_SCOPE, types={"a": "wide", "b": "vec type"},
+      since="8.1 sm_90", **_RED)  # fmt: skip
 @form("red{.sem}{.scope}{.global}.op.noftz{.L2::cache_hint}.vec.type [a], b{, cache_policy}", op="add min max",
-      vec="v2 v4", type="f16x2 bf16x2", scope=_SCOPE, types={"a": "wide", "b": "vec type"}, since="8.1 sm_90", **_RED)
+      vec="v2 v4", type="f16x2 bf16x2", scope=_SCOPE, types={"a": "wide", "b": "vec type"},
+      since="8.1 sm_90", **_RED)  # fmt: skip
 def red() -> None:
     """Change a value in memory in one indivisible step, without returning what stood there."""

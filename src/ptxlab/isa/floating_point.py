@@ -13,7 +13,7 @@ _BEFORE_1_4 = "1.0 until 1.4"
 
 
 @form("testp.op.type p, a", op="finite infinite number notanumber normal subnormal", type="f32 f64",
-      types={"p": "pred"}, writes="p", since="2.0 sm_20")
+      types={"p": "pred"}, writes="p", since="2.0 sm_20")  # fmt: skip
 def testp() -> None:
     """Tell whether a number is of the kind that `op` names."""
 
@@ -70,7 +70,7 @@ def div() -> None:
 
 @form("abs{.ftz}.f32 d, a")
 @form("abs.f64 d, a")
-def abs() -> None:  # noqa: A001 - the instruction's name
+def abs() -> None:
     """Take the absolute value."""
 
 
@@ -84,7 +84,7 @@ def neg() -> None:
 @form("min{.ftz}{.NaN}.xorsign.abs.f32 d, a, b", name="min", since="7.2 sm_86")
 @form("min{.ftz}{.NaN}{.abs}.f32 d, a, b, c", name="min", since="8.8 sm_100")
 @form("min.f64 d, a, b")
-def min() -> None:  # noqa: A001 - the instruction's name
+def min() -> None:
     """Take the smaller of two or three numbers; a NaN counts only with `.NaN`."""
 
 
@@ -92,7 +92,7 @@ def min() -> None:  # noqa: A001 - the instruction's name
 @form("max{.ftz}{.NaN}.xorsign.abs.f32 d, a, b", name="max", since="7.2 sm_86")
 @form("max{.ftz}{.NaN}{.abs}.f32 d, a, b, c", name="max", since="8.8 sm_100")
 @form("max.f64 d, a, b")
-def max() -> None:  # noqa: A001 - the instruction's name
+def max() -> None:
     """Take the larger of two or three numbers; a NaN counts only with `.NaN`."""
 
 

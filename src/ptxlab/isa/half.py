@@ -43,7 +43,7 @@ def neg() -> None:
 
 @form("abs{.ftz}.type d, a", type=_F16, since="6.5 sm_53")
 @form("abs.type d, a", type=_BF16, since="7.0 sm_80")
-def abs() -> None:  # noqa: A001 - the instruction's name
+def abs() -> None:
     """Take the absolute value of half-precision numbers."""
 
 
@@ -51,7 +51,7 @@ def abs() -> None:  # noqa: A001 - the instruction's name
 @form("min{.ftz}{.NaN}.xorsign.abs.type d, a, b", type=_F16, name="min", since="7.2 sm_86")
 @form("min{.NaN}.type d, a, b", type=_BF16, since="7.0 sm_80")
 @form("min{.NaN}.xorsign.abs.type d, a, b", type=_BF16, name="min", since="7.2 sm_86")
-def min() -> None:  # noqa: A001 - the instruction's name
+def min() -> None:
     """Take the smaller half-precision number; a NaN counts only with `.NaN`."""
 
 
@@ -59,7 +59,7 @@ def min() -> None:  # noqa: A001 - the instruction's name
 @form("max{.ftz}{.NaN}.xorsign.abs.type d, a, b", type=_F16, name="max", since="7.2 sm_86")
 @form("max{.NaN}.type d, a, b", type=_BF16, since="7.0 sm_80")
 @form("max{.NaN}.xorsign.abs.type d, a, b", type=_BF16, name="max", since="7.2 sm_86")
-def max() -> None:  # noqa: A001 - the instruction's name
+def max() -> None:
     """Take the larger half-precision number; a NaN counts only with `.NaN`."""
 
 

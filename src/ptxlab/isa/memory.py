@@ -1,15 +1,15 @@
 """Loads, stores and hints to the caches (PTX ISA 9.7.9).
 
-`ld` and `st` have forms for each way an access can be ordered: weak, volatile, relaxed or acquire/release, mmio. `_load`
-and `_store` end such a form with a vector of at most 128 bits; `_load_wide` and `_store_wide` with one of 256 bits,
-which came with sm_100, is for global memory only, and may also say what the L2 cache should keep.
+`ld` and `st` have forms for each way an access can be ordered: weak, volatile, relaxed or acquire/release, mmio.
+`_load` and `_store` take vectors of at most 128 bits; `_load_wide` and `_store_wide` those of 256 bits, which came with
+sm_100, are for global memory only, and may also say what the L2 cache should keep.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 from .form import Modifiers, form
-from .vocabulary import SCOPE
+from .vocabulary import ANY_SHARED, SCOPE
 
 _Declare = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -17,7 +17,6 @@ _NUMBERS = "b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64"
 _TYPE = (_NUMBERS, ("b128", "8.3 sm_70"))
 _MMIO_TYPE = (_NUMBERS, ("b128", "8.4"))
 _B128_SCOPE = ("cta gpu", ("cluster", "7.8 sm_90"), ("sys", "8.4"))
-_SHARED = ("shared", ("shared::cta", "7.8"), ("shared::cluster", "7.8 sm_90"))
 _L1 = (("L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate", "7.4 sm_70"),)
 _L2 = "L2::evict_normal L2::evict_first L2::evict_last"
 _PREFETCH = (("L2::64B L2::128B", "7.4 sm_75"), ("L2::256B", "7.4 sm_80"))
@@ -66,78 +65,82 @@ def _store_wide(syntax: str, **arguments: Any) -> _Declare:
 
 
 @_load("ld{.weak}.space{.cop}{.vec}.type d, [a]",
-       space=("const local param", ("param::entry param::func", "8.3"), *_SHARED), cop=_LOAD_CACHE)
+       space=("const local param", ("param::entry param::func", "8.3"), *ANY_SHARED), cop=_LOAD_CACHE)  # fmt: skip
 @_load("ld{.weak}.global{.cop}{.L2::cache_hint}{.prefetch}{.vec}.type d, [a]{, cache_policy}",
-       cop=_LOAD_CACHE, prefetch=_PREFETCH)
+       cop=_LOAD_CACHE, prefetch=_PREFETCH)  # fmt: skip
 @_load("ld{.weak}{.cop}{.L2::cache_hint}{.prefetch}{.vec}.type d, [a]{, cache_policy}",
-       cop=_LOAD_CACHE, prefetch=_PREFETCH, since="2.0 sm_20")
+       cop=_LOAD_CACHE, prefetch=_PREFETCH, since="2.0 sm_20")  # fmt: skip
 @_load("ld{.weak}{.global}.l1{.L2::cache_hint}{.prefetch}{.vec}.type d, [a]{, cache_policy}",
-       l1=_L1, prefetch=_PREFETCH)
-@_load("ld.volatile.space{.vec}.type d, [a]", space=(*_SHARED, ("local", "9.1")), since="1.1")
+       l1=_L1, prefetch=_PREFETCH)  # fmt: skip
+@_load("ld.volatile.space{.vec}.type d, [a]", space=(*ANY_SHARED, ("local", "9.1")), since="1.1")
 @_load("ld.volatile.global{.prefetch}{.vec}.type d, [a]", prefetch=_PREFETCH, since="1.1")
 @_load("ld.volatile{.prefetch}{.vec}.type d, [a]", prefetch=_PREFETCH, since="2.0 sm_20")
-@_load("ld.order.scope.space{.vec}.type d, [a]", order="relaxed acquire", scope=SCOPE, space=_SHARED, type=_NUMBERS,
-       since="6.0 sm_70")
+@_load("ld.order.scope.space{.vec}.type d, [a]", order="relaxed acquire", scope=SCOPE, space=ANY_SHARED, type=_NUMBERS,
+       since="6.0 sm_70")  # fmt: skip
 @_load("ld.order.scope{.global}{.l1}{.L2::cache_hint}{.prefetch}{.vec}.type d, [a]{, cache_policy}",
-       order="relaxed acquire", scope=SCOPE, l1=_L1, prefetch=_PREFETCH, type=_NUMBERS, since="6.0 sm_70")
-@form("ld.order.scope.space.b128 d, [a]", order="relaxed acquire", scope=_B128_SCOPE, space=_SHARED,
-      types={"a": "wide", "d": "b128 single"}, since="8.3 sm_70")
+       order="relaxed acquire", scope=SCOPE, l1=_L1, prefetch=_PREFETCH, type=_NUMBERS, since="6.0 sm_70")  # fmt: skip
+@form("ld.order.scope.space.b128 d, [a]", order="relaxed acquire", scope=_B128_SCOPE, space=ANY_SHARED,
+      types={"a": "wide", "d": "b128 single"}, since="8.3 sm_70")  # fmt: skip
 @form("ld.order.scope{.global}{.l1}{.L2::cache_hint}{.prefetch}.b128 d, [a]{, cache_policy}", order="relaxed acquire",
-      scope=_B128_SCOPE, l1=_L1, prefetch=_PREFETCH, types={"a": "wide", "d": "b128 single"}, since="8.3 sm_70")
-@form("ld.mmio.relaxed.sys{.global}.type d, [a]", type=_MMIO_TYPE, types={"a": "wide", "d": "type loose single"}, name="ld",
-      since="8.2 sm_70")
+      scope=_B128_SCOPE, l1=_L1, prefetch=_PREFETCH, types={"a": "wide", "d": "b128 single"},
+      since="8.3 sm_70")  # fmt: skip
+@form("ld.mmio.order.sys{.global}.type d, [a]", order=("relaxed", ("acquire", "9.3")), type=_MMIO_TYPE,
+      types={"a": "wide", "d": "type loose single"}, name="ld", since="8.2 sm_70")  # fmt: skip
 @_load("ld.global{.cop}.nc{.L2::cache_hint}{.prefetch}{.vec}.type d, [a]{, cache_policy}",
-       cop="ca cg cs", prefetch=_PREFETCH, since="3.1 sm_32")
+       cop="ca cg cs", prefetch=_PREFETCH, since="3.1 sm_32")  # fmt: skip
 @_load("ld.global.nc.l1{.L2::cache_hint}{.prefetch}{.vec}.type d, [a]{, cache_policy}",
-       l1=_L1, prefetch=_PREFETCH, since="3.1 sm_32")
+       l1=_L1, prefetch=_PREFETCH, since="3.1 sm_32")  # fmt: skip
 @_load_wide("ld{.weak}{.global}{.cop}{.l2}{.L2::cache_hint}{.prefetch}.vec.type d, [a]{, cache_policy}",
-            cop=_LOAD_CACHE, l2=_L2, prefetch=_PREFETCH)
+            cop=_LOAD_CACHE, l2=_L2, prefetch=_PREFETCH)  # fmt: skip
 @_load_wide("ld{.weak}{.global}.l1{.l2}{.L2::cache_hint}{.prefetch}.vec.type d, [a]{, cache_policy}",
-            l1=_L1, l2=_L2, prefetch=_PREFETCH)
+            l1=_L1, l2=_L2, prefetch=_PREFETCH)  # fmt: skip
 @_load_wide("ld.volatile{.global}{.l2}{.prefetch}.vec.type d, [a]", l2=_L2, prefetch=_PREFETCH)
 @_load_wide("ld.order.scope{.global}{.l1}{.l2}{.L2::cache_hint}{.prefetch}.vec.type d, [a]{, cache_policy}",
-            order="relaxed acquire", scope=SCOPE, l1=_L1, l2=_L2, prefetch=_PREFETCH)
+            order="relaxed acquire", scope=SCOPE, l1=_L1, l2=_L2, prefetch=_PREFETCH)  # fmt: skip
 @_load_wide("ld.global{.cop}.nc{.l2}{.L2::cache_hint}{.prefetch}.vec.type d, [a]{, cache_policy}",
-            cop="ca cg cs", l2=_L2, prefetch=_PREFETCH)
+            cop="ca cg cs", l2=_L2, prefetch=_PREFETCH)  # fmt: skip
 @_load_wide("ld.global.nc.l1{.l2}{.L2::cache_hint}{.prefetch}.vec.type d, [a]{, cache_policy}",
-            l1=_L1, l2=_L2, prefetch=_PREFETCH)
+            l1=_L1, l2=_L2, prefetch=_PREFETCH)  # fmt: skip
 def ld() -> None:
     """Load a register or a vector from memory; `.nc` reads global memory that nothing writes while the kernel runs."""
 
 
-@form("ldu{.global}{.vec}.type d, [a]", types={"a": "wide", "d": _loaded}, vec="v2 v4", type=_TYPE, where=_narrow, since="2.0 sm_20")
+@form("ldu{.global}{.vec}.type d, [a]", vec="v2 v4", type=_TYPE, where=_narrow,
+      types={"a": "wide", "d": _loaded}, since="2.0 sm_20")  # fmt: skip
 def ldu() -> None:
     """Load from a global address that is the same in every thread of the warp."""
 
 
 @_store("st{.weak}.space{.cop}{.vec}.type [a], b",
-        space=("local", ("param", "2.0 sm_20"), ("param::func", "8.3 sm_20"), *_SHARED), cop=_STORE_CACHE)
+        space=("local", ("param", "2.0 sm_20"), ("param::func", "8.3 sm_20"), *ANY_SHARED),
+        cop=_STORE_CACHE)  # fmt: skip
 @_store("st{.weak}.global{.cop}{.L2::cache_hint}{.vec}.type [a], b{, cache_policy}", cop=_STORE_CACHE)
 @_store("st{.weak}{.cop}{.L2::cache_hint}{.vec}.type [a], b{, cache_policy}", cop=_STORE_CACHE, since="2.0 sm_20")
 @_store("st{.weak}{.global}.l1{.L2::cache_hint}{.vec}.type [a], b{, cache_policy}", l1=_L1)
-@_store("st.volatile.space{.vec}.type [a], b", space=("global", *_SHARED, ("local", "9.1")), since="1.1")
+@_store("st.volatile.space{.vec}.type [a], b", space=("global", *ANY_SHARED, ("local", "9.1")), since="1.1")
 @_store("st.volatile{.vec}.type [a], b", since="2.0 sm_20")
-@_store("st.order.scope.space{.vec}.type [a], b", order="relaxed release", scope=SCOPE, space=_SHARED, type=_NUMBERS,
-        since="6.0 sm_70")
+@_store("st.order.scope.space{.vec}.type [a], b", order="relaxed release", scope=SCOPE, space=ANY_SHARED, type=_NUMBERS,
+        since="6.0 sm_70")  # fmt: skip
 @_store("st.order.scope{.global}{.l1}{.L2::cache_hint}{.vec}.type [a], b{, cache_policy}",
-        order="relaxed release", scope=SCOPE, l1=_L1, type=_NUMBERS, since="6.0 sm_70")
-@form("st.order.scope.space.b128 [a], b", order="relaxed release", scope=_B128_SCOPE, space=_SHARED,
-      types={"a": "wide", "b": "b128 single"}, since="8.3 sm_70")
+        order="relaxed release", scope=SCOPE, l1=_L1, type=_NUMBERS, since="6.0 sm_70")  # fmt: skip
+@form("st.order.scope.space.b128 [a], b", order="relaxed release", scope=_B128_SCOPE, space=ANY_SHARED,
+      types={"a": "wide", "b": "b128 single"}, since="8.3 sm_70")  # fmt: skip
 @form("st.order.scope{.global}{.l1}{.L2::cache_hint}.b128 [a], b{, cache_policy}", order="relaxed release",
-      scope=_B128_SCOPE, l1=_L1, types={"a": "wide", "b": "b128 single"}, since="8.3 sm_70")
-@form("st.mmio.relaxed.sys{.global}.type [a], b", type=_MMIO_TYPE, types={"a": "wide", "b": "type loose single"}, name="st",
-      since="8.2 sm_70")
+      scope=_B128_SCOPE, l1=_L1, types={"a": "wide", "b": "b128 single"}, since="8.3 sm_70")  # fmt: skip
+@form("st.mmio.order.sys{.global}.type [a], b", order=("relaxed", ("release", "9.3")), type=_MMIO_TYPE,
+      types={"a": "wide", "b": "type loose single"}, name="st", since="8.2 sm_70")  # fmt: skip
 @_store_wide("st{.weak}{.global}{.cop}{.l2}{.L2::cache_hint}.vec.type [a], b{, cache_policy}", cop=_STORE_CACHE, l2=_L2)
 @_store_wide("st{.weak}{.global}.l1{.l2}{.L2::cache_hint}.vec.type [a], b{, cache_policy}", l1=_L1, l2=_L2)
 @_store_wide("st.volatile{.global}{.l2}.vec.type [a], b", l2=_L2)
 @_store_wide("st.order.scope{.global}{.l1}{.l2}{.L2::cache_hint}.vec.type [a], b{, cache_policy}",
-             order="relaxed release", scope=SCOPE, l1=_L1, l2=_L2)
+             order="relaxed release", scope=SCOPE, l1=_L1, l2=_L2)  # fmt: skip
 def st() -> None:
     """Store a register, an immediate or a vector to memory."""
 
 
 @form("prefetch{.space}.level [a]", space="global local", level="L1 L2", types={"a": "wide"}, since="2.0 sm_20")
-@form("prefetch{.global}.priority [a]", priority="L2::evict_last L2::evict_normal", types={"a": "wide"}, since="7.4 sm_80")
+@form("prefetch{.global}.priority [a]", priority="L2::evict_last L2::evict_normal",
+      types={"a": "wide"}, since="7.4 sm_80")  # fmt: skip
 @form("prefetch{.space}.tensormap [a]", space="const param", since="8.0 sm_90")
 def prefetch() -> None:
     """Bring the cache line at `a`, or a tensor map, into a cache before it is needed."""
@@ -164,10 +167,11 @@ _SECONDARY = "L2::evict_first L2::evict_unchanged"
 
 @form("createpolicy.range{.global}.primary{.secondary}.b64 cache_policy, [a], primary_size, total_size",
       primary=_PRIMARY, secondary=_SECONDARY, since="7.4 sm_80", writes="cache_policy",
-      types={"cache_policy": "u64", "primary_size": "u32", "total_size": "u32"})
+      types={"cache_policy": "u64", "primary_size": "u32", "total_size": "u32"})  # fmt: skip
 @form("createpolicy.fractional.primary{.secondary}.b64 cache_policy{, fraction}", primary=_PRIMARY,
-      secondary=_SECONDARY, since="7.4 sm_80", writes="cache_policy", types={"cache_policy": "u64", "fraction": "f32"})
-@form("createpolicy.cvt.L2.b64 cache_policy, access_property", name="createpolicy.cvt", since="7.4 sm_80", writes="cache_policy",
-      types={"cache_policy": "u64", "access_property": "u64"})
+      secondary=_SECONDARY, since="7.4 sm_80", writes="cache_policy",
+      types={"cache_policy": "u64", "fraction": "f32"})  # fmt: skip
+@form("createpolicy.cvt.L2.b64 cache_policy, access_property", name="createpolicy.cvt", writes="cache_policy",
+      types={"cache_policy": "u64", "access_property": "u64"}, since="7.4 sm_80")  # fmt: skip
 def createpolicy() -> None:
     """Make a cache policy, for use with `.L2::cache_hint`: for a range, for a fraction of accesses, or from CUDA's."""

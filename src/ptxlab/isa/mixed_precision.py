@@ -10,18 +10,18 @@ def _narrow(m: Modifiers) -> str:
 
 
 @form("add{.rnd}{.sat}.f32.atype d, a, c", rnd=_ROUNDING, atype="f16 bf16",
-      types={"d": "f32", "a": _narrow, "c": "f32"}, since="8.6 sm_100")
+      types={"d": "f32", "a": _narrow, "c": "f32"}, since="8.6 sm_100")  # fmt: skip
 def add() -> None:
     """Widen `a` to `.f32` and add `c`."""
 
 
 @form("sub{.rnd}{.sat}.f32.atype d, a, c", rnd=_ROUNDING, atype="f16 bf16",
-      types={"d": "f32", "a": _narrow, "c": "f32"}, since="8.6 sm_100")
+      types={"d": "f32", "a": _narrow, "c": "f32"}, since="8.6 sm_100")  # fmt: skip
 def sub() -> None:
     """Widen `a` to `.f32` and subtract `c`."""
 
 
 @form("fma.rnd{.sat}.f32.atype d, a, b, c", rnd=_ROUNDING, atype="f16 bf16",
-      types={"d": "f32", "a": _narrow, "b": _narrow, "c": "f32"}, since="8.6 sm_100")
+      types={"d": "f32", "a": _narrow, "b": _narrow, "c": "f32"}, since="8.6 sm_100")  # fmt: skip
 def fma() -> None:
     """Widen `a` and `b` to `.f32`, multiply them and add `c`, rounded once."""

@@ -1,13 +1,13 @@
 """Moves within the register file and between addresses of state spaces: mov, prmt, cvta, isspacep (PTX ISA 9.7.9)."""
 
 from .form import Modifiers, form
+from .vocabulary import ANY_SHARED
 
 # `cvta` and `isspacep` know the spaces that have a window in the generic address space.
 _WINDOW = (
-    "global local shared",
+    "global local",
+    *ANY_SHARED,
     ("const", "3.1"),
-    ("shared::cta", "7.8"),
-    ("shared::cluster", "7.8 sm_90"),
     ("param", "7.7 sm_70"),
     ("param::entry", "8.3 sm_70"),
 )

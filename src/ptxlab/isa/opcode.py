@@ -144,11 +144,18 @@ def opcode(text: str) -> Opcode:
 REPEATABLE = frozenset("approx sync relu NaN satfinite cc shiftamt sat uni".split())
 
 
+# ptxas reads one of the tests of `testp` in any instruction, and ignores it there.
+_TESTS = frozenset("finite infinite number notanumber normal subnormal".split())
+
+
 def _choose(form: Form, parts: Sequence[str]) -> Candidate | None:
     """Put each modifier into a slot of the form; in the order of the syntax if that works, else in any, as ptxas does."""
     if tuple(parts[: len(form.name)]) != form.name:
         return None
     rest = [part for at, part in enumerate(parts) if part not in REPEATABLE or part not in parts[:at]][len(form.name) :]
+    strays = [part for part in rest if part in _TESTS]
+    if len(strays) == 1 and form.name[0] != "testp":
+        rest.remove(strays[0])
     if len(rest) > len(form.slots) or any(all(part not in slot.values for slot in form.slots) for part in rest):
         return None
     for in_order in (True, False):

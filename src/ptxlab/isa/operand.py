@@ -4,7 +4,8 @@ The words of `types`, in any order:
 
 - a PTX type (`u32`) or the name of a slot that holds one (`type`); `2*type` is that type at twice the width;
 - a count, for a vector operand: a number (`4`) or the name of a slot that holds `v2`, `v4`, `x2` and so on;
-- `reg`: no immediate; `bits`: no immediate, and no register but a `.b` one; `imm`: only an immediate, `imm(0..31)`: within that range, `imm(0|4|8)`: one of these;
+- `reg`: no immediate; `bits`: no immediate, and no register but a `.b` one;
+- `imm`: only an immediate, `imm(0..31)`: within that range, `imm(0|4|8)`: one of these;
 - `within(0..15)`: an immediate within that range, or a register; `within(0..96/32)`: a multiple of 32 in it;
   a vector has one such limit for each element;
 - `loose`: the register may be wider than the type, as in `ld`, `st` and `cvt`;

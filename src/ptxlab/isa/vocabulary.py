@@ -3,7 +3,8 @@
 from .form import Modifiers
 
 SCOPE = ("cta gpu sys", ("cluster", "7.8 sm_90"))
-SHARED = ("shared", ("shared::cta", "7.8 sm_30"))
+SHARED = ("shared", ("shared::cta", "7.8"))  # the manual asks for sm_30, ptxas does not
+ANY_SHARED = (*SHARED, ("shared::cluster", "7.8 sm_90"))
 
 
 def together(m: Modifiers) -> str | None:
