@@ -161,7 +161,10 @@ def _run_ptxas(text: str, version: Version, target: str) -> tuple[str, int]:
         path.write_text(text)
         for judge in (tool, newer):
             command = [judge, "-arch", architecture, "-O0", str(path), "-o", "/dev/null"]
-            done = subprocess.run(command, capture_output=True, text=True)
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+            except subprocess.TimeoutExpired:  # some instructions that no one writes take it forever
+                return "ptxas does not end", -1
             if done.returncode >= 0:  # one that crashes says nothing about the instruction
                 break
     return done.stdout + done.stderr, done.returncode

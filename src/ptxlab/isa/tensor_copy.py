@@ -62,10 +62,10 @@ def tile_only(m: Modifiers) -> str | None:
 TYPES: dict[str, Specification] = {
     "coordinates": coordinates,
     "address": "u64 reg",
-    "sizes": lambda m: f"{rank(m)} b16",
-    "bytes": lambda m: f"{rank(m)} b8",
+    "sizes": lambda m: f"{rank(m)} u16",
+    "bytes": lambda m: f"{rank(m)} u8",
     "lower": lambda m: f"{rank(m) - 1} b32",
-    "upper": "b16 reg",
+    "upper": "u16 reg",
     "offsets": offsets,
     "mask": cta_mask,
     "policy": "u64",
