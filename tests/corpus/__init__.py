@@ -2,6 +2,7 @@
 
 `ptx/` holds what compilers produced from `cuda/` and `triton/` (see `make.py`), compressed, with `index.json` beside it.
 `handwritten/` holds the corners of the language that no compiler writes. ptxas accepts every one of them.
+`snippets()` lists short modules, right and wrong, with ptxas's verdict on each.
 """
 
 import importlib.util
@@ -89,6 +90,28 @@ def handwritten() -> list[Case]:
             )
         )
     return cases
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """A short module, most of them wrong in one way, and what ptxas says of it."""
+
+    text: str
+    accepted: bool
+    target: str = "sm_90"
+
+
+def snippets() -> list[Snippet]:
+    """Return the modules of `snippets.txt`."""
+    found = []
+    for line in (ROOT / "snippets.txt").read_text().splitlines():
+        if not line or line.startswith("#"):
+            continue
+        verdict, body = line.split(" ", 1)
+        body = re.sub(r"\\u([0-9a-f]{4})", lambda match: chr(int(match[1], 16)), body)
+        body = body.replace("\\n", "\n").replace("\\r", "\r")
+        found.append(Snippet(f".version 8.3\n.target sm_90\n.address_size 64\n{body}\n", verdict == "accept"))
+    return found
 
 
 def assemblers() -> list[str]:
