@@ -45,6 +45,7 @@ def operands(d: str = "sink", a: str = "special", c: str = "special", copies: in
 
 
 MATRICES = operands()
+INTEGERS: dict[str, Specification] = {"a": "1 u32 special", "b": "1 u32 special"}  # no floats in this one shape
 FP8_MATRICES = operands(d="", c="")  # ptxas makes these a function call, and is stricter there
 
 
@@ -60,6 +61,8 @@ def no_narrower_result(m: Modifiers) -> str | None:
 
 FOUR = operands(copies=4)
 EQUAL: Slots = {"types": FP8_MATRICES, "where": same_result}
+# ptxas does not count the registers of B in this shape.
+EQUAL_PADDED: Slots = {"types": FP8_MATRICES | {"b": "1 b32 special padded"}, "where": same_result}
 
 
 # Four independent 8x8 products a warp, one by each group of eight lanes. ptxas also takes bf16 and tf32 there.
@@ -79,7 +82,7 @@ EQUAL: Slots = {"types": FP8_MATRICES, "where": same_result}
     types=MATRICES,
     since="7.0 sm_80",
 )
-@form(INTEGER, shape="m8n8k16", **ROW_COL, **BYTES, types=MATRICES, since="6.5 sm_75")
+@form(INTEGER, shape="m8n8k16", **ROW_COL, **BYTES, types=MATRICES | INTEGERS, since="6.5 sm_75")
 @form(INTEGER, shape="m16n8k16 m16n8k32", **ROW_COL, **BYTES, types=MATRICES, since="7.0 sm_80")
 @form(INTEGER, shape="m8n8k32", **ROW_COL, **NIBBLES, types=MATRICES, since="6.5 sm_75")
 @form(INTEGER, shape="m16n8k32 m16n8k64", **ROW_COL, **NIBBLES, types=MATRICES, since="7.0 sm_80")
@@ -97,12 +100,12 @@ EQUAL: Slots = {"types": FP8_MATRICES, "where": same_result}
 )
 @form(DENSE, shape="m16n8k32", **ROW_COL, dtype="f32", **FP8, ctype="f32", types=FP8_MATRICES, since="8.4 sm_89")
 @form(DENSE, shape="m16n8k32", **ROW_COL, dtype="f16", **FP8, ctype="f16", types=FP8_MATRICES, since="8.7 sm_89")
-@form(DENSE, shape="m16n8k16", **ROW_COL, **FP8, **ANY_HALF, **EQUAL, since="8.7 sm_89")
+@form(DENSE, shape="m16n8k16", **ROW_COL, **FP8, **ANY_HALF, **EQUAL_PADDED, since="8.7 sm_89")
 @form(KIND, kind=F8F6F4, shape="m16n8k32", **ROW_COL, **NARROW_A, **ANY_HALF, **EQUAL, since=FAMILY_120)
 @form(KIND, kind=F8F6F4, shape="m16n8k32", **ROW_COL, **NARROW_B, **ANY_HALF, **EQUAL, since=FAMILY_120)
 # ptxas takes the kind for fp8 alone in more places than the manual says.
 @form(KIND, kind=F8F6F4, shape="m16n8k32", **ROW_COL, dtype="f32", **FP8, ctype="f32", types=FP8_MATRICES, since=FIRST)
 @form(KIND, kind=F8F6F4, shape="m16n8k32", **ROW_COL, dtype="f16", **FP8, ctype="f16", types=FP8_MATRICES, since=LATER)
-@form(KIND, kind=F8F6F4, shape="m16n8k16", **ROW_COL, **FP8, **ANY_HALF, **EQUAL, since=LATER)
+@form(KIND, kind=F8F6F4, shape="m16n8k16", **ROW_COL, **FP8, **ANY_HALF, **EQUAL_PADDED, since=LATER)
 def mma() -> None:
     """Multiply matrix `a` by `b` and add `c`; each lane of the warp holds its fragments of them in registers."""

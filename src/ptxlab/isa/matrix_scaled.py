@@ -2,7 +2,7 @@
 
 Each row of A and each column of B falls into one, two or four blocks (`.scale_vec::1X`, `2X`, `4X`), each of which is
 multiplied by its own scale factor. A pair such as `{byte, thread}` selects the bytes of `scale_a` that hold the factors
-and the lanes of four that supply them.
+and the lanes of four that supply them. nvcc writes `scale_a` and `scale_b` in braces, and ptxas does not count them.
 """
 
 from .form import Specification, form
@@ -57,11 +57,11 @@ def operands(bits: int, sparse: bool = False) -> dict[str, Specification]:
         "a": held("a", 0.5 if sparse else 1),
         "b": held("b"),
         "c": lambda m: "4 f32",
-        "scale_a": "b32 reg",
+        "scale_a": "b32 reg single padded",
         "select_a": selected("0..1"),
-        "scale_b": "b32 reg",
+        "scale_b": "b32 reg single padded",
         "select_b": selected("0..3"),
-        **({"e": "b32 reg", "f": "imm(0..0)"} if sparse else {}),
+        **({"e": "b32 reg single padded", "f": "imm(0..0)"} if sparse else {}),
     }
 
 

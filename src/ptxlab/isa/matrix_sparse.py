@@ -31,7 +31,9 @@ ANY: Slots = {"variant": ("sp", ("sp::ordered_metadata", "8.5 sm_80")), **ROW_CO
 ORDERED: Slots = {"variant": "sp::ordered_metadata", **ROW_COL}
 
 
-def operands(selector: str, d: str = "sink", c: str = "special") -> dict[str, Specification]:
+def operands(
+    selector: str, d: str = "sink", c: str = "special", e: str = "b32 reg single padded"
+) -> dict[str, Specification]:
     """The operands of a sparse multiplication; `selector` is the range of `f`."""
 
     def held(matrix: str, more: str) -> Specification:
@@ -43,14 +45,15 @@ def operands(selector: str, d: str = "sink", c: str = "special") -> dict[str, Sp
         "a": held("a", "special"),
         "b": held("b", "special"),
         "c": held("c", c),
-        "e": "b32 reg",
+        "e": e,
         "f": f"imm({selector})",
     }
 
 
 # ptxas takes selectors 0 to 3 for f16 at m16n8k32, where the manual says 0 and 1.
-FP8_OPERANDS = operands("0..0", d="", c="")
-EQUAL: Slots = {"types": FP8_OPERANDS, "where": same_result}
+FP8_OPERANDS = operands("0..0", d="", c="", e="u32 reg")
+KIND_OPERANDS = operands("0..0", d="", c="")
+EQUAL: Slots = {"types": KIND_OPERANDS, "where": same_result}
 
 
 @form(SPARSE, shape="m16n8k16 m16n8k32", **ANY, **HALF, types=operands("0..3"), where=same_result, since="7.1 sm_80")
@@ -60,8 +63,8 @@ EQUAL: Slots = {"types": FP8_OPERANDS, "where": same_result}
 @form(SPARSE, shape="m16n8k16", **ANY, **TF32, types=operands("0..1"), since="7.1 sm_80")
 @form(INTEGER, shape="m16n8k32", **ANY, **BYTES, types=operands("0..1"), since="7.1 sm_80")
 @form(INTEGER, shape="m16n8k64", **ANY, **BYTES, types=operands("0..0"), since="7.1 sm_80")
-@form(INTEGER, shape="m16n8k64", **ANY, **NIBBLES, types=operands("0..1"), since="7.1 sm_80")
-@form(INTEGER, shape="m16n8k128", **ANY, **NIBBLES, types=operands("0..0"), since="7.1 sm_80")
+@form(INTEGER, shape="m16n8k64", **ANY, **NIBBLES, types=operands("0..1", e="b32 reg"), since="7.1 sm_80")
+@form(INTEGER, shape="m16n8k128", **ANY, **NIBBLES, types=operands("0..0", e="b32 reg"), since="7.1 sm_80")
 @form(SPARSE, shape="m16n8k64", **ANY, dtype="f32", **FP8, ctype="f32", types=FP8_OPERANDS, since="8.4 sm_89")
 @form(SPARSE, shape="m16n8k64", **ORDERED, dtype="f16", **FP8, ctype="f16", types=FP8_OPERANDS, since=FAMILY_120)
 @form(KIND, kind=F8F6F4, shape="m16n8k64", **ORDERED, **NARROW_A, **ANY_HALF, **EQUAL, since=FAMILY_120)
@@ -74,10 +77,10 @@ EQUAL: Slots = {"types": FP8_OPERANDS, "where": same_result}
     dtype="f16",
     **FP8,
     ctype="f16",
-    types=FP8_OPERANDS,
+    types=KIND_OPERANDS,
     since=FAMILY_120,
 )
 # ptxas takes the kind for fp8 alone in more places than the manual says.
-@form(KIND, kind=F8F6F4, shape="m16n8k64", **ORDERED, dtype="f32", **FP8, ctype="f32", types=FP8_OPERANDS, since=FIRST)
+@form(KIND, kind=F8F6F4, shape="m16n8k64", **ORDERED, dtype="f32", **FP8, ctype="f32", types=KIND_OPERANDS, since=FIRST)
 def mma_sp() -> None:
     """Multiply `a`, half of whose elements are zero and not stored, by `b` and add `c`; `e` tells which are stored."""
