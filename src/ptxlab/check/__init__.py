@@ -31,6 +31,7 @@ vector_size
 state_space
 immediate_range
 unavailable_instruction
+unavailable_feature
 illegal_call
 parameter_write
 modifier_order

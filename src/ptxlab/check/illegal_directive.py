@@ -50,7 +50,7 @@ def _check_one(program: Program, directive: ir.Directive) -> Iterator[Diagnostic
     if known is None:
         return
     if not known.since.holds(program.version, program.target):
-        yield explain(program, f"`.{directive.name}`", known.since, span)
+        yield explain(program, f"`.{directive.name}`", known.since, span, "unavailable-feature")
     for value in directive.arguments:
         if isinstance(value, int) and known.positive and value <= 0:
             yield error("illegal-directive", f"`.{directive.name}` is {value}, expected 1 or more", span, "too small")

@@ -57,7 +57,7 @@ def check(program: Program) -> Iterator[Diagnostic]:
                 "unknown target",
                 helps=[f"did you mean `{meant}`?"] if meant else [],
             )
-        elif known_version and module.version < TARGETS[word]:
+        elif known_version and module.version < TARGETS[word] and module.items:  # ptxas looks when something follows
             needed = TARGETS[word]
             yield error(
                 "illegal-header",

@@ -29,7 +29,7 @@ Right:
 from collections.abc import Iterator
 
 from ptxlab.isa.targets import Since, Target, Version
-from ptxlab.report import Diagnostic, Label, error
+from ptxlab.report import Diagnostic, Label, Span, error
 
 from .program import Program
 
@@ -46,7 +46,9 @@ def check(program: Program) -> Iterator[Diagnostic]:
         yield explain(program, what, needed, span)
 
 
-def explain(program: Program, what: str, needed: Since, span: object) -> Diagnostic:
+def explain(
+    program: Program, what: str, needed: Since, span: Span | None, code: str = "unavailable-instruction"
+) -> Diagnostic:
     """Say what `what` needs, what the module has, and the smallest change that suffices."""
     version, chip = nearest_home(needed, program.version, program.target)
     short_of_target = not program.target.has(chip)
@@ -64,9 +66,9 @@ def explain(program: Program, what: str, needed: Since, span: object) -> Diagnos
     if short_of_target and older:
         remedy += f" and the version to `{version[0]}.{version[1]}`"
     return error(
-        "unavailable-instruction",
+        code,
         f"{what} needs `{wanted}`, this module says `{had}`",
-        span,  # type: ignore[arg-type]
+        span,
         f"available since {needed}" if len(needed.alternatives) <= 3 else f"available since {_short(needed)}",
         others=others,
         helps=[remedy],

@@ -1,0 +1,156 @@
+"""Which branches decide whether a block runs: control dependence, through post-dominators.
+
+A block depends on a branch if one way out of the branch leads to the block for certain and another may miss it. Leaving
+the function is a way like any other: `@%p1 ret` is a branch whose other side is the end, `END`.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .program import FunctionFacts
+
+END = -1  # the end of the function, as a successor
+_ENDS = frozenset(("ret", "exit", "trap"))
+
+
+class Control:
+    """The branches of one function and the blocks that depend on them."""
+
+    def __init__(self, facts: FunctionFacts) -> None:
+        self._facts = facts
+        self._blocks = facts.flow.blocks
+        self.order = facts.flow.ordered()
+        self.successors: dict[int, list[int]] = {number: self._ways_out(number) for number in self.order}
+        self._next = self._post_dominators()
+        self._reach: dict[int, frozenset[int]] = {}
+        self._all: dict[int, frozenset[int]] = {}
+
+    def _ways_out(self, number: int) -> list[int]:
+        block = self._blocks[number]
+        last = self._facts.instructions[block.end - 1]
+        leaves = not block.successors or last.opcode.mnemonic in _ENDS
+        return [*block.successors, END] if leaves else list(block.successors)
+
+    def _post_dominators(self) -> dict[int, int]:
+        """For each block the nearest one that every way from it to the end goes through."""
+        before: dict[int, list[int]] = {END: []}
+        for number in self.order:
+            before.setdefault(number, [])
+        for number, after in self.successors.items():
+            for successor in after:
+                before[successor].append(number)
+        order = self._from_the_end(before)
+        place = {number: at for at, number in enumerate(order)}
+        after = {number: [s for s in self.successors.get(number, ()) if s in place] for number in order}
+        for number in self._endless:
+            after[number] = [*after[number], END]
+        found: dict[int, int] = {END: END}
+        changed = True
+        while changed:
+            changed = False
+            for number in order[1:]:
+                nearest = None
+                for successor in after[number]:
+                    if successor not in found:
+                        continue
+                    nearest = successor if nearest is None else _meet(nearest, successor, found, place)
+                assert nearest is not None
+                if found.get(number) != nearest:
+                    found[number] = nearest
+                    changed = True
+        return found
+
+    def _from_the_end(self, before: dict[int, list[int]]) -> list[int]:
+        """All blocks, each after one of its successors; of a loop without an end the last block counts as leaving."""
+        self._endless: list[int] = []
+        finished: list[int] = []
+        seen = {END}
+        roots = [END, *reversed(self.order)]
+        for root in roots:
+            if root in seen and root != END:
+                continue
+            if root != END:
+                self._endless.append(root)
+                seen.add(root)
+            group: list[int] = []
+            stack = [(root, iter(before[root]))]
+            while stack:
+                number, previous = stack[-1]
+                for one in previous:
+                    if one not in seen:
+                        seen.add(one)
+                        stack.append((one, iter(before[one])))
+                        break
+                else:
+                    group.append(number)
+                    stack.pop()
+            finished.extend(reversed(group))
+        return finished
+
+    def post_dominates(self, block: int, other: int) -> bool:
+        """Whether every way from `other` to the end goes through `block`."""
+        while other != block and other != END:
+            other = self._next[other]
+        return other == block
+
+    def merge(self, branch: int) -> int:
+        """Where the ways out of a branch come together again."""
+        return self._next[branch]
+
+    @cached_property
+    def branches(self) -> dict[int, list[int]]:
+        """For each block the blocks whose branch at the end decides whether it runs."""
+        found: dict[int, list[int]] = {number: [] for number in self.order}
+        for number, after in self.successors.items():
+            if len(after) < 2:
+                continue
+            for successor in after:
+                at = successor
+                while at != END and at != self._next[number]:
+                    if number not in found[at]:
+                        found[at].append(number)
+                    at = self._next[at]
+        return found
+
+    def deciding(self, block: int) -> frozenset[int]:
+        """The branches that decide whether a block runs, and those that decide whether these are reached, and so on."""
+        known = self._all.get(block)
+        if known is None:
+            pending = list(self.branches.get(block, ()))
+            seen = set(pending)
+            while pending:
+                more = [b for b in self.branches[pending.pop()] if b not in seen]
+                seen.update(more)
+                pending.extend(more)
+            known = self._all[block] = frozenset(seen)
+        return known
+
+    def reachable(self, start: int) -> frozenset[int]:
+        """The blocks that execution can get to from a block, itself included."""
+        known = self._reach.get(start)
+        if known is None:
+            known = self._reach[start] = self.region(start, END)
+        return known
+
+    def region(self, start: int, stop: int) -> frozenset[int]:
+        """The blocks that execution can get to from a block before it comes to `stop`."""
+        seen: set[int] = set()
+        pending = [start]
+        while pending:
+            number = pending.pop()
+            if number not in seen and number not in (stop, END):
+                seen.add(number)
+                pending.extend(self.successors[number])
+        return frozenset(seen)
+
+
+def _meet(a: int, b: int, found: dict[int, int], place: dict[int, int]) -> int:
+    while a != b:
+        while place[a] > place[b]:
+            a = found[a]
+        while place[b] > place[a]:
+            b = found[b]
+    return a

@@ -1,0 +1,367 @@
+"""How values differ between threads: alike in the whole block, alike in each warp, or different from lane to lane.
+
+A value is followed back from where it is asked for. What starts as different: `%tid`, `%laneid`, `%lanemask_*`, the
+results of `elect.sync` and atomics. What makes alike: shifting or masking the lane away, `vote`, `redux`, `shfl` from one
+lane. A register that is written in several places also differs if a branch that differs chose among them. Whatever is
+not known counts as alike, so that a rule stays silent about it.
+
+Blocks are taken to be one-dimensional, and their size and that of unknown strides to be a multiple of 32.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from math import gcd
+from typing import TYPE_CHECKING, NamedTuple
+
+from ptxlab import ir
+
+from .control import Control
+from .definitions import Definitions
+from .effects import registers_in
+
+if TYPE_CHECKING:
+    from .program import FunctionFacts
+
+BLOCK, WARP, LANE = range(3)  # alike in the block, alike in each warp, different from lane to lane
+_LANES = 32
+_BRANCH = -1  # in place of a register: the question whether a branch is taken
+
+Node = tuple[int, int]  # an instruction and the register that it writes, or _BRANCH
+
+
+class Value(NamedTuple):
+    """What is known of a value; `grain` g > 0 says that lanes differ only by less than g above a multiple of g."""
+
+    level: int
+    grain: int = 0
+    constant: int | None = None
+
+
+ALIKE = Value(BLOCK)
+_SPECIAL = {
+    "%laneid": Value(LANE, _LANES),
+    "%lanemask_eq": Value(LANE),
+    "%lanemask_le": Value(LANE),
+    "%lanemask_lt": Value(LANE),
+    "%lanemask_ge": Value(LANE),
+    "%lanemask_gt": Value(LANE),
+    "%warpid": Value(WARP),
+}
+
+
+class Divergence:
+    """How the branches and guards of one function differ between threads."""
+
+    def __init__(self, facts: FunctionFacts, control: Control) -> None:
+        self._facts = facts
+        self._control = control
+        self._definitions = Definitions(facts)
+        self._values: dict[Node, Value | None] = {}
+        self._sources: dict[Node, dict[Node, None]] = defaultdict(dict)
+        self._users: dict[Node, set[Node]] = defaultdict(set)
+        self._pending: list[Node] = []
+
+    def of_guard(self, at: int) -> int:
+        """How the decision of instruction `at` differs: whether it runs or, of a branch, where it goes."""
+        return self._solve((at, _BRANCH)).level
+
+    def origin(self, at: int) -> ir.Instruction:
+        """The instruction from which the decision of instruction `at` got its difference."""
+        node: Node = (at, _BRANCH)
+        level = self._solve(node).level
+        seen = {node}
+        while True:
+            earlier = [s for s in self._sources[node] if s not in seen and (self._values[s] or ALIKE).level >= level]
+            instruction = self._facts.instructions[node[0]]
+            if not earlier or any(_special(operand).level >= level for operand in instruction.operands):
+                return instruction
+            node = next((s for s in earlier if s[1] != _BRANCH), earlier[0])
+            seen.add(node)
+
+    def block_of(self, at: int) -> int:
+        """The block that an instruction stands in."""
+        return self._definitions.block_of(at)
+
+    def _solve(self, root: Node) -> Value:
+        if root not in self._values:
+            self._values[root] = None
+            self._pending.append(root)
+        while self._pending:
+            node = self._pending.pop()
+            old = self._values[node]
+            new = _join(old, self._evaluate(node))
+            if new != old:
+                self._values[node] = new
+                self._pending.extend(self._users[node])
+        return self._values[root] or ALIKE
+
+    def _ask(self, asking: Node, node: Node) -> Value | None:
+        self._users[node].add(asking)
+        self._sources[asking][node] = None
+        if node not in self._values:
+            self._values[node] = None
+            self._pending.append(node)
+        return self._values[node]
+
+    def _register(self, asking: Node, register: int) -> Value | None:
+        """The value of a register where the asking instruction reads it."""
+        at = asking[0]
+        places = self._definitions.reaching(register, at)
+        if not places:
+            return ALIKE
+        value: Value | None = None
+        for place in places:
+            value = _join(value, self._ask(asking, (place, register)))
+        for branch in self._choosing(places, at):
+            choice = self._ask(asking, (self._facts.flow.blocks[branch].end - 1, _BRANCH))
+            if choice is not None and choice.level > BLOCK and value is not None:
+                value = Value(max(choice.level, value.level))
+        return value
+
+    def _choosing(self, places: tuple[int, ...], at: int) -> set[int]:
+        """The branches that decide which of several writes is read, or how often the loop around a write ran."""
+        here = self._definitions.block_of(at)
+        found: set[int] = set()
+        for place in places:
+            block = self._definitions.block_of(place)
+            if block == here and len(places) == 1:
+                continue
+            between = self._control.deciding(block) - self._control.deciding(here)
+            if len(places) == 1:
+                between = frozenset(b for b in between if b in self._control.reachable(block))
+            found |= between
+        return found
+
+    def _operand(self, asking: Node, operand: ir.Operand) -> Value | None:
+        match operand:
+            case ir.Register():
+                return self._register(asking, operand.index)
+            case ir.Immediate():
+                return ALIKE if operand.is_float else Value(BLOCK, 0, operand.value)
+            case ir.SpecialRegister():
+                return _special(operand)
+            case ir.Negated() | ir.Minus():
+                inner = self._operand(asking, operand.operand)
+                return inner and Value(inner.level)
+        value: Value | None = ALIKE
+        for register in registers_in(operand):
+            value = _highest([value, self._register(asking, register.index)])
+        return value
+
+    def _evaluate(self, node: Node) -> Value | None:
+        at, register = node
+        instruction, match = self._facts.instructions[at], self._facts.matches[at]
+        guard = instruction.guard
+        value: Value | None = ALIKE
+        if register == _BRANCH:
+            if instruction.opcode.mnemonic == "brx":
+                value = self._operand(node, instruction.operands[0])
+        elif match is not None:
+            operands = instruction.operands
+            sources = [operands[i] for i, e in enumerate(match.expected) if e.role != "write"]
+            value = self._result(node, instruction, sources)
+        if guard is not None:
+            value = _guarded(value, self._operand(node, guard.register))
+        return value
+
+    def _result(self, node: Node, instruction: ir.Instruction, sources: list[ir.Operand]) -> Value | None:
+        mnemonic, modifiers = instruction.opcode.mnemonic, instruction.opcode.modifiers
+        if mnemonic in ("atom", "ldmatrix", "elect"):
+            return Value(LANE if mnemonic != "elect" or _is_second(instruction, node[1]) else WARP)
+        if mnemonic in ("ld", "ldu") and ("local" in modifiers or "param" in modifiers):
+            return ALIKE  # not followed through memory
+        if mnemonic in ("bar", "barrier", "mbarrier"):
+            return ALIKE
+        if mnemonic == "activemask":
+            return Value(WARP)
+        values = [self._operand(node, source) for source in sources]
+        known = [value for value in values if value is not None]
+        if len(known) < len(values):
+            return None
+        highest = _highest(known) or ALIKE
+        if mnemonic in ("vote", "redux") or (mnemonic == "match" and "all" in modifiers):
+            return Value(min(highest.level, WARP))
+        if mnemonic == "shfl":
+            return _shuffled(instruction, node[1], known)
+        if mnemonic in ("ld", "ldu") and highest.level == WARP:
+            return ALIKE  # a table with an entry for each warp often tells all of them the same
+        follow = _ARITHMETIC.get(mnemonic)
+        return (follow and follow(instruction, known)) or highest
+
+
+def _join(a: Value | None, b: Value | None) -> Value | None:
+    """A value that is either of two."""
+    if a is None or b is None:
+        return a if b is None else b
+    grain = gcd(a.grain, b.grain) if a.grain and b.grain else 0
+    if (a.level, b.level).count(LANE) == 1:
+        grain = a.grain or b.grain  # alike in the warp goes with any grain
+    return Value(max(a.level, b.level), grain, a.constant if a.constant == b.constant else None)
+
+
+def _highest(values: list[Value | None]) -> Value | None:
+    """What depends on all of these in an unknown way."""
+    known = [value.level for value in values if value is not None]
+    return Value(max(known, default=BLOCK)) if len(known) == len(values) else None
+
+
+def _guarded(value: Value | None, guard: Value | None) -> Value | None:
+    if value is None or guard is None or guard.level == BLOCK:
+        return value
+    return Value(max(value.level, guard.level), value.grain if guard.level < LANE else 0)
+
+
+def _special(operand: ir.Operand) -> Value:
+    if not isinstance(operand, ir.SpecialRegister):
+        return ALIKE
+    if operand.name == "%tid":
+        return Value(LANE, _LANES) if operand.component in ("x", "r") else Value(WARP)
+    return _SPECIAL.get(operand.name, ALIKE)
+
+
+def _is_second(instruction: ir.Instruction, register: int) -> bool:
+    pair = instruction.operands[0]
+    return isinstance(pair, ir.Pair) and isinstance(pair.second, ir.Register) and pair.second.index == register
+
+
+def _shuffled(instruction: ir.Instruction, register: int, values: list[Value]) -> Value:
+    """Of a whole warp, `.idx` with one lane for all gives all lanes one value; exchanges with `.bfly` usually add up
+    to one."""
+    value, lane, clamp = values[:3]
+    modifiers = instruction.opcode.modifiers
+    if _is_second(instruction, register):
+        return Value(lane.level) if "idx" in modifiers else Value(LANE)
+    whole = clamp.constant is None or clamp.constant & 0x1F00 == 0
+    if "bfly" in modifiers or ("idx" in modifiers and lane.level < LANE and whole):
+        return Value(min(value.level, WARP))
+    return Value(value.level)
+
+
+def _kept(instruction: ir.Instruction, values: list[Value]) -> Value | None:
+    """`mov`, `cvt` and `cvta` of one value keep it."""
+    if len(instruction.operands) == 2 and isinstance(instruction.operands[0], ir.Register) and values:
+        return values[0]
+    return None
+
+
+def _added(_: ir.Instruction, values: list[Value]) -> Value | None:
+    """The sum keeps the grain if what is added is a multiple of it; what is alike but unknown is taken to be one."""
+    if len(values) != 2:
+        return None
+    first, second = values if values[0].level == LANE else values[::-1]
+    if first.level < LANE or second.level == LANE or not first.grain or (second.constant or 0) % first.grain:
+        return None
+    return Value(LANE, first.grain)
+
+
+def _multiplied(_: ir.Instruction, values: list[Value]) -> Value | None:
+    first, second = values[:2] if values[0].level == LANE else values[1::-1]
+    if first.grain and second.constant is not None and second.constant > 0:
+        return Value(first.level, first.grain * second.constant)
+    return None
+
+
+def _multiplied_and_added(instruction: ir.Instruction, values: list[Value]) -> Value | None:
+    product = _multiplied(instruction, values) or _highest(list(values[:2]))
+    return _added(instruction, [product, values[2]]) if product else None
+
+
+def _shifted_left(_: ir.Instruction, values: list[Value]) -> Value | None:
+    value, count = values
+    if value.grain and count.constant is not None and 0 <= count.constant < 32:
+        return Value(value.level, value.grain << count.constant)
+    return None
+
+
+def _shifted_right(_: ir.Instruction, values: list[Value]) -> Value | None:
+    value, count = values
+    if value.grain and count.constant is not None and count.constant >= 0:
+        return _divided_by(value, 1 << min(count.constant, 64))
+    return None
+
+
+def _divided(_: ir.Instruction, values: list[Value]) -> Value | None:
+    value, divisor = values
+    if value.grain and divisor.constant is not None and divisor.constant > 0:
+        return _divided_by(value, divisor.constant)
+    return None
+
+
+def _divided_by(value: Value, divisor: int) -> Value | None:
+    if divisor % value.grain == 0:
+        return Value(min(value.level, WARP))
+    return Value(value.level, value.grain // divisor) if value.grain % divisor == 0 else None
+
+
+def _remainder(_: ir.Instruction, values: list[Value]) -> Value | None:
+    value, divisor = values
+    if value.grain and divisor.constant is not None and divisor.constant > 0 and divisor.constant % value.grain == 0:
+        return Value(value.level, value.grain)
+    return None
+
+
+def _masked(_: ir.Instruction, values: list[Value]) -> Value | None:
+    """`and` with a constant that has no bit below the grain leaves what is alike."""
+    if len(values) != 2:
+        return None
+    value, mask = values if values[0].grain else values[::-1]
+    if not _is_power(value.grain) or mask.constant is None:
+        return None
+    if mask.constant & (value.grain - 1) == 0:
+        return Value(min(value.level, WARP))
+    return Value(value.level, value.grain)
+
+
+def _with_bits(_: ir.Instruction, values: list[Value]) -> Value | None:
+    """`or` and `xor` with a constant stay within the grain."""
+    value, other = values if values[0].grain else values[::-1]
+    if not _is_power(value.grain) or other.level == LANE:
+        return None
+    return Value(value.level, value.grain)
+
+
+def _is_power(grain: int) -> bool:
+    return grain > 0 and grain & (grain - 1) == 0
+
+
+def _compared(instruction: ir.Instruction, values: list[Value]) -> Value | None:
+    """A threshold that is a multiple of the grain does not part the lanes of a warp."""
+    value, other = values[:2]
+    below, upto = ("lt", "ge", "lo", "hs"), ("le", "gt", "ls", "hi")
+    if not value.grain:
+        value, other, below, upto = other, value, upto, below
+    threshold = other.constant
+    if not value.grain or threshold is None:
+        return None
+    modifiers = instruction.opcode.modifiers
+    parts = None
+    if any(word in modifiers for word in below):
+        parts = threshold % value.grain
+    elif any(word in modifiers for word in upto):
+        parts = (threshold + 1) % value.grain
+    if parts != 0:
+        return None
+    rest = _highest(list(values[2:])) or ALIKE
+    return Value(max(min(value.level, WARP), rest.level))
+
+
+_ARITHMETIC = {
+    "mov": _kept,
+    "cvt": _kept,
+    "cvta": _kept,
+    "add": _added,
+    "sub": _added,
+    "mul": _multiplied,
+    "mul24": _multiplied,
+    "mad": _multiplied_and_added,
+    "mad24": _multiplied_and_added,
+    "shl": _shifted_left,
+    "shr": _shifted_right,
+    "div": _divided,
+    "rem": _remainder,
+    "and": _masked,
+    "or": _with_bits,
+    "xor": _with_bits,
+    "setp": _compared,
+}

@@ -1,0 +1,33 @@
+"""ptxas agrees on when each part of the language became available."""
+
+import pytest
+
+from ptxlab.isa.features import FEATURES
+from ptxlab.isa.targets import TARGETS, VERSIONS, Version
+from ptxlab.toolchain import accepted, find, judge
+
+pytestmark = pytest.mark.skipif(find("ptxas") is None, reason="no ptxas: install `ptxlab[toolchain]`")
+
+
+def _is_accepted(example: str, version: Version, target: str) -> bool:
+    return accepted(judge(f".version {version[0]}.{version[1]}\n.target {target}\n{example}\n"))
+
+
+def _home(version: Version) -> str:
+    """The newest plain target of a version."""
+    plain = [name for name, since in TARGETS.items() if since <= version and name[-1] not in "af" and name != "sm_101"]
+    return max(plain, key=lambda name: int(name[3:]))
+
+
+@pytest.mark.parametrize("name", FEATURES)
+def test_features_begin_where_the_table_says(name: str) -> None:
+    feature = FEATURES[name]
+    version, chip = feature.since.alternatives[0]
+    assert _is_accepted(feature.example, version, _home(version))
+    if version > VERSIONS[0]:
+        earlier = VERSIONS[VERSIONS.index(version) - 1]
+        assert not _is_accepted(feature.example, earlier, _home(earlier))
+    lower = [target for target in TARGETS if target[-1] not in "af" and int(target[3:]) < chip.number]
+    if lower:
+        assert not _is_accepted(feature.example, (9, 0), max(lower, key=lambda target: int(target[3:])))
+    assert _is_accepted(feature.example, (9, 0), str(chip))
