@@ -29,12 +29,13 @@ from ptxlab.syntax.scope import Complicated, Scope
 
 DEEPEST = 128
 
-# The bound keeps a file without `;` from being searched to its end again and again.
-_STATEMENT = re.compile(r'\s*(@!?[%$\w]+\s)?\s*([a-z][\w.:]*)\s*([^;/"]{0,6000});', re.ASCII)
-_BLANK = re.compile(r"\s*", re.ASCII)
+# Possessive, so that no text takes longer than its length; the bound keeps a file without `;` from being searched to
+# its end for each statement.
+_STATEMENT = re.compile(r'\s*+(@!?[%$\w]++\s)?+\s*+([a-z][\w.:]{0,200}+)\s*+([^;:/"@]{0,6000}+);', re.ASCII)
+_BLANK = re.compile(r"\s*+", re.ASCII)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_LABEL = re.compile(r"([a-zA-Z][\w$]*|[_$%][\w$]+)\s*:(?!:)", re.ASCII)
-_PLAIN_LABEL = re.compile(r"\s*[^\s./]", re.ASCII)
+_LABEL = re.compile(r"([a-zA-Z][\w$]*+|[_$%][\w$]++)\s*+:(?!:)", re.ASCII)
+_PLAIN_LABEL = re.compile(r"\s*+[^\s./]", re.ASCII)
 _OUTSIDE = frozenset((".entry", ".func", ".file", ".section", ".alias", ".version", ".address_size"))
 _LABELLED = frozenset((".branchtargets", ".calltargets", ".callprototype"))
 

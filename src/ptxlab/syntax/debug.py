@@ -15,8 +15,8 @@ _LOCATION = re.compile(
     r"(?:\s*,\s*function_name\s+([\w.$%]+)(?:\s*\+\s*(\d+))?\s*,\s*inlined_at\s+(\d+)\s+(\d+)\s+(\d+)(?![\w.]))?(?!\s*,)",
     re.ASCII,
 )
-_VALUE = r"-?(?:0[xX][0-9a-fA-F]+|[1-9]\d*|0)"
-_DATA = re.compile(rf"\s*(\.b(?:8|16|32|64)[ \t]+{_VALUE}(?:\s*,\s*{_VALUE})*)(?=\s)(?!\s*[,+-])", re.ASCII)
+_VALUE = r"-?(?:0[xX][0-9a-fA-F]++|[1-9]\d*+|0)"
+_DATA = re.compile(rf"\s*(\.b(?:8|16|32|64)[ \t]+{_VALUE}(?:\s*+,\s*+{_VALUE})*+)(?=\s)(?!\s*+[,+-])", re.ASCII)
 _DATA_TYPES = frozenset((".b8", ".b16", ".b32", ".b64"))
 _COMMENT = re.compile(r"\s*(//[^\n]*)")
 

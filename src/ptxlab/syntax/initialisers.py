@@ -19,7 +19,8 @@ from ptxlab.syntax.cursor import Cursor
 from ptxlab.syntax.faults import Fault
 from ptxlab.syntax.scope import Scope
 
-_PLAIN_LIST = re.compile(r"\{\s*((?:-?(?:0|[1-9]\d{0,17})\s*,\s*)*-?(?:0|[1-9]\d{0,17}))\s*\}", re.ASCII)
+_PLAIN = r"(?:-?[1-9]\d{0,17}+|0x[0-9a-f]{1,15}+|0)(?![\w.])"
+_PLAIN_LIST = re.compile(rf"\{{\s*+({_PLAIN}\s*+(?:,\s*+{_PLAIN}\s*+)*+)\}}", re.ASCII)
 _ASSIGNMENT = re.compile(r"\s*=(?!=)")
 _small: dict[str, Immediate] = {}
 
@@ -80,7 +81,7 @@ def _read_list(cursor: Cursor, scope: Scope, depth: int) -> InitialiserList:
 def _plain(text: str) -> Immediate:
     found = _small.get(text)
     if found is None:
-        found = Immediate(int(text))
+        found = Immediate(int(text, 0), "s64", 16 if "x" in text else 10)
         if len(text) < 6:  # bytes come by the million, in a few spellings
             _small[text] = found
     return found

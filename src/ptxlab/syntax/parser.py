@@ -56,22 +56,21 @@ def read(text: str, name: str = "<ptx>") -> tuple[Module, list[Diagnostic]]:
 class _ModuleReader:
     """Reads the outermost level."""
 
-    __slots__ = ("bare", "comments", "cursor", "items", "module", "reader", "text")
+    __slots__ = ("bare", "cursor", "items", "module", "reader", "text")
 
     def __init__(self, reader: Reader, module: Module) -> None:
         self.reader = reader
         self.text = reader.text
         self.module = module
         self.items: list[Any] = module.items
-        self.comments: list[Comment] = []
+        self.cursor = Cursor(reader.text, len(reader.text))
         self.bare: Function | None = None  # the last declaration of a function without its `;`
 
     def read(self) -> None:
         if not self._is_ascii():
             return
-        self.cursor = Cursor.__new__(Cursor)
         try:
-            self.cursor = Cursor(self.text, 0)
+            self.cursor.move(0)
             self._header()
         except Fault as fault:
             self.reader.note(fault)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from textwrap import wrap
-
 from ptxlab.ir import (
     Attribute,
     Declaration,
@@ -27,7 +25,19 @@ def print_declaration(declaration: Declaration, indent: str) -> str:
     text += ", ".join(map(print_variable, declaration.variables)) + ";"
     if len(indent) + len(text) <= _WIDTH:
         return text
-    return ("\n" + indent + "    ").join(wrap(text, _WIDTH - len(indent) - 4, break_long_words=False))
+    return ("\n" + indent + "    ").join(_wrap(text, max(_WIDTH - len(indent) - 4, 40)))
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    """The text in lines, broken behind commas."""
+    lines = [""]
+    for part in text.split(", "):
+        if lines[-1] and len(lines[-1]) + len(part) + 3 > width:
+            lines[-1] += ","
+            lines.append(part)
+        else:
+            lines[-1] += f", {part}" if lines[-1] else part
+    return lines
 
 
 def print_head(variable: Variable) -> str:

@@ -41,7 +41,7 @@ class Reader:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.text = source.text
-        self.scope = Scope(None, _names_before_colons(self.text), [], len(self.text) // 16)
+        self.scope = Scope(None, _names_before_colons(self.text), [], [len(self.text) // 8])
         self.diagnostics: list[Diagnostic] = []
 
     def note(self, fault: Fault) -> None:

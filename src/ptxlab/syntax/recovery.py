@@ -6,9 +6,9 @@ import re
 
 from ptxlab.syntax.faults import Fault
 
-_STATEMENT = r"@|\.[a-z]|[a-z][\w.]*(?::[\w:.]*)?(?:\s*;|[ \t]+[%$\w\[{(])|[\w$%]+\s*:|\}"
+_STATEMENT = r"@|\.[a-z]|[a-z][\w.]*+(?::[\w:.]*+)?+(?:\s*+;|[ \t]++[%$\w\[{(])|[\w$%]++\s*+:|\}"
 _BEGINS = re.compile(_STATEMENT, re.ASCII)
-_NEXT = re.compile(rf"\{{[^{{}};\n]*\}}|;|[{{}}]|\n[ \t]*(?={_STATEMENT})", re.ASCII)
+_NEXT = re.compile(rf"\{{[^{{}};\n]*+\}}|;|[{{}}]|\n[ \t]*+(?={_STATEMENT})", re.ASCII)
 
 
 def next_statement(text: str, statement: int, fault: Fault) -> int:

@@ -59,12 +59,14 @@ class Complicated(Exception):  # noqa: N818 - not an error: another reader takes
 class Scope(dict[str, Any]):
     """What names mean inside one pair of braces; `parent` is the scope around it."""
 
-    __slots__ = ("candidates", "families", "labels", "limit", "met", "names", "parent", "registers", "wanted")
+    __slots__ = ("budget", "candidates", "families", "labels", "met", "names", "parent", "registers", "wanted")
 
-    def __init__(self, parent: Scope | None, candidates: frozenset[str], registers: list[Register], limit: int) -> None:
+    def __init__(
+        self, parent: Scope | None, candidates: frozenset[str], registers: list[Register], budget: list[int]
+    ) -> None:
         super().__init__()
         self.parent = parent
-        self.limit = limit  # how many registers of one declaration are made at once
+        self.budget = budget  # its one number: how many registers may still be made before they are used
         self.met = False  # whether the dictionary holds more than `names`
         self.candidates = candidates  # names that are followed by `:` somewhere in the file
         self.registers = registers  # all registers of the function, in the order of their index
@@ -75,11 +77,11 @@ class Scope(dict[str, Any]):
 
     def inner(self) -> Scope:
         """A scope inside this one."""
-        return Scope(self, self.candidates, self.registers, self.limit)
+        return Scope(self, self.candidates, self.registers, self.budget)
 
     def function(self) -> Scope:
         """A scope for a function inside this one, with registers of its own."""
-        return Scope(self, self.candidates, [], self.limit)
+        return Scope(self, self.candidates, [], self.budget)
 
     def declare(self, variable: Variable) -> None:
         """Make a variable known; what a text meant before may have changed by it."""
@@ -89,8 +91,9 @@ class Scope(dict[str, Any]):
             self[name] = self.names[name] = self._reference(name, variable)
             return
         self.families[name] = variable
-        if variable.state_space == "reg" and variable.count <= self.limit:
+        if variable.state_space == "reg" and variable.count <= self.budget[0]:
             # All at once is cheaper than each when it is met; compilers declare as many as they use.
+            self.budget[0] -= variable.count
             registers = self.registers
             first, type, vector = len(registers), variable.type, variable.vector
             made = [Register(f"{name}{n}", type, vector, variable, first + n) for n in range(variable.count)]
