@@ -71,10 +71,10 @@ def instructions(form: Form, choice: Choice) -> Iterator[str]:
 
 
 def _numbers(expected: list[Expected]) -> Iterator[int]:
-    """The first register of each operand: results do not overlap, because ptxas minds that in a few instructions."""
+    """The first register of each operand: results overlap with no vector, because ptxas minds that in a few cases."""
     taken = 0
     for e in expected:
-        yield taken if e.role == "write" else 0
+        yield taken if e.role == "write" or e.count else 0
         taken += max(1, e.count) if e.role == "write" else 0
 
 

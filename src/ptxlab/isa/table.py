@@ -30,11 +30,13 @@ atomic
 warp
 cluster
 multimem
+fabric
 matrix
 matrix_sparse
 matrix_scaled
 matrix_wmma
 matrix_move
+sparsity
 wgmma
 tcgen05
 tcgen05_mma
