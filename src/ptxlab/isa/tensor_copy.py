@@ -39,6 +39,11 @@ def offsets(m: Modifiers) -> str:
     return f"{rank(m) - 2 if m.mode == 'im2col' else 2} u16 special"
 
 
+def sizes(m: Modifiers, bits: int) -> str:
+    """One size a dimension; over the fabric ptxas takes them only from untyped registers."""
+    return f"{rank(m)} b{bits} bits" if hasattr(m, "sys") else f"{rank(m)} u{bits}"
+
+
 def fits(m: Modifiers) -> str | None:
     """Which modes go with which dimensions."""
     if m.mode and m.mode.startswith("im2col") and rank(m) < 3:
@@ -62,8 +67,12 @@ def tile_only(m: Modifiers) -> str | None:
 TYPES: dict[str, Specification] = {
     "coordinates": coordinates,
     "address": "u64 reg",
-    "sizes": lambda m: f"{rank(m)} u16",
-    "bytes": lambda m: f"{rank(m)} u8",
+    "endpoint": "u32 reg",
+    "offset": "u64 reg",
+    "counter": "u64 reg",
+    "size": "u32",
+    "sizes": lambda m: sizes(m, 16),
+    "bytes": lambda m: sizes(m, 8),
     "lower": lambda m: f"{rank(m) - 1} b32",
     "upper": "u16 reg",
     "offsets": offsets,
@@ -93,15 +102,20 @@ VARIANTS: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
 Declared = Callable[..., Any]
 
 
-def tensor(syntax: str, since: str, name: str, **values: Any) -> Callable[[Declared], Declared]:
-    """Declare a line of syntax without and with the modifiers that override the tensor map."""
+def tensor(
+    syntax: str, since: str, name: str, address: str = "address", **values: Any
+) -> Callable[[Declared], Declared]:
+    """Declare a line of syntax without and with the modifiers that override the tensor map.
+
+    A tensor elsewhere has another `address` than in memory, and cannot do without it.
+    """
 
     def declare(function: Declared) -> Declared:
         opcode, _, operands = syntax.partition(" ")
         for brackets, modifiers, rest in VARIANTS:
-            if "offsets" in operands and "attributes" in rest:
+            if ("offsets" in operands and "attributes" in rest) or (address != "address" and not modifiers):
                 continue
-            line = f"{opcode}{modifiers} {operands.replace('[map]', brackets)}"
+            line = f"{opcode}{modifiers} {operands.replace('[map]', brackets.replace('address', address))}"
             types = {word: type for word, type in TYPES.items() if word in _words(line)}
             known: dict[str, Any] = {
                 "types": types,
