@@ -65,7 +65,11 @@ def sust() -> None:
     """Store to a surface: bytes (`.b`), or values that are converted to the surface's format (`.p`)."""
 
 
-REDUCE: dict[str, Any] = {"geom": ("1d 2d", ("3d", "3.0")), "mode": "trap clamp zero", "types": {**SURFACE, "c": "type loose"}}
+REDUCE: dict[str, Any] = {
+    "geom": ("1d 2d", ("3d", "3.0")),
+    "mode": "trap clamp zero",
+    "types": {**SURFACE, "c": "type loose"},
+}
 WIDE = "8.1 sm_50"
 
 
