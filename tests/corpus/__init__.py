@@ -1,6 +1,6 @@
 """Real PTX to try the tools on: `files()` lists it, each case says its target and loads its text.
 
-`ptx/` holds what compilers produced from `cuda/` and `triton/` (see `make.py`), compressed, with `index.json` beside it.
+`ptx/` holds what compilers produced from `cuda/` and `triton/` (see `make.py`), compressed, and `index.json`.
 `handwritten/` holds the corners of the language that no compiler writes. ptxas accepts every one of them.
 `snippets()` lists short modules, right and wrong, with ptxas's verdict on each.
 """
@@ -48,7 +48,7 @@ class Case:
 
 def version_of(text: str) -> tuple[int, int]:
     """Return the `.version` of a module's text."""
-    match = re.search(r"^\s*\.version\s+(\d+)\.(\d+)", text, re.MULTILINE)
+    match = re.search(r"\.version\s+(\d+)\.(\d+)", text)
     assert match, "no .version"
     return int(match[1]), int(match[2])
 

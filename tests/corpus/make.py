@@ -1,16 +1,19 @@
 """Regenerate the produced PTX in `ptx/` from the sources in `cuda/` and `triton/`.
 
     python tests/corpus/make.py                 # everything
-    python tests/corpus/make.py gemm softmax    # these sources
+    python tests/corpus/make.py gemm matmul     # these sources
     python tests/corpus/make.py --missing       # what is not there yet
 
 A CUDA source names its builds in lines `// make: sm_80 sm_90a -lineinfo`: one file for each target, with these flags.
-A Triton source has lines `# make: name sm_80 sm_90a` and a table `BUILDS` that gives for each name the kernel, its arguments
-(a string is a type, `i32:16` one divisible by 16, anything else a compile-time constant) and the options.
-A file is written only after a ptxas accepted it.
-A word like `nvcc-13.4` in such a line asks for that release of nvcc, to be named with `--nvcc`; the others take the one on PATH.
-Triton must be importable by the Python that runs this (PyTorch is not needed).
-A line `// headers: cutlass` says that the source needs `--cutlass`, the folder that holds CUTLASS's `include`.
+A word like `nvcc-13.4` asks for that release of nvcc, to be named with `--nvcc`; the others take the one on PATH.
+A line `// headers: cutlass` says that the source needs `--cutlass`, the folder that holds CUTLASS's headers.
+Headers that lie elsewhere, as libcudacxx does in the PyPI wheels, are found through the variable CPATH.
+
+A Triton source has lines `# make: name sm_80 sm_90a` and a table `BUILDS` that gives for each name the kernel, its
+arguments (a string is a type, `i32:16` one divisible by 16, anything else a compile-time constant) and the options.
+Triton must be importable by the Python that runs this; PyTorch is not needed.
+
+A file is written only after a ptxas accepted it; `PTXAS` may name newer ones, for PTX newer than that on PATH knows.
 """
 
 import argparse
@@ -32,7 +35,7 @@ from pathlib import Path
 # The folder `triton/` beside this file must not be taken for the package.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from corpus import ROOT, assemble, assemblers, is_too_new, version_of
+from corpus import ROOT, assemble, assemblers, is_too_new, version_of  # noqa: E402
 
 OUTPUT = ROOT / "ptx"
 NEUTRAL = "/corpus"
@@ -97,9 +100,9 @@ def needs_cutlass(source: Path) -> bool:
 
 
 def without_paths(text: str, folders: list[str]) -> str:
-    """Replace the names of `folders` by a neutral one of the same length, in strings and in the bytes of debug information.
+    """Replace the names of `folders` by a neutral one, in strings and in the bytes of debug information.
 
-    Debug information refers to its own bytes by offset, so lengths must stay.
+    Debug information refers to its own bytes by offset, so the length stays.
     """
     tokens = list(BYTE.finditer(text))
     data = bytes(int(token[0]) for token in tokens)
@@ -254,7 +257,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="sources to compile, without ending (default: all)")
     parser.add_argument("--missing", action="store_true", help="only what has not been produced yet")
-    parser.add_argument("--nvcc", action="append", default=[], help="one more nvcc, for the builds that name its release")
+    parser.add_argument(
+        "--nvcc", action="append", default=[], help="one more nvcc, for the builds that name its release"
+    )
     parser.add_argument("--cutlass", type=Path, help="CUTLASS's include folder")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
@@ -274,7 +279,9 @@ def main() -> int:
     OUTPUT.mkdir(exist_ok=True)
     made = set()
     with ThreadPoolExecutor(options.jobs) as pool:
-        for build, failure in zip(wanted, pool.map(lambda build: produce(build, compilers, options.cutlass), wanted), strict=True):
+        for build, failure in zip(
+            wanted, pool.map(lambda build: produce(build, compilers, options.cutlass), wanted), strict=True
+        ):
             print("FAILED" if failure else "made", build.name, flush=True)
             if failure:
                 print(failure, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""ptxas accepts the corpus and judges the snippets as written down; a sample each time, all with `PTXLAB_CORPUS=all`."""
+"""ptxas accepts the corpus and judges the snippets as written; a sample each time, all with `PTXLAB_CORPUS=all`."""
 
 import os
 import zlib
@@ -23,7 +23,9 @@ def one_in(n: int, text: str) -> bool:
     return zlib.crc32(text.encode()) % n == 0
 
 
-needs_ptxas = pytest.mark.skipif(not assemblers(), reason="no ptxas on PATH, in PTXAS, or from the nvidia-cuda-nvcc wheel")
+needs_ptxas = pytest.mark.skipif(
+    not assemblers(), reason="no ptxas on PATH, in PTXAS, or from the nvidia-cuda-nvcc wheel"
+)
 
 
 def test_names_are_unique():
@@ -51,7 +53,11 @@ def test_ptxas_accepts(case: Case):
 
 
 @needs_ptxas
-@pytest.mark.parametrize("snippet", [s for s in snippets() if ALL or one_in(3, s.text)], ids=lambda snippet: snippet.text.splitlines()[3][:60])
+@pytest.mark.parametrize(
+    "snippet",
+    [s for s in snippets() if ALL or one_in(3, s.text)],
+    ids=lambda snippet: snippet.text.splitlines()[3][:60],
+)
 def test_ptxas_judges_as_written(snippet: Snippet):
     complaint = assemble(snippet.text, snippet.target, (), assemblers()[0])
     assert (complaint is None) == snippet.accepted, complaint

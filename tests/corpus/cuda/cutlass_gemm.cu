@@ -1,6 +1,6 @@
 // CUTLASS's matrix products, each as its library composes it: Ampere pipelined, Hopper and Blackwell warp-specialised with TMA.
 // headers: cutlass
-// make: sm_80 sm_90a sm_100a sm_120a --expt-relaxed-constexpr
+// make: sm_80 sm_90a sm_100a --expt-relaxed-constexpr
 #include <cutlass/cutlass.h>
 #include <cutlass/gemm/device/gemm_universal_adapter.h>
 #include <cutlass/gemm/device/gemm.h>
@@ -49,6 +49,4 @@ INSTANTIATE(HopperFp8, cutlass::arch::Sm90, cutlass::float_e4m3_t, Shape<_128, _
 #elif __CUDA_ARCH__ == 1000
 INSTANTIATE(BlackwellBf16, cutlass::arch::Sm100, cutlass::bfloat16_t, Shape<_128, _128, _64>, Shape<_1, _1, _1>)
 INSTANTIATE(BlackwellFp8Pair, cutlass::arch::Sm100, cutlass::float_e4m3_t, Shape<_256, _128, _128>, Shape<_2, _1, _1>)
-#elif __CUDA_ARCH__ == 1200
-INSTANTIATE(ConsumerFp8, cutlass::arch::Sm120, cutlass::float_e4m3_t, Shape<_128, _128, _64>, Shape<_1, _1, _1>)
 #endif

@@ -13,7 +13,20 @@ import triton.language as tl
 
 
 @triton.jit
-def forward(q, k, v, out, stride, length, scale, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr, CAUSAL: tl.constexpr, STAGES: tl.constexpr):
+def forward(
+    q,
+    k,
+    v,
+    out,
+    stride,
+    length,
+    scale,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    D: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    STAGES: tl.constexpr,
+):
     base = tl.program_id(1).to(tl.int64) * length * stride
     rm = tl.program_id(0) * M + tl.arange(0, M)
     rn = tl.arange(0, N)
@@ -41,7 +54,9 @@ def forward(q, k, v, out, stride, length, scale, M: tl.constexpr, N: tl.constexp
 
 
 @triton.jit
-def forward_descriptor(dq, dk, dv, do, length, scale, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr, SPECIALISE: tl.constexpr):
+def forward_descriptor(
+    dq, dk, dv, do, length, scale, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr, SPECIALISE: tl.constexpr
+):
     row = tl.program_id(1) * length + tl.program_id(0) * M
     vq = dq.load([row, 0])
     largest = tl.full([M], -float("inf"), tl.float32)
@@ -61,7 +76,9 @@ def forward_descriptor(dq, dk, dv, do, length, scale, M: tl.constexpr, N: tl.con
 
 
 @triton.jit
-def decode(q, cache_k, cache_v, pages, lengths, out, scale, PAGE: tl.constexpr, D: tl.constexpr, MAX_PAGES: tl.constexpr):
+def decode(
+    q, cache_k, cache_v, pages, lengths, out, scale, PAGE: tl.constexpr, D: tl.constexpr, MAX_PAGES: tl.constexpr
+):
     b = tl.program_id(0)
     rd = tl.arange(0, D)
     rp = tl.arange(0, PAGE)
@@ -70,7 +87,7 @@ def decode(q, cache_k, cache_v, pages, lengths, out, scale, PAGE: tl.constexpr, 
     largest = -float("inf")
     total = 0.0
     acc = tl.zeros([D], tl.float32)
-    for i in range(0, tl.cdiv(length, PAGE)):
+    for i in range(tl.cdiv(length, PAGE)):
         page = tl.load(pages + b * MAX_PAGES + i).to(tl.int64)
         at = (page * PAGE + rp)[:, None] * D + rd[None, :]
         inside = i * PAGE + rp < length
@@ -111,14 +128,31 @@ def gradient(q, k, v, dout, logsum, delta, dk, dv, length, scale, M: tl.constexp
 
 def attention(type, D=64, M=64, N=64, causal=False, **options):
     """The table entry for `forward` on one type."""
-    arguments = {"q": type, "k": type, "v": type, "out": "*fp16", "stride": "i32:16", "length": "i32:16", "scale": "fp32"}
+    arguments = {
+        "q": type,
+        "k": type,
+        "v": type,
+        "out": "*fp16",
+        "stride": "i32:16",
+        "length": "i32:16",
+        "scale": "fp32",
+    }
     return forward, arguments | {"M": M, "N": N, "D": D, "CAUSAL": causal, "STAGES": 2}, options
 
 
 def described(specialise, **options):
     """The table entry for `forward_descriptor`."""
-    arguments = {"dq": "tensordesc<fp16[128, 64]>", "dk": "tensordesc<fp16[64, 64]>", "dv": "tensordesc<fp16[64, 64]>", "do": "tensordesc<fp16[128, 64]>"}
-    return forward_descriptor, arguments | {"length": "i32:16", "scale": "fp32", "M": 128, "N": 64, "D": 64, "SPECIALISE": specialise}, options
+    arguments = {
+        "dq": "tensordesc<fp16[128, 64]>",
+        "dk": "tensordesc<fp16[64, 64]>",
+        "dv": "tensordesc<fp16[64, 64]>",
+        "do": "tensordesc<fp16[128, 64]>",
+    }
+    return (
+        forward_descriptor,
+        arguments | {"length": "i32:16", "scale": "fp32", "M": 128, "N": 64, "D": 64, "SPECIALISE": specialise},
+        options,
+    )
 
 
 BUILDS = {
@@ -129,12 +163,37 @@ BUILDS = {
     "forward_specialised": described(True, num_stages=3),
     "decode": (
         decode,
-        {"q": "*fp16", "cache_k": "*fp16", "cache_v": "*fp16", "pages": "*i32", "lengths": "*i32", "out": "*fp16", "scale": "fp32", "PAGE": 16, "D": 128, "MAX_PAGES": 64},
+        {
+            "q": "*fp16",
+            "cache_k": "*fp16",
+            "cache_v": "*fp16",
+            "pages": "*i32",
+            "lengths": "*i32",
+            "out": "*fp16",
+            "scale": "fp32",
+            "PAGE": 16,
+            "D": 128,
+            "MAX_PAGES": 64,
+        },
         {},
     ),
     "gradient": (
         gradient,
-        {"q": "*fp16", "k": "*fp16", "v": "*fp16", "dout": "*fp16", "logsum": "*fp32", "delta": "*fp32", "dk": "*fp16", "dv": "*fp16", "length": "i32:16", "scale": "fp32", "M": 32, "N": 64, "D": 64},
+        {
+            "q": "*fp16",
+            "k": "*fp16",
+            "v": "*fp16",
+            "dout": "*fp16",
+            "logsum": "*fp32",
+            "delta": "*fp32",
+            "dk": "*fp16",
+            "dv": "*fp16",
+            "length": "i32:16",
+            "scale": "fp32",
+            "M": 32,
+            "N": 64,
+            "D": 64,
+        },
         {"num_stages": 2},
     ),
 }

@@ -46,7 +46,19 @@ def dropout(x, out, n, p, seed, BLOCK: tl.constexpr):
 def math(x, out, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     v = tl.load(x + i, mask=i < n)
-    r = tl.exp(v) + tl.log(v) + tl.sin(v) + tl.cos(v) + tl.sqrt(v) + tl.rsqrt(v) + tl.exp2(v) + tl.log2(v) + tl.abs(v) + tl.floor(v) + tl.ceil(v)
+    r = (
+        tl.exp(v)
+        + tl.log(v)
+        + tl.sin(v)
+        + tl.cos(v)
+        + tl.sqrt(v)
+        + tl.rsqrt(v)
+        + tl.exp2(v)
+        + tl.log2(v)
+        + tl.abs(v)
+        + tl.floor(v)
+        + tl.ceil(v)
+    )
     r += libdevice.tanh(v) + libdevice.pow(v, v) + libdevice.atan2(v, r) + libdevice.round(v) + libdevice.fmod(v, r)
     tl.store(out + i, tl.fma(r, v, v) / r, mask=i < n)
 
@@ -56,7 +68,13 @@ def integers(x, out, n, BLOCK: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     v = tl.load(x + i, mask=i < n, other=1)
     r = v // 7 + v % 5 + (v << 3) - (v >> 2) ^ (v & 0x55) | ~v
-    r += tl.umulhi(v.to(tl.uint32), v.to(tl.uint32)).to(tl.int32) + tl.cdiv(v, 3) + tl.minimum(v, 9) + tl.maximum(v, -9) + tl.clamp(v.to(tl.float32), 0.0, 4.0).to(tl.int32)
+    r += (
+        tl.umulhi(v.to(tl.uint32), v.to(tl.uint32)).to(tl.int32)
+        + tl.cdiv(v, 3)
+        + tl.minimum(v, 9)
+        + tl.maximum(v, -9)
+        + tl.clamp(v.to(tl.float32), 0.0, 4.0).to(tl.int32)
+    )
     tl.store(out + i, r.to(tl.int8), mask=i < n)
 
 
@@ -73,7 +91,12 @@ def inline(x, out, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     v = tl.load(x + i)
     r = tl.inline_asm_elementwise(
-        "{ .reg .b32 t; lop3.b32 t, $1, $2, $1, 0x1e; prmt.b32 $0, t, $1, 0x3120; }", "=r,r,r", [v, v + 1], dtype=tl.int32, is_pure=True, pack=1
+        "{ .reg .b32 t; lop3.b32 t, $1, $2, $1, 0x1e; prmt.b32 $0, t, $1, 0x3120; }",
+        "=r,r,r",
+        [v, v + 1],
+        dtype=tl.int32,
+        is_pure=True,
+        pack=1,
     )
     tl.store(out + i, r)
 
@@ -97,8 +120,16 @@ BUILDS = {
     "math_f32": (math, F32, {}),
     "math_f64": (math, {"x": "*fp64", "out": "*fp64", "n": "i32", "BLOCK": 128}, {}),
     "integers": (integers, {"x": "*i32", "out": "*i8", "n": "i64", "BLOCK": 512}, {}),
-    "cast_fp8": (cast, {"x": "*fp32", "out": "*fp8e4nv", "back": "*fp16", "n": "i32:16", "NARROW": tl.float8e4nv, "BLOCK": 1024}, {}),
-    "cast_bf16": (cast, {"x": "*fp32", "out": "*bf16", "back": "*fp16", "n": "i32:16", "NARROW": tl.bfloat16, "BLOCK": 1024}, {}),
+    "cast_fp8": (
+        cast,
+        {"x": "*fp32", "out": "*fp8e4nv", "back": "*fp16", "n": "i32:16", "NARROW": tl.float8e4nv, "BLOCK": 1024},
+        {},
+    ),
+    "cast_bf16": (
+        cast,
+        {"x": "*fp32", "out": "*bf16", "back": "*fp16", "n": "i32:16", "NARROW": tl.bfloat16, "BLOCK": 1024},
+        {},
+    ),
     "inline": (inline, {"x": "*i32", "out": "*i32", "BLOCK": 256}, {}),
     "debug": (debug, F32, {"debug": True}),
 }

@@ -1,4 +1,4 @@
-"""Matrix products: every type, pipelined pointers, tensor descriptors, persistent and warp-specialised loops, scaled formats."""
+"""Matrix products: every type, pipelined pointers, tensor descriptors, warp-specialised loops, scaled formats."""
 
 # make: f16 sm_80 sm_90a sm_100a sm_120a
 # make: bf16 sm_80 sm_90a sm_100a
@@ -31,7 +31,22 @@ def swizzled(pid, m_tiles, n_tiles, GROUP: tl.constexpr):
 
 
 @triton.jit
-def matmul(a, b, c, m, n, k, am, bk, cm, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, PRECISION: tl.constexpr, ACCUMULATOR: tl.constexpr):
+def matmul(
+    a,
+    b,
+    c,
+    m,
+    n,
+    k,
+    am,
+    bk,
+    cm,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    K: tl.constexpr,
+    PRECISION: tl.constexpr,
+    ACCUMULATOR: tl.constexpr,
+):
     pid_m, pid_n = swizzled(tl.program_id(0), tl.cdiv(m, M), tl.cdiv(n, N), 8)
     rm = (pid_m * M + tl.arange(0, M)) % m
     rn = (pid_n * N + tl.arange(0, N)) % n
@@ -39,10 +54,16 @@ def matmul(a, b, c, m, n, k, am, bk, cm, M: tl.constexpr, N: tl.constexpr, K: tl
     pa = a + rm[:, None] * am + rk[None, :]
     pb = b + rk[:, None] * bk + rn[None, :]
     acc = tl.zeros((M, N), dtype=ACCUMULATOR)
-    for i in range(0, tl.cdiv(k, K)):
+    for i in range(tl.cdiv(k, K)):
         va = tl.load(pa, mask=rk[None, :] < k - i * K, other=0.0)
         vb = tl.load(pb, mask=rk[:, None] < k - i * K, other=0.0)
-        acc = tl.dot(va, vb, acc, input_precision="tf32" if PRECISION == 0 else ("tf32x3" if PRECISION == 1 else "ieee"), out_dtype=ACCUMULATOR)
+        acc = tl.dot(
+            va,
+            vb,
+            acc,
+            input_precision="tf32" if PRECISION == 0 else ("tf32x3" if PRECISION == 1 else "ieee"),
+            out_dtype=ACCUMULATOR,
+        )
         pa += K
         pb += K * bk
     om = pid_m * M + tl.arange(0, M)
@@ -86,7 +107,19 @@ def host_descriptor(da, db, dc, k, M: tl.constexpr, N: tl.constexpr, K: tl.const
 
 
 @triton.jit
-def persistent(da, db, dc, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, PROGRAMS: tl.constexpr, SPECIALISE: tl.constexpr):
+def persistent(
+    da,
+    db,
+    dc,
+    m,
+    n,
+    k,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    K: tl.constexpr,
+    PROGRAMS: tl.constexpr,
+    SPECIALISE: tl.constexpr,
+):
     m_tiles = tl.cdiv(m, M)
     n_tiles = tl.cdiv(n, N)
     for tile in tl.range(tl.program_id(0), m_tiles * n_tiles, PROGRAMS, flatten=True, warp_specialize=SPECIALISE):
@@ -133,7 +166,9 @@ def grouped(pointers_a, pointers_b, pointers_c, sizes, groups, M: tl.constexpr, 
             rk = tl.arange(0, K)
             acc = tl.zeros((M, N), dtype=tl.float32)
             for i in range(0, k, K):
-                acc += tl.dot(tl.load(a + rm[:, None] * k + rk[None, :] + i), tl.load(b + (rk[:, None] + i) * n + rn[None, :]))
+                acc += tl.dot(
+                    tl.load(a + rm[:, None] * k + rk[None, :] + i), tl.load(b + (rk[:, None] + i) * n + rn[None, :])
+                )
             tl.store(c + rm[:, None] * n + rn[None, :], acc.to(tl.float16))
             tile += tl.num_programs(0)
         last += tiles
@@ -142,7 +177,11 @@ def grouped(pointers_a, pointers_b, pointers_c, sizes, groups, M: tl.constexpr, 
 def product(type, out, M, N, K, precision=0, accumulator=tl.float32, **options):
     """The table entry for `matmul` on one type."""
     sizes = {"m": "i32", "n": "i32", "k": "i32", "am": "i32:16", "bk": "i32:16", "cm": "i32:16"}
-    arguments = {"a": type, "b": type, "c": out} | sizes | {"M": M, "N": N, "K": K, "PRECISION": precision, "ACCUMULATOR": accumulator}
+    arguments = (
+        {"a": type, "b": type, "c": out}
+        | sizes
+        | {"M": M, "N": N, "K": K, "PRECISION": precision, "ACCUMULATOR": accumulator}
+    )
     return matmul, arguments, options
 
 
@@ -159,12 +198,71 @@ BUILDS = {
     "int8": product("*i8", "*i32", 64, 64, 64, accumulator=tl.int32),
     "f64": product("*fp64", "*fp64", 32, 32, 16, precision=2, accumulator=tl.float64, num_stages=2),
     "large": product("*fp16", "*fp16", 128, 256, 64, num_stages=3, num_warps=8),
-    "split_k": (split_k, {"a": "*fp16", "b": "*fp16", "c": "*fp32", **SIZES, "M": 64, "N": 64, "K": 32, "SPLIT": 4}, {}),
+    "split_k": (
+        split_k,
+        {"a": "*fp16", "b": "*fp16", "c": "*fp32", **SIZES, "M": 64, "N": 64, "K": 32, "SPLIT": 4},
+        {},
+    ),
     "descriptor": (descriptor, {"a": "*fp16", "b": "*fp16", "c": "*fp16", **SIZES, **TILES}, {"num_stages": 3}),
-    "host_descriptor": (host_descriptor, {**DESCRIPTORS, "db": "tensordesc<fp16[64, 128]>", "k": "i32:16", **TILES}, {"num_warps": 8, "num_stages": 4}),
-    "persistent": (persistent, {**DESCRIPTORS, **SIZES, **TILES, "PROGRAMS": 132, "SPECIALISE": False}, {"num_warps": 8, "num_stages": 3}),
-    "specialised": (persistent, {**DESCRIPTORS, **SIZES, **TILES, "PROGRAMS": 148, "SPECIALISE": True}, {"num_warps": 4, "num_stages": 3}),
-    "scaled_mxfp4": (scaled, {"a": "*u8", "sa": "*u8", "b": "*u8", "sb": "*u8", "c": "*fp32", "k": "i32:16", "M": 128, "N": 128, "K": 128, "FOUR": True}, {}),
-    "scaled_mxfp8": (scaled, {"a": "*fp8e4nv", "sa": "*u8", "b": "*fp8e4nv", "sb": "*u8", "c": "*fp32", "k": "i32:16", "M": 128, "N": 128, "K": 128, "FOUR": False}, {}),
-    "grouped": (grouped, {"pointers_a": "*i64", "pointers_b": "*i64", "pointers_c": "*i64", "sizes": "*i32", "groups": "i32", "M": 64, "N": 64, "K": 32}, {}),
+    "host_descriptor": (
+        host_descriptor,
+        {**DESCRIPTORS, "db": "tensordesc<fp16[64, 128]>", "k": "i32:16", **TILES},
+        {"num_warps": 8, "num_stages": 4},
+    ),
+    "persistent": (
+        persistent,
+        {**DESCRIPTORS, **SIZES, **TILES, "PROGRAMS": 132, "SPECIALISE": False},
+        {"num_warps": 8, "num_stages": 3},
+    ),
+    "specialised": (
+        persistent,
+        {**DESCRIPTORS, **SIZES, **TILES, "PROGRAMS": 148, "SPECIALISE": True},
+        {"num_warps": 4, "num_stages": 3},
+    ),
+    "scaled_mxfp4": (
+        scaled,
+        {
+            "a": "*u8",
+            "sa": "*u8",
+            "b": "*u8",
+            "sb": "*u8",
+            "c": "*fp32",
+            "k": "i32:16",
+            "M": 128,
+            "N": 128,
+            "K": 128,
+            "FOUR": True,
+        },
+        {},
+    ),
+    "scaled_mxfp8": (
+        scaled,
+        {
+            "a": "*fp8e4nv",
+            "sa": "*u8",
+            "b": "*fp8e4nv",
+            "sb": "*u8",
+            "c": "*fp32",
+            "k": "i32:16",
+            "M": 128,
+            "N": 128,
+            "K": 128,
+            "FOUR": False,
+        },
+        {},
+    ),
+    "grouped": (
+        grouped,
+        {
+            "pointers_a": "*i64",
+            "pointers_b": "*i64",
+            "pointers_c": "*i64",
+            "sizes": "*i32",
+            "groups": "i32",
+            "M": 64,
+            "N": 64,
+            "K": 32,
+        },
+        {},
+    ),
 }

@@ -47,11 +47,17 @@ def layer_norm(x, out, weight, bias, mean, rstd, columns, eps, BLOCK: tl.constex
         c = c0 + tl.arange(0, BLOCK)
         inside = c < columns
         v = tl.load(x + row * columns + c, mask=inside).to(tl.float32)
-        tl.store(out + row * columns + c, (v - m) * r * tl.load(weight + c, mask=inside) + tl.load(bias + c, mask=inside), mask=inside)
+        tl.store(
+            out + row * columns + c,
+            (v - m) * r * tl.load(weight + c, mask=inside) + tl.load(bias + c, mask=inside),
+            mask=inside,
+        )
 
 
 @triton.jit
-def layer_norm_gradient(dy, x, weight, mean, rstd, dx, dweight, lock, columns, GROUP: tl.constexpr, BLOCK: tl.constexpr):
+def layer_norm_gradient(
+    dy, x, weight, mean, rstd, dx, dweight, lock, columns, GROUP: tl.constexpr, BLOCK: tl.constexpr
+):
     row = tl.program_id(0)
     c = tl.arange(0, BLOCK)
     inside = c < columns
@@ -121,8 +127,14 @@ def atomics(f, h, i, n, BLOCK: tl.constexpr):
     inside = at < n
     tl.atomic_add(f + at % 7, 1.5, mask=inside, sem="relaxed", scope="gpu")
     tl.atomic_add(h + at, tl.full([BLOCK], 0.5, tl.float16), mask=inside, sem="release")
-    old = tl.atomic_max(i + at, at, mask=inside, sem="acquire", scope="cta") + tl.atomic_min(i + at, at, mask=inside, scope="sys")
-    old += tl.atomic_and(i + at, 15, mask=inside) + tl.atomic_or(i + at, 3, mask=inside) + tl.atomic_xor(i + at, 5, mask=inside)
+    old = tl.atomic_max(i + at, at, mask=inside, sem="acquire", scope="cta") + tl.atomic_min(
+        i + at, at, mask=inside, scope="sys"
+    )
+    old += (
+        tl.atomic_and(i + at, 15, mask=inside)
+        + tl.atomic_or(i + at, 3, mask=inside)
+        + tl.atomic_xor(i + at, 5, mask=inside)
+    )
     tl.store(i + n + at, old + tl.atomic_cas(i + at, old, at) + tl.atomic_xchg(i + at, at, mask=inside), mask=inside)
 
 
@@ -157,15 +169,41 @@ def gather(x, index, out, M: tl.constexpr, N: tl.constexpr):
 
 BUILDS = {
     "softmax": (softmax, {"x": "*fp32", "out": "*fp32", "stride": "i32:16", "columns": "i32", "BLOCK": 1024}, {}),
-    "softmax_wide": (softmax, {"x": "*fp16", "out": "*fp16", "stride": "i32:16", "columns": "i32", "BLOCK": 16384}, {"num_warps": 16}),
+    "softmax_wide": (
+        softmax,
+        {"x": "*fp16", "out": "*fp16", "stride": "i32:16", "columns": "i32", "BLOCK": 16384},
+        {"num_warps": 16},
+    ),
     "layer_norm": (
         layer_norm,
-        {"x": "*fp16", "out": "*fp16", "weight": "*fp16", "bias": "*fp16", "mean": "*fp32", "rstd": "*fp32", "columns": "i32:16", "eps": "fp32", "BLOCK": 1024},
+        {
+            "x": "*fp16",
+            "out": "*fp16",
+            "weight": "*fp16",
+            "bias": "*fp16",
+            "mean": "*fp32",
+            "rstd": "*fp32",
+            "columns": "i32:16",
+            "eps": "fp32",
+            "BLOCK": 1024,
+        },
         {"num_warps": 8},
     ),
     "layer_norm_gradient": (
         layer_norm_gradient,
-        {"dy": "*bf16", "x": "*bf16", "weight": "*bf16", "mean": "*fp32", "rstd": "*fp32", "dx": "*bf16", "dweight": "*fp32", "lock": "*i32", "columns": "i32:16", "GROUP": 64, "BLOCK": 1024},
+        {
+            "dy": "*bf16",
+            "x": "*bf16",
+            "weight": "*bf16",
+            "mean": "*fp32",
+            "rstd": "*fp32",
+            "dx": "*bf16",
+            "dweight": "*fp32",
+            "lock": "*i32",
+            "columns": "i32:16",
+            "GROUP": 64,
+            "BLOCK": 1024,
+        },
         {},
     ),
     "statistics": (statistics, {"x": "*fp32", "out": "*fp32", "index": "*i32", "M": 32, "N": 64}, {}),
@@ -174,7 +212,11 @@ BUILDS = {
     "sort": (sort, {"x": "*i32", "out": "*i32", "M": 4, "N": 64}, {}),
     "histogram": (histogram, {"x": "*i32", "out": "*i32", "N": 1024, "BINS": 128}, {}),
     "atomics": (atomics, {"f": "*fp32", "h": "*fp16", "i": "*i32", "n": "i32", "BLOCK": 256}, {}),
-    "cross_entropy": (cross_entropy, {"logits": "*bf16", "labels": "*i64", "loss": "*fp32", "columns": "i32:16", "BLOCK": 2048}, {"num_warps": 8}),
+    "cross_entropy": (
+        cross_entropy,
+        {"logits": "*bf16", "labels": "*i64", "loss": "*fp32", "columns": "i32:16", "BLOCK": 2048},
+        {"num_warps": 8},
+    ),
     "transpose": (transpose, {"x": "*fp32", "out": "*fp32", "m": "i32:16", "n": "i32:16", "M": 64, "N": 32}, {}),
     "gather": (gather, {"x": "*fp32", "index": "*i32", "out": "*fp32", "M": 32, "N": 64}, {}),
 }
