@@ -60,7 +60,7 @@ _OLD = {"d": "type sink"}
 @_atomic("atom{.sem}{.scope}.space.cas.b64 d, [a], b, c", _DOUBLE_WORDS, types={"d": "b64 sink"}, **_ATOM)
 @_atomic("atom{.sem}{.scope}.space.cas.b16 d, [a], b, c", "6.3 sm_70", types={"d": "b16 sink"}, **_ATOM)
 @_atomic("atom{.sem}{.scope}.space.cas.b128 d, [a], b, c", "8.3 sm_90", scope=_B128_SCOPE,
-         types={"d": "b128 sink", "b": "b128 reg", "c": "b128 reg"}, **_ATOM)  # fmt: skip
+         types={"d": "b128 sink", "c": "b128 reg"}, **_ATOM)  # fmt: skip
 @_atomic("atom{.sem}{.scope}.space.add{.L2::cache_hint}.type d, [a], b{, cache_policy}", "2.0 sm_20",
          type=("f32", ("f64", "5.0 sm_60")), types=_OLD, **_ATOM)  # fmt: skip
 @_atomic("atom{.sem}{.scope}.space.add.noftz{.L2::cache_hint}.type d, [a], b{, cache_policy}", "6.2 sm_60",

@@ -119,13 +119,13 @@ def _can_saturate(m: Modifiers) -> str | None:
 @form("cvt.rnd{.satfinite}.ue8m0x2.f32 d, a, b", rnd="rz rp", types={"d": "ue8m0x2", "a": "f32", "b": "f32"},
       since=_NARROW)  # fmt: skip
 @form("cvt.rnd{.satfinite}.ue8m0x2.bf16x2 d, a", rnd="rz rp", types={"d": "ue8m0x2", "a": "bf16x2"}, since=_NARROW)
-@form("cvt.rn.bf16x2.ue8m0x2 d, a", types={"d": "u32", "a": "ue8m0x2"}, name="cvt", since=_NARROW)
+@form("cvt.rn.bf16x2.ue8m0x2 d, a", types={"d": "bf16x2", "a": "ue8m0x2"}, name="cvt", since=_NARROW)
 # Fixed point: 2 bits before the point, 6 after it.
 @form("cvt.rn.satfinite{.relu}{.scaled::n2::ue8m0}.s2f6x2.f32 d, a, b{, scale_factor}",
-      types={"d": "s2f6x2", "a": "f32", "b": "f32", "scale_factor": "ue8m0x2"}, present=_SCALED,
+      types={"d": "b16", "a": "f32", "b": "f32", "scale_factor": "ue8m0x2"}, present=_SCALED,
       name="cvt", since=_FIXED_POINT)  # fmt: skip
 @form("cvt.rn.satfinite{.relu}{.scaled::n2::ue8m0}.s2f6x2.bf16x2 d, a{, scale_factor}",
-      types={"d": "s2f6x2", "a": "bf16x2", "scale_factor": "ue8m0x2"}, present=_SCALED,
+      types={"d": "b16", "a": "bf16x2", "scale_factor": "ue8m0x2"}, present=_SCALED,
       name="cvt", since=_FIXED_POINT)  # fmt: skip
 @form("cvt.rn{.satfinite}{.relu}{.scaled::n2::ue8m0}.bf16x2.s2f6x2 d, a{, scale_factor}",
       types={"d": "bf16x2", "a": "s2f6x2", "scale_factor": "ue8m0x2"}, present=_SCALED,

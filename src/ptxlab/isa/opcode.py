@@ -144,18 +144,28 @@ def opcode(text: str) -> Opcode:
 REPEATABLE = frozenset("approx sync relu NaN satfinite cc shiftamt sat uni".split())
 
 
-# ptxas reads one of the tests of `testp` in any instruction, and ignores it there.
-_TESTS = frozenset("finite infinite number notanumber normal subnormal".split())
+# ptxas reads one word of each of these groups in any instruction, and ignores it where it means nothing.
+_IGNORED = tuple(
+    frozenset(words.split())
+    for words in (
+        "finite infinite number notanumber normal subnormal",
+        "acc::f16 acc::f32",
+        "b8x16 b6x16_p32 b4x16_p64",
+        "global_address rank box_dim global_dim global_stride element_stride elemtype interleave_layout swizzle_mode "
+        "swizzle_atomicity fill_mode",
+    )
+)
 
 
 def _choose(form: Form, parts: Sequence[str]) -> Candidate | None:
-    """Put each modifier into a slot of the form; in the order of the syntax if that works, else in any, as ptxas does."""
+    """Put each modifier into a slot of the form; in the order of the syntax if that works, else in any, like ptxas."""
     if tuple(parts[: len(form.name)]) != form.name:
         return None
     rest = [part for at, part in enumerate(parts) if part not in REPEATABLE or part not in parts[:at]][len(form.name) :]
-    strays = [part for part in rest if part in _TESTS]
-    if len(strays) == 1 and form.name[0] != "testp":
-        rest.remove(strays[0])
+    for group in _IGNORED:
+        strays = [part for part in rest if part in group and all(part not in slot.values for slot in form.slots)]
+        if len(strays) == 1:
+            rest.remove(strays[0])
     if len(rest) > len(form.slots) or any(all(part not in slot.values for slot in form.slots) for part in rest):
         return None
     for in_order in (True, False):
@@ -172,7 +182,14 @@ def _choose(form: Form, parts: Sequence[str]) -> Candidate | None:
 # Modifiers of one category keep their order among themselves: in `cvt.f32.s32` the result's type comes first.
 _PRIORITIES = frozenset(f"L2::evict_{name}" for name in ("last", "normal", "first", "unchanged"))
 _PACKINGS = frozenset(("b8x16", "b6x16_p32", "b4x16_p64"))
-_CATEGORIES = (frozenset(TYPES), SPACES, frozenset(("row", "col")), frozenset(("xor", "and", "popc")), _PRIORITIES, _PACKINGS)
+_CATEGORIES = (
+    frozenset(TYPES),
+    SPACES,
+    frozenset(("row", "col")),
+    frozenset(("xor", "and", "popc")),
+    _PRIORITIES,
+    _PACKINGS,
+)
 
 
 def _overtakes(part: str, index: int, filled: Mapping[int, str]) -> bool:
