@@ -38,6 +38,7 @@ modifier_order
 unwritten_register
 misaligned_address
 outside_array
+divergent_barrier
 """.split()
 
 

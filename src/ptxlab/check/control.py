@@ -39,8 +39,8 @@ class Control:
         before: dict[int, list[int]] = {END: []}
         for number in self.order:
             before.setdefault(number, [])
-        for number, after in self.successors.items():
-            for successor in after:
+        for number, ways in self.successors.items():
+            for successor in ways:
                 before[successor].append(number)
         order = self._from_the_end(before)
         place = {number: at for at, number in enumerate(order)}

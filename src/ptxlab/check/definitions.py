@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,11 +18,18 @@ class Definitions:
         self._blocks = facts.flow.blocks
         self._starts = [block.start for block in self._blocks]
         self._seen: dict[tuple[int, int], tuple[int, ...]] = {}
-        self.of: dict[int, list[int]] = defaultdict(list)
-        """For each register the instructions that write it, in order."""
-        for at, written in enumerate(facts.effects.writes):
+
+    @cached_property
+    def of(self) -> dict[int, list[int]]:
+        """For each register that is written the instructions that do it, in order."""
+        found: dict[int, list[int]] = {}
+        for at, written in enumerate(self._facts.effects.writes):
             for register in written:
-                self.of[register].append(at)
+                if register in found:
+                    found[register].append(at)
+                else:
+                    found[register] = [at]
+        return found
 
     def block_of(self, at: int) -> int:
         """The block that an instruction stands in."""
@@ -56,7 +63,7 @@ class Definitions:
         return found
 
     def _collect(self, places: list[int], start: int, end: int, found: set[int]) -> bool:
-        """Add the writes in a range of instructions that are seen after it; say whether the register is surely written."""
+        """Add the writes in a range of instructions that are seen after it; say whether one of them is certain."""
         for index in range(bisect_left(places, end) - 1, -1, -1):
             place = places[index]
             if place < start:

@@ -1,9 +1,9 @@
 """How values differ between threads: alike in the whole block, alike in each warp, or different from lane to lane.
 
 A value is followed back from where it is asked for. What starts as different: `%tid`, `%laneid`, `%lanemask_*`, the
-results of `elect.sync` and atomics. What makes alike: shifting or masking the lane away, `vote`, `redux`, `shfl` from one
-lane. A register that is written in several places also differs if a branch that differs chose among them. Whatever is
-not known counts as alike, so that a rule stays silent about it.
+results of `elect.sync` and atomics. What makes alike: shifting or masking the lane away, `vote`, `redux`, `shfl` from
+one lane. A register that is written in several places also differs if a branch that differs chose among them. Whatever
+is not known counts as alike, so that a rule stays silent about it.
 
 Blocks are taken to be one-dimensional, and their size and that of unknown strides to be a multiple of 32.
 """
@@ -11,13 +11,13 @@ Blocks are taken to be one-dimensional, and their size and that of unknown strid
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from math import gcd
 from typing import TYPE_CHECKING, NamedTuple
 
 from ptxlab import ir
 
 from .control import Control
-from .definitions import Definitions
 from .effects import registers_in
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Divergence:
     def __init__(self, facts: FunctionFacts, control: Control) -> None:
         self._facts = facts
         self._control = control
-        self._definitions = Definitions(facts)
+        self._definitions = facts.definitions
         self._values: dict[Node, Value | None] = {}
         self._sources: dict[Node, dict[Node, None]] = defaultdict(dict)
         self._users: dict[Node, set[Node]] = defaultdict(set)
@@ -78,10 +78,6 @@ class Divergence:
                 return instruction
             node = next((s for s in earlier if s[1] != _BRANCH), earlier[0])
             seen.add(node)
-
-    def block_of(self, at: int) -> int:
-        """The block that an instruction stands in."""
-        return self._definitions.block_of(at)
 
     def _solve(self, root: Node) -> Value:
         if root not in self._values:
@@ -200,7 +196,7 @@ def _join(a: Value | None, b: Value | None) -> Value | None:
     return Value(max(a.level, b.level), grain, a.constant if a.constant == b.constant else None)
 
 
-def _highest(values: list[Value | None]) -> Value | None:
+def _highest(values: Sequence[Value | None]) -> Value | None:
     """What depends on all of these in an unknown way."""
     known = [value.level for value in values if value is not None]
     return Value(max(known, default=BLOCK)) if len(known) == len(values) else None
@@ -263,7 +259,7 @@ def _multiplied(_: ir.Instruction, values: list[Value]) -> Value | None:
 
 
 def _multiplied_and_added(instruction: ir.Instruction, values: list[Value]) -> Value | None:
-    product = _multiplied(instruction, values) or _highest(list(values[:2]))
+    product = _multiplied(instruction, values) or _highest(values[:2])
     return _added(instruction, [product, values[2]]) if product else None
 
 
@@ -342,7 +338,7 @@ def _compared(instruction: ir.Instruction, values: list[Value]) -> Value | None:
         parts = (threshold + 1) % value.grain
     if parts != 0:
         return None
-    rest = _highest(list(values[2:])) or ALIKE
+    rest = _highest(values[2:]) or ALIKE
     return Value(max(min(value.level, WARP), rest.level))
 
 

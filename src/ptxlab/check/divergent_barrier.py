@@ -1,9 +1,9 @@
 """A barrier, or an instruction that needs the whole warp, stands under a branch that not all its threads take alike.
 
-`bar.sync` without a thread count waits for every thread of the block: those that went another way never arrive, and the
-block hangs or, worse, an unrelated barrier lets it through. Instructions with `.aligned` (`ldmatrix`, `mma`, `wgmma`,
-`tcgen05.ld`, `setmaxnreg`, `bar.sync` with a count) need all 32 lanes of the warp at the same place; if a branch parts the
-lanes, the result is undefined. ptxas assembles both without a word.
+`bar.sync` without a thread count waits for every thread of the block: those that went another way never arrive, and
+the block hangs or, worse, an unrelated barrier lets it through. Instructions with `.aligned` (`ldmatrix`, `mma`,
+`wgmma`, `tcgen05.ld`, `setmaxnreg`, `bar.sync` with a count) need all 32 lanes of the warp at the same place; if a
+branch parts the lanes, the result is undefined. ptxas assembles both without a word.
 
 Move the instruction out of the branch, and put only the work of single threads under it. Where whole warps go different
 ways, give the barrier a thread count of its own: `bar.sync 1, 128`. Threads that merely leave early are no problem for
@@ -68,63 +68,57 @@ from .divergence import BLOCK, LANE, WARP, Divergence
 from .program import FunctionFacts, Program
 
 COLLECTIVES = ("bar", "barrier", "ldmatrix", "stmatrix", "movmatrix", "mma", "wmma", "wgmma", "tcgen05", "setmaxnreg")
-_TRIVIAL = frozenset(("ret", "exit", "trap", "bra"))
+_LEAVING = frozenset(("ret", "exit", "trap", "bra"))
 
 
 class Finding(NamedTuple):
-    """Instruction `at` runs only if instruction `decision`, a branch or itself, decides so, which differs by `level`."""
+    """Whether instruction `at` runs is up to instruction `decision`, a branch or itself, which differs by `level`."""
 
     at: int
     decision: int
     level: int
 
 
+class Need(NamedTuple):
+    """Whom an instruction needs: all threads of the block, all lanes of the warp at the same place, or both."""
+
+    block: bool
+    warp: bool
+
+
 def check(program: Program) -> Iterator[Diagnostic]:
     for facts in program.sound_functions:
         collectives = _collectives(facts)
-        if collectives:
-            yield from _check_function(program, facts, collectives)
+        if collectives and _threads(facts.function) != 1:
+            inspection = _Inspection(facts, collectives)
+            for findings in inspection.findings():
+                yield _explain(program, inspection, findings)
 
 
-def _collectives(facts: FunctionFacts) -> dict[int, bool]:
-    """The instructions that need company, and whether they need the whole block rather than the warp."""
-    found: dict[int, bool] = {}
+def _collectives(facts: FunctionFacts) -> dict[int, Need]:
+    """The instructions that need company."""
+    found: dict[int, Need] = {}
     for mnemonic in COLLECTIVES:
         for at in facts.by_mnemonic.get(mnemonic, ()):
             match = facts.matches[at]
-            if match is not None:
-                block, warp = _needs(facts.instructions[at], match)
-                if block or warp:
-                    found[at] = block
+            need = None if match is None else _need(facts.instructions[at], match)
+            if need is not None:
+                found[at] = need
     return dict(sorted(found.items()))
 
 
-def _needs(instruction: ir.Instruction, match: Match) -> tuple[bool, bool]:
-    """Whether an instruction needs all threads of the block, and whether all lanes of the warp."""
+def _need(instruction: ir.Instruction, match: Match) -> Need | None:
     mnemonic, modifiers = instruction.opcode.mnemonic, instruction.opcode.modifiers
+    aligned = "aligned" in modifiers
     if mnemonic not in ("bar", "barrier"):
-        return False, mnemonic == "wgmma" or "aligned" in modifiers
+        return Need(False, True) if aligned or mnemonic == "wgmma" else None
     if "warp" in modifiers:
-        return False, False
+        return None
     if "cluster" in modifiers:
-        return "aligned" in modifiers, "aligned" in modifiers
+        return Need(True, True) if aligned else None
     counted = any(expected.name == "b" for expected in match.expected)
-    return not counted, mnemonic == "bar" or "aligned" in modifiers
-
-
-def _check_function(program: Program, facts: FunctionFacts, collectives: dict[int, bool]) -> Iterator[Diagnostic]:
-    threads = _threads(facts.function)
-    if threads == 1:
-        return
-    control = Control(facts)
-    divergence = Divergence(facts, control)
-    found: dict[int, list[Finding]] = {}
-    for at, block_wide in collectives.items():
-        finding = _judge(facts, control, divergence, at, block_wide and not 0 < threads <= 32, collectives)
-        if finding is not None:
-            found.setdefault(finding.decision, []).append(finding)
-    for findings in found.values():
-        yield _explain(program, facts, divergence, findings, collectives)
+    aligned |= mnemonic == "bar"
+    return Need(not counted, aligned) if aligned or not counted else None
 
 
 def _threads(function: ir.Function) -> int:
@@ -136,107 +130,97 @@ def _threads(function: ir.Function) -> int:
     return count
 
 
-def _judge(
-    facts: FunctionFacts,
-    control: Control,
-    divergence: Divergence,
-    at: int,
-    block_wide: bool,
-    collectives: dict[int, bool],
-) -> Finding | None:
-    instruction = facts.instructions[at]
-    home = divergence.block_of(at)
-    if home not in control.successors:
-        return None  # nothing leads here
-    aligned = _needs(instruction, facts.matches[at])[1] if facts.matches[at] else False  # type: ignore[arg-type]
-    wrong_from = WARP if block_wide else LANE
-    if instruction.guard is not None and divergence.of_guard(at) >= wrong_from:
-        return Finding(at, at, divergence.of_guard(at))
-    pending, seen = [home], {home}
-    while pending:
-        block = pending.pop()
-        for branch in control.branches[block]:
-            if branch not in seen:
-                seen.add(branch)
-                pending.append(branch)
-            decision = facts.flow.blocks[branch].end - 1
-            level = divergence.of_guard(decision)
-            if level < wrong_from:
-                continue
-            others = [s for s in control.successors[branch] if not (s != END and control.post_dominates(block, s))]
-            if any(
-                _misses(facts, control, divergence, branch, block, other, level, block_wide, aligned, collectives)
-                for other in others
-            ):
-                return Finding(at, decision, level)
-    return None
+class _Inspection:
+    """The collective instructions of one function, and who comes to them."""
 
+    def __init__(self, facts: FunctionFacts, collectives: dict[int, Need]) -> None:
+        self.facts = facts
+        self.collectives = collectives
+        self.control = Control(facts)
+        self.divergence = Divergence(facts, self.control)
+        self.one_warp = 0 < _threads(facts.function) <= 32
 
-def _misses(
-    facts: FunctionFacts,
-    control: Control,
-    divergence: Divergence,
-    branch: int,
-    block: int,
-    other: int,
-    level: int,
-    block_wide: bool,
-    aligned: bool,
-    collectives: dict[int, bool],
-) -> bool:
-    """Whether threads that go to `other` instead of `block` are missed there."""
-    side = control.reachable(other) if other != END else frozenset()
-    if _only_traps(facts, control, branch, other, side):
-        return False
-    if not block_wide:
-        return level == LANE
-    if branch not in control.reachable(block) or branch in side:
-        shared = side & control.reachable(block)
-        if all(_is_trivial(facts, number) for number in shared) and branch not in side:
+    def findings(self) -> Iterator[list[Finding]]:
+        """The instructions that are missed, together by the decision that is to blame."""
+        found: dict[int, list[Finding]] = {}
+        for at, need in self.collectives.items():
+            finding = self._judge(at, need)
+            if finding is not None:
+                found.setdefault(finding.decision, []).append(finding)
+        yield from found.values()
+
+    def _judge(self, at: int, need: Need) -> Finding | None:
+        home = self.facts.definitions.block_of(at)
+        if home not in self.control.successors:
+            return None  # nothing leads here
+        wrong_from = WARP if need.block and not self.one_warp else LANE
+        if self.facts.instructions[at].guard is not None and self.divergence.of_guard(at) >= wrong_from:
+            return Finding(at, at, self.divergence.of_guard(at))
+        pending, seen = [home], {home}
+        while pending:
+            block = pending.pop()
+            for branch in self.control.branches[block]:
+                if branch not in seen:
+                    seen.add(branch)
+                    pending.append(branch)
+                decision = self.facts.flow.blocks[branch].end - 1
+                level = self.divergence.of_guard(decision)
+                if level >= wrong_from and any(
+                    self._is_missed(branch, block, other, level, need)
+                    for other in self.control.successors[branch]
+                    if other == END or not self.control.post_dominates(block, other)
+                ):
+                    return Finding(at, decision, level)
+        return None
+
+    def _is_missed(self, branch: int, block: int, other: int, level: int, need: Need) -> bool:
+        """Whether threads that a branch sends to `other` are missed in `block`."""
+        side = self.control.reachable(other) if other != END else frozenset()
+        if self._aborts(branch, other, side):
+            return False
+        if not need.block:
+            return level == LANE
+        after = self.control.reachable(block)
+        if branch not in after and all(self._only_leaves(number) for number in side & after):
             return False  # they leave for good, and the hardware no longer counts them
-    if level == LANE and aligned:
-        return True
-    region = control.region(other, control.merge(branch)) if other != END else frozenset()
-    return not any(wide and divergence.block_of(at) in region for at, wide in collectives.items())
+        if level == LANE and need.warp:
+            return True
+        region = self.control.region(other, self.control.merge(branch)) if other != END else frozenset()
+        return not any(
+            need.block and self.facts.definitions.block_of(at) in region for at, need in self.collectives.items()
+        )
+
+    def _aborts(self, branch: int, other: int, side: frozenset[int]) -> bool:
+        """Whether all that can follow is that the kernel is aborted."""
+        ends = [branch] if other == END else [number for number in side if END in self.control.successors[number]]
+        last = [self.facts.instructions[self.facts.flow.blocks[number].end - 1].opcode.mnemonic for number in ends]
+        return bool(last) and all(mnemonic in ("trap", "call") for mnemonic in last)
+
+    def _only_leaves(self, number: int) -> bool:
+        block = self.facts.flow.blocks[number]
+        return all(self.facts.instructions[at].opcode.mnemonic in _LEAVING for at in range(block.start, block.end))
 
 
-def _only_traps(facts: FunctionFacts, control: Control, branch: int, other: int, side: frozenset[int]) -> bool:
-    """Whether all that can follow is that the kernel is aborted."""
-    ends = [branch] if other == END else [number for number in side if END in control.successors[number]]
-    last = [facts.instructions[facts.flow.blocks[number].end - 1].opcode.mnemonic for number in ends]
-    return bool(last) and all(mnemonic in ("trap", "call") for mnemonic in last)
-
-
-def _is_trivial(facts: FunctionFacts, number: int) -> bool:
-    block = facts.flow.blocks[number]
-    return all(facts.instructions[at].opcode.mnemonic in _TRIVIAL for at in range(block.start, block.end))
-
-
-def _explain(
-    program: Program,
-    facts: FunctionFacts,
-    divergence: Divergence,
-    findings: list[Finding],
-    collectives: dict[int, bool],
-) -> Diagnostic:
-    module = program.module
+def _explain(program: Program, inspection: _Inspection, findings: list[Finding]) -> Diagnostic:
+    module, instructions = program.module, inspection.facts.instructions
     at, decision, level = findings[0]
-    instruction, branch = facts.instructions[at], facts.instructions[decision]
+    instruction, branch = instructions[at], instructions[decision]
     name = _short(instruction)
-    whole = "block" if collectives[at] else "warp"
+    block_wide = inspection.collectives[at].block
+    whole = "block" if block_wide else "warp"
     others: list[Label] = []
     if at != decision:
         span = module.guard_span(branch) or module.operand_span(branch, 0)
-        others.append(Label(span, f"{_part(level)} go different ways here")) if span else None
-    origin = divergence.origin(decision)
+        others += [Label(span, f"{_part(level)} go different ways here")] if span else []
+    origin = inspection.divergence.origin(decision)
     span = module.span(origin)
     if span and origin is not branch and origin is not instruction:
         others.append(Label(span, _difference(origin, level)))
     more = len(findings) - 1
     notes = [f"the same holds for {more} more instruction{'s' if more > 1 else ''} under this branch"] if more else []
-    if collectives[at] and level == WARP:
+    if block_wide and level == WARP:
         helps = [f"move `{name}` to where all threads pass, or give it the count of the threads that do"]
-    elif collectives[at]:
+    elif block_wide:
         helps = [f"move `{name}` to where all threads of the block pass"]
     else:
         helps = [f"move `{name}` to where the whole warp passes, or branch on the warp: `%tid.x` shifted right by 5"]

@@ -15,6 +15,7 @@ from ptxlab.isa import Match, Mismatch, Opcode, type_named
 from ptxlab.isa.operand import Expected, Shape
 from ptxlab.isa.targets import TARGETS, Target, Version, target_named
 
+from .definitions import Definitions
 from .effects import Effects
 from .pointers import Pointers
 from .shapes import shape_of
@@ -64,6 +65,11 @@ class FunctionFacts:
     def pointers(self) -> Pointers:
         """Where its registers point, if that can be told."""
         return Pointers(self)
+
+    @cached_property
+    def definitions(self) -> Definitions:
+        """Which writes of a register an instruction can read."""
+        return Definitions(self)
 
     @cached_property
     def by_mnemonic(self) -> dict[str, list[int]]:
