@@ -80,7 +80,7 @@ TYPES: dict[str, Specification] = {
     "policy": "u64",
     "d": "shared",
     "a": "shared",
-    "map": "global",
+    "map": lambda m: "global b64" if hasattr(m, "sys") else "global",
     "mbar": "shared",
 }
 PRESENT = {"policy": "hint", "mask": "multicast"}
