@@ -17,7 +17,7 @@ _TOKEN = re.compile(
     (?P<float>0[fF][0-9a-fA-F]{8} | 0[dD][0-9a-fA-F]{16} | (?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?(?!\w) | \d+[eE][+-]?\d+)
   | (?P<integer>0[xX][0-9a-fA-F]+U? | 0[bB][01]+U? | 0[0-7]*U? | [1-9][0-9]*U?)
   | (?P<name>[a-zA-Z][\w$]* | [_$%][\w$]+)
-  | (?P<dotted>\.[a-zA-Z0-9_$]+(?:::\w+)*)
+  | (?P<dotted>\.[a-zA-Z0-9_$]+(?:::\w+)*(?:(?<=::\d):\d+)?)
   | (?P<string>"[^"\n]*")
   | (?P<sink>_)
   | (?P<sign><<|>>|<=|>=|==|!=|&&|\|\||[-+*/%~!<>=&^|?:;,(){}\[\]@])
@@ -26,7 +26,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.ASCII | re.DOTALL,
 )
 _BLANK = re.compile(r"\s+", re.ASCII)
-_MODIFIER = re.compile(r"\.\w+(?:::\w+)*", re.ASCII)
+_MODIFIER = re.compile(r"\.\w+(?:::\w+)*(?:(?<=::\d):\d+)?", re.ASCII)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 END = "end"

@@ -14,7 +14,7 @@ from ptxlab.syntax.scope import Complicated, Scope
 # Opcodes that are spelled well, by their text. Whether they exist is for the checker to say.
 OPCODES: Final[dict[str, Opcode]] = {}
 
-_OPCODE = re.compile(r"[a-z]\w*+(?:\.\w++(?:::\w++)*+)*+", re.ASCII)
+_OPCODE = re.compile(r"[a-z]\w*+(?:\.\w++(?:::\w++)*+(?:(?<=::\d):\d++)?+)*+", re.ASCII)  # `.sp::2:4` too
 PARTS: Final = re.compile(r"(?:[^,()\[\]{}]|\[[^\[\]]*+\]|\{[^{}]*+\})++")
 _CALL = re.compile(r"(?:\(([^()]*)\)\s*,\s*)?([\w$%]+)\s*(?:,\s*\(([^()]*)\)\s*)?(?:,\s*([\w$%]+)\s*)?", re.ASCII)
 _NO_MODIFIERS = frozenset((".reg", ".loc", ".pragma", ".entry", ".func", ".file", ".section", ".visible", ".extern"))
