@@ -61,6 +61,7 @@ def multiply(opcode: str, operands: str, *, k: int, selector: str = "", **slots:
         shape=" ".join(f"m64n{n}k{k}" for n in columns),
         types={name: known[name] for name in operands.replace("{!}", "").split(", ")},
         updates="d",
+        name="wgmma.mma_async",  # to ptxas `.sp` is a modifier
         since="8.2 sm_90a" if selector else "8.0 sm_90a",
         **slots,
     )
