@@ -39,6 +39,7 @@ unwritten_register
 misaligned_address
 outside_array
 divergent_barrier
+unreachable_code
 """.split()
 
 
