@@ -1,7 +1,7 @@
 """Barriers of a block and a cluster, and fences: bar, barrier, membar, fence (PTX ISA 9.7.13).
 
 A barrier is named by a number from 0 to 15, and a thread count is a multiple of the warp size: ptxas checks both where
-they are immediates.
+they are immediates. It knows `barrier` and `bar.warp.sync` from PTX 5.1 on, the manual from 6.0.
 """
 
 from .form import form
@@ -20,17 +20,17 @@ VALUED = BARRIER | {"c": "pred"}
 @form("bar.red.op.pred d, a{, b}, {!}c", op="and or", types=VALUED, since="2.0 sm_20")
 @form("bar.cta.red.popc.u32 d, a{, b}, {!}c", types=VALUED, name="bar.cta.red", since="7.8 sm_20")
 @form("bar.cta.red.op.pred d, a{, b}, {!}c", op="and or", types=VALUED, since="7.8 sm_20")
-@form("bar.warp.sync membermask", types={"membermask": "u32"}, since="6.0 sm_30")
+@form("bar.warp.sync membermask", types={"membermask": "u32"}, since="5.1 sm_30")
 def bar() -> None:
     """Wait until the warps of the block (or `b` threads) have arrived at barrier `a`; `.red` also reduces `c`."""
 
 
-@form("barrier.sync{.aligned} a{, b}", types=BARRIER, name="barrier", since="6.0 sm_30")
+@form("barrier.sync{.aligned} a{, b}", types=BARRIER, name="barrier", since="5.1 sm_30")
 @form("barrier.cta.sync{.aligned} a{, b}", types=BARRIER, name="barrier.cta", since="7.8 sm_30")
-@form("barrier.arrive{.aligned} a, b", types=BARRIER, since="6.0 sm_30")
+@form("barrier.arrive{.aligned} a, b", types=BARRIER, since="5.1 sm_30")
 @form("barrier.cta.arrive{.aligned} a, b", types=BARRIER, since="7.8 sm_30")
-@form("barrier.red.popc{.aligned}.u32 d, a{, b}, {!}c", types=VALUED, name="barrier.red", since="6.0 sm_30")
-@form("barrier.red.op{.aligned}.pred d, a{, b}, {!}c", op="and or", types=VALUED, since="6.0 sm_30")
+@form("barrier.red.popc{.aligned}.u32 d, a{, b}, {!}c", types=VALUED, name="barrier.red", since="5.1 sm_30")
+@form("barrier.red.op{.aligned}.pred d, a{, b}, {!}c", op="and or", types=VALUED, since="5.1 sm_30")
 @form("barrier.cta.red.popc{.aligned}.u32 d, a{, b}, {!}c", types=VALUED, name="barrier.cta.red", since="7.8 sm_30")
 @form("barrier.cta.red.op{.aligned}.pred d, a{, b}, {!}c", op="and or", types=VALUED, since="7.8 sm_30")
 @form("barrier.cluster.arrive{.sem}{.aligned}", sem=[("release relaxed", "8.0 sm_90")], since="7.8 sm_90")

@@ -1,7 +1,7 @@
 """Instructions that the lanes of a warp execute together: shfl, vote, match, redux, elect (PTX ISA 9.7.9, 9.7.13).
 
 Where `membermask` names the lanes that take part, it is an integer: ptxas refuses a float register there, though it
-takes one for the other `.b32` operands.
+takes one for the other `.b32` operands. It knows the `.sync` forms from PTX 5.1 on, the manual from 6.0.
 """
 
 from .form import form
@@ -23,7 +23,7 @@ MASK = {"membermask": "u32"}
     mode=SHUFFLES,
     types={"p": "pred sink"} | MASK,
     writes="d p",
-    since="6.0 sm_30",
+    since="5.1 sm_30",
 )
 def shfl() -> None:
     """Read `a` of another lane of the warp; `p` tells whether that lane was in range."""
@@ -35,8 +35,8 @@ def shfl() -> None:
     since="1.2 sm_12 until 6.4 sm_70",
 )
 @form("vote.ballot.b32 d, {!}a", types={"a": "pred"}, name="vote", since="2.0 sm_20 until 6.4 sm_70")
-@form("vote.sync.mode.pred d, {!}a, membermask", mode=VOTES, types=MASK, since="6.0 sm_30")
-@form("vote.sync.ballot.b32 d, {!}a, membermask", types={"a": "pred"} | MASK, name="vote", since="6.0 sm_30")
+@form("vote.sync.mode.pred d, {!}a, membermask", mode=VOTES, types=MASK, since="5.1 sm_30")
+@form("vote.sync.ballot.b32 d, {!}a, membermask", types={"a": "pred"} | MASK, name="vote", since="5.1 sm_30")
 def vote() -> None:
     """Tell each lane whether `a` holds in all, in any or equally in all lanes; `.ballot` gives one bit a lane."""
 
