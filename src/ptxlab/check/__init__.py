@@ -33,6 +33,7 @@ immediate_range
 unavailable_instruction
 unavailable_feature
 illegal_call
+mixed_cta_group
 parameter_write
 modifier_order
 unwritten_register

@@ -132,6 +132,12 @@ def _module_level(program: Program) -> Iterator[Diagnostic]:
             yield explain(variable.name, module.span(variable), module.span(earlier))
         if earlier is None or earlier.linkage == "extern":
             variables[variable.name] = variable
+    files: dict[int, ir.File] = {}
+    for item in module.items:
+        if isinstance(item, ir.File):
+            if item.index in files:
+                yield explain(f".file {item.index}", module.span(item), module.span(files[item.index]))
+            files.setdefault(item.index, item)
     functions: dict[str, ir.Function] = {}
     for function in module.functions:
         taken = variables.get(function.name)

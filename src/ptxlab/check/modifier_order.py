@@ -31,7 +31,7 @@ Right:
 
 from collections.abc import Iterator
 
-from ptxlab.report import Diagnostic, Edit, Help, Label
+from ptxlab.report import Diagnostic, Edit, Help, Label, warning
 
 from .program import Program
 
@@ -44,6 +44,17 @@ def check(program: Program) -> Iterator[Diagnostic]:
             usual = match.form.spell(match.candidate.chosen)
             span = program.module.opcode_span(instruction)
             edits = (Edit(span, usual),) if span else ()
+            strays = [word for word in instruction.opcode.modifiers if f".{word}" not in f".{usual}."]
+            if strays:
+                index = instruction.opcode.modifiers.index(strays[0])
+                yield warning(
+                    "modifier-order",
+                    f"`.{strays[0]}` has no effect on `{usual}`",
+                    program.module.modifier_span(instruction, index),
+                    "ptxas ignores it",
+                    helps=[Help(f"write `{usual}`", edits)],
+                )
+                continue
             yield Diagnostic(
                 "note",  # legal, and common in CUDA's own headers
                 "modifier-order",

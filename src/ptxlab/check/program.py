@@ -153,6 +153,8 @@ class Program:
     def _judge(self, opcode: Opcode, signature: tuple[Shape, ...]) -> Match | str:
         """The form of an instruction, or the code of the rule that explains why it has none."""
         if opcode.mnemonic == "call":
+            if not opcode.candidates:
+                return "illegal-modifier"
             return "unknown-name" if _has_unknown(signature) else "call"  # irregular: a rule looks at each
         if not opcode.candidates:
             return "illegal-modifier" if opcode.is_known else "unknown-instruction"

@@ -47,12 +47,12 @@ def _variable(reference: ir.VariableReference) -> Shape:
 
 
 def _element(element: ir.Element) -> Shape:
-    return ("[", shape_of(element.base))
+    return ("[]", shape_of(element.base))
 
 
 def _address(address: ir.Address) -> Shape:
     base = shape_of(address.base)
-    if isinstance(base, tuple) and base[0] == "[":
+    if isinstance(base, tuple) and base[0] == "[]":
         base = base[1]
     return ("[", base, *[shape_of(part) for part in address.arguments])
 

@@ -151,6 +151,8 @@ _IGNORED = tuple(
         "finite infinite number notanumber normal subnormal",
         "acc::f16 acc::f32",
         "b8x16 b6x16_p32 b4x16_p64",
+        "pred texref surfref samplerref",
+        "b2",
         "global_address rank box_dim global_dim global_stride element_stride elemtype interleave_layout swizzle_mode "
         "swizzle_atomicity fill_mode",
     )

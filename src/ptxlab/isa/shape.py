@@ -59,6 +59,8 @@ def _wrong_compound(expected: Expected, shape: Shape) -> str | None:
         return first(expected, parts[0]) or wrong_scalar(expected.second, parts[1])
     if mark == "!":
         return wrong_scalar(expected, parts[0]) if expected.negatable else "negated"
+    if mark == "[]":
+        return wrong_scalar(expected, parts[0])
     if mark == "-":
         return _wrong(expected, parts[0]) if expected.minus else "negated"
     if mark == "+":
@@ -112,7 +114,7 @@ def _number(type: Type) -> str:
 
 
 def _wrong_address(expected: Expected, shape: Shape) -> str | None:
-    if not isinstance(shape, tuple) or shape[0] != "[":
+    if not isinstance(shape, tuple) or shape[0] not in ("[", "[]"):
         return "not-address"
     base, *rest = shape[1:]
     if len(rest) != len(expected.inner):
