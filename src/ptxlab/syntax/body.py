@@ -7,7 +7,7 @@ text. Whatever does not fit falls through to `_other`, which reads token by toke
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NoReturn
 
 from ptxlab.ir import Block, Declaration, Function, Instruction, Label, Pragma, Statement
 from ptxlab.syntax.cursor import END, Cursor
@@ -17,6 +17,7 @@ from ptxlab.syntax.faults import Fault
 from ptxlab.syntax.functions import (
     read_branch_targets,
     read_call_targets,
+    read_header,
     read_prototype,
     read_strings,
     read_target,
@@ -193,7 +194,8 @@ class BodyReader:
         elif cursor.at(".loc"):
             statement = read_location(cursor)
         elif cursor.value in _OUTSIDE or cursor.value in LINKAGES:
-            raise self._not_here(cursor)
+            self._outside(cursor, start)
+            return True
         elif cursor.value in _LABELLED:
             cursor.expected(f"a label before `{cursor.value}`", help=f"give it a name: `name: {cursor.value} ...`")
         else:
@@ -201,40 +203,39 @@ class BodyReader:
         self._finish(statement, cursor)
         return True
 
-    def _not_here(self, cursor: Cursor) -> Fault:
-        value, start, end = cursor.value, cursor.start, cursor.end
-        cursor.advance()
-        if value in LINKAGES and cursor.value in STATE_SPACES:
-            return Fault(
+    def _outside(self, cursor: Cursor, start: int) -> None:
+        """Take a function's prototype, which ptxas allows here; refuse all else that belongs outside of functions."""
+        linkage = cursor.advance() if cursor.value in LINKAGES else None
+        if linkage is not None and cursor.value in STATE_SPACES:
+            raise Fault(
                 "misplaced-directive",
-                f"`{value}` cannot be used inside a function",
+                f"`{linkage}` cannot be used inside a function",
                 start,
-                end,
+                start + len(linkage),
                 help="move the declaration out of the function",
             )
-        return Fault(
-            "unclosed-brace",
-            f"expected `}}` to end the body of `{self.function.name}` before `{value}`",
-            start,
-            end,
-            f"`{value}` cannot stand inside a function",
-            help="close the function with `}`",
-            other=self._innermost(),
-        )
+        if not cursor.at(".func"):
+            self._unclosed(cursor, start)
+        prototype = read_header(cursor, linkage[1:] if linkage else None, start)
+        if not cursor.at(";"):
+            self._unclosed(cursor, start)
+        cursor.advance()
+        prototype.end = self.at = cursor.previous_end
+        self.reader.prototypes.append(prototype)
+        self.reader.scope.declare_function(prototype)
+        self.scope.forget()
 
-    def _unclosed(self, cursor: Cursor) -> None:
+    def _unclosed(self, cursor: Cursor, resume: int | None = None) -> NoReturn:
+        place = (self.open[-1][0].start or 0) if self.open else self.opening
         raise Fault(
             "unclosed-brace",
-            f"expected `}}` to end the body of `{self.function.name}`, found the end of the file",
+            f"expected `}}` to end the body of `{self.function.name}`, found {cursor.found}",
             cursor.start,
             cursor.end,
-            help="close it with `}`",
-            other=self._innermost(),
+            help=f"close `{self.function.name}` with `}}`",
+            other=(place, place + 1, "this brace is still open"),
+            resume=resume,
         )
-
-    def _innermost(self) -> tuple[int, int, str]:
-        place = (self.open[-1][0].start or 0) if self.open else self.opening
-        return place, place + 1, "this brace is still open"
 
     def _enter(self, start: int) -> bool:
         if len(self.open) >= DEEPEST:
@@ -264,8 +265,8 @@ class BodyReader:
         if fault.code == "nested-too-deeply" or fault.start >= len(self.text):
             self.at = len(self.text)
             return False
-        if fault.code == "unclosed-brace":
-            self.at = fault.start
+        if fault.resume is not None:
+            self.at = fault.resume
             return False
         self.at = next_statement(self.text, self._statement_start(), fault)
         return self.at < len(self.text)

@@ -88,7 +88,7 @@ def _take_comments(cursor: Cursor, opening: int, parameters: list[Variable]) -> 
             rest.append((start, end))
             continue
         own = parameters[-1].comments if parameters else []
-        comment = make_comment(cursor.text, start, end, own[-1] if own else None)
+        comment = make_comment(cursor.text, start, end, own[-1] if own and own[-1].trailing else None)
         if comment.trailing and parameters and not above:
             own.append(comment)
         else:

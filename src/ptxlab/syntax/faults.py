@@ -9,7 +9,8 @@ from ptxlab.report import Label as SpanLabel
 class Fault(Exception):  # noqa: N818 - a fault of the file, not of the program
     """A syntax error at `text[start:end]`; the reader catches it, notes it and goes on behind it.
 
-    `insertion` is text whose insertion at an offset certainly repairs the error.
+    `insertion` is text whose insertion at an offset certainly repairs the error; `resume` is where to go on, where that
+    is known.
     """
 
     def __init__(
@@ -24,6 +25,7 @@ class Fault(Exception):  # noqa: N818 - a fault of the file, not of the program
         help: str = "",
         insertion: tuple[int, str] | None = None,
         other: tuple[int, int, str] | None = None,
+        resume: int | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -35,6 +37,7 @@ class Fault(Exception):  # noqa: N818 - a fault of the file, not of the program
         self.help = help
         self.insertion = insertion
         self.other = other
+        self.resume = resume
 
     def diagnostic(self, source: Source) -> Diagnostic:
         """The error as a value to show."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ptxlab.ir import Arguments, Instruction
 from ptxlab.isa import Opcode, opcode
-from ptxlab.syntax.cursor import Cursor
+from ptxlab.syntax.cursor import END, Cursor
 from ptxlab.syntax.operands import operand_of_text, read_operands
 from ptxlab.syntax.scope import Complicated, Scope
 
@@ -93,6 +93,8 @@ def read_instruction(cursor: Cursor, scope: Scope) -> Instruction | None:
         return None
     while cursor.value[:1] == "." and cursor.value not in _NO_MODIFIERS and cursor.modifier():
         word += cursor.advance()
+    if cursor.kind in (END, "dotted") or cursor.at("}"):
+        cursor.expect_semicolon(f"`{word}`")
     code = opcode(word)
     operands = read_operands(cursor, scope, code.mnemonic == "call")
     cursor.expect_semicolon(f"`{word}`")

@@ -122,7 +122,13 @@ class _ModuleReader:
         cursor.advance()
         match = _VERSION.fullmatch(cursor.value)
         if match is None:
-            cursor.expected("the PTX version, such as `8.0`, after `.version`")
+            raise Fault(
+                "missing-version",
+                f"expected the PTX version, such as `8.0`, after `.version`, found {cursor.found}",
+                start,
+                cursor.previous_end,
+                help="write `.version 8.0`, or what your kernel needs",
+            )
         cursor.advance()
         module.version = (int(match[1]), int(match[2]))
         module.places["version"] = (start, cursor.previous_end)
@@ -250,10 +256,13 @@ class _ModuleReader:
             comment.trailing = False
 
     def _body(self, function: Function) -> None:
+        place = len(self.items) - 1
         scope = self.reader.scope.function()
         for variable in (*function.returns, *function.parameters):
             scope.declare(variable)
         function.end = BodyReader(self.reader, function, scope, self.cursor.start).read()
+        self.items[place:place] = self.reader.prototypes
+        self.reader.prototypes.clear()
         self.cursor.move(function.end)
 
     def _body_after(self, fault: Fault) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ptxlab.ir import Comment
+from ptxlab.ir import Comment, Function
 from ptxlab.report import Diagnostic, Source
 from ptxlab.syntax.comments import make_comment
 from ptxlab.syntax.cursor import Cursor
@@ -36,12 +36,13 @@ class TooManyFaults(Exception):  # noqa: N818 - it only ends the reading
 class Reader:
     """One file on its way to a program."""
 
-    __slots__ = ("diagnostics", "scope", "source", "text")
+    __slots__ = ("diagnostics", "prototypes", "scope", "source", "text")
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.text = source.text
         self.scope = Scope(None, _names_before_colons(self.text), [], [len(self.text) // 8])
+        self.prototypes: list[Function] = []  # met inside a body; they belong to the module all the same
         self.diagnostics: list[Diagnostic] = []
 
     def note(self, fault: Fault) -> None:

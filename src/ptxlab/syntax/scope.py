@@ -85,7 +85,7 @@ class Scope(dict[str, Any]):
 
     def declare(self, variable: Variable) -> None:
         """Make a variable known; what a text meant before may have changed by it."""
-        self._forget()
+        self.forget()
         name = variable.name
         if variable.count is None:
             self[name] = self.names[name] = self._reference(name, variable)
@@ -105,10 +105,11 @@ class Scope(dict[str, Any]):
     def declare_function(self, function: Function) -> None:
         """Make a function known; its first declaration is the one that references get."""
         if function.name not in self.names:
-            self._forget()
+            self.forget()
             self.names[function.name] = FunctionReference(function.name, function)
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Drop what texts meant before, but for declared names."""
         if self.met:
             self.met = False
             self.clear()
