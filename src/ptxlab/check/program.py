@@ -109,6 +109,11 @@ class Program:
         """The functions in which every instruction is legal."""
         return [facts for facts in self.functions if facts.is_sound]
 
+    @property
+    def spellings(self) -> set[str]:
+        """Every opcode that occurs in the module."""
+        return {opcode.text for opcode, _ in self._verdicts}
+
     def _walk(self, function: ir.Function) -> FunctionFacts:
         facts = FunctionFacts(function)
         instructions, matches = facts.instructions, facts.matches

@@ -54,6 +54,8 @@ def _address(address: ir.Address) -> Shape:
     base = shape_of(address.base)
     if isinstance(base, tuple) and base[0] == "[]":
         base = base[1]
+    if address.arguments and (address.offset or address.plus_zero):
+        base = ("+", base)  # to ptxas, an offset beside coordinates is a syntax error
     return ("[", base, *[shape_of(part) for part in address.arguments])
 
 

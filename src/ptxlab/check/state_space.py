@@ -53,6 +53,31 @@ def check(program: Program) -> Iterator[Diagnostic]:
             others=[Label(span, f"declared in `.{variable.state_space}`")] if span and variable else [],
             helps=[f"use `.{variable.state_space}` in the instruction"] if variable else [],
         )
+    yield from _misplaced(program)
+
+
+def _misplaced(program: Program) -> Iterator[Diagnostic]:
+    """`.param::entry` is for parameters of kernels, `.param::func` for those of functions and calls."""
+    if not any("param::" in spelling for spelling in program.spellings):
+        return
+    for facts in program.functions:
+        parameters = {id(variable) for variable in facts.function.parameters}
+        for instruction, _ in facts.named("ld", "st"):
+            word = next((word for word in instruction.opcode.modifiers if word.startswith("param::")), None)
+            address = next((at for at, o in enumerate(instruction.operands) if isinstance(o, ir.Address)), 0)
+            variable = _variable(instruction.operands[address])
+            if word is None or variable is None:
+                continue
+            of_kernel = facts.function.kind == "entry" and id(variable) in parameters
+            if of_kernel != (word == "param::entry"):
+                right = "param::entry" if of_kernel else "param::func"
+                yield error(
+                    "state-space",
+                    f"`{variable.name}` is a parameter of a {'kernel' if of_kernel else 'function'}, not in `.{word}`",
+                    program.module.operand_span(instruction, address),
+                    f"`.{right}` belongs to it",
+                    helps=[f"use `.{right}`, or plain `.param`"],
+                )
 
 
 def _variable(operand: ir.Operand) -> ir.Variable | None:

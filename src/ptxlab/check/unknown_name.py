@@ -54,8 +54,25 @@ def check(program: Program) -> Iterator[Diagnostic]:
                 yield _explain_label(failure.function, name, span)
             else:
                 yield _explain(program, failure.function, name, span)
+    yield from _missing_function_names(program)
     for facts in program.functions:
         yield from _missing_targets(program, facts.function, facts.others)
+
+
+def _missing_function_names(program: Program) -> Iterator[Diagnostic]:
+    """Labels of debug sections that `.loc` names and no section has."""
+    sections = [item for item in program.module.items if isinstance(item, ir.Section)]
+    labels = {line.name for section in sections for line in section.lines if isinstance(line, ir.Label)}
+    told = set()
+    for facts in program.functions:
+        for statement in facts.others:
+            if isinstance(statement, ir.Location) and statement.function_name is not None:
+                name = statement.function_name[0]
+                # ptxas takes a section's own name, such as .debug_str, for a label too
+                if name not in labels and not name.startswith(".") and name not in told:
+                    told.add(name)
+                    message = f"no debug section has the label `{name}`"
+                    yield error("unknown-name", message, program.module.span(statement), "names a missing label")
 
 
 def _missing_targets(program: Program, function: ir.Function, statements: list[ir.Statement]) -> Iterator[Diagnostic]:

@@ -18,7 +18,7 @@ def architecture_for(tool: Tool, target: str | None, text: str) -> str | None:
     """The `-arch` for a text: None, the tool's default, for a target too old or unknown, so that ptxas judges it."""
     if target:
         return target
-    stated = stated_target(text)
+    stated = (stated_target(text) or "").replace("sm_101", "sm_110")  # renamed in PTX 9.0
     return stated if stated in architectures(tool) else None
 
 

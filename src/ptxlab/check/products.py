@@ -1,0 +1,103 @@
+"""The `wgmma.mma_async` of a function and which of them still run at each place.
+
+A product runs from its `wgmma.mma_async` until a `wgmma.wait_group n` that covers its group: one after which at most the
+`n` latest groups run. `wgmma.commit_group` closes a group; what is in none yet, no wait covers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ptxlab import ir
+from ptxlab.ir.flow import BasicBlock
+
+from .effects import registers_in
+from .forward import forward
+
+if TYPE_CHECKING:
+    from .program import FunctionFacts
+
+OPEN = -1  # in no group yet
+_OLDEST = 64
+
+# For each product that runs, by its instruction, how many groups were closed after its own: the fewest on any way here.
+Running = dict[int, int]
+
+
+class Product(NamedTuple):
+    """One `wgmma.mma_async`: the registers it adds to and those that hold its A, by number."""
+
+    accumulators: tuple[int, ...]
+    inputs: tuple[int, ...]
+
+
+class Products:
+    """The products of one function."""
+
+    def __init__(self, facts: FunctionFacts) -> None:
+        self._facts = facts
+        self.of: dict[int, Product] = {}
+        """Each product by the instruction that starts it."""
+        self.steps: dict[int, str] = {}
+        """What else concerns products: `fence`, `commit_group` or `wait_group`, by instruction."""
+        for at in facts.by_mnemonic.get("wgmma", ()):
+            instruction = facts.instructions[at]
+            if facts.matches[at] is None:
+                continue
+            kind = instruction.opcode.modifiers[0]
+            if kind == "mma_async":
+                self.of[at] = _product(instruction)
+            else:
+                self.steps[at] = kind
+        self._places = sorted([*self.of, *self.steps])
+
+    def running(self) -> dict[int, Running]:
+        """The products that may run at the start of each block."""
+
+        def after(block: BasicBlock, running: Running) -> Running:
+            running = dict(running)
+            for at in self._places:
+                if block.start <= at < block.end:
+                    self.step(at, running)
+            return running
+
+        return forward(self._facts.flow, {}, after, _youngest)
+
+    def step(self, at: int, running: Running) -> None:
+        """Change `running` to what it is after instruction `at`."""
+        if at in self.of:
+            running[at] = OPEN
+            return
+        kind = self.steps.get(at)
+        if kind == "commit_group":
+            for product, age in running.items():
+                running[product] = min(age + 1, _OLDEST)
+        elif kind == "wait_group":
+            limit = self.limit(at)
+            covered = [product for product, age in running.items() if age >= limit]
+            for product in covered or ([] if self.has_group(running) else list(running)):
+                del running[product]  # a wait for what is in no group is told of by a rule of its own
+
+    @staticmethod
+    def has_group(running: Running) -> bool:
+        """Whether a closed group runs."""
+        return any(age != OPEN for age in running.values())
+
+    def limit(self, at: int) -> int:
+        """The `n` of a `wgmma.wait_group`."""
+        operand = self._facts.instructions[at].operands[0]
+        assert isinstance(operand, ir.Immediate)
+        return operand.value
+
+
+def _product(instruction: ir.Instruction) -> Product:
+    accumulators, first = instruction.operands[:2]
+    inputs = registers_in(first) if isinstance(first, ir.Vector) else ()
+    return Product(tuple(r.index for r in registers_in(accumulators)), tuple(r.index for r in inputs))
+
+
+def _youngest(a: Running, b: Running) -> Running:
+    joined = dict(a)
+    for product, age in b.items():
+        joined[product] = min(age, joined.get(product, age))
+    return joined
