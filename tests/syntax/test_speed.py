@@ -2,7 +2,7 @@
 
 import time
 
-from ptxlab.syntax import parse
+from ptxlab.syntax import parse, read
 
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 LINE = "    mad.lo.s32 %r{0}, %r{1}, %r{2}, 17;\n    @%p1 bra $L{0};\n$L{0}:\n    ld.global.f32 %f{0}, [%rd{1}+{0}];\n"
@@ -35,3 +35,12 @@ def test_speed() -> None:
 def test_time_is_linear() -> None:
     small, large = program(1_000), program(8_000)
     assert seconds(large) / seconds(small) < 24
+
+
+def test_progress_is_told() -> None:
+    told: list[int] = []
+    text = program(4_000)
+    read(text, "k.ptx", told.append)
+    assert told == sorted(told)
+    assert told[0] < 100
+    assert told[-1] > len(text) * 0.4

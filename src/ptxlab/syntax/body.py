@@ -113,6 +113,7 @@ class BodyReader:
     def _other(self, match: re.Match[str] | None) -> bool:
         """Read one statement that is not a plain instruction; returns whether the body goes on."""
         start = self._statement_start()
+        self.reader.report(start)
         first = self.text[start : start + 1]
         if first == "/":
             comment = _COMMENT.match(self.text, start)
@@ -131,6 +132,9 @@ class BodyReader:
             return True
         elif first == "{":
             return self._enter(start)
+        elif first == "\\":  # ptxas skips it between statements
+            self.at = start + 1
+            return True
         elif match is not None:
             found = instruction_of_match(match, self.scope)
             if found is not None:

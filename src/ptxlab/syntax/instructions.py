@@ -8,7 +8,7 @@ from typing import Any, Final
 from ptxlab.ir import Arguments, Instruction
 from ptxlab.isa import Opcode, opcode
 from ptxlab.syntax.cursor import END, Cursor
-from ptxlab.syntax.operands import operand_of_text, read_operands
+from ptxlab.syntax.operands import operand_of_text, read_call_operands, read_operands
 from ptxlab.syntax.scope import Complicated, Scope
 
 # Opcodes that are spelled well, by their text. Whether they exist is for the checker to say.
@@ -96,6 +96,6 @@ def read_instruction(cursor: Cursor, scope: Scope) -> Instruction | None:
     if cursor.kind in (END, "dotted") or cursor.at("}"):
         cursor.expect_semicolon(f"`{word}`")
     code = opcode(word)
-    operands = read_operands(cursor, scope, code.mnemonic == "call")
+    operands = read_call_operands(cursor, scope) if code.mnemonic == "call" else read_operands(cursor, scope)
     cursor.expect_semicolon(f"`{word}`")
     return Instruction(guard, code, operands, start, cursor.previous_end)

@@ -35,27 +35,37 @@ def operand_of_text(text: str, scope: Scope) -> Operand:
     return operand
 
 
-def read_operands(cursor: Cursor, scope: Scope, is_call: bool) -> tuple[Operand, ...]:
+def read_operands(cursor: Cursor, scope: Scope) -> tuple[Operand, ...]:
     """Read operands up to the `;`, which stays."""
     if cursor.at(";"):
         return ()
-    operands = [_read_call_operand(cursor, scope) if is_call else read_operand(cursor, scope)]
+    operands = [read_operand(cursor, scope)]
     while cursor.accept(","):
-        operands.append(_read_call_operand(cursor, scope) if is_call else read_operand(cursor, scope))
+        operands.append(read_operand(cursor, scope))
     return tuple(operands)
 
 
-def _read_call_operand(cursor: Cursor, scope: Scope) -> Operand:
-    if not cursor.accept("("):
-        if cursor.kind != "name":
-            cursor.expected("a function, or a register that holds the address of one")
-        target = scope.resolve(cursor.advance())
-        if cursor.value[:1] == ".":
-            cursor.expected("`,` or `;` after what is called")
-        return target
+def read_call_operands(cursor: Cursor, scope: Scope) -> tuple[Operand, ...]:
+    """Read `(results), function, (arguments), targets`, of which only the function must be there."""
+    operands: list[Operand] = []
+    if cursor.at("("):
+        operands.append(_read_arguments(cursor, scope))
+        cursor.expect(",", "after the results of the call")
+    operands.append(scope.resolve(cursor.name("a function, or a register that holds the address of one")))
+    if cursor.accept(","):
+        if cursor.at("("):
+            operands.append(_read_arguments(cursor, scope))
+            if not cursor.accept(","):
+                return tuple(operands)
+        operands.append(scope.resolve(cursor.name("`(` and the arguments, or the name of a list of targets")))
+    return tuple(operands)
+
+
+def _read_arguments(cursor: Cursor, scope: Scope) -> Arguments:
+    cursor.advance()
     if cursor.accept(")"):
         return Arguments(())
-    return Arguments(_read_list(cursor, scope, ")", "the arguments of the call"))
+    return Arguments(_read_list(cursor, scope, ")", "the list of the call"))
 
 
 def _read_list(cursor: Cursor, scope: Scope, closing: str, what: str) -> tuple[Operand, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
+from collections.abc import Callable
 from typing import Any
 
 from ptxlab.ir import Alias, Comment, Declaration, Function, Item, Module, Pragma
@@ -36,9 +37,14 @@ def parse(text: str, name: str = "<ptx>") -> Module:
     return module
 
 
-def read(text: str, name: str = "<ptx>") -> tuple[Module, list[Diagnostic]]:
-    """Read PTX as far as it can be read; returns the program and every syntax error."""
-    reader = Reader(Source(name, text))
+def read(
+    text: str, name: str = "<ptx>", progress: Callable[[int], None] | None = None
+) -> tuple[Module, list[Diagnostic]]:
+    """Read PTX as far as it can be read; returns the program and every syntax error.
+
+    `progress` is told now and then how many characters have been read.
+    """
+    reader = Reader(Source(name, text), progress)
     module = Module((0, 0), [], source=reader.source)
     # A program is many small objects and no garbage: the collector would only look at all of them again and again.
     collects = gc.isenabled()
@@ -80,6 +86,7 @@ class _ModuleReader:
         going = True
         while going:
             start = self.cursor.start
+            self.reader.report(start)
             try:
                 self.reader.take_comments(self.cursor, self.items)
                 going = self._item()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from ptxlab.ir import Comment, Function
 from ptxlab.report import Diagnostic, Source
@@ -12,6 +13,7 @@ from ptxlab.syntax.faults import Fault
 from ptxlab.syntax.scope import Scope
 
 MOST_FAULTS = 500
+_REPORT_EVERY = 1 << 18
 
 _COMMENTED = re.compile(r"(?<![\w$%])([\w$%]+)\s*(?:/\*[^*]*\*+/\s*|//[^\n]*\n\s*)+:", re.ASCII)
 _LAST_NAME = re.compile(r"[^\w$%]", re.ASCII)
@@ -36,14 +38,23 @@ class TooManyFaults(Exception):  # noqa: N818 - it only ends the reading
 class Reader:
     """One file on its way to a program."""
 
-    __slots__ = ("diagnostics", "prototypes", "scope", "source", "text")
+    __slots__ = ("diagnostics", "progress", "prototypes", "reported", "scope", "source", "text")
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, progress: Callable[[int], None] | None = None) -> None:
         self.source = source
         self.text = source.text
         self.scope = Scope(None, _names_before_colons(self.text), [], [len(self.text) // 8])
+        self.progress = progress
+        self.reported = 0  # the offset at which to tell of the progress again
         self.prototypes: list[Function] = []  # met inside a body; they belong to the module all the same
         self.diagnostics: list[Diagnostic] = []
+
+    def report(self, at: int) -> None:
+        """Tell whoever asked how many characters have been read, every now and then."""
+        if at >= self.reported:
+            self.reported = at + _REPORT_EVERY
+            if self.progress is not None:
+                self.progress(at)
 
     def note(self, fault: Fault) -> None:
         """Remember an error."""
