@@ -218,7 +218,7 @@ def _apply(symbol: str, left: Immediate, right: Immediate, place: int) -> Immedi
     if symbol == "||":
         return Immediate(int(left.value != 0 or right.value != 0))
     if symbol in ("<<", ">>"):
-        count = min(right.value & _MASK, 64)
+        count = right.value & 63  # as ptxas does; the manual leaves larger counts open
         shifted = left.value << count if symbol == "<<" else left.value >> count
         return wrap(shifted, left.kind, left.base)
     if symbol == "%":
