@@ -31,6 +31,8 @@ class Effects:
                 if plan is None:
                     plan = plans[id(match)] = _plan(match)
                 read_at, written_at = plan
+                if instruction.opcode.mnemonic == "wgmma" and _starts_anew(operands, match):
+                    read_at = read_at[1:]
             guard = instruction.guard
             reads: Registers = (
                 (guard.register.index,) if guard is not None and guard.register.__class__ is ir.Register else ()
@@ -58,6 +60,13 @@ def _plan(match: Match) -> tuple[tuple[int, ...], tuple[int, ...]]:
     reads = tuple(at for at, e in expected if e.role != "write")
     writes = tuple(at for at, e in expected if e.role != "read")
     return reads, writes
+
+
+def _starts_anew(operands: Sequence[ir.Operand], match: Match) -> bool:
+    """Whether a `wgmma.mma_async` does not add to `d`, because its `scale_d` is 0."""
+    scale = next((at for at, e in enumerate(match.expected) if e.name == "scale_d"), None)
+    operand = None if scale is None else operands[scale]
+    return isinstance(operand, ir.Immediate) and operand.value == 0
 
 
 def _call_plan(instruction: ir.Instruction) -> tuple[tuple[int, ...], tuple[int, ...]]:
