@@ -41,6 +41,9 @@ misaligned_address
 outside_array
 divergent_barrier
 unreachable_code
+touched_accumulator
+missing_wgmma_fence
+missing_wgmma_commit
 """.split()
 
 

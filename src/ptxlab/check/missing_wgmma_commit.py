@@ -1,8 +1,8 @@
 """A `wgmma.wait_group` waits for nothing, because no `wgmma.commit_group` closed a group since `wgmma.mma_async`.
 
-`wgmma.wait_group` waits for groups, and a `wgmma.mma_async` belongs to one only when `wgmma.commit_group` has closed it.
-Without that the product goes on past the wait, and its accumulators are read too early. ptxas assembles it without a
-word.
+`wgmma.wait_group` waits for groups, and a `wgmma.mma_async` belongs to one only when `wgmma.commit_group` has closed
+it. Without that the product goes on past the wait, and its accumulators are read too early. ptxas assembles it without
+a word. Close the group before you wait for it.
 
 Wrong:
 

@@ -5,7 +5,8 @@ written to them before visible to it; the manual asks for one before the first `
 any other write to its registers. Products that follow each other in the same accumulators need none. ptxas inserts a
 fence where it sees that one is missing (advisory C7519), which may make it run products one after the other.
 
-Put one `wgmma.fence.sync.aligned` right before the first `wgmma.mma_async` of each group.
+Put one `wgmma.fence.sync.aligned` right before the first `wgmma.mma_async` of each group. A plain `mov` between a fence
+and its products is not reported: compilers write it for values that are in place before, and ptxas moves it back.
 
 Wrong:
 
@@ -61,7 +62,9 @@ from .products import Products
 from .program import FunctionFacts, Program
 
 Unfenced = dict[int, int]  # registers written since the last fence, each with an instruction that did it
-_NO_FENCE = -1  # in place of a register: there was no fence at all yet
+# In place of a register:
+_NO_FENCE = -1  # there was no fence at all yet
+_CLOSED = -2  # there was no fence since the last group was closed, so that a `mov` counts as well
 
 
 class Gap(NamedTuple):
@@ -92,7 +95,9 @@ def _gaps(facts: FunctionFacts, products: Products) -> list[Gap]:
                 unfenced.clear()  # what follows has the same cause
         elif products.steps.get(at) == "fence":
             unfenced.clear()
-        elif at not in products.steps:
+        elif products.steps.get(at) == "commit_group":
+            unfenced[_CLOSED] = at
+        elif _CLOSED in unfenced or facts.instructions[at].opcode.mnemonic != "mov":
             for register in facts.effects.writes[at]:
                 if register in used:
                     unfenced[register] = at
@@ -103,7 +108,7 @@ def _gaps(facts: FunctionFacts, products: Products) -> list[Gap]:
             step(at, unfenced)
         return unfenced
 
-    entry = {_NO_FENCE: 0} if facts.function.kind == "entry" else {}
+    entry = {_NO_FENCE: 0, _CLOSED: 0} if facts.function.kind == "entry" else {}
     starts = forward(facts.flow, entry, after, lambda a, b: a if b.keys() <= a.keys() else b | a)
     gaps.clear()
     for number, unfenced in sorted(starts.items()):

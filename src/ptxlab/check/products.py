@@ -1,7 +1,7 @@
 """The `wgmma.mma_async` of a function and which of them still run at each place.
 
-A product runs from its `wgmma.mma_async` until a `wgmma.wait_group n` that covers its group: one after which at most the
-`n` latest groups run. `wgmma.commit_group` closes a group; what is in none yet, no wait covers.
+A product runs from its `wgmma.mma_async` until a `wgmma.wait_group n` that covers its group: one after which at most
+the `n` latest groups run. `wgmma.commit_group` closes a group; what is in none yet, no wait covers.
 """
 
 from __future__ import annotations

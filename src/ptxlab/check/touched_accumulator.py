@@ -51,7 +51,6 @@ Right:
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ptxlab import ir
 from ptxlab.report import Diagnostic, Label, warning
 
 from .effects import registers_in
@@ -106,7 +105,7 @@ def _touch(facts: FunctionFacts, products: Products, at: int, running: Running, 
             if register in product.accumulators or register in product.inputs:
                 return Touch(at, register, number, age, True)
         for register in reads:
-            if register in product.accumulators:
+            if register in product.accumulators or (own is None and register in product.inputs):
                 return Touch(at, register, number, age, False)
     return None
 
@@ -121,7 +120,9 @@ def _explain(program: Program, facts: FunctionFacts, products: Products, touch: 
     helps = ["wait first: `wgmma.wait_group.sync.aligned 0;`"]
     notes = []
     if touch.age == OPEN:
-        helps = ["close the group and wait first: `wgmma.commit_group.sync.aligned;`, `wgmma.wait_group.sync.aligned 0;`"]
+        helps = [
+            "close the group and wait first: `wgmma.commit_group.sync.aligned;`, `wgmma.wait_group.sync.aligned 0;`"
+        ]
     waits = [at for at, kind in products.steps.items() if kind == "wait_group" and touch.product < at < touch.at]
     if waits and products.limit(waits[-1]) > touch.age != OPEN:
         limit = products.limit(waits[-1])
@@ -130,11 +131,12 @@ def _explain(program: Program, facts: FunctionFacts, products: Products, touch: 
         notes = [f"{_groups(touch.age + 1)} may have been closed since the product started"]
         helps = [f"wait with `wgmma.wait_group.sync.aligned {touch.age};`"]
     verb = "written" if touch.writes else "read"
+    harm = "spoils the product" if touch.writes else "too early" if is_input else "an arbitrary value"
     return warning(
         "touched-accumulator",
         f"`{name}` is {verb} while `wgmma.mma_async` may still use it",
         span_of_name(program, instruction, name),
-        "an arbitrary value" if not touch.writes else "spoils the product",
+        harm,
         others=others,
         notes=notes,
         helps=helps,
