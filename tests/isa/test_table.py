@@ -12,6 +12,10 @@ from .mutants import shape_of, split_operands
 from .sample import instructions, sample_choices
 
 
+# PTX 1.0 wrote the coordinates of every texture with four elements, which later became the padded form of `.3d`.
+PADDED = ("tex.geom.v4.dtype.ctype d, [a, c]",)
+
+
 def _identity(form: Form) -> str:
     return f"{form.chapter}: {form.syntax}"
 
@@ -26,6 +30,8 @@ def test_spellings_lead_back_to_their_form(form: Form) -> None:
                 continue  # its operands are read by hand
             found = opcode(spelled).match(shapes)
             assert isinstance(found, Match), line
+            if found.form.syntax in PADDED and "3d" in spelled:
+                continue
             assert found.form is form, f"{line} is also `{found.form.syntax}`"
             assert found.candidate.in_order
             assert found.candidate.chosen == {name: value for name, value in choice.items() if value is not None}

@@ -31,7 +31,7 @@ Right:
 
 from collections.abc import Iterator
 
-from ptxlab.isa.table import forms_by_head
+from ptxlab.isa.table import heads
 from ptxlab.report import Diagnostic, error
 
 from .program import Program
@@ -41,7 +41,7 @@ from .wording import nearest
 def check(program: Program) -> Iterator[Diagnostic]:
     for failure in program.failures["unknown-instruction"]:
         opcode = failure.instruction.opcode
-        meant = nearest(opcode.mnemonic, forms_by_head())
+        meant = nearest(opcode.mnemonic, heads())
         yield error(
             "unknown-instruction",
             f"there is no instruction `{opcode.mnemonic}`",

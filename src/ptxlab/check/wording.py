@@ -5,7 +5,7 @@ from difflib import get_close_matches
 
 from ptxlab.isa import Opcode
 from ptxlab.isa.form import Form
-from ptxlab.isa.table import forms_by_head
+from ptxlab.isa.table import forms_of
 
 
 def nearest(word: str, words: Iterable[str]) -> str | None:
@@ -24,4 +24,4 @@ def nearest_forms(opcode: Opcode, most: int = 3) -> list[Form]:
         begun = sum(a == b for a, b in zip(form.name, written, strict=False))
         return sum(part not in known for part in written) + missing, -begun
 
-    return sorted(forms_by_head().get(opcode.mnemonic, []), key=distance)[:most]
+    return sorted(forms_of(opcode.mnemonic), key=distance)[:most]

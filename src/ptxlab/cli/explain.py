@@ -73,12 +73,12 @@ def list_rules() -> Iterator[str]:
 def find_forms(spelling: str) -> list[Form]:
     """The forms that an opcode can be; it may leave out modifiers and have them in any order."""
     from ptxlab.isa import opcode
-    from ptxlab.isa.table import forms_by_head
+    from ptxlab.isa.table import forms_of
 
     head, *rest = spelling.rstrip(";").split(".")
     if complete := [candidate.form for candidate in opcode(spelling).candidates]:
         return complete
-    return [form for form in forms_by_head().get(head, ()) if all(part in words(form) for part in rest)]
+    return [form for form in forms_of(head) if all(part in words(form) for part in rest)]
 
 
 def words(form: Form) -> set[str]:
@@ -131,12 +131,12 @@ def spell_target(target: Target) -> str:
 
 def nearest(subject: str) -> str:
     """A question that names what the user may have meant."""
-    from ptxlab.isa.table import forms_by_head
+    from ptxlab.isa.table import forms_of, heads
 
     head = subject.partition(".")[0]
-    known = forms_by_head()
+    known = heads()
     if head in known:
-        unknown = [part for part in subject.split(".")[1:] if not any(part in words(form) for form in known[head])]
+        unknown = [part for part in subject.split(".")[1:] if not any(part in words(form) for form in forms_of(head))]
         missing = " or ".join(f"`.{part}`" for part in unknown) or "all of these modifiers"
         return f": no form of `{head}` has {missing}"
     close = get_close_matches(subject, [*pages(), *known], n=1) or get_close_matches(head, known, n=1)

@@ -2,7 +2,8 @@
 
 The syntax is a line of the manual's Syntax block. `.type` names a slot when the keyword argument of that name lists its
 values, otherwise it is spelled as it stands; `{.ftz}` may be left out. `[a]` is an address, `[map, coordinates]` an
-address with more inside, `p{|q}` a pair, `{!}c` a predicate that may be negated, `{, c}` an operand that may be left out.
+address with more inside, `p{|q}` a pair, `{!}c` a predicate that may be negated, `{, c}` an operand that may be
+left out.
 
 Availability (`since`) is that of the whole form; a value of a slot that came later says so itself:
 `scope=("cta gpu sys", ("cluster", "7.8 sm_90"))`.
@@ -105,7 +106,15 @@ class Form:
         return needed
 
 
-FORMS: list[Form] = []
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A form as declared: its syntax is read when an instruction of its name is first met."""
+
+    head: str
+    build: Callable[[], Form]
+
+
+DECLARED: list[Declared] = []
 
 # ptxas reads modifiers in any order, but for the words it takes as the instruction's name (`mul.lo`, `cp.async`): the
 # words that a syntax line begins with, up to one of these. `name=` says it where that is not so.
@@ -115,7 +124,7 @@ _NOT_NAMES = frozenset(TYPES) | frozenset("sync aligned cc sat ftz approx full r
 def form(
     syntax: str,
     *,
-    since: str = "1.0",  # noqa: A002 - the word of the manual's notes
+    since: str = "1.0",
     types: Mapping[str, Specification] | None = None,
     writes: str = "d",
     updates: str = "",
@@ -125,16 +134,16 @@ def form(
     **values: Values,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare one syntax line of the instruction that the decorated function describes."""
-    opcode, _, rest = syntax.partition(" ")
-    fixed, slots = _read_opcode(opcode, values, name)
-    operands = _read_operands(rest)
-    named = {inner for operand in operands for inner in (*operand.inner, operand.name, operand.second)}
-    unknown = set(types or ()) - named
-    assert not unknown, f"{syntax}: types for {unknown}, which the syntax does not have"
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
-        FORMS.append(
-            Form(
+        def build() -> Form:
+            opcode, _, rest = syntax.partition(" ")
+            fixed, slots = _read_opcode(opcode, values, name)
+            operands = _read_operands(rest)
+            named = {inner for operand in operands for inner in (*operand.inner, operand.name, operand.second)}
+            unknown = set(types or ()) - named
+            assert not unknown, f"{syntax}: types for {unknown}, which the syntax does not have"
+            return Form(
                 syntax=syntax,
                 name=fixed,
                 slots=slots,
@@ -146,15 +155,17 @@ def form(
                 present=dict(present or {}) | _CACHE_POLICY,
                 where=where,
                 text=inspect.cleandoc(function.__doc__ or ""),
-                meaning=function if inspect.signature(function).parameters else None,
+                meaning=function if function.__code__.co_argcount else None,
                 chapter=function.__module__.rpartition(".")[2],
             )
-        )
+
+        DECLARED.append(Declared(syntax.partition(" ")[0].partition(".")[0].partition("{")[0], build))
         return function
 
     return declare
 
 
+_OPERAND = re.compile(r"\s*(?:(\{!\})?(\w+)(?:\{\|(\w+)\}|\|(\w+))?|\[([^\]]*)\]|(\{,|\{|\}|,))")
 _since = since
 _CACHE_POLICY = {"cache_policy": "l2_cache_hint"}
 
@@ -204,9 +215,8 @@ def _read_operands(text: str) -> tuple[Operand, ...]:
     operands: list[Operand] = []
     depth = 0
     position = 0
-    token = re.compile(r"\s*(?:(\{!\})?(\w+)(?:\{\|(\w+)\}|\|(\w+))?|\[([^\]]*)\]|(\{,|\{|\}|,))")
     while position < len(text.rstrip()):
-        found = token.match(text, position)
+        found = _OPERAND.match(text, position)
         assert found, f"operands {text!r} at {text[position:]!r}"
         position = found.end()
         negatable, plain, maybe, second, inner, mark = found.groups()

@@ -97,8 +97,10 @@ def clz() -> None:
 @form("bfind.type d, a", type="u32 u64 s32 s64", types={"d": "u32"}, since="2.0 sm_20")
 @form("bfind.shiftamt.type d, a", name="bfind", type="u32 u64 s32 s64", types={"d": "u32"}, since="2.0 sm_20")
 def bfind() -> None:
-    """Give the position of the highest bit of `a` that is no copy of the sign, or with `.shiftamt` how far to shift
-    left to bring it to the top; all ones where there is none."""
+    """Give the position of the highest bit of `a` that is no copy of the sign, all ones where there is none.
+
+    With `.shiftamt` it is how far to shift left to bring that bit to the top.
+    """
 
 
 @form("fns.b32 d, mask, base, offset", since="5.1 sm_30")  # the manual says 6.0

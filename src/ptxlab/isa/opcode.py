@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from .form import Form, Modifiers, Slot
 from .operand import SPACES, Expected, Shape, expect
 from .shape import Problem, find_problem
-from .table import forms_by_head
+from .table import forms_of, heads
 from .targets import Since, Target, Version
 from .types import TYPES
 
@@ -63,7 +63,7 @@ class Opcode:
         self.text = text
         self.mnemonic, *rest = text.split(".")
         self.modifiers = tuple(rest)
-        found = [c for form in forms_by_head().get(self.mnemonic, ()) if (c := _choose(form, self.text.split(".")))]
+        found = [c for form in forms_of(self.mnemonic) if (c := _choose(form, self.text.split(".")))]
         legal = [c for c in found if c.complaint is None] or found
         self.candidates = tuple([c for c in legal if c.in_order] or legal)
         self._matches: dict[tuple[Shape, ...], Match | Mismatch] = {}
@@ -71,7 +71,7 @@ class Opcode:
     @property
     def is_known(self) -> bool:
         """Whether there is an instruction of this mnemonic, with whatever modifiers."""
-        return self.mnemonic in forms_by_head()
+        return self.mnemonic in heads()
 
     def __repr__(self) -> str:
         return f"Opcode({self.text!r})"
@@ -115,7 +115,7 @@ def _distance(problem: Problem, given: int) -> tuple[bool, int]:
 
 
 def align(expected: Sequence[Expected], given: int) -> tuple[Expected, ...] | None:
-    """The operands that `given` operands stand for: optional ones are filled from the left. None: the count is wrong."""
+    """The operands that `given` operands stand for, optional ones filled from the left; None: the count is wrong."""
     spare = given - sum(not e.optional for e in expected)
     if spare < 0:
         return None

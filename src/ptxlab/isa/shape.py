@@ -138,8 +138,9 @@ def _wrong_address(expected: Expected, shape: Shape) -> str | None:
         return "immediate-address"
     elif base in TYPES and TYPES[base].width < 64 and _is_wide(expected):
         return "address-width"
-    elif base in TYPES and (TYPES[base].kind not in "bus" or TYPES[base].width > 64):
-        return "address-type"
+    elif base in TYPES:
+        if TYPES[base].kind not in "bus" or TYPES[base].width > 64:
+            return "address-type"
     elif base in ("#float", "#f32", "_") or base.startswith(("%", "@")):
         return "address-type"
     return next((wrong for e, part in zip(expected.inner, rest, strict=True) if (wrong := _wrong(e, part))), None)

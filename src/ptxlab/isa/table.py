@@ -1,9 +1,10 @@
 """All forms of the instruction set, gathered from the chapters."""
 
+from collections.abc import Collection
 from functools import cache
 from importlib import import_module
 
-from .form import FORMS, Form
+from .form import DECLARED, Declared, Form
 
 # One module a chapter of the manual; each declares its instructions with `@form`.
 CHAPTERS = """
@@ -48,17 +49,26 @@ miscellaneous
 
 
 @cache
-def forms() -> tuple[Form, ...]:
-    """Every form of every chapter, in the order they are declared."""
+def _declared() -> dict[str, list[Declared]]:
     for chapter in CHAPTERS:
         import_module(f"{__package__}.{chapter}")
-    return tuple(FORMS)
+    found: dict[str, list[Declared]] = {}
+    for declared in DECLARED:
+        found.setdefault(declared.head, []).append(declared)
+    return found
+
+
+def heads() -> Collection[str]:
+    """The first words of all opcodes."""
+    return _declared().keys()
 
 
 @cache
-def forms_by_head() -> dict[str, list[Form]]:
-    """The forms by the first word of their opcode."""
-    found: dict[str, list[Form]] = {}
-    for form in forms():
-        found.setdefault(form.name[0], []).append(form)
-    return found
+def forms_of(head: str) -> tuple[Form, ...]:
+    """The forms whose opcode begins with this word, in the order they are declared; none if there is no such word."""
+    return tuple([declared.build() for declared in _declared().get(head, ())])
+
+
+def forms() -> tuple[Form, ...]:
+    """Every form of the instruction set."""
+    return tuple([form for head in heads() for form in forms_of(head)])

@@ -82,12 +82,11 @@ def vshr() -> None:
 
 SCALE: dict[str, Any] = {**ALONE, "scale": "shr7 shr15"}
 # ptxas takes a minus sign on the product or on `c`, not on both.
-PRODUCT = {"d": "dtype", "a": "atype select(part) minus", "b": "btype select(part) minus", "c": "dtype"}
-SUMMAND = {**SCALAR, "c": "dtype minus"}
+# The manual lets either the product or `c` be negated; ptxas takes any of the signs.
+SIGNED = {"d": "dtype", "a": "atype select(part) minus", "b": "btype select(part) minus", "c": "dtype minus"}
 
 
-@form("vmad.dtype.atype.btype{.sat}{.scale} d, a, b, c", **SCALE | {"types": PRODUCT})
-@form("vmad.dtype.atype.btype{.sat}{.scale} d, a, b, c", **SCALE | {"types": SUMMAND})
+@form("vmad.dtype.atype.btype{.sat}{.scale} d, a, b, c", **SCALE | {"types": SIGNED})
 @form("vmad.dtype.atype.btype.po{.sat}{.scale} d, a, b, c", **SCALE | {"types": {**SCALAR, "c": "dtype"}})
 def vmad() -> None:
     """Multiply a part of `a` by a part of `b`, add `c` (and 1 with `.po`), and shift the sum right by 7 or 15 bits."""
