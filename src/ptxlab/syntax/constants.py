@@ -102,8 +102,8 @@ def read_constant(cursor: Cursor, depth: int = 0) -> Immediate:
     # The manual allows floating-point values here; ptxas does not.
     _need_integer(yes, "?", place)
     _need_integer(no, "?", place)
-    chosen = yes if condition.value else no
-    return wrap(chosen.value, _usual(yes, no), chosen.base)
+    # Nor does it convert the two values to a common type, as the manual says: the chosen one stays what it is.
+    return yes if condition.value else no
 
 
 def read_integer(cursor: Cursor, what: str) -> int:
@@ -222,7 +222,8 @@ def _apply(symbol: str, left: Immediate, right: Immediate, place: int) -> Immedi
         shifted = left.value << count if symbol == "<<" else left.value >> count
         return wrap(shifted, left.kind, left.base)
     if symbol == "%":
-        return wrap((left.value & _MASK) % (right.value & _MASK), "s64", left.base)
+        # The manual's table calls the result signed; ptxas takes it for unsigned.
+        return wrap((left.value & _MASK) % (right.value & _MASK), "u64", left.base)
     quotient = abs(first) // abs(second)
     return wrap(-quotient if (first < 0) != (second < 0) else quotient, kind, left.base)
 
