@@ -39,11 +39,14 @@ modifier_order
 unwritten_register
 misaligned_address
 outside_array
+ignored_setmaxnreg
+unavailable_registers
 divergent_barrier
 unreachable_code
 touched_accumulator
 missing_wgmma_fence
 missing_wgmma_commit
+unwaited_copy
 """.split()
 
 

@@ -1,0 +1,171 @@
+"""The `cp.async` of a function, what waits for each of them, and what reads shared memory before that.
+
+A wait covers a copy if the copy is in a closed group and the wait lets only later groups go on. How many groups were
+closed since is counted on the way that closes most of them, so that a wait that may cover a copy is taken to do so.
+What is counted ends where a copy in a loop fills the same bytes again; one that fills others each time goes round the
+loop. A copy that an mbarrier counts, or that a called function may wait for, is taken to be waited for.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Set
+from typing import TYPE_CHECKING
+
+from ptxlab import ir
+
+if TYPE_CHECKING:
+    from .program import FunctionFacts
+
+OPEN = -1  # in no group yet
+COPY, COMMIT, WAIT, WAIT_ALL, READ = "copy commit wait wait_all read".split()
+
+
+class Copies:
+    """The copies of one function, and all that concerns them, by instruction."""
+
+    def __init__(self, facts: FunctionFacts) -> None:
+        self._facts = facts
+        self.kinds: dict[int, str] = {}
+        self.limits: dict[int, int] = {}
+        for at in facts.by_mnemonic.get("cp", ()):
+            match = facts.matches[at]
+            if match is not None and match.form.name[:2] == ("cp", "async"):
+                self._add(at, match.form.name[2:])
+        self.copies = sorted(at for at, kind in self.kinds.items() if kind == COPY)
+        if self.copies:
+            self._add_others()
+        self._most = max(self.limits.values(), default=0)
+        self._loops: dict[int, frozenset[int]] = {}
+        self._waits: dict[tuple[int, int | None, bool], dict[int, int | None]] = {}
+        self._inside: dict[int, list[int]] = defaultdict(list)
+        for at in sorted(self.kinds):
+            self._inside[facts.definitions.block_of(at)].append(at)
+
+    def _add(self, at: int, rest: tuple[str, ...]) -> None:
+        if not rest:
+            self.kinds[at] = COPY
+        elif rest[0] == "commit_group":
+            self.kinds[at] = COMMIT
+        elif rest[0] in ("wait_all", "mbarrier"):
+            self.kinds[at] = WAIT_ALL
+        elif rest[0] == "wait_group":
+            operand = self._facts.instructions[at].operands[0]
+            assert isinstance(operand, ir.Immediate)
+            self.kinds[at], self.limits[at] = WAIT, operand.value
+
+    def _add_others(self) -> None:
+        for mnemonic in ("ld", "ldmatrix", "atom", "red", "wmma", "wgmma"):
+            for at in self._facts.by_mnemonic.get(mnemonic, ()):
+                if _reads_shared(self._facts.instructions[at]):
+                    self.kinds[at] = READ
+        for at in self._facts.by_mnemonic.get("call", ()):
+            self.kinds[at] = WAIT_ALL
+
+    def waits(self, copy: int) -> dict[int, int | None]:
+        """The waits that a copy comes to: None where one covers it, else how many groups were closed since, or OPEN."""
+        block = self._facts.definitions.block_of(copy)
+        event = next((at for at in self._after(block, copy) if self.kinds[at] not in (COPY, READ)), None)
+        key = (block, event, self.fills_the_same(copy))
+        found = self._waits.get(key)
+        if found is None:
+            found = self._waits[key] = self._find_waits(block, copy, key[2])
+        return found
+
+    def _find_waits(self, block: int, copy: int, same_again: bool) -> dict[int, int | None]:
+        found: dict[int, int | None] = {}
+        seen: dict[int, int] = {}
+        pending = deque([(block, copy, OPEN)])
+        while pending:
+            number, start, age = pending.popleft()
+            for at in self._after(number, start):
+                kind = self.kinds[at]
+                if kind == COMMIT:
+                    age = min(age + 1, self._most)
+                elif kind == WAIT_ALL or (kind == WAIT and OPEN < age >= self.limits[at]):
+                    found[at] = None
+                    break
+                elif kind == WAIT:
+                    found[at] = age  # ages only grow from one visit to the next
+                elif at == copy and same_again:
+                    break
+            else:
+                for successor in self._facts.flow.blocks[number].successors:
+                    if age > seen.get(successor, OPEN - 1):
+                        seen[successor] = age
+                        pending.append((successor, -1, age))
+        return found
+
+    def walk(self, copy: int, stops: Set[int]) -> Iterator[int]:
+        """What comes after a copy, the nearest first, on all ways until one of `stops`."""
+        blocks = self._facts.flow.blocks
+        ends: dict[int, list[int]] = defaultdict(list)
+        for at in sorted(stops):
+            ends[self._facts.definitions.block_of(at)].append(at)
+        seen: set[int] = set()
+        pending = deque([(self._facts.definitions.block_of(copy), copy)])
+        while pending:
+            number, start = pending.popleft()
+            stop = next((at for at in ends.get(number, ()) if at > start), None)
+            for at in self._after(number, start):
+                if stop is not None and at >= stop:
+                    break
+                yield at
+            if stop is None:
+                fresh = [successor for successor in blocks[number].successors if successor not in seen]
+                seen.update(fresh)
+                pending.extend((successor, -1) for successor in fresh)
+
+    def _after(self, number: int, start: int) -> list[int]:
+        inside = self._inside.get(number, [])
+        return inside[bisect_right(inside, start) :]
+
+    def repeats(self, copy: int) -> bool:
+        """Whether a copy is in a loop, and each time to the same place."""
+        return self.fills_the_same(copy) and bool(self._loop(self._facts.definitions.block_of(copy)))
+
+    def fills_the_same(self, copy: int) -> bool:
+        """Whether a copy, when it runs again in a loop, has the same destination."""
+        address = self._facts.instructions[copy].operands[0]
+        base = address.base if isinstance(address, ir.Address) else None
+        if isinstance(base, ir.VariableReference):
+            return True
+        if not isinstance(base, ir.Register):
+            return False
+        definitions = self._facts.definitions
+        loop = self._loop(definitions.block_of(copy))
+        places = definitions.reaching(base.index, copy)
+        return bool(places) and not any(definitions.block_of(place) in loop for place in places)
+
+    def _loop(self, block: int) -> frozenset[int]:
+        """The blocks on a way from a block back to it."""
+        known = self._loops.get(block)
+        if known is None:
+            blocks = self._facts.flow.blocks
+            after = _closure(blocks[block].successors, lambda number: blocks[number].successors)
+            before = _closure(blocks[block].predecessors, lambda number: blocks[number].predecessors)
+            known = self._loops[block] = after & before
+        return known
+
+
+def _closure(start: Iterable[int], following: Callable[[int], Iterable[int]]) -> frozenset[int]:
+    seen: set[int] = set()
+    pending = list(start)
+    while pending:
+        number = pending.pop()
+        if number not in seen:
+            seen.add(number)
+            pending.extend(following(number))
+    return frozenset(seen)
+
+
+def _reads_shared(instruction: ir.Instruction) -> bool:
+    mnemonic, modifiers = instruction.opcode.mnemonic, instruction.opcode.modifiers
+    if mnemonic == "ldmatrix":
+        return True
+    if mnemonic == "wgmma":
+        return modifiers[0] == "mma_async"
+    if mnemonic == "wmma":
+        return modifiers[0] == "load" and any(word.startswith("shared") for word in modifiers)
+    return any(word.startswith("shared") for word in modifiers)
