@@ -1,0 +1,50 @@
+"""Which functions of a module call which, for rules about what a kernel does as a whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ptxlab import ir
+
+if TYPE_CHECKING:
+    from .program import FunctionFacts, Program
+
+
+class Calls:
+    """The calls of a module by the name of a function; a function without a body calls nothing that is known."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._by_name = {facts.function.name: facts for facts in program.functions}
+
+    @staticmethod
+    def callee(call: ir.Instruction) -> str | None:
+        """The function that a call names; None if it calls through a pointer."""
+        return next((operand.name for operand in call.operands if isinstance(operand, ir.FunctionReference)), None)
+
+    def reached_from(self, facts: FunctionFacts) -> list[FunctionFacts]:
+        """A function and all that it calls by name, directly or not, itself first."""
+        found = {facts.function.name: facts}
+        pending = [facts]
+        while pending:
+            for call in pending.pop().calls:
+                name = self.callee(call)
+                called = self._by_name.get(name) if name is not None else None
+                if called is not None and called.function.name not in found:
+                    found[called.function.name] = called
+                    pending.append(called)
+        return list(found.values())
+
+    def is_reached(self, facts: FunctionFacts) -> bool:
+        """Whether a kernel of the module is this function or calls it."""
+        return any(
+            facts in self.reached_from(kernel) for kernel in self._program.functions if kernel.function.kind == "entry"
+        )
+
+    def is_recursive(self, name: str) -> bool:
+        """Whether a function calls itself, directly or through others."""
+        facts = self._by_name.get(name)
+        if facts is None:
+            return False
+        called = {self.callee(call) for other in self.reached_from(facts) for call in other.calls}
+        return name in called
