@@ -6,7 +6,9 @@ import pytest
 
 import ptxlab
 from ptxlab.check import RULES, rules
-from ptxlab.toolchain import accepted, find, judge
+from ptxlab.toolchain import accepted, judge
+
+from ..tools import needs_ptxas
 
 EXAMPLE = re.compile(r"^(Wrong|Right):\n+```ptx\n(.*?)```", re.MULTILINE | re.DOTALL)
 
@@ -31,10 +33,9 @@ def test_the_right_example_is_silent(code: str) -> None:
     assert ptxlab.check(ptxlab.parse(examples(code)["right"], name="right.ptx")) == []
 
 
+@needs_ptxas
 @pytest.mark.parametrize("code", CODES)
 def test_ptxas_agrees_on_what_is_an_error(code: str) -> None:
-    if find("ptxas") is None:
-        pytest.skip("no ptxas: install `ptxlab[toolchain]`")
     wrong = ptxlab.check(ptxlab.parse(examples(code)["wrong"]))
     is_error = any(diagnostic.level == "error" for diagnostic in wrong)
     assert accepted(judge(examples(code)["wrong"])) != is_error

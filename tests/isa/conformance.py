@@ -4,7 +4,6 @@
 there are none. `--mutants=60 --seed=1` asks about damaged instructions instead. `--orders` also swaps neighbouring modifiers and tells where ptxas and the table differ on that.
 """
 
-import os
 import re
 import subprocess
 import sys
@@ -15,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ptxlab.isa.form import Form
-from ptxlab.isa.opcode import opcode
 from ptxlab.isa.table import forms
 from ptxlab.isa.targets import TARGETS, VERSIONS, Target, Version, target_named
+from ptxlab.toolchain import find_assembler
+from ptxlab.toolchain.tools import newest_version
 
 from .mutants import is_legal, mutants
 from .sample import Choice, instructions, module, sample_choices
@@ -47,16 +47,26 @@ class Disagreement:
 
 
 def questions(form: Form, most: int) -> Iterator[Question]:
-    """What to ask about a form: each sampled spelling where it became available, and just below."""
+    """What to ask about a form: each sampled spelling where it became available, and just below.
+
+    A version that no ptxas at hand can read is not asked about.
+    """
     for choice in sample_choices(form, most):
         lines = list(instructions(form, choice))
         for version, target in first_homes(form, choice):
+            if version > newest_readable():
+                continue
             for line in lines:
                 yield Question(form, line, version, target, legal=True)
             for below_version, below_target in _below(form, choice, version, target):
                 yield Question(
                     form, lines[0], below_version, below_target, is_legal(lines[0], below_version, below_target)
                 )
+
+
+def newest_readable() -> Version:
+    """The newest version of PTX that a ptxas at hand can read."""
+    return newest_version(find_assembler(VERSIONS[-1])) or VERSIONS[-1]
 
 
 def first_homes(form: Form, choice: Choice) -> list[tuple[Version, str]]:
@@ -152,8 +162,8 @@ def _ask(lines: list[str], version: Version, target: str, together: bool) -> lis
 
 
 def _run_ptxas(text: str, version: Version, target: str) -> tuple[str, int]:
-    newer = os.environ.get("PTXLAB_PTXAS_NEW", "ptxas")
-    tool = newer if version > (9, 0) else "ptxas"
+    newer = find_assembler(VERSIONS[-1]).path
+    tool = find_assembler(version).path
     chip = target_named(target)
     architecture = "sm_75" if chip.number < 75 else str(chip)
     with tempfile.TemporaryDirectory() as folder:

@@ -165,7 +165,7 @@ def _damage_modifiers(parts: list[str], generator: random.Random) -> list[str]:
         case 0 if at < len(parts):
             return parts[:at] + parts[at + 1 :]
         case 1 if at < len(parts):
-            return parts[:at] + [parts[at]] + parts[at:]
+            return [*parts[:at], parts[at], *parts[at:]]
         case 2 if at < len(parts):
             return [*parts[:at], generator.choice(akin(parts[at])), *parts[at + 1 :]]
     return [*parts[:at], generator.choice(words()), *parts[at:]]

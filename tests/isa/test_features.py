@@ -4,9 +4,11 @@ import pytest
 
 from ptxlab.isa.features import FEATURES
 from ptxlab.isa.targets import TARGETS, VERSIONS, Version
-from ptxlab.toolchain import accepted, find, judge
+from ptxlab.toolchain import accepted, judge
 
-pytestmark = pytest.mark.skipif(find("ptxas") is None, reason="no ptxas: install `ptxlab[toolchain]`")
+from ..tools import needs_ptxas
+
+pytestmark = needs_ptxas
 
 
 def _is_accepted(example: str, version: Version, target: str) -> bool:

@@ -1,16 +1,12 @@
 """Special registers, with ptxas as the judge of where each is available and how it is read."""
 
-import os
-import shutil
-
 import pytest
 
 from ptxlab.isa.special_registers import SPECIAL_REGISTERS, SpecialRegister, special_register
 from ptxlab.isa.targets import TARGETS, Version
 
-from .conformance import VERSIONS, ask, lower_target
-
-needs_ptxas = pytest.mark.skipif(shutil.which("ptxas") is None, reason="no ptxas on PATH")
+from ..tools import needs_ptxas
+from .conformance import VERSIONS, ask, lower_target, newest_readable
 
 
 def test_names_have_their_percent_sign() -> None:
@@ -48,8 +44,8 @@ def test_ptxas_knows_each_from_its_version_and_target_on(available: str) -> None
     registers = [r for r in SPECIAL_REGISTERS.values() if str(r.since) == available]
     ((version, chip),) = registers[0].since.alternatives
     version = max(version, TARGETS[str(chip)])
-    if version > (9, 0) and "PTXLAB_PTXAS_NEW" not in os.environ:
-        pytest.skip("no ptxas for PTX 9.4: set PTXLAB_PTXAS_NEW")
+    if version > newest_readable():
+        pytest.skip(f"no ptxas for PTX {version[0]}.{version[1]}")
     lines = [read(r) for r in registers]
     assert refusals(lines, version, str(chip)) == []
     earlier = VERSIONS[VERSIONS.index(version) - 1]

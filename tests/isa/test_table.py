@@ -11,9 +11,8 @@ from ptxlab.isa.table import forms
 from .mutants import shape_of, split_operands
 from .sample import instructions, sample_choices
 
-
-# PTX 1.0 wrote the coordinates of every texture with four elements, which later became the padded form of `.3d`.
-PADDED = ("tex.geom.v4.dtype.ctype d, [a, c]",)
+# PTX 1.0 wrote coordinates with one or with four elements, which later became other spellings of `.1d` and `.3d`.
+PADDED = ("tex.geom.v4.dtype.ctype d, [a, c]", "tex.1d.v4.dtype.ctype d, [a, c]")
 
 
 def _identity(form: Form) -> str:
@@ -30,7 +29,7 @@ def test_spellings_lead_back_to_their_form(form: Form) -> None:
                 continue  # its operands are read by hand
             found = opcode(spelled).match(shapes)
             assert isinstance(found, Match), line
-            if found.form.syntax in PADDED and "3d" in spelled:
+            if found.form.syntax in PADDED:
                 continue
             assert found.form is form, f"{line} is also `{found.form.syntax}`"
             assert found.candidate.in_order
