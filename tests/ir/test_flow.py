@@ -35,3 +35,7 @@ def test_unreachable_and_order() -> None:
     flow = flow_of(parse(text)["k"])
     assert flow.reachable() == [True, False, True]
     assert flow.ordered() == [0, 2]
+
+
+def test_a_function_without_instructions_has_no_blocks() -> None:
+    assert successors("done:") == []

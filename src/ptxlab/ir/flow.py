@@ -70,7 +70,9 @@ class Flow:
 def flow_of(function: Function) -> Flow:
     """The control flow of a function with a body; a branch to a label that is not there goes nowhere."""
     count, jumps, leaders = _read(function)
-    starts = sorted(place for place in leaders if place < count) if count else []
+    if not count:
+        return Flow([])
+    starts = sorted(place for place in leaders if place < count)
     blocks = [
         BasicBlock(number, start, end)
         for number, (start, end) in enumerate(zip(starts, [*starts[1:], count], strict=True))
