@@ -41,6 +41,7 @@ misaligned_address
 outside_array
 ignored_setmaxnreg
 unavailable_registers
+unfreed_tensor_memory
 divergent_barrier
 unreachable_code
 touched_accumulator

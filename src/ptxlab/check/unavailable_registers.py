@@ -6,7 +6,8 @@ many back, even at their smallest number, it waits for ever. Giving back so that
 have had is what ptxas refuses (C7406).
 
 With the threads and blocks of the header a thread starts with 65536 / (threads * blocks) registers, rounded down to a
-multiple of 8 (less if the warps do not divide evenly by 4), or with `.maxnreg` if that is less. Lower the number of `.inc`, or that of every `.dec`.
+multiple of 8 (less if the warps do not divide evenly by 4), or with `.maxnreg` if that is less. Lower the number of
+`.inc`, or that of every `.dec`.
 
 Wrong:
 
