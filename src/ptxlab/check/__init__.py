@@ -42,6 +42,7 @@ outside_array
 ignored_setmaxnreg
 unavailable_registers
 unfreed_tensor_memory
+swapped_pair
 divergent_barrier
 unreachable_code
 touched_accumulator
