@@ -1,0 +1,138 @@
+"""Whether execution can get from the entry to a place without passing a write, minding branches that agree.
+
+Two branches on one predicate go the same way as long as the predicate keeps its value, and so do branches on two
+predicates that compare the same values. That is how one warp sets up what only it uses later.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ptxlab import ir
+
+if TYPE_CHECKING:
+    from .program import FunctionFacts
+
+MOST_STATES = 3000  # a function that branches more is given up on
+OPPOSITES = {"ne": "eq", "ge": "lt", "le": "gt", "hs": "lo", "ls": "hi"}
+
+Condition = tuple[object, bool]  # what a branch asks, and the answer with which its guard holds
+
+
+class Ways:
+    """The ways through one function."""
+
+    def __init__(self, facts: FunctionFacts) -> None:
+        self._facts = facts
+        self._conditions: dict[int, tuple[object, bool, frozenset[int]] | None] = {}
+
+    @cached_property
+    def _writers(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for at, written in enumerate(self._facts.effects.writes):
+            for register in written:
+                found.setdefault(register, []).append(at)
+        return found
+
+    def leads_past(self, register: int, at: int) -> bool:
+        """Whether some way to instruction `at` has no write of a register; False if that cannot be told."""
+        blocks = self._facts.flow.blocks
+        writes = self._writers.get(register, [])
+        target = next(block.number for block in blocks if block.start <= at < block.end)
+        writing = {block.number for block in blocks if any(block.start <= place < block.end for place in writes)}
+        if any(blocks[target].start <= place < at for place in writes):
+            return False
+        guard = self._facts.instructions[at].guard
+        pending: list[tuple[int, frozenset[tuple[object, bool]]]] = [(0, frozenset())]
+        seen = set(pending)
+        while pending:
+            if len(seen) > MOST_STATES:
+                return False
+            number, known = pending.pop()
+            block = blocks[number]
+            known = self._forget(known, block.start, at if number == target else block.end)
+            if number == target and not self._contradicts(known, guard, at):
+                return True
+            if number in writing:
+                continue
+            if number == target:
+                known = self._forget(known, at, block.end)
+            for successor, after in self._leave(number, known):
+                if (successor, after) not in seen:
+                    seen.add((successor, after))
+                    pending.append((successor, after))
+        return False
+
+    def _forget(self, known: frozenset[tuple[object, bool]], start: int, end: int) -> frozenset[tuple[object, bool]]:
+        """What stays known after the instructions from `start` to `end`."""
+        if not known:
+            return known
+        written = {register for at in range(start, end) for register in self._facts.effects.writes[at]}
+        return frozenset(fact for fact in known if not written & self._dependencies[fact[0]])
+
+    @cached_property
+    def _dependencies(self) -> dict[object, frozenset[int]]:
+        return {}
+
+    def _contradicts(self, known: frozenset[tuple[object, bool]], guard: ir.Guard | None, at: int) -> bool:
+        condition = self._condition(guard, at)
+        return condition is not None and (condition[0], not condition[1]) in known
+
+    def _leave(
+        self, number: int, known: frozenset[tuple[object, bool]]
+    ) -> list[tuple[int, frozenset[tuple[object, bool]]]]:
+        """The blocks that can come next, and what is known there."""
+        block = self._facts.flow.blocks[number]
+        last = self._facts.instructions[block.end - 1]
+        condition = self._condition(last.guard, block.end - 1)
+        if condition is None or last.opcode.mnemonic not in ("bra", "ret", "exit", "trap"):
+            return [(successor, known) for successor in block.successors]
+        # A branch names its target first; to fall through comes last, and is all that an end leaves.
+        asked, answer = condition
+        answers = (answer, not answer) if last.opcode.mnemonic == "bra" else (not answer,)
+        if len(block.successors) != len(answers):
+            return [(successor, known) for successor in block.successors]
+        ways = zip(block.successors, answers, strict=True)
+        return [(to, known | {(asked, holds)}) for to, holds in ways if (asked, not holds) not in known]
+
+    def _condition(self, guard: ir.Guard | None, at: int) -> Condition | None:
+        """What a guard asks: the comparison that made its predicate if its sources are written once, else itself."""
+        if guard is None or not isinstance(guard.register, ir.Register):
+            return None
+        register = guard.register.index
+        writes = self._writers.get(register, [])
+        asked: object = ("register", register)
+        holds = True
+        needs = frozenset({register})
+        if len(writes) == 1:
+            comparison = self._comparison(writes[0])
+            if comparison is not None:
+                asked, holds, needs = comparison
+        self._dependencies.setdefault(asked, needs)
+        return asked, holds != guard.negated
+
+    def _comparison(self, at: int) -> tuple[object, bool, frozenset[int]] | None:
+        if at not in self._conditions:
+            self._conditions[at] = self._read_comparison(at)
+        return self._conditions[at]
+
+    def _read_comparison(self, at: int) -> tuple[object, bool, frozenset[int]] | None:
+        instruction = self._facts.instructions[at]
+        if instruction.guard is not None or instruction.opcode.mnemonic != "setp" or len(instruction.operands) != 3:
+            return None
+        if not isinstance(instruction.operands[0], ir.Register) or instruction.opcode.modifiers[-1].startswith("f"):
+            return None
+        sources = instruction.operands[1:]
+        registers = [operand.index for operand in sources if isinstance(operand, ir.Register)]
+        if any(len(self._writers.get(register, [])) > 1 for register in registers):
+            return None
+        word, *rest = instruction.opcode.modifiers
+        asked = ("setp", OPPOSITES.get(word, word), tuple(rest), *(_named(operand) for operand in sources))
+        return asked, word not in OPPOSITES, frozenset(registers)
+
+
+def _named(operand: ir.Operand) -> object:
+    if isinstance(operand, ir.Register):
+        return operand.index
+    return (operand.value, operand.kind) if isinstance(operand, ir.Immediate) else id(operand)
