@@ -4,6 +4,7 @@ A rule is a module: its docstring is the page that `ptxlab explain` shows, with 
 beside it that is right; its name with hyphens is its code; `check(program)` yields its findings. `RULES` lists them.
 """
 
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from types import ModuleType
@@ -35,7 +36,7 @@ unavailable_feature
 illegal_call
 mixed_cta_group
 parameter_write
-modifier_order
+ignored_modifier
 unwritten_register
 misaligned_address
 outside_array
@@ -58,9 +59,14 @@ def rules() -> dict[str, ModuleType]:
     return {name.replace("_", "-"): import_module(f"{__package__}.{name}") for name in RULES}
 
 
-def check(module: ir.Module, target: str | None = None) -> list[Diagnostic]:
-    """Everything the rules find in a module, in the order of its source; `target` checks it for another target."""
-    program = Program(module, target)
+def check(
+    module: ir.Module, target: str | None = None, progress: Callable[[int], None] | None = None
+) -> list[Diagnostic]:
+    """Everything the rules find in a module, in the order of its source; `target` checks it for another target.
+
+    `progress` is told now and then how many characters of the source have been looked at.
+    """
+    program = Program(module, target, progress)
     found = [diagnostic for rule in rules().values() for diagnostic in rule.check(program)]
     return sorted(found, key=_place)
 

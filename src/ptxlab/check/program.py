@@ -5,7 +5,7 @@ the instructions of a mnemonic, or a function's flow.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -91,7 +91,9 @@ class FunctionFacts:
 class Program:
     """A module as the rules see it."""
 
-    def __init__(self, module: ir.Module, target: str | None = None) -> None:
+    def __init__(
+        self, module: ir.Module, target: str | None = None, progress: Callable[[int], None] | None = None
+    ) -> None:
         self.module = module
         self.version: Version = module.version
         self.target_name = target or module.target
@@ -103,6 +105,8 @@ class Program:
         for function in module.functions:
             if function.body is not None:
                 self.functions.append(self._walk(function))
+                if progress is not None and function.end is not None:
+                    progress(function.end)
 
     @property
     def sound_functions(self) -> list[FunctionFacts]:

@@ -9,6 +9,7 @@ import click
 
 from ptxlab.cli.files import (
     STANDARD_INPUT,
+    Progress,
     find_files,
     name_of,
     paths_argument,
@@ -43,10 +44,10 @@ def command(context: click.Context, paths: Sequence[Path], target: str | None, f
         raise click.UsageError("`--fix` writes files back, so it can't be used with standard input")
     found: list[Diagnostic] = []
     fixed = 0
-    for file in with_progress(files):
-        in_file = check_file(file, target)
+    for file, progress in with_progress(files):
+        in_file = check_file(file, target, progress)
         edits = fix_file(file, in_file) if fix else 0
-        found += check_file(file, target) if edits else in_file
+        found += check_file(file, target, progress) if edits else in_file
         fixed += edits
     if fixed:
         click.echo(f"made {fixed} {'edit' if fixed == 1 else 'edits'}", err=True)
@@ -55,7 +56,7 @@ def command(context: click.Context, paths: Sequence[Path], target: str | None, f
     context.exit(1 if found else 0)
 
 
-def check_file(file: Path, target: str | None) -> list[Diagnostic]:
+def check_file(file: Path, target: str | None, progress: Progress) -> list[Diagnostic]:
     """All that is wrong with one file, from whether it can be read to the last lint.
 
     What syntax errors leave of a file is still looked at, so that one run tells of every wrong instruction.
@@ -67,9 +68,11 @@ def check_file(file: Path, target: str | None) -> list[Diagnostic]:
         text = read_text(file)
     except PtxError as wrong:
         return wrong.diagnostics
-    module, faults = read(text, name_of(file))
+    size = max(1, len(text))
+    # Reading takes about a third of the time, finding the form of each instruction another.
+    module, faults = read(text, name_of(file), lambda at: progress(at / size / 3))
     if not faults:
-        return check(module, target)
+        return check(module, target, lambda at: progress((1 + at / size) / 3))
     found = [*faults, *check_partly(module, target)]
     return sorted(found, key=lambda diagnostic: diagnostic.labels[0].span.start if diagnostic.labels else 0)
 

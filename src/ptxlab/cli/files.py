@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+    from rich.progress import TaskID
+
     from ptxlab.ir import Module
 
 # Work that is over in a moment needs no bar.
@@ -109,20 +113,40 @@ def size_of(file: Path) -> int:
         return 0
 
 
-def with_progress(files: Sequence[Path]) -> Iterator[Path]:
-    """The files one by one, with a progress bar on a terminal when there is much to do."""
+def _advance(bar: Bar, task: TaskID, done: int, size: int, part: float) -> None:
+    bar.update(task, completed=done + part * size)
+
+
+Progress = Callable[[float], None]
+
+
+def with_progress(files: Sequence[Path]) -> Iterator[tuple[Path, Progress]]:
+    """The files one by one, each with a function to tell which part of it is done.
+
+    On a terminal that moves a progress bar when there is much to do.
+    """
     sizes = [size_of(file) for file in files]
     if not sys.stderr.isatty() or (len(files) < MANY_FILES and sum(sizes) < MANY_BYTES):
-        yield from files
+        for file in files:
+            yield file, lambda part: None
         return
+    from rich import progress
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+    columns = (progress.TextColumn("{task.description}", markup=False), progress.BarColumn())
     console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as progress:
-        task = progress.add_task("", total=sum(sizes))
+    with progress.Progress(
+        *columns,
+        progress.TimeElapsedColumn(),
+        progress.TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    ) as bar:
+        task = bar.add_task("", total=sum(sizes))
+        done = 0
         for number, (file, size) in enumerate(zip(files, sizes, strict=True), 1):
-            progress.update(task, description=f"{number}/{len(files)} {file.name}")
-            yield file
-            progress.advance(task, size)
+            bar.update(task, completed=done, description=f"{number}/{len(files)} {file.name}")
+            yield file, partial(_advance, bar, task, done, size)
+            done += size

@@ -38,7 +38,7 @@ def command(context: click.Context, paths: Sequence[Path], write: bool, check: b
     import ptxlab
 
     failed = 0
-    for file in with_progress(files):
+    for file, _ in with_progress(files):
         try:
             module = read_module(file)
         except PtxError as wrong:
