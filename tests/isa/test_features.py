@@ -10,9 +10,14 @@ from ..tools import needs_ptxas
 
 pytestmark = needs_ptxas
 
+# A unified symbol is one of several modules, so ptxas asks for separate compilation.
+_OPTIONS = {FEATURES["unified"].example: ("-c",)}
+
 
 def _is_accepted(example: str, version: Version, target: str) -> bool:
-    return accepted(judge(f".version {version[0]}.{version[1]}\n.target {target}\n{example}\n"))
+    return accepted(
+        judge(f".version {version[0]}.{version[1]}\n.target {target}\n{example}\n", options=_OPTIONS.get(example, ()))
+    )
 
 
 def _home(version: Version) -> str:

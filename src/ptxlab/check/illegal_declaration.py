@@ -37,7 +37,9 @@ def check(program: Program) -> Iterator[Diagnostic]:
         yield from _check(program, variable, "module")
     for function in module.functions:
         place = "entry" if function.kind == "entry" else "function"
-        for parameter in (*function.returns, *function.parameters):
+        for parameter in function.returns:
+            yield from _check(program, parameter, f"{place} result")
+        for parameter in function.parameters:
             yield from _check(program, parameter, f"{place} parameter")
         if len(function.returns) > 1 and any(parameter.state_space != "reg" for parameter in function.returns):
             message = f"`{function.name}` returns several values, which must be in `.reg`"
@@ -56,7 +58,8 @@ def _wrong(program: Program, variable: ir.Variable, message: str, label: str, *h
 def _check(program: Program, variable: ir.Variable, place: str) -> Iterator[Diagnostic]:
     """The first thing that is wrong with a declaration."""
     name, space = variable.name, variable.state_space.partition("::")[0]
-    if place == "module" and space in ("reg", "local", "param"):
+    # PTX 3.0 brought functions with a stack, and took registers and local variables out of the module.
+    if place == "module" and space in (("param",) if program.version < (3, 0) else ("reg", "local", "param")):
         yield _wrong(program, variable, f"`{name}` is in `.{space}`, which exists only inside functions",
                      f"no `.{space}` variable at module level", "declare it in the function that uses it")  # fmt: skip
         return
@@ -76,8 +79,14 @@ def _check(program: Program, variable: ir.Variable, place: str) -> Iterator[Diag
         yield _wrong(program, variable, f"`{name}` is an array in `.reg`", "registers form no arrays",
                      f"write `{name}<count>` for numbered registers")  # fmt: skip
         return
-    if variable.dimensions and variable.linkage != "extern" and "parameter" not in place and not variable.elements:
-        yield _wrong(program, variable, f"array `{name}` has no size", "only an `.extern` array may leave it open")
+    if variable.dimensions and variable.linkage != "extern" and place != "function parameter" and not variable.elements:
+        yield _wrong(program, variable, f"array `{name}` has no size",
+                     "only an `.extern` array and the last parameter of a function may leave it open")  # fmt: skip
+    if "parameter" in place and None in variable.dimensions and len(variable.dimensions) > 1:
+        yield _wrong(program, variable, f"parameter `{name}` leaves the first of its dimensions open",
+                     "an array of open size has one dimension here")  # fmt: skip
+    if space != "global" and any(attribute.name == "managed" for attribute in variable.attributes):
+        yield _wrong(program, variable, f"`{name}` in `.{space}` is `.managed`", "only `.global` memory is managed")
     yield from _check_initialiser(program, variable, space)
 
 

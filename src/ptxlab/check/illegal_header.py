@@ -68,10 +68,18 @@ def check(program: Program) -> Iterator[Diagnostic]:
                 others=[Label(version_span, "the version of this module")] if version_span else [],
                 helps=[f"raise the version to `{needed[0]}.{needed[1]}`"],
             )
-    if module.address_size not in (None, 32, 64):
+    if module.address_size == 32:
         yield error(
             "illegal-header",
-            f"`.address_size` is {module.address_size}, expected 32 or 64",
+            "`.address_size 32` is no longer supported",
             module.span_of(module.places.get("address_size")),
-            "32 or 64 belongs here",
+            "CUDA 13 compiles for 64-bit addresses only",
+            helps=["write `.address_size 64`, and keep addresses in 64-bit registers"],
+        )
+    elif module.address_size not in (None, 64):
+        yield error(
+            "illegal-header",
+            f"`.address_size` is {module.address_size}, expected 64",
+            module.span_of(module.places.get("address_size")),
+            "64 belongs here",
         )

@@ -66,6 +66,8 @@ def _difference(first: ir.Function, second: ir.Function) -> str | None:
             return f"the numbers of {what} differ"
         if any(_kind(a) != _kind(b) for a, b in zip(ours, theirs, strict=True)):
             return f"the types of {what} differ"
+    if first.noreturn != second.noreturn:
+        return "one has `.noreturn`, the other has not"
     return None
 
 

@@ -48,7 +48,10 @@ from .program import Failure, Program
 
 def check(program: Program) -> Iterator[Diagnostic]:
     for failure in program.failures["operand-type"]:
-        yield explain(program, failure)
+        assert failure.mismatch is not None
+        # A module of 32-bit addresses is refused as a whole, by its header.
+        if program.module.address_size != 32 or failure.mismatch.problem.kind != "address-width":
+            yield explain(program, failure)
 
 
 def explain(program: Program, failure: Failure) -> Diagnostic:
@@ -60,6 +63,9 @@ def explain(program: Program, failure: Failure) -> Diagnostic:
     assert expected is not None
     operand = instruction.operands[index]
     wrong = culprit(operand, expected)
+    wanted = expected.describe()
+    if mismatch.problem.kind == "address-width":
+        wanted = f"64 bits for {wanted}"
     declared = []
     if isinstance(wrong, ir.Register) and wrong.variable is not None:
         span = program.module.span(wrong.variable)
@@ -67,7 +73,7 @@ def explain(program: Program, failure: Failure) -> Diagnostic:
             declared = [Label(span, f"declared `.{wrong.type.name}` here")]
     return error(
         "operand-type",
-        f"operand {index + 1} of `{instruction.opcode.text}` is {described(wrong)}, expected {expected.describe()}",
+        f"operand {index + 1} of `{instruction.opcode.text}` is {described(wrong)}, expected {wanted}",
         program.module.operand_span(instruction, index),
         _REASONS.get(mismatch.problem.kind) or f"expected {expected.describe()}",
         others=declared,
@@ -119,7 +125,8 @@ def described(operand: ir.Operand) -> str:
 
 
 _REASONS = {
-    "address-type": "an address is an integer or bits, of 64 bits for this state space",
+    "address-type": "an address is an integer or bits",
+    "address-width": "an address of this state space has 64 bits",
     "special-register": "a special register can only be read by `mov`",
     "register-only": "an immediate cannot stand here, use a register",
     "result-register": "a result needs a register",

@@ -81,6 +81,8 @@ def _of_function(program: Program, function: ir.Function) -> Iterator[Use]:
         yield "param_in_functions", span
     for parameter in function.parameters:
         yield from _of_variable(program, parameter)
+    for attribute in function.attributes:
+        yield attribute.name, span
 
 
 def parameter_bytes(parameters: list[ir.Variable]) -> int:
@@ -103,8 +105,8 @@ def _of_variable(program: Program, variable: ir.Variable) -> Iterator[Use]:
         yield variable.linkage, span
     if variable.pointer is not None:
         yield "ptr", span
-    if any(attribute.name == "managed" for attribute in variable.attributes):
-        yield "managed", span
+    for attribute in variable.attributes:
+        yield attribute.name, span
     pending = [variable.initialiser] if variable.initialiser is not None else []
     while pending:
         value = pending.pop()

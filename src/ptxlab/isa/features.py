@@ -34,6 +34,9 @@ FEATURES = {
     "managed": Feature(
         "`.attribute(.managed)`", since("4.0 sm_30"), f".visible .global .attribute(.managed) .u32 g;\n{_KERNEL}"
     ),
+    "unified": Feature(
+        "`.attribute(.unified)`", since("8.0 sm_90"), f".func .attribute(.unified(1, 2)) f() {{ ret; }}\n{_KERNEL}"
+    ),
     "alias": Feature(
         "`.alias`", since("6.3 sm_30"), f".visible .func f() {{ ret; }}\n.visible .func g();\n.alias g, f;\n{_KERNEL}"
     ),

@@ -22,7 +22,7 @@ def _fits_a_vector(m: Modifiers) -> str | None:
 @form("mov.type d, a", type="b16 b32 b64 u16 u32 u64 s16 s32 s64", types={"a": "type special symbol"})
 @form("mov.type d, a", type="f32 f64")
 @form("mov.b128 d, a", types={"a": "b128 special symbol"}, since="8.3 sm_70")
-@form("mov.pred d, {!}a")
+@form("mov.pred d, {!}a", types={"a": "pred special"})
 @form("mov.vec.type d, a", vec="v2 v4", type=_VECTOR_TYPE, types={"d": "vec type sink", "a": "vec type special"},
       where=_fits_a_vector)  # fmt: skip
 @form("mov.vec.type d, a", vec="v2 v4", type=_VECTOR_TYPE, types={"d": "vec type sink", "a": "type special symbol"},

@@ -25,7 +25,7 @@ TARGETS: dict[str, Version] = {
     for version, names in {
         (1, 0): "sm_10 sm_11",
         (1, 2): "sm_12 sm_13",
-        (2, 0): "sm_20",
+        (2, 0): "sm_20 sm_21",
         (3, 0): "sm_30",
         (3, 1): "sm_35",
         (4, 0): "sm_32 sm_50",

@@ -154,14 +154,14 @@ def _read_pointer(cursor: Cursor) -> PointerAttribute:
     return PointerAttribute(state_space, align)
 
 
-def read_attributes(cursor: Cursor) -> tuple[Attribute, ...]:
+def read_attributes(cursor: Cursor, names: tuple[str, ...] = (".managed", ".unified")) -> tuple[Attribute, ...]:
     """Read `.attribute(.managed, .unified(1, 2))`."""
     cursor.advance()
     cursor.expect("(", "after `.attribute`")
     attributes = []
     while True:
-        if cursor.value not in (".managed", ".unified"):
-            cursor.expected("`.managed` or `.unified`")
+        if cursor.value not in names:
+            cursor.expected(" or ".join(f"`{name}`" for name in names))
         name = cursor.advance()[1:]
         arguments = []
         if cursor.accept("("):

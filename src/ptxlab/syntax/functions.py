@@ -12,6 +12,7 @@ from ptxlab.ir import (
     Target,
     Unresolved,
 )
+from ptxlab.isa.directives import DIRECTIVES
 from ptxlab.syntax.constants import read_integer
 from ptxlab.syntax.cursor import Cursor
 from ptxlab.syntax.declarations import read_attributes, read_parameters
@@ -20,30 +21,14 @@ from ptxlab.syntax.scope import Scope
 # More labels than a function can have; `L<n>` is written out.
 _MOST_TARGETS = 1 << 16
 
-# How many integers may follow a directive of a function.
-_DIRECTIVES = {
-    ".maxnreg": (1, 1),
-    ".maxntid": (1, 3),
-    ".reqntid": (1, 3),
-    ".minnctapersm": (1, 1),
-    ".maxnctapersm": (1, 1),
-    ".noreturn": (0, 0),
-    ".abi_preserve": (1, 1),
-    ".abi_preserve_control": (1, 1),
-    ".reqnctapercluster": (1, 3),
-    ".explicitcluster": (0, 0),
-    ".maxclusterrank": (1, 1),
-    ".blocksareclusters": (0, 0),
-}
-
 
 def read_header(cursor: Cursor, linkage: str | None, start: int) -> Function:
     """Read `.entry name (parameters) directives`, up to the `{` or `;`, which stays."""
     kind = cursor.advance()[1:]
     function = Function(kind, "", linkage=linkage)
     function.start = start
-    if cursor.at(".attribute"):
-        function.attributes = read_attributes(cursor)
+    if cursor.at(".attribute") and kind == "func":
+        function.attributes = read_attributes(cursor, (".unified",))
     if cursor.at("(") and kind == "func":
         function.returns = read_parameters(cursor, "a result")
     function.name_start, function.name_end = cursor.start, cursor.end
@@ -52,10 +37,10 @@ def read_header(cursor: Cursor, linkage: str | None, start: int) -> Function:
         function.parameters = read_parameters(cursor, "a parameter")
     function.directives = read_directives(cursor)
     # ptxas takes a declaration of a device function without its `;`.
-    if kind == "entry" and not cursor.at("{") and not cursor.at(";"):
+    if kind == "entry" and not cursor.at("{") and (function.directives or not cursor.at(";")):
         cursor.expected(
             f"`{{` to begin the body of `{function.name}`",
-            help="begin the body with `{`, or end a declaration with `;`",
+            help="begin the body with `{`, or end a declaration without directives with `;`",
         )
     return function
 
@@ -63,7 +48,7 @@ def read_header(cursor: Cursor, linkage: str | None, start: int) -> Function:
 def read_directives(cursor: Cursor) -> list[Directive]:
     """Read the directives that may stand between a function's parameters and its body."""
     directives = []
-    while cursor.value in _DIRECTIVES or cursor.at(".pragma"):
+    while cursor.value[1:] in DIRECTIVES or cursor.at(".pragma"):
         start = cursor.start
         name = cursor.advance()
         arguments: list[int | str] = []
@@ -71,12 +56,10 @@ def read_directives(cursor: Cursor) -> list[Directive]:
             arguments.extend(read_strings(cursor))
             cursor.expect_semicolon("the pragma")
         else:
-            fewest, most = _DIRECTIVES[name]
-            while len(arguments) < most and (not arguments or cursor.at(",")):
+            known = DIRECTIVES[name[1:]]
+            while len(arguments) < known.most and (not arguments or cursor.at(",")):
                 if arguments:
                     cursor.advance()
-                elif not fewest:
-                    break
                 arguments.append(read_integer(cursor, f"an integer after `{name}`"))
         directives.append(Directive(name[1:], tuple(arguments), start, cursor.previous_end))
     return directives

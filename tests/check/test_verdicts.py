@@ -1,0 +1,82 @@
+"""Short modules whose verdict is easy to get wrong: what `check` says of each, and that ptxas takes the same side.
+
+Each comes from a way of writing PTX that some project uses and the rules once misjudged.
+"""
+
+import pytest
+
+import ptxlab
+from ptxlab.toolchain import accepted, judge
+
+from ..tools import needs_ptxas
+
+BODY = ".reg .pred %p<4>; .reg .b16 %h<4>; .reg .b32 %r<8>; .reg .f32 %f<8>; .reg .b64 %d<8>;"
+
+
+def kernel(line: str) -> str:
+    """A kernel around one or more instructions."""
+    return f".entry k(.param .u64 a) {{ {BODY} {line} ret; }}"
+
+
+# (version, target, text, the code of the error or None)
+CASES: list[tuple[str, str, str, str | None]] = [
+    # Directives of kernels and of device functions.
+    ("9.0", "sm_90", ".func f() .maxnreg 32 { ret; }", "illegal-directive"),
+    ("9.0", "sm_90", ".func f() .noreturn { trap; }", None),
+    ("9.0", "sm_90", ".func f() .noreturn .noreturn { trap; }", "illegal-directive"),
+    ("9.0", "sm_90", ".entry k() .noreturn { trap; }", "illegal-directive"),
+    ("9.0", "sm_90", ".func f() .abi_preserve 239 .abi_preserve_control 11 { ret; }", None),
+    ("9.0", "sm_90", ".func f() .abi_preserve 240 { ret; }", "illegal-directive"),
+    ("9.0", "sm_90", ".func f() .abi_preserve_control 12 { ret; }", "illegal-directive"),
+    ("9.0", "sm_90", kernel("p: .callprototype _ (.param .b32 x) .abi_preserve 4;"), None),
+    ("8.8", "sm_90", kernel("p: .callprototype _ (.param .b32 x) .abi_preserve 4;"), "unavailable-feature"),
+    ("9.0", "sm_90", kernel("p: .callprototype _ (.param .b32 x) .maxnreg 4;"), "illegal-directive"),
+    ("9.0", "sm_90", ".entry k() .maxntid 32 .maxntid 64 { ret; }", None),
+    ("9.0", "sm_90", ".entry k() .maxclusterrank 8 .reqnctapercluster 2 { ret; }", "illegal-directive"),
+    ("9.0", "sm_90", ".entry k() .maxclusterrank 0 { ret; }", None),
+    ("9.0", "sm_90", ".entry k() .blocksareclusters .reqntid 32 .reqnctapercluster 2 { ret; }", None),
+    ("9.0", "sm_90", ".entry k() .blocksareclusters .reqntid 32 { ret; }", "illegal-directive"),
+    ("9.0", "sm_90", '.entry k() .pragma "nounroll"; { ret; }', None),
+    ("9.0", "sm_90", '.func f() .pragma "nounroll"; { ret; }', "illegal-directive"),
+    ("9.0", "sm_90", ".entry k() .reqntid 32;\n.entry k() { ret; }", "unexpected-token"),
+    ("9.0", "sm_90", ".func f() .noreturn;\n.func f() { trap; }", "inconsistent-declaration"),
+    # Attributes.
+    ("8.0", "sm_80", ".func .attribute(.unified(1, 2)) f() { ret; }", "unavailable-feature"),
+    ("8.0", "sm_90", ".func .attribute(.managed) f() { ret; }", "unexpected-token"),
+    ("8.0", "sm_90", ".entry .attribute(.unified(1, 2)) k() { ret; }", "unexpected-token"),
+    ("8.0", "sm_90", ".const .attribute(.managed) .u32 x;\n.entry k() { ret; }", "illegal-declaration"),
+    # Arrays of open size.
+    ("8.0", "sm_90", ".entry k(.param .b32 a[]) { ret; }", "illegal-declaration"),
+    ("8.0", "sm_90", ".func f(.param .b32 a[]) { ret; }", None),
+    ("8.0", "sm_90", ".func f(.param .b32 a[][2]) { ret; }", "illegal-declaration"),
+    ("8.0", "sm_90", ".func (.param .b32 a[]) f() { ret; }", "illegal-declaration"),
+    # Before PTX 3.0 registers and local variables could belong to the module.
+    ("2.3", "sm_21", ".local .u32 x;\n.reg .u32 g;\n.entry k() { mov.u32 g, 1; st.local.u32 [x], g; ret; }", None),
+    ("3.0", "sm_21", ".local .u32 x;\n.entry k() { ret; }", "illegal-declaration"),
+    ("2.3", "sm_20", ".local .u32 x = 1;\n.entry k() { ret; }", "illegal-declaration"),
+    # Addresses of 32 bits.
+    ("8.0", "sm_80", ".address_size 32\n.entry k() { ret; }", "illegal-header"),
+    ("8.0", "sm_80", ".address_size 32\n" + kernel("mov.b32 %r1, 0; ld.global.u32 %r2, [%r1];"), "illegal-header"),
+    # The one special register that is a predicate.
+    ("7.8", "sm_90", kernel("mov.pred %p1, %is_explicit_cluster; mov.pred %p2, !%is_explicit_cluster;"), None),
+    ("7.8", "sm_90", kernel("mov.pred %p1, %laneid;"), "operand-type"),
+]
+
+
+def module(version: str, target: str, text: str) -> str:
+    return f".version {version}\n.target {target}\n{text}\n"
+
+
+@pytest.mark.parametrize(("version", "target", "text", "code"), CASES)
+def test_each_is_judged_as_written(version: str, target: str, text: str, code: str | None) -> None:
+    try:
+        found = ptxlab.check(ptxlab.parse(module(version, target, text)))
+    except ptxlab.PtxError as problem:
+        found = list(problem.diagnostics)
+    assert [finding.code for finding in found if finding.level == "error"] == ([code] if code else [])
+
+
+@needs_ptxas
+@pytest.mark.parametrize(("version", "target", "text", "code"), CASES)
+def test_ptxas_takes_the_same_side(version: str, target: str, text: str, code: str | None) -> None:
+    assert accepted(judge(module(version, target, text))) == (code is None)
