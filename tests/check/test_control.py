@@ -4,6 +4,7 @@ import random
 
 import ptxlab
 from ptxlab.check.control import END, Control
+from ptxlab.check.effort import Effort
 from ptxlab.check.program import FunctionFacts, Program
 
 
@@ -13,7 +14,8 @@ def facts_of(body: str) -> FunctionFacts:
 
 
 def control_of(body: str) -> Control:
-    return Control(facts_of(body))
+    facts = facts_of(body)
+    return Control(facts, Effort(facts.instructions))
 
 
 def test_both_sides_of_a_branch_depend_on_it_and_what_follows_does_not() -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from .effort import Effort
+
 if TYPE_CHECKING:
     from .program import FunctionFacts
 
@@ -19,8 +21,9 @@ _ENDS = frozenset(("ret", "exit", "trap"))
 class Control:
     """The branches of one function and the blocks that depend on them."""
 
-    def __init__(self, facts: FunctionFacts) -> None:
+    def __init__(self, facts: FunctionFacts, effort: Effort) -> None:
         self._facts = facts
+        self._effort = effort
         self._blocks = facts.flow.blocks
         self.order = facts.flow.ordered()
         self.successors: dict[int, list[int]] = {number: self._ways_out(number) for number in self.order}
@@ -51,12 +54,13 @@ class Control:
         changed = True
         while changed:
             changed = False
+            self._effort.spend(len(order))
             for number in order[1:]:
                 nearest = None
                 for successor in after[number]:
                     if successor not in found:
                         continue
-                    nearest = successor if nearest is None else _meet(nearest, successor, found, place)
+                    nearest = successor if nearest is None else self._meet(nearest, successor, found, place)
                 assert nearest is not None
                 if found.get(number) != nearest:
                     found[number] = nearest
@@ -92,8 +96,11 @@ class Control:
 
     def post_dominates(self, block: int, other: int) -> bool:
         """Whether every way from `other` to the end goes through `block`."""
+        steps = 0
         while other != block and other != END:
             other = self._next[other]
+            steps += 1
+        self._effort.spend(steps)
         return other == block
 
     def merge(self, branch: int) -> int:
@@ -108,11 +115,13 @@ class Control:
             if len(after) < 2:
                 continue
             for successor in after:
-                at = successor
+                at, steps = successor, 0
                 while at != END and at != self._next[number]:
-                    if number not in found[at]:
+                    if not found[at] or found[at][-1] != number:
                         found[at].append(number)
                     at = self._next[at]
+                    steps += 1
+                self._effort.spend(steps)
         return found
 
     def deciding(self, block: int) -> frozenset[int]:
@@ -125,6 +134,7 @@ class Control:
                 more = [b for b in self.branches[pending.pop()] if b not in seen]
                 seen.update(more)
                 pending.extend(more)
+            self._effort.spend(len(seen))
             known = self._all[block] = frozenset(seen)
         return known
 
@@ -144,13 +154,17 @@ class Control:
             if number not in seen and number not in (stop, END):
                 seen.add(number)
                 pending.extend(self.successors[number])
+        self._effort.spend(len(seen))
         return frozenset(seen)
 
-
-def _meet(a: int, b: int, found: dict[int, int], place: dict[int, int]) -> int:
-    while a != b:
-        while place[a] > place[b]:
-            a = found[a]
-        while place[b] > place[a]:
-            b = found[b]
-    return a
+    def _meet(self, a: int, b: int, found: dict[int, int], place: dict[int, int]) -> int:
+        steps = 0
+        while a != b:
+            while place[a] > place[b]:
+                a = found[a]
+                steps += 1
+            while place[b] > place[a]:
+                b = found[b]
+                steps += 1
+        self._effort.spend(steps)
+        return a

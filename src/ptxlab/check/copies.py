@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 from ptxlab import ir
 
+from .effort import Effort
+
 if TYPE_CHECKING:
     from .program import FunctionFacts
 
@@ -27,6 +29,7 @@ class Copies:
 
     def __init__(self, facts: FunctionFacts) -> None:
         self._facts = facts
+        self._effort = Effort(facts.instructions)
         self.kinds: dict[int, str] = {}
         self.limits: dict[int, int] = {}
         for at in facts.by_mnemonic.get("cp", ()):
@@ -117,9 +120,13 @@ class Copies:
                 seen.update(fresh)
                 pending.extend((successor, -1) for successor in fresh)
 
-    def _after(self, number: int, start: int) -> list[int]:
+    def _after(self, number: int, start: int) -> Iterator[int]:
+        """What concerns copies in a block, after instruction `start`."""
+        self._effort.spend(1)
         inside = self._inside.get(number, [])
-        return inside[bisect_right(inside, start) :]
+        for index in range(bisect_right(inside, start), len(inside)):
+            self._effort.spend(1)
+            yield inside[index]
 
     def repeats(self, copy: int) -> bool:
         """Whether a copy is in a loop, and each time to the same place."""

@@ -18,6 +18,8 @@ class Definitions:
         self._blocks = facts.flow.blocks
         self._starts = [block.start for block in self._blocks]
         self._seen: dict[tuple[int, int], tuple[int, ...]] = {}
+        self.steps = 0
+        """How many blocks were looked at to answer questions."""
 
     @cached_property
     def of(self) -> dict[int, list[int]]:
@@ -60,6 +62,7 @@ class Definitions:
             block = self._blocks[number]
             if not self._collect(places, block.start, block.end, found):
                 pending.extend(block.predecessors)
+        self.steps += len(seen)
         return found
 
     def _collect(self, places: list[int], start: int, end: int, found: set[int]) -> bool:

@@ -19,6 +19,7 @@ from ptxlab import ir
 
 from .control import Control
 from .effects import registers_in
+from .effort import Effort
 
 if TYPE_CHECKING:
     from .program import FunctionFacts
@@ -53,8 +54,9 @@ _SPECIAL = {
 class Divergence:
     """How the branches and guards of one function differ between threads."""
 
-    def __init__(self, facts: FunctionFacts, control: Control) -> None:
+    def __init__(self, facts: FunctionFacts, control: Control, effort: Effort) -> None:
         self._facts = facts
+        self._effort = effort
         self._control = control
         self._definitions = facts.definitions
         self._values: dict[Node, Value | None] = {}
@@ -103,7 +105,9 @@ class Divergence:
     def _register(self, asking: Node, register: int) -> Value | None:
         """The value of a register where the asking instruction reads it."""
         at = asking[0]
+        before = self._definitions.steps
         places = self._definitions.reaching(register, at)
+        self._effort.spend(len(places) + self._definitions.steps - before)
         if not places:
             return ALIKE
         value: Value | None = None
@@ -121,9 +125,10 @@ class Divergence:
         found: set[int] = set()
         for place in places:
             block = self._definitions.block_of(place)
-            if block == here and len(places) == 1:
+            if (block == here and len(places) == 1) or not self._control.branches.get(block):
                 continue
             between = self._control.deciding(block) - self._control.deciding(here)
+            self._effort.spend(len(between))
             if len(places) == 1:
                 between = frozenset(b for b in between if b in self._control.reachable(block))
             found |= between

@@ -57,6 +57,7 @@ after:
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from ptxlab import ir
@@ -65,6 +66,7 @@ from ptxlab.report import Diagnostic, Label, warning
 
 from .control import END, Control
 from .divergence import BLOCK, LANE, WARP, Divergence
+from .effort import Effort, ExhaustedError
 from .program import FunctionFacts, Program
 
 COLLECTIVES = ("bar", "barrier", "ldmatrix", "stmatrix", "movmatrix", "mma", "wmma", "wgmma", "tcgen05", "setmaxnreg")
@@ -90,9 +92,10 @@ def check(program: Program) -> Iterator[Diagnostic]:
     for facts in program.sound_functions:
         collectives = _collectives(facts)
         if collectives and _threads(facts.function) != 1:
-            inspection = _Inspection(facts, collectives)
-            for findings in inspection.findings():
-                yield _explain(program, inspection, findings)
+            with suppress(ExhaustedError):
+                inspection = _Inspection(facts, collectives)
+                for findings in inspection.findings():
+                    yield _explain(program, inspection, findings)
 
 
 def _collectives(facts: FunctionFacts) -> dict[int, Need]:
@@ -136,42 +139,62 @@ class _Inspection:
     def __init__(self, facts: FunctionFacts, collectives: dict[int, Need]) -> None:
         self.facts = facts
         self.collectives = collectives
-        self.control = Control(facts)
-        self.divergence = Divergence(facts, self.control)
+        self._effort = Effort(facts.instructions)
+        self.control = Control(facts, self._effort)
+        self.divergence = Divergence(facts, self.control, self._effort)
+        self._decided: dict[tuple[int, Need], int | None] = {}
         self.one_warp = 0 < _threads(facts.function) <= 32
 
     def findings(self) -> Iterator[list[Finding]]:
         """The instructions that are missed, together by the decision that is to blame."""
         found: dict[int, list[Finding]] = {}
-        for at, need in self.collectives.items():
-            finding = self._judge(at, need)
-            if finding is not None:
-                found.setdefault(finding.decision, []).append(finding)
+        with suppress(ExhaustedError):  # what was found so far stands
+            for at, need in self.collectives.items():
+                finding = self._judge(at, need)
+                if finding is not None:
+                    found.setdefault(finding.decision, []).append(finding)
         yield from found.values()
 
     def _judge(self, at: int, need: Need) -> Finding | None:
         home = self.facts.definitions.block_of(at)
         if home not in self.control.successors:
             return None  # nothing leads here
-        wrong_from = WARP if need.block and not self.one_warp else LANE
-        if self.facts.instructions[at].guard is not None and self.divergence.of_guard(at) >= wrong_from:
+        if self.facts.instructions[at].guard is not None and self.divergence.of_guard(at) >= self._wrong_from(need):
             return Finding(at, at, self.divergence.of_guard(at))
+        decision = self._decision(home, need)
+        return None if decision is None else Finding(at, decision, self.divergence.of_guard(decision))
+
+    def _wrong_from(self, need: Need) -> int:
+        return WARP if need.block and not self.one_warp else LANE
+
+    def _decision(self, home: int, need: Need) -> int | None:
+        """The nearest branch that keeps threads away from a block that are needed there."""
         pending, seen = [home], {home}
-        while pending:
+        found: int | None = None
+        while pending and found is None:
+            self._effort.spend(1)
             block = pending.pop()
+            if (block, need) in self._decided:
+                found = self._decided[block, need]
+                continue
             for branch in self.control.branches[block]:
+                if found is None and self._keeps_away(branch, block, need):
+                    found = self.facts.flow.blocks[branch].end - 1
                 if branch not in seen:
                     seen.add(branch)
                     pending.append(branch)
-                decision = self.facts.flow.blocks[branch].end - 1
-                level = self.divergence.of_guard(decision)
-                if level >= wrong_from and any(
-                    self._is_missed(branch, block, other, level, need)
-                    for other in self.control.successors[branch]
-                    if other == END or not self.control.post_dominates(block, other)
-                ):
-                    return Finding(at, decision, level)
-        return None
+        if found is None:
+            self._decided.update({(block, need): None for block in seen})
+        self._decided[home, need] = found
+        return found
+
+    def _keeps_away(self, branch: int, block: int, need: Need) -> bool:
+        level = self.divergence.of_guard(self.facts.flow.blocks[branch].end - 1)
+        return level >= self._wrong_from(need) and any(
+            self._is_missed(branch, block, other, level, need)
+            for other in self.control.successors[branch]
+            if other == END or not self.control.post_dominates(block, other)
+        )
 
     def _is_missed(self, branch: int, block: int, other: int, level: int, need: Need) -> bool:
         """Whether threads that a branch sends to `other` are missed in `block`."""

@@ -6,6 +6,7 @@ the `n` latest groups run. `wgmma.commit_group` closes a group; what is in none 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, NamedTuple
 
 from ptxlab import ir
@@ -29,6 +30,7 @@ class Product(NamedTuple):
 
     accumulators: tuple[int, ...]
     inputs: tuple[int, ...]
+    registers: frozenset[int]
 
 
 class Products:
@@ -56,9 +58,9 @@ class Products:
 
         def after(block: BasicBlock, running: Running) -> Running:
             running = dict(running)
-            for at in self._places:
-                if block.start <= at < block.end:
-                    self.step(at, running)
+            places = self._places
+            for at in places[bisect_left(places, block.start) : bisect_left(places, block.end)]:
+                self.step(at, running)
             return running
 
         return forward(self._facts.flow, {}, after, _youngest)
@@ -92,8 +94,9 @@ class Products:
 
 def _product(instruction: ir.Instruction) -> Product:
     accumulators, first = instruction.operands[:2]
-    inputs = registers_in(first) if isinstance(first, ir.Vector) else ()
-    return Product(tuple(r.index for r in registers_in(accumulators)), tuple(r.index for r in inputs))
+    written = tuple(r.index for r in registers_in(accumulators))
+    read = tuple(r.index for r in registers_in(first)) if isinstance(first, ir.Vector) else ()
+    return Product(written, read, frozenset(written + read))
 
 
 def _youngest(a: Running, b: Running) -> Running:

@@ -96,6 +96,8 @@ def _touch(facts: FunctionFacts, products: Products, at: int, running: Running, 
         if number in told:
             continue
         product = products.of[number]
+        if product.registers.isdisjoint(reads) and product.registers.isdisjoint(writes):
+            continue
         if own is not None:
             if own.accumulators == product.accumulators:
                 continue

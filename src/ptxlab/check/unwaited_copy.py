@@ -51,6 +51,7 @@ Right:
 
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 
 from ptxlab import ir
 from ptxlab.report import Diagnostic, Label, warning
@@ -58,6 +59,7 @@ from ptxlab.report import Diagnostic, Label, warning
 from .accesses import accesses
 from .copies import OPEN, READ, Copies
 from .effects import registers_in
+from .effort import ExhaustedError
 from .program import FunctionFacts, Program
 
 
@@ -129,7 +131,8 @@ class _Reads:
 def check(program: Program) -> Iterator[Diagnostic]:
     for facts in program.sound_functions:
         if any(match.form.name == ("cp", "async") for _, match in facts.named("cp.async")):
-            yield from _check_function(program, facts)
+            with suppress(ExhaustedError):
+                yield from _check_function(program, facts)
 
 
 def _check_function(program: Program, facts: FunctionFacts) -> Iterator[Diagnostic]:

@@ -1,0 +1,47 @@
+"""Lints that follow the flow of a program say nothing about programs that are right: what compilers wrote."""
+
+import pytest
+
+from ptxlab.check import rules
+from ptxlab.check.effort import Effort
+from ptxlab.check.program import Program
+from ptxlab.syntax import parse
+from tests.corpus import Case, produced
+
+CODES = (
+    "divergent-barrier unreachable-code touched-accumulator missing-wgmma-fence missing-wgmma-commit unwaited-copy"
+).split()
+
+# `types` in wgmma.cu loads its A fragment after the fence, as the rule says.
+KNOWN = {"wgmma": ["missing-wgmma-fence"]}
+SOURCES = (
+    "async_copy attention control cub_device cutlass_gemm gemm groups hopper matmul mma tcgen05 warp wgmma wmma".split()
+)
+
+
+def chosen() -> list[Case]:
+    """Cases with barriers, copies and tensor cores, one build each."""
+    found: dict[str, Case] = {}
+    for case in produced():
+        source = case.name.partition(".sm_")[0]
+        if source.partition(".")[0] in SOURCES:
+            found[f"{source} {case.target}"] = case
+    return list(found.values())
+
+
+@pytest.mark.parametrize("case", chosen(), ids=lambda case: case.name)
+def test_a_compiled_program_is_fine(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[int] = []
+    monkeypatch.setattr(Effort, "spend", lambda self, steps: left.append(steps))
+    program = Program(parse(case.text(), name=case.name))
+    found = [diagnostic.code for code in CODES for diagnostic in rules()[code].check(program)]
+    assert found == KNOWN.get(case.name.partition(".")[0], [])
+    assert sum(left) < 100_000 * len(program.functions)
+
+
+def test_a_tangled_function_is_left_alone() -> None:
+    loops = "".join(f"L{n}: bar.sync 0;\n" for n in range(2000))
+    ends = "".join(f"setp.lt.u32 %p1, %r1, {n}; @%p1 bra L{n};\n" for n in reversed(range(2000)))
+    start = ".version 8.0\n.target sm_80\n.entry k() { .reg .pred %p<2>; .reg .u32 %r<2>; mov.u32 %r1, %ctaid.x;\n"
+    text = f"{start}{loops}{ends}ret; }}"
+    assert list(rules()["divergent-barrier"].check(Program(parse(text)))) == []
