@@ -1,4 +1,4 @@
-"""Registers that are read before anything writes them: everywhere, on some way, when a loop begins; and those that are."""
+"""Registers that are read before anything writes them: everywhere, on some way, when a loop begins."""
 
 import pytest
 

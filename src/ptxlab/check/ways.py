@@ -6,6 +6,7 @@ predicates that compare the same values. That is how one warp sets up what only 
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -14,10 +15,11 @@ from ptxlab import ir
 if TYPE_CHECKING:
     from .program import FunctionFacts
 
-MOST_STATES = 3000  # a function that branches more is given up on
+MOST_STATES = 20_000  # of a function; one that branches more is given up on
 OPPOSITES = {"ne": "eq", "ge": "lt", "le": "gt", "hs": "lo", "ls": "hi"}
 
 Condition = tuple[object, bool]  # what a branch asks, and the answer with which its guard holds
+Known = frozenset[Condition]
 
 
 class Ways:
@@ -26,6 +28,8 @@ class Ways:
     def __init__(self, facts: FunctionFacts) -> None:
         self._facts = facts
         self._conditions: dict[int, tuple[object, bool, frozenset[int]] | None] = {}
+        self._dependencies: dict[object, frozenset[int]] = {}
+        self._states_left = MOST_STATES
 
     @cached_property
     def _writers(self) -> dict[int, list[int]]:
@@ -34,6 +38,12 @@ class Ways:
             for register in written:
                 found.setdefault(register, []).append(at)
         return found
+
+    @cached_property
+    def _asked(self) -> Counter[object]:
+        """How often each condition is asked; what is asked once decides nothing later."""
+        guards = (instruction.guard for instruction in self._facts.instructions)
+        return Counter(found[0] for guard in guards if (found := self._condition(guard)) is not None)
 
     def leads_past(self, register: int, at: int) -> bool:
         """Whether some way to instruction `at` has no write of a register; False if that cannot be told."""
@@ -44,48 +54,49 @@ class Ways:
         if any(blocks[target].start <= place < at for place in writes):
             return False
         guard = self._facts.instructions[at].guard
-        pending: list[tuple[int, frozenset[tuple[object, bool]]]] = [(0, frozenset())]
+        pending: list[tuple[int, Known]] = [(0, frozenset())]
         seen = set(pending)
         while pending:
-            if len(seen) > MOST_STATES:
+            self._states_left -= 1
+            if self._states_left < 0:
                 return False
             number, known = pending.pop()
-            block = blocks[number]
-            known = self._forget(known, block.start, at if number == target else block.end)
-            if number == target and not self._contradicts(known, guard, at):
-                return True
+            if number == target:
+                here = self._forget(known, self._written(blocks[target].start, at))
+                if not self._contradicts(here, guard):
+                    return True
             if number in writing:
                 continue
-            if number == target:
-                known = self._forget(known, at, block.end)
+            known = self._forget(known, self._written_in[number])
             for successor, after in self._leave(number, known):
                 if (successor, after) not in seen:
                     seen.add((successor, after))
                     pending.append((successor, after))
         return False
 
-    def _forget(self, known: frozenset[tuple[object, bool]], start: int, end: int) -> frozenset[tuple[object, bool]]:
-        """What stays known after the instructions from `start` to `end`."""
+    @cached_property
+    def _written_in(self) -> list[set[int]]:
+        """The registers that each block writes."""
+        return [self._written(block.start, block.end) for block in self._facts.flow.blocks]
+
+    def _written(self, start: int, end: int) -> set[int]:
+        return {register for at in range(start, end) for register in self._facts.effects.writes[at]}
+
+    def _forget(self, known: Known, written: set[int]) -> Known:
+        """What stays known after these registers are written."""
         if not known:
             return known
-        written = {register for at in range(start, end) for register in self._facts.effects.writes[at]}
         return frozenset(fact for fact in known if not written & self._dependencies[fact[0]])
 
-    @cached_property
-    def _dependencies(self) -> dict[object, frozenset[int]]:
-        return {}
-
-    def _contradicts(self, known: frozenset[tuple[object, bool]], guard: ir.Guard | None, at: int) -> bool:
-        condition = self._condition(guard, at)
+    def _contradicts(self, known: Known, guard: ir.Guard | None) -> bool:
+        condition = self._condition(guard)
         return condition is not None and (condition[0], not condition[1]) in known
 
-    def _leave(
-        self, number: int, known: frozenset[tuple[object, bool]]
-    ) -> list[tuple[int, frozenset[tuple[object, bool]]]]:
+    def _leave(self, number: int, known: Known) -> list[tuple[int, Known]]:
         """The blocks that can come next, and what is known there."""
         block = self._facts.flow.blocks[number]
         last = self._facts.instructions[block.end - 1]
-        condition = self._condition(last.guard, block.end - 1)
+        condition = self._condition(last.guard)
         if condition is None or last.opcode.mnemonic not in ("bra", "ret", "exit", "trap"):
             return [(successor, known) for successor in block.successors]
         # A branch names its target first; to fall through comes last, and is all that an end leaves.
@@ -94,9 +105,11 @@ class Ways:
         if len(block.successors) != len(answers):
             return [(successor, known) for successor in block.successors]
         ways = zip(block.successors, answers, strict=True)
+        if self._asked[asked] < 2:
+            return [(successor, known) for successor in block.successors]
         return [(to, known | {(asked, holds)}) for to, holds in ways if (asked, not holds) not in known]
 
-    def _condition(self, guard: ir.Guard | None, at: int) -> Condition | None:
+    def _condition(self, guard: ir.Guard | None) -> Condition | None:
         """What a guard asks: the comparison that made its predicate if its sources are written once, else itself."""
         if guard is None or not isinstance(guard.register, ir.Register):
             return None
