@@ -1,7 +1,8 @@
 """Ask ptxas about every form of a chapter: accepted as stated, refused one step below.
 
-`python -m tests.isa.conformance integer convert` prints each disagreement; tests/isa/test_conformance.py asserts that
-there are none. `--mutants=60 --seed=1` asks about damaged instructions instead. `--orders` also swaps neighbouring modifiers and tells where ptxas and the table differ on that.
+`python -m tests.isa.conformance integer convert` prints each disagreement, and tests/isa/test_conformance.py asserts
+that there are none. `--mutants=60 --seed=1` asks about damaged instructions instead. `--orders` also swaps neighbouring
+modifiers and tells where ptxas and the table differ on that. `--only=TEXT` and `--most=N` narrow the questions.
 """
 
 import re
@@ -43,7 +44,8 @@ class Disagreement:
         q = self.question
         said = "; ".join(self.messages) or "accepted"
         verdict = "legal" if q.legal else "not legal"
-        return f"[{q.form.syntax}] {q.instruction} at {q.version[0]}.{q.version[1]} {q.target}: table {verdict}, ptxas: {said}"
+        place = f"{q.version[0]}.{q.version[1]} {q.target}"
+        return f"[{q.form.syntax}] {q.instruction} at {place}: table {verdict}, ptxas: {said}"
 
 
 def questions(form: Form, most: int) -> Iterator[Question]:
@@ -152,8 +154,11 @@ def _ask(lines: list[str], version: Version, target: str, together: bool) -> lis
             messages[where[int(line)]].append(message)
         else:
             elsewhere = True
-    stopped = "syntax error" in output or "Parsing error" in output or (not together and bool(messages))
-    if elsewhere or stopped or (status and not messages):
+    stopped = re.search(r"line (\d+); fatal\s*: ", output)
+    if together and not elsewhere and stopped and int(stopped[1]) in where:  # it has judged what stands before
+        at = where[int(stopped[1])] + 1
+        return [tuple(messages[n]) for n in range(at)] + (_ask(lines[at:], version, target, True) if lines[at:] else [])
+    if elsewhere or stopped or (messages and not together) or (status and not messages):
         if len(lines) == 1:  # a complaint without a line, or a crash
             return [tuple(messages[0]) or (output.strip() or f"ptxas ended with status {status}",)]
         half = len(lines) // 2
@@ -196,7 +201,8 @@ def order_disagreements(form: Form) -> Iterator[str]:
         for name, messages in zip(swapped, ask([s + tail for s in swapped], *homes[0]) if swapped else [], strict=True):
             legal = is_legal(name + tail, *homes[0])
             if legal != (not messages):
-                yield f"[{form.syntax}] {name}{tail}: table {'legal' if legal else 'not legal'}, ptxas: {messages or 'accepted'}"
+                verdict = "legal" if legal else "not legal"
+                yield f"[{form.syntax}] {name}{tail}: table {verdict}, ptxas: {messages or 'accepted'}"
 
 
 def mutant_questions(form: Form, most: int, seed: int) -> Iterator[Question]:

@@ -151,12 +151,15 @@ _IGNORED = tuple(
         "finite infinite number notanumber normal subnormal",
         "acc::f16 acc::f32",
         "b8x16 b6x16_p32 b4x16_p64",
-        "pred texref surfref samplerref",
-        "b2",
         "global_address rank box_dim global_dim global_stride element_stride elemtype interleave_layout swizzle_mode "
         "swizzle_atomicity fill_mode",
     )
 )
+
+
+# Beside its own type, arithmetic ignores one of the first types, and all else the last.
+_ARITHMETIC = frozenset("add sub min max neg mul fma cvt set setp atom".split())
+_TYPES_OF_NOTHING = frozenset("pred texref surfref samplerref".split()), frozenset(("b2",))
 
 
 def _choose(form: Form, parts: Sequence[str]) -> Candidate | None:
@@ -164,7 +167,7 @@ def _choose(form: Form, parts: Sequence[str]) -> Candidate | None:
     if tuple(parts[: len(form.name)]) != form.name:
         return None
     rest = [part for at, part in enumerate(parts) if part not in REPEATABLE or part not in parts[:at]][len(form.name) :]
-    for group in _IGNORED:
+    for group in (*_IGNORED, _TYPES_OF_NOTHING[form.name[0] not in _ARITHMETIC]):
         strays = [part for part in rest if part in group and all(part not in slot.values for slot in form.slots)]
         if len(strays) == 1:
             rest.remove(strays[0])
