@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help demo test check docs
+.PHONY: help demo test check bench docs
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -21,6 +21,9 @@ check: $(INSTALLED) ## format, lint, types, layers, tests, docs: all that must p
 	@$(BIN)/lint-imports
 	@$(BIN)/pytest -q -n auto
 	@$(MAKE) --no-print-directory docs
+
+bench: $(INSTALLED) ## how fast PTX is read and checked, beside ptxas
+	@$(BIN)/python benchmarks/front_end.py
 
 docs: $(INSTALLED) ## the reference in build/docs, and the examples in docstrings
 	@$(BIN)/pytest -q --doctest-modules src
