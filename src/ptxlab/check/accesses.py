@@ -1,4 +1,9 @@
-"""What an instruction does to memory at each of its addresses: how many bytes, and the alignment that it needs."""
+"""What an instruction does to memory at each of its addresses: how many bytes, and the alignment that it needs.
+
+The names of operands in the table tell what an address is to its instruction: `mbar` is a barrier, `map` a tensor map.
+Sizes and alignments are the manual's. Where it asks for more than hardware was seen to need (`wmma`, on an H200),
+hardware counts, so that what is said to stop a kernel does.
+"""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -6,6 +11,13 @@ from typing import NamedTuple
 from ptxlab import ir
 from ptxlab.isa import Match
 from ptxlab.isa.types import TYPES
+
+# The first words of the opcodes that have accesses.
+MEMORY = (
+    "ld", "ldu", "st", "atom", "red", "cp", "ldmatrix", "stmatrix", "mbarrier", "wmma", "tcgen05", "tensormap",
+    "prefetch", "clusterlaunchcontrol", "discard", "applypriority",
+)  # fmt: skip
+BARRIER, TENSOR_MAP, LINE = (8, 8), (128, 64), (128, 128)  # bytes, alignment
 
 
 class Access(NamedTuple):
@@ -17,47 +29,79 @@ class Access(NamedTuple):
 
 
 def accesses(instruction: ir.Instruction, match: Match) -> Iterator[Access]:
-    """The accesses of an instruction whose size is known from its text."""
-    name = match.form.name
-    addresses = [at for at, e in enumerate(match.expected) if e.kind == "address"]
-    if name[0] in ("ld", "ldu", "st", "atom", "red") and name[1:2] not in (("async",), ("bulk",)):
-        size = _element_bytes(instruction) * _elements(instruction)
-        if size:
-            yield from (Access(at, size, size) for at in addresses[:1])
-    elif name[:2] == ("cp", "async") and len(name) == 2:
-        copied = _constant(instruction, 2)
-        if copied:
-            source = _constant(instruction, 3) if len(instruction.operands) > 3 else copied
-            yield Access(addresses[0], copied, copied)
-            yield Access(addresses[1], source or 0, copied)
-    elif name[0] in ("ldmatrix", "stmatrix"):
-        yield from (Access(at, 16, 16) for at in addresses[:1])
-    elif name[0] == "mbarrier" and name[1:2] != ("pending_count",):
-        yield from (Access(at, 8, 8) for at in addresses[:1])
-    elif name[:3] == ("cp", "async", "bulk") or name[:3] == ("cp", "reduce", "async"):
-        yield from _bulk(instruction, match, addresses)
+    """The accesses of an instruction to memory, as far as its text tells of them."""
+    for at, expected in enumerate(match.expected):
+        if expected.kind == "address":
+            found = _access(instruction, match, expected.name)
+            if found is not None:
+                yield Access(at, *found)
 
 
-def _bulk(instruction: ir.Instruction, match: Match, addresses: list[int]) -> Iterator[Access]:
-    """Bulk copies move multiples of 16 bytes between addresses of that alignment; their barrier is 8 bytes."""
-    if "tensor" in instruction.opcode.modifiers:
-        return  # one side is a tensor map; its box decides the size
-    for at in addresses:
-        is_barrier = "bar" in match.expected[at].name.lower()
-        size = 8 if is_barrier else _constant(instruction, 2) or 16
-        yield Access(at, size, 8 if is_barrier else 16)
+def _access(instruction: ir.Instruction, match: Match, name: str) -> tuple[int, int] | None:
+    """The bytes at the address of this name, and their alignment."""
+    if name == "mbar":
+        return BARRIER
+    if name == "map":
+        return TENSOR_MAP
+    words = (instruction.opcode.mnemonic, *instruction.opcode.modifiers)
+    match words[0]:
+        case "ld" | "ldu" | "st" | "atom" | "red" if words[1] != "bulk":
+            size = _element_bytes(words) * _elements(words)
+            return (size, size) if size else None
+        case "cp" if "bulk" in words:
+            # The box of a tensor map decides how much a tensor copy moves.
+            return (1, 128) if "tensor" in words else (_constant(instruction, match, "size") or 16, 16)
+        case "cp" if "mbarrier" in words:
+            return BARRIER
+        case "cp":
+            size = _constant(instruction, match, "size") or 0
+            read = _constant(instruction, match, "read")
+            return (read if name == "a" and read is not None else size, size) if size else None
+        case "ldmatrix" | "stmatrix":
+            return 16, 16
+        case "mbarrier":
+            return BARRIER
+        case "wmma":
+            return _matrix(words)
+        case "tcgen05" if words[1] == "alloc":
+            return 4, 4
+        case "tensormap":
+            return TENSOR_MAP
+        case "prefetch" if "tensormap" in words:
+            return TENSOR_MAP
+        case "discard" | "applypriority" if "async" not in words:
+            return LINE
+        case "clusterlaunchcontrol":
+            return 16, 16
+    return None
 
 
-def _element_bytes(instruction: ir.Instruction) -> int:
-    types = [TYPES[word] for word in instruction.opcode.modifiers if word in TYPES]
+def _matrix(words: tuple[str, ...]) -> tuple[int, int] | None:
+    """What an H200 needs of the address of a matrix: whole lines of 8 halves, or pairs of sums, in shared memory."""
+    size = _element_bytes(words)
+    is_shared = any(word.startswith("shared") for word in words)
+    if words[1] in ("load", "store") and size:
+        is_half = words[-1] in ("f16", "bf16")
+        if is_shared and words[2] in ("a", "b") and is_half:
+            return size, 16
+        if is_shared and words[1] == "store" and words[-1] == "f32":
+            return size, 8
+        return size, 4 if is_half and words[2] in ("a", "b") else size
+    return None
+
+
+def _element_bytes(words: tuple[str, ...]) -> int:
+    types = [TYPES[word] for word in words if word in TYPES]
     return max(1, types[-1].width // 8) if types else 0
 
 
-def _elements(instruction: ir.Instruction) -> int:
-    counts = [int(word[1:]) for word in instruction.opcode.modifiers if word in ("v2", "v4", "v8")]
-    return counts[0] if counts else 1
+def _elements(words: tuple[str, ...]) -> int:
+    return next((int(word[1:]) for word in words if word in ("v2", "v4", "v8")), 1)
 
 
-def _constant(instruction: ir.Instruction, at: int) -> int | None:
-    operand = instruction.operands[at] if at < len(instruction.operands) else None
-    return operand.value if isinstance(operand, ir.Immediate) else None
+def _constant(instruction: ir.Instruction, match: Match, name: str) -> int | None:
+    """The operand of this name, if it is there and constant."""
+    for operand, expected in zip(instruction.operands, match.expected, strict=True):
+        if expected.name == name and isinstance(operand, ir.Immediate):
+            return operand.value
+    return None

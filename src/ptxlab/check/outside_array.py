@@ -35,8 +35,7 @@ from collections.abc import Iterator
 
 from ptxlab.report import Diagnostic, Label, warning
 
-from .accesses import accesses
-from .misaligned_address import MEMORY
+from .accesses import MEMORY, accesses
 from .program import Program
 
 
@@ -61,4 +60,7 @@ def check(program: Program) -> Iterator[Diagnostic]:
                     program.module.operand_span(instruction, access.operand),
                     "outside the variable",
                     others=[Label(declared, f"{size} bytes")] if declared else [],
+                    helps=[f"the last {access.size} bytes of it begin at offset {size - access.size}"]
+                    if size >= access.size
+                    else [f"declare it with {access.size} bytes or more"],
                 )

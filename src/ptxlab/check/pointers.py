@@ -1,7 +1,7 @@
 """Where an address points, when that can be read off the program: a variable and a constant distance from its start.
 
 Only what is certain counts: a register that is written once, without a guard, from the address of a variable by `mov`,
-`cvta`, `cvt`, or by adding or subtracting constants.
+`cvta`, `cvt`, `mapa`, or by adding or subtracting constants.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Pointers:
             return None
         source = instruction.operands[1]
         match instruction.opcode.mnemonic:
-            case "mov" | "cvta":
+            case "mov" | "cvta" | "mapa":
                 return self.of_address(source) if isinstance(source, ir.Address) else self.of_value(source)
             case "cvt" if set(instruction.opcode.modifiers) <= {"u32", "u64", "s64", "s32"}:
                 return self.of_value(source)
@@ -79,10 +79,30 @@ class Pointers:
         if instruction.opcode.mnemonic == "add" and isinstance(first, ir.Immediate):
             first, second = second, first
         base = self.of_value(first)
-        if base is None or not isinstance(second, ir.Immediate) or second.is_float:
+        constant = self._constant(second)
+        if base is None and instruction.opcode.mnemonic == "add":
+            base, constant = self.of_value(second), self._constant(first)
+        if base is None or constant is None:
             return None
         sign = 1 if instruction.opcode.mnemonic == "add" else -1
-        return Pointer(base.variable, base.offset + sign * _signed(second.value))
+        return Pointer(base.variable, base.offset + sign * constant)
+
+    def _constant(self, operand: ir.Operand) -> int | None:
+        """An integer, or what a register holds that is written once, by `mov` of an integer."""
+        if isinstance(operand, ir.Immediate):
+            return None if operand.is_float else _signed(operand.value)
+        if not isinstance(operand, ir.Register):
+            return None
+        if self._definitions is None:
+            self._definitions = _single_definitions(self._facts)
+        at = self._definitions.get(operand.index)
+        if at is None:
+            return None
+        instruction = self._facts.instructions[at]
+        if instruction.opcode.mnemonic != "mov" or instruction.guard is not None:
+            return None
+        source = instruction.operands[1]
+        return _signed(source.value) if isinstance(source, ir.Immediate) and not source.is_float else None
 
 
 def _signed(value: int) -> int:
