@@ -40,7 +40,7 @@ def check(text: str) -> list[Diagnostic]:
 
 TWO = ".maxntid 256, 1, 1 .minnctapersm 2"  # 128 registers for each of 8 warps
 
-# The first three and the last were seen to hang on an H200, and each of RIGHT to end.
+# The first three and the last were seen to hang on an H200, and the first three of RIGHT to end; others are computed.
 HANGS = {
     "224 beside 40": (kernel(TWO, dec(40), inc(224)), 12, 224, 216),
     "232 beside 40": (kernel(TWO, dec(40), inc(232)), 12, 232, 216),

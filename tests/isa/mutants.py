@@ -85,8 +85,22 @@ def shape_of(text: str) -> Shape:
         return "#int"
     if re.fullmatch(r"-?\d+\.\d+|0[fd]\w+", text):
         return "#f32" if text.startswith("0f") else "#float"
-    return {"%tid.x": "%u16|u32", "texture": "&texref", "sampler": "&samplerref", "surface": "&surfref", "cst": "&const", "prm": "&param", "out": "&param", "L": "@label", "ts": "@targets", "fn": "@function",
-            "pt": "@prototype"}.get(text, text)  # fmt: skip
+    return _NAMES.get(text, text)
+
+
+_NAMES = {
+    "%tid.x": "%u16|u32",
+    "texture": "&texref",
+    "sampler": "&samplerref",
+    "surface": "&surfref",
+    "cst": "&const",
+    "prm": "&param",
+    "out": "&param",
+    "L": "@label",
+    "ts": "@targets",
+    "fn": "@function",
+    "pt": "@prototype",
+}
 
 
 def is_legal(line: str, version: Version, target: str) -> bool:

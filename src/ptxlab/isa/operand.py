@@ -32,8 +32,8 @@ Operands at hand are described by their *shape*, a value that is cheap to compar
   `"@label"`, `"@function"`, `"@targets"`, `"@prototype"`; `"_"`: the sink;
 - `"?"`: a name that is not declared, which is reported once and fits everywhere;
 - `("[", base, ...)`: an address and what else is in the brackets; `("[]", a)`: an element of an array, `table[3]`;
-- `("{", ...)`: a vector; `("(", ...)`: a list of arguments; `("|", a, b)`: a pair; `("!", a)`: a negation; `("-", a)`: a
-  negated value; `("+", a)`: a sum with a constant; `(".", a, "b0")`: a selection.
+- `("{", ...)`: a vector; `("(", ...)`: a list of arguments; `("|", a, b)`: a pair; `("!", a)`: a negation;
+  `("-", a)`: a negated value; `("+", a)`: a sum with a constant; `(".", a, "b0")`: a selection.
 """
 
 import re
