@@ -60,6 +60,12 @@ CASES: list[tuple[str, str, str, str | None]] = [
     # The one special register that is a predicate.
     ("7.8", "sm_90", kernel("mov.pred %p1, %is_explicit_cluster; mov.pred %p2, !%is_explicit_cluster;"), None),
     ("7.8", "sm_90", kernel("mov.pred %p1, %laneid;"), "operand-type"),
+    # Special registers of later targets and versions.
+    ("7.8", "sm_80", kernel("mov.u32 %r1, %cluster_ctarank;"), "unavailable-feature"),
+    ("7.8", "sm_80", kernel("mov.pred %p1, !%is_explicit_cluster;"), "unavailable-feature"),
+    ("8.0", "sm_90", kernel("mov.u32 %r1, %aggr_smem_size;"), "unavailable-feature"),
+    ("4.3", "sm_50", kernel("mov.b64 %d1, {%clock, %clock_hi};"), "unavailable-feature"),
+    ("5.0", "sm_50", kernel("mov.b64 %d1, {%clock, %clock_hi};"), None),
 ]
 
 

@@ -1,4 +1,4 @@
-"""A directive, a type or another part of the language needs a later PTX version or another target.
+"""A directive, a type, a special register or another part of the language needs a later PTX version or another target.
 
 Wrong:
 
@@ -27,6 +27,7 @@ from collections.abc import Iterator
 
 from ptxlab import ir
 from ptxlab.isa.features import FEATURES
+from ptxlab.isa.special_registers import SPECIAL_REGISTERS
 from ptxlab.report import Diagnostic, Span
 
 from .program import Program
@@ -38,11 +39,31 @@ Use = tuple[str, Span | None]
 
 def check(program: Program) -> Iterator[Diagnostic]:
     missing = {name for name, feature in FEATURES.items() if not feature.since.holds(program.version, program.target)}
-    if not missing:
-        return
-    for name, span in _uses(program):
-        if name in missing:
-            yield explain(program, FEATURES[name].text, FEATURES[name].since, span, "unavailable-feature")
+    if missing:
+        for name, span in _uses(program):
+            if name in missing:
+                yield explain(program, FEATURES[name].text, FEATURES[name].since, span, "unavailable-feature")
+    absent = {
+        name: register.since
+        for name, register in SPECIAL_REGISTERS.items()
+        if not register.since.holds(program.version, program.target)
+    }
+    if absent:
+        for name, span in _special_registers(program):
+            if name in absent:
+                yield explain(program, f"`{name}`", absent[name], span, "unavailable-feature")
+
+
+def _special_registers(program: Program) -> Iterator[tuple[str, Span | None]]:
+    """The special registers that are read, by the two instructions that ever read one."""
+    for facts in program.functions:
+        for position in (*facts.by_mnemonic.get("mov", ()), *facts.by_mnemonic.get("cvt", ())):
+            instruction = facts.instructions[position]
+            for index, operand in enumerate(instruction.operands):
+                inner = operand.operand if isinstance(operand, ir.Negated) else operand
+                for part in inner.elements if isinstance(inner, ir.Vector) else (inner,):
+                    if isinstance(part, ir.SpecialRegister):
+                        yield part.name, program.module.operand_span(instruction, index)
 
 
 def _uses(program: Program) -> Iterator[Use]:
