@@ -2,6 +2,7 @@
 
 A rule is a module: its docstring is the page that `ptxlab explain` shows, with an example that the rule finds and one
 beside it that is right; its name with hyphens is its code; `check(program)` yields its findings. `RULES` lists them.
+A comment can allow a warning on its line; see `allowed.py`.
 """
 
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from types import ModuleType
 from ptxlab import ir
 from ptxlab.report import Diagnostic
 
+from .allowed import without_allowed
 from .program import Program
 
 # Errors first, warnings after them; the order of findings is that of the source, not of this list.
@@ -68,7 +70,7 @@ def check(
     """
     program = Program(module, target, progress)
     found = [diagnostic for rule in rules().values() for diagnostic in rule.check(program)]
-    return sorted(found, key=_place)
+    return sorted(without_allowed(found), key=_place)
 
 
 # Rules that look at one instruction at a time: they stay true in a program with holes.

@@ -1,0 +1,56 @@
+"""A warning is allowed by a comment on its line or above it, with a reason."""
+
+import pytest
+
+import ptxlab
+
+KERNEL = """\
+.version 8.0
+.target sm_80
+.entry k(.param .u64 out) {{
+    .reg .b64 %rd<2>;
+    .reg .u32 %r<3>;
+    ld.param.u64 %rd1, [out];
+    {above}
+    st.global.u32 [%rd1], %r2;{behind}
+    ret;
+}}
+"""
+
+
+def codes(above: str = "", behind: str = "") -> list[str]:
+    text = KERNEL.format(above=above, behind=behind)
+    return [diagnostic.code for diagnostic in ptxlab.check(ptxlab.parse(text))]
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        {"behind": " // ptxlab: allow unwritten-register, the value does not matter"},
+        {"above": "// ptxlab: allow unwritten-register: the value does not matter"},
+        {"above": "// ptxlab: allow unwritten-register, a reason\n    // and more of it"},
+        {"behind": " /* ptxlab: allow unwritten-register because it is overwritten */"},
+    ],
+)
+def test_a_reason_allows_it(place: dict[str, str]) -> None:
+    assert codes(**place) == []
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        {},
+        {"behind": " // ptxlab: allow unwritten-register"},
+        {"behind": " // ptxlab: allow unreachable-code, another rule"},
+        {"above": "// ptxlab: allow unwritten-register, too far away\n    mov.u32 %r1, 0;"},
+    ],
+)
+def test_anything_else_does_not(place: dict[str, str]) -> None:
+    assert codes(**place) == ["unwritten-register"]
+
+
+def test_an_error_cannot_be_allowed() -> None:
+    text = KERNEL.format(above="mov.u32 %r2, 0;", behind="").replace(
+        "st.global.u32 [%rd1], %r2;", "st.global.u32 [%rd1]; // ptxlab: allow operand-count, because I say so"
+    )
+    assert [diagnostic.code for diagnostic in ptxlab.check(ptxlab.parse(text))] == ["operand-count"]
