@@ -1,0 +1,70 @@
+"""What there is to run in this repository; needs a Python 3.11 or later and nothing else.
+
+`python3 dev.py` lists it. Every task first makes the virtual environment `.venv` with ptxlab and its tools, once per
+version of pyproject.toml.
+"""
+
+import hashlib
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+ENVIRONMENT = ROOT / ".venv"
+PROGRAMS = ENVIRONMENT / ("Scripts" if os.name == "nt" else "bin")
+STAMP = ENVIRONMENT / ".installed"
+
+TESTS = [["pytest", "-q", "-n", "auto"]]
+DOCS = [["pytest", "-q", "--doctest-modules", "src"], ["python", "docs/build.py"]]
+TASKS: dict[str, tuple[str, list[list[str]]]] = {
+    "demo": ("a tour of what works", [["ptxlab", "tour"]]),
+    "test": ("the tests, on all cores", TESTS),
+    "check": (
+        "format, lint, types, layers, tests, docs: all that must pass",
+        [["ruff", "format", "--check"], ["ruff", "check"], ["mypy"], ["lint-imports"], *TESTS, *DOCS],
+    ),
+    "bench": ("how fast PTX is read and checked, beside ptxas", [["python", "benchmarks/front_end.py"]]),
+    "docs": ("the reference in build/docs, and the examples in docstrings", DOCS),
+}
+
+
+def install() -> None:
+    """Make the environment if it is missing or older than pyproject.toml."""
+    wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
+    if STAMP.exists() and STAMP.read_text() == wanted:
+        return
+    print("installing ptxlab and its tools into .venv", flush=True)
+    venv.create(ENVIRONMENT, with_pip=True)
+    packages = ["--editable", ".[dev,toolchain]"]
+    run(["python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages])
+    STAMP.write_text(wanted)
+
+
+def run(command: list[str]) -> None:
+    """Run a program of the environment; end with its status if it fails."""
+    environment = {**os.environ, "PATH": f"{PROGRAMS}{os.pathsep}{os.environ.get('PATH', '')}"}
+    status = subprocess.run([PROGRAMS / command[0], *command[1:]], cwd=ROOT, env=environment).returncode
+    if status:
+        sys.exit(status)
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 1 or arguments[0] not in TASKS:
+        for name, (text, _) in TASKS.items():
+            print(f"python3 dev.py {name:6} {text}")
+        return 2 if arguments else 0
+    install()
+    for command in TASKS[arguments[0]][1]:
+        run(command)
+    return 0
+
+
+if __name__ == "__main__":
+    if sys.version_info < (3, 11):
+        sys.exit("ptxlab needs Python 3.11 or later")
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)
