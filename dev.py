@@ -8,7 +8,6 @@ import hashlib
 import os
 import subprocess
 import sys
-import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -36,7 +35,7 @@ def install() -> None:
     if STAMP.exists() and STAMP.read_text() == wanted:
         return
     print("installing ptxlab and its tools into .venv", flush=True)
-    venv.create(ENVIRONMENT, with_pip=True)
+    subprocess.run([sys.executable, "-m", "venv", ENVIRONMENT], check=True)
     packages = ["--editable", ".[dev,toolchain]"]
     run(["python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages])
     STAMP.write_text(wanted)
