@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036 - it is run by whatever Python is there
         sys.exit("ptxlab needs Python 3.11 or later")
     try:
         sys.exit(main(sys.argv[1:]))
