@@ -17,7 +17,9 @@ from datetime import date
 from pathlib import Path
 
 import ptxlab
+from ptxlab.isa.targets import VERSIONS
 from ptxlab.toolchain import Tool, find_assembler
+from ptxlab.toolchain.tools import newest_version
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -89,7 +91,10 @@ def start_up(statement: str) -> float:
 
 def main(arguments: list[str]) -> int:
     # ptxas does not optimise debug builds.
-    cases = [case for case in files() if len(case.text()) >= LEAST and "-G" not in case.flags]
+    newest = newest_version(find_assembler(VERSIONS[-1])) or VERSIONS[-1]
+    cases = [
+        case for case in files() if len(case.text()) >= LEAST and "-G" not in case.flags and case.version <= newest
+    ]
     if "--all" not in arguments:
         cases = cases[:: max(1, len(cases) // 24)]
     rows = []

@@ -6,11 +6,10 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import pytest
-
 from ptxlab.syntax import read
+from ptxlab.toolchain import find
 
-from ..corpus import assemblers
+from ..tools import needs_ptxas
 
 COUNT = 60
 _TOKEN = re.compile(r'"[^"\n]*"|[%$\w.:]+|[^\s\w]')
@@ -84,13 +83,13 @@ def verdict(text: str, folder: Path) -> tuple[bool, int | None]:
     """Whether ptxas accepts a text, and the line of its first syntax error."""
     folder.mkdir()
     (folder / "module.ptx").write_text(text)
-    command = [assemblers()[0], "-arch", "sm_90", "-O0", "-c", "module.ptx", "-o", "module.cubin"]
+    command = [find("ptxas").path, "-arch", "sm_90", "-O0", "-c", "module.ptx", "-o", "module.cubin"]
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
     found = re.search(r"line (\d+); fatal\s*: (?:Parsing|Missing)", result.stdout + result.stderr)
     return result.returncode == 0, int(found[1]) if found else None
 
 
-@pytest.mark.skipif(not assemblers(), reason="no ptxas on PATH, in PTXAS, or from the nvidia-cuda-nvcc wheel")
+@needs_ptxas
 def test_damaged_files(tmp_path: Path) -> None:
     generator = random.Random(7)
     texts = [damage(SAMPLE, generator) for _ in range(COUNT)]

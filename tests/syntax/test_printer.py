@@ -9,7 +9,8 @@ import pytest
 
 from ptxlab.syntax import format, parse
 
-from ..corpus import Case, assemblers, files
+from ..corpus import Case, files
+from ..tools import assembler_for, needs_ptxas
 
 CASES = files()
 ALL = os.environ.get("PTXLAB_CORPUS") == "all"
@@ -60,7 +61,15 @@ def machine_code(text: str, case: Case, folder: Path) -> dict[str, bytes]:
     """The sections of code and data that ptxas makes of a text."""
     folder.mkdir()
     (folder / "module.ptx").write_text(text)
-    command = [assemblers()[-1], "-arch", case.target, *case.assembler_flags, "module.ptx", "-o", "module.cubin"]
+    command = [
+        assembler_for(case.version).path,
+        "-arch",
+        case.target,
+        *case.assembler_flags,
+        "module.ptx",
+        "-o",
+        "module.cubin",
+    ]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
     data = (folder / "module.cubin").read_bytes()
     (table,) = struct.unpack_from("<Q", data, 0x28)
@@ -75,7 +84,7 @@ def machine_code(text: str, case: Case, folder: Path) -> dict[str, bytes]:
     return found
 
 
-@pytest.mark.skipif(not assemblers(), reason="no ptxas on PATH, in PTXAS, or from the nvidia-cuda-nvcc wheel")
+@needs_ptxas
 @pytest.mark.parametrize("case", SAMPLED, ids=lambda case: case.name)
 def test_printed_text_assembles_to_the_same_code(case: Case, tmp_path: Path) -> None:
     text = case.text()
