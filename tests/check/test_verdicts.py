@@ -18,6 +18,11 @@ def kernel(line: str) -> str:
     return f".entry k(.param .u64 a) {{ {BODY} {line} ret; }}"
 
 
+FP8 = (
+    "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32"
+    " {%f1, _, %f2, %f3}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f1, 0., %f2, %f3};"
+)
+
 # (version, target, text, the code of the error or None)
 CASES: list[tuple[str, str, str, str | None]] = [
     # Directives of kernels and of device functions.
@@ -60,6 +65,10 @@ CASES: list[tuple[str, str, str, str | None]] = [
     # The one special register that is a predicate.
     ("7.8", "sm_90", kernel("mov.pred %p1, %is_explicit_cluster; mov.pred %p2, !%is_explicit_cluster;"), None),
     ("7.8", "sm_90", kernel("mov.pred %p1, %laneid;"), "operand-type"),
+    # Where the hardware multiplies fp8, parts of the result can be left out.
+    ("8.4", "sm_89", kernel(FP8), None),
+    ("9.0", "sm_120", kernel(FP8), None),
+    ("9.0", "sm_110a", kernel(FP8.replace("_", "%f7")), None),
     # Special registers of later targets and versions.
     ("7.8", "sm_80", kernel("mov.u32 %r1, %cluster_ctarank;"), "unavailable-feature"),
     ("7.8", "sm_80", kernel("mov.pred %p1, !%is_explicit_cluster;"), "unavailable-feature"),

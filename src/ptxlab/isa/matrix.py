@@ -46,7 +46,9 @@ def operands(d: str = "sink", a: str = "special", c: str = "special", copies: in
 
 MATRICES = operands()
 INTEGERS: dict[str, Specification] = {"a": "1 u32 special", "b": "1 u32 special"}  # no floats in this one shape
-FP8_MATRICES = operands(d="", c="")  # ptxas makes these a function call, and is stricter there
+# From sm_90 to sm_110 ptxas makes fp8 a function call and wants a register for every part of the result; where the
+# hardware multiplies fp8, on sm_89 and sm_120, a sink will do.
+FP8_MATRICES = operands(c="")
 
 
 def same_result(m: Modifiers) -> str | None:

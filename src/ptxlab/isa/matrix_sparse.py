@@ -51,8 +51,8 @@ def operands(
 
 
 # ptxas takes selectors 0 to 3 for f16 at m16n8k32, where the manual says 0 and 1.
-FP8_OPERANDS = operands("0..0", d="", c="", e="u32 reg")
-KIND_OPERANDS = operands("0..0", d="", c="")
+FP8_OPERANDS = operands("0..0", c="", e="u32 reg")
+KIND_OPERANDS = operands("0..0", c="")
 EQUAL: Slots = {"types": KIND_OPERANDS, "where": same_result}
 
 
