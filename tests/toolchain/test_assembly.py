@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -110,8 +111,8 @@ def test_a_known_cause_of_a_crash_is_marked(fake_ptxas: Callable[[str], Tool], k
 
 
 def test_the_real_crash_of_13_0(ptxas: Tool, kernel: str) -> None:
-    if not ptxas.version.startswith("13.0."):
-        pytest.skip(f"ptxas {ptxas.version} does not crash on an mbarrier count of 0, 13.0 does")
+    if not ptxas.version.startswith("13.0.") or platform.machine() != "aarch64":
+        pytest.skip(f"ptxas {ptxas.version} does not crash on an mbarrier count of 0, that of 13.0 for aarch64 does")
     text = kernel.replace("    ret;", "    .shared .b64 bar;\n    mbarrier.init.shared.b64 [bar], 0;\n    ret;")
     (diagnostic,) = assemble(text, "sm_90", tool=ptxas).diagnostics
     assert (diagnostic.code, diagnostic.line) == ("ptxas-crash", 13)
