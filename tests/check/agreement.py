@@ -1,18 +1,29 @@
 """Do `check` and ptxas agree on damaged files? `python -m tests.check.agreement --count=5000 --seed=1` tells.
 
 Prints each disagreement with what was done, then the score: verdicts, false refusals, and the line of the first error.
+`--seed=1,2,3` runs several, `--lines=20` also prints where the first errors stand on different lines,
+`--kinds="call,guard"` damages in these ways only, `--evidence` writes all of it to `evidence/agreement.json`.
 """
 
+import datetime
+import json
+import platform
+import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import ptxlab
 from ptxlab.report import Diagnostic
-from ptxlab.toolchain import Verdict, accepted, judge_many
+from ptxlab.toolchain import Verdict, accepted, find_assembler, judge_many
+from ptxlab.toolchain.header import stated_version, unterminated_comment
 
 from ..corpus import files
 from .damage import Mutant, mutants
+
+EVIDENCE = Path(__file__).resolve().parents[2] / "evidence" / "agreement.json"
 
 
 @dataclass(frozen=True)
@@ -32,21 +43,92 @@ class Outcome:
         return accepted(self.theirs)
 
     @property
+    def no_answer(self) -> bool:
+        """Whether ptxas crashed or ran for ever, with no error told before that."""
+        if unterminated_comment(self.mutant.text) is not None:  # it would never end, so it is not asked
+            return True
+        levels = {verdict.level for verdict in self.theirs}
+        return bool(levels & {"crash", "timeout"}) and "error" not in levels
+
+    @property
     def agree(self) -> bool:
         return self.we_accept == self.they_accept
 
     @property
     def same_line(self) -> bool:
         lines = [verdict.line for verdict in self.theirs if verdict.level == "error" and verdict.line]
-        return not lines or bool(self.ours) and self.ours[0].line == lines[0]
+        return not lines or (bool(self.ours) and self.ours[0].line == lines[0])
+
+    @property
+    def we_say(self) -> str:
+        return f"{self.ours[0].line}: {self.ours[0].code}: {self.ours[0].message}" if self.ours else "accepted"
+
+    @property
+    def they_say(self) -> str:
+        return (
+            "; ".join(f"{v.line}: {v.message}" for v in self.theirs if v.level not in ("warning", "info")) or "accepted"
+        )
 
     def __str__(self) -> str:
         mutant = self.mutant
-        ours = f"{self.ours[0].line}: {self.ours[0].code}: {self.ours[0].message}" if self.ours else "accepted"
-        errors = [f"{v.line}: {v.message}" for v in self.theirs if v.level not in ("warning", "info")]
         return (
             f"{mutant.name}:{mutant.line} {mutant.kind}\n    {mutant.before.strip()[:150]}\n -> {mutant.after.strip()[:150]}\n"
-            f"    ours {ours[:200]}\n    ptxas {'; '.join(errors[:2])[:200] or 'accepted'}"
+            f"    ours {self.we_say[:200]}\n    ptxas {self.they_say[:200]}"
+        )
+
+    def record(self) -> dict[str, object]:
+        """For the evidence file: all that is needed to make this mutant again and to see what is odd about it."""
+        m = self.mutant
+        return {
+            "file": m.name,
+            "line": m.line,
+            "kind": m.kind,
+            "before": m.before.strip(),
+            "after": m.after.strip(),
+            "ptxlab": self.we_say[:300],
+            "ptxas": self.they_say[:300],
+        }
+
+
+@dataclass(frozen=True)
+class Score:
+    """What many outcomes amount to; mutants on which ptxas has no answer count nowhere else."""
+
+    answered: list[Outcome]
+    unanswered: list[Outcome]
+
+    @property
+    def false_refusals(self) -> list[Outcome]:
+        return [o for o in self.answered if o.they_accept and not o.we_accept]
+
+    @property
+    def missed(self) -> list[Outcome]:
+        return [o for o in self.answered if o.we_accept and not o.they_accept]
+
+    @property
+    def refused(self) -> list[Outcome]:
+        return [o for o in self.answered if not o.we_accept and not o.they_accept]
+
+    @property
+    def elsewhere(self) -> list[Outcome]:
+        """Those that both refuse, with the first error on another line."""
+        return [o for o in self.refused if not o.same_line]
+
+    @property
+    def agreement(self) -> float:
+        return 1 - (len(self.false_refusals) + len(self.missed)) / max(1, len(self.answered))
+
+    @property
+    def line_agreement(self) -> float:
+        return 1 - len(self.elsewhere) / max(1, len(self.refused))
+
+    def __str__(self) -> str:
+        wrong = Counter(o.mutant.kind for o in (*self.false_refusals, *self.missed))
+        return (
+            f"{len(self.answered)} mutants, {sum(o.they_accept for o in self.answered)} accepted by ptxas, "
+            f"{len(self.unanswered)} more without an answer of ptxas\n"
+            f"agreement {100 * self.agreement:.2f}%, {len(self.false_refusals)} false refusals, {dict(wrong)}\n"
+            f"line of the first error equal in {100 * self.line_agreement:.1f}% of {len(self.refused)}"
         )
 
 
@@ -69,34 +151,69 @@ def small_files(most: int = 30_000) -> list[tuple[str, str]]:
     return found
 
 
-def compare(count: int, seed: int) -> list[Outcome]:
-    """Both verdicts on `count` mutants."""
-    made = list(mutants(small_files(), count, seed))
+def compare(count: int, seed: int, kinds: Sequence[str] = (), most: int = 30_000) -> list[Outcome]:
+    """Both verdicts on `count` mutants of the corpus files of at most `most` bytes."""
+    made = list(mutants(small_files(most), count, seed, kinds))
     verdicts = judge_many([(mutant.text, None) for mutant in made])
     return [Outcome(m, errors_of(m.text, m.name), v) for m, v in zip(made, verdicts, strict=True)]
 
 
+def score(outcomes: Sequence[Outcome]) -> Score:
+    """Put outcomes apart by whether ptxas has an answer."""
+    return Score([o for o in outcomes if not o.no_answer], [o for o in outcomes if o.no_answer])
+
+
+def evidence(found: Score, count: int, seeds: Sequence[int]) -> dict[str, object]:
+    """What a run measured, on what, with every disagreement."""
+    versions = {tool.version for o in found.answered if (tool := find_assembler(stated_version(o.mutant.text)))}
+    root = EVIDENCE.parents[1]
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=True)
+    kinds: dict[str, dict[str, int]] = {}
+    for kind in sorted({o.mutant.kind for o in (*found.answered, *found.unanswered)}):
+        of_kind = [o for o in found.answered if o.mutant.kind == kind]
+        kinds[kind] = {
+            "mutants": len(of_kind),
+            "accepted_by_ptxas": sum(o.they_accept for o in of_kind),
+            "false_refusals": sum(o.mutant.kind == kind for o in found.false_refusals),
+            "missed": sum(o.mutant.kind == kind for o in found.missed),
+            "other_line": sum(o.mutant.kind == kind for o in found.elsewhere),
+            "no_answer": sum(o.mutant.kind == kind for o in found.unanswered),
+        }
+    return {
+        "command": f"python -m tests.check.agreement --count={count} --seed={','.join(map(str, seeds))} --evidence",
+        "ptxas": sorted(versions),
+        "platform": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
+        "commit": commit.stdout.strip(),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "mutants": len(found.answered),
+        "accepted_by_ptxas": sum(o.they_accept for o in found.answered),
+        "agreement": round(found.agreement, 5),
+        "false_refusals": [o.record() for o in found.false_refusals],
+        "missed": [o.record() for o in found.missed],
+        "line_agreement": round(found.line_agreement, 4),
+        "other_line": [o.record() for o in found.elsewhere],
+        "no_answer_of_ptxas": [o.record() for o in found.unanswered],
+        "kinds": kinds,
+    }
+
+
 def main(arguments: list[str]) -> int:
-    options = dict(argument.removeprefix("--").split("=") for argument in arguments)
-    outcomes = compare(int(options.get("count", "1000")), int(options.get("seed", "1")))
-    kinds: Counter[str] = Counter()
-    for outcome in outcomes:
-        if not outcome.agree:
-            kinds[outcome.mutant.kind] += 1
-            print("FALSE REFUSAL" if outcome.they_accept else "MISSED", outcome)
-    refused = [o for o in outcomes if o.agree and not o.they_accept]
-    elsewhere = [o for o in refused if not o.same_line]
-    if "lines" in options:
-        for outcome in elsewhere[: int(options["lines"])]:
-            print("LINE", outcome)
-    wrong = sum(kinds.values())
-    false = sum(o.they_accept and not o.we_accept for o in outcomes)
-    print(f"{len(outcomes)} mutants, {sum(o.they_accept for o in outcomes)} accepted by ptxas")
-    print(f"agreement {100 * (1 - wrong / len(outcomes)):.2f}%, {false} false refusals, {dict(kinds)}")
-    print(
-        f"line of the first error equal in {100 * (1 - len(elsewhere) / max(1, len(refused))):.1f}% of {len(refused)}"
-    )
-    return bool(wrong)
+    options = {name: value for name, _, value in (a.removeprefix("--").partition("=") for a in arguments)}
+    count = int(options.get("count", "1000"))
+    seeds = [int(seed) for seed in options.get("seed", "1").split(",")]
+    kinds = options["kinds"].split(",") if "kinds" in options else []
+    found = score([outcome for seed in seeds for outcome in compare(count, seed, kinds)])
+    for outcome in found.false_refusals:
+        print("FALSE REFUSAL", outcome)
+    for outcome in found.missed:
+        print("MISSED", outcome)
+    for outcome in found.elsewhere[: int(options.get("lines", "0"))]:
+        print("LINE", outcome)
+    print(found)
+    if "evidence" in options:
+        EVIDENCE.parent.mkdir(exist_ok=True)
+        EVIDENCE.write_text(json.dumps(evidence(found, count, seeds), indent=1) + "\n")
+    return bool(found.false_refusals or found.missed)
 
 
 if __name__ == "__main__":

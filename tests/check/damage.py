@@ -12,6 +12,7 @@ from ptxlab.isa.targets import TARGETS
 from ptxlab.isa.types import TYPES
 
 from ..isa.mutants import akin, words
+from . import damage_declarations
 
 Line = str
 _INSTRUCTION = re.compile(r"^(\s*(?:@!?[\w%$]+\s+)?)([a-z][\w.:]*)(\s+[^;]*)?;(.*)$")
@@ -30,17 +31,16 @@ class Mutant:
     after: str
 
 
-def mutants(files: Sequence[tuple[str, str]], count: int, seed: int = 0) -> Iterator[Mutant]:
-    """`count` files with one change each; the kinds of change take turns."""
+def mutants(files: Sequence[tuple[str, str]], count: int, seed: int = 0, only: Sequence[str] = ()) -> Iterator[Mutant]:
+    """`count` files with one change each; the kinds of change, or `only` these, take turns."""
     generator = random.Random(seed)
-    kinds = list(KINDS)
+    kinds = list(only or KINDS)
     made = 0
     while made < count:
         name, text = generator.choice(files)
         kind = kinds[made % len(kinds)]
         lines = text.split("\n")
-        for _ in range(20):
-            at = generator.randrange(len(lines))
+        for at in generator.sample(range(len(lines)), min(200, len(lines))):
             changed = KINDS[kind](lines, at, generator)
             if changed is not None and changed != lines[at]:
                 break
@@ -274,4 +274,5 @@ KINDS: dict[str, Callable[[list[str], int, random.Random], str | None]] = {
     "double line": lambda lines, at, generator: f"{lines[at]} {lines[at]}" if lines[at].strip() else None,
     "insert token": _insert_token,
     "drop token": _drop_token,
+    **damage_declarations.KINDS,
 }

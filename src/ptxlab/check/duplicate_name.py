@@ -39,6 +39,7 @@ from ptxlab.report import Diagnostic, Label, Span, error
 
 from .program import Program
 
+_NUMBERED = re.compile(r"(.*?)(0|[1-9]\d{0,18})")
 Named: TypeAlias = ir.Variable | ir.Label | ir.BranchTargets | ir.CallTargets | ir.CallPrototype
 
 
@@ -53,8 +54,8 @@ class Scope:
         """Add a name; returns what has the name already, if anything has."""
         if isinstance(part, ir.Variable) and part.count is not None:
             earlier: Named | None = self.ranges.get(part.name)
-            if earlier is None and self.names:
-                earlier = next((self.names[name] for name in part.names if name in self.names), None)
+            if earlier is None:  # look through the names there are: a range may have billions
+                earlier = next((known for name, known in self.names.items() if _is_in(name, part)), None)
             self.ranges.setdefault(part.name, part)
             return earlier
         earlier = self.names.get(part.name) or self._in_range(part.name)
@@ -62,9 +63,15 @@ class Scope:
         return earlier
 
     def _in_range(self, name: str) -> ir.Variable | None:
-        numbered = re.fullmatch(r"(.*?)(0|[1-9]\d*)", name)
+        numbered = _NUMBERED.fullmatch(name)
         found = self.ranges.get(numbered[1]) if numbered else None
-        return found if found and numbered and int(numbered[2]) < (found.count or 0) else None
+        return found if found and _is_in(name, found) else None
+
+
+def _is_in(name: str, family: ir.Variable) -> bool:
+    """Whether `name` is one of the registers of `%r<count>`."""
+    numbered = _NUMBERED.fullmatch(name)
+    return numbered is not None and numbered[1] == family.name and int(numbered[2]) < (family.count or 0)
 
 
 def check(program: Program) -> Iterator[Diagnostic]:

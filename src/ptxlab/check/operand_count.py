@@ -29,7 +29,7 @@ Right:
 
 from collections.abc import Iterator
 
-from ptxlab.report import Diagnostic, error
+from ptxlab.report import Diagnostic, error, warning
 
 from .program import Program
 
@@ -49,6 +49,21 @@ def check(program: Program) -> Iterator[Diagnostic]:
             f"{given} operand{'s' if given != 1 else ''} where {wanted} belong" if last is None else "too many",
             notes=[f"legal: `{c.form.syntax}`" for c in instruction.opcode.candidates[:2]],
         )
+    yield from _without_barrier(program)
+
+
+def _without_barrier(program: Program) -> Iterator[Diagnostic]:
+    """Asynchronous stores that ptxas takes without the barrier they should report to."""
+    for facts in program.functions:
+        for instruction, _ in facts.named("st.async", "red.async"):
+            if "mbarrier::complete_tx::bytes" in instruction.opcode.modifiers and len(instruction.operands) == 2:
+                yield warning(
+                    "operand-count",
+                    f"`{instruction.opcode.text}` names no mbarrier, so nothing tells when it is done",
+                    program.module.opcode_span(instruction),
+                    "the third operand is missing",
+                    helps=["add the address of the mbarrier, `[mbar]`, in the same block's shared memory"],
+                )
 
 
 def _counts(expected: tuple[object, ...]) -> range:

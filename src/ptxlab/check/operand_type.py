@@ -41,7 +41,7 @@ from collections.abc import Iterator
 
 from ptxlab import ir
 from ptxlab.isa.operand import Expected
-from ptxlab.report import Diagnostic, Label, error
+from ptxlab.report import Diagnostic, Label, error, warning
 
 from .program import Failure, Program
 
@@ -52,6 +52,24 @@ def check(program: Program) -> Iterator[Diagnostic]:
         # A module of 32-bit addresses is refused as a whole, by its header.
         if program.module.address_size != 32 or failure.mismatch.problem.kind != "address-width":
             yield explain(program, failure)
+    for failure in program.failures["odd-operand"]:
+        yield _doubt(program, failure)
+
+
+def _doubt(program: Program, failure: Failure) -> Diagnostic:
+    """Say what ptxas takes in silence, though it can hardly be meant."""
+    assert failure.match is not None
+    instruction, index = failure.instruction, failure.operand
+    expected = failure.match.expected[index]
+    operand = instruction.operands[index]
+    wrong = culprit(operand, expected) if isinstance(operand, ir.Vector) else operand
+    return warning(
+        "operand-type",
+        f"operand {index + 1} of `{instruction.opcode.text}` is {described(wrong)}, expected {expected.describe()}",
+        program.module.operand_span(instruction, index),
+        "ptxas lets it pass, but it is hardly meant",
+        helps=["put the address in brackets"] if expected.kind == "address" else [],
+    )
 
 
 def explain(program: Program, failure: Failure) -> Diagnostic:
@@ -105,6 +123,8 @@ def described(operand: ir.Operand) -> str:
             return "a floating-point constant" if operand.is_float else "an integer constant"
         case ir.Address():
             return "an address"
+        case ir.Element():
+            return f"an element of `{operand.base.name}`"
         case ir.Vector():
             return "a vector"
         case ir.SpecialRegister():
@@ -132,6 +152,7 @@ _REASONS = {
     "result-register": "a result needs a register",
     "sink": "`_` cannot stand here",
     "not-address": "an address belongs here, in brackets",
+    "not-array": "only an array has elements, and an integer tells which",
     "not-immediate": "this must be a constant",
     "negated": "this predicate cannot be negated",
     "pair": "this form has no second result",

@@ -157,6 +157,9 @@ class Program:
             matches.append(verdict)
             if verdict.limited:
                 self._look_at_values(function, statement, verdict)
+            if verdict.odd:
+                failure = Failure("odd-operand", function, statement, None, verdict, verdict.odd[0])
+                self.failures["odd-operand"].append(failure)
         return facts
 
     def _judge(self, opcode: Opcode, signature: tuple[Shape, ...]) -> Match | str:

@@ -47,7 +47,12 @@ def _variable(reference: ir.VariableReference) -> Shape:
 
 
 def _element(element: ir.Element) -> Shape:
-    return ("[]", shape_of(element.base))
+    base = element.base
+    if isinstance(base, ir.VariableReference) and not base.variable.dimensions:
+        return ("[]", "scalar")
+    if isinstance(element.register, ir.Register) and element.register.type.kind not in "bus":
+        return ("[]", "index")
+    return ("[]", shape_of(base))
 
 
 def _address(address: ir.Address) -> Shape:

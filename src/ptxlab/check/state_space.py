@@ -30,7 +30,7 @@ Right:
 from collections.abc import Iterator
 
 from ptxlab import ir
-from ptxlab.report import Diagnostic, Label, error
+from ptxlab.report import Diagnostic, Label, error, warning
 
 from .program import Program
 
@@ -57,7 +57,10 @@ def check(program: Program) -> Iterator[Diagnostic]:
 
 
 def _misplaced(program: Program) -> Iterator[Diagnostic]:
-    """`.param::entry` is for parameters of kernels, `.param::func` for those of functions and calls."""
+    """`.param::entry` is for parameters of kernels, `.param::func` for those of functions and calls.
+
+    ptxas minds only `.param::func` for a parameter of a kernel, since PTX 9.1.
+    """
     if not any("param::" in spelling for spelling in program.spellings):
         return
     for facts in program.functions:
@@ -71,7 +74,8 @@ def _misplaced(program: Program) -> Iterator[Diagnostic]:
             of_kernel = facts.function.kind == "entry" and id(variable) in parameters
             if of_kernel != (word == "param::entry"):
                 right = "param::entry" if of_kernel else "param::func"
-                yield error(
+                tell = error if of_kernel and program.version > (9, 0) else warning
+                yield tell(
                     "state-space",
                     f"`{variable.name}` is a parameter of a {'kernel' if of_kernel else 'function'}, not in `.{word}`",
                     program.module.operand_span(instruction, address),

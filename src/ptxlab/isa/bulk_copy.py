@@ -216,6 +216,15 @@ ASYNC_STORE = "st.async{.sem}{.space}.mbarrier::complete_tx::bytes{.vec}.type [a
     since="8.1 sm_90",
 )
 @form(
+    "st.async{.sem}{.space}.mbarrier::complete_tx::bytes.type [a], b",  # ptxas takes it, and no barrier ever hears of it
+    sem="weak cluster",
+    space="shared::cluster shared::cta shared",
+    type="b32 b64 u32 u64 s32 s64 f32 f64",
+    types={"a": "shared"},
+    where=lambda m: stored(Modifiers(**vars(m), vec=None)),
+    since="8.1 sm_90",
+)
+@form(
     "st.async{.mmio}.release.scope{.global}.type [a], b",
     scope="gpu sys",
     type="b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64",
@@ -237,7 +246,9 @@ def st() -> None:
     """Store to another block and tell its barrier, or store zeros to a block of memory, in the background."""
 
 
-ASYNC_REDUCTION = "red.async.relaxed.cluster{.space}.mbarrier::complete_tx::bytes.op.type [a], b, [mbar]"
+ASYNC_REDUCTION = (
+    "red.async.relaxed.cluster{.space}.mbarrier::complete_tx::bytes.op.type [a], b{, [mbar]}"  # as `st.async`
+)
 REDUCE_REMOTE: dict[str, Any] = {
     "space": "shared::cluster",
     "types": {"a": "shared", "mbar": "shared"},

@@ -44,7 +44,7 @@ def fragment(matrix: str, shape: str, type: str) -> str:
 
 def moved(matrix: str, operand: str = "d", more: str = "sink") -> Slots:
     """The operands of a load or store of `matrix`."""
-    held: Specification = lambda m: f"{fragment(matrix, m.shape, m.type)} {more}"  # noqa: E731
+    held: Specification = lambda m: f"{fragment(matrix, m.shape, m.type)} {more} apart"  # noqa: E731
     return {"types": {operand: held, "p": "space", "stride": "u32"}}
 
 
@@ -52,7 +52,7 @@ def multiplied(a: str = "", c: str = "special") -> Slots:
     """The operands of a multiplication; without `.atype` the multiplicands are f16."""
 
     def held(matrix: str, more: str) -> Specification:
-        return lambda m: f"{fragment(matrix, m.shape, getattr(m, f'{matrix}type', 'f16'))} {more}"
+        return lambda m: f"{fragment(matrix, m.shape, getattr(m, f'{matrix}type', 'f16'))} {more} apart"
 
     return {"types": {"d": held("d", "sink"), "a": held("a", a), "b": held("b", a), "c": held("c", c)}}
 

@@ -46,21 +46,21 @@ def _stored(m: Modifiers) -> str:
 
 def _load(syntax: str, **arguments: Any) -> _Declare:
     arguments.setdefault("type", _TYPE)
-    return form(syntax, types={"a": "wide", "d": _loaded}, vec="v2 v4", where=_narrow, name="ld", **arguments)
+    return form(syntax, types={"a": "wide element", "d": _loaded}, vec="v2 v4", where=_narrow, name="ld", **arguments)
 
 
 def _load_wide(syntax: str, **arguments: Any) -> _Declare:
-    types, numbers = {"a": "wide", "d": "vec type loose sink"}, "b32 u32 s32 f32 b64 u64 s64 f64"
+    types, numbers = {"a": "wide element", "d": "vec type loose sink"}, "b32 u32 s32 f32 b64 u64 s64 f64"
     return form(syntax, types=types, vec="v4 v8", type=numbers, where=_wide, name="ld", since="8.8 sm_100", **arguments)
 
 
 def _store(syntax: str, **arguments: Any) -> _Declare:
     arguments.setdefault("type", _TYPE)
-    return form(syntax, types={"a": "wide", "b": _stored}, vec="v2 v4", where=_narrow, name="st", **arguments)
+    return form(syntax, types={"a": "wide element", "b": _stored}, vec="v2 v4", where=_narrow, name="st", **arguments)
 
 
 def _store_wide(syntax: str, **arguments: Any) -> _Declare:
-    types, numbers = {"a": "wide", "b": "vec type loose sink"}, "b32 u32 s32 f32 b64 u64 s64 f64"
+    types, numbers = {"a": "wide element", "b": "vec type loose sink"}, "b32 u32 s32 f32 b64 u64 s64 f64"
     return form(syntax, types=types, vec="v4 v8", type=numbers, where=_wide, name="st", since="8.8 sm_100", **arguments)
 
 
@@ -80,12 +80,12 @@ def _store_wide(syntax: str, **arguments: Any) -> _Declare:
 @_load("ld.order.scope{.global}{.l1}{.L2::cache_hint}{.prefetch}{.vec}.type d, [a]{, cache_policy}",
        order="relaxed acquire", scope=SCOPE, l1=_L1, prefetch=_PREFETCH, type=_NUMBERS, since="6.0 sm_70")  # fmt: skip
 @form("ld.order.scope.space.b128 d, [a]", order="relaxed acquire", scope=_B128_SCOPE, space=ANY_SHARED,
-      types={"a": "wide", "d": "b128 single"}, since="8.3 sm_70")  # fmt: skip
+      types={"a": "wide element", "d": "b128 single"}, since="8.3 sm_70")  # fmt: skip
 @form("ld.order.scope{.global}{.l1}{.L2::cache_hint}{.prefetch}.b128 d, [a]{, cache_policy}", order="relaxed acquire",
-      scope=_B128_SCOPE, l1=_L1, prefetch=_PREFETCH, types={"a": "wide", "d": "b128 single"},
+      scope=_B128_SCOPE, l1=_L1, prefetch=_PREFETCH, types={"a": "wide element", "d": "b128 single"},
       since="8.3 sm_70")  # fmt: skip
 @form("ld.mmio.order.sys{.global}.type d, [a]", order=("relaxed", ("acquire", "9.3")), type=_MMIO_TYPE,
-      types={"a": "wide", "d": "type loose single"}, name="ld", since="8.2 sm_70")  # fmt: skip
+      types={"a": "wide element", "d": "type loose single"}, name="ld", since="8.2 sm_70")  # fmt: skip
 @_load("ld.global{.cop}.nc{.L2::cache_hint}{.prefetch}{.vec}.type d, [a]{, cache_policy}",
        cop="ca cg cs", prefetch=_PREFETCH, since="3.1 sm_32")  # fmt: skip
 @_load("ld.global.nc.l1{.L2::cache_hint}{.prefetch}{.vec}.type d, [a]{, cache_policy}",
@@ -106,7 +106,7 @@ def ld() -> None:
 
 
 @form("ldu{.global}{.vec}.type d, [a]", vec="v2 v4", type=_TYPE, where=_narrow,
-      types={"a": "wide", "d": _loaded}, since="2.0 sm_20")  # fmt: skip
+      types={"a": "wide element", "d": _loaded}, since="2.0 sm_20")  # fmt: skip
 def ldu() -> None:
     """Load from a global address that is the same in every thread of the warp."""
 
@@ -124,11 +124,11 @@ def ldu() -> None:
 @_store("st.order.scope{.global}{.l1}{.L2::cache_hint}{.vec}.type [a], b{, cache_policy}",
         order="relaxed release", scope=SCOPE, l1=_L1, type=_NUMBERS, since="6.0 sm_70")  # fmt: skip
 @form("st.order.scope.space.b128 [a], b", order="relaxed release", scope=_B128_SCOPE, space=ANY_SHARED,
-      types={"a": "wide", "b": "b128 single"}, since="8.3 sm_70")  # fmt: skip
+      types={"a": "wide element", "b": "b128 single"}, since="8.3 sm_70")  # fmt: skip
 @form("st.order.scope{.global}{.l1}{.L2::cache_hint}.b128 [a], b{, cache_policy}", order="relaxed release",
-      scope=_B128_SCOPE, l1=_L1, types={"a": "wide", "b": "b128 single"}, since="8.3 sm_70")  # fmt: skip
+      scope=_B128_SCOPE, l1=_L1, types={"a": "wide element", "b": "b128 single"}, since="8.3 sm_70")  # fmt: skip
 @form("st.mmio.order.sys{.global}.type [a], b", order=("relaxed", ("release", "9.3")), type=_MMIO_TYPE,
-      types={"a": "wide", "b": "type loose single"}, name="st", since="8.2 sm_70")  # fmt: skip
+      types={"a": "wide element", "b": "type loose single"}, name="st", since="8.2 sm_70")  # fmt: skip
 @_store_wide("st{.weak}{.global}{.cop}{.l2}{.L2::cache_hint}.vec.type [a], b{, cache_policy}", cop=_STORE_CACHE, l2=_L2)
 @_store_wide("st{.weak}{.global}.l1{.l2}{.L2::cache_hint}.vec.type [a], b{, cache_policy}", l1=_L1, l2=_L2)
 @_store_wide("st.volatile{.global}{.l2}.vec.type [a], b", l2=_L2)

@@ -30,8 +30,8 @@ def _fits_a_vector(m: Modifiers) -> str | None:
 # Packing and unpacking: a vector on one side, one register of the same total width on the other.
 @form("mov.b16 d, a", types={"d": "b16", "a": "2 b8 special"})
 @form("mov.b16 d, a", types={"d": "2 b8 sink", "a": "b16 special symbol"})
-@form("mov.b32 d, a", types={"d": "b32", "a": "2 b16 special"})
-@form("mov.b32 d, a", types={"d": "b32", "a": "4 b8 special"})
+@form("mov.b32 d, a", types={"d": "b32", "a": "2 b16 special sink"})  # ptxas reads `_` here
+@form("mov.b32 d, a", types={"d": "b32", "a": "4 b8 special sink"})
 @form("mov.b32 d, a", types={"d": "2 b16 sink", "a": "b32 special symbol"})
 @form("mov.b32 d, a", types={"d": "4 b8 sink", "a": "b32 special symbol"})
 @form("mov.b64 d, a", types={"d": "b64", "a": "2 b32 special"})

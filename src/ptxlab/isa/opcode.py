@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from .form import Form, Modifiers, Slot
 from .operand import SPACES, Expected, Shape, expect
-from .shape import Problem, find_problem
+from .shape import Problem, find_problem, is_odd
 from .table import forms_of, heads
 from .targets import Since, Target, Version
 from .types import TYPES
@@ -40,6 +40,7 @@ class Match:
     candidate: Candidate
     expected: tuple[Expected, ...]  # one an operand at hand
     limited: bool  # whether an operand's value is limited, so that values must be looked at
+    odd: tuple[int, ...] = ()  # the operands that ptxas takes, but that can hardly be meant
 
     @property
     def form(self) -> Form:
@@ -97,7 +98,8 @@ class Opcode:
                 first = next((p for p in found if p), None)
                 if first is None:
                     limited = any(_is_limited(e) for e in aligned)
-                    return Match(candidate, aligned, limited)
+                    odd = tuple(i for i, (e, shape) in enumerate(zip(aligned, shapes, strict=True)) if is_odd(e, shape))
+                    return Match(candidate, aligned, limited, odd)
                 problem = first
             if nearest is None or _distance(problem, len(shapes)) < _distance(nearest.problem, len(shapes)):
                 nearest = Mismatch(candidate, problem)

@@ -17,6 +17,8 @@ The words of `types`, in any order:
   such a variable, or a 64-bit register that holds one;
 - `padded`: the vector may have 2 or 4 elements where fewer are wanted; `indexed`: its first element is an index, apart
   from the others;
+- `apart`: each element of the vector is looked at by itself, as a scalar is; `bare`: the address may also stand without
+  its brackets; `element`: it may also be an element of an array, `table[3]`;
 - `select(part)`: a part of the register may be chosen, `%r1.b0`, one of that set of `selectors.py`;
 - `minus`: a minus sign may stand before it;
 - `single`: a scalar that may also be written as a vector of one, `{r}`;
@@ -50,7 +52,8 @@ SPACES = frozenset(
     "const global local param param::entry param::func shared shared::cta shared::cluster tex reg sreg generic".split()
 )
 _WORDS = frozenset("label function targets prototype arguments".split())
-_MARKS = frozenset("reg loose sink special symbol single bits padded indexed minus".split())
+_ADDRESS_MARKS = frozenset("wide bare element".split())
+_MARKS = frozenset("reg loose sink special symbol single bits padded indexed minus apart bare element".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,9 @@ class Expected:
     indexed: bool = False
     wide: bool = False
     minus: bool = False
+    apart: bool = False
+    bare: bool = False
+    element: bool = False
     select: str | None = None
     negatable: bool = False
     space: str | None = None
@@ -121,11 +127,13 @@ def _expected(form: Form, m: Modifiers, operand: Operand) -> Expected:
     optional = operand.optional and not (operand.name in form.present and hasattr(m, form.present[operand.name]))
     if operand.is_address:
         given = form.types.get(operand.name, "")
-        words = _words(given if given not in ("", "wide") else f"{given} {_default_space(form, m)}", m)
+        if isinstance(given, str) and set(given.split()) <= _ADDRESS_MARKS:
+            given = f"{given} {_default_space(form, m)}"
+        words = _words(given, m)
         space = next((word for word in words if word in SPACES), None)
         inner = tuple(_value(form, m, name) for name in operand.inner[1:])
         return Expected(operand.name, "read", "address", space=space, optional=optional, inner=inner,
-                        register_only="reg" in words, wide="wide" in words,
+                        register_only="reg" in words, wide="wide" in words, bare="bare" in words, element="element" in words,
                         type=next((TYPES[word] for word in words if word in TYPES), None))  # fmt: skip
     first = _value(form, m, operand.name, optional=optional, negatable=operand.negatable)
     if operand.second is None:
@@ -215,6 +223,7 @@ def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatabl
         padded="padded" in words,
         indexed="indexed" in words,
         minus="minus" in words,
+        apart="apart" in words,
         select=select,
         negatable=negatable,
         space=space,

@@ -60,7 +60,7 @@ def _wrong_compound(expected: Expected, shape: Shape) -> str | None:
     if mark == "!":
         return wrong_scalar(expected, parts[0]) if expected.negatable else "negated"
     if mark == "[]":
-        return wrong_scalar(expected, parts[0])
+        return wrong_scalar(expected, parts[0]) if is_array(parts[0]) else "not-array"
     if mark == "-":
         return _wrong(expected, parts[0]) if expected.minus else "negated"
     if mark == "+":
@@ -70,7 +70,7 @@ def _wrong_compound(expected: Expected, shape: Shape) -> str | None:
         return wrong_scalar(expected, parts[0]) if known else "selector"
     if mark == "{":
         if expected.single and len(parts) == 1:
-            return wrong_scalar(expected, parts[0])
+            return _wrong_vector(expected, parts)
         if not (expected.padded and len(parts) in (2, 4) and len(parts) > expected.count):
             if not expected.count:
                 return "vector"
@@ -86,19 +86,23 @@ _INDEX = Expected("index", "read", type=TYPES["u32"], special=True, fixed=True)
 
 
 def _wrong_vector(expected: Expected, parts: Sequence[Shape]) -> str | None:
-    """ptxas gives a vector one type: untyped if its elements differ, but it mixes no floats, integers, halves."""
-    names = [part.lstrip("%").rpartition("|")[2] for part in parts if isinstance(part, str)]
-    types = [TYPES[name] for name in names if name in TYPES]
-    if len({type.width for type in types}) > 1:
+    """ptxas gives a vector one type: untyped if its elements differ, but it mixes no floats, integers, halves.
+
+    It then looks at that type only. A predicate has 32 bits to it, and a special register is as good as any other.
+    """
+    if all(part == "_" for part in parts) and not expected.apart:
+        return "sink"
+    types = [type for part in parts if (type := _element_type(part)) is not None]
+    if len({_PREDICATE_BITS if type.kind == "p" else type.width for type in types}) > 1:
         return "vector-types"
     joined = types[0] if types else None
     for type_ in types:
         if joined is not type_ and joined:
             if "b" not in {_number(type_), _number(joined)} and _number(type_) != _number(joined):
                 return "vector-types"
-            joined = TYPES[f"b{joined.width}"]
+            joined = TYPES[f"b{_PREDICATE_BITS if joined.kind == 'p' else joined.width}"]
     for part in parts:
-        if joined and part in TYPES:
+        if joined and not expected.apart and _element_type(part):
             part = joined.name
         elif joined and part in ("#int", "#float", "#f32") and expected.role == "read" and not expected.register_only:
             if _number(joined) == ("f" if part == "#int" else "i"):
@@ -109,13 +113,55 @@ def _wrong_vector(expected: Expected, parts: Sequence[Shape]) -> str | None:
     return None
 
 
+_PREDICATE_BITS = 32
+
+
+def _element_type(part: Shape) -> Type | None:
+    """The type of an element, or None for what takes the type of the others."""
+    if not isinstance(part, str):
+        return None
+    if part.startswith("%"):
+        return TYPES[f"b{TYPES[part[1:].rpartition('|')[2]].width}"]
+    return TYPES.get(part)
+
+
+def is_odd(expected: Expected, shape: Shape) -> bool:
+    """Whether ptxas takes an operand in silence that hardly can be meant: a predicate among integers and the like."""
+    if expected.bare and not (isinstance(shape, tuple) and shape[0] == "["):
+        return True
+    if not isinstance(shape, tuple) or shape[0] != "{" or expected.kind != "value":
+        return False
+    assert expected.type is not None
+    return any(
+        (part == "pred" and expected.type.kind != "p")
+        or (part == "_" and expected.role == "read")
+        or (isinstance(part, str) and part.startswith("%") and expected.role != "read")
+        for part in shape[1:]
+    )
+
+
 def _number(type: Type) -> str:
     return "x" if type.lanes > 1 else {"u": "i", "s": "i"}.get(type.kind, type.kind)
 
 
+def is_array(base: Shape) -> bool:
+    """Whether `base[3]` is an element: of a variable, which `shapes.py` calls `scalar` where it is no array."""
+    return isinstance(base, str) and base.startswith("&")
+
+
 def _wrong_address(expected: Expected, shape: Shape) -> str | None:
+    if expected.bare and not isinstance(shape, tuple):
+        if shape in TYPES:
+            return None if TYPES[shape].kind != "p" else "not-address"
+        if shape.startswith("&"):
+            return None if _within(shape[1:], expected.space) else "state-space"
+        return None if shape in ("#float", "#f32") else "not-address"
+    if expected.bare and shape[0] == "+":
+        return _wrong_address(expected, shape[1])
     if not isinstance(shape, tuple) or shape[0] not in ("[", "[]"):
         return "not-address"
+    if shape[0] == "[]" and not (expected.element and is_array(shape[1])):
+        return "not-address" if is_array(shape[1]) else "not-array"
     base, *rest = shape[1:]
     if len(rest) != len(expected.inner):
         return "address-parts"

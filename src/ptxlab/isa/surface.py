@@ -29,7 +29,7 @@ STORE = ("wb cg cs wt", "2.0 sm_20")
     vec="v2 v4",
     type="b8 b16 b32 b64",
     mode=MODE,
-    types={**SURFACE, "d": lambda m: f"type loose {m.vec} sink" if m.vec else "type loose single"},
+    types={**SURFACE, "d": lambda m: f"type loose {m.vec} sink" if m.vec else "type loose single padded"},
     where=_where,
     since="1.5",
 )
@@ -37,7 +37,7 @@ def suld() -> None:
     """Load bytes from a surface, at coordinates whose first one counts bytes."""
 
 
-STORED = {**SURFACE, "c": lambda m: f"type loose special {m.vec or 'single'}"}
+STORED = {**SURFACE, "c": lambda m: f"type loose special {m.vec or 'single padded'}"}
 
 
 @form(

@@ -20,7 +20,7 @@ EXCLUSIVE = [("exclusive", "9.4 sm_100f sm_110f")]
 
 def vector(m: Modifiers) -> str:
     """The registers that a lane loads or stores."""
-    return f"{REGISTERS[m.shape] * int(m.num[1:])} b32"
+    return f"{REGISTERS[m.shape] * int(m.num[1:])} b32 apart"
 
 
 def fits(m: Modifiers) -> str | None:
@@ -30,12 +30,12 @@ def fits(m: Modifiers) -> str | None:
 
 def indices(m: Modifiers) -> str:
     """The registers for two bits of index for each element kept, one of two."""
-    return f"{max(1, int(m.num[1:]) // 32)} b32"
+    return f"{max(1, int(m.num[1:]) // 32)} b32 apart"
 
 
 def half(m: Modifiers) -> str:
     """The registers for every second element."""
-    return f"{int(m.num[1:]) // 2} b32"
+    return f"{int(m.num[1:]) // 2} b32 apart"
 
 
 REDUCED: Slots = {

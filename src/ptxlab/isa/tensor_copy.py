@@ -78,10 +78,10 @@ TYPES: dict[str, Specification] = {
     "offsets": offsets,
     "mask": cta_mask,
     "policy": "u64",
-    "d": "shared",
-    "a": "shared",
+    "d": "shared bare element",
+    "a": "shared bare element",
     "map": lambda m: "global b64" if hasattr(m, "sys") else "global",
-    "mbar": "shared",
+    "mbar": "shared bare element",
 }
 PRESENT = {"policy": "hint", "mask": "multicast"}
 
