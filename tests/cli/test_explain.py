@@ -5,6 +5,7 @@ from click.testing import CliRunner, Result
 
 from ptxlab.check import rules
 from ptxlab.cli.group import ptxlab
+from ptxlab.syntax.pages import PAGES
 from ptxlab.toolchain import ADVISORIES
 
 
@@ -26,7 +27,7 @@ def test_without_a_subject_the_rules_are_listed() -> None:
     result = run("explain")
     assert result.exit_code == 0
     listed = [line.split()[0] for line in result.stdout.splitlines()]
-    assert set(listed) == {*rules(), *(advisory.code for advisory in ADVISORIES)}
+    assert set(listed) == {*rules(), *PAGES, *(advisory.code for advisory in ADVISORIES)}
     assert listed == sorted(listed)
 
 

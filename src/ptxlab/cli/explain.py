@@ -47,13 +47,14 @@ def command(subject: str | None) -> None:
 
 
 def pages() -> dict[str, str]:
-    """The page of each rule and of each advisory of ptxas, by its code."""
+    """The page of each rule, of each way a file can be unreadable, and of each advisory of ptxas, by its code."""
     from ptxlab.check import rules
+    from ptxlab.syntax.pages import PAGES
     from ptxlab.toolchain import ADVISORIES
 
     own = {code: cleandoc(rule.__doc__ or "") for code, rule in rules().items()}
     advised = {advisory.code: advisory_page(advisory) for advisory in ADVISORIES}
-    return advised | own
+    return advised | PAGES | own
 
 
 def advisory_page(advisory: Advisory) -> str:

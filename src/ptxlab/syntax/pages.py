@@ -1,0 +1,70 @@
+"""The pages that `ptxlab explain` shows for what keeps a file from being read: files that are no PTX, and wrong syntax.
+
+Each page says in a sentence what is wrong, then why or what to do; those on the language have an example that the
+parser refuses with this code.
+"""
+
+_HEADER = ".version 8.0\n.target sm_80\n"
+
+
+def _page(text: str, wrong: str = "") -> str:
+    return f"{text}\n\nWrong:\n\n```ptx\n{wrong}\n```" if wrong else text
+
+
+PAGES = {
+    "missing-file": "There is no file of this name.",
+    "is-a-directory": "A directory was given where a file belongs. `ptxlab check` searches directories for `*.ptx`.",
+    "unreadable-file": "The file is there, but the system does not let it be read.",
+    "binary-file": "The file holds bytes, not text.\n\nA cubin or an object has machine code; PTX is what `nvcc -ptx` "
+    "or `cuobjdump -ptx` prints.",
+    "utf16-file": "The file is encoded in UTF-16.\n\nptxas reads ASCII: convert it with `iconv -f UTF-16 -t ASCII`.",
+    "non-ascii-character": _page(
+        "A character is not ASCII.\n\nptxas 13.0 refuses it even in a comment.",
+        f"{_HEADER}// größer\n.entry k() {{ ret; }}",
+    ),
+    "missing-version": _page(
+        "The file does not begin with `.version`, which every PTX file must.", ".target sm_80\n.entry k() { ret; }"
+    ),
+    "missing-target": _page("After `.version` a file says its `.target`.", ".version 8.0\n.entry k() { ret; }"),
+    "missing-semicolon": _page(
+        "A statement has no `;` at its end, so that it runs into the next one.\n\nThe place shown is where the next "
+        "statement begins, as ptxas has it.",
+        f"{_HEADER}.entry k() {{\n    bar.sync 0\n    ret;\n}}",
+    ),
+    "missing-body": _page(
+        "A kernel or function has neither a body in braces nor the `;` of a prototype.",
+        f"{_HEADER}.func f()\n    ret;\n}}",
+    ),
+    "misplaced-directive": _page(
+        "A variable with linkage, such as `.visible` or `.extern`, stands inside a function; it belongs outside.",
+        f"{_HEADER}.entry k() {{\n    .visible .global .u32 g;\n    ret;\n}}",
+    ),
+    "unknown-directive": _page(
+        "There is no directive of this name, or none in this place.",
+        f"{_HEADER}.entry k() {{\n    .foo 1;\n    ret;\n}}",
+    ),
+    "unexpected-token": _page(
+        "Something stands where the language has no place for it.\n\nThe message says what was expected.",
+        f"{_HEADER}.entry k() {{\n    .reg .u32 %r<2>;\n    mov.u32 %r1, , 1;\n    ret;\n}}",
+    ),
+    "unclosed-brace": _page("A `{` has no `}`.", f"{_HEADER}.entry k() {{\n    ret;"),
+    "stray-brace": _page("A `}` has no `{`.", f"{_HEADER}.entry k() {{ ret; }}\n}}"),
+    "nested-too-deeply": "More braces or parentheses are open at once than any program needs.",
+    "unterminated-comment": _page(
+        "A `/*` has no `*/`.\n\nptxas never ends on such a file.", f"{_HEADER}.entry k() {{ ret; }}\n/* the end"
+    ),
+    "unterminated-string": _page(
+        "A string has no closing quote on its line.", f'{_HEADER}.file 1 "kernel.cu\n.entry k() {{ ret; }}'
+    ),
+    "constant-overflow": _page(
+        "A constant does not fit into 64 bits, or into its floating-point format.",
+        f"{_HEADER}.global .u64 g = 99999999999999999999;\n.entry k() {{ ret; }}",
+    ),
+    "constant-type-mismatch": _page(
+        "A constant expression mixes integers and floating-point numbers, or uses an operator that floats lack.",
+        f"{_HEADER}.global .u32 g = 1 << 1.5;\n.entry k() {{ ret; }}",
+    ),
+    "division-by-zero": _page(
+        "A constant expression divides by zero.", f"{_HEADER}.global .u32 g = 1 / 0;\n.entry k() {{ ret; }}"
+    ),
+}
