@@ -2,6 +2,8 @@
 
 import pytest
 
+import ptxlab
+
 from .lints import findings, kernel, line_of
 
 CODE = "divergent-barrier"
@@ -299,3 +301,30 @@ after:
     (found,) = findings(text, CODE)
     assert found.line == line_of(text, "barrier.cluster.arrive")
     assert findings(text.replace("    @%p1 bra after;\n", ""), CODE) == []
+
+
+def test_a_loop_over_addresses_of_the_thread_is_silent() -> None:
+    """Begin and end differ from thread to thread, the number of rounds does not."""
+    text = """\
+.version 8.0
+.target sm_80
+.entry k(.param .u64 a, .param .u32 n) {
+    .reg .b64 %rd<4>;
+    .reg .u32 %r<4>;
+    .reg .pred %p;
+    ld.param.u64 %rd1, [a];
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, %tid.x;
+    mul.wide.u32 %rd2, %r2, 4;
+    add.u64 %rd1, %rd1, %rd2;
+    mul.wide.u32 %rd3, %r1, 4;
+    add.u64 %rd3, %rd1, %rd3;
+again:
+    bar.sync 0;
+    add.u64 %rd1, %rd1, 128;
+    setp.lt.u64 %p, %rd1, %rd3;
+    @%p bra again;
+    ret;
+}
+"""
+    assert ptxlab.check(ptxlab.parse(text)) == []

@@ -329,6 +329,9 @@ def _is_power(grain: int) -> bool:
 def _compared(instruction: ir.Instruction, values: list[Value]) -> Value | None:
     """A threshold that is a multiple of the grain does not part the lanes of a warp."""
     value, other = values[:2]
+    is_float = any(word in ("f16", "bf16", "f32", "f64", "f16x2", "bf16x2") for word in instruction.opcode.modifiers)
+    if value.level == other.level == LANE and not is_float:
+        return ALIKE  # often both are one index of the thread with something added, as loops over pointers compare
     below, upto = ("lt", "ge", "lo", "hs"), ("le", "gt", "ls", "hi")
     if not value.grain:
         value, other, below, upto = other, value, upto, below
