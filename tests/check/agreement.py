@@ -72,7 +72,8 @@ class Outcome:
     def __str__(self) -> str:
         mutant = self.mutant
         return (
-            f"{mutant.name}:{mutant.line} {mutant.kind}\n    {mutant.before.strip()[:150]}\n -> {mutant.after.strip()[:150]}\n"
+            f"{mutant.name}:{mutant.line} {mutant.kind}\n"
+            f"    {mutant.before.strip()[:150]}\n -> {mutant.after.strip()[:150]}\n"
             f"    ours {self.we_say[:200]}\n    ptxas {self.they_say[:200]}"
         )
 

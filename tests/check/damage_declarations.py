@@ -89,8 +89,30 @@ def _array_size(lines: list[str], at: int, generator: random.Random) -> str | No
 
 def _initialiser(lines: list[str], at: int, generator: random.Random) -> str | None:
     line = lines[at]
-    values = ["0", "-1", "1.5", "0f3F800000", "300", "70000", "{0}", "{}", "{1, 2}", "{{1}}", "nowhere", "generic(x)",
-              "0x1ffffffff", "1 +", "\"a\"", "{1,}", "0xff(x)", "-1.0", "0d3FF0000000000000", "0b11", "!0", "3/0"]  # fmt: skip
+    values = [
+        "0",
+        "-1",
+        "1.5",
+        "0f3F800000",
+        "300",
+        "70000",
+        "{0}",
+        "{}",
+        "{1, 2}",
+        "{{1}}",
+        "nowhere",
+        "generic(x)",
+        "0x1ffffffff",
+        "1 +",
+        '"a"',
+        "{1,}",
+        "0xff(x)",
+        "-1.0",
+        "0d3FF0000000000000",
+        "0b11",
+        "!0",
+        "3/0",
+    ]
     found = re.search(r"=\s*(.*?);", line)
     if found is None:
         return _replace(line, re.search(r"\s*;", line), f" = {generator.choice(values)};")
@@ -133,8 +155,17 @@ def _parameter(lines: list[str], at: int, generator: random.Random) -> str | Non
         return None
     whole = found[0].rstrip()
     pointer = re.sub(r"(\.u64|\.b64|\.u32)", r"\1 .ptr .shared .align 16", whole, count=1)
-    choices = ["", f"{whole}, {whole}", f"{whole},", f"{whole}_more, {whole}", whole.replace(".param", ".reg"), pointer,
-               whole.replace(".ptr", ""), whole.replace(".align", ".ptr .align"), whole.replace(" .", " , .", 1)]  # fmt: skip
+    choices = [
+        "",
+        f"{whole}, {whole}",
+        f"{whole},",
+        f"{whole}_more, {whole}",
+        whole.replace(".param", ".reg"),
+        pointer,
+        whole.replace(".ptr", ""),
+        whole.replace(".align", ".ptr .align"),
+        whole.replace(" .", " , .", 1),
+    ]
     return _replace(line, found, generator.choice(choices))
 
 
@@ -150,8 +181,12 @@ def _call(lines: list[str], at: int, generator: random.Random) -> str | None:
         inside = [part.strip() for part in parts[index][1:-1].split(",") if part.strip()]
         spot = generator.randrange(len(inside) + 1)
         extra = generator.choice(["0", "%r1", "%rd1", "1.0", "_", "nowhere", *inside])
-        options = [inside[:spot] + inside[spot + 1 :], [*inside[:spot], extra, *inside[spot:]], inside[::-1],
-                   [*inside[:spot], extra, *inside[spot + 1 :]]]  # fmt: skip
+        options = [
+            inside[:spot] + inside[spot + 1 :],
+            [*inside[:spot], extra, *inside[spot:]],
+            inside[::-1],
+            [*inside[:spot], extra, *inside[spot + 1 :]],
+        ]
         parts[index] = f"({', '.join(options[which] if which < 2 else generator.choice(options[2:]))})"
     elif which == 3:
         del parts[generator.randrange(len(parts))]
@@ -186,8 +221,20 @@ def _linkage(lines: list[str], at: int, generator: random.Random) -> str | None:
 def _pragma(lines: list[str], at: int, generator: random.Random) -> str | None:
     line = lines[at]
     found = re.search(r"\.pragma\s*(.*?);", line)
-    values = ['""', '"nounroll"', '"what is this"', "nounroll", '"nounroll", "nounroll"', '"nounroll" "nounroll"', "",
-              '"frequency 0"', '"frequency x"', '"used_bytes_mask 0xff"', '"used_bytes_mask"', "1"]  # fmt: skip
+    values = [
+        '""',
+        '"nounroll"',
+        '"what is this"',
+        "nounroll",
+        '"nounroll", "nounroll"',
+        '"nounroll" "nounroll"',
+        "",
+        '"frequency 0"',
+        '"frequency x"',
+        '"used_bytes_mask 0xff"',
+        '"used_bytes_mask"',
+        "1",
+    ]
     if found is None:
         return f"{line}\n.pragma {generator.choice(values)};" if re.match(r"^\s*[a-z].*;\s*$", line) else None
     return _replace(line, found, generator.choice(values), 1)
@@ -224,8 +271,32 @@ def _data(lines: list[str], at: int, generator: random.Random) -> str | None:
     if not re.match(r"^\s*\.b(8|16|32|64)\s", line) and not re.match(r"^\s*\.section\b", line):
         return None
     token = _any_match(re.compile(r"[\w.$+-]+"), line, generator)
-    values = ["0", "-1", "256", "-129", "1200", "70000", "4294967296", "-3000000000", "1.5", "", "x", "x+4", "x-y", "1,",
-              "0xff", "0x1ff", ".b8", ".b32", ".u32", "}", ".debug_str", "18446744073709551615", "1 2", "1+1"]  # fmt: skip
+    values = [
+        "0",
+        "-1",
+        "256",
+        "-129",
+        "1200",
+        "70000",
+        "4294967296",
+        "-3000000000",
+        "1.5",
+        "",
+        "x",
+        "x+4",
+        "x-y",
+        "1,",
+        "0xff",
+        "0x1ff",
+        ".b8",
+        ".b32",
+        ".u32",
+        "}",
+        ".debug_str",
+        "18446744073709551615",
+        "1 2",
+        "1+1",
+    ]
     return _replace(line, token, generator.choice(values))
 
 
@@ -262,8 +333,10 @@ def _quote(lines: list[str], at: int, generator: random.Random) -> str | None:
 
 def _number(lines: list[str], at: int, generator: random.Random) -> str | None:
     found = _any_match(_NUMBER, lines[at], generator)
-    values = ("0 1 -1 08 0x 0xFG 12ab 1e5 1. .5 1.5.2 4294967296 18446744073709551616 0f3F80 0f3F800000 0d3FF 1U 1u 1L 0b12 "
-              "0b101 +1 --1 1+1 (1) (1 ~0 !1 1<<3 1/0 1? 1?2:3 WARP_SZ 1_000 017 0X1F 1.0f 'a' $ -0").split()  # fmt: skip
+    values = (
+        "0 1 -1 08 0x 0xFG 12ab 1e5 1. .5 1.5.2 4294967296 18446744073709551616 0f3F80 0f3F800000 0d3FF 1U 1u 1L 0b12 "
+        "0b101 +1 --1 1+1 (1) (1 ~0 !1 1<<3 1/0 1? 1?2:3 WARP_SZ 1_000 017 0X1F 1.0f 'a' $ -0"
+    ).split()
     return _replace(lines[at], found, generator.choice(values))
 
 
@@ -295,8 +368,23 @@ def _guard(lines: list[str], at: int, generator: random.Random) -> str | None:
     found = re.match(r"^(\s*)(@!?\s*[\w%$]+)?\s*(?=[a-z][\w.:]*[\s;])", line)
     if found is None or ";" not in line:
         return None
-    guards = ["", "@%p1 ", "@!%p1 ", "@%r1 ", "@1 ", "@ ", "@!! ", "@%p99999 ", "@p ", "@!%p2 @%p1 ", "@%p1, ", "@(%p1) ",
-              "%p1 ", "@-%p1 ", "@_ "]  # fmt: skip
+    guards = [
+        "",
+        "@%p1 ",
+        "@!%p1 ",
+        "@%r1 ",
+        "@1 ",
+        "@ ",
+        "@!! ",
+        "@%p99999 ",
+        "@p ",
+        "@!%p2 @%p1 ",
+        "@%p1, ",
+        "@(%p1) ",
+        "%p1 ",
+        "@-%p1 ",
+        "@_ ",
+    ]
     return f"{found[1]}{generator.choice(guards)}{line[found.end() :]}"
 
 
@@ -307,10 +395,25 @@ def _header(lines: list[str], at: int, generator: random.Random) -> str | None:
         return None
     values = {
         "version": ["9", "9.0.1", "99.0", "7", "1.0", "x", "", "8,0", "08.0", "8.00", "-8.0", "8 . 0", "3.0", "6.5;"],
-        "target": ["", "sm_", "sm_1000", "compute_80", "sm_80, debug", "sm_80, sm_90", "debug", "sm_90, texmode_unified", "SM_80",
-                   "sm_80;", "sm_90, texmode_independent", "sm_80 debug", "sm_80, map_f64_to_f32", "sm_52, sm_53", "80"],
+        "target": [
+            "",
+            "sm_",
+            "sm_1000",
+            "compute_80",
+            "sm_80, debug",
+            "sm_80, sm_90",
+            "debug",
+            "sm_90, texmode_unified",
+            "SM_80",
+            "sm_80;",
+            "sm_90, texmode_independent",
+            "sm_80 debug",
+            "sm_80, map_f64_to_f32",
+            "sm_52, sm_53",
+            "80",
+        ],
         "address_size": ["32", "64;", "16", "", "x", "0x40", "64 64", "64.0", "-64", "32+32"],
-    }  # fmt: skip
+    }
     return f".{found[1]} {generator.choice(values[found[1]])}"
 
 

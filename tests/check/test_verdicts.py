@@ -53,7 +53,7 @@ CASES: list[tuple[str, str, str, str | None]] = [
     # Arrays of open size.
     ("8.0", "sm_90", ".entry k(.param .b32 a[]) { ret; }", "illegal-declaration"),
     ("8.0", "sm_90", ".func f(.param .b32 a[]) { ret; }", None),
-    ("8.0", "sm_90", ".func f(.param .b32 a[][2]) { ret; }", "illegal-declaration"),
+    ("8.0", "sm_90", ".func f(.param .b32 a[][2]) { ret; }", "unexpected-token"),
     ("8.0", "sm_90", ".func (.param .b32 a[]) f() { ret; }", "illegal-declaration"),
     # Before PTX 3.0 registers and local variables could belong to the module.
     ("2.3", "sm_21", ".local .u32 x;\n.reg .u32 g;\n.entry k() { mov.u32 g, 1; st.local.u32 [x], g; ret; }", None),

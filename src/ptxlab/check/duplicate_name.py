@@ -150,9 +150,8 @@ def _module_level(program: Program) -> Iterator[Diagnostic]:
         taken = variables.get(function.name)
         if taken is not None:
             yield explain(function.name, module.name_span(function), module.span(taken))
-        if function.body is None:
-            continue
         defined = functions.get(function.name)
         if defined is not None:
             yield explain(function.name, module.name_span(function), module.name_span(defined))
-        functions.setdefault(function.name, function)
+        if function.body is not None:
+            functions.setdefault(function.name, function)

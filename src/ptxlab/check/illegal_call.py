@@ -36,6 +36,7 @@ from ptxlab import ir
 from ptxlab.isa.shape import immediate_fits, register_fits
 from ptxlab.report import Diagnostic, Label, Span, error
 
+from .misaligned_address import alignment_of
 from .operand_type import described
 from .program import Program
 from .shapes import shape_of
@@ -51,6 +52,8 @@ def _check(program: Program, function: ir.Function, call: ir.Instruction) -> Ite
     parts = list(call.operands)
     results = parts.pop(0) if parts and isinstance(parts[0], ir.Arguments) else None
     if not parts:
+        span = program.module.span(call)
+        yield error("illegal-call", "the call names no function", span, "what is called?")
         return
     place = len(call.operands) - len(parts)
     target = parts.pop(0)
@@ -66,9 +69,11 @@ def _check(program: Program, function: ir.Function, call: ir.Instruction) -> Ite
             yield error("illegal-call", f"`{target.name}` is a kernel and cannot be called", span, "not a function",
                         helps=["make it a `.func`, or launch it from the host"])  # fmt: skip
             return
-        wanted = (target.function.returns, target.function.parameters)
-        declared = program.module.name_span(target.function)
-        yield from _compare(program, call, target.name, wanted, given, declared)
+        if prototype is not None:
+            yield error("illegal-call", f"`{target.name}` is called by name and needs no prototype", span,
+                        "not a register", helps=["remove the last operand"])  # fmt: skip
+            return
+        yield from _compare_function(program, call, target.function, given)
     elif isinstance(target, ir.Register):
         found = function.labels().get(prototype.name) if isinstance(prototype, ir.LabelReference) else None
         if prototype is None:
@@ -77,8 +82,25 @@ def _check(program: Program, function: ir.Function, call: ir.Instruction) -> Ite
         elif isinstance(found, ir.CallPrototype):
             wanted = (found.returns, found.parameters)
             yield from _compare(program, call, found.name, wanted, given, program.module.span(found))
+        elif isinstance(found, ir.CallTargets):
+            for named in found.targets[:1]:  # they all have to be alike
+                if isinstance(named, ir.FunctionReference):
+                    yield from _compare_function(program, call, named.function, given)
+        elif isinstance(found, (ir.Label, ir.BranchTargets)):
+            yield error("illegal-call", f"`{found.name}` is no `.callprototype` and no `.calltargets`",
+                        program.module.operand_span(call, len(call.operands) - 1), "a label of code")  # fmt: skip
     elif not isinstance(target, ir.Unresolved):
         yield error("illegal-call", f"a call goes to a function, not to {described(target)}", span, "not a function")
+
+
+def _compare_function(
+    program: Program,
+    call: ir.Instruction,
+    function: ir.Function,
+    given: tuple[tuple[ir.Operand, ...], tuple[ir.Operand, ...]],
+) -> Iterator[Diagnostic]:
+    wanted = (function.returns, function.parameters)
+    yield from _compare(program, call, function.name, wanted, given, program.module.name_span(function))
 
 
 def _compare(
@@ -111,12 +133,33 @@ def _compare(
                     others=others,
                 )
                 return
+            if not _is_aligned_as(formal, actual):
+                yield error(
+                    "illegal-call",
+                    f"{what} `{formal.name}` of `{name}` is aligned to {_alignment(formal)} bytes, "
+                    f"{described(actual)} is not",
+                    program.module.span(call),
+                    "of another alignment",
+                    others=others,
+                )
+                return
+
+
+def _is_aligned_as(formal: ir.Variable, actual: ir.Operand) -> bool:
+    if not isinstance(actual, ir.VariableReference) or formal.state_space == "reg":
+        return True
+    return _alignment(formal) == _alignment(actual.variable)
+
+
+def _alignment(variable: ir.Variable) -> int:
+    """The alignment of a parameter: one below that of its type counts as that of its type."""
+    return max(alignment_of(variable), variable.type.width // 8)
 
 
 def _fits(formal: ir.Variable, actual: ir.Operand, what: str) -> bool:
     if isinstance(actual, ir.VariableReference):
         variable = actual.variable
-        if variable.state_space.partition("::")[0] != "param" or formal.state_space.partition("::")[0] != "param":
+        if variable.state_space.partition("::")[0] != "param":
             return False
         same_size = variable.elements == formal.elements and variable.vector == formal.vector
         return (
@@ -128,7 +171,7 @@ def _fits(formal: ir.Variable, actual: ir.Operand, what: str) -> bool:
         return not formal.dimensions and register_fits(actual.type, formal.type, loose=False)
     if isinstance(actual, ir.Immediate):
         return what == "parameter" and not formal.dimensions and immediate_fits(shape_of(actual), formal.type)
-    return isinstance(actual, (ir.Sink, ir.Unresolved))
+    return isinstance(actual, ir.Unresolved) or (isinstance(actual, ir.Sink) and what == "result")
 
 
 def _kinds_agree(first: str, second: str) -> bool:

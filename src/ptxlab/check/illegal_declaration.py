@@ -28,7 +28,9 @@ from collections.abc import Iterator
 from ptxlab import ir
 from ptxlab.report import Diagnostic, error
 
+from .initial_values import misfit
 from .program import Program
+from .unavailable_feature import parameter_bytes
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
@@ -41,6 +43,17 @@ def check(program: Program) -> Iterator[Diagnostic]:
             yield from _check(program, parameter, f"{place} result")
         for parameter in function.parameters:
             yield from _check(program, parameter, f"{place} parameter")
+        for parameter in function.parameters[:-1]:
+            if place == "function" and parameter.dimensions and not parameter.elements:
+                yield _wrong(program, parameter, f"array `{parameter.name}` has no size",
+                             "only the last parameter may leave it open")  # fmt: skip
+        if function.linkage == "extern" and function.body is not None:
+            yield error("illegal-declaration", f"`{function.name}` is `.extern` and has a body",
+                        module.name_span(function), "defined elsewhere", helps=["remove `.extern`"])  # fmt: skip
+        if place == "entry" and parameter_bytes(function.parameters) > _MOST_PARAMETERS:
+            yield error("illegal-declaration",
+                        f"`{function.name}` has {parameter_bytes(function.parameters)} bytes of parameters",
+                        module.name_span(function), f"the most is {_MOST_PARAMETERS}")  # fmt: skip
         if len(function.returns) > 1 and any(parameter.state_space != "reg" for parameter in function.returns):
             message = f"`{function.name}` returns several values, which must be in `.reg`"
             yield _wrong(program, function.returns[0], message, "several results are returned in registers only")
@@ -49,6 +62,19 @@ def check(program: Program) -> Iterator[Diagnostic]:
             if isinstance(statement, ir.Declaration):
                 for variable in statement.variables:
                     yield from _check(program, variable, "body")
+
+
+_MOST_PARAMETERS = 32764  # bytes
+_WIDEST_PARAMETER = 128  # bytes of alignment
+
+
+def _wrong_texture(program: Program, variable: ir.Variable, place: str) -> str | None:
+    """Why a variable cannot be in `.tex`, the space that textures had before they had a type."""
+    if place != "module":
+        return "only for the module"
+    if variable.type.name not in ("u32", "u64") or variable.dimensions or variable.vector > 1:
+        return "only for `.u32` and `.u64`"
+    return "gone since PTX 1.5" if program.version >= (1, 5) else None
 
 
 def _wrong(program: Program, variable: ir.Variable, message: str, label: str, *helps: str) -> Diagnostic:
@@ -69,6 +95,31 @@ def _check(program: Program, variable: ir.Variable, place: str) -> Iterator[Diag
     if variable.align is not None and (variable.align <= 0 or variable.align & (variable.align - 1)):
         yield _wrong(program, variable, f"`.align {variable.align}` of `{name}` is not a power of two",
                      "alignments are 1, 2, 4, 8, 16, ...")  # fmt: skip
+    if space == "tex" and _wrong_texture(program, variable, place):
+        yield _wrong(program, variable, f"`{name}` is in `.tex`, which is {_wrong_texture(program, variable, place)}",
+                     "not a texture", "declare a `.global .texref`, or pass a texture object")  # fmt: skip
+        return
+    if variable.type.kind == "o" and (place not in ("module", "entry parameter") or space == "reg"):
+        yield _wrong(program, variable, f"`{name}` of type `.{variable.type.name}` is neither in the module nor a "
+                     "parameter of a kernel", "textures, samplers and surfaces live there")  # fmt: skip
+        return
+    if space == "param" and (variable.type.lanes > 1 or (variable.vector > 1 and not variable.dimensions)):
+        yield _wrong(program, variable, f"`{name}` in `.param` is a vector", "parameters are scalars or arrays",
+                     "make it an array with an alignment")  # fmt: skip
+        return
+    if space == "param" and place != "entry parameter" and (variable.align or 0) > _WIDEST_PARAMETER:
+        yield _wrong(program, variable, f"`{name}` in `.param` is aligned to {variable.align} bytes",
+                     f"the most here is {_WIDEST_PARAMETER}")  # fmt: skip
+    if variable.pointer is not None:
+        align = variable.pointer.align
+        if place != "entry parameter":
+            yield _wrong(program, variable, f"`{name}` has `.ptr`, which only parameters of kernels have",
+                         "not a parameter of a kernel", "remove `.ptr` and what belongs to it")  # fmt: skip
+        elif align is not None and (align <= 0 or align & (align - 1)):
+            yield _wrong(program, variable, f"`.ptr .align {align}` of `{name}` is not a power of two",
+                         "alignments are 1, 2, 4, 8, 16, ...")  # fmt: skip
+    if variable.linkage == "common" and space != "global":
+        yield _wrong(program, variable, f"`{name}` in `.{space}` is `.common`", "only `.global` variables are common")
     if variable.type.kind == "p" and space != "reg":
         yield _wrong(program, variable, f"`{name}` is a predicate outside of `.reg`", "predicates live in registers")
         return
@@ -82,9 +133,6 @@ def _check(program: Program, variable: ir.Variable, place: str) -> Iterator[Diag
     if variable.dimensions and variable.linkage != "extern" and place != "function parameter" and not variable.elements:
         yield _wrong(program, variable, f"array `{name}` has no size",
                      "only an `.extern` array and the last parameter of a function may leave it open")  # fmt: skip
-    if "parameter" in place and None in variable.dimensions and len(variable.dimensions) > 1:
-        yield _wrong(program, variable, f"parameter `{name}` leaves the first of its dimensions open",
-                     "an array of open size has one dimension here")  # fmt: skip
     if space != "global" and any(attribute.name == "managed" for attribute in variable.attributes):
         yield _wrong(program, variable, f"`{name}` in `.{space}` is `.managed`", "only `.global` memory is managed")
     yield from _check_initialiser(program, variable, space)
@@ -100,28 +148,8 @@ def _check_initialiser(program: Program, variable: ir.Variable, space: str) -> I
     elif space not in ("global", "const"):
         yield _wrong(program, variable, f"`{name}` in `.{space}` has an initial value",
                      "only `.global` and `.const` variables have initial values")  # fmt: skip
-    elif variable.type.kind != "o":
-        problem = _misfit(value, variable, 0)
+    else:
+        spaces = {other.name: other.state_space for other in program.module.variables}
+        problem = misfit(value, variable, spaces)
         if problem:
             yield _wrong(program, variable, f"the initial value of `{name}` {problem}", "wrong initial value")
-
-
-def _misfit(value: ir.Initialiser, variable: ir.Variable, depth: int) -> str | None:
-    """What is wrong with an initial value, or None."""
-    levels = len(variable.dimensions) + (variable.vector > 1)
-    if isinstance(value, ir.InitialiserList):
-        if depth >= levels:
-            return "has braces where one value belongs"
-        extent = variable.dimensions[depth] if depth < len(variable.dimensions) else variable.vector
-        if extent is not None and len(value.elements) > extent:
-            return f"has {len(value.elements)} elements for {extent} places"
-        return next((wrong for part in value.elements if (wrong := _misfit(part, variable, depth + 1))), None)
-    if depth == 0 and levels:
-        return "is one value for an array"
-    if isinstance(value, ir.Immediate):
-        if value.is_float != (variable.type.kind == "f"):
-            kind = "a floating-point constant" if value.is_float else "an integer"
-            return f"is {kind}, and `.{variable.type.name}` does not take it"
-    elif isinstance(value, ir.SymbolAddress) and not value.resolved:
-        return f"names `{value.name}`, which is not declared"
-    return None

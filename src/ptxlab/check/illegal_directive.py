@@ -20,7 +20,8 @@ Right:
 ```
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 from ptxlab import ir
 from ptxlab.isa.directives import CONFLICTS, DIRECTIVES, NEEDS
@@ -29,6 +30,8 @@ from ptxlab.report import Diagnostic, Label, error
 from .program import Program
 from .unavailable_instruction import explain
 
+# The pragmas with a number, and the least that it may be.
+_NUMBERED_PRAGMAS = {"frequency": 1, "used_bytes_mask": 0}
 _OWNERS = {"entry": "kernels", "func": "device functions"}
 
 
@@ -39,6 +42,41 @@ def check(program: Program) -> Iterator[Diagnostic]:
         for statement in facts.others:
             if isinstance(statement, ir.CallPrototype):
                 yield from _check_all(program, statement.directives, "func")
+            elif isinstance(statement, ir.Pragma):
+                for text in statement.strings:
+                    yield from _check_pragma(program, statement, text)
+    yield from _misplaced_pragmas(program)
+
+
+def _check_pragma(program: Program, pragma: ir.Pragma, text: str) -> Iterator[Diagnostic]:
+    """Pragmas that have a number: ptxas looks at how the text begins, and then at all the rest of it."""
+    name = next((name for name in _NUMBERED_PRAGMAS if text.startswith(name)), None)
+    if name is None:
+        return
+    value = text.partition(" ")[2].strip()
+    least = _NUMBERED_PRAGMAS[name]
+    if not re.fullmatch(r"0[xX][0-9a-fA-F]+|[0-9]+", value) or int(value, 16 if value[1:2] in "xX" else 10) < least:
+        message = f"the pragma `{name}` has the value `{value}`" if value else f"the pragma `{name}` has no value"
+        yield error("illegal-directive", message, program.module.span(pragma), f"expected an integer from {least} on")
+
+
+def _misplaced_pragmas(program: Program) -> Iterator[Diagnostic]:
+    """The same pragmas outside of a body."""
+    module = program.module
+    for item in module.items:
+        if isinstance(item, ir.Pragma):
+            yield from _check_place(program, item, item.strings)
+    for function in module.functions:
+        for directive in function.directives:
+            if directive.name == "pragma":
+                yield from _check_place(program, directive, [str(text) for text in directive.arguments])
+
+
+def _check_place(program: Program, part: ir.Pragma | ir.Directive, texts: Iterable[str]) -> Iterator[Diagnostic]:
+    for text in texts:
+        if text.startswith(tuple(_NUMBERED_PRAGMAS)):
+            message = f"the pragma `{text}` stands outside of a function's body"
+            yield error("illegal-directive", message, program.module.span(part), "belongs before an instruction")
 
 
 def _check_all(program: Program, directives: Sequence[ir.Directive], owner: str) -> Iterator[Diagnostic]:

@@ -41,6 +41,9 @@ def check(program: Program) -> Iterator[Diagnostic]:
     variables: dict[str, ir.Variable] = {}
     for variable in module.variables:
         first = variables.setdefault(variable.name, variable)
+        if first.linkage == "extern" and variable.linkage is None:
+            difference = "once `.extern` and once for this module only"
+            yield _explain(variable.name, difference, module.span(variable), module.span(first))
         if first is not variable and _kind(first) != _kind(variable):
             yield _explain(variable.name, "the types differ", module.span(variable), module.span(first))
 
@@ -55,9 +58,15 @@ def _explain(name: str, difference: str, span: Span | None, earlier: Span | None
     )
 
 
+def _linkage(function: ir.Function) -> str:
+    return f"`.{function.linkage}`" if function.linkage else "for this module only"
+
+
 def _difference(first: ir.Function, second: ir.Function) -> str | None:
     if first.kind != second.kind:
         return "one is a kernel, the other a function"
+    if first is not second and second.linkage != first.linkage and (second.linkage or first.linkage == "extern"):
+        return f"once {_linkage(first)} and once {_linkage(second)}"
     for what, ours, theirs in (
         ("parameters", first.parameters, second.parameters),
         ("results", first.returns, second.returns),

@@ -216,7 +216,7 @@ ASYNC_STORE = "st.async{.sem}{.space}.mbarrier::complete_tx::bytes{.vec}.type [a
     since="8.1 sm_90",
 )
 @form(
-    "st.async{.sem}{.space}.mbarrier::complete_tx::bytes.type [a], b",  # ptxas takes it, and no barrier ever hears of it
+    "st.async{.sem}{.space}.mbarrier::complete_tx::bytes.type [a], b",  # ptxas takes it; no barrier hears of it
     sem="weak cluster",
     space="shared::cluster shared::cta shared",
     type="b32 b64 u32 u64 s32 s64 f32 f64",

@@ -19,6 +19,7 @@ The words of `types`, in any order:
   from the others;
 - `apart`: each element of the vector is looked at by itself, as a scalar is; `bare`: the address may also stand without
   its brackets; `element`: it may also be an element of an array, `table[3]`;
+- `led`: where the vector begins with a constant, its other elements may have any width;
 - `select(part)`: a part of the register may be chosen, `%r1.b0`, one of that set of `selectors.py`;
 - `minus`: a minus sign may stand before it;
 - `single`: a scalar that may also be written as a vector of one, `{r}`;
@@ -53,7 +54,7 @@ SPACES = frozenset(
 )
 _WORDS = frozenset("label function targets prototype arguments".split())
 _ADDRESS_MARKS = frozenset("wide bare element".split())
-_MARKS = frozenset("reg loose sink special symbol single bits padded indexed minus apart bare element".split())
+_MARKS = frozenset("reg loose sink special symbol single bits padded indexed minus apart bare element led".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ class Expected:
     wide: bool = False
     minus: bool = False
     apart: bool = False
+    led: bool = False
     bare: bool = False
     element: bool = False
     select: str | None = None
@@ -133,7 +135,8 @@ def _expected(form: Form, m: Modifiers, operand: Operand) -> Expected:
         space = next((word for word in words if word in SPACES), None)
         inner = tuple(_value(form, m, name) for name in operand.inner[1:])
         return Expected(operand.name, "read", "address", space=space, optional=optional, inner=inner,
-                        register_only="reg" in words, wide="wide" in words, bare="bare" in words, element="element" in words,
+                        register_only="reg" in words, wide="wide" in words, bare="bare" in words,
+                        element="element" in words,
                         type=next((TYPES[word] for word in words if word in TYPES), None))  # fmt: skip
     first = _value(form, m, operand.name, optional=optional, negatable=operand.negatable)
     if operand.second is None:
@@ -224,6 +227,7 @@ def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatabl
         indexed="indexed" in words,
         minus="minus" in words,
         apart="apart" in words,
+        led="led" in words,
         select=select,
         negatable=negatable,
         space=space,

@@ -92,6 +92,8 @@ def _wrong_vector(expected: Expected, parts: Sequence[Shape]) -> str | None:
     """
     if all(part == "_" for part in parts) and not expected.apart:
         return "sink"
+    if expected.led and _is_led(expected, parts):
+        return None
     types = [type for part in parts if (type := _element_type(part)) is not None]
     if len({_PREDICATE_BITS if type.kind == "p" else type.width for type in types}) > 1:
         return "vector-types"
@@ -113,6 +115,16 @@ def _wrong_vector(expected: Expected, parts: Sequence[Shape]) -> str | None:
     return None
 
 
+def _is_led(expected: Expected, parts: Sequence[Shape]) -> bool:
+    """Whether a vector begins with a constant and goes on with registers of its kind: ptxas looks no further."""
+    if parts[0] not in ("#int", "#float") or any(isinstance(part, str) and part.startswith("%") for part in parts):
+        return False
+    numbers = {_number(type) for part in parts if (type := _element_type(part)) is not None}
+    if parts[0] == "#float" and not expected.loose:
+        return False
+    return bool(numbers) and numbers <= {"b", "i" if parts[0] == "#int" else "f"}
+
+
 _PREDICATE_BITS = 32
 
 
@@ -132,6 +144,9 @@ def is_odd(expected: Expected, shape: Shape) -> bool:
     if not isinstance(shape, tuple) or shape[0] != "{" or expected.kind != "value":
         return False
     assert expected.type is not None
+    if expected.led and shape[1] in ("#int", "#float"):
+        widths = {type.width for part in shape[1:] if (type := _element_type(part)) is not None}
+        return bool(widths - {expected.type.width})
     return any(
         (part == "pred" and expected.type.kind != "p")
         or (part == "_" and expected.role == "read")

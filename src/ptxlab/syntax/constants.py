@@ -106,6 +106,16 @@ def read_constant(cursor: Cursor, depth: int = 0) -> Immediate:
     return yes if condition.value else no
 
 
+def read_small_integer(cursor: Cursor, what: str) -> int:
+    """Read one integer literal of at most 32 bits, as directives take them."""
+    start, end, text = cursor.start, cursor.end, cursor.value
+    value = read_integer(cursor, what)
+    if value >= 1 << 32:
+        message = f"`{text}` does not fit into 32 bits"
+        raise Fault("constant-overflow", message, start, end, help="the largest integer here is `0xffffffff`")
+    return value
+
+
 def read_integer(cursor: Cursor, what: str) -> int:
     """Read one integer literal, which must stand here."""
     if cursor.value == "WARP_SZ":

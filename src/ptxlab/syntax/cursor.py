@@ -25,6 +25,9 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.ASCII | re.DOTALL,
 )
+# ptxas lets a string go on over lines. Where what follows it could not follow a string, its end is rather the beginning
+# of another one, and the quote before is the one that is missing.
+_LONG_STRING = re.compile(r'"[^"]*"(?=[ \t]*(?:[,;]|//|\d|\n|$))')
 _BLANK = re.compile(r"\s+", re.ASCII)
 _MODIFIER = re.compile(r"\.\w+(?:::\w+)*(?:(?<=::\d):\d+)?", re.ASCII)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -69,6 +72,10 @@ class Cursor:
         assert kind is not None
         self.kind, self.value, self.end = kind, match.group(), match.end()
         if self.kind == "stray" and self.value == '"':
+            long = _LONG_STRING.match(self.text, at)
+            if long is not None:
+                self.kind, self.value, self.end = "string", long.group(), long.end()
+                return
             self.end = self._line_end(at)
             raise Fault(
                 "unterminated-string",

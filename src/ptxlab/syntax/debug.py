@@ -5,19 +5,26 @@ from __future__ import annotations
 import re
 
 from ptxlab.ir import Comment, DataLine, File, Label, Location, Section, SymbolOffset
-from ptxlab.syntax.constants import read_integer
+from ptxlab.isa.types import TYPES
+from ptxlab.syntax.constants import read_integer, read_small_integer
 from ptxlab.syntax.cursor import END, Cursor
 from ptxlab.syntax.faults import Fault
 from ptxlab.syntax.reader import Reader
 
 _LOCATION = re.compile(
-    r"\s*(\.loc)\s+(\d+)\s+(\d+)\s+(\d+)(?![\w.])"
-    r"(?:\s*,\s*function_name\s+([\w.$%]+)(?:\s*\+\s*(\d+))?\s*,\s*inlined_at\s+(\d+)\s+(\d+)\s+(\d+)(?![\w.]))?(?!\s*,)",
+    r"\s*(\.loc)\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})(?![\w.])"
+    r"(?:\s*,\s*function_name\s+([\w.$%]+)(?:\s*\+\s*(\d+))?\s*,\s*inlined_at\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})(?![\w.]))?(?!\s*,)",
     re.ASCII,
 )
 _VALUE = r"-?(?:0[xX][0-9a-fA-F]++|[1-9]\d*+|0)"
 _DATA = re.compile(rf"\s*(\.b(?:8|16|32|64)[ \t]+{_VALUE}(?:\s*+,\s*+{_VALUE})*+)(?=\s)(?!\s*+[,+-])", re.ASCII)
 _DATA_TYPES = frozenset((".b8", ".b16", ".b32", ".b64"))
+_LIMITS = {"b8": (-128, 255), "b16": (-(1 << 15), (1 << 16) - 1), "b32": (-(1 << 31), (1 << 32) - 1)}
+_WIDEST = (1 - (1 << 63), (1 << 64) - 1)
+_DIRECTIVES = frozenset(
+    """.version .target .address_size .entry .func .global .shared .local .const .param .reg .tex .visible .extern .weak
+    .common .section .file .loc .pragma .alias .align""".split()
+)
 _COMMENT = re.compile(r"\s*(//[^\n]*)")
 
 _lines: dict[str, DataLine] = {}
@@ -59,9 +66,9 @@ def read_location(cursor: Cursor) -> Location:
 
 
 def _read_place(cursor: Cursor) -> tuple[int, int, int]:
-    file = read_integer(cursor, "the number of a file")
-    line = read_integer(cursor, "the number of a line")
-    column = read_integer(cursor, "the number of a column")
+    file = read_small_integer(cursor, "the number of a file")
+    line = read_small_integer(cursor, "the number of a line")
+    column = read_small_integer(cursor, "the number of a column")
     return file, line, column
 
 
@@ -69,15 +76,15 @@ def read_file(cursor: Cursor) -> File:
     """Read `.file 1 "name", timestamp, size`."""
     start = cursor.start
     cursor.advance()
-    index = read_integer(cursor, "the number of the file")
+    index = read_small_integer(cursor, "the number of the file")
     if cursor.kind != "string":
         cursor.expected("the name of the file in double quotes")
     name = cursor.advance()[1:-1]
     timestamp = size = None
     if cursor.accept(","):
         timestamp = read_integer(cursor, "the time of the file's last change")
-        cursor.expect(",", "before the size of the file")
-        size = read_integer(cursor, "the size of the file")
+        if cursor.accept(","):
+            size = read_integer(cursor, "the size of the file")
     return File(index, name, timestamp, size, start, cursor.previous_end)
 
 
@@ -85,7 +92,7 @@ def read_section(cursor: Cursor, reader: Reader) -> Section:
     """Read `.section .name { data }`; the cursor ends behind it."""
     start = cursor.start
     cursor.advance()
-    if cursor.kind != "dotted":
+    if cursor.kind != "dotted" or not _is_symbol(cursor):
         cursor.expected("the name of the section, which begins with a dot")
     name = cursor.advance()
     opening = cursor.start
@@ -137,6 +144,9 @@ def _read_plain(text: str, at: int, lines: list[DataLine | Label | Comment], rea
         if found is None:
             type, values = line.split(None, 1)
             numbers = tuple([int(value, 0) for value in values.split(",")])
+            low, high = _LIMITS.get(type[1:], _WIDEST)
+            if min(numbers) < low or max(numbers) > high:
+                return at  # for the careful reader to complain about
             found = DataLine(type[1:], numbers)
             if len(line) <= 8:  # the short ones are few and come by the thousand
                 _lines[line] = found
@@ -153,20 +163,40 @@ def _read_line(cursor: Cursor) -> DataLine | Label:
     if cursor.value not in _DATA_TYPES:
         cursor.expected("`.b8`, `.b16`, `.b32`, `.b64`, a label or `}`")
     type = cursor.advance()[1:]
-    values = [_read_value(cursor)]
+    values = [_read_value(cursor, type)]
     while cursor.accept(","):
-        values.append(_read_value(cursor))
+        values.append(_read_value(cursor, type))
     return DataLine(type, tuple(values))
 
 
-def _read_value(cursor: Cursor) -> int | SymbolOffset:
-    if cursor.kind in ("name", "dotted"):
+def _read_value(cursor: Cursor, type: str) -> int | SymbolOffset:
+    start, end = cursor.start, cursor.end
+    if _is_symbol(cursor):
         name = cursor.advance()
+        if type in ("b8", "b16"):
+            message = f"an address does not fit into `.{type}`"
+            raise Fault("constant-overflow", message, start, end, help="use `.b32` or `.b64`")
         if cursor.accept("+"):
-            sign = -1 if cursor.accept("-") else 1
-            return SymbolOffset(name, sign * read_integer(cursor, "an offset in bytes"))
+            return SymbolOffset(name, read_integer(cursor, "an offset in bytes"))
         if cursor.accept("-"):
             return SymbolOffset(name, 0, cursor.name("another label of this section"))
         return SymbolOffset(name)
     sign = -1 if cursor.accept("-") else 1
-    return sign * read_integer(cursor, "an integer or a label")
+    if cursor.kind != "integer":
+        cursor.expected("an integer or a label")
+    end = cursor.end
+    value = sign * read_integer(cursor, "an integer or a label")
+    low, high = _LIMITS.get(type, _WIDEST)
+    if value > high and type != "b64":
+        value &= (1 << 32) - 1  # ptxas cuts it to 32 bits before it looks
+    if not low <= value <= high:
+        raise Fault("constant-overflow", f"`{value}` does not fit into `.{type}`", start, end,
+                    help=f"values of `.{type}` go from {low} to {high}")  # fmt: skip
+    return value
+
+
+def _is_symbol(cursor: Cursor) -> bool:
+    """Whether the name of a label or of a section stands here."""
+    if cursor.kind == "name":
+        return cursor.value != "WARP_SZ"
+    return cursor.kind == "dotted" and cursor.value[1:] not in TYPES and cursor.value not in _DIRECTIVES

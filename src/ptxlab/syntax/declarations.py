@@ -9,7 +9,7 @@ from ptxlab.ir import Attribute, Comment, Declaration, PointerAttribute, Variabl
 from ptxlab.isa import Type, type_named
 from ptxlab.isa.types import TYPES
 from ptxlab.syntax.comments import make_comment
-from ptxlab.syntax.constants import read_integer
+from ptxlab.syntax.constants import read_integer, read_small_integer
 from ptxlab.syntax.cursor import Cursor
 from ptxlab.syntax.initialisers import read_initialiser
 from ptxlab.syntax.scope import Scope
@@ -111,7 +111,7 @@ def _read_head(cursor: Cursor, is_parameter: bool = False) -> _Head:
             head.align = _read_align(cursor)
         elif value == ".attribute":
             head.attributes = read_attributes(cursor)
-        elif value in _VECTORS and head.vector == 1:
+        elif value in _VECTORS and head.vector == 1 and (value, head.state_space) != (".v8", "reg"):
             cursor.advance()
             head.vector = _VECTORS[value]
         elif value in _DECLARABLE:
@@ -122,11 +122,10 @@ def _read_head(cursor: Cursor, is_parameter: bool = False) -> _Head:
         cursor.expected("a state space such as `.global` before the type")
     cursor.advance()
     if is_parameter:
-        while cursor.value in (".ptr", ".align"):
-            if cursor.at(".align"):
-                head.align = _read_align(cursor)
-            else:
-                head.pointer = _read_pointer(cursor)
+        if cursor.at(".ptr"):
+            head.pointer = _read_pointer(cursor)
+        elif cursor.at(".align"):
+            head.align = _read_align(cursor)
     return head
 
 
@@ -141,7 +140,7 @@ def _no_type(cursor: Cursor, head: _Head) -> NoReturn:
 
 def _read_align(cursor: Cursor) -> int:
     cursor.advance()
-    return read_integer(cursor, "the number of bytes after `.align`")
+    return read_small_integer(cursor, "the number of bytes after `.align`")
 
 
 def _read_pointer(cursor: Cursor) -> PointerAttribute:
@@ -178,16 +177,17 @@ def read_attributes(cursor: Cursor, names: tuple[str, ...] = (".managed", ".unif
 
 def _read_declarator(cursor: Cursor, head: _Head, type: Type, is_parameter: bool = False) -> Variable:
     start, end = cursor.start, cursor.end
-    if cursor.kind != "name" and not (is_parameter and cursor.kind == "sink"):
+    is_named = cursor.kind == "name" and cursor.value != "WARP_SZ"
+    if not is_named and not (is_parameter and cursor.kind == "sink"):
         cursor.expected("the name of the variable")
     name = cursor.advance()
     count = None
     dimensions: list[int | None] = []
     if cursor.at("<") and not is_parameter:
         cursor.advance()
-        count = read_integer(cursor, "how many registers to declare")
+        count = read_small_integer(cursor, "how many registers to declare")
         cursor.expect(">", "after the number of registers")
-    while cursor.at("["):
+    while cursor.at("[") and not (is_parameter and dimensions):
         cursor.advance()
         if cursor.at("]") and not dimensions:
             dimensions.append(None)

@@ -142,8 +142,11 @@ class _ModuleReader:
         if not cursor.at(".target"):
             cursor.expected("`.target` after `.version`", code="missing-target", help="name one: `.target sm_80`")
         target = read_target(cursor)
-        module.targets = list(target.names)
+        words = list(target.names)
         module.places["target"] = (target.start or 0, target.end or 0)
+        while cursor.at(".target"):  # ptxas takes several
+            words.extend(read_target(cursor).names)
+        module.targets = list(dict.fromkeys(words))
         if cursor.at(".address_size"):
             start = cursor.start
             cursor.advance()
@@ -175,6 +178,8 @@ class _ModuleReader:
         value = cursor.value
         item: Item
         if value in (".entry", ".func"):
+            if linkage == "common":
+                cursor.expected("a variable after `.common`", help="functions are `.visible`, `.weak` or `.extern`")
             self._function(linkage, start)
             return True
         if value in STATE_SPACES or value in (".align", ".attribute"):
@@ -192,8 +197,6 @@ class _ModuleReader:
             item = Pragma(tuple(strings), start, cursor.previous_end)
         elif value == ".alias":
             item = self._alias(start)
-        elif value == ".target":
-            item = read_target(cursor)
         else:
             self._no_item()
         if not isinstance(item, Declaration) or item.variables:
@@ -219,7 +222,7 @@ class _ModuleReader:
                 cursor.end,
                 help="remove it, or the `}` before it that closes the function too early",
             )
-        if cursor.value in (".version", ".address_size"):
+        if cursor.value in (".version", ".target", ".address_size"):
             cursor.expected("a function or a variable", help=f"`{cursor.value}` belongs to the start of the file, once")
         if self.bare is not None and cursor.kind != "dotted":
             function, self.bare = self.bare, None

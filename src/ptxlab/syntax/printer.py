@@ -103,7 +103,7 @@ class _Printer:
         elif isinstance(item, Section):
             self._section(item)
         elif isinstance(item, File):
-            extra = "" if item.timestamp is None else f", {item.timestamp}, {item.size}"
+            extra = "".join(f", {number}" for number in (item.timestamp, item.size) if number is not None)
             self._line(f'.file {item.index} "{item.name}"{extra}')
         elif isinstance(item, Alias):
             self._line(f".alias {item.name}, {item.aliasee};")

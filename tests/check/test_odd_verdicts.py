@@ -1,0 +1,174 @@
+"""Short modules that damaged files have taught us about: what `check` says of each, and that ptxas takes the same side.
+
+Most are nonsense that ptxas refuses; some are nonsense that it lets pass, and then `check` only warns.
+"""
+
+import pytest
+
+import ptxlab
+from ptxlab.report import Diagnostic
+from ptxlab.toolchain import accepted, judge
+
+from ..tools import needs_ptxas
+
+HEADER = ".version 9.0\n.target sm_100a\n.address_size 64\n"
+KERNEL = "\n.entry j() { ret; }"
+REGISTERS = (
+    ".reg .pred %p<4>; .reg .b8 %c<4>; .reg .b16 %h<4>; .reg .b32 %r<8>; .reg .u32 %u<4>; .reg .f32 %f<8>;"
+    " .reg .b64 %d<8>;"
+)
+
+
+def kernel(line: str) -> str:
+    """A kernel around one or more instructions, with arrays and scalars to access."""
+    return (
+        ".global .u32 array[4]; .global .u32 scalar; .shared .u32 tile[4]; .global .surfref s;\n"
+        f".entry k(.param .u64 a) {{ {REGISTERS} {line} ret; }}"
+    )
+
+
+def call(line: str) -> str:
+    """A kernel that calls `one`, which takes and returns four bytes, or `many`, which takes an aligned array."""
+    return (
+        ".func (.param .b32 r) one(.param .b32 p) { ret; }\n.func many(.param .align 8 .b8 p[24]) { ret; }\n"
+        ".entry k() { .reg .b64 f; .param .b32 x; .param .b32 y; .param .align 8 .b32 wide; .param .align 8 .b8 b8[24];"
+        " .param .align 16 .b8 b16[24]; known: .calltargets one; proto: .callprototype _ (.param .b32 _);"
+        f" mov.b64 f, one; L: {line} ret; }}"
+    )
+
+
+def section(line: str) -> str:
+    return f".entry k() {{ ret; }}\n.section .debug_str {{\nx: .b8 0\n{line}\n}}"
+
+
+TENSOR = "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes"
+STORE = "st.async.shared::cluster.mbarrier::complete_tx::bytes"
+
+# (text, the code of the error, or that of the warning after a `?`, or None)
+CASES: list[tuple[str, str | None]] = [
+    # A vector has one type; a predicate has 32 bits to ptxas, and special registers are like others.
+    (kernel("ld.global.v2.b32 {%r1, %p1}, [%d1];"), "?operand-type"),
+    (kernel("ld.global.v2.b32 {%p1, %p1}, [%d1];"), "operand-type"),
+    (kernel("ld.global.v2.f32 {%f1, %p1}, [%d1];"), "operand-type"),
+    (kernel("ld.global.v2.f32 {%f1, %tid.x}, [%d1];"), "?operand-type"),
+    (kernel("st.global.b32 [%d1], {%tid.x};"), None),
+    (kernel("st.global.b32 [%d1], %tid.x;"), "operand-type"),
+    (kernel("ld.global.v2.b32 {_, _}, [%d1];"), "operand-type"),
+    (kernel("tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r1, %tid.x}, [%r2];"), "operand-type"),
+    (kernel("mov.b32 %r1, {%h1, _};"), "?operand-type"),
+    (kernel("mov.b64 %d1, {%r1, _};"), "vector-size"),
+    (kernel("mov.b32 %r1, {0, %r2};"), "?operand-type"),
+    (kernel("mov.b32 %r1, {%r2, 0};"), "vector-size"),
+    (kernel("st.global.v2.b32 [%d1], {0, %h1};"), "?operand-type"),
+    (kernel("st.global.v2.b32 [%d1], {%h1, 0};"), "operand-type"),
+    (kernel("sust.b.1d.b32.trap [s, {%r1}], {%r1, %r2};"), None),
+    # Elements: only of arrays, and as an address only in loads, stores and tensor copies.
+    (kernel("ld.global.u32 %r1, array[1];"), None),
+    (kernel("ld.global.u32 %r1, scalar[1];"), "operand-type"),
+    (kernel("ld.global.u32 %r1[0], [%d1];"), "operand-type"),
+    (kernel("add.u32 %r1, %r2[0], %r3;"), "operand-type"),
+    (kernel("ld.global.u32 %r1, array[%f1];"), "operand-type"),
+    (kernel("atom.global.add.u32 %r1, array[1], %r2;"), "operand-type"),
+    (kernel(f"{TENSOR} tile[0], [%d1, {{%r1}}], [%r2];"), "?operand-type"),
+    (kernel(f"{TENSOR} %r1, [%d1, {{%r1}}], [%r2];"), "?operand-type"),
+    (kernel(f"{TENSOR} 7, [%d1, {{%r1}}], [%r2];"), "operand-type"),
+    # Asynchronous stores that tell no one.
+    (kernel(f"{STORE}.u32 [%r1], %r2;"), "?operand-count"),
+    (kernel(f"{STORE}.v2.u32 [%r1], {{%r2, %r3}};"), "operand-count"),
+    # Headers.
+    (".version 8.0\n.target sm_80\n.target sm_80\n.address_size 64" + KERNEL, None),
+    (".version 8.0\n.target sm_80\n.address_size 64\n.target sm_80" + KERNEL, "unexpected-token"),
+    (".version 8.0\n.target debug" + KERNEL, "illegal-header"),
+    (".version 8.0\n.target sm_80, debug" + KERNEL, "illegal-header"),
+    (".version 8.0\n.target sm_80, sm_90" + KERNEL, "illegal-header"),
+    (".version 8.0\n.target sm_80, map_f64_to_f32" + KERNEL, "illegal-header"),
+    # Linkage.
+    (".extern .func f() { ret; }" + KERNEL, "illegal-declaration"),
+    (".extern .func f();\n.visible .func f() { ret; }" + KERNEL, "inconsistent-declaration"),
+    (".visible .func f();\n.func f() { ret; }" + KERNEL, None),
+    (".func f();\n.visible .func f() { ret; }" + KERNEL, "inconsistent-declaration"),
+    (".func f() { ret; }\n.func f();" + KERNEL, "duplicate-name"),
+    (".extern .global .u32 g;\n.global .u32 g;" + KERNEL, "inconsistent-declaration"),
+    (".extern .global .u32 g;\n.visible .global .u32 g;" + KERNEL, None),
+    (".common .func f() { ret; }" + KERNEL, "unexpected-token"),
+    (".common .shared .u32 g;" + KERNEL, "illegal-declaration"),
+    # Declarations.
+    (".entry k(.param .u64 .ptr .align 3 a) { ret; }", "illegal-declaration"),
+    (".entry k(.param .u64 .ptr .ptr a) { ret; }", "unexpected-token"),
+    (".func f(.param .u64 .ptr a) { ret; }", "illegal-declaration"),
+    (".func f(.param .u32 a[], .param .u32 b) { ret; }", "illegal-declaration"),
+    (".entry k(.param .b8 a[40000]) { ret; }", "illegal-declaration"),
+    (".entry k(.param .v2 .f32 a) { ret; }", "illegal-declaration"),
+    (".entry k() { .param .align 256 .b8 a[4]; ret; }", "illegal-declaration"),
+    (".entry k() { .reg .u32 WARP_SZ; ret; }", "unexpected-token"),
+    (".entry k() { .reg .u32 %r1; .reg .u32 %r<4000000000>; ret; }", "duplicate-name"),
+    (".entry k() { .reg .u32 %r<4294967296>; ret; }", "constant-overflow"),
+    (".entry k() { .reg .texref t; ret; }", "illegal-declaration"),
+    (".tex .u32 t;" + KERNEL, "illegal-declaration"),
+    # Initial values.
+    (".global .b32 g = 1.0;" + KERNEL, None),
+    (".global .u32 g = 1.0;" + KERNEL, "illegal-declaration"),
+    (".global .f16 g = 1.0;" + KERNEL, "illegal-declaration"),
+    (".global .u32 g[2][2] = {{1, 2}, 3};" + KERNEL, "illegal-declaration"),
+    (".global .u32 g; .global .u64 p = g;" + KERNEL, None),
+    (".global .u32 g; .global .s64 p = g;" + KERNEL, "illegal-declaration"),
+    (".shared .u32 g; .global .u64 p = g;" + KERNEL, "illegal-declaration"),
+    (".global .u32 g; .global .u8 p = 0xff00(g);" + KERNEL, None),
+    (".global .u32 g; .global .u8 p = 0xf(g);" + KERNEL, "illegal-declaration"),
+    (".global .texref t = { width = 4, filter_mode = linear };" + KERNEL, None),
+    (".global .texref t = { breadth = 4 };" + KERNEL, "illegal-declaration"),
+    # Calls.
+    (call("call (y), f, (x), known;"), None),
+    (call("call (y), f, (), known;"), "illegal-call"),
+    (call("call (y), f, (x), L;"), "illegal-call"),
+    (call("call (y), one, (x), known;"), "illegal-call"),
+    (call("call (y), one, (wide);"), "illegal-call"),
+    (call("call (y), one, (_);"), "illegal-call"),
+    (call("call (_), one, (x);"), None),
+    (call("call many, (b8);"), None),
+    (call("call many, (b16);"), "illegal-call"),
+    # Pragmas, files, debug data.
+    ('.entry k() { .pragma "frequency 5"; ret; }', None),
+    ('.entry k() { .pragma "frequency 0"; ret; }', "illegal-directive"),
+    ('.entry k() { .pragma "used_bytes_mask"; ret; }', "illegal-directive"),
+    ('.pragma "frequency 5";' + KERNEL, "illegal-directive"),
+    ('.file 1 "a", 1' + KERNEL, None),
+    ('.file 1 "a\nb"' + KERNEL, None),
+    ('.file 1 "a\n.file 2 "b"' + KERNEL, "unterminated-string"),
+    ('.file 4294967296 "a"' + KERNEL, "constant-overflow"),
+    (section(".b8 255, -128"), None),
+    (section(".b8 256"), "constant-overflow"),
+    (section(".b16 -32769"), "constant-overflow"),
+    (section(".b8 x"), "constant-overflow"),
+    (section(".b32 x+4"), None),
+    (section(".b32 x+-4"), "unexpected-token"),
+    (section(".b32 .u32"), "unexpected-token"),
+]
+
+
+def whole(text: str) -> str:
+    return f"{text}\n" if text.startswith(".version") else f"{HEADER}{text}\n"
+
+
+def findings(text: str) -> list[Diagnostic]:
+    try:
+        return ptxlab.check(ptxlab.parse(whole(text)))
+    except ptxlab.PtxError as problem:
+        return list(problem.diagnostics)
+
+
+@pytest.mark.parametrize(("text", "code"), CASES)
+def test_each_is_judged_as_written(text: str, code: str | None) -> None:
+    found = findings(text)
+    errors = [finding.code for finding in found if finding.level == "error"]
+    if code is not None and code.startswith("?"):
+        assert errors == []
+        assert code[1:] in [finding.code for finding in found if finding.level == "warning"]
+    else:
+        assert errors[:1] == ([code] if code else [])
+
+
+@needs_ptxas
+@pytest.mark.parametrize(("text", "code"), CASES)
+def test_ptxas_takes_the_same_side(text: str, code: str | None) -> None:
+    assert accepted(judge(whole(text))) == (code is None or code.startswith("?"))
