@@ -44,11 +44,13 @@ class Outcome:
 
     @property
     def no_answer(self) -> bool:
-        """Whether ptxas crashed or ran for ever, with no error told before that."""
+        """Whether ptxas crashed, ran for ever or gave up on itself, with no error told before that."""
         if unterminated_comment(self.mutant.text) is not None:  # it would never end, so it is not asked
             return True
-        levels = {verdict.level for verdict in self.theirs}
-        return bool(levels & {"crash", "timeout"}) and "error" not in levels
+        told = [verdict for verdict in self.theirs if verdict.level not in ("warning", "info")]
+        return bool(told) and all(
+            verdict.level in ("crash", "timeout") or verdict.message.startswith("Internal ") for verdict in told
+        )
 
     @property
     def agree(self) -> bool:

@@ -33,10 +33,12 @@ class Mutant:
 
 def mutants(files: Sequence[tuple[str, str]], count: int, seed: int = 0, only: Sequence[str] = ()) -> Iterator[Mutant]:
     """`count` files with one change each; the kinds of change, or `only` these, take turns."""
-    generator = random.Random(seed)
     kinds = list(only or KINDS)
-    made = 0
+    made = tried = 0
     while made < count:
+        # Each has dice of its own, so that a change of the table changes few mutants.
+        generator = random.Random(f"{seed} {tried}")
+        tried += 1
         name, text = generator.choice(files)
         kind = kinds[made % len(kinds)]
         lines = text.split("\n")

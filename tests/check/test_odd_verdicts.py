@@ -127,6 +127,11 @@ CASES: list[tuple[str, str | None]] = [
     (call("call (_), one, (x);"), None),
     (call("call many, (b8);"), None),
     (call("call many, (b16);"), "illegal-call"),
+    # Directives.
+    (
+        ".entry k() .maxntid 0 .minnctapersm 1 { setmaxnreg.inc.sync.aligned.u32 64; ret; }",
+        "illegal-directive",
+    ),
     # Pragmas, files, debug data.
     ('.entry k() { .pragma "frequency 5"; ret; }', None),
     ('.entry k() { .pragma "frequency 0"; ret; }', "illegal-directive"),
@@ -138,6 +143,8 @@ CASES: list[tuple[str, str | None]] = [
     ('.file 4294967296 "a"' + KERNEL, "constant-overflow"),
     (section(".b8 255, -128"), None),
     (section(".b8 256"), "constant-overflow"),
+    (section(".b8 -0"), "constant-overflow"),
+    (section(".b8 4294967296"), None),  # cut to 32 bits, it is 0
     (section(".b16 -32769"), "constant-overflow"),
     (section(".b8 x"), "constant-overflow"),
     (section(".b32 x+4"), None),

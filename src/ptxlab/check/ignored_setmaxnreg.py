@@ -84,7 +84,8 @@ def check(program: Program) -> Iterator[Diagnostic]:
 def threads_of(kernel: ir.Function) -> int | None:
     """The most threads that a block of a kernel can have, if its header tells."""
     directive = kernel.directive("reqntid") or kernel.directive("maxntid")
-    return None if directive is None else prod(n for n in directive.arguments if isinstance(n, int))
+    # Without a single thread, another rule complains.
+    return None if directive is None else prod(n for n in directive.arguments if isinstance(n, int)) or None
 
 
 def blocks_of(kernel: ir.Function) -> int | None:

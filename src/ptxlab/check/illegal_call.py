@@ -146,9 +146,11 @@ def _compare(
 
 
 def _is_aligned_as(formal: ir.Variable, actual: ir.Operand) -> bool:
-    if not isinstance(actual, ir.VariableReference) or formal.state_space == "reg":
-        return True
-    return _alignment(formal) == _alignment(actual.variable)
+    if isinstance(actual, ir.VariableReference):
+        return formal.state_space == "reg" or _alignment(formal) == _alignment(actual.variable)
+    if isinstance(actual, ir.Register) and actual.variable is not None and formal.state_space == "reg":
+        return _alignment(formal) == _alignment(actual.variable)
+    return True
 
 
 def _alignment(variable: ir.Variable) -> int:

@@ -29,6 +29,7 @@ from ptxlab.report import Diagnostic, Label, error
 from .program import Program
 from .wording import nearest
 
+_OLDEST = 75  # what ptxas 13 compiles for where the target is older
 OPTIONS = ("texmode_unified", "texmode_independent", "debug", "map_f64_to_f32")
 
 
@@ -59,7 +60,7 @@ def check(program: Program) -> Iterator[Diagnostic]:
         yield error("illegal-header", "`.target` says `debug`, and the module has no debug information", target_span,
                     "there is no `.section`", helps=["remove `debug`, or compile with `-G`"])  # fmt: skip
     highest = max((target_named(word).number for word in module.targets[1:] if word in TARGETS), default=0)
-    if module.target in TARGETS and highest > target_named(module.target).number:
+    if module.target in TARGETS and highest > max(_OLDEST, target_named(module.target).number):
         yield error("illegal-header", f"`.target` begins with `{module.target}` and names a later architecture",
                     target_span, "the module is compiled for the first", helps=["name the latest only"])  # fmt: skip
     for word in module.targets:

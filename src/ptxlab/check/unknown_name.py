@@ -55,8 +55,28 @@ def check(program: Program) -> Iterator[Diagnostic]:
             else:
                 yield _explain(program, failure.function, name, span)
     yield from _missing_function_names(program)
+    yield from _missing_labels(program)
     for facts in program.functions:
         yield from _missing_targets(program, facts.function, facts.others)
+
+
+def _missing_labels(program: Program) -> Iterator[Diagnostic]:
+    """Labels whose distance a debug section asks for; ptxas looks when the target says `debug`."""
+    module = program.module
+    if "debug" not in module.targets:
+        return
+    sections = [item for item in module.items if isinstance(item, ir.Section)]
+    labels = {line.name for section in sections for line in section.lines if isinstance(line, ir.Label)}
+    for facts in program.functions:
+        labels |= set(facts.function.labels())
+    for section in sections:
+        for line in section.lines:
+            for value in line.values if isinstance(line, ir.DataLine) else ():
+                names = (value.name, value.minus) if isinstance(value, ir.SymbolOffset) and value.minus else ()
+                for name in names:
+                    if name not in labels:
+                        message = f"no debug section and no function has the label `{name}`"
+                        yield error("unknown-name", message, module.span(section), "this section names it")
 
 
 def _missing_function_names(program: Program) -> Iterator[Diagnostic]:
@@ -68,8 +88,8 @@ def _missing_function_names(program: Program) -> Iterator[Diagnostic]:
         for statement in facts.others:
             if isinstance(statement, ir.Location) and statement.function_name is not None:
                 name = statement.function_name[0]
-                # ptxas takes a section's own name, such as .debug_str, for a label too
-                if name not in labels and not name.startswith(".") and name not in told:
+                # ptxas takes the name of the section of strings for a label too
+                if name not in labels and name != ".debug_str" and name not in told:
                     told.add(name)
                     message = f"no debug section has the label `{name}`"
                     yield error("unknown-name", message, program.module.span(statement), "names a missing label")

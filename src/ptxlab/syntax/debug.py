@@ -16,7 +16,7 @@ _LOCATION = re.compile(
     r"(?:\s*,\s*function_name\s+([\w.$%]+)(?:\s*\+\s*(\d+))?\s*,\s*inlined_at\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})(?![\w.]))?(?!\s*,)",
     re.ASCII,
 )
-_VALUE = r"-?(?:0[xX][0-9a-fA-F]++|[1-9]\d*+|0)"
+_VALUE = r"(?:-?(?:0[xX][0-9a-fA-F]++|[1-9]\d*+)|0)"
 _DATA = re.compile(rf"\s*(\.b(?:8|16|32|64)[ \t]+{_VALUE}(?:\s*+,\s*+{_VALUE})*+)(?=\s)(?!\s*+[,+-])", re.ASCII)
 _DATA_TYPES = frozenset((".b8", ".b16", ".b32", ".b64"))
 _LIMITS = {"b8": (-128, 255), "b16": (-(1 << 15), (1 << 16) - 1), "b32": (-(1 << 31), (1 << 32) - 1)}
@@ -181,13 +181,15 @@ def _read_value(cursor: Cursor, type: str) -> int | SymbolOffset:
         if cursor.accept("-"):
             return SymbolOffset(name, 0, cursor.name("another label of this section"))
         return SymbolOffset(name)
-    sign = -1 if cursor.accept("-") else 1
+    is_negative = cursor.accept("-")
     if cursor.kind != "integer":
         cursor.expected("an integer or a label")
     end = cursor.end
-    value = sign * read_integer(cursor, "an integer or a label")
+    value = read_integer(cursor, "an integer or a label")
     low, high = _LIMITS.get(type, _WIDEST)
-    if value > high and type != "b64":
+    if is_negative:
+        value = -value or high + 1  # to ptxas, `-0` is out of range
+    elif value > high and type != "b64":
         value &= (1 << 32) - 1  # ptxas cuts it to 32 bits before it looks
     if not low <= value <= high:
         raise Fault("constant-overflow", f"`{value}` does not fit into `.{type}`", start, end,
