@@ -11,6 +11,7 @@ from importlib import import_module
 from types import ModuleType
 
 from ptxlab import ir
+from ptxlab.ir.collector import collector_paused
 from ptxlab.report import Diagnostic
 
 from .allowed import without_allowed
@@ -68,8 +69,9 @@ def check(
 
     `progress` is told now and then how many characters of the source have been looked at.
     """
-    program = Program(module, target, progress)
-    found = [diagnostic for rule in rules().values() for diagnostic in rule.check(program)]
+    with collector_paused():
+        program = Program(module, target, progress)
+        found = [diagnostic for rule in rules().values() for diagnostic in rule.check(program)]
     return sorted(without_allowed(found), key=_place)
 
 

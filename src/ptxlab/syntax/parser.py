@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from ptxlab.ir import Alias, Comment, Declaration, Function, Item, Module, Pragma
+from ptxlab.ir.collector import collector_paused
 from ptxlab.report import Diagnostic, PtxError, Source
 from ptxlab.syntax.body import BodyReader
 from ptxlab.syntax.constants import read_integer
@@ -46,16 +47,8 @@ def read(
     """
     reader = Reader(Source(name, text), progress)
     module = Module((0, 0), [], source=reader.source)
-    # A program is many small objects and no garbage: the collector would only look at all of them again and again.
-    collects = gc.isenabled()
-    gc.disable()
-    try:
+    with collector_paused(), suppress(TooManyFaults):
         _ModuleReader(reader, module).read()
-    except TooManyFaults:
-        pass
-    finally:
-        if collects:
-            gc.enable()
     return module, reader.diagnostics
 
 
