@@ -7,6 +7,7 @@ import random
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 
 from ptxlab.isa.targets import TARGETS
 from ptxlab.isa.types import TYPES
@@ -33,25 +34,29 @@ class Mutant:
 
 def mutants(files: Sequence[tuple[str, str]], count: int, seed: int = 0, only: Sequence[str] = ()) -> Iterator[Mutant]:
     """`count` files with one change each; the kinds of change, or `only` these, take turns."""
-    kinds = list(only or KINDS)
     made = tried = 0
-    while made < count:
-        # Each has dice of its own, so that a change of the table changes few mutants.
-        generator = random.Random(f"{seed} {tried}")
-        tried += 1
-        name, text = generator.choice(files)
-        kind = kinds[made % len(kinds)]
-        lines = text.split("\n")
-        for at in generator.sample(range(len(lines)), min(200, len(lines))):
-            changed = KINDS[kind](lines, at, generator)
-            if changed is not None and changed != lines[at]:
+    for kind in cycle(only or KINDS):
+        for _ in range(100):  # most files have nothing to damage in some ways
+            # Each has dice of its own, so that a change of the table changes few mutants.
+            mutant = _damage(files, kind, random.Random(f"{seed} {tried}"))
+            tried += 1
+            if mutant is not None:
+                made += 1
+                yield mutant
                 break
-        else:
-            kinds.append(kinds.pop(made % len(kinds)))  # nothing to damage so in this file: another kind first
-            continue
-        after = [*lines[:at], changed, *lines[at + 1 :]]
-        made += 1
-        yield Mutant(name, "\n".join(after), kind, at + 1, lines[at], changed)
+        if made == count:
+            return
+
+
+def _damage(files: Sequence[tuple[str, str]], kind: str, generator: random.Random) -> Mutant | None:
+    name, text = generator.choice(files)
+    lines = text.split("\n")
+    for at in generator.sample(range(len(lines)), min(200, len(lines))):
+        changed = KINDS[kind](lines, at, generator)
+        if changed is not None and changed != lines[at]:
+            after = [*lines[:at], changed, *lines[at + 1 :]]
+            return Mutant(name, "\n".join(after), kind, at + 1, lines[at], changed)
+    return None
 
 
 def _opcode_change(change: Callable[[list[str], random.Random], list[str] | None]) -> Callable[..., str | None]:

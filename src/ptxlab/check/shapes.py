@@ -52,7 +52,7 @@ def _element(element: ir.Element) -> Shape:
         return ("[]", "scalar")
     if isinstance(element.register, ir.Register) and element.register.type.kind not in "bus":
         return ("[]", "index")
-    return ("[]", shape_of(base))
+    return ("[]", "?" if isinstance(element.register, ir.Unresolved) else shape_of(base))
 
 
 def _address(address: ir.Address) -> Shape:

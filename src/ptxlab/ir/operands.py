@@ -165,7 +165,10 @@ class Element(Value):
     fields = ("base", "register", "index")
 
     def __init__(
-        self, base: VariableReference | Unresolved | Register, register: Register | Unresolved | None, index: int
+        self,
+        base: VariableReference | Unresolved | Register,
+        register: Register | VariableReference | Unresolved | None,
+        index: int,
     ) -> None:
         self.base = base
         self.register = register

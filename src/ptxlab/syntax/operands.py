@@ -133,11 +133,12 @@ def _read_name(cursor: Cursor, scope: Scope) -> Operand:
 def _read_element(cursor: Cursor, scope: Scope, base: Operand, name: str) -> Operand:
     cursor.advance()
     array = base if isinstance(base, (VariableReference, Unresolved, Register)) else Unresolved(name)
-    register: Register | Unresolved | None = None
+    register: Register | VariableReference | Unresolved | None = None
     index = 0
     if cursor.kind == "name" and cursor.value != "WARP_SZ":
         inside = scope.resolve(cursor.value)
-        register = inside if isinstance(inside, Register) else Unresolved(cursor.value)
+        # ptxas takes a variable there too, for its address.
+        register = inside if isinstance(inside, (Register, VariableReference)) else Unresolved(cursor.value)
         cursor.advance()
         if cursor.accept("+"):
             index = _read_offset(cursor)
