@@ -2,7 +2,8 @@
 
 Prints each disagreement with what was done, then the score: verdicts, false refusals, and the line of the first error.
 `--seed=1,2,3` runs several, `--lines=20` also prints where the first errors stand on different lines,
-`--kinds="call,guard"` damages in these ways only, `--evidence` writes all of it to `evidence/agreement.json`.
+`--kinds="call,guard"` damages in these ways only, `--most=6000` takes only files of so many bytes, `--evidence` writes
+all of it to `evidence/agreement.json`.
 """
 
 import datetime
@@ -205,7 +206,8 @@ def main(arguments: list[str]) -> int:
     count = int(options.get("count", "1000"))
     seeds = [int(seed) for seed in options.get("seed", "1").split(",")]
     kinds = options["kinds"].split(",") if "kinds" in options else []
-    found = score([outcome for seed in seeds for outcome in compare(count, seed, kinds)])
+    most = int(options.get("most", "30000"))
+    found = score([outcome for seed in seeds for outcome in compare(count, seed, kinds, most)])
     for outcome in found.false_refusals:
         print("FALSE REFUSAL", outcome)
     for outcome in found.missed:

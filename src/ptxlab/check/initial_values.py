@@ -43,7 +43,8 @@ def _misfit(value: ir.Initialiser, variable: ir.Variable, spaces: dict[str, str]
         if depth >= levels:
             return "has braces where one value belongs"
         extent = variable.dimensions[depth] if depth < len(variable.dimensions) else variable.vector
-        if extent is not None and len(value.elements) > extent:
+        is_open = extent is None or (extent == 0 and depth == 0)
+        if not is_open and len(value.elements) > (extent or 0):
             return f"has {len(value.elements)} elements for {extent} places"
         if len({isinstance(part, ir.InitialiserList) for part in value.elements}) > 1:
             return "has values beside lists of values"

@@ -153,7 +153,7 @@ class Variable(Node):
         """How many elements of `type` it holds, the length of a vector included; None where an extent is open."""
         total = self.vector
         for position, extent in enumerate(self.dimensions):
-            if extent is None:
+            if not extent:  # to ptxas, `[0]` is `[]`
                 if position or not isinstance(self.initialiser, InitialiserList):
                     return None
                 extent = len(self.initialiser.elements)
