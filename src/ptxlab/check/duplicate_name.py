@@ -140,7 +140,13 @@ def _module_level(program: Program) -> Iterator[Diagnostic]:
         if earlier is None or earlier.linkage == "extern":
             variables[variable.name] = variable
     files: dict[int, ir.File] = {}
+    labels: dict[str, ir.Label] = {}
     for item in module.items:
+        for line in item.lines if isinstance(item, ir.Section) else ():
+            if isinstance(line, ir.Label):
+                if line.name in labels:
+                    yield explain(line.name, module.span(line), module.span(labels[line.name]))
+                labels.setdefault(line.name, line)
         if isinstance(item, ir.File):
             if item.index in files:
                 yield explain(f".file {item.index}", module.span(item), module.span(files[item.index]))

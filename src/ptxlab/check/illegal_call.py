@@ -86,6 +86,9 @@ def _check(program: Program, function: ir.Function, call: ir.Instruction) -> Ite
             for named in found.targets[:1]:  # they all have to be alike
                 if isinstance(named, ir.FunctionReference):
                     yield from _compare_function(program, call, named.function, given)
+        elif not isinstance(prototype, (ir.LabelReference, ir.Unresolved)):
+            yield error("illegal-call", f"a call conforms to a prototype, not to {described(prototype)}",
+                        program.module.operand_span(call, len(call.operands) - 1), "not a prototype")  # fmt: skip
         elif isinstance(found, (ir.Label, ir.BranchTargets)):
             yield error("illegal-call", f"`{found.name}` is no `.callprototype` and no `.calltargets`",
                         program.module.operand_span(call, len(call.operands) - 1), "a label of code")  # fmt: skip

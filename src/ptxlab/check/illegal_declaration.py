@@ -39,10 +39,11 @@ def check(program: Program) -> Iterator[Diagnostic]:
         yield from _check(program, variable, "module")
     for function in module.functions:
         place = "entry" if function.kind == "entry" else "function"
+        is_defined = function.body is not None
         for parameter in function.returns:
-            yield from _check(program, parameter, f"{place} result")
+            yield from _check(program, parameter, f"{place} result", is_defined)
         for parameter in function.parameters:
-            yield from _check(program, parameter, f"{place} parameter")
+            yield from _check(program, parameter, f"{place} parameter", is_defined)
         for parameter in function.parameters[:-1]:
             if place == "function" and parameter.dimensions and not parameter.elements:
                 yield _wrong(program, parameter, f"array `{parameter.name}` has no size",
@@ -81,8 +82,8 @@ def _wrong(program: Program, variable: ir.Variable, message: str, label: str, *h
     return error("illegal-declaration", message, program.module.span(variable), label, helps=helps)
 
 
-def _check(program: Program, variable: ir.Variable, place: str) -> Iterator[Diagnostic]:
-    """The first thing that is wrong with a declaration."""
+def _check(program: Program, variable: ir.Variable, place: str, is_defined: bool = True) -> Iterator[Diagnostic]:
+    """The first thing that is wrong with a declaration; ptxas looks less closely at functions that are not defined."""
     name, space = variable.name, variable.state_space.partition("::")[0]
     # PTX 3.0 brought functions with a stack, and took registers and local variables out of the module.
     if place == "module" and space in (("param",) if program.version < (3, 0) else ("reg", "local", "param")):
@@ -99,6 +100,27 @@ def _check(program: Program, variable: ir.Variable, place: str) -> Iterator[Diag
         yield _wrong(program, variable, f"`{name}` is in `.tex`, which is {_wrong_texture(program, variable, place)}",
                      "not a texture", "declare a `.global .texref`, or pass a texture object")  # fmt: skip
         return
+    if is_defined:
+        yield from _check_place(program, variable, place, space)
+    elif "result" in place or "parameter" in place:
+        yield from _check_pointer(program, variable, place)
+    if variable.linkage == "common" and (space != "global" or variable.type.kind == "o"):
+        what = f"in `.{space}`" if space != "global" else f"of type `.{variable.type.name}`"
+        yield _wrong(program, variable, f"`{name}` {what} is `.common`", "only plain `.global` variables are common")
+    if variable.vector * variable.type.width > 128 and variable.vector > 1:
+        yield _wrong(program, variable, f"vector `{name}` has {variable.vector * variable.type.width} bits",
+                     "a vector has at most 128 bits")  # fmt: skip
+    if variable.dimensions and variable.linkage != "extern" and place != "function parameter" and not variable.elements:
+        yield _wrong(program, variable, f"array `{name}` has no size",
+                     "only an `.extern` array and the last parameter of a function may leave it open")  # fmt: skip
+    if space != "global" and any(attribute.name == "managed" for attribute in variable.attributes):
+        yield _wrong(program, variable, f"`{name}` in `.{space}` is `.managed`", "only `.global` memory is managed")
+    yield from _check_initialiser(program, variable, space)
+
+
+def _check_place(program: Program, variable: ir.Variable, place: str, space: str) -> Iterator[Diagnostic]:
+    """What cannot be where it is."""
+    name = variable.name
     if variable.type.kind == "o" and (place not in ("module", "entry parameter") or space == "reg"):
         yield _wrong(program, variable, f"`{name}` of type `.{variable.type.name}` is neither in the module nor a "
                      "parameter of a kernel", "textures, samplers and surfaces live there")  # fmt: skip
@@ -110,32 +132,26 @@ def _check(program: Program, variable: ir.Variable, place: str) -> Iterator[Diag
     if space == "param" and place != "entry parameter" and (variable.align or 0) > _WIDEST_PARAMETER:
         yield _wrong(program, variable, f"`{name}` in `.param` is aligned to {variable.align} bytes",
                      f"the most here is {_WIDEST_PARAMETER}")  # fmt: skip
-    if variable.pointer is not None:
-        align = variable.pointer.align
-        if place != "entry parameter":
-            yield _wrong(program, variable, f"`{name}` has `.ptr`, which only parameters of kernels have",
-                         "not a parameter of a kernel", "remove `.ptr` and what belongs to it")  # fmt: skip
-        elif align is not None and (align <= 0 or align & (align - 1)):
-            yield _wrong(program, variable, f"`.ptr .align {align}` of `{name}` is not a power of two",
-                         "alignments are 1, 2, 4, 8, 16, ...")  # fmt: skip
-    if variable.linkage == "common" and space != "global":
-        yield _wrong(program, variable, f"`{name}` in `.{space}` is `.common`", "only `.global` variables are common")
     if variable.type.kind == "p" and space != "reg":
         yield _wrong(program, variable, f"`{name}` is a predicate outside of `.reg`", "predicates live in registers")
         return
-    if variable.vector * variable.type.width > 128 and variable.vector > 1:
-        yield _wrong(program, variable, f"vector `{name}` has {variable.vector * variable.type.width} bits",
-                     "a vector has at most 128 bits")  # fmt: skip
     if space == "reg" and variable.dimensions:
         yield _wrong(program, variable, f"`{name}` is an array in `.reg`", "registers form no arrays",
                      f"write `{name}<count>` for numbered registers")  # fmt: skip
         return
-    if variable.dimensions and variable.linkage != "extern" and place != "function parameter" and not variable.elements:
-        yield _wrong(program, variable, f"array `{name}` has no size",
-                     "only an `.extern` array and the last parameter of a function may leave it open")  # fmt: skip
-    if space != "global" and any(attribute.name == "managed" for attribute in variable.attributes):
-        yield _wrong(program, variable, f"`{name}` in `.{space}` is `.managed`", "only `.global` memory is managed")
-    yield from _check_initialiser(program, variable, space)
+    yield from _check_pointer(program, variable, place)
+
+
+def _check_pointer(program: Program, variable: ir.Variable, place: str) -> Iterator[Diagnostic]:
+    if variable.pointer is None:
+        return
+    name, align = variable.name, variable.pointer.align
+    if place != "entry parameter":
+        yield _wrong(program, variable, f"`{name}` has `.ptr`, which only parameters of kernels have",
+                     "not a parameter of a kernel", "remove `.ptr` and what belongs to it")  # fmt: skip
+    elif align is not None and (align <= 0 or align & (align - 1)):
+        yield _wrong(program, variable, f"`.ptr .align {align}` of `{name}` is not a power of two",
+                     "alignments are 1, 2, 4, 8, 16, ...")  # fmt: skip
 
 
 def _check_initialiser(program: Program, variable: ir.Variable, space: str) -> Iterator[Diagnostic]:

@@ -46,11 +46,9 @@ def _misfit(value: ir.Initialiser, variable: ir.Variable, spaces: dict[str, str]
         is_open = extent is None or (extent == 0 and depth == 0)
         if not is_open and len(value.elements) > (extent or 0):
             return f"has {len(value.elements)} elements for {extent} places"
-        if len({isinstance(part, ir.InitialiserList) for part in value.elements}) > 1:
-            return "has values beside lists of values"
         return next((wrong for part in value.elements if (wrong := _misfit(part, variable, spaces, depth + 1))), None)
-    if depth == 0 and levels:
-        return "is one value for an array"
+    if depth < levels:
+        return "has one value for an array"
     type = variable.type
     if isinstance(value, ir.Immediate):
         if type.kind == "b" or (value.is_float == (type.kind == "f") and type.lanes == 1):

@@ -41,9 +41,11 @@ from collections.abc import Iterator
 
 from ptxlab import ir
 from ptxlab.isa.operand import Expected
+from ptxlab.isa.shape import is_odd, wrong_scalar
 from ptxlab.report import Diagnostic, Label, error, warning
 
 from .program import Failure, Program
+from .shapes import shape_of
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
@@ -62,6 +64,9 @@ def _doubt(program: Program, failure: Failure) -> Diagnostic:
     instruction, index = failure.instruction, failure.operand
     expected = failure.match.expected[index]
     operand = instruction.operands[index]
+    for inner, part in zip(expected.inner, getattr(operand, "arguments", ()), strict=False):
+        if is_odd(inner, shape_of(part)):  # what is odd stands inside the brackets
+            expected, operand = inner, part
     wrong = culprit(operand, expected) if isinstance(operand, ir.Vector) else operand
     return warning(
         "operand-type",
@@ -102,10 +107,6 @@ def explain(program: Program, failure: Failure) -> Diagnostic:
 def culprit(operand: ir.Operand, expected: Expected) -> ir.Operand:
     """The part of a compound operand that is most likely the wrong one."""
     if isinstance(operand, ir.Vector) and expected.type is not None:
-        from ptxlab.isa.shape import wrong_scalar
-
-        from .shapes import shape_of
-
         return next((part for part in operand.elements if wrong_scalar(expected, shape_of(part))), operand)
     if isinstance(operand, ir.Address) and not operand.arguments:
         return operand.base

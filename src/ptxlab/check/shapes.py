@@ -37,7 +37,7 @@ def _special_register(register: ir.SpecialRegister) -> Shape:
     if found is None:
         return "?"
     if found.vector and register.component is None:
-        return ("{", *[found.shape] * found.vector)
+        return ("%{", *[found.shape] * found.vector)
     return found.shape
 
 

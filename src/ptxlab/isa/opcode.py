@@ -164,11 +164,24 @@ _ARITHMETIC = frozenset("add sub min max neg mul fma cvt set setp atom".split())
 _TYPES_OF_NOTHING = frozenset("pred texref surfref samplerref".split()), frozenset(("b2",))
 
 
+# ptxas numbers the dimensions of tensors and the geometries of textures alike, and takes one for the other.
+_MISTAKEN = {
+    ("suld", "4d"): "1d",
+    ("sust", "4d"): "1d",
+    ("sured", "4d"): "1d",
+    ("suld", "5d"): "a1d",
+    ("sust", "5d"): "a1d",
+    ("tex", "5d"): "a1d",
+}
+
+
 def _choose(form: Form, parts: Sequence[str]) -> Candidate | None:
     """Put each modifier into a slot of the form; in the order of the syntax if that works, else in any, like ptxas."""
     if tuple(parts[: len(form.name)]) != form.name:
         return None
     rest = [part for at, part in enumerate(parts) if part not in REPEATABLE or part not in parts[:at]][len(form.name) :]
+    taken = [_MISTAKEN.get((form.name[0], part), part) for part in rest]
+    is_mistaken, rest = taken != rest, taken
     for group in (*_IGNORED, _TYPES_OF_NOTHING[form.name[0] not in _ARITHMETIC]):
         strays = [part for part in rest if part in group and all(part not in slot.values for slot in form.slots)]
         if len(strays) == 1:
@@ -181,7 +194,7 @@ def _choose(form: Form, parts: Sequence[str]) -> Candidate | None:
             chosen = {form.slots[index].name: part for index, part in filled.items()}
             m = form.modifiers(chosen)
             complaint = form.where(m) if form.where else None
-            once = len(rest) + len(form.name) == len(parts)
+            once = len(rest) + len(form.name) == len(parts) and not is_mistaken
             return Candidate(form, chosen, m, () if complaint else expect(form, m), in_order and once, complaint)
     return None
 

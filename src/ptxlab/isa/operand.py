@@ -19,6 +19,7 @@ The words of `types`, in any order:
   from the others;
 - `apart`: each element of the vector is looked at by itself, as a scalar is; `bare`: the address may also stand without
   its brackets; `element`: it may also be an element of an array, `table[3]`;
+- `lone`: one register may stand for the vector;
 - `led`: where the vector begins with a constant, its other elements may have any width;
 - `select(part)`: a part of the register may be chosen, `%r1.b0`, one of that set of `selectors.py`;
 - `minus`: a minus sign may stand before it;
@@ -35,8 +36,9 @@ Operands at hand are described by their *shape*, a value that is cheap to compar
   `"@label"`, `"@function"`, `"@targets"`, `"@prototype"`; `"_"`: the sink;
 - `"?"`: a name that is not declared, which is reported once and fits everywhere;
 - `("[", base, ...)`: an address and what else is in the brackets; `("[]", a)`: an element of an array, `table[3]`;
-- `("{", ...)`: a vector; `("(", ...)`: a list of arguments; `("|", a, b)`: a pair; `("!", a)`: a negation;
-  `("-", a)`: a negated value; `("+", a)`: a sum with a constant; `(".", a, "b0")`: a selection.
+- `("{", ...)`: a vector; `("%{", ...)`: a special register of several components; `("(", ...)`: a list of arguments;
+  `("|", a, b)`: a pair; `("!", a)`: a negation; `("-", a)`: a negated value; `("+", a)`: a sum with a constant;
+  `(".", a, "b0")`: a selection.
 """
 
 import re
@@ -54,7 +56,7 @@ SPACES = frozenset(
 )
 _WORDS = frozenset("label function targets prototype arguments".split())
 _ADDRESS_MARKS = frozenset("wide bare element".split())
-_MARKS = frozenset("reg loose sink special symbol single bits padded indexed minus apart bare element led".split())
+_MARKS = frozenset("reg loose sink special symbol single bits padded indexed minus apart bare element led lone".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,7 @@ class Expected:
     minus: bool = False
     apart: bool = False
     led: bool = False
+    lone: bool = False
     bare: bool = False
     element: bool = False
     select: str | None = None
@@ -228,6 +231,7 @@ def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatabl
         minus="minus" in words,
         apart="apart" in words,
         led="led" in words,
+        lone="lone" in words,
         select=select,
         negatable=negatable,
         space=space,

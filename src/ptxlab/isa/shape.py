@@ -43,7 +43,7 @@ def _wrong(expected: Expected, shape: Shape) -> str | None:
         return _wrong_compound(expected, shape)
     if expected.second is not None and not expected.second_optional:
         return "not-pair"
-    if expected.count:
+    if expected.count and not expected.lone:
         return "vector-size"
     return wrong_scalar(expected, shape)
 
@@ -59,6 +59,8 @@ def _wrong_compound(expected: Expected, shape: Shape) -> str | None:
         return first(expected, parts[0]) or wrong_scalar(expected.second, parts[1])
     if mark == "!":
         return wrong_scalar(expected, parts[0]) if expected.negatable else "negated"
+    if mark == "%{":  # a special register such as %ctaid with all its components
+        return _wrong_compound(expected, ("{", *parts)) if expected.special else "special-register"
     if mark == "[]":
         return wrong_scalar(expected, parts[0]) if is_array(parts[0]) else "not-array"
     if mark == "-":
@@ -103,11 +105,16 @@ def _wrong_vector(expected: Expected, parts: Sequence[Shape]) -> str | None:
             if "b" not in {_number(type_), _number(joined)} and _number(type_) != _number(joined):
                 return "vector-types"
             joined = TYPES[f"b{_PREDICATE_BITS if joined.kind == 'p' else joined.width}"]
+    if joined and "#float" in parts and joined.name == "f32":
+        joined = TYPES["b32"]  # such a constant has 64 bits
+    number = _number(joined) if joined else ""
+    if joined and joined.kind in "us" and not expected.apart and _is_float(expected, joined.width):
+        joined = TYPES[f"b{joined.width}"]  # ptxas takes integers for floats, but not floats for integers
     for part in parts:
         if joined and not expected.apart and _element_type(part):
             part = joined.name
         elif joined and part in ("#int", "#float", "#f32") and expected.role == "read" and not expected.register_only:
-            if _number(joined) == ("f" if part == "#int" else "i"):
+            if number == ("f" if part == "#int" else "i"):
                 return "vector-types"
             continue
         if wrong := wrong_scalar(expected, part):
@@ -115,12 +122,16 @@ def _wrong_vector(expected: Expected, parts: Sequence[Shape]) -> str | None:
     return None
 
 
+def _is_float(expected: Expected, width: int) -> bool:
+    return expected.type is not None and expected.type.kind == "f" and expected.type.width == width
+
+
 def _is_led(expected: Expected, parts: Sequence[Shape]) -> bool:
     """Whether a vector begins with a constant and goes on with registers of its kind: ptxas looks no further."""
     if parts[0] not in ("#int", "#float") or any(isinstance(part, str) and part.startswith("%") for part in parts):
         return False
     numbers = {_number(type) for part in parts if (type := _element_type(part)) is not None}
-    if parts[0] == "#float" and not expected.loose:
+    if parts[0] == "#float" and not (expected.loose or (expected.type and expected.type.kind == "f")):
         return False
     return bool(numbers) and numbers <= {"b", "i" if parts[0] == "#int" else "f"}
 
@@ -141,6 +152,10 @@ def is_odd(expected: Expected, shape: Shape) -> bool:
     """Whether ptxas takes an operand in silence that hardly can be meant: a predicate among integers and the like."""
     if expected.bare and not (isinstance(shape, tuple) and shape[0] == "["):
         return True
+    if expected.lone and not isinstance(shape, tuple):
+        return True
+    if expected.kind == "address" and isinstance(shape, tuple):
+        return any(is_odd(inner, part) for inner, part in zip(expected.inner, shape[2:], strict=False))
     if not isinstance(shape, tuple) or shape[0] != "{" or expected.kind != "value":
         return False
     assert expected.type is not None

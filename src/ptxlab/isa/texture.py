@@ -12,8 +12,8 @@ from .form import Modifiers, Specification, Values, Where, form
 
 COORDINATES = {
     "1d": "single padded",
-    "2d": "2 padded",
-    "3d": "4",
+    "2d": "2 padded lone",
+    "3d": "4 lone",
     "a1d": "2 padded indexed",
     "a2d": "4 indexed",
     "cube": "4",
@@ -49,7 +49,7 @@ def _coordinates(m: Modifiers) -> str:
 
 def _sampled_coordinates(m: Modifiers) -> str:
     """Beside a sampler, a single coordinate must be written as a vector."""
-    return _coordinates(m).replace("single", "1")
+    return _coordinates(m).replace("single", "1").replace("lone", "")
 
 
 LOOKUP: dict[str, Specification] = {

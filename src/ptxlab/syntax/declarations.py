@@ -107,9 +107,9 @@ def _read_head(cursor: Cursor, is_parameter: bool = False) -> _Head:
             if head.state_space == "const" and cursor.accept("["):
                 head.bank = read_integer(cursor, "the number of the constant bank")
                 cursor.expect("]", "after the number of the constant bank")
-        elif value == ".align":
+        elif value == ".align" and head.vector == 1:
             head.align = _read_align(cursor)
-        elif value == ".attribute":
+        elif value == ".attribute" and head.vector == 1:
             head.attributes = read_attributes(cursor)
         elif value in _VECTORS and head.vector == 1 and (value, head.state_space) != (".v8", "reg"):
             cursor.advance()
