@@ -1,0 +1,1 @@
+"""Run PTX without a GPU: exact arithmetic, races and hangs explained."""

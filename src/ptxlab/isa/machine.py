@@ -1,0 +1,100 @@
+"""What the meaning of an instruction is written in: an abstract machine `k` and the values of one thread.
+
+A meaning runs once for each instruction of a kernel, when that is translated. Its operands are `Value`s (a tuple of them
+for a vector, an `Address` for `[a]`, None for an operand that is left out); it returns the result, or a tuple of results
+in the order of the syntax line. Two machines exist: the emulator's, which writes machine code, and `exact`, which
+computes on Python's integers and is the reference.
+
+Decisions on modifiers are taken with Python's `if`, decisions on values with `k.select`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from ptxlab.isa.types import Type
+
+
+class Value(Protocol):
+    """Bits in a register, with the type they are read as.
+
+    Arithmetic on integers wraps around; `>>`, `//`, `%` and comparisons follow the sign of the type, `//` and `%` round
+    towards zero. Shift counts must be below the width, divisors not zero, the quotient must fit: the meaning sees to it.
+    A Python integer on the other side takes the type of this one. Floats compare as IEEE 754 does: a NaN is neither
+    less nor equal; they have no arithmetic operators, since rounding has to be said: `k.arithmetic`.
+    """
+
+    @property
+    def type(self) -> Type: ...
+    def __add__(self, other: Value | int) -> Value: ...
+    def __sub__(self, other: Value | int) -> Value: ...
+    def __mul__(self, other: Value | int) -> Value: ...
+    def __floordiv__(self, other: Value | int) -> Value: ...
+    def __mod__(self, other: Value | int) -> Value: ...
+    def __neg__(self) -> Value: ...
+    def __and__(self, other: Value | int) -> Value: ...
+    def __or__(self, other: Value | int) -> Value: ...
+    def __xor__(self, other: Value | int) -> Value: ...
+    def __invert__(self) -> Value: ...
+    def __lshift__(self, other: Value | int) -> Value: ...
+    def __rshift__(self, other: Value | int) -> Value: ...
+    def __lt__(self, other: Value | int) -> Value: ...
+    def __le__(self, other: Value | int) -> Value: ...
+    def __gt__(self, other: Value | int) -> Value: ...
+    def __ge__(self, other: Value | int) -> Value: ...
+    def __eq__(self, other: object) -> Value: ...  # type: ignore[override]
+    def __ne__(self, other: object) -> Value: ...  # type: ignore[override]
+
+
+class Machine(Protocol):
+    """What a meaning may ask for, besides the operators of values."""
+
+    def constant(self, type: str, value: int) -> Value:
+        """`value`, wrapped to the width of `type`; for a float type it is the pattern."""
+
+    def select(self, condition: Value, yes: Value, no: Value | int) -> Value:
+        """`yes` where the predicate holds, else `no`."""
+
+    def cast(self, value: Value, type: str) -> Value:
+        """The integer (or predicate) as another integer type: extended by the sign of its own type, or cut."""
+
+    def reinterpret(self, value: Value, type: str) -> Value:
+        """The same bits as another type of the same width."""
+
+    def pack(self, parts: Sequence[Value], type: str) -> Value:
+        """The bits of `parts` side by side, the first lowest."""
+
+    def unpack(self, value: Value, type: str) -> tuple[Value, ...]:
+        """The bits cut into values of `type`, the lowest first."""
+
+    def arithmetic(
+        self,
+        operation: str,
+        *operands: Value,
+        rounding: str = "rn",
+        ftz: bool = False,
+        sat: bool = False,
+        relu: bool = False,
+    ) -> Value:
+        """`add sub mul fma div sqrt` on floats of one type (f16, bf16, f32, f64), rounded once, as `numbers.arithmetic`."""
+
+    def call(self, function: Callable[..., Any], *arguments: Value | int, type: str) -> Value:
+        """The result, as `type`, of a `@native` function on the bits of `arguments`; plain integers are constants."""
+
+    def collect(
+        self,
+        function: Callable[..., Any],
+        members: Value | int,
+        inputs: Sequence[Value],
+        results: Sequence[str],
+        *,
+        statics: Sequence[int | tuple[int, ...]] = (),
+        aligned: bool = False,
+    ) -> tuple[Value, ...]:
+        """Meet the lanes of the warp named by `members`, then run `function(mail, members, *statics)` once for all.
+
+        `mail` is an array of 32-bit words, word `w` of lane `l` at `mail[32 * w + l]`: first those of `inputs`, then
+        those of `results`, which the function fills in. A value of up to 32 bits takes one word, a longer one two or
+        four, the low one first. `statics` are constants of the instruction; a tuple arrives as an array of 32-bit words.
+        """

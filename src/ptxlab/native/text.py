@@ -1,0 +1,46 @@
+"""LLVM's language, written as text: the body of one function, an instruction a line."""
+
+from __future__ import annotations
+
+
+class Builder:
+    """The lines of a function. `value` names a result, `label` begins a block, `new_label` only finds a name for one."""
+
+    __slots__ = ("_count", "lines")
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._count = 0
+
+    def emit(self, line: str) -> None:
+        self.lines.append(f"  {line}")
+
+    def value(self, operation: str) -> str:
+        """Write `%1 = operation` and return `%1`, under a fresh name."""
+        name = f"%.{self._count}"
+        self._count += 1
+        self.lines.append(f"  {name} = {operation}")
+        return name
+
+    def new_label(self, hint: str = "block") -> str:
+        self._count += 1
+        return f"{hint}.{self._count}"
+
+    def label(self, name: str) -> None:
+        """Begin the block `name`; the one before must have ended with a jump or a return."""
+        self.lines.append(f"{name}:")
+
+    def jump(self, label: str) -> None:
+        self.emit(f"br label %{label}")
+
+    def branch(self, condition: str, yes: str, no: str, likely: bool | None = None) -> None:
+        """Go to `yes` if the `i1` holds. `likely` says which way is the usual one (the module defines `!0` and `!1`)."""
+        weights = "" if likely is None else f", !prof !{int(likely)}"
+        self.emit(f"br i1 {condition}, label %{yes}, label %{no}{weights}")
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+
+# What a module that uses `likely` ends with.
+METADATA = '!0 = !{!"branch_weights", i32 1, i32 2000}\n!1 = !{!"branch_weights", i32 2000, i32 1}\n'
