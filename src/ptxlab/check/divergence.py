@@ -16,9 +16,9 @@ from math import gcd
 from typing import TYPE_CHECKING, NamedTuple
 
 from ptxlab import ir
+from ptxlab.ir.effects import registers_in
 
 from .control import Control
-from .effects import registers_in
 from .effort import Effort
 
 if TYPE_CHECKING:

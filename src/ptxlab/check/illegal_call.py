@@ -33,13 +33,13 @@ Right:
 from collections.abc import Iterator
 
 from ptxlab import ir
+from ptxlab.ir.shapes import shape_of
 from ptxlab.isa.shape import immediate_fits, register_fits
 from ptxlab.report import Diagnostic, Label, Span, error
 
 from .misaligned_address import alignment_of
 from .operand_type import described
 from .program import Program
-from .shapes import shape_of
 
 
 def check(program: Program) -> Iterator[Diagnostic]:

@@ -29,7 +29,6 @@ from ptxlab.report import Diagnostic, Label, error
 from .program import Program
 from .wording import nearest
 
-_OLDEST = 75  # what ptxas 13 compiles for where the target is older
 OPTIONS = ("texmode_unified", "texmode_independent", "debug", "map_f64_to_f32")
 
 
@@ -50,19 +49,16 @@ def check(program: Program) -> Iterator[Diagnostic]:
     if module.targets and module.targets[0] in OPTIONS:
         yield error("illegal-header", f"`.target` begins with `{module.targets[0]}`, not with an architecture",
                     target_span, "an architecture comes first", helps=["begin with `sm_80` or what it is"])  # fmt: skip
-    if "map_f64_to_f32" in module.targets and module.target in TARGETS and target_named(module.target).number >= 13:
-        yield error("illegal-header", f"`{module.target}` has `.f64`, so `map_f64_to_f32` is not for it", target_span,
-                    "only below `sm_13`", helps=["remove `map_f64_to_f32`"])  # fmt: skip
+    for before, word in pairwise(module.targets):
+        if word == "map_f64_to_f32" and before in TARGETS and target_named(before).number >= 13:
+            yield error("illegal-header", f"`{before}` has `.f64`, so `map_f64_to_f32` is not for it", target_span,
+                        "only below `sm_13`", helps=["remove `map_f64_to_f32`"])  # fmt: skip
     if {"texmode_unified", "texmode_independent"} <= set(module.targets):
         yield error("illegal-header", "`texmode_unified` and `texmode_independent` exclude each other", target_span,
                     "one of them too many")  # fmt: skip
     if "debug" in module.targets and not any(isinstance(item, ir.Section) for item in module.items):
         yield error("illegal-header", "`.target` says `debug`, and the module has no debug information", target_span,
                     "there is no `.section`", helps=["remove `debug`, or compile with `-G`"])  # fmt: skip
-    highest = max((target_named(word).number for word in module.targets[1:] if word in TARGETS), default=0)
-    if module.target in TARGETS and highest > max(_OLDEST, target_named(module.target).number):
-        yield error("illegal-header", f"`.target` begins with `{module.target}` and names a later architecture",
-                    target_span, "the module is compiled for the first", helps=["name the latest only"])  # fmt: skip
     for word in module.targets:
         if word in OPTIONS:
             continue

@@ -53,10 +53,10 @@ Right:
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ptxlab.ir.effects import registers_in
 from ptxlab.ir.flow import BasicBlock
 from ptxlab.report import Diagnostic, Label, warning
 
-from .effects import registers_in
 from .forward import forward
 from .products import Products
 from .program import FunctionFacts, Program

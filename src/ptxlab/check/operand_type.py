@@ -40,12 +40,12 @@ Right:
 from collections.abc import Iterator
 
 from ptxlab import ir
+from ptxlab.ir.shapes import shape_of
 from ptxlab.isa.operand import Expected
 from ptxlab.isa.shape import is_odd, wrong_scalar
 from ptxlab.report import Diagnostic, Label, error, warning
 
 from .program import Failure, Program
-from .shapes import shape_of
 
 
 def check(program: Program) -> Iterator[Diagnostic]:

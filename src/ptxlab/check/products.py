@@ -10,9 +10,9 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, NamedTuple
 
 from ptxlab import ir
+from ptxlab.ir.effects import registers_in
 from ptxlab.ir.flow import BasicBlock
 
-from .effects import registers_in
 from .forward import forward
 
 if TYPE_CHECKING:

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ptxlab import ir
+from ptxlab.ir.effects import Effects
 from ptxlab.ir.flow import Flow, flow_of
+from ptxlab.ir.shapes import shape_of
 from ptxlab.isa import Match, Mismatch, Opcode, type_named
 from ptxlab.isa.operand import Expected, Shape
 from ptxlab.isa.targets import TARGETS, Target, Version, target_named
 
 from .definitions import Definitions
-from .effects import Effects
 from .pointers import Pointers
-from .shapes import shape_of
 
 PREDICATE = type_named("pred")
 NEWEST = target_named("sm_121a")  # what is assumed of a target that does not exist, so that one error stays one

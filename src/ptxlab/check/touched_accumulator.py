@@ -51,9 +51,9 @@ Right:
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ptxlab.ir.effects import registers_in
 from ptxlab.report import Diagnostic, Label, warning
 
-from .effects import registers_in
 from .products import OPEN, Products, Running
 from .program import FunctionFacts, Program
 from .unknown_name import span_of_name

@@ -54,11 +54,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from ptxlab import ir
+from ptxlab.ir.effects import registers_in
 from ptxlab.report import Diagnostic, Label, warning
 
 from .accesses import accesses
 from .copies import OPEN, READ, Copies
-from .effects import registers_in
 from .effort import ExhaustedError
 from .program import FunctionFacts, Program
 

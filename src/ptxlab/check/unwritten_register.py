@@ -44,9 +44,9 @@ Right:
 from collections.abc import Iterator
 
 from ptxlab import ir
+from ptxlab.ir.effects import Effects, registers_in
 from ptxlab.report import Diagnostic, Label, warning
 
-from .effects import Effects, registers_in
 from .program import FunctionFacts, Program
 from .unknown_name import span_of_name
 from .ways import Ways

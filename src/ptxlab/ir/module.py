@@ -49,13 +49,13 @@ class Module(Node):
 
     @property
     def target(self) -> str:
-        """The architecture, such as `sm_90a`; empty where the header is missing."""
-        return self.targets[0] if self.targets else ""
+        """The architecture, such as `sm_90a`: the last one that is named, as in ptxas; empty without a header."""
+        return next((word for word in reversed(self.targets) if word.startswith("sm_")), "".join(self.targets[:1]))
 
     @property
     def options(self) -> list[str]:
         """Words of `.target` beside the architecture: `texmode_independent`, `debug`, `map_f64_to_f32`."""
-        return self.targets[1:]
+        return [word for word in self.targets if not word.startswith("sm_")]
 
     @property
     def functions(self) -> list[Function]:
