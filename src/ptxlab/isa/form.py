@@ -25,7 +25,18 @@ from typing import Any
 from .targets import ALWAYS, Since, since
 from .types import TYPES
 
-Modifiers = SimpleNamespace
+
+class Modifiers(SimpleNamespace):
+    """What stands in the slots of an instruction: `m.type == "f32"`, `m.ftz is True`.
+
+    A slot that is left out, and one that the form does not have, reads as None (a flag that is left out as False).
+    """
+
+    def __getattr__(self, name: str) -> None:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+
 Specification = str | Callable[[Modifiers], str]
 Values = str | Sequence[str | tuple[str, str]]
 Where = Callable[[Modifiers], str | None]
@@ -76,7 +87,7 @@ class Form:
     chapter: str = ""
 
     def modifiers(self, chosen: Mapping[str, str | None]) -> Modifiers:
-        """What the form's functions receive: `m.type == "f32"`, `m.ftz is True`, `m.rnd is None` where left out."""
+        """What the form's functions receive."""
         values: dict[str, Any] = {}
         for slot in self.slots:
             value = chosen.get(slot.name)

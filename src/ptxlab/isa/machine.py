@@ -1,9 +1,10 @@
 """What the meaning of an instruction is written in: an abstract machine `k` and the values of one thread.
 
-A meaning runs once for each instruction of a kernel, when that is translated. Its operands are `Value`s (a tuple of them
-for a vector, an `Address` for `[a]`, None for an operand that is left out); it returns the result, or a tuple of results
-in the order of the syntax line. Two machines exist: the emulator's, which writes machine code, and `exact`, which
-computes on Python's integers and is the reference.
+A meaning runs once for each instruction of a kernel, when that is translated. Its operands are `Value`s: a tuple of
+them for a vector, an `Address` for `[a]`, a plain integer where only an immediate may stand, None for an operand that
+is left out. A predicate that is written `!p` arrives negated. A meaning returns the result, or a tuple of all results
+that the syntax line names, in its order; those that an instruction leaves out are dropped. Two machines exist: the
+emulator's, which writes machine code, and `exact`, which computes on Python's integers and is the reference.
 
 Decisions on modifiers are taken with Python's `if`, decisions on values with `k.select`.
 """
@@ -20,9 +21,10 @@ class Value(Protocol):
     """Bits in a register, with the type they are read as.
 
     Arithmetic on integers wraps around; `>>`, `//`, `%` and comparisons follow the sign of the type, `//` and `%` round
-    towards zero. Shift counts must be below the width, divisors not zero, the quotient must fit: the meaning sees to it.
-    A Python integer on the other side takes the type of this one. Floats compare as IEEE 754 does: a NaN is neither
-    less nor equal; they have no arithmetic operators, since rounding has to be said: `k.arithmetic`.
+    towards zero. Shift counts must be below the width (and may be of any width), divisors not zero, the quotient must
+    fit: the meaning sees to it. Both sides are of one width, and of one sign where that matters; a Python integer on
+    the other side takes the type of this one. Predicates know `& | ^ ~` and equality. Floats compare as IEEE 754 does:
+    a NaN is neither less nor equal; they have no arithmetic operators, since rounding has to be said: `k.arithmetic`.
     """
 
     @property
@@ -49,6 +51,18 @@ class Value(Protocol):
 
 class Machine(Protocol):
     """What a meaning may ask for, besides the operators of values."""
+
+    carry: Value
+    """The carry flag of the thread, `CC.CF`: a predicate."""
+
+    def active_mask(self) -> Value:
+        """The lanes of the warp that are here right now, one bit (of a u32) for each."""
+
+    def selection(self, operand: str) -> str | None:
+        """The part of its register that `operand` chooses: "b0" in `%r1.b0`, None if it chooses none."""
+
+    def has_minus(self, operand: str) -> bool:
+        """Whether `operand`, which arrives as it is in its register, has a minus sign before it."""
 
     def constant(self, type: str, value: int) -> Value:
         """`value`, wrapped to the width of `type`; for a float type it is the pattern."""
@@ -77,10 +91,16 @@ class Machine(Protocol):
         sat: bool = False,
         relu: bool = False,
     ) -> Value:
-        """`add sub mul fma div sqrt` on floats of one type (f16, bf16, f32, f64), rounded once, as `numbers.arithmetic`."""
+        """`add sub mul fma div sqrt` on floats of one type (f16, bf16, f32, f64), rounded once.
+
+        What comes out is what `numbers.arithmetic` computes.
+        """
 
     def call(self, function: Callable[..., Any], *arguments: Value | int, type: str) -> Value:
-        """The result, as `type`, of a `@native` function on the bits of `arguments`; plain integers are constants."""
+        """The result, as `type`, of a `@native` function on the bits of `arguments`; plain integers are constants.
+
+        An argument that is narrower than the parameter is extended by the sign of its own type.
+        """
 
     def collect(
         self,
@@ -96,5 +116,6 @@ class Machine(Protocol):
 
         `mail` is an array of 32-bit words, word `w` of lane `l` at `mail[32 * w + l]`: first those of `inputs`, then
         those of `results`, which the function fills in. A value of up to 32 bits takes one word, a longer one two or
-        four, the low one first. `statics` are constants of the instruction; a tuple arrives as an array of 32-bit words.
+        four, the low one first. `members` are those that have not exited. `statics` are constants of the instruction;
+        a tuple arrives as an array of 32-bit words.
         """

@@ -52,7 +52,7 @@ def multiplied(a: str = "", c: str = "special") -> Slots:
     """The operands of a multiplication; without `.atype` the multiplicands are f16."""
 
     def held(matrix: str, more: str) -> Specification:
-        return lambda m: f"{fragment(matrix, m.shape, getattr(m, f'{matrix}type', 'f16'))} {more} apart"
+        return lambda m: f"{fragment(matrix, m.shape, vars(m).get(f'{matrix}type', 'f16'))} {more} apart"
 
     return {"types": {"d": held("d", "sink"), "a": held("a", a), "b": held("b", a), "c": held("c", c)}}
 

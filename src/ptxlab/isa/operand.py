@@ -33,6 +33,7 @@ Operands at hand are described by their *shape*, a value that is cheap to compar
   that 16 or 32 bits can be read of);
 - `"#int"`, `"#float"`, `"#f32"`: an immediate, the last one spelled with its 32 bits, `0f3F800000`;
 - `"&shared"`: a variable of that state space; `"&texref"`: a variable of that opaque type;
+  `"$b32"`: a variable of that type, no array, as an element of a vector;
   `"@label"`, `"@function"`, `"@targets"`, `"@prototype"`; `"_"`: the sink;
 - `"?"`: a name that is not declared, which is reported once and fits everywhere;
 - `("[", base, ...)`: an address and what else is in the brackets; `("[]", a)`: an element of an array, `table[3]`;
@@ -125,11 +126,11 @@ def expect(form: Form, m: Modifiers) -> tuple[Expected, ...]:
 
 def _is_there(form: Form, m: Modifiers, operand: Operand) -> bool:
     slot = form.present.get(operand.name)
-    return slot is None or not hasattr(m, slot) or bool(getattr(m, slot))
+    return slot is None or bool(vars(m).get(slot, True))
 
 
 def _expected(form: Form, m: Modifiers, operand: Operand) -> Expected:
-    optional = operand.optional and not (operand.name in form.present and hasattr(m, form.present[operand.name]))
+    optional = operand.optional and not (operand.name in form.present and form.present[operand.name] in vars(m))
     if operand.is_address:
         given = form.types.get(operand.name, "")
         if isinstance(given, str) and set(given.split()) <= _ADDRESS_MARKS:
@@ -150,7 +151,7 @@ def _expected(form: Form, m: Modifiers, operand: Operand) -> Expected:
 
 def _default_space(form: Form, m: Modifiers) -> str:
     """Where an address lies when `types` does not say: in the slot `space`, or in the one space that is spelled out."""
-    if hasattr(m, "space"):
+    if "space" in vars(m):
         return "space"
     spelled = [word for slot in form.slots if slot.flag and getattr(m, slot.name) for word in slot.values]
     spaces = [word for word in spelled if word in SPACES]
@@ -167,7 +168,7 @@ def _words(specification: Specification, m: Modifiers) -> list[str]:
     text = specification if isinstance(specification, str) else specification(m)
     words = []
     for word in text.split():
-        held = getattr(m, word, word)
+        held = vars(m).get(word, word)
         if held is not None:
             words.append(word if isinstance(held, bool) else held)
     return words
@@ -259,5 +260,5 @@ def _range(word: str) -> Limit | None:
 
 def _widened(word: str, m: Modifiers) -> Type:
     factor, _, base = word.partition("*")
-    narrow = TYPES[getattr(m, base, base)]
+    narrow = TYPES[vars(m).get(base, base)]
     return TYPES[f"{narrow.kind}{narrow.bits * int(factor)}"]

@@ -41,7 +41,7 @@ def offsets(m: Modifiers) -> str:
 
 def sizes(m: Modifiers, bits: int) -> str:
     """One size a dimension; over the fabric ptxas takes them only from untyped registers."""
-    return f"{rank(m)} b{bits} bits" if hasattr(m, "sys") else f"{rank(m)} u{bits}"
+    return f"{rank(m)} b{bits} bits" if "sys" in vars(m) else f"{rank(m)} u{bits}"
 
 
 def fits(m: Modifiers) -> str | None:
@@ -80,7 +80,7 @@ TYPES: dict[str, Specification] = {
     "policy": "u64",
     "d": "shared bare element",
     "a": "shared bare element",
-    "map": lambda m: "global b64" if hasattr(m, "sys") else "global",
+    "map": lambda m: "global b64" if "sys" in vars(m) else "global",
     "mbar": "shared bare element",
 }
 PRESENT = {"policy": "hint", "mask": "multicast"}
