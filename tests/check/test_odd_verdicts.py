@@ -68,6 +68,11 @@ CASES: list[tuple[str, str | None]] = [
     (kernel("st.global.v2.f32 [%d1], {%u1, 1.0};"), "operand-type"),
     (kernel("st.global.v2.u32 [%d1], {%f1, %f2};"), "operand-type"),
     (kernel("st.global.v4.u32 [%d1], %ctaid;"), "operand-type"),
+    # A variable that is no array counts as a register in a vector, whatever that may mean.
+    (kernel("ld.global.v2.u32 {%u1, scalar}, [%d1];"), "?operand-type"),
+    (kernel("mov.b64 {scalar, %r1}, %d1;"), "?operand-type"),
+    (kernel("mov.b64 {array, %r1}, %d1;"), "vector-size"),
+    (kernel("mov.b64 {scalar, %h1}, %d1;"), "vector-size"),
     # Elements: only of arrays, and as an address only in loads, stores and tensor copies.
     (kernel("ld.global.u32 %r1, array[1];"), None),
     (kernel("ld.global.u32 %r1, scalar[1];"), "operand-type"),
@@ -88,7 +93,16 @@ CASES: list[tuple[str, str | None]] = [
     (".version 8.0\n.target sm_80\n.address_size 64\n.target sm_80" + KERNEL, "unexpected-token"),
     (".version 8.0\n.target debug" + KERNEL, "illegal-header"),
     (".version 8.0\n.target sm_80, debug" + KERNEL, "illegal-header"),
-    (".version 8.0\n.target sm_80, sm_90" + KERNEL, "illegal-header"),
+    # The last architecture counts.
+    (".version 8.0\n.target sm_52, sm_53\n.entry k() { .reg .b32 %r<3>; add.f16x2 %r1, %r2, %r2; }", None),
+    (
+        ".version 8.0\n.target sm_53, sm_52\n.entry k() { .reg .b32 %r<3>; add.f16x2 %r1, %r2, %r2; }",
+        "unavailable-instruction",
+    ),
+    (".version 8.0\n.target sm_90\n.target sm_80\n.entry k() { griddepcontrol.wait; }", "unavailable-instruction"),
+    (".version 8.0\n.target sm_90, sm_80, sm_90\n.entry k() { griddepcontrol.wait; }", None),
+    (".version 8.0\n.target sm_13, sm_12, map_f64_to_f32" + KERNEL, None),
+    (".version 8.0\n.target sm_13, map_f64_to_f32, sm_12" + KERNEL, "illegal-header"),
     (".version 8.0\n.target sm_80, map_f64_to_f32" + KERNEL, "illegal-header"),
     # Linkage.
     (".extern .func f() { ret; }" + KERNEL, "illegal-declaration"),

@@ -1,7 +1,7 @@
 """The header of the file is wrong: its version, its target or its address size.
 
 A file begins with `.version`, `.target` and, if it has one, `.address_size`, in this order. Each target came with a
-version of PTX and needs that version or a later one.
+version of PTX and needs that version or a later one. Of several targets the last one counts.
 
 Wrong:
 
@@ -21,6 +21,7 @@ Right:
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from ptxlab import ir
 from ptxlab.isa.targets import TARGETS, VERSIONS, target_named

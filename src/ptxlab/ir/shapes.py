@@ -46,6 +46,15 @@ def _variable(reference: ir.VariableReference) -> Shape:
     return f"&{variable.type.name if variable.type.kind == 'o' else variable.state_space}"
 
 
+def _in_vector(operand: ir.Operand) -> Shape:
+    """The shape of an element of a vector: to ptxas, the name of a variable that is no array is a register there."""
+    if isinstance(operand, ir.VariableReference) and operand.variable.type.kind != "o":
+        variable = operand.variable
+        if not variable.dimensions and variable.vector == 1:
+            return f"${variable.type.name}"
+    return shape_of(operand)
+
+
 def _element(element: ir.Element) -> Shape:
     base = element.base
     if isinstance(base, ir.VariableReference) and not base.variable.dimensions:
@@ -82,7 +91,7 @@ _SHAPES: dict[type, Callable[[Any], Shape]] = {
     ir.LabelReference: lambda _: "@label",
     ir.Unresolved: lambda _: "?",
     ir.Sink: lambda _: "_",
-    ir.Vector: lambda vector: ("{", *[shape_of(part) for part in vector.elements]),
+    ir.Vector: lambda vector: ("{", *[_in_vector(part) for part in vector.elements]),
     ir.Arguments: lambda arguments: ("(", *[shape_of(part) for part in arguments.elements]),
     ir.Negated: lambda negated: ("!", shape_of(negated.operand)),
     ir.Sum: lambda total: ("+", shape_of(total.base)),

@@ -90,7 +90,8 @@ _INDEX = Expected("index", "read", type=TYPES["u32"], special=True, fixed=True)
 def _wrong_vector(expected: Expected, parts: Sequence[Shape]) -> str | None:
     """ptxas gives a vector one type: untyped if its elements differ, but it mixes no floats, integers, halves.
 
-    It then looks at that type only. A predicate has 32 bits to it, and a special register is as good as any other.
+    It then looks at that type only. A predicate has 32 bits to it, a special register is as good as any other, and a
+    variable that is no array is as good as a register.
     """
     if all(part == "_" for part in parts) and not expected.apart:
         return "sink"
@@ -111,8 +112,8 @@ def _wrong_vector(expected: Expected, parts: Sequence[Shape]) -> str | None:
     if joined and joined.kind in "us" and not expected.apart and _is_float(expected, joined.width):
         joined = TYPES[f"b{joined.width}"]  # ptxas takes integers for floats, but not floats for integers
     for part in parts:
-        if joined and not expected.apart and _element_type(part):
-            part = joined.name
+        if _element_type(part):
+            part = joined.name if joined and not expected.apart else part.removeprefix("$")
         elif joined and part in ("#int", "#float", "#f32") and expected.role == "read" and not expected.register_only:
             if number == ("f" if part == "#int" else "i"):
                 return "vector-types"
@@ -145,7 +146,7 @@ def _element_type(part: Shape) -> Type | None:
         return None
     if part.startswith("%"):
         return TYPES[f"b{TYPES[part[1:].rpartition('|')[2]].width}"]
-    return TYPES.get(part)
+    return TYPES.get(part.removeprefix("$"))
 
 
 def is_odd(expected: Expected, shape: Shape) -> bool:
@@ -165,6 +166,7 @@ def is_odd(expected: Expected, shape: Shape) -> bool:
     return any(
         (part == "pred" and expected.type.kind != "p")
         or (part == "_" and expected.role == "read")
+        or (isinstance(part, str) and part.startswith("$"))
         or (isinstance(part, str) and part.startswith("%") and expected.role != "read")
         for part in shape[1:]
     )

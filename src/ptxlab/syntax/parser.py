@@ -139,7 +139,7 @@ class _ModuleReader:
         module.places["target"] = (target.start or 0, target.end or 0)
         while cursor.at(".target"):  # ptxas takes several
             words.extend(read_target(cursor).names)
-        module.targets = list(dict.fromkeys(words))
+        module.targets = words
         if cursor.at(".address_size"):
             start = cursor.start
             cursor.advance()

@@ -22,13 +22,13 @@ def stated_version(text: str) -> Version | None:
 
 
 def stated_target(text: str) -> str | None:
-    """The GPU a module's `.target` names.
+    """The GPU a module's `.target` names; the last one where it names several, as in ptxas.
 
-    >>> stated_target("/* .target sm_10 */ .version 8.0 .target sm_90a, debug")
+    >>> stated_target("/* .target sm_10 */ .version 8.0 .target sm_80, sm_90a, debug")
     'sm_90a'
     """
-    found = re.search(r"\.target\s+(?:\w+\s*,\s*)*?(sm_\w+)", _head(text))
-    return found[1] if found else None
+    found = re.findall(r"\.target\s+(?:\w+\s*,\s*)*(sm_\w+)", _head(text))
+    return found[-1] if found else None
 
 
 def _head(text: str) -> str:
