@@ -1,0 +1,249 @@
+"""The reference machine: meanings computed on Python's integers, slowly, one thread after the other.
+
+`evaluate` runs the meaning of a form for one thread, `evaluate_warp` for the lanes of a warp that meet in it:
+
+>>> from ptxlab.isa.exact import evaluate
+>>> from ptxlab.isa.pattern import Pattern
+>>> from ptxlab.isa.table import forms
+>>> add = next(form for form in forms() if form.syntax == "add.sat.type d, a, b")
+>>> one, largest = Pattern.of("s32", 1), Pattern.of("s32", 0x7FFFFFFF)
+>>> evaluate(add, add.modifiers({"sat": "sat", "type": "s32"}), {"a": largest, "b": one})
+(Pattern(.s32, 0x7fffffff),)
+
+What a meaning must not do (shift by the width or more, divide by zero, mix widths, ask `if` about a value) fails an
+assertion here, so that the tests find it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ptxlab.isa.form import Form, Modifiers
+from ptxlab.isa.machine import Value
+from ptxlab.isa.pattern import Pattern, format_of
+from ptxlab.isa.types import Type, type_named
+from ptxlab.numbers import arithmetic
+
+LANES = 32
+WORD = 0xFFFFFFFF
+
+
+@dataclass
+class Exact:
+    """One thread: the machine that a meaning is run on."""
+
+    lane: int = 0
+    active: int = 1
+    selections: Mapping[str, str] = field(default_factory=dict)
+    minus: frozenset[str] = frozenset()
+    carry: Value = field(default_factory=lambda: Pattern.of("pred", 0))
+    replies: list[tuple[Value, ...]] = field(default_factory=list)
+    """What the meetings of this thread gave it, in order; the one after the last stops the meaning."""
+    _met: int = 0
+
+    def active_mask(self) -> Value:
+        return Pattern.of("u32", self.active)
+
+    def selection(self, operand: str) -> str | None:
+        return self.selections.get(operand)
+
+    def has_minus(self, operand: str) -> bool:
+        return operand in self.minus
+
+    def constant(self, type: str, value: int) -> Value:
+        return Pattern.of(type, value)
+
+    def select(self, condition: Value, yes: Value, no: Value | int) -> Value:
+        condition, yes = _pattern(condition), _pattern(yes)
+        no = Pattern.of(yes.type, no) if isinstance(no, int) else _pattern(no)
+        assert condition.type.kind == "p", f"{condition.type} is no predicate"
+        assert yes.type.width == no.type.width, f"{yes.type} or {no.type}"
+        return yes if condition.bits else Pattern(yes.type, no.bits)
+
+    def cast(self, value: Value, type: str) -> Value:
+        assert value.type.kind in "busp", f"{value.type} is no integer"
+        assert type_named(type).kind in "bus", f"{type} is no integer type"
+        return Pattern.of(type, _pattern(value).number)
+
+    def reinterpret(self, value: Value, type: str) -> Value:
+        assert value.type.width == type_named(type).width, f"{value.type} as .{type}"
+        return Pattern.of(type, _pattern(value).bits)
+
+    def pack(self, parts: Sequence[Value], type: str) -> Value:
+        bits = width = 0
+        for part in parts:
+            bits |= _pattern(part).bits << width
+            width += part.type.width
+        assert width == type_named(type).width, f"{width} bits as .{type}"
+        return Pattern.of(type, bits)
+
+    def unpack(self, value: Value, type: str) -> tuple[Value, ...]:
+        width = type_named(type).width
+        assert value.type.width % width == 0, f"{value.type} cut into .{type}"
+        return tuple(
+            Pattern.of(type, _pattern(value).bits >> position) for position in range(0, value.type.width, width)
+        )
+
+    def arithmetic(
+        self,
+        operation: str,
+        *operands: Value,
+        rounding: str = "rn",
+        ftz: bool = False,
+        sat: bool = False,
+        relu: bool = False,
+    ) -> Value:
+        type = operands[0].type
+        assert all(operand.type is type for operand in operands), f"{operation} of {operands}"
+        flags = {name: True for name, given in (("ftz", ftz), ("sat", sat), ("relu", relu)) if given}
+        function = getattr(arithmetic, operation)
+        bits = [_pattern(operand).bits for operand in operands]
+        return Pattern.of(type, function(format_of(type), *bits, rounding, **flags))
+
+    def call(self, function: Callable[..., Any], *arguments: Value | int, type: str) -> Value:
+        kinds = _parameter_kinds(function)
+        assert len(kinds) == len(arguments), f"{function.__name__} takes {len(kinds)} arguments"
+        passed = [_argument(given, kind) for given, kind in zip(arguments, kinds, strict=True)]
+        return _returned(function(*passed), type_named(type))
+
+    def collect(
+        self,
+        function: Callable[..., Any],
+        members: Value | int,
+        inputs: Sequence[Value],
+        results: Sequence[str],
+        *,
+        statics: Sequence[int | tuple[int, ...]] = (),
+        aligned: bool = False,
+    ) -> tuple[Value, ...]:
+        if self._met < len(self.replies):
+            self._met += 1
+            return self.replies[self._met - 1]
+        named = members if isinstance(members, int) else _pattern(members).bits
+        assert named >> self.lane & 1, f"lane {self.lane} is not in {named:#x}"
+        raise _MeetingError(function, named, tuple(map(_pattern, inputs)), tuple(results), tuple(statics))
+
+
+@dataclass
+class _MeetingError(Exception):
+    """Stops a meaning where it meets other lanes."""
+
+    function: Callable[..., Any]
+    members: int
+    inputs: tuple[Pattern, ...]
+    results: tuple[str, ...]
+    statics: tuple[int | tuple[int, ...], ...]
+
+
+Operands = Mapping[str, Any]
+
+
+def evaluate(form: Form, m: Modifiers, operands: Operands, k: Exact | None = None) -> tuple[Pattern, ...]:
+    """The results of an instruction for one thread, alone in its warp; `k` keeps the carry flag for the next one."""
+    k = k or Exact()
+    return evaluate_warp(form, m, {k.lane: operands}, {k.lane: k})[k.lane]
+
+
+def evaluate_warp(
+    form: Form, m: Modifiers, operands: Mapping[int, Operands], machines: Mapping[int, Exact] | None = None
+) -> dict[int, tuple[Pattern, ...]]:
+    """The results of an instruction for the lanes that execute it together, each with operands of its own."""
+    assert form.meaning is not None, f"{form.syntax} has no meaning yet"
+    active = sum(1 << lane for lane in operands)
+    machines = machines or {lane: Exact(lane, active) for lane in operands}
+    finished: dict[int, tuple[Pattern, ...]] = {}
+    for k in machines.values():
+        k.replies.clear()
+    while len(finished) < len(operands):
+        meetings: dict[int, _MeetingError] = {}
+        for lane in operands.keys() - finished.keys():
+            k, carry = machines[lane], machines[lane].carry
+            k._met = 0
+            try:
+                results = form.meaning(k, m, **operands[lane])
+            except _MeetingError as meeting:
+                meetings[lane] = meeting
+                k.carry = carry  # the meaning is run again from its beginning
+            else:
+                finished[lane] = results if isinstance(results, tuple) else (results,)
+        for members in {meeting.members for meeting in meetings.values()}:
+            group = {lane: meeting for lane, meeting in meetings.items() if meeting.members == members}
+            for lane, reply in _meet(group).items():
+                machines[lane].replies.append(reply)
+    return finished
+
+
+def _meet(meetings: Mapping[int, _MeetingError]) -> dict[int, tuple[Pattern, ...]]:
+    """What each lane gets from the function that they all call."""
+    first = next(iter(meetings.values()))
+    sizes = [_words(value.type) for value in first.inputs]
+    result_types = [type_named(name) for name in first.results]
+    mail = [0] * (LANES * (sum(sizes) + sum(map(_words, result_types))))
+    for lane, meeting in meetings.items():
+        word = 0
+        for value in meeting.inputs:
+            bits = value.bits
+            for _ in range(_words(value.type)):
+                mail[LANES * word + lane] = bits & WORD
+                bits >>= 32
+                word += 1
+    first.function(mail, sum(1 << lane for lane in meetings), *first.statics)
+    replies = {}
+    for lane in meetings:
+        word = sum(sizes)
+        reply = []
+        for type in result_types:
+            words = [mail[LANES * (word + index) + lane] for index in range(_words(type))]
+            assert all(0 <= one <= WORD for one in words), f"{first.function.__name__} leaves {words}"
+            reply.append(Pattern(type, sum(one << 32 * index for index, one in enumerate(words))))
+            word += len(words)
+        replies[lane] = tuple(reply)
+    return replies
+
+
+def _words(type: Type) -> int:
+    """How many 32-bit words of the mail a value takes."""
+    return (type.width + 31) // 32
+
+
+def _pattern(value: Value) -> Pattern:
+    assert isinstance(value, Pattern)
+    return value
+
+
+def _parameter_kinds(function: Callable[..., Any]) -> list[str]:
+    """The types that a native function annotates its parameters with, by name."""
+    annotations = {name: kind for name, kind in function.__annotations__.items() if name != "return"}
+    return [kind if isinstance(kind, str) else kind.__name__ for kind in annotations.values()]
+
+
+def _argument(given: Value | int, kind: str) -> int | float | bool:
+    """An argument as the native function's Python form wants it."""
+    if isinstance(given, int):
+        return given
+    value = _pattern(given)
+    if kind == "boolean":
+        assert value.type.width == 1, f"{value.type} as a boolean"
+        return bool(value.bits)
+    width = int(kind[1:])
+    assert value.type.width <= width, f"{value.type} as {kind}"
+    if kind[0] == "f":
+        assert value.type.width == width, f"{value.type} as {kind}"
+        return _float(value.bits, width)
+    extended = value.number if value.type.kind == "s" else value.bits
+    return Pattern.of(f"{kind[0]}{width}" if width <= 64 else "b128", extended).number
+
+
+def _returned(result: int | float | bool, type: Type) -> Pattern:
+    if isinstance(result, float):
+        code, bits_code = ("<f", "<I") if type.width == 32 else ("<d", "<Q")
+        result = struct.unpack(bits_code, struct.pack(code, result))[0]
+    return Pattern.of(type, int(result))
+
+
+def _float(bits: int, width: int) -> float:
+    code, bits_code = ("<f", "<I") if width == 32 else ("<d", "<Q")
+    return float(struct.unpack(code, struct.pack(bits_code, bits))[0])
