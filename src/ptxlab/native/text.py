@@ -6,21 +6,32 @@ from __future__ import annotations
 class Builder:
     """The lines of a function. `value` names a result, `label` begins a block, `new_label` only finds a name for one."""
 
-    __slots__ = ("_count", "lines")
+    __slots__ = ("_count", "is_closed", "lines")
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
+        self.lines: list[str | list[str]] = []
+        self.is_closed = False  # whether the last block has ended with a jump or a return
         self._count = 0
 
     def emit(self, line: str) -> None:
         self.lines.append(f"  {line}")
 
+    def fresh(self) -> str:
+        """A name that no value has."""
+        self._count += 1
+        return f"%.{self._count}"
+
     def value(self, operation: str) -> str:
         """Write `%1 = operation` and return `%1`, under a fresh name."""
-        name = f"%.{self._count}"
-        self._count += 1
+        name = self.fresh()
         self.lines.append(f"  {name} = {operation}")
         return name
+
+    def gap(self) -> list[str]:
+        """A place in the text that lines can be added to later."""
+        lines: list[str] = []
+        self.lines.append(lines)
+        return lines
 
     def new_label(self, hint: str = "block") -> str:
         self._count += 1
@@ -29,17 +40,23 @@ class Builder:
     def label(self, name: str) -> None:
         """Begin the block `name`; the one before must have ended with a jump or a return."""
         self.lines.append(f"{name}:")
+        self.is_closed = False
+
+    def close(self, line: str) -> None:
+        """End the block with a jump or a return."""
+        self.emit(line)
+        self.is_closed = True
 
     def jump(self, label: str) -> None:
-        self.emit(f"br label %{label}")
+        self.close(f"br label %{label}")
 
     def branch(self, condition: str, yes: str, no: str, likely: bool | None = None) -> None:
         """Go to `yes` if the `i1` holds. `likely` says which way is the usual one (the module defines `!0` and `!1`)."""
         weights = "" if likely is None else f", !prof !{int(likely)}"
-        self.emit(f"br i1 {condition}, label %{yes}, label %{no}{weights}")
+        self.close(f"br i1 {condition}, label %{yes}, label %{no}{weights}")
 
     def __str__(self) -> str:
-        return "\n".join(self.lines)
+        return "\n".join(line if isinstance(line, str) else "\n".join(line) for line in self.lines)
 
 
 # What a module that uses `likely` ends with.
