@@ -1,1 +1,110 @@
-"""A small compiler: typed Python functions on numbers and pointers, as machine code."""
+"""A small compiler: typed Python functions on numbers and pointers, as machine code.
+
+    @native
+    def find_leading(a: u32) -> u32:
+        position: u32 = 31
+        while position != 0xFFFFFFFF and (a >> position) & 1 == 0:
+            position = u32(position - 1)
+        return position
+
+Called from Python, such a function is Python and computes on Python's integers; nothing wraps around unless a type is
+applied, `u32(…)`, so it is applied wherever a result can leave the range. `translate.emit` makes LLVM's text of it,
+`engine` machine code. The words of the language are here; what may be written with them is said in `translate`.
+"""
+
+from .functions import external, native
+from .operations import (
+    address_of,
+    array,
+    atomic_add,
+    atomic_and,
+    atomic_compare_exchange,
+    atomic_exchange,
+    atomic_load,
+    atomic_or,
+    atomic_store,
+    bits_float,
+    call,
+    cast,
+    copy_bytes,
+    count_ones,
+    fill_bytes,
+    float_bits,
+    fma,
+    function_pointer,
+    leading_zeros,
+    likely,
+    reverse_bits,
+    sqrt,
+    table,
+    trailing_zeros,
+    trap,
+    unlikely,
+)
+from .types import (
+    Array,
+    Pointer,
+    boolean,
+    f32,
+    f64,
+    offset_of,
+    s8,
+    s16,
+    s32,
+    s64,
+    size_of,
+    struct,
+    u8,
+    u16,
+    u32,
+    u64,
+    u128,
+)
+
+__all__ = [
+    "Array",
+    "Pointer",
+    "address_of",
+    "array",
+    "atomic_add",
+    "atomic_and",
+    "atomic_compare_exchange",
+    "atomic_exchange",
+    "atomic_load",
+    "atomic_or",
+    "atomic_store",
+    "bits_float",
+    "boolean",
+    "call",
+    "cast",
+    "copy_bytes",
+    "count_ones",
+    "external",
+    "f32",
+    "f64",
+    "fill_bytes",
+    "float_bits",
+    "fma",
+    "function_pointer",
+    "leading_zeros",
+    "likely",
+    "native",
+    "offset_of",
+    "reverse_bits",
+    "s8",
+    "s16",
+    "s32",
+    "s64",
+    "size_of",
+    "sqrt",
+    "struct",
+    "table",
+    "trailing_zeros",
+    "trap",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "u128",
+    "unlikely",
+]

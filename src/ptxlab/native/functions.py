@@ -1,0 +1,110 @@
+"""Functions that are Python and machine code at once: `@native`, and `@external` for those that come from elsewhere.
+
+Nothing is translated here: a decorated function stays the plain function that it is, and remembers that it may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+from .types import Type, type_of
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Signature:
+    """What machine code knows of a function: its symbol, parameters and result."""
+
+    __slots__ = ("_types", "external", "function", "inline", "symbol")
+
+    def __init__(self, function: Any, symbol: str, *, inline: bool, external: bool) -> None:
+        self.function = function
+        self.symbol = symbol
+        self.inline = inline
+        self.external = external
+        self._types: tuple[tuple[tuple[str, Type], ...], Type | None] | None = None
+
+    @property
+    def parameters(self) -> tuple[tuple[str, Type], ...]:
+        return self._resolved()[0]
+
+    @property
+    def result(self) -> Type | None:
+        return self._resolved()[1]
+
+    def _resolved(self) -> tuple[tuple[tuple[str, Type], ...], Type | None]:
+        """The types of the annotations, found when first asked for: they may name what is defined further down."""
+        if self._types is None:
+            names = namespace(self.function)
+            annotations = self.function.__annotations__
+            code = self.function.__code__
+            parameters = []
+            for name in code.co_varnames[: code.co_argcount]:
+                found = type_of(annotations[name], names) if name in annotations else None
+                if found is None:
+                    raise TypeError(f"parameter `{name}` needs a type: `{name}: u32`")
+                parameters.append((name, found))
+            self._types = tuple(parameters), type_of(annotations.get("return"), names)
+        return self._types
+
+
+def namespace(function: Any) -> dict[str, Any]:
+    """The names that a function sees from outside: those of its module, and of the functions around it."""
+    names = dict(function.__globals__)
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            names[name] = cell.cell_contents
+        except ValueError:  # assigned later, as a function that calls itself is
+            continue
+    return names
+
+
+_SYMBOLS: dict[str, Any] = {}
+
+
+def _symbol(function: Any) -> str:
+    """A readable name that no other native function has."""
+    name = plain = f"{function.__module__}.{function.__qualname__}"
+    count = 0
+    while name in _SYMBOLS:
+        count += 1
+        name = f"{plain}.{count}"
+    _SYMBOLS[name] = function
+    return name
+
+
+@overload
+def native(function: F, /) -> F: ...
+@overload
+def native(*, inline: bool = False) -> Callable[[F], F]: ...
+def native(function: Any = None, /, *, inline: bool = False) -> Any:
+    """Let a function be translated to machine code; called from Python it stays Python. `inline` forces inlining."""
+
+    def decorate(function: F) -> F:
+        function.__native__ = Signature(function, _symbol(function), inline=inline, external=False)  # type: ignore[attr-defined]
+        return function
+
+    return decorate if function is None else decorate(function)
+
+
+@overload
+def external(function: F, /) -> F: ...
+@overload
+def external(*, symbol: str) -> Callable[[F], F]: ...
+def external(function: Any = None, /, *, symbol: str | None = None) -> Any:
+    """Declare a function of the C library or of other machine code, found by its name; Python runs the body."""
+
+    def decorate(function: F) -> F:
+        function.__native__ = Signature(function, symbol or function.__name__, inline=False, external=True)  # type: ignore[attr-defined]
+        return function
+
+    return decorate if function is None else decorate(function)
+
+
+def signature(function: Any) -> Signature:
+    """The signature of a function that is native or external."""
+    found = getattr(function, "__native__", None)
+    if not isinstance(found, Signature):
+        raise TypeError(f"`{getattr(function, '__qualname__', function)}` is not native: put `@native` above it")
+    return found
