@@ -4,9 +4,12 @@ Which comparisons there are depends on the type compared: untyped bits are equal
 `.lo .ls .hi .hs`, floats also the unordered comparisons (`.ltu`: less, or one is NaN) and `.num` and `.nan`.
 """
 
+import operator
+from collections.abc import Callable
 from typing import Any
 
-from .form import form
+from .form import Modifiers, form
+from .machine import Machine, Value
 
 BITS = "b16 b32 b64"
 UNSIGNED = "u16 u32 u64"
@@ -51,11 +54,18 @@ WORDS = ("u32 s32 f32", ("f16", HALF))
 @form("setp.cmp{.bool}{.ftz}.f16x2 p{|q}, a, b{, {!}c}", cmp=FLOAT_ORDER, since=HALF, **SETP)
 @form("setp.cmp{.bool}.bf16 p, a, b{, {!}c}", cmp=FLOAT_ORDER, **SETP_BRAIN)
 @form("setp.cmp{.bool}.bf16x2 p{|q}, a, b{, {!}c}", cmp=FLOAT_ORDER, **SETP_BRAIN_PAIR)
-def setp() -> None:
+def setp(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -> Value | tuple[Value, Value]:
     """Compare `a` with `b`, combine the answer with `c`, and put it into predicate `p` and its opposite into `q`.
 
     Packed types compare both halves: the low one gives `p`, the high one `q`.
     """
+    if a.type.lanes == 2:
+        p, q = _compare_halves(k, m, a, b)
+        return combine(m, p, c), combine(m, q, c)
+    holds = compare(k, m, a, b)
+    if m.f16 or m.bf16:
+        return combine(m, holds, c)
+    return combine(m, holds, c), combine(m, ~holds, c)
 
 
 @form("set.cmp{.bool}.dtype.stype d, a, b{, {!}c}", cmp=EQUAL, dtype=WORDS, stype=BITS, **SET)
@@ -98,13 +108,68 @@ def setp() -> None:
     stype="bf16x2",
     **SET_BRAIN,
 )
-def set() -> None:
+def set(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -> Value:
     """Compare `a` with `b` and combine the answer with `c`; true gives all ones (integers) or 1.0 (floats), false 0."""
+    if a.type.lanes == 2:
+        one = {"f16x2": ONE["f16"], "bf16x2": ONE["bf16"]}.get(m.dtype, 0xFFFF)
+        halves = (combine(m, holds, c) for holds in _compare_halves(k, m, a, b))
+        return k.pack([k.select(holds, k.constant("b16", one), 0) for holds in halves], m.dtype)
+    return k.select(combine(m, compare(k, m, a, b), c), k.constant(m.dtype, ONE.get(m.dtype, -1)), 0)
+
+
+ONE = {"f16": 0x3C00, "bf16": 0x3F80, "f32": 0x3F800000}
+INTEGERS: dict[str, Callable[[Any, Any], Any]] = {
+    **{name: getattr(operator, name) for name in ORDER.split()},
+    "lo": operator.lt,
+    "ls": operator.le,
+    "hi": operator.gt,
+    "hs": operator.ge,
+}
+
+
+def compare(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
+    """Whether the comparison `.cmp` holds."""
+    if a.type.kind != "f":
+        return _holds(m.cmp, a, b)
+    if m.ftz:
+        a, b = flush(k, a), flush(k, b)
+    numbers = (a == a) & (b == b)
+    if m.cmp in ("num", "nan"):
+        return numbers if m.cmp == "num" else ~numbers
+    if m.cmp.endswith("u"):
+        return _holds(m.cmp[:-1], a, b) | ~numbers
+    return _holds(m.cmp, a, b) & numbers
+
+
+def _holds(name: str, a: Value, b: Value) -> Value:
+    found: Value = INTEGERS[name](a, b)
+    return found
+
+
+def _compare_halves(k: Machine, m: Modifiers, a: Value, b: Value) -> tuple[Value, ...]:
+    one = a.type.name.removesuffix("x2")
+    return tuple(compare(k, m, *pair) for pair in zip(k.unpack(a, one), k.unpack(b, one), strict=True))
+
+
+def combine(m: Modifiers, holds: Value, c: Value | None) -> Value:
+    """The answer of a comparison, joined with `c` where there is a Boolean operation."""
+    if c is None:
+        return holds
+    return {"and": holds & c, "or": holds | c, "xor": holds ^ c}[m.bool]
+
+
+def flush(k: Machine, a: Value) -> Value:
+    """`.ftz`: a subnormal f32 or f16 as a zero of its sign."""
+    exponent = {"f32": 0x7F800000, "f16": 0x7C00}[a.type.name]
+    bits = k.reinterpret(a, f"b{a.type.bits}")
+    sign = bits & 1 << (a.type.bits - 1)
+    return k.reinterpret(k.select(bits & exponent == 0, sign, bits), a.type.name)
 
 
 @form("selp.type d, a, b, {!}c", type=ALL, types={"c": "pred"})
-def selp() -> None:
+def selp(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Give `a` where predicate `c` is true, else `b`."""
+    return k.select(c, a, b)
 
 
 @form(
@@ -119,5 +184,8 @@ def selp() -> None:
     ctype="f32",
     types={"d": "dtype", "a": "dtype", "b": "dtype", "c": "ctype"},
 )
-def slct() -> None:
+def slct(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Give `a` where `c` is zero or more, else `b`."""
+    if m.ctype == "s32":
+        return k.select(c >= 0, a, b)
+    return k.select((flush(k, c) if m.ftz else c) >= k.constant("f32", 0), a, b)  # a NaN gives `b`

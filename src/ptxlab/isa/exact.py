@@ -16,15 +16,18 @@ assertion here, so that the tests find it.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ptxlab.isa.form import Form, Modifiers
 from ptxlab.isa.machine import Value
+from ptxlab.isa.operand import Expected, expect
 from ptxlab.isa.pattern import Pattern, format_of
 from ptxlab.isa.types import Type, type_named
+from ptxlab.native import bits_float, f32, f64, float_bits
+from ptxlab.native import types as native
+from ptxlab.native.functions import signature
 from ptxlab.numbers import arithmetic
 
 LANES = 32
@@ -104,9 +107,8 @@ class Exact:
         return Pattern.of(type, function(format_of(type), *bits, rounding, **flags))
 
     def call(self, function: Callable[..., Any], *arguments: Value | int, type: str) -> Value:
-        kinds = _parameter_kinds(function)
-        assert len(kinds) == len(arguments), f"{function.__name__} takes {len(kinds)} arguments"
-        passed = [_argument(given, kind) for given, kind in zip(arguments, kinds, strict=True)]
+        parameters = signature(function).parameters
+        passed = [_argument(given, kind) for given, (_, kind) in zip(arguments, parameters, strict=True)]
         return _returned(function(*passed), type_named(type))
 
     def collect(
@@ -139,9 +141,10 @@ class _MeetingError(Exception):
 
 
 Operands = Mapping[str, Any]
+Results = tuple[Any, ...]  # of a `Pattern` each, or a tuple of them for a vector
 
 
-def evaluate(form: Form, m: Modifiers, operands: Operands, k: Exact | None = None) -> tuple[Pattern, ...]:
+def evaluate(form: Form, m: Modifiers, operands: Operands, k: Exact | None = None) -> Results:
     """The results of an instruction for one thread, alone in its warp; `k` keeps the carry flag for the next one."""
     k = k or Exact()
     return evaluate_warp(form, m, {k.lane: operands}, {k.lane: k})[k.lane]
@@ -149,12 +152,12 @@ def evaluate(form: Form, m: Modifiers, operands: Operands, k: Exact | None = Non
 
 def evaluate_warp(
     form: Form, m: Modifiers, operands: Mapping[int, Operands], machines: Mapping[int, Exact] | None = None
-) -> dict[int, tuple[Pattern, ...]]:
+) -> dict[int, Results]:
     """The results of an instruction for the lanes that execute it together, each with operands of its own."""
     assert form.meaning is not None, f"{form.syntax} has no meaning yet"
     active = sum(1 << lane for lane in operands)
     machines = machines or {lane: Exact(lane, active) for lane in operands}
-    finished: dict[int, tuple[Pattern, ...]] = {}
+    finished: dict[int, Results] = {}
     for k in machines.values():
         k.replies.clear()
     while len(finished) < len(operands):
@@ -168,12 +171,37 @@ def evaluate_warp(
                 meetings[lane] = meeting
                 k.carry = carry  # the meaning is run again from its beginning
             else:
-                finished[lane] = results if isinstance(results, tuple) else (results,)
+                finished[lane] = _sorted_out(k, form, m, results)
         for members in {meeting.members for meeting in meetings.values()}:
             group = {lane: meeting for lane, meeting in meetings.items() if meeting.members == members}
             for lane, reply in _meet(group).items():
                 machines[lane].replies.append(reply)
     return finished
+
+
+def results_of(form: Form, m: Modifiers) -> list[Expected]:
+    """The operands that an instruction writes, in the order of the syntax line."""
+    named = [one for first in expect(form, m) for one in (first, first.second) if one is not None]
+    return [one for one in named if one.role != "read"]
+
+
+def _sorted_out(k: Exact, form: Form, m: Modifiers, returned: Any) -> Results:
+    """What a meaning returned, as one for each result of the syntax line."""
+    wanted = results_of(form, m)
+    results = (returned,) if len(wanted) == 1 else returned or ()
+    assert len(results) == len(wanted), f"{form.syntax}: {len(results)} results"
+    return tuple(_fitted(k, one, result) for one, result in zip(wanted, results, strict=True))
+
+
+def _fitted(k: Exact, wanted: Expected, result: Any) -> Any:
+    """A result in its own type, cut into elements if it is a vector."""
+    assert wanted.type is not None
+    if wanted.count and not isinstance(result, tuple):
+        return k.unpack(result, wanted.type.name)
+    if wanted.count:
+        assert len(result) == wanted.count, f"{wanted.name}: {len(result)} elements"
+        return tuple(k.reinterpret(part, wanted.type.name) for part in result)
+    return k.reinterpret(result, wanted.type.name)
 
 
 def _meet(meetings: Mapping[int, _MeetingError]) -> dict[int, tuple[Pattern, ...]]:
@@ -214,36 +242,24 @@ def _pattern(value: Value) -> Pattern:
     return value
 
 
-def _parameter_kinds(function: Callable[..., Any]) -> list[str]:
-    """The types that a native function annotates its parameters with, by name."""
-    annotations = {name: kind for name, kind in function.__annotations__.items() if name != "return"}
-    return [kind if isinstance(kind, str) else kind.__name__ for kind in annotations.values()]
-
-
-def _argument(given: Value | int, kind: str) -> int | float | bool:
-    """An argument as the native function's Python form wants it."""
+def _argument(given: Value | int, type: native.Type) -> int | float | bool:
+    """An argument as the Python form of a native function wants it."""
     if isinstance(given, int):
         return given
     value = _pattern(given)
-    if kind == "boolean":
-        assert value.type.width == 1, f"{value.type} as a boolean"
-        return bool(value.bits)
-    width = int(kind[1:])
-    assert value.type.width <= width, f"{value.type} as {kind}"
-    if kind[0] == "f":
-        assert value.type.width == width, f"{value.type} as {kind}"
-        return _float(value.bits, width)
-    extended = value.number if value.type.kind == "s" else value.bits
-    return Pattern.of(f"{kind[0]}{width}" if width <= 64 else "b128", extended).number
+    if isinstance(type, native.Integer):
+        assert value.type.width <= type.bits, f"{value.type} as {type}"
+        return type(value.number if value.type.kind == "s" else value.bits)
+    if isinstance(type, native.Float):
+        assert value.type.width == type.bits, f"{value.type} as {type}"
+        return bits_float(f32 if type.bits == 32 else f64, value.bits)
+    assert isinstance(type, native.Boolean), f"{value.type} as {type}"
+    assert value.type.width == 1, f"{value.type} as {type}"
+    return bool(value.bits)
 
 
 def _returned(result: int | float | bool, type: Type) -> Pattern:
+    """The result of a native function."""
     if isinstance(result, float):
-        code, bits_code = ("<f", "<I") if type.width == 32 else ("<d", "<Q")
-        result = struct.unpack(bits_code, struct.pack(code, result))[0]
+        result = float_bits(f32 if type.width == 32 else f64, result)
     return Pattern.of(type, int(result))
-
-
-def _float(bits: int, width: int) -> float:
-    code, bits_code = ("<f", "<I") if width == 32 else ("<d", "<Q")
-    return float(struct.unpack(code, struct.pack(bits_code, bits))[0])

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 from .targets import ALWAYS, Since, since
 from .types import TYPES
@@ -37,6 +37,7 @@ class Modifiers(SimpleNamespace):
             raise AttributeError(name)
 
 
+F = TypeVar("F", bound=Callable[..., Any])
 Specification = str | Callable[[Modifiers], str]
 Values = str | Sequence[str | tuple[str, str]]
 Where = Callable[[Modifiers], str | None]
@@ -143,10 +144,10 @@ def form(
     where: Where | None = None,
     name: str | None = None,
     **values: Values,
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+) -> Callable[[F], F]:
     """Declare one syntax line of the instruction that the decorated function describes."""
 
-    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+    def declare(function: F) -> F:
         def build() -> Form:
             opcode, _, rest = syntax.partition(" ")
             fixed, slots = _read_opcode(opcode, values, name)

@@ -2,9 +2,13 @@
 
 A meaning runs once for each instruction of a kernel, when that is translated. Its operands are `Value`s: a tuple of
 them for a vector, an `Address` for `[a]`, a plain integer where only an immediate may stand, None for an operand that
-is left out. A predicate that is written `!p` arrives negated. A meaning returns the result, or a tuple of all results
-that the syntax line names, in its order; those that an instruction leaves out are dropped. Two machines exist: the
-emulator's, which writes machine code, and `exact`, which computes on Python's integers and is the reference.
+is left out. A predicate that is written `!p` arrives negated.
+
+A meaning returns the result, or a tuple of all results that the syntax line names, in its order; those that an
+instruction leaves out are dropped. A vector is a tuple of its elements, or one value that is cut into them.
+
+Two machines exist: the emulator's, which writes machine code, and `exact`, which computes on Python's integers and is
+the reference.
 
 Decisions on modifiers are taken with Python's `if`, decisions on values with `k.select`.
 """

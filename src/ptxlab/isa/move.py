@@ -1,6 +1,8 @@
 """Moves within the register file and between addresses of state spaces: mov, prmt, cvta, isspacep (PTX ISA 9.7.9)."""
 
+from .bits import larger, smaller
 from .form import Modifiers, form
+from .machine import Machine, Value
 from .vocabulary import ANY_SHARED
 
 # `cvta` and `isspacep` know the spaces that have a window in the generic address space.
@@ -42,13 +44,45 @@ def _fits_a_vector(m: Modifiers) -> str | None:
 @form("mov.b128 d, a", types={"d": "b128", "a": "4 b32 special led"}, since="8.3 sm_70")
 @form("mov.b128 d, a", types={"d": "2 b64 sink", "a": "b128"}, since="8.3 sm_70")
 @form("mov.b128 d, a", types={"d": "4 b32 sink", "a": "b128"}, since="8.3 sm_70")
-def mov() -> None:
+def mov(k: Machine, m: Modifiers, a: Value | tuple[Value, ...]) -> Value | tuple[Value, ...]:
     """Copy a register, constant, special register or address; a vector on one side packs or unpacks the other."""
+    if isinstance(a, tuple) and not m.vec:
+        return k.pack(a, f"b{sum(part.type.width for part in a)}")
+    return a
 
 
 @form("prmt.b32{.mode} d, a, b, c", mode="f4e b4e rc8 ecl ecr rc16", since="2.0 sm_20")
-def prmt() -> None:
+def prmt(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Build a word from any four of the eight bytes of `a` and `b`, as the selector `c` says."""
+    pool = k.pack((a, b), "b64")
+    if m.mode is None:
+        return k.pack([_byte(k, pool, c >> 4 * position) for position in range(4)], "b32")
+    start = c & 3
+    sources = [_source(k, m.mode, start, k.constant("b32", position)) for position in range(4)]
+    return k.pack([k.cast(pool >> source * 8, "b8") for source in sources], "b32")
+
+
+def _byte(k: Machine, pool: Value, selector: Value) -> Value:
+    """The byte of eight that bits 0 to 2 of the selector name, or with bit 3 eight copies of its sign."""
+    byte = k.cast(pool >> (selector & 7) * 8, "s8")
+    return k.select(selector & 8 != 0, byte >> 7, byte)
+
+
+def _source(k: Machine, mode: str, start: Value, position: Value) -> Value:
+    """The byte, 0 to 7, that a mode brings to a position of the result."""
+    match mode:
+        case "f4e":
+            return start + position
+        case "b4e":
+            return start - position & 7
+        case "rc8":
+            return start
+        case "ecl":
+            return larger(k, start, position)
+        case "ecr":
+            return smaller(k, start, position)
+        case _:  # rc16
+            return (start & 1) * 2 + (position & 1)
 
 
 # The manual also has .u32; ptxas 13 compiles for 64-bit addresses only.

@@ -5,9 +5,13 @@ putting it into the part of `c` that `d` selects. A SIMD one works on two halves
 that `d` selects over those of `c`, or adds all of them up with `c`.
 """
 
+from collections.abc import Callable
 from typing import Any
 
-from .form import form
+from .bits import larger, saturate, smaller
+from .compare import INTEGERS
+from .form import Modifiers, form
+from .machine import Machine, Value
 
 SIGNS = "u32 s32"
 SECOND = "add min max"
@@ -31,36 +35,46 @@ BYTES: dict[str, Any] = {**LANES, "types": {
 @form("vadd.dtype.atype.btype{.sat} d, a, b", **ALONE)
 @form("vadd.dtype.atype.btype{.sat}.op2 d, a, b, c", **THEN)
 @form("vadd.dtype.atype.btype{.sat} d, a, b, c", **INTO)
-def vadd() -> None:
+def vadd(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -> Value:
     """Add a part of `a` and a part of `b`."""
+    x, y = _part(k, "a", a), _part(k, "b", b)
+    return _finish(k, m, x + y, c)
 
 
 @form("vsub.dtype.atype.btype{.sat} d, a, b", **ALONE)
 @form("vsub.dtype.atype.btype{.sat}.op2 d, a, b, c", **THEN)
 @form("vsub.dtype.atype.btype{.sat} d, a, b, c", **INTO)
-def vsub() -> None:
+def vsub(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -> Value:
     """Subtract a part of `b` from a part of `a`."""
+    x, y = _part(k, "a", a), _part(k, "b", b)
+    return _finish(k, m, x - y, c)
 
 
 @form("vabsdiff.dtype.atype.btype{.sat} d, a, b", **ALONE)
 @form("vabsdiff.dtype.atype.btype{.sat}.op2 d, a, b, c", **THEN)
 @form("vabsdiff.dtype.atype.btype{.sat} d, a, b, c", **INTO)
-def vabsdiff() -> None:
+def vabsdiff(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -> Value:
     """Give the absolute difference of a part of `a` and a part of `b`."""
+    x, y = _part(k, "a", a), _part(k, "b", b)
+    return _finish(k, m, larger(k, x - y, y - x), c)
 
 
 @form("vmin.dtype.atype.btype{.sat} d, a, b", **ALONE)
 @form("vmin.dtype.atype.btype{.sat}.op2 d, a, b, c", **THEN)
 @form("vmin.dtype.atype.btype{.sat} d, a, b, c", **INTO)
-def vmin() -> None:
+def vmin(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -> Value:
     """Give the smaller of a part of `a` and a part of `b`."""
+    x, y = _part(k, "a", a), _part(k, "b", b)
+    return _finish(k, m, smaller(k, x, y), c)
 
 
 @form("vmax.dtype.atype.btype{.sat} d, a, b", **ALONE)
 @form("vmax.dtype.atype.btype{.sat}.op2 d, a, b, c", **THEN)
 @form("vmax.dtype.atype.btype{.sat} d, a, b, c", **INTO)
-def vmax() -> None:
+def vmax(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -> Value:
     """Give the larger of a part of `a` and a part of `b`."""
+    x, y = _part(k, "a", a), _part(k, "b", b)
+    return _finish(k, m, larger(k, x, y), c)
 
 
 SHIFT: dict[str, Any] = {"btype": "u32", "mode": "clamp wrap"}
@@ -69,15 +83,17 @@ SHIFT: dict[str, Any] = {"btype": "u32", "mode": "clamp wrap"}
 @form("vshl.dtype.atype.btype{.sat}.mode d, a, b", **ALONE | SHIFT)
 @form("vshl.dtype.atype.btype{.sat}.mode.op2 d, a, b, c", **THEN | SHIFT)
 @form("vshl.dtype.atype.btype{.sat}.mode d, a, b, c", **INTO | SHIFT)
-def vshl() -> None:
+def vshl(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -> Value:
     """Shift a part of `a` left by a part of `b`, a count that is clamped to 32 or wraps around."""
+    return _finish(k, m, _part(k, "a", a) << _count(k, m, b), c)
 
 
 @form("vshr.dtype.atype.btype{.sat}.mode d, a, b", **ALONE | SHIFT)
 @form("vshr.dtype.atype.btype{.sat}.mode.op2 d, a, b, c", **THEN | SHIFT)
 @form("vshr.dtype.atype.btype{.sat}.mode d, a, b, c", **INTO | SHIFT)
-def vshr() -> None:
+def vshr(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -> Value:
     """Shift a part of `a` right by a part of `b`, a count that is clamped to 32 or wraps around."""
+    return _finish(k, m, _part(k, "a", a) >> _count(k, m, b), c)
 
 
 SCALE: dict[str, Any] = {**ALONE, "scale": "shr7 shr15"}
@@ -88,8 +104,19 @@ SIGNED = {"d": "dtype", "a": "atype select(part) minus", "b": "btype select(part
 
 @form("vmad.dtype.atype.btype{.sat}{.scale} d, a, b, c", **SCALE | {"types": SIGNED})
 @form("vmad.dtype.atype.btype.po{.sat}{.scale} d, a, b, c", **SCALE | {"types": {**SCALAR, "c": "dtype"}})
-def vmad() -> None:
+def vmad(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Multiply a part of `a` by a part of `b`, add `c` (and 1 with `.po`), and shift the sum right by 7 or 15 bits."""
+    flip = k.has_minus("a") != k.has_minus("b")
+    signed = "s32" in (m.atype, m.btype) or flip or k.has_minus("c")
+    product = k.cast(_part(k, "a", a), "b128") * k.cast(_part(k, "b", b), "b128")
+    addend = k.cast(k.reinterpret(c, "s32" if signed else "u32"), "b128")
+    total = (-product if flip else product) + (-addend if k.has_minus("c") else addend)
+    if m.po:
+        total = total + 1
+    result = k.cast(total >> {"shr7": 7, "shr15": 15}.get(m.scale, 0), "s64" if signed else "u64")
+    if m.sat:
+        result = saturate(k, result, "s32" if signed else "u32")
+    return k.cast(result, m.dtype)
 
 
 TEST: dict[str, Any] = {"cmp": ORDER, "atype": SIGNS, "btype": SIGNS}
@@ -101,44 +128,51 @@ PARTS = {"d": "u32", "a": "atype select(part)", "b": "btype select(part)"}
 @form(
     "vset.atype.btype.cmp d, a, b, c", types={**PARTS, "d": "u32 select(part)", "c": "u32"}, since="2.0 sm_20", **TEST
 )
-def vset() -> None:
+def vset(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -> Value:
     """Compare a part of `a` with a part of `b`: 1 if it holds, else 0."""
+    return _finish(k, m, k.cast(INTEGERS[m.cmp](_part(k, "a", a), _part(k, "b", b)), "s64"), c)
 
 
 @form("vadd2.dtype.atype.btype{.sat} d, a, b, c", **HALVES)
 @form("vadd2.dtype.atype.btype.add d, a, b, c", **HALVES)
-def vadd2() -> None:
+def vadd2(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Add two pairs of halves."""
+    return _each(k, m, "h", lambda x, y: x + y, a, b, c)
 
 
 @form("vsub2.dtype.atype.btype{.sat} d, a, b, c", **HALVES)
 @form("vsub2.dtype.atype.btype.add d, a, b, c", **HALVES)
-def vsub2() -> None:
+def vsub2(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Subtract two pairs of halves."""
+    return _each(k, m, "h", lambda x, y: x - y, a, b, c)
 
 
 @form("vavrg2.dtype.atype.btype{.sat} d, a, b, c", **HALVES)
 @form("vavrg2.dtype.atype.btype.add d, a, b, c", **HALVES)
-def vavrg2() -> None:
+def vavrg2(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Give the averages of two pairs of halves, rounded away from zero."""
+    return _each(k, m, "h", lambda x, y: k.select(x + y < 0, x + y, x + y + 1) >> 1, a, b, c)
 
 
 @form("vabsdiff2.dtype.atype.btype{.sat} d, a, b, c", **HALVES)
 @form("vabsdiff2.dtype.atype.btype.add d, a, b, c", **HALVES)
-def vabsdiff2() -> None:
+def vabsdiff2(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Give the absolute differences of two pairs of halves."""
+    return _each(k, m, "h", lambda x, y: larger(k, x - y, y - x), a, b, c)
 
 
 @form("vmin2.dtype.atype.btype{.sat} d, a, b, c", **HALVES)
 @form("vmin2.dtype.atype.btype.add d, a, b, c", **HALVES)
-def vmin2() -> None:
+def vmin2(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Give the smaller ones of two pairs of halves."""
+    return _each(k, m, "h", lambda x, y: smaller(k, x, y), a, b, c)
 
 
 @form("vmax2.dtype.atype.btype{.sat} d, a, b, c", **HALVES)
 @form("vmax2.dtype.atype.btype.add d, a, b, c", **HALVES)
-def vmax2() -> None:
+def vmax2(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Give the larger ones of two pairs of halves."""
+    return _each(k, m, "h", lambda x, y: larger(k, x, y), a, b, c)
 
 
 TEST_HALVES: dict[str, Any] = {**TEST, "since": "3.0 sm_30", "types": {
@@ -151,47 +185,124 @@ TEST_BYTES: dict[str, Any] = {**TEST, "since": "3.0 sm_30", "types": {
 
 @form("vset2.atype.btype.cmp d, a, b, c", **TEST_HALVES)
 @form("vset2.atype.btype.cmp.add d, a, b, c", **TEST_HALVES)
-def vset2() -> None:
+def vset2(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Compare two pairs of halves: 1 in each half where it holds, else 0."""
+    return _each(k, m, "h", lambda x, y: k.cast(INTEGERS[m.cmp](x, y), "s32"), a, b, c)
 
 
 @form("vadd4.dtype.atype.btype{.sat} d, a, b, c", **BYTES)
 @form("vadd4.dtype.atype.btype.add d, a, b, c", **BYTES)
-def vadd4() -> None:
+def vadd4(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Add four pairs of bytes."""
+    return _each(k, m, "b", lambda x, y: x + y, a, b, c)
 
 
 @form("vsub4.dtype.atype.btype{.sat} d, a, b, c", **BYTES)
 @form("vsub4.dtype.atype.btype.add d, a, b, c", **BYTES)
-def vsub4() -> None:
+def vsub4(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Subtract four pairs of bytes."""
+    return _each(k, m, "b", lambda x, y: x - y, a, b, c)
 
 
 @form("vavrg4.dtype.atype.btype{.sat} d, a, b, c", **BYTES)
 @form("vavrg4.dtype.atype.btype.add d, a, b, c", **BYTES)
-def vavrg4() -> None:
+def vavrg4(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Give the averages of four pairs of bytes, rounded away from zero."""
+    return _each(k, m, "b", lambda x, y: k.select(x + y < 0, x + y, x + y + 1) >> 1, a, b, c)
 
 
 @form("vabsdiff4.dtype.atype.btype{.sat} d, a, b, c", **BYTES)
 @form("vabsdiff4.dtype.atype.btype.add d, a, b, c", **BYTES)
-def vabsdiff4() -> None:
+def vabsdiff4(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Give the absolute differences of four pairs of bytes; with `.add`, their sum is what block matching needs."""
+    return _each(k, m, "b", lambda x, y: larger(k, x - y, y - x), a, b, c)
 
 
 @form("vmin4.dtype.atype.btype{.sat} d, a, b, c", **BYTES)
 @form("vmin4.dtype.atype.btype.add d, a, b, c", **BYTES)
-def vmin4() -> None:
+def vmin4(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Give the smaller ones of four pairs of bytes."""
+    return _each(k, m, "b", lambda x, y: smaller(k, x, y), a, b, c)
 
 
 @form("vmax4.dtype.atype.btype{.sat} d, a, b, c", **BYTES)
 @form("vmax4.dtype.atype.btype.add d, a, b, c", **BYTES)
-def vmax4() -> None:
+def vmax4(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Give the larger ones of four pairs of bytes."""
+    return _each(k, m, "b", lambda x, y: larger(k, x, y), a, b, c)
 
 
 @form("vset4.atype.btype.cmp d, a, b, c", **TEST_BYTES)
 @form("vset4.atype.btype.cmp.add d, a, b, c", **TEST_BYTES)
-def vset4() -> None:
+def vset4(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Compare four pairs of bytes: 1 in each byte where it holds, else 0."""
+    return _each(k, m, "b", lambda x, y: k.cast(INTEGERS[m.cmp](x, y), "s32"), a, b, c)
+
+
+def _part(k: Machine, name: str, value: Value) -> Value:
+    """The part of an operand that the instruction chooses, extended by the sign of its type, in 64 bits."""
+    chosen = k.selection(name)
+    if chosen is not None:
+        value = k.unpack(value, f"{value.type.kind}{_BITS[chosen[0]]}")[int(chosen[1])]
+    return k.cast(value, "s64")
+
+
+_BITS = {"b": 8, "h": 16}
+
+
+def _finish(k: Machine, m: Modifiers, result: Value, c: Value | None) -> Value:
+    """Clamp the result of a scalar instruction, then combine it with `c` or put it into a part of `c`."""
+    type = m.dtype or "u32"
+    chosen = k.selection("d")
+    part = type if chosen is None else f"{type[0]}{_BITS[chosen[0]]}"
+    if m.sat:
+        result = saturate(k, result, part)
+    if c is None:
+        return k.cast(result, type)
+    if m.op2:
+        other = k.cast(c, "s64")
+        result = {"add": result + other, "min": smaller(k, result, other), "max": larger(k, result, other)}[m.op2]
+    if chosen is None:
+        return k.cast(result, type)
+    parts = list(k.unpack(c, part))
+    parts[int(chosen[1])] = k.cast(result, part)
+    return k.pack(parts, type)
+
+
+def _count(k: Machine, m: Modifiers, b: Value) -> Value:
+    """How far `vshl` and `vshr` shift."""
+    count = k.cast(_part(k, "b", b), "u32")
+    return count & 31 if m.mode == "wrap" else k.select(count < 32, count, 32)
+
+
+def _each(
+    k: Machine, m: Modifiers, lane: str, function: Callable[[Value, Value], Value], a: Value, b: Value, c: Value
+) -> Value:
+    """The function of each pair of halves or bytes that `a` and `b` choose, added to `c` or written over its lanes."""
+    type = m.dtype or "u32"
+    narrow = f"{type[0]}{_BITS[lane]}"
+    first, second, mask = _DEFAULTS[lane]
+    xs = _lanes(k, a, b, k.selection("a") or first, m.atype[0])
+    ys = _lanes(k, a, b, k.selection("b") or second, m.btype[0])
+    results = [function(x, y) for x, y in zip(xs, ys, strict=True)]
+    if m.sat:
+        results = [saturate(k, result, narrow) for result in results]
+    written = (k.selection("d") or mask)[1:]
+    if m.add:
+        for position in written:
+            c = c + k.cast(results[int(position)], type)
+        return c
+    lanes = list(k.unpack(c, narrow))
+    for position in written:
+        lanes[int(position)] = k.cast(results[int(position)], narrow)
+    return k.pack(lanes, type)
+
+
+_DEFAULTS = {"h": ("h10", "h32", "h10"), "b": ("b3210", "b7654", "b3210")}
+
+
+def _lanes(k: Machine, a: Value, b: Value, chosen: str, kind: str) -> list[Value]:
+    """The lanes of `a` and `b` that a selection names, the lowest first, in 32 bits."""
+    narrow = f"{kind}{_BITS[chosen[0]]}"
+    pool = k.unpack(a, narrow) + k.unpack(b, narrow)
+    return [k.cast(pool[int(digit)], "s32") for digit in reversed(chosen[1:])]
