@@ -23,6 +23,7 @@ def kernel(line: str) -> str:
     """A kernel around one or more instructions, with arrays and scalars to access."""
     return (
         ".global .u32 array[4]; .global .u32 scalar; .shared .u32 tile[4]; .global .surfref s;\n"
+        ".global .texref t;\n"
         f".entry k(.param .u64 a) {{ {REGISTERS} {line} ret; }}"
     )
 
@@ -56,9 +57,9 @@ CASES: list[tuple[str, str | None]] = [
     (kernel("ld.global.v2.b32 {_, _}, [%d1];"), "operand-type"),
     (kernel("tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r1, %tid.x}, [%r2];"), "operand-type"),
     (kernel("mov.b32 %r1, {%h1, _};"), "?operand-type"),
-    (kernel("mov.b64 %d1, {%r1, _};"), "vector-size"),
+    (kernel("mov.b64 %d1, {%r1, _};"), "operand-type"),
     (kernel("mov.b32 %r1, {0, %r2};"), "?operand-type"),
-    (kernel("mov.b32 %r1, {%r2, 0};"), "vector-size"),
+    (kernel("mov.b32 %r1, {%r2, 0};"), "operand-type"),
     (kernel("st.global.v2.b32 [%d1], {0, %h1};"), "?operand-type"),
     (kernel("st.global.v2.b32 [%d1], {%h1, 0};"), "operand-type"),
     (kernel("sust.b.1d.b32.trap [s, {%r1}], {%r1, %r2};"), None),
@@ -71,8 +72,8 @@ CASES: list[tuple[str, str | None]] = [
     # A variable that is no array counts as a register in a vector, whatever that may mean.
     (kernel("ld.global.v2.u32 {%u1, scalar}, [%d1];"), "?operand-type"),
     (kernel("mov.b64 {scalar, %r1}, %d1;"), "?operand-type"),
-    (kernel("mov.b64 {array, %r1}, %d1;"), "vector-size"),
-    (kernel("mov.b64 {scalar, %h1}, %d1;"), "vector-size"),
+    (kernel("mov.b64 {array, %r1}, %d1;"), "operand-type"),
+    (kernel("mov.b64 {scalar, %h1}, %d1;"), "operand-type"),
     # Elements: only of arrays, and as an address only in loads, stores and tensor copies.
     (kernel("ld.global.u32 %r1, array[1];"), None),
     (kernel("ld.global.u32 %r1, scalar[1];"), "operand-type"),
@@ -85,6 +86,12 @@ CASES: list[tuple[str, str | None]] = [
     (kernel(f"{TENSOR} tile[0], [%d1, {{%r1}}], [%r2];"), "?operand-type"),
     (kernel(f"{TENSOR} %r1, [%d1, {{%r1}}], [%r2];"), "?operand-type"),
     (kernel(f"{TENSOR} 7, [%d1, {{%r1}}], [%r2];"), "operand-type"),
+    (kernel("cp.async.bulk.prefetch.tensor.1d.L2.global [%f1, {%r1}];"), "?operand-type"),
+    (kernel("cp.async.bulk.prefetch.tensor.1d.L2.global [1.0, {%r1}];"), "operand-type"),
+    # Coordinates of textures.
+    (kernel("tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {1.0, 1.0}];"), None),
+    (kernel("tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {1, 1}];"), "operand-type"),
+    (kernel("tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [t, {1, 1}];"), None),
     # Asynchronous stores that tell no one.
     (kernel(f"{STORE}.u32 [%r1], %r2;"), "?operand-count"),
     (kernel(f"{STORE}.v2.u32 [%r1], {{%r2, %r3}};"), "operand-count"),

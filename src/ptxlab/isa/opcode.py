@@ -111,9 +111,9 @@ def _is_limited(expected: Expected) -> bool:
     return expected.allowed is not None or any(_is_limited(e) for e in expected.inner)
 
 
-def _distance(problem: Problem, given: int) -> tuple[bool, int]:
-    """A wrong count is worse than a wrong operand, an early wrong operand worse than a late one."""
-    return problem.kind == "count", -problem.index
+def _distance(problem: Problem, given: int) -> tuple[bool, int, bool]:
+    """A wrong count is worse than a wrong operand, an early one worse than a late one, a wrong size than a wrong type."""
+    return problem.kind == "count", -problem.index, problem.kind in ("vector", "vector-size")
 
 
 def align(expected: Sequence[Expected], given: int) -> tuple[Expected, ...] | None:

@@ -156,7 +156,10 @@ def is_odd(expected: Expected, shape: Shape) -> bool:
     if expected.lone and not isinstance(shape, tuple):
         return True
     if expected.kind == "address" and isinstance(shape, tuple):
-        return any(is_odd(inner, part) for inner, part in zip(expected.inner, shape[2:], strict=False))
+        base = TYPES.get(shape[1]) if isinstance(shape[1], str) and len(shape) > 2 else None
+        return (base is not None and not _is_address(base)) or any(
+            is_odd(inner, part) for inner, part in zip(expected.inner, shape[2:], strict=False)
+        )
     if not isinstance(shape, tuple) or shape[0] != "{" or expected.kind != "value":
         return False
     assert expected.type is not None
@@ -217,11 +220,15 @@ def _wrong_address(expected: Expected, shape: Shape) -> str | None:
     elif base in TYPES and TYPES[base].width < 64 and _is_wide(expected):
         return "address-width"
     elif base in TYPES:
-        if TYPES[base].kind not in "bus" or TYPES[base].width > 64:
+        if not (_is_address(TYPES[base]) or rest):  # ptxas looks at no register that has coordinates beside it
             return "address-type"
     elif base in ("#float", "#f32", "_") or base.startswith(("%", "@")):
         return "address-type"
     return next((wrong for e, part in zip(expected.inner, rest, strict=True) if (wrong := _wrong(e, part))), None)
+
+
+def _is_address(type: Type) -> bool:
+    return type.kind in "bus" and type.width <= 64
 
 
 def _is_wide(expected: Expected) -> bool:

@@ -43,8 +43,7 @@ def _result(m: Modifiers) -> str:
 
 def _coordinates(m: Modifiers) -> str:
     shape = COORDINATES[m.geom]
-    integers = m.ctype == "s32" and "indexed" not in shape
-    return f"special led {shape} " + ("s32" if integers else "b32")
+    return f"special led {shape} {'b32' if 'indexed' in shape else m.ctype}"
 
 
 def _sampled_coordinates(m: Modifiers) -> str:
