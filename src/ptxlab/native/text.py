@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class Builder:
-    """The lines of a function. `value` names a result, `label` begins a block, `new_label` only finds a name for one."""
+    """The lines of a function. `value` names a result, `label` begins a block, `new_label` finds a name for one."""
 
     __slots__ = ("_count", "is_closed", "lines")
 
@@ -51,7 +51,7 @@ class Builder:
         self.close(f"br label %{label}")
 
     def branch(self, condition: str, yes: str, no: str, likely: bool | None = None) -> None:
-        """Go to `yes` if the `i1` holds. `likely` says which way is the usual one (the module defines `!0` and `!1`)."""
+        """Go to `yes` if the `i1` holds. `likely` says which way is usual (the module defines `!0` and `!1`)."""
         weights = "" if likely is None else f", !prof !{int(likely)}"
         self.close(f"br i1 {condition}, label %{yes}, label %{no}{weights}")
 

@@ -1,0 +1,153 @@
+"""LLVM's text to machine code, and machine code into this process.
+
+`compile_text` makes an object file for this machine's processor, `load` links object files with each other and with the
+C library, `compiled` does both for one native function and makes it callable from Python.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import Any
+
+from .cache import cached
+from .functions import signature
+from .translate import emit
+from .types import Boolean, Float, Integer, PointerType, StructType, Type
+
+__all__ = ["Library", "cached", "compile_text", "compiled", "load"]
+
+
+@cache
+def _llvm() -> Any:
+    """LLVM, ready for use; it takes a while to load."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
+
+
+@cache
+def _machine(speed: int) -> Any:
+    llvm = _llvm()
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=speed,
+        jit=True,  # the code may end up anywhere: the large code model reaches everything from there
+    )
+
+
+def compile_text(text: str, *, speed: int = 2) -> bytes:
+    """An object file for this machine. `speed` is how much to optimise, from 0 to 3."""
+    llvm = _llvm()
+    module = llvm.parse_assembly(text, llvm.create_context())
+    module.verify()
+    machine = _machine(speed)
+    options = llvm.create_pipeline_tuning_options(speed_level=speed)
+    options.loop_vectorization = options.slp_vectorization = speed >= 2
+    passes = llvm.create_pass_builder(machine, options)
+    manager = passes.getModulePassManager()
+    manager.run(module, passes)
+    code: bytes = machine.emit_object(module)
+    return code
+
+
+class Library:
+    """Machine code in this process. It stays as long as the library is referred to."""
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+        self._addresses: dict[str, int] = {}
+
+    def address(self, symbol: str) -> int:
+        """Where a function begins."""
+        found = self._addresses.get(symbol)
+        if found is None:
+            found = self._engine.get_function_address(symbol)
+            if not found:
+                raise KeyError(f"there is no `{symbol}` in the machine code")
+            self._addresses[symbol] = found
+        return found
+
+
+def load(objects: Sequence[bytes], symbols: Iterable[tuple[str, int]] = ()) -> Library:
+    """Link object files with each other and the C library. `symbols` are addresses by name, for the whole process."""
+    llvm = _llvm()
+    for name, address in symbols:
+        llvm.add_symbol(name, address)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly("", llvm.create_context()), _machine(2))
+    for code in objects:
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return Library(engine)
+
+
+_SCALARS: dict[str, Any] = {
+    "u8": ctypes.c_uint8,
+    "u16": ctypes.c_uint16,
+    "u32": ctypes.c_uint32,
+    "u64": ctypes.c_uint64,
+    "s8": ctypes.c_int8,
+    "s16": ctypes.c_int16,
+    "s32": ctypes.c_int32,
+    "s64": ctypes.c_int64,
+    "f32": ctypes.c_float,
+    "f64": ctypes.c_double,
+    "boolean": ctypes.c_bool,
+}
+
+
+def compiled(function: Callable[..., Any], *, speed: int = 2) -> Callable[..., Any]:
+    """A native function as machine code, callable from Python.
+
+    For a pointer it takes an address, a ctypes array, a NumPy array, or a list, which it writes back into.
+    """
+    found = signature(function)
+    text = emit([function])
+    library = load([cached(f"{speed}\n{text}", lambda: compile_text(text, speed=speed))])
+    types = [type for _, type in found.parameters]
+    prototype = ctypes.CFUNCTYPE(_scalar(found.result), *(_scalar(type) for type in types))
+    entry = prototype(library.address(found.symbol))
+
+    def call(*arguments: Any) -> Any:
+        assert len(arguments) == len(types), f"`{found.symbol}` takes {len(types)} arguments"
+        passed = [_argument(argument, type) for argument, type in zip(arguments, types, strict=True)]
+        result = entry(*(value for value, _ in passed))
+        for argument, (_, array) in zip(arguments, passed, strict=True):
+            if array is not None and isinstance(argument, list):
+                argument[:] = array
+        return result
+
+    call.library = library  # type: ignore[attr-defined]
+    return call
+
+
+def _scalar(type: Type | None) -> Any:
+    if type is None:
+        return None
+    if isinstance(type, PointerType | StructType):
+        return ctypes.c_void_p
+    if type.name not in _SCALARS:
+        raise TypeError(f"Python cannot pass {type} to machine code: pass it in parts, or through a pointer")
+    return _SCALARS[type.name]
+
+
+def _argument(value: Any, type: Type) -> tuple[Any, Any]:
+    """What is passed for a Python value, and the array that it lies in meanwhile."""
+    if not isinstance(type, PointerType | StructType):
+        if isinstance(type, Integer):
+            assert type.holds(value), f"{value} does not fit {type}"
+        return value, None
+    if isinstance(value, list | tuple):
+        assert isinstance(type, PointerType)
+        assert isinstance(type.element, Integer | Float | Boolean)
+        array = (_scalar(type.element) * len(value))(*value)
+        return ctypes.addressof(array), array
+    if isinstance(value, ctypes.Array | ctypes.Structure):
+        return ctypes.addressof(value), value
+    if hasattr(value, "ctypes"):
+        return value.ctypes.data, value
+    return value, None

@@ -1,0 +1,698 @@
+"""Expressions of native functions, as LLVM's text.
+
+Two questions are asked of an expression: its own type (`natural`), and its value in some type (`value` where it must
+fit, `cast` where it is cut or extended). Arithmetic is done in the widest type among its operands and the one that it
+is put into, so that `u64(a * b)` is the whole product, as in Python. Constants have no type of their own.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import operator
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from .functions import Signature, namespace
+from .operations import Table
+from .text import Builder
+from .types import (
+    ArrayType,
+    Boolean,
+    Float,
+    Integer,
+    PointerType,
+    StructType,
+    Type,
+    boolean,
+    pointer_to,
+    s64,
+    u8,
+    u32,
+    u64,
+)
+
+# To mypy these are Python's own.
+BOOLEAN: Boolean = boolean  # type: ignore[assignment]
+S64: Integer = s64  # type: ignore[assignment]
+U8: Integer = u8  # type: ignore[assignment]
+U32: Integer = u32  # type: ignore[assignment]
+U64: Integer = u64  # type: ignore[assignment]
+
+
+class TranslationError(Exception):
+    """A native function says what cannot be translated: where, what, and what to write instead."""
+
+
+class Constant:
+    """A number without a type: it takes that of the other side."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+
+class Flexible:
+    """An integer that takes the type it is put into: `(1 << n) - 1`."""
+
+    __slots__ = ()
+
+
+FLEXIBLE = Flexible()
+Natural = Type | Constant | Flexible | None
+
+_MISSING = object()
+_INTEGER_OPERATIONS = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.BitAnd: "and",
+    ast.BitOr: "or",
+    ast.BitXor: "xor",
+}
+_FLOAT_OPERATIONS = {ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul", ast.Div: "fdiv"}
+_FOLD: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.Pow: operator.pow,
+}
+_COMPARISONS = {
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+    ast.Is: "eq",
+    ast.IsNot: "ne",
+}
+
+
+def memory(type: Type) -> str:
+    """LLVM's name of a type as it lies in memory."""
+    return "i8" if isinstance(type, Boolean) else type.llvm
+
+
+def pointee(type: Natural) -> Type | None:
+    """What a pointer or a reference leads to."""
+    return type.element if isinstance(type, PointerType) else type if isinstance(type, StructType) else None
+
+
+class Expressions:
+    """The expressions of one function; statements are added by `translate`."""
+
+    def __init__(self, signature: Signature, file: str) -> None:
+        self.signature = signature
+        self.file = file
+        self.builder = Builder()
+        self.allocations: list[str] = []
+        self.locals: dict[str, Type] = {}
+        self.callees: dict[Any, None] = {}
+        self.tables: dict[str, Table | tuple[int, ...]] = {}
+        self.names = namespace(signature.function)
+        self._local_names = frozenset(signature.function.__code__.co_varnames + signature.function.__code__.co_cellvars)
+        self._naturals: dict[ast.expr, Natural] = {}
+
+    def error(self, node: ast.AST, message: str) -> TranslationError:
+        return TranslationError(f"{self.file}:{getattr(node, 'lineno', 0)}: {message}")
+
+    # What a node is.
+
+    def resolve(self, node: ast.expr) -> Any:
+        """The Python object that a name outside the function means; `_MISSING` for anything of the function itself."""
+        if isinstance(node, ast.Name):
+            if node.id in self._local_names:
+                return _MISSING
+            if node.id in self.names:
+                return self.names[node.id]
+            found = getattr(builtins, node.id, _MISSING)
+            if found is _MISSING:
+                raise self.error(node, f"there is no `{node.id}`")
+            return found
+        if isinstance(node, ast.Attribute):
+            owner = self.resolve(node.value)
+            if owner is _MISSING:
+                return _MISSING
+            found = getattr(owner, node.attr, _MISSING)
+            if found is _MISSING:
+                raise self.error(node, f"there is no `{ast.unparse(node)}`")
+            return found
+        if isinstance(node, ast.Subscript) and self.resolve(node.value) is not _MISSING:  # `Pointer[u8]`, `TABLE[2]`
+            index = self.resolve(node.slice)
+            return _MISSING if index is _MISSING else self.resolve(node.value)[index]
+        if isinstance(node, ast.Constant):
+            return node.value
+        return _MISSING
+
+    def natural(self, node: ast.expr) -> Natural:
+        """The type that an expression has by itself."""
+        if node in self._naturals:
+            return self._naturals[node]
+        method: Any = _NATURAL.get(type(node))
+        if method is None:
+            raise self.error(node, f"`{ast.unparse(node)}` is not part of the native language")
+        found: Natural = method(self, node)
+        self._naturals[node] = found
+        return found
+
+    def type_of(self, node: ast.expr) -> Type:
+        """The type of an expression that must have one."""
+        found = self.natural(node)
+        if isinstance(found, Constant | Flexible):
+            raise self.error(
+                node, f"`{ast.unparse(node)}` has no type here: write `u32({ast.unparse(node)})`, or another type"
+            )
+        if found is None:
+            raise self.error(node, f"`{ast.unparse(node)}` has no result")
+        return found
+
+    def outer(self, node: ast.expr, value: Any) -> Natural:
+        """The type of something that Python knows."""
+        if isinstance(value, bool):
+            return BOOLEAN
+        if isinstance(value, int | float):
+            return Constant(value)
+        if isinstance(value, tuple):
+            return pointer_to(getattr(value, "type", U32))
+        if value is None:
+            return Constant(0)
+        raise self.error(node, f"`{ast.unparse(node)}` is neither a number nor a tuple of integers")
+
+    def _natural_name(self, node: ast.Name) -> Natural:
+        if node.id in self._local_names:
+            found = self.locals.get(node.id)
+            if found is None:
+                raise self.error(node, f"`{node.id}` is read before it is assigned")
+            return found
+        return self.outer(node, self.resolve(node))
+
+    def _natural_constant(self, node: ast.Constant) -> Natural:
+        return self.outer(node, node.value)
+
+    def _natural_attribute(self, node: ast.Attribute) -> Natural:
+        value = self.resolve(node)
+        if value is not _MISSING:
+            return self.outer(node, value)
+        type = self.field(node)[1]
+        return pointer_to(type.element) if isinstance(type, ArrayType) else type
+
+    def field(self, node: ast.Attribute) -> tuple[int, Type]:
+        owner = pointee(self.natural(node.value))
+        if not isinstance(owner, StructType):
+            raise self.error(node, f"`{ast.unparse(node.value)}` is no structure: it has no `{node.attr}`")
+        if node.attr not in owner.fields:
+            raise self.error(node, f"`{owner.name}` has no field `{node.attr}`")
+        return owner.fields[node.attr]
+
+    def _natural_subscript(self, node: ast.Subscript) -> Natural:
+        base = self.natural(node.value)
+        if not isinstance(base, PointerType):
+            raise self.error(node, f"`{ast.unparse(node.value)}` is no pointer: it cannot be indexed")
+        return base.element
+
+    def _natural_binary(self, node: ast.BinOp) -> Natural:
+        left, right = self.natural(node.left), self.natural(node.right)
+        if isinstance(left, Constant) and isinstance(right, Constant):
+            try:
+                return Constant(_FOLD[type(node.op)](left.value, right.value))
+            except (KeyError, ArithmeticError, ValueError, TypeError) as error:
+                raise self.error(node, f"`{ast.unparse(node)}` cannot be computed: {error}") from None
+        if isinstance(left, PointerType) and isinstance(node.op, ast.Add | ast.Sub):
+            return S64 if isinstance(right, PointerType) else left
+        if isinstance(node.op, ast.LShift | ast.RShift):
+            if not isinstance(right, Integer | Constant | Flexible | Boolean):
+                raise self.error(node, "a shift counts in integers")
+            return FLEXIBLE if isinstance(left, Constant) else left
+        return self.join(node, left, right, node.op)
+
+    def join(self, node: ast.expr, left: Natural, right: Natural, op: ast.AST | None = None) -> Natural:
+        """The type in which two operands meet."""
+        if left is right:
+            return left
+        if isinstance(left, Constant | Flexible):
+            left, right = right, left
+        if isinstance(right, Flexible | Constant) and isinstance(left, Flexible | Constant):
+            return FLEXIBLE
+        if isinstance(right, Flexible) and isinstance(left, Integer):
+            return left
+        if isinstance(right, Constant) and isinstance(left, Type):
+            return self._meet_constant(node, left, right.value, op)
+        if isinstance(left, Integer) and isinstance(right, Integer):
+            wide, narrow = (left, right) if left.bits >= right.bits else (right, left)
+            if wide.signed == narrow.signed or (wide.signed and wide.bits > narrow.bits):
+                return wide
+            raise self.error(
+                node, f"`{ast.unparse(node)}` mixes {left} and {right}: convert one, `{left}(…)` or `{right}(…)`"
+            )
+        if isinstance(left, Float) and isinstance(right, Float):
+            return left if left.bits >= right.bits else right
+        if isinstance(left, Boolean) and isinstance(right, Integer):
+            return right
+        if isinstance(right, Boolean) and isinstance(left, Integer):
+            return left
+        if isinstance(left, Type) and pointee(left) is not None and pointee(left) is pointee(right):
+            return left
+        raise self.error(node, f"`{ast.unparse(node)}` mixes {_named(left)} and {_named(right)}: convert one")
+
+    def _meet_constant(self, node: ast.expr, type: Type, value: float, op: ast.AST | None) -> Natural:
+        if isinstance(type, Integer) and isinstance(value, int):
+            wraps = isinstance(op, ast.BitAnd | ast.Add) and value < 0  # `x & ~7` and `x + -1` are right modulo 2**n
+            if type.holds(value) or wraps:
+                return type
+            raise self.error(node, f"`{ast.unparse(node)}`: {value} does not fit {type}; convert the other side first")
+        if isinstance(type, Float) or (isinstance(type, Boolean) and value in (0, 1)):
+            return type
+        if pointee(type) is not None and value == 0:
+            return type
+        raise self.error(node, f"`{ast.unparse(node)}` mixes {type} and the number {value}: convert one")
+
+    def _natural_unary(self, node: ast.UnaryOp) -> Natural:
+        if isinstance(node.op, ast.Not):
+            return BOOLEAN
+        operand = self.natural(node.operand)
+        if isinstance(operand, Constant):
+            value: Any = operand.value
+            return Constant(
+                ~value if isinstance(node.op, ast.Invert) else -value if isinstance(node.op, ast.USub) else value
+            )
+        if isinstance(operand, Integer | Flexible) or (
+            isinstance(operand, Float) and not isinstance(node.op, ast.Invert)
+        ):
+            return operand
+        raise self.error(node, f"`{ast.unparse(node)}` needs a number: {_named(operand)} is none")
+
+    def _natural_choice(self, node: ast.IfExp) -> Natural:
+        yes, no = self.natural(node.body), self.natural(node.orelse)
+        if isinstance(yes, Constant) and isinstance(no, Constant):
+            return FLEXIBLE
+        return self.join(node, yes, no)
+
+    def _natural_truth(self, node: ast.expr) -> Natural:
+        return BOOLEAN
+
+    def _natural_call(self, node: ast.Call) -> Natural:
+        from .calls import natural_call
+
+        return natural_call(self, node)
+
+    # Values.
+
+    def value(self, node: ast.expr, to: Type) -> str:
+        """The value where a `to` is needed; nothing may be lost on the way."""
+        found = self.natural(node)
+        if isinstance(found, Constant):
+            value = found.value
+            if isinstance(to, Integer) and not (isinstance(value, int) and to.holds(value)):
+                raise self.error(node, f"{value} does not fit {to}; `{to}({value})` cuts it")
+        elif found is not to and not (isinstance(found, Flexible) and isinstance(to, Integer)):
+            fits = isinstance(found, Type) and (
+                (
+                    isinstance(found, Integer)
+                    and isinstance(to, Integer)
+                    and found.bits < to.bits
+                    and (to.signed or not found.signed)
+                )
+                or (isinstance(found, Boolean) and isinstance(to, Integer))
+                or (isinstance(found, Float) and isinstance(to, Float) and found.bits < to.bits)
+                or (pointee(found) is not None and pointee(found) is pointee(to))
+            )
+            if not fits:
+                convert = f"cast({to}, …)" if to.llvm == "ptr" else f"{to}(…)"
+                raise self.error(
+                    node, f"`{ast.unparse(node)}` is {_named(found)}, and {to} is needed: `{convert}` converts"
+                )
+        return self.cast(node, to)
+
+    def cast(self, node: ast.expr, to: Type) -> str:
+        """The value as `to`, cut or extended; arithmetic is done in the wider type."""
+        found = self.natural(node)
+        if isinstance(found, Constant):
+            return self.literal(node, found.value, to)
+        if isinstance(found, Flexible):
+            if not isinstance(to, Integer):
+                raise self.error(node, f"`{ast.unparse(node)}` has no type here: write `u32(…)`, or another type")
+            return self._compute(node, to)
+        if found is None:
+            raise self.error(node, f"`{ast.unparse(node)}` has no result")
+        wider = isinstance(to, Integer | Float) and type(found) is type(to) and to.size > found.size
+        if wider and isinstance(node, ast.BinOp | ast.UnaryOp | ast.IfExp):
+            return self._compute(node, to)
+        return self.convert(node, self.raw(node), found, to)
+
+    def raw(self, node: ast.expr) -> str:
+        """The value in its own type."""
+        if isinstance(node, ast.BinOp | ast.UnaryOp | ast.IfExp) and not isinstance(getattr(node, "op", None), ast.Not):
+            return self._compute(node, self.type_of(node))
+        method: Any = _RAW[type(node)]
+        text: str = method(self, node)
+        return text
+
+    def literal(self, node: ast.AST, value: float, to: Type) -> str:
+        """A constant as it is written for LLVM."""
+        if isinstance(to, Integer):
+            return str(to(value))
+        if isinstance(to, Float):
+            return f"0x{struct.unpack('<Q', struct.pack('<d', to(value)))[0]:016X}"
+        if isinstance(to, Boolean):
+            return "true" if value else "false"
+        if value == 0:
+            return "null"
+        raise self.error(
+            node, f"{value} is no address: only 0 is, the null pointer; `cast({to}, u64({value}))` makes one"
+        )
+
+    def convert(self, node: ast.AST, text: str, source: Type, to: Type) -> str:
+        """A value of one type as another."""
+        if source is to or (source.llvm == to.llvm and not isinstance(source, Boolean)):
+            return text
+        emit = self.builder.value
+        if isinstance(to, Integer) and isinstance(source, Integer):
+            how = "trunc" if to.bits < source.bits else "sext" if source.signed else "zext"
+            return emit(f"{how} {source.llvm} {text} to {to.llvm}")
+        if isinstance(to, Integer) and isinstance(source, Boolean):
+            return emit(f"zext i1 {text} to {to.llvm}")
+        if isinstance(to, Float) and isinstance(source, Float):
+            return emit(f"{'fpext' if to.bits > source.bits else 'fptrunc'} {source.llvm} {text} to {to.llvm}")
+        if 128 in (getattr(to, "bits", 0), getattr(source, "bits", 0)):
+            raise self.error(node, "128-bit integers are not converted to or from floats")
+        if isinstance(to, Float) and isinstance(source, Integer):
+            return emit(f"{'sitofp' if source.signed else 'uitofp'} {source.llvm} {text} to {to.llvm}")
+        if isinstance(to, Integer) and isinstance(source, Float):
+            how = "fptosi" if to.signed else "fptoui"
+            name = f"llvm.{how}.sat.{to.llvm}.f{source.bits}"
+            return emit(f"call {to.llvm} @{name}({source.llvm} {text})")
+        if isinstance(to, Boolean):
+            return self._nonzero(text, source)
+        raise self.error(
+            node, f"{source} cannot be converted to {to}" + ("; `cast` can" if "ptr" in (source.llvm, to.llvm) else "")
+        )
+
+    def _compute(self, node: ast.expr, type: Type) -> str:
+        """Arithmetic, done in `type`."""
+        if isinstance(node, ast.BinOp):
+            return self._binary(node, type)
+        if isinstance(node, ast.UnaryOp):
+            operand = self.cast(node.operand, type)
+            if isinstance(node.op, ast.UAdd):
+                return operand
+            if isinstance(type, Float):
+                return self.builder.value(f"fneg {type.llvm} {operand}")
+            if isinstance(node.op, ast.Invert):
+                return self.builder.value(f"xor {type.llvm} {operand}, -1")
+            return self.builder.value(f"sub {type.llvm} 0, {operand}")
+        if isinstance(node, ast.IfExp):
+            place = self.temporary(type.llvm)
+            yes, no, after = (self.builder.new_label(hint) for hint in ("yes", "no", "chosen"))
+            self.branch_on(node.test, yes, no)
+            for label, chosen in ((yes, node.body), (no, node.orelse)):
+                self.builder.label(label)
+                self.builder.emit(f"store {type.llvm} {self.cast(chosen, type)}, ptr {place}")
+                self.builder.jump(after)
+            self.builder.label(after)
+            return self.builder.value(f"load {type.llvm}, ptr {place}")
+        raise self.error(node, f"`{ast.unparse(node)}` has no type here: write `u32(…)`, or another type")
+
+    def temporary(self, llvm: str) -> str:
+        """A place on the stack."""
+        place = self.builder.fresh()
+        self.allocations.append(f"  {place} = alloca {llvm}")
+        return place
+
+    def _binary(self, node: ast.BinOp, type: Type) -> str:
+        emit = self.builder.value
+        if isinstance(type, PointerType):
+            return self._move_pointer(node, type)
+        if isinstance(self.natural(node.left), PointerType):
+            return self._pointer_difference(node)
+        if isinstance(node.op, ast.LShift | ast.RShift):
+            return self._shift(node, type)
+        left, right = self.cast(node.left, type), self.cast(node.right, type)
+        if isinstance(type, Float):
+            if isinstance(node.op, ast.Div | ast.Add | ast.Sub | ast.Mult):
+                return emit(f"{_FLOAT_OPERATIONS[node.op.__class__]} {type.llvm} {left}, {right}")
+            raise self.error(node, f"`{ast.unparse(node)}`: floats have + - * /")
+        operation = _INTEGER_OPERATIONS.get(node.op.__class__)
+        if isinstance(type, Boolean) and not isinstance(node.op, ast.BitAnd | ast.BitOr | ast.BitXor):
+            raise self.error(node, f"`{ast.unparse(node)}` is arithmetic on truth values: convert them, `u32(…)`")
+        if operation is not None:
+            return emit(f"{operation} {type.llvm} {left}, {right}")
+        if isinstance(type, Integer) and isinstance(node.op, ast.FloorDiv | ast.Mod):
+            return self._divide(node, type, left, right)
+        hint = "; integers divide with //" if isinstance(node.op, ast.Div) else ""
+        raise self.error(node, f"`{ast.unparse(node)}`: integers have + - * // % & | ^ << >>{hint}")
+
+    def _divide(self, node: ast.BinOp, type: Integer, left: str, right: str) -> str:
+        """`//` and `%`, which round down, as Python's do."""
+        emit = self.builder.value
+        llvm = type.llvm
+        if type.bits == 128:
+            raise self.error(node, "128-bit integers are not divided: shift and subtract")
+        # LLVM may turn a wide computation back into a narrow one, so a type of another sign does no harm here.
+        natural = self.natural(node)
+        signed = natural.signed if isinstance(natural, Integer) else type.signed
+        if not signed:
+            return emit(f"{'udiv' if isinstance(node.op, ast.FloorDiv) else 'urem'} {llvm} {left}, {right}")
+        quotient, rest = emit(f"sdiv {llvm} {left}, {right}"), emit(f"srem {llvm} {left}, {right}")
+        opposite = emit(f"icmp slt {llvm} {emit(f'xor {llvm} {rest}, {right}')}, 0")
+        down = emit(f"and i1 {opposite}, {emit(f'icmp ne {llvm} {rest}, 0')}")
+        if isinstance(node.op, ast.FloorDiv):
+            return emit(f"select i1 {down}, {llvm} {emit(f'sub {llvm} {quotient}, 1')}, {llvm} {quotient}")
+        return emit(f"select i1 {down}, {llvm} {emit(f'add {llvm} {rest}, {right}')}, {llvm} {rest}")
+
+    def _shift(self, node: ast.BinOp, type: Type) -> str:
+        """`<<` and `>>`. Counts at or above the width shift everything out, as in Python."""
+        if not isinstance(type, Integer):
+            raise self.error(node, f"`{ast.unparse(node)}` shifts a {type}: integers can be shifted")
+        emit = self.builder.value
+        llvm = type.llvm
+        left = self.cast(node.left, type)
+        natural = self.natural(node)
+        arithmetic = natural.signed if isinstance(natural, Integer) else type.signed
+        operation = "shl" if isinstance(node.op, ast.LShift) else "ashr" if arithmetic else "lshr"
+        count = self.natural(node.right)
+        if isinstance(count, Constant):
+            if not isinstance(count.value, int) or count.value < 0:
+                raise self.error(node, f"{count.value} is no count")
+            if count.value >= type.bits and operation != "ashr":
+                return "0"
+            return emit(f"{operation} {llvm} {left}, {min(count.value, type.bits - 1)}")
+        counts = count if isinstance(count, Integer) and count.bits > type.bits else type
+        right = self.cast(node.right, counts)
+        if operation == "ashr":
+            most = emit(
+                f"call {counts.llvm} @llvm.umin.{counts.llvm}({counts.llvm} {right}, {counts.llvm} {type.bits - 1})"
+            )
+            return emit(f"ashr {llvm} {left}, {self.convert(node, most, counts, type)}")
+        inside = emit(f"icmp ult {counts.llvm} {right}, {type.bits}")
+        shifted = emit(f"{operation} {llvm} {left}, {self.convert(node, right, counts, type)}")
+        return emit(f"select i1 {inside}, {llvm} {shifted}, {llvm} 0")
+
+    # Memory.
+
+    def _move_pointer(self, node: ast.BinOp, type: PointerType) -> str:
+        base, count = self.raw(node.left), self.cast(node.right, S64)
+        if isinstance(node.op, ast.Sub):
+            count = self.builder.value(f"sub i64 0, {count}")
+        return self._element(base, type.element, count)
+
+    def _element(self, base: str, element: Type, index: str) -> str:
+        unit = f"[{element.stride} x i8]" if isinstance(element, StructType) else memory(element)
+        return self.builder.value(f"getelementptr {unit}, ptr {base}, i64 {index}")
+
+    def _pointer_difference(self, node: ast.BinOp) -> str:
+        emit = self.builder.value
+        left, right = (emit(f"ptrtoint ptr {self.raw(side)} to i64") for side in (node.left, node.right))
+        element = pointee(self.natural(node.left))
+        assert element is not None
+        return emit(f"sdiv exact i64 {emit(f'sub i64 {left}, {right}')}, {element.stride}")
+
+    def address(self, node: ast.expr) -> tuple[str, Type]:
+        """Where `p[i]` or `p.field` lies, and what lies there."""
+        if isinstance(node, ast.Subscript):
+            type = self.natural(node)
+            assert isinstance(type, Type)
+            return self._element(self.raw(node.value), type, self.cast(node.slice, S64)), type
+        if isinstance(node, ast.Attribute):
+            offset, type = self.field(node)
+            base = self.raw(node.value)
+            return (self.builder.value(f"getelementptr i8, ptr {base}, i64 {offset}") if offset else base), type
+        raise self.error(node, f"`{ast.unparse(node)}` has no address: `p[i]` and `p.field` have")
+
+    def load(self, place: str, type: Type) -> str:
+        if isinstance(type, StructType | ArrayType):
+            return place
+        text = self.builder.value(f"load {memory(type)}, ptr {place}, align {type.size}")
+        return self.builder.value(f"trunc i8 {text} to i1") if isinstance(type, Boolean) else text
+
+    def store(self, place: str, type: Type, text: str) -> None:
+        if isinstance(type, Boolean):
+            text = self.builder.value(f"zext i1 {text} to i8")
+        self.builder.emit(f"store {memory(type)} {text}, ptr {place}, align {type.size}")
+
+    def _raw_name(self, node: ast.Name) -> str:
+        if node.id in self._local_names:
+            return self.builder.value(f"load {self.locals[node.id].llvm}, ptr %{node.id}")
+        return self._raw_outer(node)
+
+    def _raw_outer(self, node: ast.expr) -> str:
+        value = self.resolve(node)
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        assert isinstance(value, tuple)
+        return self._table(node, value)
+
+    def _table(self, node: ast.expr, values: tuple[int, ...]) -> str:
+        type: Integer = getattr(values, "type", U32)
+        for value in values:
+            if not isinstance(value, int) or not type.holds(value):
+                raise self.error(
+                    node, f"{value!r} in `{ast.unparse(node)}` does not fit {type}: `table(u64, (…))` makes others"
+                )
+        name = plain = f"{self.signature.function.__module__}.{ast.unparse(node)}"
+        count = 0
+        while _TABLES.setdefault(name, values) is not values:
+            count += 1
+            name = f"{plain}.{count}"
+        self.tables[name] = values
+        return f'@"{name}"'
+
+    def _raw_place(self, node: ast.expr) -> str:
+        if isinstance(node, ast.Attribute) and self.resolve(node) is not _MISSING:
+            return self._raw_outer(node)
+        place, type = self.address(node)
+        return self.load(place, type)
+
+    def _raw_call(self, node: ast.Call) -> str:
+        from .calls import raw_call
+
+        return raw_call(self, node)
+
+    # Truth.
+
+    def _nonzero(self, text: str, type: Type) -> str:
+        if isinstance(type, Boolean):
+            return text
+        if isinstance(type, Float):
+            return self.builder.value(f"fcmp une {type.llvm} {text}, 0x0000000000000000")
+        return self.builder.value(f"icmp ne {type.llvm} {text}, {'null' if type.llvm == 'ptr' else 0}")
+
+    def truth(self, node: ast.expr) -> str:
+        """Whether an expression holds: an `i1`."""
+        if isinstance(node, ast.BoolOp) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)):
+            return self._raw_truth(node)
+        found = self.natural(node)
+        if isinstance(found, Constant):
+            return "true" if found.value else "false"
+        return self._nonzero(self.raw(node), self.type_of(node))
+
+    def branch_on(self, node: ast.expr, yes: str, no: str) -> None:
+        """Go to one of two blocks; `and` and `or` look at their right side only if they need to."""
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            self.branch_on(node.operand, no, yes)
+        elif isinstance(node, ast.BoolOp):
+            for part in node.values[:-1]:
+                further = self.builder.new_label("further")
+                if isinstance(node.op, ast.And):
+                    self.branch_on(part, further, no)
+                else:
+                    self.branch_on(part, yes, further)
+                self.builder.label(further)
+            self.branch_on(node.values[-1], yes, no)
+        else:
+            self.builder.branch(self.truth(node), yes, no)
+
+    def _raw_truth(self, node: ast.expr) -> str:
+        if isinstance(node, ast.UnaryOp):
+            return self.builder.value(f"xor i1 {self.truth(node.operand)}, true")
+        assert isinstance(node, ast.BoolOp)
+        for part in node.values:
+            if not isinstance(self.natural(part), Boolean):
+                raise self.error(part, f"`{ast.unparse(part)}` is no truth value: compare it, as with `!= 0`")
+        place = self.temporary("i1")
+        yes, no, after = (self.builder.new_label(hint) for hint in ("yes", "no", "known"))
+        self.branch_on(node, yes, no)
+        for label, text in ((yes, "true"), (no, "false")):
+            self.builder.label(label)
+            self.builder.emit(f"store i1 {text}, ptr {place}")
+            self.builder.jump(after)
+        self.builder.label(after)
+        return self.builder.value(f"load i1, ptr {place}")
+
+    def _raw_compare(self, node: ast.Compare) -> str:
+        sides = [node.left, *node.comparators]
+        naturals = [self.natural(side) for side in sides]
+        texts: list[str | None] = [None] * len(sides)
+        if len(sides) > 2:  # the middle of `a < b < c` is looked at once
+            texts = [self.raw(side) if isinstance(self.natural(side), Type) else None for side in sides]
+        found = "true"
+        for index, op in enumerate(node.ops):
+            type = self.join(node, naturals[index], naturals[index + 1])
+            if not isinstance(type, Type):
+                raise self.error(
+                    node, f"`{ast.unparse(node)}` has no type: write `u32(…)` on one side, or another type"
+                )
+            name = _COMPARISONS.get(op.__class__)
+            if name is None:
+                raise self.error(node, f"`{ast.unparse(node)}`: compare with == != < <= > >=")
+            pair = []
+            for side in (index, index + 1):
+                text, natural = texts[side], naturals[side]
+                if text is None:
+                    pair.append(self.cast(sides[side], type))
+                else:
+                    assert isinstance(natural, Type)
+                    pair.append(self.convert(node, text, natural, type))
+            result = self._comparison(name, type, *pair)
+            found = result if found == "true" else self.builder.value(f"and i1 {found}, {result}")
+        return found
+
+    def _comparison(self, name: str, type: Type, left: str, right: str) -> str:
+        if isinstance(type, Float):
+            how = "fcmp une" if name == "ne" else f"fcmp o{name}"
+        elif name in ("eq", "ne"):
+            how = f"icmp {name}"
+        else:
+            how = f"icmp {'s' if isinstance(type, Integer) and type.signed else 'u'}{name}"
+        return self.builder.value(f"{how} {type.llvm} {left}, {right}")
+
+
+def _named(type: Natural) -> str:
+    if isinstance(type, Type):
+        return type.name
+    return "nothing" if type is None else "a number"
+
+
+_TABLES: dict[str, Any] = {}
+_NATURAL: dict[type, Any] = {
+    ast.Name: Expressions._natural_name,
+    ast.Constant: Expressions._natural_constant,
+    ast.Attribute: Expressions._natural_attribute,
+    ast.Subscript: Expressions._natural_subscript,
+    ast.BinOp: Expressions._natural_binary,
+    ast.UnaryOp: Expressions._natural_unary,
+    ast.IfExp: Expressions._natural_choice,
+    ast.BoolOp: Expressions._natural_truth,
+    ast.Compare: Expressions._natural_truth,
+    ast.Call: Expressions._natural_call,
+}
+_RAW: dict[type, Any] = {
+    ast.Name: Expressions._raw_name,
+    ast.Constant: Expressions._raw_outer,
+    ast.Attribute: Expressions._raw_place,
+    ast.Subscript: Expressions._raw_place,
+    ast.BoolOp: Expressions._raw_truth,
+    ast.UnaryOp: Expressions._raw_truth,
+    ast.Compare: Expressions._raw_compare,
+    ast.Call: Expressions._raw_call,
+}

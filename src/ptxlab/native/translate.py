@@ -1,0 +1,427 @@
+"""Native functions to LLVM's text.
+
+What may be written: assignments (a variable keeps the type that it begins with: annotated, or that of its first value),
+`if`, `while`, `for i in range(…)`, `break`, `continue`, `return`, calls; arithmetic, comparisons, `and`, `or`, `not`,
+`x if c else y`; `p[i]`, `p.field`, `p + n` on pointers; the operations of `operations`; numbers and tuples of integers
+of the module (constant tables), other native functions. `assert` is for plain Python and costs nothing here.
+
+Integers of the same sign meet in the wider type, an unsigned one meets a wider signed one there; anything else is said
+by a conversion. `//` and `%` round down and shifts by too much give 0 (or the sign), as in Python; a division by zero
+is undefined. A float that does not fit an integer becomes the nearest one that does.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import linecache
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from .calls import passed
+from .expressions import BOOLEAN, S64, U32, U64, Constant, Expressions, TranslationError
+from .functions import Signature, signature
+from .types import ArrayType, Boolean, Integer, StructType, TupleType, Type, s32, type_of
+
+__all__ = ["TranslationError", "Unit", "callees", "declaration_text", "emit", "text_of", "unit_of"]
+
+
+class Unit:
+    """A translated function: its text, and what that needs besides itself."""
+
+    __slots__ = ("_body", "_head", "callees", "signature", "tables")
+
+    def __init__(
+        self, signature: Signature, head: str, body: str, callees: Iterable[Any], tables: dict[str, tuple[int, ...]]
+    ) -> None:
+        self.signature = signature
+        self.callees = tuple(callees)
+        self.tables = tables
+        self._head = head
+        self._body = body
+
+    def text(self, linkage: str) -> str:
+        return f"define {'' if linkage == 'external' else linkage} {self._head} {{\n{self._body}\n}}\n"
+
+
+_UNITS: dict[Any, Unit] = {}
+
+
+def unit_of(function: Any) -> Unit:
+    """A native function, translated once."""
+    found = _UNITS.get(function)
+    if found is None:
+        found = _UNITS[function] = _Translation(function).run()
+    return found
+
+
+def text_of(function: Any, linkage: str = "internal") -> str:
+    """The definition of one native function, without those that it calls and without its tables."""
+    return unit_of(function).text(linkage)
+
+
+def callees(function: Any) -> tuple[Any, ...]:
+    """The native and external functions that a native function calls itself."""
+    return () if signature(function).external else unit_of(function).callees
+
+
+def declaration_text(function: Any) -> str:
+    """The line that declares a function whose machine code is elsewhere."""
+    found = signature(function)
+    parameters = ", ".join(passed(type, found.external) for _, type in found.parameters)
+    result = passed(found.result, found.external)
+    attribute = result.removeprefix(found.result.llvm if found.result else "void").strip()
+    return f'declare {attribute} {found.result.llvm if found.result else "void"} @"{found.symbol}"({parameters})\n'
+
+
+def emit(functions: Sequence[Any], *, linkage: str = "external", elsewhere: Iterable[Any] = ()) -> str:
+    """The text of `functions` under `linkage`, with all that they call, each once; those `elsewhere` are declared."""
+    wanted = set(functions)
+    declared = set(elsewhere)
+    pending = list(functions)
+    seen: set[Any] = set(pending)
+    tables: dict[str, tuple[int, ...]] = {}
+    parts: list[str] = []
+    while pending:
+        function = pending.pop()
+        if signature(function).external or function in declared:
+            parts.append(declaration_text(function))
+            continue
+        unit = unit_of(function)
+        parts.append(unit.text(linkage if function in wanted else "internal"))
+        tables.update(unit.tables)
+        for callee in unit.callees:
+            if callee not in seen:
+                seen.add(callee)
+                pending.append(callee)
+    parts += [_table_text(name, values) for name, values in tables.items()]
+    return "\n".join(parts)
+
+
+def _table_text(name: str, values: tuple[int, ...]) -> str:
+    type: Integer = getattr(values, "type", U32)
+    entries = ", ".join(f"{type.llvm} {value}" for value in values)
+    return f'@"{name}" = private unnamed_addr constant [{len(values)} x {type.llvm}] [{entries}], align {type.size}\n'
+
+
+_SOURCES: dict[str, dict[int, ast.FunctionDef]] = {}
+
+
+def _definition(function: Any) -> ast.FunctionDef:
+    """The function's own text, taken apart; a file is read once."""
+    code = function.__code__
+    found = _SOURCES.get(code.co_filename)
+    if found is None:
+        lines = linecache.getlines(code.co_filename, function.__globals__)
+        found = {}
+        for node in ast.walk(ast.parse("".join(lines))):
+            if isinstance(node, ast.FunctionDef):
+                found[min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])] = node
+        _SOURCES[code.co_filename] = found
+    if code.co_firstlineno not in found:
+        raise TranslationError(
+            f"{code.co_filename}:{code.co_firstlineno}: the text of `{function.__qualname__}` is not there"
+        )
+    return found[code.co_firstlineno]
+
+
+class _Translation(Expressions):
+    """The statements of one function."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(signature(function), function.__code__.co_filename)
+        self.node = _definition(function)
+        self._loops: list[tuple[str, str]] = []  # where `continue` and `break` go
+
+    def run(self) -> Unit:
+        found = self.signature
+        try:
+            parameters, result = found.parameters, found.result
+        except (TypeError, NameError, AttributeError) as error:
+            raise self.error(self.node, f"`{self.node.name}`: {error}") from None
+        for name, type in parameters:
+            self._declare(name, type)
+            self.builder.emit(f"store {type.llvm} %{name}.in, ptr %{name}")
+        self._block(self.node.body)
+        if not self.builder.is_closed:
+            if result is None:
+                self.builder.close("ret void")
+            else:  # Python would return None
+                self.builder.emit("call void @llvm.trap()")
+                self.builder.close("unreachable")
+        takes = ", ".join(f"{type.llvm} %{name}.in" for name, type in parameters)
+        gives = "void" if result is None else f"zeroext {result.llvm}" if isinstance(result, Boolean) else result.llvm
+        head = f'{gives} @"{found.symbol}"({takes}) nounwind{" alwaysinline" if found.inline else ""}'
+        body = "\n".join(["entry:", *self.allocations, str(self.builder)])
+        return Unit(found, head, body, self.callees, self.tables)
+
+    def _declare(self, name: str, type: Type) -> None:
+        self.locals[name] = type
+        self.allocations.append(f"  %{name} = alloca {type.llvm}")
+
+    def _block(self, statements: Sequence[ast.stmt]) -> None:
+        for statement in statements:
+            if self.builder.is_closed:
+                return
+            method = _STATEMENTS.get(type(statement))
+            if method is None:
+                raise self.error(statement, f"`{type(statement).__name__.lower()}` is not part of the native language")
+            method(self, statement)
+
+    # Assignments.
+
+    def _annotated(self, node: ast.AnnAssign) -> None:
+        if not isinstance(node.target, ast.Name):
+            raise self.error(node, "only a variable is annotated")
+        try:
+            annotated = type_of(ast.unparse(node.annotation), self.names)
+        except (TypeError, NameError) as error:
+            raise self.error(node, str(error)) from None
+        name = node.target.id
+        if annotated is None or self.locals.get(name, annotated) is not annotated:
+            raise self.error(node, f"`{name}` is {self.locals.get(name)} already: a variable keeps its type")
+        self._introduce(node.target, annotated)
+        if node.value is not None:
+            self._assign_to(node.target, self.value(node.value, annotated))
+
+    def _assign(self, node: ast.Assign) -> None:
+        if len(node.targets) != 1:
+            raise self.error(node, "one assignment at a time")
+        target = node.targets[0]
+        if isinstance(target, ast.Tuple):
+            self._unpack(node, target.elts)
+            return
+        type = self._type_for(target, node.value)
+        text = self.value(node.value, type)
+        self._introduce(target, type)
+        self._assign_to(target, text)
+
+    def _type_for(self, target: ast.expr, value: ast.expr) -> Type:
+        """The type of a target, which a new variable takes from its first value."""
+        if not isinstance(target, ast.Name):
+            return self.type_of(target)
+        found = self.locals.get(target.id)
+        if found is not None:
+            return found
+        natural = self.natural(value)
+        if not isinstance(natural, Type) or isinstance(natural, TupleType):
+            raise self.error(
+                target, f"`{target.id}` begins without a type: write `{target.id}: u32 = …`, or another type"
+            )
+        return natural
+
+    def _assign_to(self, target: ast.expr, text: str) -> None:
+        if isinstance(target, ast.Name):
+            self.builder.emit(f"store {self.locals[target.id].llvm} {text}, ptr %{target.id}")
+            return
+        place, type = self.address(target)
+        if isinstance(type, StructType | ArrayType):
+            raise self.error(
+                target, f"`{ast.unparse(target)}` is a whole {type}: assign to its parts, or use `copy_bytes`"
+            )
+        self.store(place, type, text)
+
+    def _unpack(self, node: ast.Assign, targets: list[ast.expr]) -> None:
+        if isinstance(node.value, ast.Tuple):
+            if len(node.value.elts) != len(targets):
+                raise self.error(node, f"{len(node.value.elts)} values for {len(targets)} targets")
+            types = [self._type_for(target, value) for target, value in zip(targets, node.value.elts, strict=True)]
+            texts = [self.value(value, type) for value, type in zip(node.value.elts, types, strict=True)]
+        else:
+            found = self.natural(node.value)
+            if not isinstance(found, TupleType) or len(found.elements) != len(targets):
+                raise self.error(node, f"`{ast.unparse(node.value)}` does not give {len(targets)} values")
+            whole = self.raw(node.value)
+            types, texts = [], []
+            for index, (target, element) in enumerate(zip(targets, found.elements, strict=True)):
+                text = self.builder.value(f"extractvalue {found.llvm} {whole}, {index}")
+                type = self.locals.get(target.id, element) if isinstance(target, ast.Name) else self.type_of(target)
+                if type is not element and not _widens(element, type):
+                    raise self.error(node, f"`{ast.unparse(target)}` is {type}, and the value is {element}")
+                types.append(type)
+                texts.append(self.convert(node, text, element, type))
+        for target, type, text in zip(targets, types, texts, strict=True):
+            self._introduce(target, type)
+            self._assign_to(target, text)
+
+    def _introduce(self, target: ast.expr, type: Type) -> None:
+        if isinstance(target, ast.Name) and target.id not in self.locals:
+            self._declare(target.id, type)
+
+    def _augmented(self, node: ast.AugAssign) -> None:
+        target = node.target
+        if isinstance(target, ast.Name) and target.id not in self.locals:
+            raise self.error(node, f"`{target.id}` is read before it is assigned")
+        whole = ast.copy_location(ast.BinOp(target, node.op, node.value), node)
+        self._assign_to(target, self.value(whole, self.type_of(target)))
+
+    # Control.
+
+    def _if(self, node: ast.If) -> None:
+        yes, after = self.builder.new_label("then"), self.builder.new_label("after")
+        no = self.builder.new_label("else") if node.orelse else after
+        self.branch_on(node.test, yes, no)
+        reached = not node.orelse
+        for label, statements in ((yes, node.body), (no, node.orelse)):
+            if not statements:
+                continue
+            self.builder.label(label)
+            self._block(statements)
+            if not self.builder.is_closed:
+                reached = True
+                self.builder.jump(after)
+        if reached:
+            self.builder.label(after)
+
+    def _while(self, node: ast.While) -> None:
+        if node.orelse:
+            raise self.error(node, "a loop has no `else`")
+        again, body, after = (self.builder.new_label(hint) for hint in ("while", "body", "after"))
+        self.builder.jump(again)
+        self.builder.label(again)
+        self.branch_on(node.test, body, after)
+        self.builder.label(body)
+        self._loop(node.body, again, after)
+        if not self.builder.is_closed:
+            self.builder.jump(again)
+        self.builder.label(after)
+
+    def _loop(self, statements: Sequence[ast.stmt], again: str, after: str) -> None:
+        self._loops.append((again, after))
+        self._block(statements)
+        self._loops.pop()
+
+    def _for(self, node: ast.For) -> None:
+        call, target = node.iter, node.target
+        if not isinstance(call, ast.Call) or self.resolve(call.func) is not builtins.range or node.orelse:
+            raise self.error(node, "`for` goes over `range(…)`, without `else`")
+        if not isinstance(target, ast.Name) or not 1 <= len(call.args) <= 3:
+            raise self.error(node, "`for` counts one variable, from one number to another, by a step")
+        zero = ast.copy_location(ast.Constant(0), node)
+        start, stop = (zero, call.args[0]) if len(call.args) == 1 else call.args[:2]
+        step = self.natural(call.args[2]) if len(call.args) == 3 else Constant(1)
+        if not isinstance(step, Constant) or not isinstance(step.value, int) or step.value == 0:
+            raise self.error(node, "the step is a constant other than 0")
+        type = self._count_type(node, target, start, stop, step.value)
+        self._introduce(target, type)
+        # By 1 it cannot leave its type before it ends; otherwise there is room around it.
+        counter: Integer = type if step.value == 1 else S64
+        if type.bits >= 64 and counter is not type:
+            if step.value < 0 and not type.signed:
+                raise self.error(node, f"{type} cannot count down: count up, and subtract")
+            counter = type
+        place = self.temporary(counter.llvm)
+        self.builder.emit(f"store {counter.llvm} {self.cast(start, counter)}, ptr {place}")
+        end = self.cast(stop, counter)
+        again, body, further, after = (self.builder.new_label(hint) for hint in ("for", "body", "next", "after"))
+        self.builder.jump(again)
+        self.builder.label(again)
+        count = self.builder.value(f"load {counter.llvm}, ptr {place}")
+        how = ("s" if counter.signed else "u") + ("lt" if step.value > 0 else "gt")
+        self.builder.branch(self.builder.value(f"icmp {how} {counter.llvm} {count}, {end}"), body, after)
+        self.builder.label(body)
+        variable = self.locals[target.id]
+        count_there = self.convert(node, count, counter, type)
+        self._assign_to(target, self.convert(node, count_there, type, variable))
+        self._loop(node.body, further, after)
+        if not self.builder.is_closed:
+            self.builder.jump(further)
+        self.builder.label(further)
+        count = self.builder.value(f"load {counter.llvm}, ptr {place}")
+        self.builder.emit(
+            f"store {counter.llvm} {self.builder.value(f'add {counter.llvm} {count}, {step.value}')}, ptr {place}"
+        )
+        self.builder.jump(again)
+        self.builder.label(after)
+
+    def _count_type(self, node: ast.For, target: ast.Name, start: ast.expr, stop: ast.expr, step: int) -> Integer:
+        """The type that a loop counts in."""
+        first, last = self.natural(start), self.natural(stop)
+        known = self.locals.get(target.id)
+        if isinstance(first, Constant) and isinstance(last, Constant):
+            numbers = range(int(first.value), int(last.value), step)
+            ends = (numbers[0], numbers[-1]) if numbers else (0,)
+            for type in (known, U32, _S32, U64, S64):
+                if isinstance(type, Integer) and all(
+                    type.holds(end) for end in (*ends, numbers.stop if step > 0 else 0)
+                ):
+                    return type
+            raise self.error(node, f"`{ast.unparse(node.iter)}` fits no type")
+        if isinstance(last, Constant) and step < 0 and last.value == -1:  # down to 0
+            found = first
+        else:
+            found = self.join(node.iter, first, last)
+        if not isinstance(found, Integer):
+            raise self.error(node, f"`{ast.unparse(node.iter)}` does not count in integers")
+        if known is not None and known is not found and not _widens(found, known):
+            raise self.error(node, f"`{target.id}` is {known}, and `{ast.unparse(node.iter)}` counts in {found}")
+        return found
+
+    def _break(self, node: ast.Break) -> None:
+        self.builder.jump(self._loops[-1][1])
+
+    def _continue(self, node: ast.Continue) -> None:
+        self.builder.jump(self._loops[-1][0])
+
+    def _return(self, node: ast.Return) -> None:
+        result = self.signature.result
+        if result is None or node.value is None:
+            if node.value is not None or result is not None:
+                raise self.error(
+                    node, "the function has " + ("no result: annotate it, `-> u32`" if result is None else "a result")
+                )
+            self.builder.close("ret void")
+            return
+        if isinstance(result, TupleType):
+            self.builder.close(f"ret {result.llvm} {self._tuple(node.value, result)}")
+            return
+        self.builder.close(f"ret {result.llvm} {self.value(node.value, result)}")
+
+    def _tuple(self, node: ast.expr, result: TupleType) -> str:
+        if not isinstance(node, ast.Tuple):
+            found = self.natural(node)
+            if not isinstance(found, TupleType) or found.llvm != result.llvm:
+                raise self.error(node, f"`{ast.unparse(node)}` is not {result}")
+            return self.raw(node)
+        if len(node.elts) != len(result.elements):
+            raise self.error(node, f"{len(node.elts)} values for {result}")
+        whole = "poison"
+        for index, (value, element) in enumerate(zip(node.elts, result.elements, strict=True)):
+            text = self.value(value, element)
+            whole = self.builder.value(f"insertvalue {result.llvm} {whole}, {element.llvm} {text}, {index}")
+        return whole
+
+    def _expression(self, node: ast.Expr) -> None:
+        if isinstance(node.value, ast.Constant):  # a docstring
+            return
+        if not isinstance(node.value, ast.Call):
+            raise self.error(node, f"`{ast.unparse(node.value)}` does nothing")
+        self.natural(node.value)
+        self.raw(node.value)
+
+    def _nothing(self, node: ast.stmt) -> None:
+        """`pass`; and `assert`, which is for plain Python."""
+
+
+def _widens(source: Type, to: Type) -> bool:
+    """Whether every value of one type is one of the other."""
+    if isinstance(source, Integer) and isinstance(to, Integer):
+        return source.bits < to.bits and (to.signed or not source.signed)
+    return source is BOOLEAN and isinstance(to, Integer)
+
+
+_S32: Integer = s32  # type: ignore[assignment]
+_STATEMENTS: dict[type, Callable[[_Translation, Any], None]] = {
+    ast.AnnAssign: _Translation._annotated,
+    ast.Assign: _Translation._assign,
+    ast.AugAssign: _Translation._augmented,
+    ast.If: _Translation._if,
+    ast.While: _Translation._while,
+    ast.For: _Translation._for,
+    ast.Break: _Translation._break,
+    ast.Continue: _Translation._continue,
+    ast.Return: _Translation._return,
+    ast.Expr: _Translation._expression,
+    ast.Pass: _Translation._nothing,
+    ast.Assert: _Translation._nothing,
+}
