@@ -112,7 +112,7 @@ def _is_limited(expected: Expected) -> bool:
 
 
 def _distance(problem: Problem, given: int) -> tuple[bool, int, bool]:
-    """A wrong count is worse than a wrong operand, an early one worse than a late one, a wrong size than a wrong type."""
+    """A wrong count is worse than a wrong operand, an early one than a late one, a wrong size than a wrong type."""
     return problem.kind == "count", -problem.index, problem.kind in ("vector", "vector-size")
 
 
