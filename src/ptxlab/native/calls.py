@@ -173,8 +173,9 @@ def _never(e: Expressions, node: ast.Call) -> str:
 
 
 def _count_ones(e: Expressions, node: ast.Call) -> str:
-    type = e.type_of(node)
-    return e.builder.value(_intrinsic("ctpop", type, f"{type.llvm} {e.raw(node.args[0])}"))
+    type = e.type_of(node.args[0])
+    count = e.builder.value(_intrinsic("ctpop", type, f"{type.llvm} {e.raw(node.args[0])}"))
+    return e.convert(node, count, type, U32)
 
 
 def _natural_given(e: Expressions, node: ast.Call) -> Natural:
@@ -187,10 +188,11 @@ def _natural_given(e: Expressions, node: ast.Call) -> Natural:
 
 def _of_bits(name: str, *more: str) -> Callable[[Expressions, ast.Call], str]:
     def raw(e: Expressions, node: ast.Call) -> str:
-        type = e.type_of(node)
+        type = _natural_given(e, node)
         if not isinstance(type, Integer) or type.signed:
             raise e.error(node, "the type is an unsigned integer")
-        return e.builder.value(_intrinsic(name, type, f"{type.llvm} {e.value(node.args[1], type)}", *more))
+        text = e.builder.value(_intrinsic(name, type, f"{type.llvm} {e.value(node.args[1], type)}", *more))
+        return e.convert(node, text, type, e.type_of(node))
 
     return raw
 
@@ -352,9 +354,9 @@ _OPERATIONS: dict[Any, Operation] = {
     builtins.len: Operation(_natural_length, _never),
     types.size_of: Operation(_natural_layout, _never),
     types.offset_of: Operation(_natural_layout, _never),
-    operations.count_ones: Operation(_of_argument(0), _count_ones),
-    operations.leading_zeros: Operation(_natural_given, _of_bits("ctlz", "i1 false")),
-    operations.trailing_zeros: Operation(_natural_given, _of_bits("cttz", "i1 false")),
+    operations.count_ones: Operation(_fixed(U32), _count_ones),
+    operations.leading_zeros: Operation(_fixed(U32), _of_bits("ctlz", "i1 false")),
+    operations.trailing_zeros: Operation(_fixed(U32), _of_bits("cttz", "i1 false")),
     operations.reverse_bits: Operation(_natural_given, _of_bits("bitreverse")),
     operations.float_bits: Operation(_natural_pattern, _pattern),
     operations.bits_float: Operation(_natural_given, _from_pattern),

@@ -55,7 +55,7 @@ class Constant:
 
 
 class Flexible:
-    """An integer that takes the type it is put into: `(1 << n) - 1`."""
+    """A number that takes the type it is put into: `(1 << n) - 1`, `0.5 if up else -0.5`."""
 
     __slots__ = ()
 
@@ -244,7 +244,7 @@ class Expressions:
             left, right = right, left
         if isinstance(right, Flexible | Constant) and isinstance(left, Flexible | Constant):
             return FLEXIBLE
-        if isinstance(right, Flexible) and isinstance(left, Integer):
+        if isinstance(right, Flexible) and isinstance(left, Integer | Float):
             return left
         if isinstance(right, Constant) and isinstance(left, Type):
             return self._meet_constant(node, left, right.value, op)
@@ -315,7 +315,7 @@ class Expressions:
             value = found.value
             if isinstance(to, Integer) and not (isinstance(value, int) and to.holds(value)):
                 raise self.error(node, f"{value} does not fit {to}; `{to}({value})` cuts it")
-        elif found is not to and not (isinstance(found, Flexible) and isinstance(to, Integer)):
+        elif found is not to and not (isinstance(found, Flexible) and isinstance(to, Integer | Float)):
             fits = isinstance(found, Type) and (
                 (
                     isinstance(found, Integer)
@@ -340,7 +340,7 @@ class Expressions:
         if isinstance(found, Constant):
             return self.literal(node, found.value, to)
         if isinstance(found, Flexible):
-            if not isinstance(to, Integer):
+            if not isinstance(to, Integer | Float):
                 raise self.error(node, f"`{ast.unparse(node)}` has no type here: write `u32(…)`, or another type")
             return self._compute(node, to)
         if found is None:

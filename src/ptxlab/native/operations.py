@@ -38,6 +38,7 @@ def array(type: type[T], length: int) -> Pointer[T]:
 
 
 def count_ones(value: int) -> int:
+    """How many bits are one; a `u32`, as the other counts are."""
     return value.bit_count()
 
 

@@ -299,25 +299,22 @@ class _Translation(Expressions):
             raise self.error(node, "`for` counts one variable, from one number to another, by a step")
         zero = ast.copy_location(ast.Constant(0), node)
         start, stop = (zero, call.args[0]) if len(call.args) == 1 else call.args[:2]
-        step = self.natural(call.args[2]) if len(call.args) == 3 else Constant(1)
-        if not isinstance(step, Constant) or not isinstance(step.value, int) or step.value == 0:
-            raise self.error(node, "the step is a constant other than 0")
-        type = self._count_type(node, target, start, stop, step.value)
+        by: ast.expr = call.args[2] if len(call.args) == 3 else ast.copy_location(ast.Constant(1), node)
+        step = self._step(by)
+        type = self._count_type(node, target, start, stop, step)
         self._introduce(target, type)
         # By 1 it cannot leave its type before it ends; otherwise there is room around it.
-        counter: Integer = type if step.value == 1 else S64
-        if type.bits >= 64 and counter is not type:
-            if step.value < 0 and not type.signed:
-                raise self.error(node, f"{type} cannot count down: count up, and subtract")
-            counter = type
+        counter: Integer = type if step == 1 or type.bits >= 64 else S64
+        if step < 0 and not counter.signed:
+            raise self.error(node, f"{type} cannot count down: count up, and subtract")
         place = self.temporary(counter.llvm)
         self.builder.emit(f"store {counter.llvm} {self.cast(start, counter)}, ptr {place}")
-        end = self.cast(stop, counter)
+        end, more = self.cast(stop, counter), self.cast(by, counter)
         again, body, further, after = (self.builder.new_label(hint) for hint in ("for", "body", "next", "after"))
         self.builder.jump(again)
         self.builder.label(again)
         count = self.builder.value(f"load {counter.llvm}, ptr {place}")
-        how = ("s" if counter.signed else "u") + ("lt" if step.value > 0 else "gt")
+        how = ("s" if counter.signed else "u") + ("lt" if step > 0 else "gt")
         self.builder.branch(self.builder.value(f"icmp {how} {counter.llvm} {count}, {end}"), body, after)
         self.builder.label(body)
         variable = self.locals[target.id]
@@ -328,11 +325,21 @@ class _Translation(Expressions):
             self.builder.jump(further)
         self.builder.label(further)
         count = self.builder.value(f"load {counter.llvm}, ptr {place}")
-        self.builder.emit(
-            f"store {counter.llvm} {self.builder.value(f'add {counter.llvm} {count}, {step.value}')}, ptr {place}"
-        )
+        count = self.builder.value(f"add {counter.llvm} {count}, {more}")
+        self.builder.emit(f"store {counter.llvm} {count}, ptr {place}")
         self.builder.jump(again)
         self.builder.label(after)
+
+    def _step(self, node: ast.expr) -> int:
+        """What a loop counts by; 2 stands for a number that is not known yet, but positive."""
+        found = self.natural(node)
+        if isinstance(found, Integer) and not found.signed:
+            return 2
+        if not isinstance(found, Constant) or not isinstance(found.value, int) or found.value == 0:
+            raise self.error(
+                node, f"`{ast.unparse(node)}` is no step: a constant other than 0 is, or an unsigned number"
+            )
+        return found.value
 
     def _count_type(self, node: ast.For, target: ast.Name, start: ast.expr, stop: ast.expr, step: int) -> Integer:
         """The type that a loop counts in."""
