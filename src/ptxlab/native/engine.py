@@ -1,7 +1,7 @@
 """LLVM's text to machine code, and machine code into this process.
 
 `compile_text` makes an object file for this machine's processor, `load` links object files with each other and with the
-C library, `compiled` does both for one native function and makes it callable from Python.
+C library, `build` and `compiled` do both for native functions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .functions import signature
 from .translate import emit
 from .types import Boolean, Float, Integer, PointerType, StructType, Type
 
-__all__ = ["Library", "cached", "compile_text", "compiled", "load"]
+__all__ = ["Library", "build", "cached", "compile_text", "compiled", "load"]
 
 
 @cache
@@ -29,8 +29,8 @@ def _llvm() -> Any:
     return llvm
 
 
-@cache
 def _machine(speed: int) -> Any:
+    """A description of this machine; an engine takes one away with it when it goes, so each has its own."""
     llvm = _llvm()
     return llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(),
@@ -72,6 +72,28 @@ class Library:
             self._addresses[symbol] = found
         return found
 
+    def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A native function of the library, callable from Python.
+
+        For a pointer it takes an address, a ctypes array, a NumPy array, or a list, which it writes back into.
+        """
+        found = signature(function)
+        types = [type for _, type in found.parameters]
+        prototype = ctypes.CFUNCTYPE(_scalar(found.result), *(_scalar(type) for type in types))
+        entry = prototype(self.address(found.symbol))
+
+        def call(*arguments: Any) -> Any:
+            assert len(arguments) == len(types), f"`{found.symbol}` takes {len(types)} arguments"
+            passed = [_argument(argument, type) for argument, type in zip(arguments, types, strict=True)]
+            result = entry(*(value for value, _ in passed))
+            for argument, (_, array) in zip(arguments, passed, strict=True):
+                if isinstance(argument, list):
+                    argument[:] = array
+            return result
+
+        call.library = self  # type: ignore[attr-defined]  # the machine code stays as long as the function does
+        return call
+
 
 def load(objects: Sequence[bytes], symbols: Iterable[tuple[str, int]] = ()) -> Library:
     """Link object files with each other and the C library. `symbols` are addresses by name, for the whole process."""
@@ -100,29 +122,15 @@ _SCALARS: dict[str, Any] = {
 }
 
 
+def build(functions: Sequence[Callable[..., Any]], *, speed: int = 2) -> Library:
+    """Native functions as machine code, from the cache if they are there."""
+    text = emit(functions)
+    return load([cached(f"{speed}\n{text}", lambda: compile_text(text, speed=speed))])
+
+
 def compiled(function: Callable[..., Any], *, speed: int = 2) -> Callable[..., Any]:
-    """A native function as machine code, callable from Python.
-
-    For a pointer it takes an address, a ctypes array, a NumPy array, or a list, which it writes back into.
-    """
-    found = signature(function)
-    text = emit([function])
-    library = load([cached(f"{speed}\n{text}", lambda: compile_text(text, speed=speed))])
-    types = [type for _, type in found.parameters]
-    prototype = ctypes.CFUNCTYPE(_scalar(found.result), *(_scalar(type) for type in types))
-    entry = prototype(library.address(found.symbol))
-
-    def call(*arguments: Any) -> Any:
-        assert len(arguments) == len(types), f"`{found.symbol}` takes {len(types)} arguments"
-        passed = [_argument(argument, type) for argument, type in zip(arguments, types, strict=True)]
-        result = entry(*(value for value, _ in passed))
-        for argument, (_, array) in zip(arguments, passed, strict=True):
-            if array is not None and isinstance(argument, list):
-                argument[:] = array
-        return result
-
-    call.library = library  # type: ignore[attr-defined]
-    return call
+    """A native function as machine code, callable from Python: see `Library.function`."""
+    return build([function], speed=speed).function(function)
 
 
 def _scalar(type: Type | None) -> Any:
