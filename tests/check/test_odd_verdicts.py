@@ -38,6 +38,23 @@ def call(line: str) -> str:
     )
 
 
+def plenty(count: int, target: str) -> str:
+    """A kernel with that many bytes of shared memory."""
+    return f".version 9.0\n.target {target}\n.entry k() {{ .shared .b8 tile[{count}]; ret; }}"
+
+
+def textures(mode: str, declaration: str, line: str = "") -> str:
+    """A module with a texture `t`, whose `.target` ends in a mode."""
+    header = f".version 8.0\n.target sm_80{mode}\n.global .texref t;"
+    return f"{header}\n{declaration}\n.entry k() {{ {REGISTERS} {line} ret; }}"
+
+
+def inlined(before: str, place: str) -> str:
+    """A kernel with code that is inlined at a place."""
+    code = f"{before}\nmov.b32 %r1, 1;\n.loc 1 8 8, function_name name, inlined_at {place}\nmov.b32 %r2, 2;"
+    return f'.file 1 "a"\n.entry k() {{ {REGISTERS}\n{code}\nret; }}\n.section .debug_str {{\nname: .b8 0\n}}'
+
+
 def section(line: str) -> str:
     return f".entry k() {{ ret; }}\n.section .debug_str {{\nx: .b8 0\n{line}\n}}"
 
@@ -122,6 +139,42 @@ CASES: list[tuple[str, str | None]] = [
     (".common .func f() { ret; }" + KERNEL, "unexpected-token"),
     (".common .shared .u32 g;" + KERNEL, "illegal-declaration"),
     (".common .global .texref g;" + KERNEL, "illegal-declaration"),
+    (".func f(.param .align 8 .u32 p);\n.func f(.param .u32 p) { ret; }" + KERNEL, "inconsistent-declaration"),
+    (".func f(.param .align 2 .u32 p);\n.func f(.param .u32 p) { ret; }" + KERNEL, None),
+    (".func (.reg .align 8 .u32 r) f();\n.func (.reg .u32 r) f() { ret; }" + KERNEL, "inconsistent-declaration"),
+    (".entry k(.param .u32 p);\n.entry k(.param .align 8 .u32 p) { ret; }", "inconsistent-declaration"),
+    # Parameters of calls are no memory; those of the function itself are.
+    (kernel(".param .b32 x; @%p1 st.param.b32 [x], %r1;"), "misused-parameter"),
+    (kernel(".param .b32 x; @%p1 ld.param.b32 %r1, [x];"), "misused-parameter"),
+    (kernel(".param .b8 x[8]; @%p1 ld.param.b8 %r1, x[1];"), "misused-parameter"),
+    (kernel("@%p1 ld.param.u64 %d1, [a];"), None),
+    (kernel(".param .b8 x[8]; mov.b64 %d1, x;"), "misused-parameter"),
+    (kernel(".param .b8 x[8]; cvta.param.u64 %d1, x;"), "misused-parameter"),
+    (kernel("mov.b64 %d1, a;"), None),
+    # Shared memory with a size, of all that a kernel calls.
+    (plenty(49152, "sm_80"), None),
+    (plenty(49153, "sm_80"), "excessive-shared-memory"),
+    (plenty(49153, "sm_100f"), "excessive-shared-memory"),
+    (plenty(232448, "sm_90a"), None),
+    (plenty(232449, "sm_90a"), "excessive-shared-memory"),
+    (plenty(101376, "sm_120a"), None),
+    (plenty(101377, "sm_120a"), "excessive-shared-memory"),
+    (kernel(".shared .b8 unused[300000];"), "excessive-shared-memory"),
+    (".shared .b8 unused[300000];" + KERNEL, None),
+    (".extern .shared .b8 big[300000];\n.entry k() { .reg .b32 %r; mov.b32 %r, big; }", "excessive-shared-memory"),
+    (".func f() { .shared .b8 big[300000]; ret; }\n.entry k() { call f; ret; }", "excessive-shared-memory"),
+    (".func f() { .shared .b8 big[300000]; ret; }" + KERNEL, None),
+    # Textures and samplers, together or apart.
+    (textures("", ".global .samplerref s;"), "wrong-texture-mode"),
+    (textures(", texmode_unified", ".entry j(.param .samplerref s) { ret; }"), "wrong-texture-mode"),
+    (textures(", texmode_independent", ".global .samplerref s;"), None),
+    (
+        textures(", texmode_independent", "", "tex.1d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f1}];"),
+        "wrong-texture-mode",
+    ),
+    (textures(", texmode_independent", "", "tex.1d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, %d1, {%f1}];"), None),
+    (textures(", texmode_independent", "", "txq.filter_mode.b32 %r1, [t];"), "wrong-texture-mode"),
+    (textures(", texmode_independent", "", "txq.width.b32 %r1, [t];"), None),
     # Declarations.
     (".entry k(.param .u64 .ptr .align 3 a) { ret; }", "illegal-declaration"),
     (".entry k(.param .u64 .ptr .ptr a) { ret; }", "unexpected-token"),
@@ -175,6 +228,8 @@ CASES: list[tuple[str, str | None]] = [
     ('.file 1 "a\nb"' + KERNEL, None),
     ('.file 1 "a\n.file 2 "b"' + KERNEL, "unterminated-string"),
     ('.file 4294967296 "a"' + KERNEL, "constant-overflow"),
+    (inlined(".loc 1 5 6", "1 5 6"), None),
+    (inlined(".loc 1 5 6", "1 5 7"), "illegal-directive"),
     (section(".b8 255, -128"), None),
     (section("x: .b8 0"), "duplicate-name"),
     (section(".b8 256"), "constant-overflow"),

@@ -39,6 +39,9 @@ unavailable_feature
 illegal_call
 mixed_cta_group
 parameter_write
+misused_parameter
+excessive_shared_memory
+wrong_texture_mode
 ignored_modifier
 unwritten_register
 misaligned_address

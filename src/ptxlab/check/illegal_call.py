@@ -37,9 +37,9 @@ from ptxlab.ir.shapes import shape_of
 from ptxlab.isa.shape import immediate_fits, register_fits
 from ptxlab.report import Diagnostic, Label, Span, error
 
-from .misaligned_address import alignment_of
 from .operand_type import described
 from .program import Program
+from .storage import parameter_alignment
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
@@ -139,7 +139,7 @@ def _compare(
             if not _is_aligned_as(formal, actual):
                 yield error(
                     "illegal-call",
-                    f"{what} `{formal.name}` of `{name}` is aligned to {_alignment(formal)} bytes, "
+                    f"{what} `{formal.name}` of `{name}` is aligned to {parameter_alignment(formal)} bytes, "
                     f"{described(actual)} is not",
                     program.module.span(call),
                     "of another alignment",
@@ -150,15 +150,10 @@ def _compare(
 
 def _is_aligned_as(formal: ir.Variable, actual: ir.Operand) -> bool:
     if isinstance(actual, ir.VariableReference):
-        return formal.state_space == "reg" or _alignment(formal) == _alignment(actual.variable)
+        return formal.state_space == "reg" or parameter_alignment(formal) == parameter_alignment(actual.variable)
     if isinstance(actual, ir.Register) and actual.variable is not None and formal.state_space == "reg":
-        return _alignment(formal) == _alignment(actual.variable)
+        return parameter_alignment(formal) == parameter_alignment(actual.variable)
     return True
-
-
-def _alignment(variable: ir.Variable) -> int:
-    """The alignment of a parameter: one below that of its type counts as that of its type."""
-    return max(alignment_of(variable), variable.type.width // 8)
 
 
 def _fits(formal: ir.Variable, actual: ir.Operand, what: str) -> bool:

@@ -30,7 +30,7 @@ from ptxlab.report import Diagnostic, error
 
 from .initial_values import misfit
 from .program import Program
-from .unavailable_feature import parameter_bytes
+from .storage import parameter_bytes
 
 
 def check(program: Program) -> Iterator[Diagnostic]:

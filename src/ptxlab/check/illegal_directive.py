@@ -46,6 +46,22 @@ def check(program: Program) -> Iterator[Diagnostic]:
                 for text in statement.strings:
                     yield from _check_pragma(program, statement, text)
     yield from _misplaced_pragmas(program)
+    yield from _unknown_places(program)
+
+
+def _unknown_places(program: Program) -> Iterator[Diagnostic]:
+    """Code is inlined at a place that a `.loc` before it names."""
+    known: set[tuple[int, int, int]] = set()
+    for facts in program.functions:
+        for statement in facts.others:
+            if isinstance(statement, ir.Location):
+                place = statement.inlined_at
+                if place is not None and place not in known:
+                    text = "{} {} {}".format(*place)
+                    yield error("illegal-directive", f"`.loc` says that it is inlined at {text}, which is no place "
+                                "of code before it", program.module.span(statement), f"no `.loc {text}` before this",
+                                helps=["give the place of the call that was inlined"])  # fmt: skip
+                known.add((statement.file, statement.line, statement.column))
 
 
 def _check_pragma(program: Program, pragma: ir.Pragma, text: str) -> Iterator[Diagnostic]:

@@ -1,7 +1,7 @@
 """A function or variable is declared twice, and the declarations disagree.
 
-A prototype and its definition, or an `.extern` variable and its definition, must have the same parameters, types and
-sizes.
+A prototype and its definition, or an `.extern` variable and its definition, must have the same parameters, types,
+sizes and, for parameters, alignments.
 
 Wrong:
 
@@ -28,6 +28,7 @@ from ptxlab import ir
 from ptxlab.report import Diagnostic, Label, Span, error
 
 from .program import Program
+from .storage import parameter_alignment
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
@@ -75,6 +76,8 @@ def _difference(first: ir.Function, second: ir.Function) -> str | None:
             return f"the numbers of {what} differ"
         if any(_kind(a) != _kind(b) for a, b in zip(ours, theirs, strict=True)):
             return f"the types of {what} differ"
+        if any(parameter_alignment(a) != parameter_alignment(b) for a, b in zip(ours, theirs, strict=True)):
+            return f"the alignments of {what} differ"
     if first.noreturn != second.noreturn:
         return "one has `.noreturn`, the other has not"
     return None

@@ -39,6 +39,7 @@ from ptxlab.report import Diagnostic, Label, Span, warning
 
 from .accesses import MEMORY, TENSOR_MAP, Access, accesses
 from .program import Program
+from .storage import alignment_of
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
@@ -97,8 +98,3 @@ def constant_address(operand: ir.Operand) -> int | None:
     if isinstance(operand, ir.Address) and isinstance(operand.base, ir.Immediate):
         return operand.base.value + operand.offset
     return None
-
-
-def alignment_of(variable: ir.Variable) -> int:
-    """The alignment that a variable's declaration promises."""
-    return variable.align or max(1, variable.type.width * variable.vector // 8)

@@ -37,6 +37,7 @@ from ptxlab.report import Diagnostic, Label, warning
 
 from .accesses import MEMORY, accesses
 from .program import Program
+from .storage import size_of
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
@@ -46,10 +47,9 @@ def check(program: Program) -> Iterator[Diagnostic]:
                 pointer = facts.pointers.of_address(instruction.operands[access.operand])
                 if pointer is None or pointer.variable.linkage == "extern":
                     continue
-                elements = pointer.variable.elements
-                if elements is None:
+                size = size_of(pointer.variable)
+                if size is None:
                     continue
-                size = elements * pointer.variable.type.width // 8
                 if pointer.offset >= 0 and pointer.offset + access.size <= size:
                     continue
                 declared = program.module.span(pointer.variable)

@@ -31,6 +31,7 @@ from ptxlab.isa.special_registers import SPECIAL_REGISTERS
 from ptxlab.report import Diagnostic, Span
 
 from .program import Program
+from .storage import parameter_bytes
 from .unavailable_instruction import explain
 
 _LARGE = 4352  # bytes of parameters that every kernel may have
@@ -104,16 +105,6 @@ def _of_function(program: Program, function: ir.Function) -> Iterator[Use]:
         yield from _of_variable(program, parameter)
     for attribute in function.attributes:
         yield attribute.name, span
-
-
-def parameter_bytes(parameters: list[ir.Variable]) -> int:
-    """The bytes that parameters take, each at its alignment."""
-    total = 0
-    for parameter in parameters:
-        size = max(1, parameter.type.width // 8)
-        align = parameter.align or size * parameter.vector
-        total = -(-total // align) * align + size * (parameter.elements or 0)
-    return total
 
 
 def _of_variable(program: Program, variable: ir.Variable) -> Iterator[Use]:
