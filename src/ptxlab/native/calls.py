@@ -34,6 +34,7 @@ def natural_call(e: Expressions, node: ast.Call) -> Natural:
         return function
     operation = _OPERATIONS.get(function) if callable(function) else None
     if operation is not None:
+        _check_count(e, node, function)
         return operation.natural(e, node)
     return _signature(e, node, function).result
 
@@ -52,6 +53,15 @@ def raw_call(e: Expressions, node: ast.Call) -> str:
     for argument, (_, type) in zip(node.args, signature.parameters, strict=True):
         arguments.append(f"{passed(type, signature.external)} {e.value(argument, type)}")
     return _emit_call(e, signature.result, f'@"{signature.symbol}"', arguments, signature.external)
+
+
+def _check_count(e: Expressions, node: ast.Call, function: Any) -> None:
+    """Refuse an operation with too few or too many arguments."""
+    code = getattr(function, "__code__", None)
+    expected = code.co_argcount if code is not None else 2 if function in (builtins.min, builtins.max) else 1
+    more = function is operations.call and len(node.args) > expected
+    if node.keywords or (len(node.args) != expected and not more):
+        raise e.error(node, f"`{ast.unparse(node.func)}` takes {expected} arguments, all by position")
 
 
 def passed(type: Type | None, external: bool) -> str:
@@ -99,8 +109,9 @@ def _conversion(e: Expressions, argument: ast.expr, to: Type) -> str:
 def _type_argument(e: Expressions, node: ast.Call, index: int = 0) -> Type | None:
     try:
         return type_of(e.resolve(node.args[index]), e.names)
-    except TypeError as error:
-        raise e.error(node, str(error)) from None
+    except TypeError:
+        name = ast.unparse(node.func)
+        raise e.error(node, f"`{name}` begins with a type: `{name}(u32, …)`") from None
 
 
 def _fixed(type: Any) -> Callable[[Expressions, ast.Call], Natural]:
@@ -128,8 +139,6 @@ def _intrinsic(name: str, type: Type, *arguments: str) -> str:
 
 
 def _natural_extreme(e: Expressions, node: ast.Call) -> Natural:
-    if len(node.args) != 2:
-        raise e.error(node, "`min` and `max` take two numbers")
     found = e.join(node, e.natural(node.args[0]), e.natural(node.args[1]))
     if not isinstance(found, Integer):
         raise e.error(node, "`min` and `max` take integers, at least one with a type")
@@ -182,7 +191,7 @@ def _natural_given(e: Expressions, node: ast.Call) -> Natural:
     """The type that comes first."""
     found = _type_argument(e, node)
     if not isinstance(found, Integer | Float):
-        raise e.error(node, f"`{ast.unparse(node.func)}` begins with a type: `{ast.unparse(node.func)}(u32, …)`")
+        raise e.error(node, f"`{ast.unparse(node.func)}` is of integers or floats, not of {found}")
     return found
 
 

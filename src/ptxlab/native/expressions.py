@@ -26,6 +26,7 @@ from .types import (
     StructType,
     Type,
     boolean,
+    f64,
     pointer_to,
     s64,
     u8,
@@ -35,6 +36,7 @@ from .types import (
 
 # To mypy these are Python's own.
 BOOLEAN: Boolean = boolean  # type: ignore[assignment]
+F64: Float = f64  # type: ignore[assignment]
 S64: Integer = s64  # type: ignore[assignment]
 U8: Integer = u8  # type: ignore[assignment]
 U32: Integer = u32  # type: ignore[assignment]
@@ -271,7 +273,9 @@ class Expressions:
             if type.holds(value) or wraps:
                 return type
             raise self.error(node, f"`{ast.unparse(node)}`: {value} does not fit {type}; convert the other side first")
-        if isinstance(type, Float) or (isinstance(type, Boolean) and value in (0, 1)):
+        if isinstance(type, Float):
+            return type if type(value) == value or value != value else F64  # as Python would compute
+        if isinstance(type, Boolean) and value in (0, 1):
             return type
         if pointee(type) is not None and value == 0:
             return type
@@ -315,6 +319,8 @@ class Expressions:
             value = found.value
             if isinstance(to, Integer) and not (isinstance(value, int) and to.holds(value)):
                 raise self.error(node, f"{value} does not fit {to}; `{to}({value})` cuts it")
+            if isinstance(to, Float) and to(value) != value == value:
+                raise self.error(node, f"{value} is not an {to}; `{to}({value})` rounds it")
         elif found is not to and not (isinstance(found, Flexible) and isinstance(to, Integer | Float)):
             fits = isinstance(found, Type) and (
                 (

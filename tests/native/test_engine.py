@@ -1,0 +1,109 @@
+"""Machine code on disk and in the process."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ptxlab.native import cache, native, u32
+from ptxlab.native.cache import cached
+from ptxlab.native.engine import build, compile_text, load
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="file permissions")
+
+
+@native
+def triple(a: u32) -> u32:
+    return u32(3 * a)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PTXLAB_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+class Maker:
+    """Counts how often it is asked."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+        self.asked = 0
+
+    def __call__(self) -> bytes:
+        self.asked += 1
+        return self.content
+
+
+def test_what_was_made_is_found_again(folder: Path) -> None:
+    make, other = Maker(b"code"), Maker(b"other")
+    assert [cached("key", make), cached("key", make), cached("another", other)] == [b"code", b"code", b"other"]
+    assert (make.asked, other.asked, len(list(folder.iterdir()))) == (1, 1, 2)
+
+
+@pytest.mark.parametrize("damage", [b"", b"x", b"x" * 100])
+def test_a_damaged_file_is_made_again(folder: Path, damage: bytes) -> None:
+    make = Maker(b"code" * 100)
+    cached("key", make)
+    (file,) = folder.iterdir()
+    file.write_bytes(file.read_bytes()[:-50] + damage)
+    assert cached("key", make) == b"code" * 100
+    assert make.asked == 2
+    assert cached("key", make) == b"code" * 100
+    assert make.asked == 2
+
+
+def test_a_folder_that_cannot_be_written_costs_only_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setenv("PTXLAB_CACHE", str(tmp_path / "file" / "cache"))
+    make = Maker(b"code")
+    assert cached("key", make) == cached("key", make) == b"code"
+    assert make.asked == 2
+
+
+def test_an_empty_name_turns_the_cache_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PTXLAB_CACHE", "")
+    monkeypatch.chdir(tmp_path)
+    make = Maker(b"code")
+    cached("key", make)
+    cached("key", make)
+    assert make.asked == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_was_not_used_for_long_goes_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "LIMIT", 3000)
+    for number in range(2):
+        cached(f"key {number}", Maker(bytes([number]) * 1000))
+    for age, file in enumerate(sorted(folder.iterdir(), key=lambda file: file.read_bytes()[32])):
+        os.utime(file, (1000 + age, 1000 + age))
+    cached("key 0", Maker(b"used again"))
+    cached("key 2", Maker(bytes([2]) * 1000))
+    kept = {file.read_bytes()[32] for file in folder.iterdir()}
+    assert kept == {0, 2}
+
+
+def test_compiled_functions_come_from_the_cache(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert build([triple]).function(triple)(5) == 15
+    monkeypatch.setattr("ptxlab.native.engine.compile_text", lambda *_, **__: pytest.fail("compiled again"))
+    assert build([triple]).function(triple)(6) == 18
+
+
+def test_a_missing_symbol_is_named() -> None:
+    library = load([compile_text("define i32 @here() { ret i32 1 }")])
+    assert library.address("here")
+    with pytest.raises(KeyError, match="there is no `elsewhere` in the machine code"):
+        library.address("elsewhere")
+
+
+def test_wrong_text_is_an_error() -> None:
+    with pytest.raises(RuntimeError, match="use of undefined value"):
+        compile_text("define i32 @here() { ret i32 %x }")
+
+
+def test_the_language_loads_without_llvm() -> None:
+    text = "import sys, ptxlab.native; print([name for name in ('llvmlite', 'ast', 'ctypes') if name in sys.modules])"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.check_output([sys.executable, "-c", text], text=True, env=environment).strip() == "[]"

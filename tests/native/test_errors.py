@@ -1,0 +1,232 @@
+"""What is not part of the native language is refused: where, what, and what to write instead."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ptxlab.native import Pointer, array, cast, f32, leading_zeros, native, s32, struct, table, u8, u16, u32, u64, u128
+from ptxlab.native.engine import compiled
+from ptxlab.native.translate import TranslationError, emit
+
+HUGE = (1, 1 << 40)
+
+
+def plain(a: int) -> int:
+    return a
+
+
+@struct
+class Pair:
+    first: u32
+    second: u32
+
+
+@native
+def mixes(a: u32, b: s32) -> u32:
+    return u32(a + b)
+
+
+@native
+def narrows(a: u64) -> u32:
+    return a
+
+
+@native
+def does_not_fit(a: u32) -> u32:
+    return a & 0x1_0000_0000
+
+
+@native
+def too_big() -> u8:
+    return 256
+
+
+@native
+def untyped() -> u32:
+    total = 0
+    total += 1
+    return total
+
+
+@native
+def retyped(a: u32) -> u32:
+    b = a
+    b: u64 = 5
+    return u32(b)
+
+
+@native
+def calls_python(a: u32) -> u32:
+    return plain(a)
+
+
+@native
+def unknown(a: u32) -> u32:
+    return nowhere(a)  # type: ignore[name-defined]  # noqa: F821
+
+
+@native
+def lists(a: u32) -> u32:
+    return [a][0]
+
+
+@native
+def tries(a: u32) -> u32:
+    try:
+        return a
+    finally:
+        pass
+
+
+@native
+def iterates(a: Pointer[u32]) -> u32:
+    for b in a:
+        return b
+    return 0
+
+
+@native
+def early(a: u32) -> u32:
+    if a:
+        return b  # noqa: F821
+    b: u32 = 1
+    return b
+
+
+@native
+def divides(a: u128) -> u128:
+    return a // 3
+
+
+@native
+def slashes(a: u32) -> u32:
+    return a / 3
+
+
+@native
+def no_field(a: Pair) -> u32:
+    return a.third
+
+
+@native
+def whole(a: Pointer[Pair]) -> None:
+    a[0] = a[1]
+
+
+@native
+def indexes(a: u32) -> u32:
+    return a[0]
+
+
+@native
+def big_table(a: u32) -> u32:
+    return HUGE[a]
+
+
+@native
+def no_type(a: u32) -> u32:
+    return leading_zeros(a, a)
+
+
+@native
+def extreme(a: u32) -> u32:
+    return max(a, a, a)
+
+
+@native
+def few(a: u32) -> u32:
+    return mixes(a)
+
+
+@native
+def numbers_as_truth(a: u32, b: u32) -> u32:
+    return u32(a and b)
+
+
+@native
+def inexact(a: f32) -> f32:
+    return f32(a) * 0.1
+
+
+@native
+def lengths(a: u32) -> u32:
+    return array(u32, a)[0]
+
+
+@native
+def casts(a: f32) -> u32:
+    return cast(u32, a)
+
+
+@native
+def counts_down(a: u64) -> u64:
+    total: u64 = 0
+    for i in range(a, -1, -1):
+        total += i
+    return total
+
+
+CASES: list[tuple[Any, str, str]] = [
+    (mixes, "a + b", "`a + b` mixes u32 and s32: convert one, `u32(…)` or `s32(…)`"),
+    (narrows, "return a", "`a` is u64, and u32 is needed: `u32(…)` converts"),
+    (does_not_fit, "return a & 0x1", "`a & 4294967296`: 4294967296 does not fit u32; convert the other side first"),
+    (too_big, "return 256", "256 does not fit u8; `u8(256)` cuts it"),
+    (untyped, "total = 0", "`total` begins without a type: write `total: u32 = …`, or another type"),
+    (retyped, "b: u64 = 5", "`b` is u32 already: a variable keeps its type"),
+    (calls_python, "return plain(a)", "`plain` is not native: put `@native` above it"),
+    (unknown, "return nowhere", "there is no `nowhere`"),
+    (lists, "return [a]", "`[a]` is not part of the native language"),
+    (tries, "try:", "`try` is not part of the native language"),
+    (iterates, "for b in a", "`for` goes over `range(…)`, without `else`"),
+    (early, "return b", "`b` is read before it is assigned"),
+    (divides, "return a // 3", "128-bit integers are not divided: shift and subtract"),
+    (slashes, "return a / 3", "`a / 3`: integers have + - * // % & | ^ << >>; integers divide with //"),
+    (no_field, "return a.third", "`Pair` has no field `third`"),
+    (whole, "a[0] = a[1]", "`a[0]` is a whole Pair: assign to its parts, or use `copy_bytes`"),
+    (indexes, "return a[0]", "`a` is no pointer: it cannot be indexed"),
+    (big_table, "return HUGE", "1099511627776 in `HUGE` does not fit u32: `table(u64, (…))` makes others"),
+    (no_type, "return leading", "`leading_zeros` begins with a type: `leading_zeros(u32, …)`"),
+    (extreme, "return max", "`max` takes 2 arguments, all by position"),
+    (few, "return mixes", "`mixes` takes 2 arguments, all by position: (a, b)"),
+    (numbers_as_truth, "a and b", "`a` is no truth value: compare it, as with `!= 0`"),
+    (inexact, "0.1", "`f32(a) * 0.1` is f64, and f32 is needed: `f32(…)` converts"),
+    (lengths, "return array", "the length of an array is a constant"),
+    (casts, "return cast", "`cast` is between pointers and integers; `u32(…)` converts numbers"),
+    (counts_down, "range(a", "u64 cannot count down: count up, and subtract"),
+]
+
+
+@pytest.mark.parametrize(("function", "text", "message"), CASES, ids=lambda case: getattr(case, "__name__", ""))
+def test_refusals_name_the_line(function: Any, text: str, message: str) -> None:
+    lines = Path(__file__).read_text().splitlines()
+    start = function.__code__.co_firstlineno
+    line = next(number for number in range(start, len(lines)) if text in lines[number - 1])
+    with pytest.raises(TranslationError, match=f"^{re.escape(f'{__file__}:{line}: {message}')}$"):
+        emit([function])
+
+
+def test_a_parameter_without_a_type() -> None:
+    @native
+    def untyped(a) -> u32:  # type: ignore[no-untyped-def]
+        return a
+
+    @native
+    def pythonic(a: int) -> u32:
+        return a
+
+    with pytest.raises(TranslationError, match="parameter `a` needs a type: `a: u32`"):
+        emit([untyped])
+    with pytest.raises(TranslationError, match="is not a native type; there are u8 to u128"):
+        emit([pythonic])
+
+
+def test_a_plain_function_is_not_compiled() -> None:
+    with pytest.raises(TypeError, match="`plain` is not native: put `@native` above it"):
+        compiled(plain)
+
+
+def test_a_table_holds_what_fits() -> None:
+    with pytest.raises(AssertionError, match="every entry fits u16"):
+        table(u16, (1, 65536))
