@@ -12,6 +12,8 @@ applied, `u32(…)`, so it is applied wherever a result can leave the range. `tr
 `engine` machine code. The words of the language are here; what may be written with them is said in `translate`.
 """
 
+from typing import TYPE_CHECKING
+
 from .functions import external, native
 from .operations import (
     address_of,
@@ -42,7 +44,6 @@ from .operations import (
     unlikely,
 )
 from .types import (
-    Array,
     Pointer,
     boolean,
     f32,
@@ -60,6 +61,11 @@ from .types import (
     u64,
     u128,
 )
+
+if TYPE_CHECKING:
+    from typing import Annotated as Array  # an array in a structure; to mypy it is as its elements are
+else:
+    from .types import Array
 
 __all__ = [
     "Array",

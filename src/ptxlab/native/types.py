@@ -12,7 +12,7 @@ import struct as packing
 import sys
 from collections.abc import Iterator, Mapping
 from types import GenericAlias, NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
 
 T = TypeVar("T")
 
@@ -248,8 +248,6 @@ if TYPE_CHECKING:
     f64: TypeAlias = float
     boolean: TypeAlias = bool
 
-    Array = Annotated
-
     class Pointer(Generic[T]):
         """The address of values of one type. Fields of a structure can be reached through it, unchecked by mypy."""
 
@@ -258,6 +256,10 @@ if TYPE_CHECKING:
         def __getattr__(self, name: str) -> Any: ...
         def __setattr__(self, name: str, value: Any) -> None: ...
         def __add__(self, count: int) -> Pointer[T]: ...
+        @overload
+        def __sub__(self, other: int) -> Pointer[T]: ...
+        @overload
+        def __sub__(self, other: Pointer[T]) -> int: ...
         def __sub__(self, other: Any) -> Any: ...
         def __lt__(self, other: Pointer[T]) -> bool: ...
         def __le__(self, other: Pointer[T]) -> bool: ...
