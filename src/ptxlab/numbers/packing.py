@@ -5,7 +5,7 @@ set and stands for 2**exponent. Whatever lies below the lowest bit is kept as a 
 below the last bit of every format, so it decides what is a tie and what is exact as the lost bits would.
 """
 
-from ptxlab.native import boolean, leading_zeros, native, s32, s64, u32, u64, u128
+from ptxlab.native import boolean, leading_zeros, native, s32, u32, u64, u128
 from ptxlab.numbers.parameters import (
     BEYOND,
     BIAS,
@@ -184,8 +184,10 @@ def pack(
     rest_bits: u64 = rounded & ((u64(1) << shift) - 1)
     if is_rounded_up(negative, kept_bits, rest_bits, shift, rounding, random, count):
         kept_bits += 1
-    pattern: s64 = s64(field) * (s64(1) << MANTISSA[format]) + s64(kept_bits)
-    magnitude: u64 = u64(pattern) if pattern > 0 else 0
+    # The hidden bit of the significand counts the exponent field up by one.
+    hidden: u64 = u64(1) << MANTISSA[format]
+    magnitude: u64 = (u64(field + 1) << MANTISSA[format]) + kept_bits
+    magnitude = magnitude - hidden if magnitude > hidden else 0
     if magnitude > LARGEST[format]:
         magnitude = beyond(negative, format, rounding, modifiers)
     return finish(sign | magnitude, format, modifiers)
