@@ -155,10 +155,10 @@ def small_files(most: int = 30_000) -> list[tuple[str, str]]:
     return found
 
 
-def compare(count: int, seed: int, kinds: Sequence[str] = (), most: int = 30_000) -> list[Outcome]:
-    """Both verdicts on `count` mutants of the corpus files of at most `most` bytes."""
+def compare(count: int, seed: int, kinds: Sequence[str] = (), most: int = 30_000, timeout: float = 60) -> list[Outcome]:
+    """Both verdicts on `count` mutants of the corpus files of at most `most` bytes, `timeout` seconds for each."""
     made = list(mutants(small_files(most), count, seed, kinds))
-    verdicts = judge_many([(mutant.text, None) for mutant in made])
+    verdicts = judge_many([(mutant.text, None) for mutant in made], timeout=timeout)
     return [Outcome(m, errors_of(m.text, m.name), v) for m, v in zip(made, verdicts, strict=True)]
 
 

@@ -29,7 +29,7 @@ SAMPLE = """\
 @needs_ptxas
 @pytest.mark.parametrize("seed", [1, 2])
 def test_agreement_on_damaged_files(seed: int) -> None:
-    found = score(compare(8 * len(KINDS), seed, most=6_000))
+    found = score(compare(8 * len(KINDS), seed, most=6_000, timeout=10))
     assert not found.false_refusals, "\n".join(map(str, found.false_refusals))
     assert found.agreement >= 0.995, "\n".join(map(str, found.missed))
     assert found.line_agreement >= 0.95, "\n".join(map(str, found.elsewhere))
