@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from . import operations, types
-from .expressions import BOOLEAN, FLEXIBLE, U8, U32, U64, Constant, Expressions, Natural, memory, pointee
+from .expressions import Expressions, memory
 from .functions import Signature
+from .naturals import BOOLEAN, FLEXIBLE, U8, U32, U64, Constant, Natural, Naturals, pointee
 from .types import Float, Integer, PointerType, StructType, Type, pointer_to, type_of
 
 
@@ -19,13 +20,13 @@ class Operation:
     __slots__ = ("natural", "raw")
 
     def __init__(
-        self, natural: Callable[[Expressions, ast.Call], Natural], raw: Callable[[Expressions, ast.Call], str]
+        self, natural: Callable[[Naturals, ast.Call], Natural], raw: Callable[[Expressions, ast.Call], str]
     ) -> None:
         self.natural = natural
         self.raw = raw
 
 
-def natural_call(e: Expressions, node: ast.Call) -> Natural:
+def natural_call(e: Naturals, node: ast.Call) -> Natural:
     """The type of a call's result; None where it has none."""
     function = e.resolve(node.func)
     if isinstance(function, Type):
@@ -55,7 +56,7 @@ def raw_call(e: Expressions, node: ast.Call) -> str:
     return _emit_call(e, signature.result, f'@"{signature.symbol}"', arguments, signature.external)
 
 
-def _check_count(e: Expressions, node: ast.Call, function: Any) -> None:
+def _check_count(e: Naturals, node: ast.Call, function: Any) -> None:
     """Refuse an operation with too few or too many arguments."""
     code = getattr(function, "__code__", None)
     expected = code.co_argcount if code is not None else 2 if function in (builtins.min, builtins.max) else 1
@@ -82,7 +83,7 @@ def _emit_call(e: Expressions, result: Type | None, target: str, arguments: list
     return e.builder.value(line)
 
 
-def _signature(e: Expressions, node: ast.Call, function: Any) -> Signature:
+def _signature(e: Naturals, node: ast.Call, function: Any) -> Signature:
     found = getattr(function, "__native__", None)
     if not isinstance(found, Signature):
         raise e.error(node, f"`{ast.unparse(node.func)}` is not native: put `@native` above it")
@@ -106,7 +107,7 @@ def _conversion(e: Expressions, argument: ast.expr, to: Type) -> str:
     return e.cast(argument, to)
 
 
-def _type_argument(e: Expressions, node: ast.Call, index: int = 0) -> Type | None:
+def _type_argument(e: Naturals, node: ast.Call, index: int = 0) -> Type | None:
     try:
         return type_of(e.resolve(node.args[index]), e.names)
     except TypeError:
@@ -114,19 +115,21 @@ def _type_argument(e: Expressions, node: ast.Call, index: int = 0) -> Type | Non
         raise e.error(node, f"`{name}` begins with a type: `{name}(u32, …)`") from None
 
 
-def _fixed(type: Any) -> Callable[[Expressions, ast.Call], Natural]:
+def _fixed(type: Any) -> Callable[[Naturals, ast.Call], Natural]:
     return lambda e, node: type
 
 
-def _of_argument(index: int) -> Callable[[Expressions, ast.Call], Natural]:
+def _of_argument(index: int) -> Callable[[Naturals, ast.Call], Natural]:
     return lambda e, node: e.type_of(node.args[index])
 
 
-def _of_element(e: Expressions, node: ast.Call) -> Natural:
+def _of_element(e: Naturals, node: ast.Call) -> Natural:
     """The type of what the first argument points to."""
     found = pointee(e.natural(node.args[0]))
     if found is None:
         raise e.error(node, f"`{ast.unparse(node.args[0])}` is no pointer")
+    if not isinstance(found, Integer | PointerType):
+        raise e.error(node, f"atomic operations are on integers and pointers, not on {found}")
     return found
 
 
@@ -138,7 +141,7 @@ def _intrinsic(name: str, type: Type, *arguments: str) -> str:
 # Numbers.
 
 
-def _natural_extreme(e: Expressions, node: ast.Call) -> Natural:
+def _natural_extreme(e: Naturals, node: ast.Call) -> Natural:
     found = e.join(node, e.natural(node.args[0]), e.natural(node.args[1]))
     if not isinstance(found, Integer):
         raise e.error(node, "`min` and `max` take integers, at least one with a type")
@@ -165,14 +168,14 @@ def _absolute(e: Expressions, node: ast.Call) -> str:
     return e.raw(node.args[0])
 
 
-def _natural_length(e: Expressions, node: ast.Call) -> Natural:
+def _natural_length(e: Naturals, node: ast.Call) -> Natural:
     found = e.resolve(node.args[0])
     if not isinstance(found, tuple):
         raise e.error(node, "`len` is of a constant table")
     return Constant(len(found))
 
 
-def _natural_layout(e: Expressions, node: ast.Call) -> Natural:
+def _natural_layout(e: Naturals, node: ast.Call) -> Natural:
     function, arguments = e.resolve(node.func), [e.resolve(argument) for argument in node.args]
     return Constant(function(*arguments))
 
@@ -187,7 +190,7 @@ def _count_ones(e: Expressions, node: ast.Call) -> str:
     return e.convert(node, count, type, U32)
 
 
-def _natural_given(e: Expressions, node: ast.Call) -> Natural:
+def _natural_given(e: Naturals, node: ast.Call) -> Natural:
     """The type that comes first."""
     found = _type_argument(e, node)
     if not isinstance(found, Integer | Float):
@@ -217,7 +220,7 @@ def _root(e: Expressions, node: ast.Call) -> str:
     return e.builder.value(_intrinsic("sqrt", type, f"{type.llvm} {e.raw(node.args[0])}"))
 
 
-def _natural_pattern(e: Expressions, node: ast.Call) -> Natural:
+def _natural_pattern(e: Naturals, node: ast.Call) -> Natural:
     return U64 if getattr(_natural_given(e, node), "bits", 0) == 64 else U32
 
 
@@ -248,7 +251,7 @@ def _trap(e: Expressions, node: ast.Call) -> str:
 # Memory.
 
 
-def _natural_array(e: Expressions, node: ast.Call) -> Natural:
+def _natural_array(e: Naturals, node: ast.Call) -> Natural:
     element = _type_argument(e, node)
     assert element is not None
     return pointer_to(element)
@@ -267,7 +270,7 @@ def _array(e: Expressions, node: ast.Call) -> str:
     return place
 
 
-def _natural_cast(e: Expressions, node: ast.Call) -> Natural:
+def _natural_cast(e: Naturals, node: ast.Call) -> Natural:
     return _type_argument(e, node)
 
 
@@ -285,7 +288,7 @@ def _cast(e: Expressions, node: ast.Call) -> str:
     raise e.error(node, f"`cast` is between pointers and integers; `{to}(…)` converts numbers")
 
 
-def _natural_address(e: Expressions, node: ast.Call) -> Natural:
+def _natural_address(e: Naturals, node: ast.Call) -> Natural:
     return pointer_to(e.type_of(node.args[0]))
 
 

@@ -1,71 +1,22 @@
 """Expressions of native functions, as LLVM's text.
 
-Two questions are asked of an expression: its own type (`natural`), and its value in some type (`value` where it must
-fit, `cast` where it is cut or extended). Arithmetic is done in the widest type among its operands and the one that it
-is put into, so that `u64(a * b)` is the whole product, as in Python. Constants have no type of their own.
+An expression is asked for its value in some type: `value` where it must fit, `cast` where it is cut or extended, `raw`
+in its own type. Arithmetic is done in the widest type among its operands and the one that it is put into, so that
+`u64(a * b)` is the whole product, as in Python; a comparison is done in the type in which its sides meet.
 """
 
 from __future__ import annotations
 
 import ast
-import builtins
-import operator
 import struct
-from collections.abc import Callable
 from typing import Any
 
-from .functions import Signature, namespace
+from .functions import Signature
+from .naturals import MISSING, S64, U32, Constant, Flexible, Naturals, named, pointee
 from .operations import Table
 from .text import Builder
-from .types import (
-    ArrayType,
-    Boolean,
-    Float,
-    Integer,
-    PointerType,
-    StructType,
-    Type,
-    boolean,
-    f64,
-    pointer_to,
-    s64,
-    u8,
-    u32,
-    u64,
-)
+from .types import ArrayType, Boolean, Float, Integer, PointerType, StructType, Type
 
-# To mypy these are Python's own.
-BOOLEAN: Boolean = boolean  # type: ignore[assignment]
-F64: Float = f64  # type: ignore[assignment]
-S64: Integer = s64  # type: ignore[assignment]
-U8: Integer = u8  # type: ignore[assignment]
-U32: Integer = u32  # type: ignore[assignment]
-U64: Integer = u64  # type: ignore[assignment]
-
-
-class TranslationError(Exception):
-    """A native function says what cannot be translated: where, what, and what to write instead."""
-
-
-class Constant:
-    """A number without a type: it takes that of the other side."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: float) -> None:
-        self.value = value
-
-
-class Flexible:
-    """A number that takes the type it is put into: `(1 << n) - 1`, `0.5 if up else -0.5`."""
-
-    __slots__ = ()
-
-
-FLEXIBLE = Flexible()
-Natural = Type | Constant | Flexible | None
-
-_MISSING = object()
 _INTEGER_OPERATIONS = {
     ast.Add: "add",
     ast.Sub: "sub",
@@ -75,20 +26,6 @@ _INTEGER_OPERATIONS = {
     ast.BitXor: "xor",
 }
 _FLOAT_OPERATIONS = {ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul", ast.Div: "fdiv"}
-_FOLD: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.BitAnd: operator.and_,
-    ast.BitOr: operator.or_,
-    ast.BitXor: operator.xor,
-    ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift,
-    ast.Pow: operator.pow,
-}
 _COMPARISONS = {
     ast.Eq: "eq",
     ast.NotEq: "ne",
@@ -106,211 +43,15 @@ def memory(type: Type) -> str:
     return "i8" if isinstance(type, Boolean) else type.llvm
 
 
-def pointee(type: Natural) -> Type | None:
-    """What a pointer or a reference leads to."""
-    return type.element if isinstance(type, PointerType) else type if isinstance(type, StructType) else None
-
-
-class Expressions:
+class Expressions(Naturals):
     """The expressions of one function; statements are added by `translate`."""
 
     def __init__(self, signature: Signature, file: str) -> None:
-        self.signature = signature
-        self.file = file
+        super().__init__(signature, file)
         self.builder = Builder()
         self.allocations: list[str] = []
-        self.locals: dict[str, Type] = {}
         self.callees: dict[Any, None] = {}
         self.tables: dict[str, Table | tuple[int, ...]] = {}
-        self.names = namespace(signature.function)
-        self._local_names = frozenset(signature.function.__code__.co_varnames + signature.function.__code__.co_cellvars)
-        self._naturals: dict[ast.expr, Natural] = {}
-
-    def error(self, node: ast.AST, message: str) -> TranslationError:
-        return TranslationError(f"{self.file}:{getattr(node, 'lineno', 0)}: {message}")
-
-    # What a node is.
-
-    def resolve(self, node: ast.expr) -> Any:
-        """The Python object that a name outside the function means; `_MISSING` for anything of the function itself."""
-        if isinstance(node, ast.Name):
-            if node.id in self._local_names:
-                return _MISSING
-            if node.id in self.names:
-                return self.names[node.id]
-            found = getattr(builtins, node.id, _MISSING)
-            if found is _MISSING:
-                raise self.error(node, f"there is no `{node.id}`")
-            return found
-        if isinstance(node, ast.Attribute):
-            owner = self.resolve(node.value)
-            if owner is _MISSING:
-                return _MISSING
-            found = getattr(owner, node.attr, _MISSING)
-            if found is _MISSING:
-                raise self.error(node, f"there is no `{ast.unparse(node)}`")
-            return found
-        if isinstance(node, ast.Subscript) and self.resolve(node.value) is not _MISSING:  # `Pointer[u8]`, `TABLE[2]`
-            index = self.resolve(node.slice)
-            return _MISSING if index is _MISSING else self.resolve(node.value)[index]
-        if isinstance(node, ast.Constant):
-            return node.value
-        return _MISSING
-
-    def natural(self, node: ast.expr) -> Natural:
-        """The type that an expression has by itself."""
-        if node in self._naturals:
-            return self._naturals[node]
-        method: Any = _NATURAL.get(type(node))
-        if method is None:
-            raise self.error(node, f"`{ast.unparse(node)}` is not part of the native language")
-        found: Natural = method(self, node)
-        self._naturals[node] = found
-        return found
-
-    def type_of(self, node: ast.expr) -> Type:
-        """The type of an expression that must have one."""
-        found = self.natural(node)
-        if isinstance(found, Constant | Flexible):
-            raise self.error(
-                node, f"`{ast.unparse(node)}` has no type here: write `u32({ast.unparse(node)})`, or another type"
-            )
-        if found is None:
-            raise self.error(node, f"`{ast.unparse(node)}` has no result")
-        return found
-
-    def outer(self, node: ast.expr, value: Any) -> Natural:
-        """The type of something that Python knows."""
-        if isinstance(value, bool):
-            return BOOLEAN
-        if isinstance(value, int | float):
-            return Constant(value)
-        if isinstance(value, tuple):
-            return pointer_to(getattr(value, "type", U32))
-        if value is None:
-            return Constant(0)
-        raise self.error(node, f"`{ast.unparse(node)}` is neither a number nor a tuple of integers")
-
-    def _natural_name(self, node: ast.Name) -> Natural:
-        if node.id in self._local_names:
-            found = self.locals.get(node.id)
-            if found is None:
-                raise self.error(node, f"`{node.id}` is read before it is assigned")
-            return found
-        return self.outer(node, self.resolve(node))
-
-    def _natural_constant(self, node: ast.Constant) -> Natural:
-        return self.outer(node, node.value)
-
-    def _natural_attribute(self, node: ast.Attribute) -> Natural:
-        value = self.resolve(node)
-        if value is not _MISSING:
-            return self.outer(node, value)
-        type = self.field(node)[1]
-        return pointer_to(type.element) if isinstance(type, ArrayType) else type
-
-    def field(self, node: ast.Attribute) -> tuple[int, Type]:
-        owner = pointee(self.natural(node.value))
-        if not isinstance(owner, StructType):
-            raise self.error(node, f"`{ast.unparse(node.value)}` is no structure: it has no `{node.attr}`")
-        if node.attr not in owner.fields:
-            raise self.error(node, f"`{owner.name}` has no field `{node.attr}`")
-        return owner.fields[node.attr]
-
-    def _natural_subscript(self, node: ast.Subscript) -> Natural:
-        base = self.natural(node.value)
-        if not isinstance(base, PointerType):
-            raise self.error(node, f"`{ast.unparse(node.value)}` is no pointer: it cannot be indexed")
-        return base.element
-
-    def _natural_binary(self, node: ast.BinOp) -> Natural:
-        left, right = self.natural(node.left), self.natural(node.right)
-        if isinstance(left, Constant) and isinstance(right, Constant):
-            try:
-                return Constant(_FOLD[type(node.op)](left.value, right.value))
-            except (KeyError, ArithmeticError, ValueError, TypeError) as error:
-                raise self.error(node, f"`{ast.unparse(node)}` cannot be computed: {error}") from None
-        if isinstance(left, PointerType) and isinstance(node.op, ast.Add | ast.Sub):
-            return S64 if isinstance(right, PointerType) else left
-        if isinstance(node.op, ast.LShift | ast.RShift):
-            if not isinstance(right, Integer | Constant | Flexible | Boolean):
-                raise self.error(node, "a shift counts in integers")
-            return FLEXIBLE if isinstance(left, Constant) else left
-        return self.join(node, left, right, node.op)
-
-    def join(self, node: ast.expr, left: Natural, right: Natural, op: ast.AST | None = None) -> Natural:
-        """The type in which two operands meet."""
-        if left is right:
-            return left
-        if isinstance(left, Constant | Flexible):
-            left, right = right, left
-        if isinstance(right, Flexible | Constant) and isinstance(left, Flexible | Constant):
-            return FLEXIBLE
-        if isinstance(right, Flexible) and isinstance(left, Integer | Float):
-            return left
-        if isinstance(right, Constant) and isinstance(left, Type):
-            return self._meet_constant(node, left, right.value, op)
-        if isinstance(left, Integer) and isinstance(right, Integer):
-            wide, narrow = (left, right) if left.bits >= right.bits else (right, left)
-            if wide.signed == narrow.signed or (wide.signed and wide.bits > narrow.bits):
-                return wide
-            raise self.error(
-                node, f"`{ast.unparse(node)}` mixes {left} and {right}: convert one, `{left}(…)` or `{right}(…)`"
-            )
-        if isinstance(left, Float) and isinstance(right, Float):
-            return left if left.bits >= right.bits else right
-        if isinstance(left, Boolean) and isinstance(right, Integer):
-            return right
-        if isinstance(right, Boolean) and isinstance(left, Integer):
-            return left
-        if isinstance(left, Type) and pointee(left) is not None and pointee(left) is pointee(right):
-            return left
-        raise self.error(node, f"`{ast.unparse(node)}` mixes {_named(left)} and {_named(right)}: convert one")
-
-    def _meet_constant(self, node: ast.expr, type: Type, value: float, op: ast.AST | None) -> Natural:
-        if isinstance(type, Integer) and isinstance(value, int):
-            wraps = isinstance(op, ast.BitAnd | ast.Add) and value < 0  # `x & ~7` and `x + -1` are right modulo 2**n
-            if type.holds(value) or wraps:
-                return type
-            raise self.error(node, f"`{ast.unparse(node)}`: {value} does not fit {type}; convert the other side first")
-        if isinstance(type, Float):
-            return type if type(value) == value or value != value else F64  # as Python would compute
-        if isinstance(type, Boolean) and value in (0, 1):
-            return type
-        if pointee(type) is not None and value == 0:
-            return type
-        raise self.error(node, f"`{ast.unparse(node)}` mixes {type} and the number {value}: convert one")
-
-    def _natural_unary(self, node: ast.UnaryOp) -> Natural:
-        if isinstance(node.op, ast.Not):
-            return BOOLEAN
-        operand = self.natural(node.operand)
-        if isinstance(operand, Constant):
-            value: Any = operand.value
-            return Constant(
-                ~value if isinstance(node.op, ast.Invert) else -value if isinstance(node.op, ast.USub) else value
-            )
-        if isinstance(operand, Integer | Flexible) or (
-            isinstance(operand, Float) and not isinstance(node.op, ast.Invert)
-        ):
-            return operand
-        raise self.error(node, f"`{ast.unparse(node)}` needs a number: {_named(operand)} is none")
-
-    def _natural_choice(self, node: ast.IfExp) -> Natural:
-        yes, no = self.natural(node.body), self.natural(node.orelse)
-        if isinstance(yes, Constant) and isinstance(no, Constant):
-            return FLEXIBLE
-        return self.join(node, yes, no)
-
-    def _natural_truth(self, node: ast.expr) -> Natural:
-        return BOOLEAN
-
-    def _natural_call(self, node: ast.Call) -> Natural:
-        from .calls import natural_call
-
-        return natural_call(self, node)
-
-    # Values.
 
     def value(self, node: ast.expr, to: Type) -> str:
         """The value where a `to` is needed; nothing may be lost on the way."""
@@ -336,7 +77,7 @@ class Expressions:
             if not fits:
                 convert = f"cast({to}, …)" if to.llvm == "ptr" else f"{to}(…)"
                 raise self.error(
-                    node, f"`{ast.unparse(node)}` is {_named(found)}, and {to} is needed: `{convert}` converts"
+                    node, f"`{ast.unparse(node)}` is {named(found)}, and {to} is needed: `{convert}` converts"
                 )
         return self.cast(node, to)
 
@@ -547,7 +288,7 @@ class Expressions:
         self.builder.emit(f"store {memory(type)} {text}, ptr {place}, align {type.size}")
 
     def _raw_name(self, node: ast.Name) -> str:
-        if node.id in self._local_names:
+        if self.is_local(node.id):
             return self.builder.value(f"load {self.locals[node.id].llvm}, ptr %{node.id}")
         return self._raw_outer(node)
 
@@ -574,7 +315,7 @@ class Expressions:
         return f'@"{name}"'
 
     def _raw_place(self, node: ast.expr) -> str:
-        if isinstance(node, ast.Attribute) and self.resolve(node) is not _MISSING:
+        if isinstance(node, ast.Attribute) and self.resolve(node) is not MISSING:
             return self._raw_outer(node)
         place, type = self.address(node)
         return self.load(place, type)
@@ -673,25 +414,7 @@ class Expressions:
         return self.builder.value(f"{how} {type.llvm} {left}, {right}")
 
 
-def _named(type: Natural) -> str:
-    if isinstance(type, Type):
-        return type.name
-    return "nothing" if type is None else "a number"
-
-
 _TABLES: dict[str, Any] = {}
-_NATURAL: dict[type, Any] = {
-    ast.Name: Expressions._natural_name,
-    ast.Constant: Expressions._natural_constant,
-    ast.Attribute: Expressions._natural_attribute,
-    ast.Subscript: Expressions._natural_subscript,
-    ast.BinOp: Expressions._natural_binary,
-    ast.UnaryOp: Expressions._natural_unary,
-    ast.IfExp: Expressions._natural_choice,
-    ast.BoolOp: Expressions._natural_truth,
-    ast.Compare: Expressions._natural_truth,
-    ast.Call: Expressions._natural_call,
-}
 _RAW: dict[type, Any] = {
     ast.Name: Expressions._raw_name,
     ast.Constant: Expressions._raw_outer,
