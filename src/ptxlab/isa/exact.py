@@ -36,16 +36,23 @@ WORD = 0xFFFFFFFF
 
 @dataclass
 class Exact:
-    """One thread: the machine that a meaning is run on."""
+    """One thread: the machine that a meaning is run on. It has no memory."""
 
-    lane: int = 0
+    position: int = 0
+    """The lane of the warp that the thread is in."""
     active: int = 1
+    """The lanes that are here, one bit for each."""
+    target: str = "sm_90"
     selections: Mapping[str, str] = field(default_factory=dict)
     minus: frozenset[str] = frozenset()
     carry: Value = field(default_factory=lambda: Pattern.of("pred", 0))
     replies: list[tuple[Value, ...]] = field(default_factory=list)
     """What the meetings of this thread gave it, in order; the one after the last stops the meaning."""
     _met: int = 0
+
+    @property
+    def lane(self) -> Value:
+        return Pattern.of("u32", self.position)
 
     def active_mask(self) -> Value:
         return Pattern.of("u32", self.active)
@@ -125,7 +132,7 @@ class Exact:
             self._met += 1
             return self.replies[self._met - 1]
         named = members if isinstance(members, int) else _pattern(members).bits
-        assert named >> self.lane & 1, f"lane {self.lane} is not in {named:#x}"
+        assert named >> self.position & 1, f"lane {self.position} is not in {named:#x}"
         raise _MeetingError(function, named, tuple(map(_pattern, inputs)), tuple(results), tuple(statics))
 
 
@@ -147,7 +154,7 @@ Results = tuple[Any, ...]  # of a `Pattern` each, or a tuple of them for a vecto
 def evaluate(form: Form, m: Modifiers, operands: Operands, k: Exact | None = None) -> Results:
     """The results of an instruction for one thread, alone in its warp; `k` keeps the carry flag for the next one."""
     k = k or Exact()
-    return evaluate_warp(form, m, {k.lane: operands}, {k.lane: k})[k.lane]
+    return evaluate_warp(form, m, {k.position: operands}, {k.position: k})[k.position]
 
 
 def evaluate_warp(
@@ -157,6 +164,7 @@ def evaluate_warp(
     assert form.meaning is not None, f"{form.syntax} has no meaning yet"
     active = sum(1 << lane for lane in operands)
     machines = machines or {lane: Exact(lane, active) for lane in operands}
+    names = form.meaning.__code__.co_varnames[2 : form.meaning.__code__.co_argcount]
     finished: dict[int, Results] = {}
     for k in machines.values():
         k.replies.clear()
@@ -166,7 +174,7 @@ def evaluate_warp(
             k, carry = machines[lane], machines[lane].carry
             k._met = 0
             try:
-                results = form.meaning(k, m, **operands[lane])
+                results = form.meaning(k, m, *(operands[lane].get(name) for name in names))
             except _MeetingError as meeting:
                 meetings[lane] = meeting
                 k.carry = carry  # the meaning is run again from its beginning

@@ -1,4 +1,8 @@
-"""Extended-precision integer arithmetic: the carry flag `CC.CF` chains words into longer numbers (PTX ISA 9.7.2)."""
+"""Extended-precision integer arithmetic: the carry flag `CC.CF` chains words into longer numbers (PTX ISA 9.7.2).
+
+A subtraction adds the complement, and the flag is then the carry of that sum: set where nothing is borrowed. The manual
+has the borrow itself in `CC.CF`; ptxas keeps the carry, as an `addc` behind a `sub.cc` shows.
+"""
 
 from .bits import WIDER, high_half
 from .form import Modifiers, form
@@ -24,14 +28,14 @@ def addc(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
 @form("sub.cc.type d, a, b", type=WORDS, since="1.3")  # the manual says 1.2, ptxas wants 1.3
 def sub(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Subtract `b` from `a` and keep the borrow."""
-    return _subtract(k, m, a, b)
+    return _add(k, m, a, ~b, k.constant("pred", 1))
 
 
 @form("subc.type d, a, b", type=PLAIN, since="1.3")
 @form("subc.cc.type d, a, b", type=WORDS, since="1.3")
 def subc(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Subtract `b` and the borrow from `a`; `.cc` keeps the borrow."""
-    return _subtract(k, m, a, b, k.carry)
+    return _add(k, m, a, ~b, k.carry)
 
 
 @form("mad.lo.cc.type d, a, b, c", type=WORDS, since="3.0 sm_20")
@@ -65,24 +69,11 @@ def _add(k: Machine, m: Modifiers, a: Value, b: Value, carry: Value | None = Non
     total = _widen(k, a) + _widen(k, b)
     if carry is not None:
         total = total + k.cast(carry, total.type.name)
-    return _keep(k, m, total, a)
-
-
-def _subtract(k: Machine, m: Modifiers, a: Value, b: Value, borrow: Value | None = None) -> Value:
-    """`a - b` and the borrow; `.cc` keeps whether the highest bit had to borrow."""
-    total = _widen(k, a) - _widen(k, b)
-    if borrow is not None:
-        total = total - k.cast(borrow, total.type.name)
-    return _keep(k, m, total, a)
+    if m.cc:
+        k.carry = total >> a.type.width != 0
+    return k.cast(total, a.type.name)
 
 
 def _widen(k: Machine, a: Value) -> Value:
     """The bits of `a`, with zeros above them."""
     return k.cast(k.reinterpret(a, f"u{a.type.bits}"), WIDER[a.type.width])
-
-
-def _keep(k: Machine, m: Modifiers, total: Value, like: Value) -> Value:
-    """The low half of `total`; with `.cc` the carry flag tells whether there is more."""
-    if m.cc:
-        k.carry = total >> like.type.width != 0
-    return k.cast(total, like.type.name)

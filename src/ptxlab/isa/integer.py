@@ -136,7 +136,7 @@ def sad(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
 @form("div.type d, a, b", type=WORDS)
 def div(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Divide `a` by `b`, rounding towards zero."""
-    # PTX ISA 9.7.1.8 leaves the quotient by zero open: here all ones. The one that does not fit wraps around.
+    # PTX ISA 9.7.1.8 leaves the quotient by zero open: ptxas gives all ones. The one that does not fit wraps around.
     quotient = a // _divisor(k, b)
     if b.type.kind == "s":
         quotient = k.select(b == -1, -a, quotient)
@@ -146,8 +146,8 @@ def div(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
 @form("rem.type d, a, b", type=WORDS)
 def rem(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Give the remainder of dividing `a` by `b`."""
-    # PTX ISA 9.7.1.9 leaves the remainder of a division by zero open: here the dividend.
-    return k.select(b == 0, a, a % _divisor(k, b))
+    # PTX ISA 9.7.1.9 leaves the remainder of a division by zero open: ptxas gives all ones.
+    return k.select(b == 0, k.constant(a.type.name, -1), a % _divisor(k, b))
 
 
 def _divisor(k: Machine, b: Value) -> Value:

@@ -85,7 +85,8 @@ SHIFT: dict[str, Any] = {"btype": "u32", "mode": "clamp wrap"}
 @form("vshl.dtype.atype.btype{.sat}.mode d, a, b, c", **INTO | SHIFT)
 def vshl(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -> Value:
     """Shift a part of `a` left by a part of `b`, a count that is clamped to 32 or wraps around."""
-    return _finish(k, m, _part(k, "a", a) << _count(k, m, b), c)
+    shifted = _part(k, "a", a) << _count(k, m, b)
+    return _finish(k, m, shifted << 30 >> 30, c)  # PTX ISA 9.7.18.1: what is clamped or combined has 34 bits
 
 
 @form("vshr.dtype.atype.btype{.sat}.mode d, a, b", **ALONE | SHIFT)

@@ -4,7 +4,7 @@ Where `membermask` names the lanes that take part, it is an integer: ptxas refus
 takes one for the other `.b32` operands. It knows the `.sync` forms from PTX 5.1 on, the manual from 6.0.
 """
 
-from ptxlab.native import Pointer, boolean, native, s32, trailing_zeros, u32
+from ptxlab.native import Pointer, boolean, native, trailing_zeros, u32
 
 from .form import Modifiers, form
 from .machine import Machine, Value
@@ -42,26 +42,27 @@ def shuffle(mail: Pointer[u32], members: u32, mode: u32) -> None:
     for lane in range(32):
         if members >> lane & 1 == 0:
             continue
-        offset: s32 = s32(mail[32 + lane] & 31)
-        bound: s32 = s32(mail[64 + lane] & 31)
-        segment: s32 = s32(mail[64 + lane] >> 8 & 31)
-        first: s32 = lane & segment
-        last: s32 = first | (bound & ~segment)
-        source: s32 = lane
-        if mode == 0:  # up
-            source = lane - offset
-        elif mode == 1:  # down
+        offset: u32 = mail[32 + lane] & 31
+        bound: u32 = mail[64 + lane] & 31
+        segment: u32 = mail[64 + lane] >> 8 & 31
+        first: u32 = lane & segment
+        last: u32 = first | (bound & ~segment)
+        source: u32 = first | (offset & ~segment)
+        if mode == UP:
+            source = u32(lane - offset)
+        elif mode == DOWN:
             source = lane + offset
-        elif mode == 2:  # bfly
+        elif mode == BUTTERFLY:
             source = lane ^ offset
-        else:
-            source = first | (offset & ~segment)
-        within: boolean = source >= last if mode == 0 else source <= last
+        within: boolean = offset <= lane and source >= last if mode == UP else source <= last
         if not within:
             source = lane
         # PTX ISA 9.7.9.6 leaves open what comes from a lane that does not take part: here 0.
         mail[96 + lane] = mail[source] if members >> source & 1 != 0 else 0
         mail[128 + lane] = u32(within)
+
+
+UP, DOWN, BUTTERFLY = range(3)  # as in SHUFFLES
 
 
 @form(
@@ -193,21 +194,24 @@ def reduce(mail: Pointer[u32], members: u32, operation: u32) -> None:
         if members >> lane & 1 == 0:
             continue
         value: u32 = mail[lane]
-        if operation == 0:
+        if operation == ADD:
             result = u32(result + value)
-        elif operation == 1:
+        elif operation == AND:
             result &= value
-        elif operation == 2:
+        elif operation == OR:
             result |= value
-        elif operation == 3:
+        elif operation == XOR:
             result ^= value
-        elif operation == 4:
+        elif operation == MIN:
             result = min(result, value)
         else:
             result = max(result, value)
     for lane in range(32):
         if members >> lane & 1 != 0:
             mail[32 + lane] = result
+
+
+ADD, AND, OR, XOR, MIN = range(5)  # as in OPERATIONS
 
 
 @form("activemask.b32 d", since="6.2 sm_30")
