@@ -28,12 +28,13 @@ class BasicBlock:
 
 
 class Flow:
-    """The basic blocks of a function, in the order of its text."""
+    """The basic blocks of a function, in the order of its text; `targets` are those that a jump names, by its place."""
 
-    __slots__ = ("blocks",)
+    __slots__ = ("blocks", "targets")
 
-    def __init__(self, blocks: list[BasicBlock]) -> None:
+    def __init__(self, blocks: list[BasicBlock], targets: dict[int, tuple[int, ...]]) -> None:
         self.blocks = blocks
+        self.targets = targets
 
     def reachable(self) -> list[bool]:
         """For each block whether execution can get there."""
@@ -71,7 +72,7 @@ def flow_of(function: Function) -> Flow:
     """The control flow of a function with a body; a branch to a label that is not there goes nowhere."""
     count, jumps, leaders = _read(function)
     if not count:
-        return Flow([])
+        return Flow([], {})
     starts = sorted(place for place in leaders if place < count)
     blocks = [
         BasicBlock(number, start, end)
@@ -86,7 +87,8 @@ def flow_of(function: Function) -> Flow:
         block.successors = list(dict.fromkeys(found))
         for successor in block.successors:
             blocks[successor].predecessors.append(block.number)
-    return Flow(blocks)
+    named = {at: tuple(number_at[place] for place in places if place in number_at) for at, (places, _) in jumps.items()}
+    return Flow(blocks, named)
 
 
 def _read(function: Function) -> tuple[int, dict[int, tuple[tuple[int, ...], bool]], set[int]]:

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TypeAlias
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ptxlab.ir.declarations import Attribute, Declaration, Variable
 from ptxlab.ir.node import Node, Value
@@ -25,6 +26,9 @@ from ptxlab.ir.statements import (
     Target,
 )
 
+if TYPE_CHECKING:
+    from ptxlab.ir.module import Module
+
 
 class Function(Node):
     """A kernel (`kind` is `entry`) or device function (`func`); without a body it is a prototype.
@@ -33,8 +37,8 @@ class Function(Node):
     """
 
     __slots__ = (
-        "attributes", "body", "directives", "end", "kind", "linkage", "name", "name_end", "name_start", "parameters",
-        "returns", "start",
+        "attributes", "body", "directives", "end", "kind", "linkage", "module", "name", "name_end", "name_start",
+        "parameters", "returns", "start",
     )  # fmt: skip
     fields = ("kind", "name", "linkage", "returns", "parameters", "directives", "attributes", "body")
 
@@ -62,6 +66,21 @@ class Function(Node):
         self.end: int | None = None
         self.name_start: int | None = None
         self.name_end: int | None = None
+        self.module: Module | None = None
+
+    def launch(
+        self, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any] = (), **how: Any
+    ) -> Any:
+        """Run a kernel and return a `Result`; arrays among `args` are changed in place.
+
+        `shared` is bytes of dynamic shared memory; `device` is "cpu", "cuda" or "auto"; `checks=False` silences the
+        detectors; `seed` chooses the order in which threads run; `blocks` runs only these blocks of the grid;
+        `on_error="collect"` returns findings instead of raising `KernelError`; `timeout` stops the kernel after so many
+        seconds.
+        """
+        # Running lies layers above the program; this method is the door to it.
+        run = import_module("ptxlab.launch").launch
+        return run(self, grid, block, args, **how)
 
     @property
     def noreturn(self) -> bool:

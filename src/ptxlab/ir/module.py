@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from ptxlab.ir.declarations import Declaration, Variable
 from ptxlab.ir.items import Function, Item
@@ -24,10 +24,10 @@ class Module(Node):
 
     `targets` holds the words of the first `.target`: the architecture, then options such as `debug`. `comments` are
     those that stand before or inside the header. `places` has the source range of `version`, `target` and
-    `address_size`.
+    `address_size`. `memory` holds the module's variables once a kernel has run: they outlive a launch.
     """
 
-    __slots__ = ("address_size", "comments", "items", "places", "source", "targets", "version")
+    __slots__ = ("address_size", "comments", "items", "memory", "places", "source", "targets", "version")
     fields = ("version", "targets", "address_size", "comments", "items")
 
     def __init__(
@@ -46,6 +46,7 @@ class Module(Node):
         self.comments = [] if comments is None else comments
         self.source = source
         self.places: dict[str, Range] = {}
+        self.memory: dict[str, Any] = {}
 
     @property
     def target(self) -> str:
@@ -77,7 +78,9 @@ class Module(Node):
         found = [item for item in self.functions if item.name == name]
         if not found:
             raise KeyError(f"no function `{name}`; the module has {', '.join(item.name for item in self.functions)}")
-        return next((function for function in found if function.body is not None), found[0])
+        chosen = next((function for function in found if function.body is not None), found[0])
+        chosen.module = self
+        return chosen
 
     def span_of(self, range: Range | None) -> Span | None:
         """The span of a range of offsets."""

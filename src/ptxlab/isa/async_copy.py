@@ -5,7 +5,8 @@ The bulk copies, whose opcode begins with `cp.async.bulk`, are in bulk_copy.py.
 
 from typing import Any
 
-from .form import form
+from .form import Modifiers, form
+from .machine import Address, Machine, Value
 from .vocabulary import SHARED
 
 COPY: dict[str, Any] = {
@@ -42,9 +43,46 @@ LINE = {"size": "imm(16)"}
     since="7.5 sm_80",
     **COPY,
 )
+def cp_async(
+    k: Machine,
+    m: Modifiers,
+    d: Address,
+    a: Address,
+    size: Value,
+    read: Value | None,
+    ignore: Value | None,
+    policy: Value | None,
+) -> None:
+    """Copy 4, 8 or 16 bytes from global to shared memory in the background; zeros beyond the first `read` bytes.
+
+    With `ignore`, nothing is read and zeros are written where the predicate holds.
+    """
+    wanted = size if read is None else read
+    if ignore is not None:
+        wanted = k.select(ignore, k.constant("u32", 0), size)
+    k.copies("start", d, a, size, wanted)
+
+
 @form("cp.async.commit_group", since="7.0 sm_80")
+def cp_async_commit_group(k: Machine, m: Modifiers) -> None:
+    """Make the copies that this thread has begun since the last one a group."""
+    k.copies("commit")
+
+
 @form("cp.async.wait_group n", types={"n": "imm"}, since="7.0 sm_80")
+def cp_async_wait_group(k: Machine, m: Modifiers, n: Value) -> None:
+    """Wait until at most the `n` latest groups of copies are under way."""
+    k.copies("wait", n)
+
+
 @form("cp.async.wait_all", since="7.0 sm_80")
+def cp_async_wait_all(k: Machine, m: Modifiers) -> None:
+    """Wait until all copies of this thread are done."""
+    k.copies("commit")
+    k.copies("wait", 0)
+
+
 @form("cp.async.mbarrier.arrive{.noinc}{.space}.b64 [a]", space=SHARED, since="7.0 sm_80")
-def cp() -> None:
-    """Copy 4, 8 or 16 bytes from global to shared memory in the background; groups or barriers tell when it is done."""
+def cp_async_mbarrier_arrive(k: Machine, m: Modifiers, a: Address) -> None:
+    """Arrive at an mbarrier once all copies so far are done; without `.noinc` it expects one arrival more for that."""
+    k.copies("arrive", a, int(bool(m.noinc)))

@@ -7,7 +7,9 @@ syntax is declared once for each of the three; shared memory has no cache hints 
 from collections.abc import Callable
 from typing import Any
 
+from .bits import each_lane
 from .form import Modifiers, form
+from .machine import Address, Machine, Value
 from .vocabulary import ANY_SHARED
 
 _Declare = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -75,8 +77,11 @@ _OLD = {"d": "type sink"}
 @form("atom{.sem}{.scope}{.global}.op.noftz{.L2::cache_hint}.vec.type d, [a], b{, cache_policy}", op="add min max",
       vec="v2 v4", type="f16x2 bf16x2", scope=_SCOPE, types={"a": "wide", "d": "vec type sink", "b": "vec type"},
       since="8.1 sm_90", **_ATOM)  # fmt: skip
-def atom() -> None:
+def atom(
+    k: Machine, m: Modifiers, a: Address, b: Any, c: Value | None, cache_policy: Value | None
+) -> Value | tuple[Value, ...]:
     """Change a value in memory in one indivisible step, and return what stood there before."""
+    return _change(k, m, a, b, c)
 
 
 _RED_LINE = "red{.sem}{.scope}.space.op{.L2::cache_hint}.type [a], b{, cache_policy}"
@@ -97,5 +102,63 @@ _RED_LINE = "red{.sem}{.scope}.space.op{.L2::cache_hint}.type [a], b{, cache_pol
 @form("red{.sem}{.scope}{.global}.op.noftz{.L2::cache_hint}.vec.type [a], b{, cache_policy}", op="add min max",
       vec="v2 v4", type="f16x2 bf16x2", scope=_SCOPE, types={"a": "wide", "b": "vec type"},
       since="8.1 sm_90", **_RED)  # fmt: skip
-def red() -> None:
+def red(k: Machine, m: Modifiers, a: Address, b: Any, cache_policy: Value | None) -> None:
     """Change a value in memory in one indivisible step, without returning what stood there."""
+    _change(k, m, a, b, None)
+
+
+def _change(k: Machine, m: Modifiers, a: Address, b: Any, c: Value | None) -> Value | tuple[Value, ...]:
+    """Change one value, or each element of a vector by itself, and return what stood there before."""
+    order = f"{m.sem or 'relaxed'}.{m.scope or 'gpu'}"
+    if not m.vec:
+        return k.update(a, b.type.name, lambda old: _changed(k, m, a, old, b, c), order)
+    width = b[0].type.width // 8
+    return tuple(
+        k.update(a + width * index, part.type.name, lambda old, part=part: _changed(k, m, a, old, part, None), order)
+        for index, part in enumerate(b)
+    )
+
+
+def _changed(k: Machine, m: Modifiers, a: Address, old: Value, b: Value, c: Value | None) -> Value:
+    """What stands there afterwards. To `.cas`, `b` is the value that is compared with and `c` the new one."""
+    if m.cas:
+        assert c is not None
+        return k.select(old == b, c, old)
+    match m.op or ("exch" if m.exch else "add"):
+        case "exch":
+            return b
+        case "and":
+            return old & b
+        case "or":
+            return old | b
+        case "xor":
+            return old ^ b
+        case "inc":
+            return k.select(old >= b, k.constant("u32", 0), old + 1)
+        case "dec":
+            return k.select((old == 0) | (old > b), b, old - 1)
+        case "add" if b.type.kind != "f":
+            return old + b
+        case "add":
+            # In global memory, f32 flushes subnormals; everything else keeps them.
+            ftz = b.type.name == "f32" and not m.noftz and a.space != "shared"
+            return each_lane(k, lambda x, y: k.arithmetic("add", x, y, ftz=ftz), old, b)
+        case "min" if b.type.kind == "f":
+            return each_lane(k, lambda x, y: _lesser(k, x, y), old, b)
+        case "max" if b.type.kind == "f":
+            return each_lane(k, lambda x, y: _greater(k, x, y), old, b)
+        case "min":
+            return k.select(old < b, old, b)
+        case "max":
+            return k.select(old > b, old, b)
+    raise AssertionError(m.op)
+
+
+def _lesser(k: Machine, a: Value, b: Value) -> Value:
+    """The smaller float; a NaN gives way."""
+    return k.select((a < b) | (b != b), a, b)
+
+
+def _greater(k: Machine, a: Value, b: Value) -> Value:
+    """The larger float; a NaN gives way."""
+    return k.select((a > b) | (b != b), a, b)

@@ -4,7 +4,10 @@ A barrier is named by a number from 0 to 15, and a thread count is a multiple of
 they are immediates. It knows `barrier` and `bar.warp.sync` from PTX 5.1 on, the manual from 6.0.
 """
 
-from .form import form
+from ptxlab.native import Pointer, native, u32
+
+from .form import Modifiers, form
+from .machine import Machine, Value
 from .vocabulary import SCOPE
 
 # ptxas reads `.cta` only right after the mnemonic, as part of the name.
@@ -14,39 +17,92 @@ VALUED = BARRIER | {"c": "pred"}
 
 @form("bar.sync a{, b}", types=BARRIER)  # the manual asks for sm_20 for registers and thread counts, ptxas does not
 @form("bar.cta.sync a{, b}", types=BARRIER, since="7.8 sm_20")
+def bar_sync(k: Machine, m: Modifiers, a: Value, b: Value | None) -> None:
+    """Wait until all threads of the block (or `b` of them) have arrived at barrier `a`."""
+    k.barrier(a, b)
+
+
 @form("bar.arrive a, b", types=BARRIER, since="2.0 sm_20")
 @form("bar.cta.arrive a, b", types=BARRIER, since="7.8 sm_20")
+def bar_arrive(k: Machine, m: Modifiers, a: Value, b: Value) -> None:
+    """Arrive at barrier `a`, which `b` threads come to, without waiting for the others."""
+    k.barrier(a, b, waits=False)
+
+
 @form("bar.red.popc.u32 d, a{, b}, {!}c", types=VALUED, name="bar.red", since="2.0 sm_20")
 @form("bar.red.op.pred d, a{, b}, {!}c", op="and or", types=VALUED, since="2.0 sm_20")
 @form("bar.cta.red.popc.u32 d, a{, b}, {!}c", types=VALUED, name="bar.cta.red", since="7.8 sm_20")
 @form("bar.cta.red.op.pred d, a{, b}, {!}c", op="and or", types=VALUED, since="7.8 sm_20")
+def bar_red(k: Machine, m: Modifiers, a: Value, b: Value | None, c: Value) -> Value:
+    """Wait at barrier `a`, and tell everybody how many threads have brought a true `c`, or whether all or any have."""
+    return _reduced(k, m, k.barrier(a, b, value=c))
+
+
+def _reduced(k: Machine, m: Modifiers, found: Value) -> Value:
+    if m.op is None:
+        return k.cast(found >> 2, "u32")
+    return found & (2 if m.op == "and" else 1) != 0
+
+
+@native
+def meet(mail: Pointer[u32], members: u32) -> None:
+    """Nothing: that they have met is all."""
+    return
+
+
 @form("bar.warp.sync membermask", types={"membermask": "u32"}, since="5.1 sm_30")
-def bar() -> None:
-    """Wait until the warps of the block (or `b` threads) have arrived at barrier `a`; `.red` also reduces `c`."""
+def bar_warp_sync(k: Machine, m: Modifiers, membermask: Value) -> None:
+    """Wait until the lanes of `membermask` have arrived; what they wrote before is then known to all of them."""
+    k.collect(meet, membermask, (), ())
 
 
 @form("barrier.sync{.aligned} a{, b}", types=BARRIER, name="barrier", since="5.1 sm_30")
 @form("barrier.cta.sync{.aligned} a{, b}", types=BARRIER, name="barrier.cta", since="7.8 sm_30")
+def barrier_sync(k: Machine, m: Modifiers, a: Value, b: Value | None) -> None:
+    """Wait at barrier `a` until all threads (or `b` of them) have arrived, each by itself unless `.aligned`."""
+    k.barrier(a, b)
+
+
 @form("barrier.arrive{.aligned} a, b", types=BARRIER, since="5.1 sm_30")
 @form("barrier.cta.arrive{.aligned} a, b", types=BARRIER, since="7.8 sm_30")
+def barrier_arrive(k: Machine, m: Modifiers, a: Value, b: Value) -> None:
+    """Arrive at barrier `a`, which `b` threads come to, without waiting for the others."""
+    k.barrier(a, b, waits=False)
+
+
 @form("barrier.red.popc{.aligned}.u32 d, a{, b}, {!}c", types=VALUED, name="barrier.red", since="5.1 sm_30")
 @form("barrier.red.op{.aligned}.pred d, a{, b}, {!}c", op="and or", types=VALUED, since="5.1 sm_30")
 @form("barrier.cta.red.popc{.aligned}.u32 d, a{, b}, {!}c", types=VALUED, name="barrier.cta.red", since="7.8 sm_30")
 @form("barrier.cta.red.op{.aligned}.pred d, a{, b}, {!}c", op="and or", types=VALUED, since="7.8 sm_30")
+def barrier_red(k: Machine, m: Modifiers, a: Value, b: Value | None, c: Value) -> Value:
+    """Wait at barrier `a`, and tell everybody how many threads have brought a true `c`, or whether all or any have."""
+    return _reduced(k, m, k.barrier(a, b, value=c))
+
+
 @form("barrier.cluster.arrive{.sem}{.aligned}", sem=[("release relaxed", "8.0 sm_90")], since="7.8 sm_90")
 @form("barrier.cluster.wait{.acquire}{.aligned}", acquire=[("acquire", "8.0 sm_90")], since="7.8 sm_90")
-def barrier() -> None:
-    """Wait at barrier `a` thread by thread, not warp by warp; `.cluster` is one barrier for all blocks of a cluster."""
+def barrier_cluster() -> None:
+    """Arrive, or wait, at the one barrier that all blocks of a cluster share."""
 
 
 @form("membar.level", level=("cta gl", ("sys", "2.0 sm_20")), since="1.4")
-@form("membar.proxy.alias", since="7.5 sm_60")
-def membar() -> None:
+def membar(k: Machine, m: Modifiers) -> None:
     """Order this thread's memory accesses before it with those after it, as others at that level see them."""
+    k.fence(f"sc.{'gpu' if m.level == 'gl' else m.level}")
+
+
+@form("membar.proxy.alias", since="7.5 sm_60")
+def membar_proxy(k: Machine, m: Modifiers) -> None:
+    """Order accesses to one memory under different addresses; here there is one address for each."""
 
 
 # The manual asks for PTX 8.6 and sm_90 for `.acquire` and `.release`, ptxas does not.
 @form("fence{.sem}.scope", sem="sc acq_rel acquire release", scope=SCOPE, since="6.0 sm_70")
+def fence(k: Machine, m: Modifiers) -> None:
+    """Order memory accesses before it with those after it, as the threads of a scope see them."""
+    k.fence(f"{m.sem or 'acq_rel'}.{m.scope}")
+
+
 @form("fence.acquire.sync_restrict::shared::cluster.cluster", name="fence", since="8.6 sm_90")
 @form("fence.release.sync_restrict::shared::cta.cluster", name="fence", since="8.6 sm_90")
 @form("fence.mbarrier_init.release.cluster", name="fence", since="8.0 sm_90")
@@ -77,5 +133,5 @@ def membar() -> None:
     name="fence.proxy",
     since="9.3 sm_100",
 )
-def fence() -> None:
-    """Order memory accesses before it with those after it, for a scope, a kind of access or a pair of proxies."""
+def fence_proxy() -> None:
+    """Order memory accesses before it with those after it, of a kind of access or between a pair of proxies."""

@@ -53,6 +53,14 @@ class Value(Protocol):
     def __ne__(self, other: object) -> Value: ...  # type: ignore[override]
 
 
+class Address(Protocol):
+    """Where an instruction points, in a state space (None: a generic address)."""
+
+    @property
+    def space(self) -> str | None: ...
+    def __add__(self, bytes: Value | int) -> Address: ...
+
+
 class Machine(Protocol):
     """What a meaning may ask for, besides the operators of values."""
 
@@ -123,3 +131,66 @@ class Machine(Protocol):
         four, the low one first. `members` are those that have not exited. `statics` are constants of the instruction;
         a tuple arrives as an array of 32-bit words.
         """
+
+    # Memory. `order` says how an access is ordered with others: "weak", or semantics and scope such as "acquire.gpu".
+
+    @property
+    def lane(self) -> Value:
+        """The number of the thread in its warp."""
+
+    @property
+    def target(self) -> str:
+        """What the module is compiled for, such as `sm_90a`."""
+
+    def load(
+        self,
+        space: str | None,
+        address: Address,
+        type: str,
+        count: int = 1,
+        *,
+        when: Value | None = None,
+        order: str = "weak",
+    ) -> tuple[Value, ...]:
+        """`count` values of `type`, side by side in memory; zeros, and no access, where `when` does not hold."""
+
+    def store(
+        self,
+        space: str | None,
+        address: Address,
+        values: Sequence[Value],
+        *,
+        when: Value | None = None,
+        order: str = "weak",
+    ) -> None:
+        """Write `values` side by side to memory, where `when` holds."""
+
+    def update(self, address: Address, type: str, change: Callable[[Value], Value], order: str) -> Value:
+        """Replace a value in memory by what `change` makes of it, in one step, and return the old one."""
+
+    def fence(self, order: str) -> None:
+        """Order the accesses of this thread before it with those after it."""
+
+    def window(self, space: str) -> int:
+        """Where the addresses of a state space begin among generic ones."""
+
+    def is_in(self, space: str, address: Value) -> Value:
+        """Whether a generic address lies in a state space."""
+
+    def barrier(self, number: Value, count: Value | None, *, value: Value | None = None, waits: bool = True) -> Value:
+        """Arrive at a barrier of the block, and wait until all have; what they brought as `value`, reduced.
+
+        Bit 0 of the result (a u64) is their `or`, bit 1 their `and`, and from bit 2 on stands how many were true.
+        """
+
+    def phase(self, operation: str, barrier: Address, *values: Value | int, type: str | None = None) -> Value:
+        """Do something with the mbarrier at an address; the operations are the emulator's."""
+
+    def copies(self, operation: str, *values: Address | Value | int) -> None:
+        """Do something with the thread's asynchronous copies; the operations are the emulator's."""
+
+    def stack(self, operation: str, *values: Value | int, type: str | None = None) -> Value:
+        """Do something with the thread's stack in local memory; the operations are the emulator's."""
+
+    def rest(self) -> None:
+        """Let other threads run first."""

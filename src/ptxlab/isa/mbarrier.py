@@ -6,6 +6,7 @@ An address without a state space is generic, yet where it names a variable, ptxa
 from typing import Any
 
 from .form import Modifiers, Specification, form
+from .machine import Address, Machine, Value
 from .vocabulary import SHARED, together
 
 SHARED_OR_CLUSTER = (*SHARED, ("shared::cluster", "8.0 sm_90"))
@@ -54,6 +55,13 @@ ACQUIRE = ORDER | {"sem": (("acquire", "8.0 sm_80"), ("relaxed", "8.6 sm_90"))}
 RELAXED = ORDER | {"sem": "relaxed"}
 RELEASE_CTA = ORDER | {"sem": (("release", "8.0 sm_80"),), "scope": (("cta", "8.0 sm_80"),)}
 
+PARITY = 61  # the bit of a state that tells the parity of its phase; states are the emulator's own
+
+
+def order(m: Modifiers) -> int:
+    """1 where an arrival or a wait orders memory, 0 for `.relaxed`."""
+    return int(m.sem != "relaxed")
+
 
 @form(
     "mbarrier.init{.layout}{.space}.b64 [a], count",
@@ -62,7 +70,17 @@ RELEASE_CTA = ORDER | {"sem": (("release", "8.0 sm_80"),), "scope": (("cta", "8.
     types=operands("a", count="u32 within(1..1048575)"),
     since="7.0 sm_80",
 )
+def mbarrier_init(k: Machine, m: Modifiers, a: Address, count: Value) -> None:
+    """Set a barrier up: each phase expects `count` arrivals."""
+    k.phase("initialise", a, count)
+
+
 @form("mbarrier.inval{.space}.b64 [a]", space=SHARED, types=operands("a"), since="7.0 sm_80")
+def mbarrier_inval(k: Machine, m: Modifiers, a: Address) -> None:
+    """Give the memory of a barrier back for other use."""
+    k.phase("invalidate", a)
+
+
 @form(
     "mbarrier.check_layout.layout{.space}.b64 d, [a]",
     layout="layout::v0 layout::v1",
@@ -70,12 +88,21 @@ RELEASE_CTA = ORDER | {"sem": (("release", "8.0 sm_80"),), "scope": (("cta", "8.
     types={"d": "pred"},
     since="9.3 sm_90",
 )
+def mbarrier_check_layout() -> None:
+    """Tell whether a barrier has that layout."""
+
+
 @form(
     "mbarrier.pending_count{.layout}.b64 d, state",
     layout=(("layout::v0", "9.3 sm_90"),),
     types={"d": "u32", "state": "u64"},
     since="7.0 sm_80",
 )
+def mbarrier_pending_count(k: Machine, m: Modifiers, state: Value) -> Value:
+    """Give the arrivals that were still expected in a state that `mbarrier.arrive` returned."""
+    return k.cast(state & 0xFFFFF, "u32")
+
+
 @form(
     "mbarrier.expect_tx{.sem}{.scope}{.space}.b64 [a], bytes",
     space=SHARED_OR_CLUSTER,
@@ -83,17 +110,15 @@ RELEASE_CTA = ORDER | {"sem": (("release", "8.0 sm_80"),), "scope": (("cta", "8.
     since=BYTES,
     **RELAXED,
 )
+def mbarrier_expect_tx(k: Machine, m: Modifiers, a: Address, bytes: Value) -> None:
+    """Have the phase wait for that many bytes more."""
+    k.phase("expect", a, k.cast(bytes, "u64"))
+
+
 @form(
     "mbarrier.expect_tx{.sem}{.scope}{.shared::cluster}.multicast::cluster::32b.b64 [a], bytes, mask",
     types=operands("a bytes mask"),
     since=MULTICAST,
-    **RELAXED,
-)
-@form(
-    "mbarrier.complete_tx{.sem}{.scope}{.space}.b64 [a], bytes",
-    space=SHARED_OR_CLUSTER,
-    types=operands("a bytes"),
-    since=BYTES,
     **RELAXED,
 )
 @form(
@@ -102,6 +127,46 @@ RELEASE_CTA = ORDER | {"sem": (("release", "8.0 sm_80"),), "scope": (("cta", "8.
     since=MULTICAST,
     **RELAXED,
 )
+@form(
+    "mbarrier.arrive{.sem}{.scope}{.shared::cluster}.multicast::cluster::32b.b64 d, [a]{, count}, mask",
+    types=operands("d a count mask"),
+    since=MULTICAST,
+    **RELEASE,
+)
+@form(
+    "mbarrier.arrive.expect_tx{.sem}{.scope}{.shared::cluster}.multicast::cluster::32b.b64 d, [a], bytes, mask",
+    types=operands("d a bytes mask"),
+    since=MULTICAST,
+    **RELEASE,
+)
+@form(
+    "mbarrier.arrive_drop{.sem}{.scope}{.shared::cluster}.multicast::cluster::32b.b64 d, [a]{, count}, mask",
+    types=operands("d a count mask"),
+    since=MULTICAST,
+    **RELEASE,
+)
+@form(
+    "mbarrier.arrive_drop.expect_tx{.sem}{.scope}{.shared::cluster}.multicast::cluster::32b.b64 d, [a], bytes, mask",
+    types=operands("d a bytes mask"),
+    since=MULTICAST,
+    **RELEASE,
+)
+def mbarrier_multicast() -> None:
+    """Do the same to the barriers at one offset in several blocks of the cluster."""
+
+
+@form(
+    "mbarrier.complete_tx{.sem}{.scope}{.space}.b64 [a], bytes",
+    space=SHARED_OR_CLUSTER,
+    types=operands("a bytes"),
+    since=BYTES,
+    **RELAXED,
+)
+def mbarrier_complete_tx(k: Machine, m: Modifiers, a: Address, bytes: Value) -> None:
+    """Tell the phase that that many bytes have come."""
+    k.phase("expect", a, -k.cast(bytes, "u64"))
+
+
 @form(
     "mbarrier.arrive{.sem}{.scope}{.space}.b64 d, [a]",
     space=SHARED,
@@ -139,6 +204,11 @@ RELEASE_CTA = ORDER | {"sem": (("release", "8.0 sm_80"),), "scope": (("cta", "8.
     since="7.8 sm_90",
     **RELEASE,
 )
+def mbarrier_arrive(k: Machine, m: Modifiers, a: Address, count: Value | None) -> Value:
+    """Arrive at a barrier, once or `count` times; `d` is the state before that."""
+    return k.phase("arrive", a, 1 if count is None else count, order(m), type="u64")
+
+
 @form(
     "mbarrier.arrive.expect_tx{.sem}{.scope}{.space}.b64 d, [a], bytes",
     space=SHARED_OR_CLUSTER,
@@ -146,18 +216,12 @@ RELEASE_CTA = ORDER | {"sem": (("release", "8.0 sm_80"),), "scope": (("cta", "8.
     since=BYTES,
     **RELEASE,
 )
-@form(
-    "mbarrier.arrive{.sem}{.scope}{.shared::cluster}.multicast::cluster::32b.b64 d, [a]{, count}, mask",
-    types=operands("d a count mask"),
-    since=MULTICAST,
-    **RELEASE,
-)
-@form(
-    "mbarrier.arrive.expect_tx{.sem}{.scope}{.shared::cluster}.multicast::cluster::32b.b64 d, [a], bytes, mask",
-    types=operands("d a bytes mask"),
-    since=MULTICAST,
-    **RELEASE,
-)
+def mbarrier_arrive_expect_tx(k: Machine, m: Modifiers, a: Address, bytes: Value) -> Value:
+    """Have the phase wait for that many bytes more, then arrive; `d` is the state before that."""
+    k.phase("expect", a, k.cast(bytes, "u64"))
+    return k.phase("arrive", a, 1, order(m), type="u64")
+
+
 @form(
     "mbarrier.arrive_drop{.sem}{.scope}{.space}.b64 d, [a]",
     space=SHARED_OR_CLUSTER,
@@ -180,6 +244,11 @@ RELEASE_CTA = ORDER | {"sem": (("release", "8.0 sm_80"),), "scope": (("cta", "8.
     since="7.8 sm_90",
     **RELEASE,
 )
+def mbarrier_arrive_drop(k: Machine, m: Modifiers, a: Address, count: Value | None) -> Value:
+    """Arrive for the last time: later phases expect that many arrivals fewer."""
+    return k.phase("drop", a, 1 if count is None else count, order(m), type="u64")
+
+
 @form(
     "mbarrier.arrive_drop.expect_tx{.sem}{.scope}{.space}.b64 d, [a], bytes",
     space=SHARED_OR_CLUSTER,
@@ -187,18 +256,12 @@ RELEASE_CTA = ORDER | {"sem": (("release", "8.0 sm_80"),), "scope": (("cta", "8.
     since=BYTES,
     **RELEASE,
 )
-@form(
-    "mbarrier.arrive_drop{.sem}{.scope}{.shared::cluster}.multicast::cluster::32b.b64 d, [a]{, count}, mask",
-    types=operands("d a count mask"),
-    since=MULTICAST,
-    **RELEASE,
-)
-@form(
-    "mbarrier.arrive_drop.expect_tx{.sem}{.scope}{.shared::cluster}.multicast::cluster::32b.b64 d, [a], bytes, mask",
-    types=operands("d a bytes mask"),
-    since=MULTICAST,
-    **RELEASE,
-)
+def mbarrier_arrive_drop_expect_tx(k: Machine, m: Modifiers, a: Address, bytes: Value) -> Value:
+    """Have the phase wait for that many bytes more, then arrive for the last time."""
+    k.phase("expect", a, k.cast(bytes, "u64"))
+    return k.phase("drop", a, 1, order(m), type="u64")
+
+
 @form(
     "mbarrier.test_wait{.phase}{.sem}{.scope}{.space}.b64 d, [a], state",
     phase=PRIMARY,
@@ -207,6 +270,11 @@ RELEASE_CTA = ORDER | {"sem": (("release", "8.0 sm_80"),), "scope": (("cta", "8.
     since="7.0 sm_80",
     **ACQUIRE,
 )
+def mbarrier_test_wait(k: Machine, m: Modifiers, a: Address, state: Value) -> Value:
+    """Ask whether the phase in which `state` was returned is over."""
+    return k.phase("test", a, state >> PARITY, order(m), type="pred")
+
+
 @form(
     "mbarrier.test_wait.phase{.sem}{.scope}{.space}.b64 d|report, [a], state",
     phase="phase_type::primary",
@@ -223,14 +291,6 @@ RELEASE_CTA = ORDER | {"sem": (("release", "8.0 sm_80"),), "scope": (("cta", "8.
     types=operands("report value a state", d="pred"),
     writes="d report value",
     since=REPORT,
-    **ACQUIRE,
-)
-@form(
-    "mbarrier.test_wait.parity{.phase}{.sem}{.scope}{.space}.b64 d, [a], parity",
-    phase=PHASES,
-    space=SHARED,
-    types=operands("a parity", d="pred"),
-    since="7.1 sm_80",
     **ACQUIRE,
 )
 @form(
@@ -252,14 +312,6 @@ RELEASE_CTA = ORDER | {"sem": (("release", "8.0 sm_80"),), "scope": (("cta", "8.
     **ACQUIRE,
 )
 @form(
-    "mbarrier.try_wait{.phase}{.sem}{.scope}{.space}.b64 d, [a], state{, hint}",
-    phase=PRIMARY,
-    space=SHARED,
-    types=operands("a state hint", d="pred"),
-    since="7.8 sm_90",
-    **ACQUIRE,
-)
-@form(
     "mbarrier.try_wait.phase{.sem}{.scope}{.space}.b64 d|report, [a], state{, hint}",
     phase="phase_type::primary",
     space=SHARED,
@@ -275,14 +327,6 @@ RELEASE_CTA = ORDER | {"sem": (("release", "8.0 sm_80"),), "scope": (("cta", "8.
     types=operands("report value a state hint", d="pred"),
     writes="d report value",
     since=REPORT,
-    **ACQUIRE,
-)
-@form(
-    "mbarrier.try_wait.parity{.phase}{.sem}{.scope}{.space}.b64 d, [a], parity{, hint}",
-    phase=PHASES,
-    space=SHARED,
-    types=operands("a parity hint", d="pred"),
-    since="7.8 sm_90",
     **ACQUIRE,
 )
 @form(
@@ -303,5 +347,44 @@ RELEASE_CTA = ORDER | {"sem": (("release", "8.0 sm_80"),), "scope": (("cta", "8.
     since=REPORT,
     **ACQUIRE,
 )
-def mbarrier() -> None:
-    """Use a barrier in shared memory: set it up, arrive at it, have it expect bytes, ask whether its phase is over."""
+def mbarrier_report() -> None:
+    """Ask whether a phase is over, and what its barrier has to report."""
+
+
+@form(
+    "mbarrier.test_wait.parity{.phase}{.sem}{.scope}{.space}.b64 d, [a], parity",
+    phase=PHASES,
+    space=SHARED,
+    types=operands("a parity", d="pred"),
+    since="7.1 sm_80",
+    **ACQUIRE,
+)
+def mbarrier_test_wait_parity(k: Machine, m: Modifiers, a: Address, parity: Value) -> Value:
+    """Ask whether the phase of that parity, the current one or the one before, is over."""
+    return k.phase("test", a, k.cast(parity, "u64"), order(m), type="pred")
+
+
+@form(
+    "mbarrier.try_wait{.phase}{.sem}{.scope}{.space}.b64 d, [a], state{, hint}",
+    phase=PRIMARY,
+    space=SHARED,
+    types=operands("a state hint", d="pred"),
+    since="7.8 sm_90",
+    **ACQUIRE,
+)
+def mbarrier_try_wait(k: Machine, m: Modifiers, a: Address, state: Value, hint: Value | None) -> Value:
+    """Wait, for a limited time, until the phase in which `state` was returned is over; tell whether it is."""
+    return k.phase("wait", a, state >> PARITY, order(m), type="pred")
+
+
+@form(
+    "mbarrier.try_wait.parity{.phase}{.sem}{.scope}{.space}.b64 d, [a], parity{, hint}",
+    phase=PHASES,
+    space=SHARED,
+    types=operands("a parity hint", d="pred"),
+    since="7.8 sm_90",
+    **ACQUIRE,
+)
+def mbarrier_try_wait_parity(k: Machine, m: Modifiers, a: Address, parity: Value, hint: Value | None) -> Value:
+    """Wait, for a limited time, until the phase of that parity is over; tell whether it is."""
+    return k.phase("wait", a, k.cast(parity, "u64"), order(m), type="pred")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .form import Modifiers, form
+from .machine import Address, Machine, Value
 from .vocabulary import ANY_SHARED, SCOPE
 
 _Declare = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -42,6 +43,15 @@ def _loaded(m: Modifiers) -> str:
 
 def _stored(m: Modifiers) -> str:
     return "vec type loose led" if m.vec else "type loose single"
+
+
+def _order(m: Modifiers) -> str:
+    """How an access is ordered with others; `.volatile` is as `.relaxed` for the whole system."""
+    if m.volatile:
+        return "relaxed.sys"
+    if m.nc:
+        return "constant"
+    return f"{m.order}.{m.scope or 'sys'}" if m.order else "weak"
 
 
 def _load(syntax: str, **arguments: Any) -> _Declare:
@@ -101,14 +111,18 @@ def _store_wide(syntax: str, **arguments: Any) -> _Declare:
             cop="ca cg cs", l2=_L2, prefetch=_PREFETCH)  # fmt: skip
 @_load_wide("ld.global.nc.l1{.l2}{.L2::cache_hint}{.prefetch}.vec.type d, [a]{, cache_policy}",
             l1=_L1, l2=_L2, prefetch=_PREFETCH)  # fmt: skip
-def ld() -> None:
+def ld(k: Machine, m: Modifiers, a: Address, cache_policy: Value | None) -> Value | tuple[Value, ...]:
     """Load a register or a vector from memory; `.nc` reads global memory that nothing writes while the kernel runs."""
+    values = k.load(a.space, a, m.type or "b128", int(m.vec[1:]) if m.vec else 1, order=_order(m))
+    return values if m.vec else values[0]
 
 
 @form("ldu{.global}{.vec}.type d, [a]", vec="v2 v4", type=_TYPE, where=_narrow,
       types={"a": "wide element", "d": _loaded}, since="2.0 sm_20")  # fmt: skip
-def ldu() -> None:
+def ldu(k: Machine, m: Modifiers, a: Address) -> Value | tuple[Value, ...]:
     """Load from a global address that is the same in every thread of the warp."""
+    values = k.load(a.space, a, m.type, int(m.vec[1:]) if m.vec else 1)
+    return values if m.vec else values[0]
 
 
 @_store("st{.weak}.space{.cop}{.vec}.type [a], b",
@@ -134,30 +148,31 @@ def ldu() -> None:
 @_store_wide("st.volatile{.global}{.l2}.vec.type [a], b", l2=_L2)
 @_store_wide("st.order.scope{.global}{.l1}{.l2}{.L2::cache_hint}.vec.type [a], b{, cache_policy}",
              order="relaxed release", scope=SCOPE, l1=_L1, l2=_L2)  # fmt: skip
-def st() -> None:
+def st(k: Machine, m: Modifiers, a: Address, b: Any, cache_policy: Value | None) -> None:
     """Store a register, an immediate or a vector to memory."""
+    k.store(a.space, a, b if m.vec else (b,), order=_order(m))
 
 
 @form("prefetch{.space}.level [a]", space="global local", level="L1 L2", types={"a": "wide"}, since="2.0 sm_20")
 @form("prefetch{.global}.priority [a]", priority="L2::evict_last L2::evict_normal",
       types={"a": "wide"}, since="7.4 sm_80")  # fmt: skip
 @form("prefetch{.space}.tensormap [a]", space="const param", since="8.0 sm_90")
-def prefetch() -> None:
+def prefetch(k: Machine, m: Modifiers, a: Address) -> None:
     """Bring the cache line at `a`, or a tensor map, into a cache before it is needed."""
 
 
 @form("prefetchu.L1 [a]", types={"a": "wide"}, name="prefetchu", since="2.0 sm_20")
-def prefetchu() -> None:
+def prefetchu(k: Machine, m: Modifiers, a: Address) -> None:
     """Bring the cache line at a generic address into the uniform cache."""
 
 
 @form("applypriority{.global}.L2::evict_normal [a], size", types={"a": "wide", "size": "imm(128)"}, since="7.4 sm_80")
-def applypriority() -> None:
+def applypriority(k: Machine, m: Modifiers, a: Address, size: Value) -> None:
     """Give the cache line at `a` back its normal eviction priority."""
 
 
 @form("discard{.global}.L2 [a], size", types={"a": "wide", "size": "imm(128)"}, since="7.4 sm_80")
-def discard() -> None:
+def discard(k: Machine, m: Modifiers, a: Address, size: Value) -> None:
     """Drop the cache line at `a` without writing it to memory; its contents are undefined from then on."""
 
 
@@ -165,13 +180,25 @@ _PRIMARY = "L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged"
 _SECONDARY = "L2::evict_first L2::evict_unchanged"
 
 
+# What a policy is made of, only the hardware knows; here it is 0, since it changes nothing but speed.
 @form("createpolicy.range{.global}.primary{.secondary}.b64 cache_policy, [a], primary_size, total_size",
       primary=_PRIMARY, secondary=_SECONDARY, since="7.4 sm_80", writes="cache_policy",
       types={"cache_policy": "u64", "primary_size": "u32", "total_size": "u32"})  # fmt: skip
+def createpolicy_range(k: Machine, m: Modifiers, a: Address, primary_size: Value, total_size: Value) -> Value:
+    """Make a cache policy, for use with `.L2::cache_hint`: one for a range of addresses."""
+    return k.constant("u64", 0)
+
+
 @form("createpolicy.fractional.primary{.secondary}.b64 cache_policy{, fraction}", primary=_PRIMARY,
       secondary=_SECONDARY, since="7.4 sm_80", writes="cache_policy",
       types={"cache_policy": "u64", "fraction": "f32"})  # fmt: skip
+def createpolicy_fractional(k: Machine, m: Modifiers, fraction: Value | None) -> Value:
+    """Make a cache policy, for use with `.L2::cache_hint`: one for a fraction of all accesses."""
+    return k.constant("u64", 0)
+
+
 @form("createpolicy.cvt.L2.b64 cache_policy, access_property", name="createpolicy.cvt", writes="cache_policy",
       types={"cache_policy": "u64", "access_property": "u64"}, since="7.4 sm_80")  # fmt: skip
-def createpolicy() -> None:
-    """Make a cache policy, for use with `.L2::cache_hint`: for a range, for a fraction of accesses, or from CUDA's."""
+def createpolicy_cvt(k: Machine, m: Modifiers, access_property: Value) -> Value:
+    """Make a cache policy, for use with `.L2::cache_hint`, of an access property of CUDA."""
+    return k.constant("u64", 0)

@@ -1,6 +1,7 @@
 """Miscellaneous instructions (PTX ISA 9.7.19)."""
 
-from .form import form
+from .form import Modifiers, form
+from .machine import Machine, Value
 
 
 @form("brkpt", since="1.0 sm_11")
@@ -9,13 +10,14 @@ def brkpt() -> None:
 
 
 @form("nanosleep.u32 t", types={"t": "u32"}, since="6.2 sm_70")  # the manual says 6.3, ptxas 6.2
-def nanosleep() -> None:
+def nanosleep(k: Machine, m: Modifiers, t: Value) -> None:
     """Suspend the thread for about `t` nanoseconds, between zero and twice as long, at most a millisecond."""
+    k.rest()
 
 
 @form("pmevent a", types={"a": "imm(0..15)"}, since="1.4")
 @form("pmevent.mask a", types={"a": "imm(0..65535)"}, name="pmevent", since="3.0 sm_20")
-def pmevent() -> None:
+def pmevent(k: Machine, m: Modifiers, a: Value) -> None:
     """Trigger a performance monitor event by its number, or several by a mask."""
 
 

@@ -46,8 +46,12 @@ def _fits_a_vector(m: Modifiers) -> str | None:
 @form("mov.b128 d, a", types={"d": "4 b32 sink", "a": "b128"}, since="8.3 sm_70")
 def mov(k: Machine, m: Modifiers, a: Value | tuple[Value, ...]) -> Value | tuple[Value, ...]:
     """Copy a register, constant, special register or address; a vector on one side packs or unpacks the other."""
-    if isinstance(a, tuple) and not m.vec:
-        return k.pack(a, f"b{sum(part.type.width for part in a)}")
+    if isinstance(a, tuple):
+        return a if m.vec else k.pack(a, f"b{sum(part.type.width for part in a)}")
+    if m.vec:  # ptxas cuts the register and puts each part into an element as wide as the register
+        width = a.type.width
+        parts = k.unpack(a, f"b{width // int(m.vec[1:])}")
+        return tuple(k.cast(part, f"b{width}") for part in parts)
     return a
 
 
@@ -87,12 +91,19 @@ def _source(k: Machine, mode: str, start: Value, position: Value) -> Value:
 
 # The manual also has .u32; ptxas 13 compiles for 64-bit addresses only.
 @form("cvta.space.u64 p, a", space=_WINDOW, types={"a": "u64 space"}, writes="p", since="2.0 sm_20")
+def cvta(k: Machine, m: Modifiers, a: Value) -> Value:
+    """Turn an address in a state space into a generic one."""
+    return a + k.window(m.space)
+
+
 @form("cvta.to.space.u64 p, a", space=_WINDOW, writes="p", since="2.0 sm_20")
-def cvta() -> None:
-    """Turn an address in a state space into a generic one; `.to` turns a generic one back."""
+def cvta_to(k: Machine, m: Modifiers, a: Value) -> Value:
+    """Turn a generic address into one in a state space."""
+    return a - k.window(m.space)
 
 
 @form("isspacep.space p, a", space=_WINDOW, types={"p": "pred", "a": "u32"}, writes="p", since="2.0 sm_20")
 @form("isspacep.space p, a", space=_WINDOW, types={"p": "pred", "a": "u64"}, writes="p", since="2.0 sm_20")
-def isspacep() -> None:
+def isspacep(k: Machine, m: Modifiers, a: Value) -> Value:
     """Tell whether a generic address lies in the window of a state space."""
+    return k.is_in(m.space, k.cast(a, "u64"))

@@ -1,0 +1,85 @@
+"""A kernel as machine code: translated once, kept on disk, loaded beside the runtime."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+from ptxlab import ir
+from ptxlab.emulate import layout
+from ptxlab.emulate.runtime import ENTRIES, RUNTIME
+from ptxlab.emulate.unit import Unit
+from ptxlab.native import engine
+from ptxlab.native.translate import emit
+from ptxlab.syntax import format
+
+
+class Compiled:
+    """A kernel that can run: its code, what that needs, and where its instructions stand."""
+
+    def __init__(self, module: ir.Module, kernel: ir.Function, facts: dict[str, Any], code: bytes) -> None:
+        self.module = module
+        self.kernel = kernel
+        self.functions = layout.reachable(module, kernel)
+        self.variables = layout.Variables(module, self.functions)
+        self.places = [(f, instruction) for f in self.functions for instruction in f.instructions()]
+        self.facts = facts
+        self.library = engine.load([runtime_code(), code])
+
+    def address(self, symbol: str) -> int:
+        return int(self.library.address(symbol))
+
+
+@cache
+def runtime_code() -> bytes:
+    """The machine code of the runtime."""
+    return engine.cached(_runtime_key(), lambda: engine.compile_text(emit([*RUNTIME.values(), *ENTRIES])))
+
+
+def _runtime_key() -> str:
+    """The runtime's own source: whoever changes it gets the new one."""
+    from importlib.resources import files
+
+    folder = files("ptxlab.emulate")
+    names = ["state.py", *(f"runtime/{entry.name}" for entry in folder.joinpath("runtime").iterdir())]
+    return "runtime " + "".join(folder.joinpath(name).read_text() for name in sorted(names) if name.endswith(".py"))
+
+
+def compile_kernel(module: ir.Module, kernel: ir.Function, checks: bool) -> Compiled:
+    """The machine code of a kernel, from the cache if it has been there before."""
+    key = f"kernel {checks} {kernel.name} {_sources()} {format(module)}"
+    packed = engine.cached(key, lambda: _translate(module, kernel, checks))
+    size = int.from_bytes(packed[:8], "little")
+    return Compiled(module, kernel, json.loads(packed[8 : 8 + size]), packed[8 + size :])
+
+
+@cache
+def _sources() -> str:
+    """A mark of the translator's source, so that a change of it makes old machine code worthless."""
+    import hashlib
+    from importlib.resources import files
+
+    digest = hashlib.sha256(_runtime_key().encode())
+    for package in ("ptxlab.emulate", "ptxlab.isa", "ptxlab.numbers", "ptxlab.native"):
+        for entry in sorted(files(package).iterdir(), key=lambda entry: entry.name):
+            if entry.name.endswith(".py"):
+                digest.update(entry.read_bytes())
+    return digest.hexdigest()
+
+
+def _translate(module: ir.Module, kernel: ir.Function, checks: bool) -> bytes:
+    unit = Unit(module, kernel, checks)
+    text = unit.translate()
+    code = engine.compile_text(text)
+    facts = {
+        "hints": unit.hints,
+        "counters": unit.counters,
+        "mail_words": unit.mail_words,
+        "frame_sizes": unit.frame_sizes,
+        "local_sizes": unit.local_sizes,
+        "talks": unit.talks,
+        "stack": unit.uses_stack,
+    }
+    packed = json.dumps(facts).encode()
+    return len(packed).to_bytes(8, "little") + packed + code

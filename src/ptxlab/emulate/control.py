@@ -1,0 +1,197 @@
+"""Branches, calls and returns: statements that do not compute but say where a thread goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ptxlab import ir
+from ptxlab.emulate import layout, state
+from ptxlab.emulate.operands import scalar
+from ptxlab.emulate.values import Value, bits_of, resize
+from ptxlab.isa.types import type_named
+from ptxlab.native import offset_of, size_of
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.function import Function
+
+_U32, _U64 = type_named("u32"), type_named("u64")
+
+
+def _bra(function: Function, instruction: ir.Instruction) -> None:
+    (target,) = function.flow.targets[function.position]
+    function.go(target)
+
+
+def _brx(function: Function, instruction: ir.Instruction) -> None:
+    """Jump to one of a list of labels; an index beyond the list fails."""
+    builder = function.builder
+    index = scalar(function, _U32, instruction.operands[0]).text
+    targets = function.flow.targets[function.position]
+    wrong = builder.new_label("wrong")
+    labels = [builder.new_label("case") for _ in targets]
+    cases = " ".join(f"i32 {number}, label %{label}" for number, label in enumerate(labels))
+    builder.close(f"switch i32 {index}, label %{wrong} [ {cases} ]")
+    for label, target in zip(labels, targets, strict=True):
+        builder.label(label)
+        function.go(target)
+    builder.label(wrong)
+    _fail(function, state.BAD_BRANCH, Value(function, _U32, index))
+
+
+def _ret(function: Function, instruction: ir.Instruction) -> None:
+    function.leave()
+
+
+def _exit(function: Function, instruction: ir.Instruction) -> None:
+    function.exit()
+
+
+def _trap(function: Function, instruction: ir.Instruction) -> None:
+    _fail(function, state.TRAP, 0)
+
+
+def _brkpt(function: Function, instruction: ir.Instruction) -> None:
+    """Without a debugger there is nobody to stop for."""
+
+
+def _fail(function: Function, kind: int, extra: Value | int) -> None:
+    function.unit.runtime_call(function, "fail", (kind, function.instruction_number, extra), None)
+    function.fail()
+
+
+def _call(function: Function, instruction: ir.Instruction) -> None:
+    """Save the registers, hand the arguments over in local memory, and let the callee run; results are read after it."""
+    operands = list(instruction.operands)
+    results: tuple[ir.Operand, ...] = ()
+    if isinstance(operands[0], ir.Arguments) and len(operands) > 1:
+        results = operands.pop(0).elements  # type: ignore[union-attr]
+    callee = operands.pop(0)
+    arguments = operands[0].elements if operands and isinstance(operands[0], ir.Arguments) else ()
+    if isinstance(callee, ir.FunctionReference):
+        target = function.unit.module[callee.name]
+        if target.body is None:
+            function.unit.call_builtin(function, callee.name, target, results, arguments)
+            return
+        returns, parameters = target.returns, target.parameters
+        number = str(function.unit.function_number(callee.name))
+        entry = function.builder.value(f"getelementptr i8, ptr @callees, i64 {int(number) * size_of(state.Callee)}")
+    else:
+        returns, parameters = _prototype(function, operands)
+        address = scalar(function, _U64, callee)
+        found = function.builder.value(
+            f"call ptr @{function.unit.runtime('find_callee')}"
+            f"(ptr %thread, i64 {address.text}, i32 {function.instruction_number})"
+        )
+        entry = _unless_null(function, found)
+    builder = function.builder
+    area = layout.block_of((*returns, *parameters))
+    top = function.load_field("local_top", "i64")
+    enough = builder.value(
+        f"call i1 @{function.unit.runtime('enter')}(ptr %thread, i64 %own.size, ptr {entry}, "
+        f"i32 {function.next_resume}, i32 {function.instruction_number})"
+    )
+    fail, on = builder.new_label("fail"), builder.new_label("enter")
+    builder.branch(enough, on, fail, likely=True)
+    builder.label(fail)
+    function.fail()
+    builder.label(on)
+    for variable, argument in zip(parameters, arguments, strict=True):
+        _pass(function, variable, argument, top, area.offsets[id(variable)])
+    live = function.live_after(function.position)
+    for index in function.overwritten(function.position):
+        live &= ~(1 << index)
+    function.wait(None, live, calls=True)
+    # Back again: results lie where the callee left them, above the local memory of this function.
+    for variable, result in zip(returns, results, strict=True):
+        _receive(function, variable, result, area.offsets[id(variable)])
+
+
+def _unless_null(function: Function, pointer: str) -> str:
+    builder = function.builder
+    fail, on = builder.new_label("fail"), builder.new_label("on")
+    builder.branch(builder.value(f"icmp eq ptr {pointer}, null"), fail, on, likely=False)
+    builder.label(fail)
+    function.fail()
+    builder.label(on)
+    return pointer
+
+
+def _prototype(function: Function, operands: list[ir.Operand]) -> tuple[list[ir.Variable], list[ir.Variable]]:
+    """What an indirect call returns and takes: by its prototype, or by one of the functions it may call."""
+    label = operands[-1]
+    assert isinstance(label, ir.LabelReference)
+    found = function.function.labels()[label.name]
+    if isinstance(found, ir.CallPrototype):
+        return found.returns, found.parameters
+    assert isinstance(found, ir.CallTargets)
+    target = found.targets[0]
+    assert isinstance(target, ir.FunctionReference)
+    return target.function.returns, target.function.parameters
+
+
+def _pass(function: Function, variable: ir.Variable, argument: ir.Operand, top: str, offset: int) -> None:
+    """Copy an argument into the callee's local memory."""
+    builder = function.builder
+    at = builder.value(f"add i64 {top}, {offset}")
+    place = builder.value(f"getelementptr i8, ptr %local, i64 {at}")
+    if isinstance(argument, ir.VariableReference):
+        _copy(function, place, _local_place(function, argument), variable)
+        return
+    value = scalar(function, variable.type, argument)
+    builder.emit(f"store {value.typed}, ptr {place}, align 1")
+
+
+def _receive(function: Function, variable: ir.Variable, result: ir.Operand, offset: int) -> None:
+    builder = function.builder
+    top = function.load_field("local_top", "i64")
+    at = builder.value(f"add i64 {top}, {offset}")
+    place = builder.value(f"getelementptr i8, ptr %local, i64 {at}")
+    if isinstance(result, ir.Sink):
+        return
+    if isinstance(result, ir.VariableReference):
+        _copy(function, _local_place(function, result), place, variable)
+        return
+    assert isinstance(result, ir.Register)
+    loaded = Value(function, variable.type, builder.value(f"load {bits_of(variable.type)}, ptr {place}, align 1"))
+    function.put(result, resize(loaded, result.type.width, loaded.is_signed))
+
+
+def argument_value(function: Function, parameter: ir.Variable, argument: ir.Operand) -> Value:
+    """An argument of a function that the host provides: what its variable holds, or the operand itself."""
+    if not isinstance(argument, ir.VariableReference):
+        return scalar(function, parameter.type, argument)
+    place = _local_place(function, argument)
+    return Value(
+        function, parameter.type, function.builder.value(f"load {bits_of(parameter.type)}, ptr {place}, align 1")
+    )
+
+
+def receive_value(function: Function, returned: ir.Variable, result: ir.Operand, value: Value) -> None:
+    """Put what the host returned into the variable or register of the call's result."""
+    text = resize(value, returned.type.width, signed=False)
+    if isinstance(result, ir.VariableReference):
+        function.builder.emit(f"store {bits_of(returned.type)} {text}, ptr {_local_place(function, result)}, align 1")
+    elif isinstance(result, ir.Register):
+        function.put(result, resize(value, result.type.width, signed=False))
+
+
+def _local_place(function: Function, reference: ir.VariableReference) -> str:
+    address = function.unit.address_of(function, reference.variable) + reference.offset
+    return function.builder.value(f"getelementptr i8, ptr %local, i64 {address.text}")
+
+
+def _copy(function: Function, to: str, source: str, variable: ir.Variable) -> None:
+    size = layout.size_of_variable(variable)
+    function.builder.emit(f"call void @llvm.memmove.p0.p0.i64(ptr {to}, ptr {source}, i64 {size}, i1 false)")
+
+
+HANDLERS: dict[str, Callable[[Function, ir.Instruction], None]] = {
+    "bra": _bra,
+    "brx": _brx,
+    "ret": _ret,
+    "exit": _exit,
+    "trap": _trap,
+    "brkpt": _brkpt,
+    "call": _call,
+}

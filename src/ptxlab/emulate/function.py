@@ -1,0 +1,386 @@
+"""One PTX function as a function of LLVM that runs a thread until it must wait for others.
+
+Each PTX register is a variable on the stack, which LLVM turns into values. Where the thread waits, the registers that
+are read later go to its frame, the function notes where it goes on and returns; called again, it jumps there and
+fetches them back. The frame begins with what a return needs: the caller's code, frame, local memory and place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ptxlab import ir
+from ptxlab.emulate import state
+from ptxlab.emulate.machine import Machine
+from ptxlab.emulate.operands import read, write
+from ptxlab.emulate.values import Value, bits_of
+from ptxlab.ir.effects import Effects, registers_in
+from ptxlab.ir.flow import flow_of
+from ptxlab.isa import Match
+from ptxlab.native import offset_of
+from ptxlab.native.text import Builder
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.unit import Unit
+
+FRAME_HEADER = 32
+
+
+class Function:
+    """A PTX function while it is translated."""
+
+    def __init__(self, unit: Unit, function: ir.Function, number: int) -> None:
+        self.unit = unit
+        self.function = function
+        self.number = number
+        self.name = f"f{number}"
+        self.builder = Builder()
+        self.epoch = 0
+        self.machine = Machine(self)
+        self.instructions = list(function.instructions())
+        self.matches = [unit.match(function, instruction) for instruction in self.instructions]
+        self.effects = Effects(self.instructions, self.matches)
+        self.flow = flow_of(function)
+        self.registers: dict[int, ir.Register] = {}
+        for register in _registers(self.instructions):
+            self.registers[register.index] = register
+        self.position = 0
+        self.first = unit.number_instructions(function, self.instructions)
+        self._slots: dict[object, int] = {}
+        self._frame_size = FRAME_HEADER
+        self._resumes: list[str] = []
+        self._waits: list[tuple[list[str], list[str]]] = []
+        self._carried: dict[tuple[str, int], str] = {}
+        self._live_in = self._find_live()
+        self.locals = unit.lay_out_locals(function)
+        self.spilled = 0
+
+    # What the rest of the program needs to know.
+
+    @property
+    def frame_size(self) -> int:
+        """Bytes of its frame, known once it is translated."""
+        return -(-self._frame_size // 16) * 16
+
+    @property
+    def is_entry(self) -> bool:
+        return self.function.kind == "entry"
+
+    @property
+    def instruction_number(self) -> int:
+        """The number, in the whole program, of the instruction that is being translated."""
+        return self.first + self.position
+
+    # Registers.
+
+    def variable(self, register: ir.Register, element: int = 0) -> str:
+        """The variable that holds a register, or one element of a vector register."""
+        return f"%r{register.index}.{element}" if register.vector > 1 else f"%r{register.index}"
+
+    def get(self, register: ir.Register, element: int = 0) -> Value:
+        text = self.builder.value(f"load {bits_of(register.type)}, ptr {self.variable(register, element)}")
+        return Value(self, register.type, text)
+
+    def put(self, register: ir.Register, text: str, element: int = 0) -> None:
+        self.builder.emit(f"store {bits_of(register.type)} {text}, ptr {self.variable(register, element)}")
+
+    # The fields of the thread.
+
+    def field_pointer(self, name: str) -> str:
+        return self.builder.value(f"getelementptr i8, ptr %thread, i64 {offset_of(state.Thread, name)}")
+
+    def load_field(self, name: str, type: str) -> str:
+        return self.builder.value(f"load {type}, ptr {self.field_pointer(name)}")
+
+    def store_field(self, name: str, type: str, text: str | int) -> None:
+        self.builder.emit(f"store {type} {text}, ptr {self.field_pointer(name)}")
+
+    # Translation.
+
+    def text(self) -> str:
+        """The function in LLVM's language."""
+        builder = self.builder
+        entry = builder.gap()  # filled in below: declarations of registers, the jump to where it goes on
+        builder.label("start")
+        for register in self.registers.values():
+            for element in range(register.vector):
+                self.put(register, "false" if register.type.width == 1 else "0", element)
+        builder.emit("store i1 false, ptr %carry")
+        if not self.flow.blocks:
+            self.leave()
+        else:
+            builder.jump("b0")
+        for block in self.flow.blocks:
+            self._translate_block(block.number)
+        for register in self.registers.values():
+            for element in range(register.vector):
+                entry.append(f"  {self.variable(register, element)} = alloca {bits_of(register.type)}")
+        entry.append(f"  %own.size = add i64 0, {self.frame_size}")
+        entry += ["  %carry = alloca i1", "  %fuel = alloca i32", *self._entry_loads()]
+        cases = " ".join(f"i32 {index}, label %{label}" for index, label in enumerate(self._resumes, 1))
+        entry.append(f"  switch i32 %resume, label %start [ {cases} ]")
+        return f"define internal void @{self.name}(ptr noalias %thread) nounwind {{\n{builder}\n}}\n"
+
+    def _entry_loads(self) -> list[str]:
+        loads = []
+        for name, type in (
+            ("resume", "i32"),
+            ("frame", "ptr"),
+            ("shared", "ptr"),
+            ("shared_size", "i64"),
+            ("local", "ptr"),
+            ("local_size", "i64"),
+            ("local_base", "i64"),
+            ("mail", "ptr"),
+            ("hints", "ptr"),
+            ("counters", "ptr"),
+            ("worker", "ptr"),
+            ("block", "ptr"),
+        ):
+            loads.append(f"  %at.{name} = getelementptr i8, ptr %thread, i64 {offset_of(state.Thread, name)}")
+            loads.append(f"  %{name} = load {type}, ptr %at.{name}")
+        quantum = offset_of(state.Thread, "fuel")
+        loads.append(f"  %at.fuel = getelementptr i8, ptr %thread, i64 {quantum}")
+        loads.append("  %quantum = load i32, ptr %at.fuel")
+        loads.append("  store i32 %quantum, ptr %fuel")
+        return loads
+
+    def _translate_block(self, number: int) -> None:
+        block = self.flow.blocks[number]
+        self.builder.label(f"b{number}")
+        self.unit.count_block(self, block.start, block.end)
+        for position in range(block.start, block.end):
+            self.position = position
+            self._translate(self.instructions[position], self.matches[position])
+            if self.builder.is_closed:
+                return
+        if block.successors:
+            self.go(block.successors[-1])
+        else:  # the text ends without `ret`: ptxas returns there
+            self.leave()
+
+    def _translate(self, instruction: ir.Instruction, match: Match | None) -> None:
+        guard = instruction.guard
+        builder = self.builder
+        mnemonic = instruction.opcode.mnemonic
+        after = None
+        if guard is not None:
+            assert isinstance(guard.register, ir.Register)
+            condition = self.get(guard.register).text
+            taken, after = builder.new_label("then"), builder.new_label("after")
+            yes, no = (after, taken) if guard.negated else (taken, after)
+            builder.branch(condition, yes, no)
+            builder.label(taken)
+        handler = self.unit.handlers.get(mnemonic)
+        if handler is not None:
+            handler(self, instruction)
+        else:
+            assert match is not None
+            self._execute(instruction, match)
+        if after is not None:
+            if not builder.is_closed:
+                builder.jump(after)
+            builder.label(after)
+
+    def _execute(self, instruction: ir.Instruction, match: Match) -> None:
+        """Run the meaning of an instruction on its operands, and write down its results."""
+        meaning = match.form.meaning
+        assert meaning is not None, instruction.opcode.text
+        given: dict[str, Any] = {}
+        results: list[tuple[Any, ir.Operand]] = []
+        for expected, operand in zip(match.expected, instruction.operands, strict=True):
+            read(self, expected, operand, given, results)
+        names = meaning.__code__.co_varnames[2 : meaning.__code__.co_argcount]
+        self.machine.begin(instruction, match)
+        returned = meaning(self.machine, match.candidate.modifiers, *(given.get(name) for name in names))
+        write(self, results, returned)
+
+    # Control flow.
+
+    def go(self, target: int) -> None:
+        """Jump to a block; a jump backwards costs fuel, and without fuel the thread lets others run first."""
+        builder = self.builder
+        if target > self._number_of(self.position):
+            builder.jump(f"b{target}")
+            return
+        left = builder.value("load i32, ptr %fuel")
+        less = builder.value(f"sub i32 {left}, 1")
+        builder.emit(f"store i32 {less}, ptr %fuel")
+        empty = builder.value(f"icmp eq i32 {less}, 0")
+        rest = builder.new_label("rest")
+        builder.branch(empty, rest, f"b{target}", likely=False)
+        builder.label(rest)
+        self.wait(state.YIELDED, self._live_in[target])
+        builder.jump(f"b{target}")
+
+    def _number_of(self, position: int) -> int:
+        return self._block_of[position]
+
+    def leave(self) -> None:
+        """Return to the caller, or end the thread."""
+        if self.is_entry:
+            self.exit()
+            return
+        self.unit.runtime_call(self, "leave", (), None)
+        self.builder.close("ret void")
+
+    def exit(self) -> None:
+        """End the thread."""
+        self.unit.runtime_call(self, "thread_exit", (), None)
+        self.builder.close("ret void")
+
+    def fail(self) -> None:
+        """Return after the runtime has noted what went wrong."""
+        self.builder.close("ret void")
+
+    @property
+    def next_resume(self) -> int:
+        """The number of the place where the thread goes on after the next wait."""
+        return len(self._resumes) + 1
+
+    def wait(self, status: int | None, live: int, *, calls: bool = False) -> None:
+        """Give the thread up with these registers saved; it goes on behind this.
+
+        None: the status is set already. With `calls` it is the callee that runs, and the frame knows where to go on.
+        """
+        builder = self.builder
+        saved = [register for index, register in self.registers.items() if live >> index & 1]
+        for register in saved:
+            for element in range(register.vector):
+                self._save(register, element)
+        if self.uses_carry:
+            carry = builder.value("load i1, ptr %carry")
+            builder.emit(f"store i1 {carry}, ptr {self._slot('carry', 8)}")
+        before = builder.gap()
+        if not calls:
+            self.store_field("resume", "i32", self.next_resume)
+            self.store_field("instruction", "i32", self.instruction_number)
+        if status is not None:
+            self.store_field("status", "i32", status)
+        builder.emit("ret void")
+        label = builder.new_label("resume")
+        self._resumes.append(label)
+        builder.label(label)
+        for register in saved:
+            for element in range(register.vector):
+                self._restore(register, element)
+        if self.uses_carry:
+            carry = builder.value(f"load i1, ptr {self._slot('carry', 8)}")
+            builder.emit(f"store i1 {carry}, ptr %carry")
+        after = builder.gap()
+        self._waits.append((before, after))
+        self.epoch += 1
+
+    def wait_here(self, status: int | None) -> None:
+        """Wait in the middle of an instruction: what is read after it, save for its own results, is kept."""
+        live = self.live_after(self.position)
+        for index in self.overwritten(self.position):
+            live &= ~(1 << index)
+        self.wait(status, live)
+
+    def carry(self, text: str, type: str, epoch: int) -> str:
+        """Keep a value over all waits since `epoch`, and return its name here."""
+        for at in range(epoch, self.epoch):
+            key = (text, at)
+            if key not in self._carried:
+                before, after = self._waits[at]
+                bytes = 16 if type == "i128" else 8
+                offset = self._offset(("carried", self.spilled), bytes)
+                self.spilled += 1
+                name = self.builder.fresh()
+                before.append(
+                    f"  {name}.to = getelementptr i8, ptr %frame, i64 {offset}\n  store {type} {text}, ptr {name}.to"
+                )
+                after.append(
+                    f"  {name}.from = getelementptr i8, ptr %frame, i64 {offset}\n  {name} = load {type}, ptr {name}.from"
+                )
+                self._carried[key] = name
+            text = self._carried[key]
+        return text
+
+    def _save(self, register: ir.Register, element: int) -> None:
+        value = self.get(register, element)
+        self.builder.emit(f"store {value.typed}, ptr {self._slot((register.index, element), register.type.width // 8)}")
+
+    def _restore(self, register: ir.Register, element: int) -> None:
+        type = bits_of(register.type)
+        slot = self._slot((register.index, element), register.type.width // 8)
+        self.put(register, self.builder.value(f"load {type}, ptr {slot}"), element)
+
+    def _slot(self, key: object, bytes: int) -> str:
+        return self.builder.value(f"getelementptr i8, ptr %frame, i64 {self._offset(key, bytes)}")
+
+    def _offset(self, key: object, bytes: int) -> int:
+        offset = self._slots.get(key)
+        if offset is None:
+            size = 16 if bytes > 8 else 8
+            offset = self._slots[key] = -(-self._frame_size // size) * size
+            self._frame_size = offset + size
+        return offset
+
+    # Liveness: which registers are read before they are written again, as bits.
+
+    def _find_live(self) -> list[int]:
+        reads = self.effects.reads
+        self.uses_carry = any(_uses_carry(instruction) for instruction in self.instructions)
+        self._block_of = [0] * len(self.instructions)
+        generated: list[int] = []
+        killed: list[int] = []
+        for block in self.flow.blocks:
+            gen = kill = 0
+            for position in range(block.end - 1, block.start - 1, -1):
+                self._block_of[position] = block.number
+                if self.instructions[position].guard is None:
+                    for index in self.overwritten(position):
+                        gen &= ~(1 << index)
+                        kill |= 1 << index
+                for index in reads[position]:
+                    gen |= 1 << index
+            generated.append(gen)
+            killed.append(kill)
+        live_in = list(generated)
+        changed = True
+        while changed:
+            changed = False
+            for block in reversed(self.flow.blocks):
+                out = 0
+                for successor in block.successors:
+                    out |= live_in[successor]
+                found = generated[block.number] | (out & ~killed[block.number])
+                if found != live_in[block.number]:
+                    live_in[block.number] = found
+                    changed = True
+        return live_in
+
+    def overwritten(self, position: int) -> list[int]:
+        """The registers that an instruction writes as a whole."""
+        return [index for index in self.effects.writes[position] if self.registers[index].vector == 1]
+
+    def live_after(self, position: int) -> int:
+        """The registers that are read after an instruction before they are written."""
+        block = self.flow.blocks[self._block_of[position]]
+        live = 0
+        for successor in block.successors:
+            live |= self._live_in[successor]
+        for at in range(block.end - 1, position, -1):
+            if self.instructions[at].guard is None:
+                for index in self.overwritten(at):
+                    live &= ~(1 << index)
+            for index in self.effects.reads[at]:
+                live |= 1 << index
+        return live
+
+
+def _uses_carry(instruction: ir.Instruction) -> bool:
+    return instruction.opcode.mnemonic in ("addc", "subc", "madc") or "cc" in instruction.opcode.modifiers
+
+
+def _registers(instructions: list[ir.Instruction]) -> list[ir.Register]:
+    found: dict[int, ir.Register] = {}
+    for instruction in instructions:
+        if instruction.guard is not None and isinstance(instruction.guard.register, ir.Register):
+            found.setdefault(instruction.guard.register.index, instruction.guard.register)
+        for operand in instruction.operands:
+            for register in registers_in(operand):
+                found.setdefault(register.index, register)
+    return list(found.values())

@@ -1,0 +1,294 @@
+"""Running a kernel: memory for its arguments, workers for its blocks, and what came of it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ptxlab import ir
+from ptxlab.emulate import layout, state
+from ptxlab.emulate.arguments import Region, pack
+from ptxlab.emulate.compile import Compiled, compile_kernel
+from ptxlab.emulate.faults import explain
+from ptxlab.emulate.limits import check_launch
+from ptxlab.emulate.record import Record
+from ptxlab.emulate.runtime import ENTRIES
+from ptxlab.emulate.services import Services
+from ptxlab.native import offset_of
+from ptxlab.native.functions import signature
+from ptxlab.report import Diagnostic, KernelError
+
+QUANTUM = 4096  # jumps backwards that a thread may take before others have a turn
+STACK = 1 << 16  # bytes of each stack of a thread where recursion is possible
+SPARE = 4096  # allocations that a kernel may make itself
+RESIDENTS = 4096  # blocks that may wait for others at a time
+
+Callback = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint32, *[ctypes.c_uint64] * 5)
+
+
+@dataclass
+class Result:
+    """What a launch gave: findings, what the kernel printed, what was counted, and how long it took."""
+
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    output: str = ""
+    counters: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+class Launch:
+    """One launch while it runs."""
+
+    heap_limit = 1 << 30
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        args: Sequence[Any],
+        shared: int,
+        seed: int,
+        numbers: Sequence[int] | None,
+        workers: int,
+    ) -> None:
+        self.compiled = compiled
+        self.grid, self.block = grid, block
+        parameters = pack(compiled.module, compiled.kernel, args)
+        self.regions = sorted([*parameters.regions, *globals_of(compiled)], key=lambda region: region.base)
+        self.parameters = ctypes.create_string_buffer(bytes(parameters.data), max(len(parameters.data), 1))
+        self.stop = ctypes.c_uint32(0)
+        self.next = ctypes.c_uint64(0)
+        self.finished = ctypes.c_uint64(0)
+        total = grid[0] * grid[1] * grid[2]
+        chosen = range(total) if numbers is None else numbers
+        self.numbers = (ctypes.c_uint64 * max(len(chosen), 1))(*chosen)
+        self.total = len(chosen)
+        self.services = Services(self)
+        self.callback = Callback(self.services.answer)
+        self.allocations = Record(state.Allocation, len(self.regions) + SPARE)
+        self.lock = threading.Lock()
+        self._fill_allocations()
+        self.shared_size = compiled.variables.dynamic_offset + shared
+        self.workers = [self._worker(shared, seed, len(parameters.data)) for _ in range(workers)]
+
+    # Memory.
+
+    def _fill_allocations(self) -> None:
+        for index, region in enumerate(self.regions):
+            self.allocations.set(
+                index, base=region.base, size=region.size, data=region.data, writable=int(region.writable), number=index
+            )
+
+    def add_region(self, region: Region) -> bool:
+        """Let the kernel touch more memory; regions come in the order of their addresses."""
+        with self.lock:
+            if len(self.regions) >= len(self.allocations.memory) // self.allocations.stride:
+                return False
+            self.regions.append(region)
+            self._fill_allocations()
+            for worker in self.workers:
+                worker.record.set(allocation_count=len(self.regions))
+        return True
+
+    def remove_region(self, base: int) -> None:
+        """Take memory back; every instruction must look again where its memory is."""
+        with self.lock:
+            self.regions = [region for region in self.regions if region.base != base]
+            self._fill_allocations()
+            for worker in self.workers:
+                worker.record.set(allocation_count=len(self.regions))
+                worker.forget_hints()
+
+    def region_at(self, address: int) -> Region | None:
+        """The region that an address lies in or behind."""
+        below = [region for region in self.regions if region.base <= address]
+        return below[-1] if below else None
+
+    # Running.
+
+    def _worker(self, shared: int, seed: int, parameter_size: int) -> Worker:
+        facts = self.compiled.facts
+        recursive = len(facts["frame_sizes"]) > 1
+        worker = Worker(facts["hints"], len(facts["counters"]))
+        worker.record.set(
+            stop=ctypes.addressof(self.stop),
+            allocations=self.allocations.address,
+            hints=worker.hints.address,
+            sites=self.compiled.address("sites"),
+            callees=self.compiled.address("callees"),
+            parameters=ctypes.addressof(self.parameters),
+            counters=ctypes.addressof(worker.counters),
+            host=ctypes.cast(self.callback, ctypes.c_void_p).value or 0,
+            allocation_count=len(self.regions),
+            callee_count=len(facts["frame_sizes"]),
+            parameter_size=parameter_size,
+            block_x=self.block[0],
+            block_y=self.block[1],
+            block_z=self.block[2],
+            grid_x=self.grid[0],
+            grid_y=self.grid[1],
+            grid_z=self.grid[2],
+            shared_size=self.shared_size,
+            dynamic_size=shared,
+            frame_size=max(STACK, sum(facts["frame_sizes"])) if recursive else facts["frame_sizes"][0],
+            local_size=max(STACK, sum(facts["local_sizes"]))
+            if recursive or facts["stack"]
+            else facts["local_sizes"][0],
+            mail_words=facts["mail_words"],
+            quantum=QUANTUM,
+            seed=seed,
+            random=(seed * 0x9E3779B97F4A7C15 + 0x2545F4914F6CDD1D) & ((1 << 64) - 1) or 1,
+            entry=self.compiled.address("entry"),
+            entry_local=facts["local_sizes"][0],
+            next=ctypes.addressof(self.next),
+            finished=ctypes.addressof(self.finished),
+            numbers=ctypes.addressof(self.numbers),
+            total=self.total,
+            residents=ctypes.addressof(worker.residents),
+            resident_room=RESIDENTS,
+            fault=worker.fault.address,
+            time=1,
+        )
+        return worker
+
+    def run(self, timeout: float | None, progress: Callable[[int, int], None] | None) -> str | None:
+        """Run all blocks; `timeout` or `interrupted` if they were stopped."""
+        run_grid = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.compiled.address(signature(ENTRIES[0]).symbol))
+        threads = [
+            threading.Thread(target=run_grid, args=(worker.record.address,), daemon=True) for worker in self.workers
+        ]
+        started = time.perf_counter()
+        for thread in threads:
+            thread.start()
+        outcome: str | None = None
+        try:
+            while any(thread.is_alive() for thread in threads):
+                for thread in threads:
+                    thread.join(0.05)
+                if progress is not None:
+                    progress(self.finished.value, self.total)
+                if timeout is not None and outcome is None and time.perf_counter() - started > timeout:
+                    outcome = "timeout"
+                    self.request_stop()
+        except KeyboardInterrupt:
+            outcome = "interrupted"
+            self.request_stop()
+            for thread in threads:
+                thread.join()
+        if self.services.failure is not None:
+            raise self.services.failure
+        return outcome
+
+    def request_stop(self) -> None:
+        """Have every worker stop at its next look around."""
+        self.stop.value = 1
+
+    def note_assertion(self, thread: int) -> None:
+        """Record a failed assertion as the fault of the worker that runs `thread`."""
+        worker = ctypes.c_uint64.from_address(thread + offset_of(state.Thread, "worker")).value
+        block = ctypes.c_uint64.from_address(thread + offset_of(state.Thread, "block")).value
+        for candidate in self.workers:
+            if candidate.record.address == worker and candidate.fault.get("kind") == 0:
+                candidate.fault.set(
+                    kind=state.ASSERTION,
+                    instruction=ctypes.c_uint32.from_address(thread + offset_of(state.Thread, "instruction")).value,
+                    thread=ctypes.c_uint32.from_address(thread + offset_of(state.Thread, "number")).value,
+                    block=ctypes.c_uint64.from_address(block + offset_of(state.Block, "number")).value,
+                )
+
+
+class Worker:
+    """What one core works with, kept by Python."""
+
+    def __init__(self, hints: int, counters: int) -> None:
+        self.record = Record(state.Worker)
+        self.fault = Record(state.Fault)
+        self.hints = Record(state.Hint, hints)
+        self.hint_count = hints
+        self.counters = (ctypes.c_uint64 * max(counters, 1))()
+        self.residents = (ctypes.c_void_p * RESIDENTS)()
+        self.forget_hints()
+
+    def forget_hints(self) -> None:
+        """Make every instruction look for its memory again."""
+        for index in range(self.hint_count):
+            self.hints.set(index, base=(1 << 64) - 1, last=0, delta=0)
+
+
+def globals_of(compiled: Compiled) -> list[Region]:
+    """The memory of the module's variables, which keep their values from launch to launch."""
+    module, variables = compiled.module, compiled.variables
+    known = module.memory
+    addresses = {
+        function.name: state.FUNCTION_WINDOW + 16 * number for number, function in enumerate(compiled.functions)
+    }
+    regions = []
+    for address, variable in variables.allocated:
+        size = layout.size_of_variable(variable)
+        memory = known.get(variable.name)
+        if memory is None:
+            memory = known[variable.name] = ctypes.create_string_buffer(
+                bytes(variables.initial_bytes(variable, addresses)), max(size, 1)
+            )
+        writable = not variable.state_space.startswith("const")
+        regions.append(Region(address, size, ctypes.addressof(memory), f"`{variable.name}`", writable, memory))
+    return regions
+
+
+def launch(
+    module: ir.Module,
+    kernel: ir.Function,
+    *,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    args: Sequence[Any],
+    shared: int = 0,
+    checks: bool = True,
+    seed: int = 0,
+    blocks: Sequence[tuple[int, int, int]] | None = None,
+    on_error: str = "raise",
+    timeout: float | None = None,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Result:
+    """Run a kernel on this machine's cores."""
+    check_launch(module, kernel, grid, block, shared, blocks)
+    compiled = compile_kernel(module, kernel, checks)
+    numbers = None
+    if blocks is not None:
+        numbers = [x + grid[0] * (y + grid[1] * z) for x, y, z in blocks]
+    if workers is None:
+        workers = 1 if compiled.facts["talks"] or checks else os.cpu_count() or 1
+    total = grid[0] * grid[1] * grid[2] if numbers is None else len(numbers)
+    started = time.perf_counter()
+    running = Launch(compiled, grid, block, args, shared, seed, numbers, max(1, min(workers, total)))
+    outcome = running.run(timeout, progress)
+    result = Result(seconds=time.perf_counter() - started)
+    result.output = "".join(running.services.output)
+    result.diagnostics = explain(running, outcome, timeout)
+    result.counters = count(running)
+    if outcome == "interrupted":
+        raise KeyboardInterrupt
+    if result.diagnostics and on_error == "raise" and any(found.level == "error" for found in result.diagnostics):
+        raise KernelError(result.diagnostics)
+    return result
+
+
+def count(running: Launch) -> dict[str, Any]:
+    """What was executed, from how often each basic block ran."""
+    by_class: dict[str, int] = {}
+    total = 0
+    for index, (start, end) in enumerate(running.compiled.facts["counters"]):
+        times = sum(worker.counters[index] for worker in running.workers)
+        if times:
+            for _, instruction in running.compiled.places[start:end]:
+                name = instruction.opcode.mnemonic
+                by_class[name] = by_class.get(name, 0) + times
+                total += times
+    return {"instructions": total, "by_instruction": dict(sorted(by_class.items(), key=lambda item: -item[1]))}

@@ -1,0 +1,253 @@
+"""Where variables lie: parameters, local and shared memory, globals and constants."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ptxlab import ir
+
+# Where variables of the module begin in the generic address space; arguments of launches lie above.
+GLOBALS = 0x10_0000_0000
+CONSTANTS = 0x08_0000_0000
+SPANS = {"const": (CONSTANTS, GLOBALS), "global": (GLOBALS, 1 << 56)}
+GAP = 4096  # between variables, so that a step too far is found out
+
+
+@dataclass
+class Layout:
+    """Offsets of variables in a stretch of memory, by the identity of the variable."""
+
+    offsets: dict[int, int] = field(default_factory=dict)
+    size: int = 0
+    alignment: int = 1
+
+    def add(self, variable: ir.Variable) -> int:
+        """Put a variable behind the others."""
+        alignment = alignment_of(variable)
+        offset = -(-self.size // alignment) * alignment
+        self.offsets[id(variable)] = offset
+        self.size = offset + size_of_variable(variable)
+        self.alignment = max(self.alignment, alignment)
+        return offset
+
+
+def size_of_variable(variable: ir.Variable) -> int:
+    """Bytes of a variable; an array of open extent has none."""
+    elements = variable.elements
+    return 0 if elements is None else max(elements * variable.type.width // 8, elements and 1)
+
+
+def alignment_of(variable: ir.Variable) -> int:
+    natural = max(variable.type.width * (variable.vector if variable.vector != 3 else 4) // 8, 1)
+    return max(variable.align or 1, natural) if not variable.dimensions else variable.align or natural
+
+
+def block_of(variables: Iterable[ir.Variable]) -> Layout:
+    """Variables one after the other, as parameters of a kernel are passed."""
+    found = Layout()
+    for variable in variables:
+        found.add(variable)
+    return found
+
+
+def locals_of(function: ir.Function) -> Layout:
+    """The local memory of a function: results and parameters first, so that any caller knows where they are."""
+    found = Layout()
+    if function.kind != "entry":
+        for variable in (*function.returns, *function.parameters):
+            found.add(variable)
+    for variable in _declared(function):
+        if variable.state_space in ("local", "param"):
+            found.add(variable)
+    found.size = -(-found.size // 16) * 16
+    return found
+
+
+def _declared(function: ir.Function) -> Iterator[ir.Variable]:
+    for statement in function.statements():
+        if isinstance(statement, ir.Declaration):
+            yield from statement.variables
+
+
+def reachable(module: ir.Module, entry: ir.Function) -> list[ir.Function]:
+    """The kernel and every function that it can call, by name or by address."""
+    found: dict[str, ir.Function] = {entry.name: entry}
+    pending = [entry]
+    variables = {variable.name: variable for variable in module.variables}
+    seen: set[str] = set()
+    while pending:
+        function = pending.pop()
+        for name in _names(function, variables, seen):
+            if name not in found and any(other.name == name for other in module.functions):
+                found[name] = module[name]
+                if found[name].body is not None:
+                    pending.append(found[name])
+    return [function for function in found.values() if function.body is not None]
+
+
+def _names(function: ir.Function, variables: dict[str, ir.Variable], seen: set[str]) -> Iterator[str]:
+    for statement in function.statements():
+        if isinstance(statement, ir.CallTargets):
+            yield from (target.name for target in statement.targets)
+        if not isinstance(statement, ir.Instruction):
+            continue
+        for operand in statement.operands:
+            base = operand.base if isinstance(operand, (ir.Address, ir.Sum)) else operand
+            if isinstance(base, ir.FunctionReference):
+                yield base.name
+            elif isinstance(base, ir.VariableReference):
+                yield from _initial_names(base.name, variables, seen)
+
+
+def _initial_names(name: str, variables: dict[str, ir.Variable], seen: set[str]) -> Iterator[str]:
+    """The functions whose address an initial value holds, or that of a variable it points to."""
+    if name in seen or name not in variables:
+        return
+    seen.add(name)
+    pending = [variables[name].initialiser]
+    while pending:
+        initial = pending.pop()
+        if isinstance(initial, ir.InitialiserList):
+            pending.extend(initial.elements)
+        elif isinstance(initial, ir.SymbolAddress):
+            yield initial.name
+            yield from _initial_names(initial.name, variables, seen)
+
+
+class Variables:
+    """The addresses of a kernel's shared, global and constant variables."""
+
+    def __init__(self, module: ir.Module, functions: Sequence[ir.Function]) -> None:
+        self.module = module
+        self.functions = functions
+        self.parameters = block_of(functions[0].parameters)
+        self.by_name: dict[str, ir.Variable] = {}
+        for variable in module.variables:
+            known = self.by_name.get(variable.name)
+            if known is None or (known.linkage == "extern" and variable.linkage != "extern"):
+                self.by_name[variable.name] = variable
+        self.global_addresses: dict[int, int] = {}
+        self.allocated: list[tuple[int, ir.Variable]] = []
+        self._place_globals()
+        self.shared: dict[int, int] = {}
+        self.static_size = 0
+        self.dynamic_offset = 0
+        self._place_shared()
+
+    def address(self, function: ir.Function, variable: ir.Variable) -> int:
+        """The address of a variable in its state space."""
+        space = variable.state_space.partition("::")[0]
+        if space == "param":
+            return self.parameters.offsets[id(variable)]
+        variable = self.by_name.get(variable.name, variable) if id(variable) not in self.shared else variable
+        if space == "shared":
+            return self.shared[id(variable)]
+        return self.global_addresses[id(variable)]
+
+    def _place_globals(self) -> None:
+        at = {"global": GLOBALS, "const": CONSTANTS}
+        local = [variable for function in self.functions for variable in _declared(function)]
+        for variable in (*self.by_name.values(), *local):
+            space = variable.state_space.partition("::")[0]
+            if space not in at or variable.type.kind == "o":
+                continue
+            size = size_of_variable(variable)
+            alignment = max(alignment_of(variable), 256)
+            address = -(-at[space] // alignment) * alignment
+            at[space] = address + size + GAP
+            self.global_addresses[id(variable)] = address
+            self.allocated.append((address, variable))
+
+    def _place_shared(self) -> None:
+        used = _shared_names(self.functions)
+        local = [v for function in self.functions for v in _declared(function) if v.state_space.startswith("shared")]
+        outer = [v for v in self.by_name.values() if v.state_space.startswith("shared") and v.name in used]
+        layout = Layout()
+        dynamic = []
+        for variable in (*outer, *local):
+            if variable.linkage == "extern" and variable.elements is None:
+                dynamic.append(variable)
+            else:
+                self.shared[id(variable)] = layout.add(variable)
+        alignment = max([16, *(alignment_of(variable) for variable in dynamic)])
+        self.static_size = layout.size
+        self.dynamic_offset = -(-layout.size // alignment) * alignment if dynamic else layout.size
+        for variable in dynamic:
+            self.shared[id(variable)] = self.dynamic_offset
+
+    def initial_bytes(self, variable: ir.Variable, function_address: dict[str, int]) -> bytearray:
+        """What a variable holds before the first launch."""
+        size = max(variable.type.width // 8, 1)
+        data = bytearray(size_of_variable(variable))
+        if variable.initialiser is not None:
+            self._fill(data, 0, variable.initialiser, list(variable.dimensions), variable, size, function_address)
+        return data
+
+    def _fill(
+        self,
+        data: bytearray,
+        at: int,
+        initial: ir.Initialiser,
+        extents: list[int | None],
+        variable: ir.Variable,
+        size: int,
+        functions: dict[str, int],
+    ) -> None:
+        if isinstance(initial, ir.InitialiserList):
+            stride = size * (variable.vector if not extents[1:] and extents else 1)
+            for extent in extents[1:]:
+                stride *= extent or 1
+            if len(extents) > 1:
+                stride *= variable.vector
+            for index, element in enumerate(initial.elements):
+                self._fill(data, at + index * stride, element, extents[1:], variable, size, functions)
+            return
+        value = self._initial_value(initial, variable, functions)
+        data[at : at + size] = (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+
+    def _initial_value(self, initial: ir.Initialiser, variable: ir.Variable, functions: dict[str, int]) -> int:
+        match initial:
+            case ir.Immediate() if initial.is_float:
+                if variable.type.name == "f32":
+                    return int.from_bytes(bytes(ctypes.c_float(initial.number)), "little")
+                if variable.type.name == "f64":
+                    return int.from_bytes(struct.pack("<d", initial.number), "little")
+                return initial.value
+            case ir.Immediate():
+                return initial.value
+            case ir.MaskedConstant():
+                return _masked(initial.value.value, initial.mask)
+            case ir.SymbolAddress():
+                address = functions.get(initial.name)
+                if address is None:
+                    address = self.address(self.functions[0], self.by_name[initial.name])
+                address += initial.offset
+                return address if initial.mask is None else _masked(address, initial.mask)
+        raise AssertionError(f"{initial!r} as an initial value")
+
+
+def _masked(value: int, mask: int) -> int:
+    """One byte of a value, the one that `mask` names."""
+    shift = (mask & -mask).bit_length() - 1
+    return (value & mask) >> shift
+
+
+def _shared_names(functions: Sequence[ir.Function]) -> set[str]:
+    found: set[str] = set()
+    for function in functions:
+        for instruction in function.instructions():
+            pending: list[object] = list(instruction.operands)
+            while pending:
+                operand = pending.pop()
+                match operand:
+                    case ir.VariableReference():
+                        found.add(operand.name)
+                    case ir.Address() | ir.Sum() | ir.Element():
+                        pending.append(operand.base)
+                        pending.extend(getattr(operand, "arguments", ()))
+                    case ir.Vector() | ir.Arguments():
+                        pending.extend(operand.elements)
+    return found

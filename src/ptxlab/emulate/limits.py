@@ -1,0 +1,82 @@
+"""What a launch may ask for: sizes of grids and blocks, shared memory, which blocks to run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ptxlab import ir
+from ptxlab.emulate import layout
+from ptxlab.report import Diagnostic, KernelError, error
+
+# Bytes of shared memory that a block may have, static and dynamic together, by architecture.
+_SHARED = {
+    50: 64, 52: 96, 53: 64, 60: 64, 61: 96, 62: 64, 70: 96, 72: 96, 75: 64, 80: 163, 86: 99, 87: 163, 88: 99, 89: 99,
+    90: 227, 100: 227, 101: 227, 103: 227, 107: 227, 110: 227, 120: 99, 121: 99,
+}  # fmt: skip
+_STATIC = 48 * 1024
+
+
+def shared_limit(target: str) -> int:
+    """The shared memory that a block of this target may have."""
+    number = int("".join(c for c in target.partition("_")[2] if c.isdigit()) or 0)
+    return 1024 * _SHARED.get(number, 227 if number > 90 else 48)
+
+
+def check_launch(
+    module: ir.Module,
+    kernel: ir.Function,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    shared: int,
+    blocks: Sequence[tuple[int, int, int]] | None,
+) -> None:
+    """Refuse a launch that no GPU would take, with every reason."""
+    problems = list(_problems(module, kernel, grid, block, shared, blocks))
+    if problems:
+        raise KernelError(problems)
+
+
+def _problems(
+    module: ir.Module,
+    kernel: ir.Function,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    shared: int,
+    blocks: Sequence[tuple[int, int, int]] | None,
+) -> Iterator[Diagnostic]:
+    span = module.name_span(kernel)
+    threads = block[0] * block[1] * block[2]
+
+    def problem(text: str, *helps: str) -> Diagnostic:
+        return error("bad-launch", f"`{kernel.name}`: {text}", span, "this kernel", helps=list(helps))
+
+    if min(block) < 1 or min(grid) < 1:
+        yield problem(f"grid {grid} and block {block} need at least 1 in each dimension")
+    if block[0] > 1024 or block[1] > 1024 or block[2] > 64 or threads > 1024:
+        yield problem(f"a block of {_times(block)} = {threads} threads, at most 1024 are possible (64 in z)",
+                      "use smaller blocks and more of them")  # fmt: skip
+    if grid[0] > 2**31 - 1 or grid[1] > 65535 or grid[2] > 65535:
+        yield problem(f"a grid of {_times(grid)} blocks, at most 2147483647 × 65535 × 65535 are possible")
+    for name in ("reqntid", "maxntid"):
+        directive = kernel.directive(name)
+        if directive is not None:
+            wanted = tuple(int(extent) for extent in directive.arguments)
+            wanted = (*wanted, 1, 1)[:3]
+            if name == "reqntid" and wanted != block:
+                yield problem(f"`.reqntid` asks for blocks of {_times(wanted)} threads, not {_times(block)}")
+            if name == "maxntid" and threads > wanted[0] * wanted[1] * wanted[2]:
+                yield problem(f"`.maxntid` allows blocks of {wanted[0] * wanted[1] * wanted[2]} threads, not {threads}")
+    variables = layout.Variables(module, layout.reachable(module, kernel))
+    total, limit = variables.dynamic_offset + shared, shared_limit(module.target)
+    if shared < 0:
+        yield problem(f"{shared} bytes of shared memory")
+    elif total > limit:
+        yield problem(f"{total} bytes of shared memory, `{module.target}` has {limit} for a block")
+    for x, y, z in blocks or ():
+        if not (0 <= x < grid[0] and 0 <= y < grid[1] and 0 <= z < grid[2]):
+            yield problem(f"block ({x}, {y}, {z}) is outside of the grid of {_times(grid)}")
+            break
+
+
+def _times(extents: Sequence[int]) -> str:
+    return " × ".join(map(str, extents))

@@ -1,0 +1,40 @@
+"""A structure of the runtime in memory that Python owns: fields are read and written by name."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from ptxlab.native import offset_of, size_of
+from ptxlab.native.types import type_of
+
+
+class Record:
+    """One structure, or an array of `count` of them; `address` is where it lies."""
+
+    def __init__(self, owner: type, count: int = 1) -> None:
+        self.owner = owner
+        self.stride = size_of(owner)
+        self.memory = (ctypes.c_char * max(self.stride * count, 1))()
+        self.address = ctypes.addressof(self.memory)
+
+    def set(self, index: int = 0, **fields: int) -> None:
+        """Write fields of one of them."""
+        for name, value in fields.items():
+            self._place(name, index).value = value
+
+    def get(self, name: str, index: int = 0) -> int:
+        """Read a field."""
+        return int(self._place(name, index).value)
+
+    def _place(self, name: str, index: int) -> Any:
+        size = _SIZES[self.owner].get(name) if self.owner in _SIZES else None
+        if size is None:
+            type = type_of(self.owner, {}).fields[name][1]  # type: ignore[union-attr]
+            size = type.size
+            _SIZES.setdefault(self.owner, {})[name] = size
+        kind = {1: ctypes.c_uint8, 2: ctypes.c_uint16, 4: ctypes.c_uint32, 8: ctypes.c_uint64}[size]
+        return kind.from_address(self.address + index * self.stride + offset_of(self.owner, name))
+
+
+_SIZES: dict[type, dict[str, int]] = {}

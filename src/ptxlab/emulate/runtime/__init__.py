@@ -1,0 +1,33 @@
+"""The part of the emulator that runs beside the code of a kernel, native like it: memory, scheduling, barriers.
+
+`RUNTIME` lists what the code of a kernel may call, by name; each gets the thread first. `ENTRIES` is what the host calls.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from .barrier import arrive_at_barrier
+from .copies import arrive_after_copies, commit_copies, start_copy, wait_for_copies
+from .grid import run_grid
+from .memory import call_host, enter, fail, find_callee, find_memory, grow_stack, leave, read_clock, restore_stack
+from .order import pass_fence
+from .phases import (
+    arrive_at_phase,
+    change_bytes,
+    drop_from_phase,
+    initialise_phase,
+    invalidate_phase,
+    test_phase,
+    wait_for_phase,
+)
+from .schedule import thread_exit
+
+RUNTIME: dict[str, Callable[..., Any]] = {
+    function.__name__: function
+    for function in (
+        arrive_after_copies, arrive_at_barrier, arrive_at_phase, call_host, change_bytes, commit_copies,
+        drop_from_phase, enter, fail, find_callee, find_memory, grow_stack, initialise_phase, invalidate_phase, leave,
+        pass_fence, read_clock, restore_stack, start_copy, test_phase, thread_exit, wait_for_copies, wait_for_phase,
+    )
+}  # fmt: skip
+ENTRIES: tuple[Callable[..., Any], ...] = (run_grid,)

@@ -1,0 +1,85 @@
+"""The sixteen barriers of a block: `barrier.sync`, `barrier.arrive`, `barrier.red`."""
+
+from __future__ import annotations
+
+from ptxlab.emulate.runtime.memory import fail
+from ptxlab.emulate.runtime.order import order_arrival, order_barrier
+from ptxlab.emulate.state import AT_BARRIER, BAD_BARRIER, BARRIER_COUNT, READY, Barrier, Block, Thread
+from ptxlab.native import Pointer, boolean, native, u32, u64
+
+# What a reduction at a barrier gives.
+NOTHING = 0
+COUNT = 1
+ALL = 2
+ANY = 3
+
+
+@native
+def arrive_at_barrier(
+    thread: Pointer[Thread], number: u32, count: u32, waits: u32, value: u32, instruction: u32
+) -> None:
+    """Arrive at a barrier; with `waits`, stay until it completes."""
+    block = thread.block
+    if number > 15:
+        fail(thread, BAD_BARRIER, instruction, u64(number))
+        return
+    if count % 32 != 0:
+        fail(thread, BARRIER_COUNT, instruction, u64(count))
+        return
+    barrier = block.barriers + number
+    if barrier.arrived == 0:
+        barrier.expected = count
+        barrier.everyone = u32(count == 0)
+        barrier.all = 1
+        barrier.any = 0
+        barrier.ones = 0
+        barrier.instruction = instruction
+    elif barrier.expected != count:
+        fail(thread, BARRIER_COUNT, instruction, u64(count) | u64(barrier.expected) << 32)
+        return
+    barrier.arrived += 1
+    barrier.ones += value
+    barrier.any = barrier.any | value
+    barrier.all = barrier.all & value
+    thread.barrier = number
+    if waits != 0:
+        barrier.waiting += 1
+        thread.status = AT_BARRIER
+    order_arrival(thread, number)
+    thread.instruction = instruction
+    complete_if_full(block, number)
+
+
+@native
+def complete_if_full(block: Pointer[Block], number: u32) -> None:
+    """Open a barrier at which all have arrived that it waits for."""
+    barrier = block.barriers + number
+    if barrier.arrived == 0:
+        return
+    expected: u32 = barrier.expected
+    if barrier.everyone != 0:
+        expected = block.live
+    if barrier.arrived < expected:
+        return
+    order_barrier(block, number)
+    for index in range(block.count):
+        thread = block.threads + index
+        if thread.status == AT_BARRIER and thread.barrier == number:
+            thread.answer = u64(barrier.ones) << 2 | u64(barrier.all) << 1 | u64(barrier.any)
+            thread.status = READY
+    barrier.arrived = 0
+    barrier.waiting = 0
+    block.moves += 1
+
+
+@native
+def release_everyone(block: Pointer[Block]) -> None:
+    """Look again at the barriers that wait for all threads, one of which has just exited."""
+    for number in range(16):
+        if block.barriers[number].everyone != 0:
+            complete_if_full(block, number)
+
+
+@native
+def is_idle(barrier: Pointer[Barrier]) -> boolean:
+    return barrier.arrived == 0

@@ -1,0 +1,106 @@
+"""`cp.async`: copies that are done as late as the rules allow, when their thread waits for them or nobody can go on."""
+
+from __future__ import annotations
+
+from ptxlab.emulate.runtime.memory import GLOBAL_SPACE, SHARED_SPACE, fail, find_memory, realloc
+from ptxlab.emulate.runtime.phases import expect_arrival, join_phase
+from ptxlab.emulate.state import ATOMIC, LOAD, NO_MEMORY, STORE, Copy, Hint, Thread
+from ptxlab.native import Pointer, cast, copy_bytes, fill_bytes, native, size_of, u8, u32, u64
+
+ROOM = 16
+COPY_SIZE = size_of(Copy)
+
+
+@native
+def next_copy(thread: Pointer[Thread], instruction: u32) -> Pointer[Copy]:
+    """Room for one more copy."""
+    if thread.copy_count == thread.copy_room:
+        room: u32 = thread.copy_room * 2 + ROOM
+        memory = realloc(cast(Pointer[u8], thread.copies), u64(room) * COPY_SIZE)
+        if cast(u64, memory) == 0:
+            fail(thread, NO_MEMORY, instruction, 0)
+            return cast(Pointer[Copy], 0)
+        thread.copies = cast(Pointer[Copy], memory)
+        thread.copy_room = room
+    thread.copy_count += 1
+    copy = thread.copies + (thread.copy_count - 1)
+    copy.group = thread.copy_group
+    copy.instruction = instruction
+    return copy
+
+
+@native
+def start_copy(
+    thread: Pointer[Thread], destination: u64, source: u64, size: u32, wanted: u32, instruction: u32
+) -> None:
+    """Begin a copy of `size` bytes to shared memory: the first `wanted` from `source`, then zeros."""
+    if wanted > size:
+        wanted = size
+    place = find_memory(thread, destination, size, size, SHARED_SPACE, STORE, instruction, cast(Pointer[Hint], 0))
+    if cast(u64, place) == 0:
+        return
+    memory = cast(Pointer[u8], 0)
+    if wanted != 0:
+        memory = find_memory(thread, source, wanted, size, GLOBAL_SPACE, LOAD, instruction, cast(Pointer[Hint], 0))
+        if cast(u64, memory) == 0:
+            return
+    copy = next_copy(thread, instruction)
+    if cast(u64, copy) == 0:
+        return
+    copy.destination = destination
+    copy.source = memory
+    copy.size = size
+    copy.source_size = wanted
+
+
+@native
+def arrive_after_copies(thread: Pointer[Thread], barrier: u64, counted: u32, instruction: u32) -> None:
+    """Arrive at an mbarrier when all copies of the thread so far are done; not `counted`: it is to expect one more."""
+    place = find_memory(thread, barrier, 8, 8, SHARED_SPACE, ATOMIC, instruction, cast(Pointer[Hint], 0))
+    if cast(u64, place) == 0:
+        return
+    if counted == 0:
+        expect_arrival(thread, barrier, instruction)
+    copy = next_copy(thread, instruction)
+    if cast(u64, copy) == 0:
+        return
+    copy.destination = barrier
+    copy.size = 0
+
+
+@native
+def commit_copies(thread: Pointer[Thread]) -> None:
+    """Close the group of copies begun since the last one."""
+    thread.copy_group += 1
+
+
+@native
+def wait_for_copies(thread: Pointer[Thread], groups: u32) -> None:
+    """Finish all but the latest `groups` groups."""
+    if thread.copy_group > groups:
+        finish_copies(thread, groups + 1)
+
+
+@native
+def finish_copies(thread: Pointer[Thread], kept: u32) -> None:
+    """Do the copies of all groups but the latest `kept` (0: all; 1: all that are committed); the rest stay in order."""
+    index: u32 = 0
+    left: u32 = 0
+    count: u32 = thread.copy_count
+    while index < count:
+        copy = thread.copies + index
+        if kept == 0 or copy.group + kept <= thread.copy_group:
+            if copy.size == 0:
+                join_phase(thread, copy.destination, copy.instruction)
+            else:
+                place = thread.shared + copy.destination
+                copy_bytes(place, copy.source, u64(copy.source_size))
+                fill_bytes(place + copy.source_size, 0, u64(copy.size - copy.source_size))
+            thread.block.moves += 1
+        else:
+            kept_copy = thread.copies + left
+            if left != index:
+                copy_bytes(cast(Pointer[u8], kept_copy), cast(Pointer[u8], copy), COPY_SIZE)
+            left += 1
+        index += 1
+    thread.copy_count = left

@@ -1,0 +1,76 @@
+"""The blocks of a launch, one after the other; those that do nothing but spin wait while others run."""
+
+from __future__ import annotations
+
+from ptxlab.emulate.runtime.blocks import begin_block, end_block, restart_block
+from ptxlab.emulate.runtime.schedule import FINISHED, SPINNING, STOPPED, run_block
+from ptxlab.emulate.state import NO_MEMORY, Block, Worker
+from ptxlab.native import Pointer, atomic_add, atomic_load, atomic_store, cast, native, u32, u64
+
+
+@native
+def run_grid(worker: Pointer[Worker]) -> None:
+    """Run blocks until none is left, one breaks, or the launch is stopped."""
+    spare = cast(Pointer[Block], 0)
+    waiting: u32 = 0
+    while atomic_load(worker.stop) == 0:
+        block = spare
+        if waiting < worker.resident_room:
+            index: u64 = atomic_add(worker.next, 1)
+            if index < worker.total:
+                number: u64 = worker.numbers[index]
+                if cast(u64, block) == 0:
+                    block = begin_block(worker, number)
+                    if cast(u64, block) == 0:
+                        worker.fault.kind = NO_MEMORY
+                        atomic_store(worker.stop, 1)
+                        break
+                else:
+                    restart_block(block, number)
+                spare = cast(Pointer[Block], 0)
+                outcome: u32 = run_block(block)
+                if outcome == FINISHED:
+                    spare = block
+                    atomic_add(worker.finished, 1)
+                elif outcome == SPINNING:
+                    worker.residents[waiting] = block
+                    waiting += 1
+                else:
+                    report_stop(worker, block, outcome)
+                    end_block(block)
+                    break
+            elif waiting == 0:
+                break
+        position: u32 = 0
+        while position < waiting and atomic_load(worker.stop) == 0:
+            resident = worker.residents[position]
+            outcome = run_block(resident)
+            if outcome == FINISHED:
+                atomic_add(worker.finished, 1)
+                waiting -= 1
+                worker.residents[position] = worker.residents[waiting]
+                end_block(resident)
+            elif outcome == SPINNING:
+                position += 1
+            else:
+                report_stop(worker, resident, outcome)
+                position = waiting
+    for left in range(waiting):
+        if worker.fault.instruction == 0 and worker.fault.kind == 0:
+            report_stop(worker, worker.residents[left], STOPPED)
+        end_block(worker.residents[left])
+    if cast(u64, spare) != 0:
+        end_block(spare)
+
+
+@native
+def report_stop(worker: Pointer[Worker], block: Pointer[Block], outcome: u32) -> None:
+    """Stop all workers; of a block that was stopped from outside, note where its first thread stands."""
+    atomic_store(worker.stop, 1)
+    if outcome == STOPPED:
+        for index in range(block.count):
+            if block.threads[index].status != 2:
+                worker.fault.instruction = block.threads[index].instruction
+                worker.fault.thread = index
+                worker.fault.block = block.number
+                return

@@ -1,0 +1,153 @@
+"""mbarrier objects: 64 bits of shared memory that count arrivals and bytes, phase by phase.
+
+From the lowest bit: 20 bits of arrivals still expected in this phase, 20 bits of arrivals that a phase expects, 21 bits
+of bytes outstanding (two's complement), the parity of the phase, and a mark by which an initialised one is known.
+"""
+
+from __future__ import annotations
+
+from ptxlab.emulate.runtime.memory import fail
+from ptxlab.emulate.runtime.order import acquire_from_phase, release_to_phase
+from ptxlab.emulate.state import AT_PHASE, BAD_BARRIER, Thread
+from ptxlab.native import Pointer, boolean, cast, native, u32, u64
+
+COUNT_MASK = (1 << 20) - 1
+BYTES_MASK = (1 << 21) - 1
+PENDING = 0
+EXPECTED = 20
+BYTES = 40
+PARITY = 61
+MARK = 1 << 63
+ONE_PHASE = 1 << PARITY
+
+
+@native(inline=True)
+def barrier_at(thread: Pointer[Thread], offset: u64) -> Pointer[u64]:
+    return cast(Pointer[u64], thread.shared + offset)
+
+
+@native
+def initialise_phase(thread: Pointer[Thread], offset: u64, count: u32, instruction: u32) -> None:
+    """Begin the first phase, which expects `count` arrivals."""
+    if count == 0 or count > COUNT_MASK:
+        fail(thread, BAD_BARRIER, instruction, u64(count))
+        return
+    barrier_at(thread, offset)[0] = MARK | u64(count) << PENDING | u64(count) << EXPECTED
+    thread.block.moves += 1
+
+
+@native
+def invalidate_phase(thread: Pointer[Thread], offset: u64) -> None:
+    barrier_at(thread, offset)[0] = 0
+
+
+@native
+def is_barrier(thread: Pointer[Thread], offset: u64, instruction: u32) -> boolean:
+    """Whether an mbarrier has been initialised there; a fault otherwise."""
+    if barrier_at(thread, offset)[0] & MARK == 0:
+        thread.worker.fault.address = offset
+        fail(thread, BAD_BARRIER, instruction, 1 << 32)
+        return False
+    return True
+
+
+@native
+def change_bytes(thread: Pointer[Thread], offset: u64, bytes: u64, instruction: u32) -> None:
+    """Expect more bytes in this phase (or fewer, for those that have come)."""
+    if not is_barrier(thread, offset, instruction):
+        return
+    place = barrier_at(thread, offset)
+    state: u64 = place[0]
+    count: u64 = (state >> BYTES) + bytes & BYTES_MASK
+    place[0] = state & ~(u64(BYTES_MASK) << BYTES) | count << BYTES
+    complete_phase(thread, offset)
+
+
+@native
+def arrive_at_phase(thread: Pointer[Thread], offset: u64, count: u32, releases: u32, instruction: u32) -> u64:
+    """Arrive `count` times; the result is the state before."""
+    if not is_barrier(thread, offset, instruction):
+        return 0
+    if releases != 0:
+        release_to_phase(thread, offset)
+    place = barrier_at(thread, offset)
+    before: u64 = place[0]
+    if (before & COUNT_MASK) < u64(count):
+        fail(thread, BAD_BARRIER, instruction, 2 << 32)
+        return 0
+    place[0] = before - u64(count)
+    thread.block.moves += 1
+    complete_phase(thread, offset)
+    return before
+
+
+@native
+def join_phase(thread: Pointer[Thread], offset: u64, instruction: u32) -> None:
+    """Arrive once, for copies that are done."""
+    arrive_at_phase(thread, offset, 1, 1, instruction)
+
+
+@native
+def expect_arrival(thread: Pointer[Thread], offset: u64, instruction: u32) -> None:
+    """Have this phase wait for one arrival more."""
+    if is_barrier(thread, offset, instruction):
+        place = barrier_at(thread, offset)
+        place[0] = place[0] + 1
+
+
+@native
+def drop_from_phase(thread: Pointer[Thread], offset: u64, count: u32, releases: u32, instruction: u32) -> u64:
+    """Arrive, and expect that many fewer from the next phase on."""
+    if not is_barrier(thread, offset, instruction):
+        return 0
+    place = barrier_at(thread, offset)
+    expected: u64 = place[0] >> EXPECTED & COUNT_MASK
+    if expected < u64(count):
+        fail(thread, BAD_BARRIER, instruction, 2 << 32)
+        return 0
+    place[0] = place[0] - (u64(count) << EXPECTED)
+    return arrive_at_phase(thread, offset, count, releases, instruction)
+
+
+@native
+def complete_phase(thread: Pointer[Thread], offset: u64) -> None:
+    """Begin the next phase if this one has all its arrivals and bytes."""
+    place = barrier_at(thread, offset)
+    state: u64 = place[0]
+    if state & COUNT_MASK == 0 and state >> BYTES & BYTES_MASK == 0:
+        expected: u64 = state >> EXPECTED & COUNT_MASK
+        place[0] = (state ^ ONE_PHASE) & ~u64(COUNT_MASK) | expected
+        thread.block.moves += 1
+
+
+@native
+def test_phase(thread: Pointer[Thread], offset: u64, parity: u64, acquires: u32, instruction: u32) -> u32:
+    """Whether the phase of that parity has completed, which is so when the barrier is in the other one."""
+    if not is_barrier(thread, offset, instruction):
+        return 0
+    if (barrier_at(thread, offset)[0] >> PARITY & 1) == (parity & 1):
+        return 0
+    if acquires != 0:
+        acquire_from_phase(thread, offset)
+    return 1
+
+
+@native
+def wait_for_phase(thread: Pointer[Thread], offset: u64, parity: u64, acquires: u32, instruction: u32) -> None:
+    """Wait until the phase of that parity has completed."""
+    if not is_barrier(thread, offset, instruction):
+        return
+    thread.waits_at = offset
+    thread.waits_for = (parity & 1) | u64(acquires) << 1
+    thread.status = AT_PHASE
+    thread.instruction = instruction
+
+
+@native
+def has_completed(thread: Pointer[Thread]) -> boolean:
+    """Whether the phase that a thread waits for has completed."""
+    if (barrier_at(thread, thread.waits_at)[0] >> PARITY & 1) == (thread.waits_for & 1):
+        return False
+    if thread.waits_for & 2 != 0:
+        acquire_from_phase(thread, thread.waits_at)
+    return True

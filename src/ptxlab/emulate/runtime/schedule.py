@@ -1,0 +1,252 @@
+"""Taking threads to their next meeting point: lanes of a warp, warps of a block, blocks of a worker.
+
+A warp runs until all its lanes wait for something outside of it, or do nothing but spin; then the next one has its turn.
+A block in which nobody can go on, and for which no copy is under way, hangs.
+"""
+
+from __future__ import annotations
+
+from ptxlab.emulate.runtime.barrier import release_everyone
+from ptxlab.emulate.runtime.copies import finish_copies
+from ptxlab.emulate.runtime.memory import fail
+from ptxlab.emulate.runtime.order import order_lanes
+from ptxlab.emulate.runtime.phases import has_completed
+from ptxlab.emulate.state import (
+    ACTIVE,
+    AT_BARRIER,
+    AT_PHASE,
+    BARRIER_DIVERGENCE,
+    DONE,
+    FAILED,
+    HANG,
+    MEETING,
+    READY,
+    YIELDED,
+    Block,
+    Site,
+    Thread,
+)
+from ptxlab.native import Pointer, atomic_load, boolean, call, native, u32, u64
+
+# What became of a block when it gave its core back.
+FINISHED = 0
+SPINNING = 1
+STOPPED = 2
+BROKEN = 3
+
+ROUNDS = 64  # of all warps without anything but spinning, until other blocks have a turn
+
+
+@native
+def thread_exit(thread: Pointer[Thread]) -> None:
+    """End a thread; a barrier that waits for everyone need not wait for it any more."""
+    finish_copies(thread, 0)
+    thread.status = DONE
+    thread.block.live -= 1
+    thread.block.moves += 1
+    release_everyone(thread.block)
+
+
+@native
+def next_random(block: Pointer[Block]) -> u64:
+    """Numbers that look random, and are the same for the same seed."""
+    state: u64 = block.worker.random
+    state = state ^ (state << 13)
+    state = state ^ (state >> 7)
+    state = state ^ (state << 17)
+    block.worker.random = state
+    return state
+
+
+@native
+def run_thread(thread: Pointer[Thread]) -> None:
+    """Run a thread until it waits."""
+    while thread.status == READY:
+        call(None, thread.code, thread)
+
+
+@native
+def run_block(block: Pointer[Block]) -> u32:
+    """Run a block until it ends, breaks, is stopped, or does nothing but spin."""
+    idle: u32 = 0
+    while block.live > 0:
+        if atomic_load(block.worker.stop) != 0:
+            return STOPPED
+        before: u64 = block.moves
+        can_run: u32 = 0
+        for step in range(block.warps):
+            warp: u32 = (block.first + step) % block.warps
+            can_run += run_warp(block, warp)
+            if block.worker.fault.kind != 0:
+                return BROKEN
+        if block.worker.seed != 0:
+            block.first = u32(next_random(block) % u64(block.warps))
+        if block.live == 0:
+            return FINISHED
+        if block.moves != before:
+            idle = 0
+        elif can_run != 0:
+            idle += 1
+            deliver_copies(block)
+            if idle >= ROUNDS:
+                return SPINNING
+        elif not deliver_copies(block):
+            if not wake_waiters(block, idle):
+                report_hang(block)
+                return BROKEN
+            idle += 1
+    return FINISHED
+
+
+@native
+def deliver_copies(block: Pointer[Block]) -> boolean:
+    """Let every copy that is under way arrive: nobody can go on otherwise."""
+    delivered = False
+    for index in range(block.count):
+        thread = block.threads + index
+        if thread.copy_count != 0:
+            finish_copies(thread, 0)
+            delivered = True
+    return delivered
+
+
+@native
+def wake_waiters(block: Pointer[Block], idle: u32) -> boolean:
+    """Tell those that wait for a phase that it has not come, as the hardware does after a while."""
+    if idle >= ROUNDS:
+        return False
+    woken = False
+    for index in range(block.count):
+        thread = block.threads + index
+        if thread.status == AT_PHASE:
+            thread.answer = 0
+            thread.status = READY
+            woken = True
+    return woken
+
+
+@native
+def report_hang(block: Pointer[Block]) -> None:
+    """Note that the block hangs, at the first thread that waits."""
+    for index in range(block.count):
+        thread = block.threads + index
+        if thread.status != DONE:
+            fail(thread, HANG, thread.instruction, u64(thread.status))
+            thread.status = u32(block.worker.fault.extra)
+            return
+
+
+@native
+def run_warp(block: Pointer[Block], warp: u32) -> u32:
+    """Run the lanes of a warp and let them meet, until none can go on but by spinning; 1 if some spin."""
+    base: u32 = 32 * warp
+    lanes: u32 = block.count - base
+    if lanes > 32:
+        lanes = 32
+    first: u32 = 0
+    spinning: u32 = 0
+    while True:
+        ran = False
+        if block.worker.seed != 0:
+            first = u32(next_random(block) % u64(lanes))
+        for step in range(lanes):
+            lane: u32 = first + step
+            if lane >= lanes:
+                lane -= lanes
+            thread = block.threads + (base + lane)
+            if thread.status == AT_PHASE and has_completed(thread):
+                thread.answer = 1
+                thread.status = READY
+                block.moves += 1
+            if thread.status == READY:
+                run_thread(thread)
+                ran = True
+                if thread.status == FAILED:
+                    return 0
+        if meet(block, base, lanes):
+            if block.worker.fault.kind != 0:
+                return 0
+            ran = True
+        if not ran:
+            break
+    for lane in range(lanes):
+        thread = block.threads + (base + lane)
+        if thread.status == YIELDED:
+            thread.status = READY
+            spinning = 1
+    return spinning
+
+
+@native
+def meet(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
+    """Let those lanes meet that all wait for each other; false if there are none."""
+    waiting: u32 = 0
+    alive: u32 = 0
+    busy: u32 = 0
+    watching: u32 = 0
+    for lane in range(lanes):
+        status: u32 = block.threads[base + lane].status
+        bit: u32 = 1 << lane
+        if status != DONE:
+            alive = alive | bit
+        if status == MEETING:
+            waiting = waiting | bit
+        elif status == ACTIVE:
+            watching = watching | bit
+        elif status == READY or status == YIELDED:
+            busy = busy | bit
+    met = False
+    lane: u32 = 0
+    while lane < lanes:
+        bit = 1 << lane
+        if waiting & bit != 0:
+            thread = block.threads + (base + lane)
+            site = block.worker.sites + thread.site
+            members: u32 = thread.members & alive
+            same: u32 = 0
+            if members & bit == 0:
+                members = bit
+            if members & waiting == members:
+                for other in range(lanes):
+                    if members >> other & 1 != 0:
+                        companion = block.threads + (base + other)
+                        if companion.members == thread.members and block.worker.sites[companion.site].key == site.key:
+                            same = same | (1 << other)
+                if same == members:
+                    perform(block, base, members, site)
+                    waiting = waiting & ~members
+                    met = True
+                elif busy == 0 and site.aligned != 0:
+                    fail(thread, BARRIER_DIVERGENCE, site.instruction, u64(same))
+                    return True
+        lane += 1
+    if watching != 0 and busy == 0 and not met:
+        first: u32 = 0
+        while watching >> first & 1 == 0:
+            first += 1
+        together: u32 = 0
+        place: u32 = block.threads[base + first].instruction
+        for lane in range(lanes):
+            if watching >> lane & 1 != 0 and block.threads[base + lane].instruction == place:
+                together = together | (1 << lane)
+        for lane in range(lanes):
+            if together >> lane & 1 != 0:
+                block.threads[base + lane].members = together
+                block.threads[base + lane].status = READY
+        met = True
+    if met:
+        block.moves += 1
+    return met
+
+
+@native
+def perform(block: Pointer[Block], base: u32, members: u32, site: Pointer[Site]) -> None:
+    """Do what lanes do together, and let them go on."""
+    call(None, site.code, block.threads[base].mail, members)
+    order_lanes(block, base, members)
+    for lane in range(32):
+        if members >> lane & 1 != 0:
+            block.threads[base + lane].status = READY
+
+
+__all__ = ["AT_BARRIER", "run_block", "thread_exit"]

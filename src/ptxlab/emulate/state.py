@@ -1,0 +1,253 @@
+"""What a running kernel consists of, as machine code sees it: a worker runs blocks, a block has threads.
+
+The code of a kernel and the runtime share these layouts. One `Worker` belongs to one core: it has its own hints and its
+own record of what went wrong, and reads everything else without writing it.
+"""
+
+from __future__ import annotations
+
+from ptxlab.native import Array, Pointer, struct, u8, u32, u64
+
+# Where the windows of shared and local memory, parameters and functions begin in the generic address space. Global and
+# constant memory lie below, at the addresses that the launch chose.
+SHARED_WINDOW = 1 << 56
+LOCAL_WINDOW = 2 << 56
+PARAMETER_WINDOW = 3 << 56
+FUNCTION_WINDOW = 4 << 56
+
+# What a thread is doing.
+READY = 0  # it can run
+YIELDED = 1  # it can run, but let others go first: it may be waiting for what they write
+DONE = 2
+MEETING = 3  # it waits for lanes of its warp
+ACTIVE = 4  # it waits for whatever lanes are there: `activemask`
+AT_BARRIER = 5
+AT_PHASE = 6  # it waits for an mbarrier
+FAILED = 7
+
+# What goes wrong.
+OUT_OF_BOUNDS = 1
+MISALIGNED = 2
+READ_ONLY = 3
+STACK_OVERFLOW = 4
+TRAP = 5
+BAD_CALL = 6
+BARRIER_COUNT = 7
+BARRIER_DIVERGENCE = 8
+HANG = 9
+BAD_BRANCH = 10
+NO_MEMORY = 11
+ASSERTION = 12
+BAD_BARRIER = 13
+
+# How an access is made.
+LOAD = 0
+STORE = 1
+ATOMIC = 2
+
+
+@struct
+class Allocation:
+    """Memory that a kernel may touch: `size` bytes at the address `base`, in truth at `data`."""
+
+    base: u64
+    size: u64
+    data: Pointer[u8]
+    writable: u32
+    number: u32
+
+
+@struct
+class Hint:
+    """Where an instruction found memory last: addresses from `base` to `base + last` are at `address + delta`."""
+
+    base: u64
+    last: u64
+    delta: u64
+
+
+@struct
+class Fault:
+    """What went wrong first: where, in which thread, with what address."""
+
+    kind: u32
+    instruction: u32
+    thread: u32
+    access: u32
+    block: u64
+    address: u64
+    size: u64
+    extra: u64
+
+
+@struct
+class Site:
+    """An instruction at which the lanes of a warp meet: what they do there together, and which lanes can meet at all."""
+
+    code: Pointer[u8]
+    key: u32
+    instruction: u32
+    aligned: u32
+    unused: u32
+
+
+@struct
+class Callee:
+    """A function that can be called: its code, and what it needs of both stacks."""
+
+    code: Pointer[u8]
+    frame_size: u32
+    local_size: u32
+
+
+@struct
+class Barrier:
+    """One of the sixteen barriers of a block."""
+
+    expected: u32  # threads; 0: nobody has come yet
+    arrived: u32
+    waiting: u32
+    everyone: u32  # whether the count was left out, so that exited threads are not waited for
+    all: u32
+    any: u32
+    ones: u32
+    instruction: u32
+
+
+@struct
+class Copy:
+    """A `cp.async` that has not been done yet, or (size 0) an arrival that follows those before it."""
+
+    destination: u64
+    source: Pointer[u8]
+    size: u32
+    source_size: u32
+    group: u32
+    instruction: u32
+
+
+@struct
+class Thread:
+    """One thread: what it does, where it goes on, and its memory."""
+
+    status: u32
+    resume: u32
+    code: Pointer[u8]
+    frame: Pointer[u8]
+    frame_limit: Pointer[u8]
+    shared: Pointer[u8]
+    shared_size: u64
+    local: Pointer[u8]
+    local_size: u64
+    local_base: u64  # where the local memory of the running function begins
+    local_top: u64  # where that of the next one would
+    mail: Pointer[u32]
+    hints: Pointer[Hint]
+    counters: Pointer[u64]
+    block: Pointer[Block]
+    worker: Pointer[Worker]
+    fuel: u32
+    members: u32
+    site: u32
+    number: u32
+    lane: u32
+    x: u32
+    y: u32
+    z: u32
+    instruction: u32  # where it stands, known only at meetings and when it yields
+    barrier: u32
+    answer: u64  # what a wait has found out
+    waits_at: u64  # the mbarrier it waits for
+    waits_for: u64  # the phase
+    copies: Pointer[Copy]
+    copy_count: u32
+    copy_room: u32
+    copy_group: u32
+    call_depth: u32
+    released: u64  # when this thread last made its writes known
+    warp_known: u64  # up to when it knows what its warp did
+    block_known: u64  # and its block
+    fence: u64  # when it last passed a fence, and of which scope
+    fence_scope: u32
+    facts_count: u32
+    facts_room: u32
+    pending_count: u32
+    facts: Pointer[u64]
+    pending: Pointer[u64]
+    pending_room: u32
+    unused: u32
+
+
+@struct
+class Block:
+    """A block that has begun: its threads, barriers and shared memory."""
+
+    threads: Pointer[Thread]
+    count: u32
+    live: u32
+    x: u32
+    y: u32
+    z: u32
+    warps: u32
+    number: u64
+    shared: Pointer[u8]
+    shared_size: u64
+    mail: Pointer[u32]
+    frames: Pointer[u8]
+    locals: Pointer[u8]
+    worker: Pointer[Worker]
+    shadow: Pointer[u8]
+    facts: Pointer[u64]
+    facts_count: u32
+    facts_room: u32
+    moves: u64  # counts what only happens when somebody makes progress
+    first: u32  # the warp to begin with
+    unused: u32
+    barriers: Array[Barrier, 16]
+
+
+@struct
+class Worker:
+    """What one core works with."""
+
+    stop: Pointer[u32]
+    allocations: Pointer[Allocation]
+    hints: Pointer[Hint]
+    sites: Pointer[Site]
+    callees: Pointer[Callee]
+    parameters: Pointer[u8]
+    counters: Pointer[u64]
+    host: Pointer[u8]  # a function of the host, for what machine code cannot do
+    shadows: Pointer[u8]
+    allocation_count: u32
+    callee_count: u32
+    parameter_size: u64
+    block_x: u32
+    block_y: u32
+    block_z: u32
+    grid_x: u32
+    grid_y: u32
+    grid_z: u32
+    shared_size: u32
+    dynamic_size: u32
+    frame_size: u32
+    local_size: u32
+    mail_words: u32
+    quantum: u32
+    seed: u64
+    random: u64
+    clock: u64
+    time: u64
+    checks: u32
+    entry_frame: u32
+    entry_local: u32
+    constant_count: u32
+    entry: Pointer[u8]
+    next: Pointer[u64]  # of all workers together: the next of `numbers`, which are `total`
+    finished: Pointer[u64]
+    numbers: Pointer[u64]
+    total: u64
+    residents: Pointer[Pointer[Block]]
+    resident_room: u32
+    unused: u32
+    fault: Pointer[Fault]

@@ -1,0 +1,247 @@
+"""A kernel and the functions it can reach, on their way to machine code.
+
+The unit knows what is shared by all of them: where variables lie, which instructions are meeting points, which native
+functions the code calls. What it makes depends on the program alone, not on a launch, so it can be kept on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ptxlab import ir
+from ptxlab.emulate import access, layout, state
+from ptxlab.emulate.control import HANDLERS, argument_value, receive_value
+from ptxlab.emulate.function import Function
+from ptxlab.emulate.runtime import RUNTIME
+from ptxlab.emulate.services import SERVICES
+from ptxlab.emulate.values import Address, Value, bits_of, resize
+from ptxlab.ir.shapes import shape_of
+from ptxlab.isa import Match
+from ptxlab.isa.types import type_named
+from ptxlab.native import size_of
+from ptxlab.native.functions import signature
+from ptxlab.native.text import METADATA
+from ptxlab.native.translate import declaration_text, emit
+
+_U64 = type_named("u64")
+
+
+class Unit:
+    """One kernel as LLVM's text, with the tables that running it needs."""
+
+    handlers = HANDLERS
+
+    def __init__(self, module: ir.Module, entry: ir.Function, checks: bool) -> None:
+        self.module = module
+        self.entry = entry
+        self.checks = checks
+        self.natives: dict[str, Callable[..., Any]] = {}
+        self.runtime_functions: dict[str, str] = {}
+        self.places: list[tuple[ir.Function, ir.Instruction]] = []
+        self.sites: list[str] = []
+        self.site_instructions: list[int] = []
+        self.wrappers: list[str] = []
+        self.statics: dict[tuple[int, ...], str] = {}
+        self.mail_words = 1
+        self.hints = 0
+        self.uses_stack = False
+        self.counters: list[tuple[int, int]] = []
+        self._keys: dict[object, int] = {}
+        self._matches: dict[int, Match | None] = {}
+        self.functions = layout.reachable(module, entry)
+        self.variables = layout.Variables(module, self.functions)
+        self.parameter_size = layout.block_of(entry.parameters).size
+
+    def translate(self) -> str:
+        """The whole as LLVM's text."""
+        translated = [Function(self, function, number) for number, function in enumerate(self.functions)]
+        bodies = [function.text() for function in translated]
+        callees = ", ".join(
+            f"{{ ptr, i32, i32 }} {{ ptr @{f.name}, i32 {f.frame_size}, i32 {f.locals.size} }}" for f in translated
+        )
+        self.frame_sizes = [function.frame_size for function in translated]
+        self.local_sizes = [function.locals.size for function in translated]
+        tables = [
+            "@entry = alias void (ptr), ptr @f0",
+            f"@callees = constant [{len(translated)} x {{ ptr, i32, i32 }}] [ {callees} ]",
+            f"@sites = constant [{len(self.sites)} x {{ ptr, i32, i32, i32, i32 }}] [ {', '.join(self.sites)} ]",
+            *(
+                f"{name} = internal constant [{len(words)} x i32] [ {', '.join(f'i32 {word}' for word in words)} ]"
+                for words, name in self.statics.items()
+            ),
+        ]
+        natives = emit(list(self.natives.values())) if self.natives else ""
+        declared = "\n".join([*self.runtime_functions.values(), _MEMMOVE])
+        invariant = "!2 = !{}\n"
+        return "\n".join([*tables, *bodies, *self.wrappers, natives, declared, _without_metadata(natives), invariant])
+
+    # Instructions.
+
+    def match(self, function: ir.Function, instruction: ir.Instruction) -> Match | None:
+        """The form of an instruction, None for a call."""
+        if instruction.opcode.mnemonic == "call":
+            return None
+        found = instruction.opcode.match(tuple(shape_of(operand) for operand in instruction.operands))
+        assert isinstance(found, Match), instruction.opcode.text
+        return found
+
+    def number_instructions(self, function: ir.Function, instructions: Sequence[ir.Instruction]) -> int:
+        """Number the instructions of a function within the program, and return the first number."""
+        first = len(self.places)
+        self.places.extend((function, instruction) for instruction in instructions)
+        return first
+
+    def count_block(self, function: Function, start: int, end: int) -> None:
+        """Count how often a basic block runs."""
+        builder = function.builder
+        index = len(self.counters)
+        self.counters.append((function.first + start, function.first + end))
+        at = builder.value(f"getelementptr i64, ptr %counters, i64 {index}")
+        count = builder.value(f"load i64, ptr {at}")
+        builder.emit(f"store i64 {builder.value(f'add i64 {count}, 1')}, ptr {at}")
+
+    # Memory.
+
+    def hint(self, function: Function) -> str:
+        self.hints += 1
+        return access.hint_pointer(function, self.hints - 1)
+
+    def lay_out_locals(self, function: ir.Function) -> layout.Layout:
+        return layout.locals_of(function)
+
+    def address_of(self, function: Function, variable: ir.Variable) -> Value:
+        """The address of a variable in its state space."""
+        offset = function.locals.offsets.get(id(variable))
+        if offset is not None:
+            base = Value(function, _U64, "%local_base")
+            return base + offset if offset else base
+        return Value(function, _U64, str(self.variables.address(function.function, variable)))
+
+    @property
+    def talks(self) -> bool:
+        """Whether blocks can talk to each other: by atomic operations, or by loads and stores that are not weak."""
+        return any(_is_loud(instruction) for _, instruction in self.places)
+
+    def call_builtin(
+        self,
+        function: Function,
+        name: str,
+        target: ir.Function,
+        results: Sequence[ir.Operand],
+        arguments: Sequence[ir.Operand],
+    ) -> None:
+        """Call a function that the host provides."""
+        numbers: list[Value | int] = []
+        for parameter, argument in zip(target.parameters, arguments, strict=True):
+            numbers.append(argument_value(function, parameter, argument))
+        numbers += [0] * (5 - len(numbers))
+        number = list(SERVICES).index(name)
+        found = self.runtime_call(function, "call_host", (number, function.instruction_number, *numbers), "u64")
+        access.stop_if_failed(function)
+        if results and found is not None:
+            receive_value(function, target.returns[0], results[0], found)
+
+    def space_of(self, variable: ir.Variable) -> str:
+        return variable.state_space.partition("::")[0]
+
+    def function_address(self, name: str) -> int:
+        """The generic address of a function."""
+        return state.FUNCTION_WINDOW + 16 * self.function_number(name)
+
+    def function_number(self, name: str) -> int:
+        return next(number for number, function in enumerate(self.functions) if function.name == name)
+
+    def note_access(self, function: Function, address: Address, bytes: int, kind: int, order: str) -> None:
+        """Tell the detectors of an access."""
+
+    # Meetings.
+
+    def site(
+        self,
+        function: Function,
+        action: Callable[..., Any],
+        statics: Sequence[int | tuple[int, ...]],
+        words: int,
+        aligned: bool,
+    ) -> int:
+        """A meeting point: what its lanes do together, as a function without the constants."""
+        self.mail_words = max(self.mail_words, words)
+        known = signature(action)
+        self.natives.setdefault(known.symbol, action)
+        arguments = ["ptr %mail", "i32 %members"]
+        for static, (_, type) in zip(statics, known.parameters[2:], strict=True):
+            if isinstance(static, tuple):
+                name = self.statics.setdefault(static, f"@static.{len(self.statics)}")
+                arguments.append(f"ptr {name}")
+            else:
+                arguments.append(f"{type.llvm} {static}")
+        number = len(self.sites)
+        key = (known.symbol, tuple(statics))
+        self.wrappers.append(
+            f"define internal void @site.{number}(ptr %mail, i32 %members) nounwind {{\n"
+            f'  call void @"{known.symbol}"({", ".join(arguments)})\n  ret void\n}}\n'
+        )
+        self.sites.append(
+            f"{{ ptr, i32, i32, i32, i32 }} {{ ptr @site.{number}, i32 {self._keys.setdefault(key, len(self._keys))}, "
+            f"i32 {function.instruction_number}, i32 {int(aligned)}, i32 0 }}"
+        )
+        return number
+
+    # Calls of native functions.
+
+    def runtime(self, name: str) -> str:
+        """The symbol of a function of the runtime, which is declared."""
+        function = RUNTIME[name]
+        symbol = f'"{signature(function).symbol}"'
+        self.runtime_functions.setdefault(name, declaration_text(function))
+        return symbol
+
+    def runtime_call(
+        self, function: Function, name: str, arguments: Sequence[Value | int], result: str | None
+    ) -> Value | None:
+        """Call a function of the runtime: the thread, then these arguments."""
+        known = signature(RUNTIME[name])
+        texts = ["ptr %thread"]
+        for argument, (_, wanted) in zip(arguments, known.parameters[1:], strict=True):
+            if isinstance(argument, int):
+                texts.append(f"{wanted.llvm} {argument}")
+            else:
+                texts.append(f"{wanted.llvm} {resize(argument, int(wanted.llvm[1:]), argument.is_signed)}")
+        call = f"@{self.runtime(name)}({', '.join(texts)})"
+        if known.result is None:
+            function.builder.emit(f"call void {call}")
+            return None
+        text = function.builder.value(f"call {known.result.llvm} {call}")
+        assert result is not None
+        found = Value(function, type_named(f"u{known.result.llvm[1:]}"), text)
+        return Value(function, type_named(result), resize(found, type_named(result).width, signed=False))
+
+    def native_call(self, native: Callable[..., Any], arguments: Sequence[str]) -> str:
+        """The text of a call of a native function, whose code becomes part of the unit."""
+        known = signature(native)
+        self.natives.setdefault(known.symbol, native)
+        assert known.result is not None
+        typed = ", ".join(f"{type.llvm} {text}" for text, (_, type) in zip(arguments, known.parameters, strict=True))
+        return f'call {known.result.llvm} @"{known.symbol}"({typed})'
+
+
+def _is_loud(instruction: ir.Instruction) -> bool:
+    words = instruction.opcode.modifiers
+    if instruction.opcode.mnemonic in ("ld", "st", "atom", "red"):
+        plain = instruction.opcode.mnemonic in ("ld", "st")
+        ordered = any(word in words for word in ("volatile", "relaxed", "acquire", "release", "mmio"))
+        return (ordered or not plain) and not any(word.startswith("shared") for word in words)
+    return instruction.opcode.mnemonic == "call" and any(
+        isinstance(operand, ir.FunctionReference) and operand.name in SERVICES for operand in instruction.operands
+    )
+
+
+_MEMMOVE = "declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)"
+
+
+def _without_metadata(natives: str) -> str:
+    return "" if "!0 = " in natives else METADATA
+
+
+__all__ = ["Unit", "bits_of", "size_of"]
