@@ -6,7 +6,24 @@ from typing import Any
 
 import pytest
 
-from ptxlab.native import Pointer, array, cast, f32, leading_zeros, native, s32, struct, table, u8, u16, u32, u64, u128
+from ptxlab.native import (
+    Pointer,
+    array,
+    atomic_load,
+    boolean,
+    cast,
+    f32,
+    leading_zeros,
+    native,
+    s32,
+    struct,
+    table,
+    u8,
+    u16,
+    u32,
+    u64,
+    u128,
+)
 from ptxlab.native.engine import compiled
 from ptxlab.native.translate import TranslationError, emit
 
@@ -136,6 +153,11 @@ def extreme(a: u32) -> u32:
 
 
 @native
+def atomic_truth(a: Pointer[boolean]) -> boolean:
+    return atomic_load(a)
+
+
+@native
 def few(a: u32) -> u32:
     return mixes(a)
 
@@ -189,6 +211,7 @@ CASES: list[tuple[Any, str, str]] = [
     (big_table, "return HUGE", "1099511627776 in `HUGE` does not fit u32: `table(u64, (…))` makes others"),
     (no_type, "return leading", "`leading_zeros` begins with a type: `leading_zeros(u32, …)`"),
     (extreme, "return max", "`max` takes 2 arguments, all by position"),
+    (atomic_truth, "return atomic", "atomic operations are on integers and pointers, not on boolean"),
     (few, "return mixes", "`mixes` takes 2 arguments, all by position: (a, b)"),
     (numbers_as_truth, "a and b", "`a` is no truth value: compare it, as with `!= 0`"),
     (inexact, "0.1", "`f32(a) * 0.1` is f64, and f32 is needed: `f32(…)` converts"),

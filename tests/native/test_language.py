@@ -85,7 +85,18 @@ def classify(a: s32) -> u32:
     return 2 if a < 10 else 3 if a < 100 else 4
 
 
+@native
+def first_power_above(a: u32) -> u32:
+    power: u32 = 1
+    while True:
+        if power > a:
+            return power
+        power *= 2
+        assert power < 1 << 31, "only plain Python looks"
+
+
 def test_while_and_if() -> None:
+    agree(first_power_above, (0,), (1,), (1000,))
     agree(collatz, *((n,) for n in (1, 2, 3, 27, 97, 871)))
     agree(classify, *((n,) for n in (-5, 0, 1, 9, 10, 99, 100)))
 
@@ -396,6 +407,15 @@ def test_functions_of_other_object_files() -> None:
     library = load([compile_text(emit([fourth_power], elsewhere=[square])), compile_text(emit([square]))])
     assert library.function(fourth_power)(3) == 81
     assert declaration_text(square).split() == ["declare", "i32", f'@"{square.__native__.symbol}"(i32)']  # type: ignore[attr-defined]
+
+
+def test_text_can_be_added_to_other_text() -> None:
+    symbol = fourth_power.__native__.symbol  # type: ignore[attr-defined]
+    mine = f'define i32 @mine(i32 %a) {{\n  %r = call i32 @"{symbol}"(i32 %a)\n  ret i32 %r\n}}\n'
+    library = load([compile_text(mine + emit([fourth_power, look_up], linkage="internal"))])
+    assert ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint32)(library.address("mine"))(3) == 81
+    with pytest.raises(KeyError):
+        library.address(symbol)
 
 
 def test_random_functions_agree(tmp_path: Any) -> None:
