@@ -1,0 +1,50 @@
+"""Kernels that people write, with their references in NumPy: `CASES` lists them, `execute` runs one.
+
+`cuda/` and `triton/` hold the sources, `ptx/` what compilers made of them (see `make.py`), `hand/` PTX written by hand.
+The modules beside this file hold the cases by subject; `case.py` says what a case is.
+"""
+
+from tests.emulate.kernels import (
+    arithmetic,
+    atomics,
+    calls,
+    elementwise,
+    hand,
+    matrices,
+    memory,
+    neighbours,
+    numeric,
+    pipelines,
+    reductions,
+    rows,
+    scans,
+    sorts,
+    tables,
+    talk,
+    tensors,
+    warps,
+)
+from tests.emulate.kernels.case import CASES, Case, Launch, Run, execute
+
+__all__ = ["CASES", "Case", "Launch", "Run", "execute"]
+
+SUBJECTS = [
+    arithmetic,
+    atomics,
+    calls,
+    elementwise,
+    hand,
+    matrices,
+    memory,
+    neighbours,
+    numeric,
+    pipelines,
+    reductions,
+    rows,
+    scans,
+    sorts,
+    tables,
+    talk,
+    tensors,
+    warps,
+]
