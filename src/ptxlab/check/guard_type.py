@@ -35,8 +35,8 @@ from collections.abc import Iterator
 
 from ptxlab.report import Diagnostic, error
 
-from .operand_type import described
 from .program import Program
+from .wording import described
 
 
 def check(program: Program) -> Iterator[Diagnostic]:

@@ -32,13 +32,13 @@ Right:
 """
 
 from collections.abc import Iterator
-from math import prod
 from typing import NamedTuple
 
 from ptxlab import ir
 from ptxlab.report import Diagnostic, Label, warning
 
 from .calls import Calls
+from .launch import blocks_of, threads_of
 from .program import FunctionFacts, Program
 
 MOST_BLOCKS = 32  # of a multiprocessor, on every target that has the instruction
@@ -79,19 +79,6 @@ def check(program: Program) -> Iterator[Diagnostic]:
             )
             if facts.function.kind != "entry":
                 yield _explain(program, [facts], reason)
-
-
-def threads_of(kernel: ir.Function) -> int | None:
-    """The most threads that a block of a kernel can have, if its header tells."""
-    directive = kernel.directive("reqntid") or kernel.directive("maxntid")
-    # Without a single thread, another rule complains.
-    return None if directive is None else prod(n for n in directive.arguments if isinstance(n, int)) or None
-
-
-def blocks_of(kernel: ir.Function) -> int | None:
-    """The blocks that should fit on a multiprocessor, if the header of a kernel tells."""
-    directive = kernel.directive("minnctapersm")
-    return None if directive is None or not isinstance(directive.arguments[0], int) else directive.arguments[0]
 
 
 def _without_count(program: Program, kernel: ir.Function) -> Reason | None:

@@ -37,9 +37,9 @@ from ptxlab.ir.shapes import shape_of
 from ptxlab.isa.shape import immediate_fits, register_fits
 from ptxlab.report import Diagnostic, Label, Span, error
 
-from .operand_type import described
 from .program import Program
 from .storage import parameter_alignment
+from .wording import described
 
 
 def check(program: Program) -> Iterator[Diagnostic]:

@@ -27,8 +27,8 @@ from ptxlab import ir
 from ptxlab.isa.directives import CONFLICTS, DIRECTIVES, NEEDS
 from ptxlab.report import Diagnostic, Label, error
 
+from .availability import explain
 from .program import Program
-from .unavailable_instruction import explain
 
 # The pragmas with a number, and the least that it may be.
 _NUMBERED_PRAGMAS = {"frequency": 1, "used_bytes_mask": 0}

@@ -46,6 +46,7 @@ from ptxlab.isa.shape import is_odd, wrong_scalar
 from ptxlab.report import Diagnostic, Label, error, warning
 
 from .program import Failure, Program
+from .wording import described
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
@@ -111,38 +112,6 @@ def culprit(operand: ir.Operand, expected: Expected) -> ir.Operand:
     if isinstance(operand, ir.Address) and not operand.arguments:
         return operand.base
     return operand
-
-
-def described(operand: ir.Operand) -> str:
-    """An operand in a message: "the `.f32` register `%f1`"."""
-    match operand:
-        case ir.Register():
-            return f"the `.{operand.type.name}` register `{operand.name}`"
-        case ir.VectorElement(register=ir.Register()):
-            return f"an element of the vector register `{operand.register.name}`"
-        case ir.Immediate():
-            return "a floating-point constant" if operand.is_float else "an integer constant"
-        case ir.Address():
-            return "an address"
-        case ir.Element():
-            return f"an element of `{operand.base.name}`"
-        case ir.Vector():
-            return "a vector"
-        case ir.SpecialRegister():
-            return f"the special register `{operand.name}`"
-        case ir.VariableReference():
-            return f"the variable `{operand.name}`"
-        case ir.FunctionReference():
-            return f"the function `{operand.name}`"
-        case ir.LabelReference():
-            return f"the label `{operand.name}`"
-        case ir.Sink():
-            return "the sink `_`"
-        case ir.Pair():
-            return "a pair `p|q`"
-        case ir.Negated():
-            return "a negated predicate"
-    return "not what belongs there"
 
 
 _REASONS = {

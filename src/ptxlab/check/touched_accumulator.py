@@ -54,9 +54,9 @@ from typing import NamedTuple
 from ptxlab.ir.effects import registers_in
 from ptxlab.report import Diagnostic, Label, warning
 
+from .places import span_of_name
 from .products import OPEN, Products, Running
 from .program import FunctionFacts, Program
-from .unknown_name import span_of_name
 
 
 class Touch(NamedTuple):

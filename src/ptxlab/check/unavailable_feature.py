@@ -30,9 +30,9 @@ from ptxlab.isa.features import FEATURES
 from ptxlab.isa.special_registers import SPECIAL_REGISTERS
 from ptxlab.report import Diagnostic, Span
 
+from .availability import explain
 from .program import Program
 from .storage import parameter_bytes
-from .unavailable_instruction import explain
 
 _LARGE = 4352  # bytes of parameters that every kernel may have
 Use = tuple[str, Span | None]

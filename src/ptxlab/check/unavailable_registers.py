@@ -53,7 +53,7 @@ from collections.abc import Iterator
 from ptxlab import ir
 from ptxlab.report import Diagnostic, Label, error, warning
 
-from .ignored_setmaxnreg import blocks_of, threads_of
+from .launch import blocks_of, threads_of
 from .program import FunctionFacts, Program
 
 REGISTERS = 16384  # of a quarter of a multiprocessor, on every target that has the instruction

@@ -38,6 +38,7 @@ from collections.abc import Iterator
 from ptxlab import ir
 from ptxlab.report import Diagnostic, Span, error
 
+from .places import span_of_name
 from .program import Program
 from .wording import nearest
 
@@ -135,15 +136,6 @@ def names_missing(instruction: ir.Instruction) -> Iterator[str]:
                 pending.append(operand.operand)
             case ir.VectorElement() | ir.Selection():
                 pending.append(operand.register)
-
-
-def span_of_name(program: Program, instruction: ir.Instruction, name: str) -> Span | None:
-    """Where a name stands in an instruction."""
-    whole = program.module.span(instruction)
-    if whole is None:
-        return None
-    found = re.search(rf"(?<![\w$%]){re.escape(name)}(?![\w$])", whole.source.text[whole.start : whole.end])
-    return Span(whole.source, whole.start + found.start(), whole.start + found.end()) if found else whole
 
 
 def _explain_label(function: ir.Function, name: str, span: Span | None) -> Diagnostic:

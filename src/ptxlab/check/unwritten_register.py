@@ -47,8 +47,8 @@ from ptxlab import ir
 from ptxlab.ir.effects import Effects, registers_in
 from ptxlab.report import Diagnostic, Label, warning
 
+from .places import span_of_name
 from .program import FunctionFacts, Program
-from .unknown_name import span_of_name
 from .ways import Ways
 
 MOVES = frozenset("mov selp shfl prmt st".split())  # pass a value on, which may never be used

@@ -1,0 +1,51 @@
+"""What something needs that the module does not have, and the smallest change that suffices."""
+
+from ptxlab.isa.targets import Since, Target, Version
+from ptxlab.report import Diagnostic, Label, Span, error
+
+from .program import Program
+
+
+def explain(
+    program: Program, what: str, needed: Since, span: Span | None, code: str = "unavailable-instruction"
+) -> Diagnostic:
+    """Say what `what` needs, what the module has, and the smallest change that suffices."""
+    version, chip = nearest_home(needed, program.version, program.target)
+    short_of_target = not program.target.has(chip)
+    header = "target" if short_of_target else "version"
+    wanted = f".target {chip}" if short_of_target else f".version {version[0]}.{version[1]}"
+    had = program.target_name if short_of_target else f"{program.version[0]}.{program.version[1]}"
+    others = []
+    place = program.module.span_of(program.module.places.get(header))
+    if place is not None:
+        others = [Label(place, f"this module {'targets' if short_of_target else 'is PTX'} `{had}`")]
+    older = program.version < version
+    remedy = f"raise the target to `{chip}`" if short_of_target else f"raise the version to `{version[0]}.{version[1]}`"
+    if short_of_target and chip.suffix and program.target.number == chip.number:
+        remedy = f"say `.target {chip}`; `sm_{chip.number}` without the suffix leaves this out"
+    if short_of_target and older:
+        remedy += f" and the version to `{version[0]}.{version[1]}`"
+    return error(
+        code,
+        f"{what} needs `{wanted}`, this module says `{had}`",
+        span,
+        f"available since {needed}" if len(needed.alternatives) <= 3 else f"available since {_short(needed)}",
+        others=others,
+        helps=[remedy],
+    )
+
+
+def nearest_home(needed: Since, version: Version, target: Target) -> tuple[Version, Target]:
+    """The alternative that asks for the least change."""
+
+    def cost(alternative: tuple[Version, Target]) -> tuple[bool, int, bool, Version]:
+        at, chip = alternative
+        return not target.has(chip), abs(chip.number - target.number), at > version, at
+
+    return min(needed.alternatives, key=cost)
+
+
+def _short(needed: Since) -> str:
+    chips = ", ".join(dict.fromkeys(str(chip) for _, chip in needed.alternatives))
+    first = min(version for version, _ in needed.alternatives)
+    return f"PTX {first[0]}.{first[1]}, on {chips}"
