@@ -224,6 +224,8 @@ CASES: list[tuple[str, str | None]] = [
     ('.entry k() { .pragma "frequency 0"; ret; }', "illegal-directive"),
     ('.entry k() { .pragma "used_bytes_mask"; ret; }', "illegal-directive"),
     ('.pragma "frequency 5";' + KERNEL, "illegal-directive"),
+    ('.pragma "enable_smem_spilling";' + KERNEL, "illegal-directive"),
+    ('.entry k() { .pragma "no\nunroll"; ret; }', None),
     ('.file 1 "a", 1' + KERNEL, None),
     ('.file 1 "a\nb"' + KERNEL, None),
     ('.file 1 "a\n.file 2 "b"' + KERNEL, "unterminated-string"),

@@ -32,6 +32,7 @@ from .program import Program
 
 # The pragmas with a number, and the least that it may be.
 _NUMBERED_PRAGMAS = {"frequency": 1, "used_bytes_mask": 0}
+_PRAGMAS_OF_BODIES = (*_NUMBERED_PRAGMAS, "enable_smem_spilling")
 _OWNERS = {"entry": "kernels", "func": "device functions"}
 
 
@@ -77,7 +78,7 @@ def _check_pragma(program: Program, pragma: ir.Pragma, text: str) -> Iterator[Di
 
 
 def _misplaced_pragmas(program: Program) -> Iterator[Diagnostic]:
-    """The same pragmas outside of a body."""
+    """Pragmas for bodies outside of one."""
     module = program.module
     for item in module.items:
         if isinstance(item, ir.Pragma):
@@ -90,9 +91,9 @@ def _misplaced_pragmas(program: Program) -> Iterator[Diagnostic]:
 
 def _check_place(program: Program, part: ir.Pragma | ir.Directive, texts: Iterable[str]) -> Iterator[Diagnostic]:
     for text in texts:
-        if text.startswith(tuple(_NUMBERED_PRAGMAS)):
+        if text.startswith(_PRAGMAS_OF_BODIES):
             message = f"the pragma `{text}` stands outside of a function's body"
-            yield error("illegal-directive", message, program.module.span(part), "belongs before an instruction")
+            yield error("illegal-directive", message, program.module.span(part), "belongs into the body")
 
 
 def _check_all(program: Program, directives: Sequence[ir.Directive], owner: str) -> Iterator[Diagnostic]:

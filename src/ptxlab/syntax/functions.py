@@ -69,8 +69,8 @@ def read_strings(cursor: Cursor) -> list[str]:
     """Read `"a", "b"`, without the quotes."""
     strings = []
     while True:
-        if cursor.kind != "string" or "\n" in cursor.value:
-            cursor.expected("a string in double quotes, on one line")
+        if cursor.kind != "string":
+            cursor.expected("a string in double quotes")
         strings.append(cursor.advance()[1:-1])
         if not cursor.accept(","):
             return strings
