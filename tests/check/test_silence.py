@@ -2,9 +2,9 @@
 
 import pytest
 
-from ptxlab.check import rules
 from ptxlab.check.effort import Effort
 from ptxlab.check.program import Program
+from ptxlab.check.rules import rules_by_code
 from ptxlab.syntax import parse
 from tests.corpus import Case, produced
 
@@ -34,7 +34,7 @@ def test_a_compiled_program_is_fine(case: Case, monkeypatch: pytest.MonkeyPatch)
     left: list[int] = []
     monkeypatch.setattr(Effort, "spend", lambda self, steps: left.append(steps))
     program = Program(parse(case.text(), name=case.name))
-    found = [diagnostic.code for code in CODES for diagnostic in rules()[code].check(program)]
+    found = [diagnostic.code for code in CODES for diagnostic in rules_by_code()[code].check(program)]
     assert found == KNOWN.get(case.name.partition(".")[0], [])
     assert sum(left) < 100_000 * len(program.functions)
 
@@ -44,4 +44,4 @@ def test_a_tangled_function_is_left_alone() -> None:
     ends = "".join(f"setp.lt.u32 %p1, %r1, {n}; @%p1 bra L{n};\n" for n in reversed(range(2000)))
     start = ".version 8.0\n.target sm_80\n.entry k() { .reg .pred %p<2>; .reg .u32 %r<2>; mov.u32 %r1, %ctaid.x;\n"
     text = f"{start}{loops}{ends}ret; }}"
-    assert list(rules()["divergent-barrier"].check(Program(parse(text)))) == []
+    assert list(rules_by_code()["divergent-barrier"].check(Program(parse(text)))) == []

@@ -3,7 +3,7 @@
 import pytest
 from click.testing import CliRunner, Result
 
-from ptxlab.check import rules
+from ptxlab.check.rules import rules_by_code
 from ptxlab.cli.group import ptxlab
 from ptxlab.syntax.pages import PAGES
 from ptxlab.toolchain import ADVISORIES
@@ -16,7 +16,7 @@ def run(*arguments: str) -> Result:
     return result
 
 
-@pytest.mark.parametrize("code", sorted({*rules(), *(advisory.code for advisory in ADVISORIES)}))
+@pytest.mark.parametrize("code", sorted({*rules_by_code(), *(advisory.code for advisory in ADVISORIES)}))
 def test_each_code_has_a_page(code: str) -> None:
     result = run("explain", code)
     assert result.exit_code == 0
@@ -27,7 +27,7 @@ def test_without_a_subject_the_rules_are_listed() -> None:
     result = run("explain")
     assert result.exit_code == 0
     listed = [line.split()[0] for line in result.stdout.splitlines()]
-    assert set(listed) == {*rules(), *PAGES, *(advisory.code for advisory in ADVISORIES)}
+    assert set(listed) == {*rules_by_code(), *PAGES, *(advisory.code for advisory in ADVISORIES)}
     assert listed == sorted(listed)
 
 

@@ -48,11 +48,11 @@ def command(subject: str | None) -> None:
 
 def pages() -> dict[str, str]:
     """The page of each rule, of each way a file can be unreadable, and of each advisory of ptxas, by its code."""
-    from ptxlab.check import rules
+    from ptxlab.check.rules import rules_by_code
     from ptxlab.syntax.pages import PAGES
     from ptxlab.toolchain import ADVISORIES
 
-    own = {code: cleandoc(rule.__doc__ or "") for code, rule in rules().items()}
+    own = {code: cleandoc(rule.__doc__ or "") for code, rule in rules_by_code().items()}
     advised = {advisory.code: advisory_page(advisory) for advisory in ADVISORIES}
     return advised | PAGES | own
 

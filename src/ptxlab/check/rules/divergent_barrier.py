@@ -1,0 +1,285 @@
+"""A barrier, or an instruction that needs the whole warp, stands under a branch that not all its threads take alike.
+
+`bar.sync` without a thread count waits for every thread of the block: those that went another way never arrive, and
+the block hangs or, worse, an unrelated barrier lets it through. Instructions with `.aligned` (`ldmatrix`, `mma`,
+`wgmma`, `tcgen05.ld`, `setmaxnreg`, `bar.sync` with a count) need all 32 lanes of the warp at the same place; if a
+branch parts the lanes, the result is undefined. ptxas assembles both without a word.
+
+Move the instruction out of the branch, and put only the work of single threads under it. Where whole warps go different
+ways, give the barrier a thread count of its own: `bar.sync 1, 128`. Threads that merely leave early are no problem for
+`bar.sync`, as the hardware no longer counts them.
+
+Wrong:
+
+```ptx
+.version 8.0
+.target sm_80
+.entry k(.param .u64 out) {
+    .reg .pred %p<2>;
+    .reg .b64 %rd<2>;
+    .reg .u32 %r<3>;
+    .shared .u32 total;
+    ld.param.u64 %rd1, [out];
+    mov.u32 %r1, %tid.x;
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra after;
+    st.shared.u32 [total], %r1;
+    bar.sync 0;
+after:
+    ld.shared.u32 %r2, [total];
+    st.global.u32 [%rd1], %r2;
+    ret;
+}
+```
+
+Right:
+
+```ptx
+.version 8.0
+.target sm_80
+.entry k(.param .u64 out) {
+    .reg .pred %p<2>;
+    .reg .b64 %rd<2>;
+    .reg .u32 %r<3>;
+    .shared .u32 total;
+    ld.param.u64 %rd1, [out];
+    mov.u32 %r1, %tid.x;
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra after;
+    st.shared.u32 [total], %r1;
+after:
+    bar.sync 0;
+    ld.shared.u32 %r2, [total];
+    st.global.u32 [%rd1], %r2;
+    ret;
+}
+```
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+from ptxlab import ir
+from ptxlab.isa import Match
+from ptxlab.report import Diagnostic, Label, warning
+
+from ..control import END, Control
+from ..divergence import BLOCK, LANE, WARP, Divergence
+from ..effort import Effort, ExhaustedError
+from ..program import FunctionFacts, Program
+
+COLLECTIVES = ("bar", "barrier", "ldmatrix", "stmatrix", "movmatrix", "mma", "wmma", "wgmma", "tcgen05", "setmaxnreg")
+_LEAVING = frozenset(("ret", "exit", "trap", "bra"))
+
+
+class Finding(NamedTuple):
+    """Whether instruction `at` runs is up to instruction `decision`, a branch or itself, which differs by `level`."""
+
+    at: int
+    decision: int
+    level: int
+
+
+class Need(NamedTuple):
+    """Whom an instruction needs: all threads of the block, all lanes of the warp at the same place, or both."""
+
+    block: bool
+    warp: bool
+
+
+def check(program: Program) -> Iterator[Diagnostic]:
+    for facts in program.sound_functions:
+        collectives = _collectives(facts)
+        if collectives and _threads(facts.function) != 1:
+            with suppress(ExhaustedError):
+                inspection = _Inspection(facts, collectives)
+                for findings in inspection.findings():
+                    yield _explain(program, inspection, findings)
+
+
+def _collectives(facts: FunctionFacts) -> dict[int, Need]:
+    """The instructions that need company."""
+    found: dict[int, Need] = {}
+    for mnemonic in COLLECTIVES:
+        for at in facts.by_mnemonic.get(mnemonic, ()):
+            match = facts.matches[at]
+            need = None if match is None else _need(facts.instructions[at], match)
+            if need is not None:
+                found[at] = need
+    return dict(sorted(found.items()))
+
+
+def _need(instruction: ir.Instruction, match: Match) -> Need | None:
+    mnemonic, modifiers = instruction.opcode.mnemonic, instruction.opcode.modifiers
+    aligned = "aligned" in modifiers
+    if mnemonic not in ("bar", "barrier"):
+        return Need(False, True) if aligned or mnemonic == "wgmma" else None
+    if "warp" in modifiers:
+        return None
+    if "cluster" in modifiers:
+        return Need(True, True) if aligned else None
+    counted = any(expected.name == "b" for expected in match.expected)
+    aligned |= mnemonic == "bar"
+    return Need(not counted, aligned) if aligned or not counted else None
+
+
+def _threads(function: ir.Function) -> int:
+    """The most threads that a block can have, or 0."""
+    directive = function.directive("reqntid") or function.directive("maxntid")
+    count = 1
+    for size in directive.arguments if directive else (0,):
+        count *= int(size)
+    return count
+
+
+class _Inspection:
+    """The collective instructions of one function, and who comes to them."""
+
+    def __init__(self, facts: FunctionFacts, collectives: dict[int, Need]) -> None:
+        self.facts = facts
+        self.collectives = collectives
+        self._effort = Effort(facts.instructions)
+        self.control = Control(facts, self._effort)
+        self.divergence = Divergence(facts, self.control, self._effort)
+        self._decided: dict[tuple[int, Need], int | None] = {}
+        self.one_warp = 0 < _threads(facts.function) <= 32
+
+    def findings(self) -> Iterator[list[Finding]]:
+        """The instructions that are missed, together by the decision that is to blame."""
+        found: dict[int, list[Finding]] = {}
+        with suppress(ExhaustedError):  # what was found so far stands
+            for at, need in self.collectives.items():
+                finding = self._judge(at, need)
+                if finding is not None:
+                    found.setdefault(finding.decision, []).append(finding)
+        yield from found.values()
+
+    def _judge(self, at: int, need: Need) -> Finding | None:
+        home = self.facts.definitions.block_of(at)
+        if home not in self.control.successors:
+            return None  # nothing leads here
+        if self.facts.instructions[at].guard is not None and self.divergence.of_guard(at) >= self._wrong_from(need):
+            return Finding(at, at, self.divergence.of_guard(at))
+        decision = self._decision(home, need)
+        return None if decision is None else Finding(at, decision, self.divergence.of_guard(decision))
+
+    def _wrong_from(self, need: Need) -> int:
+        return WARP if need.block and not self.one_warp else LANE
+
+    def _decision(self, home: int, need: Need) -> int | None:
+        """The nearest branch that keeps threads away from a block that are needed there."""
+        pending, seen = [home], {home}
+        found: int | None = None
+        while pending and found is None:
+            self._effort.spend(1)
+            block = pending.pop()
+            if (block, need) in self._decided:
+                found = self._decided[block, need]
+                continue
+            for branch in self.control.branches[block]:
+                if found is None and self._keeps_away(branch, block, need):
+                    found = self.facts.flow.blocks[branch].end - 1
+                if branch not in seen:
+                    seen.add(branch)
+                    pending.append(branch)
+        if found is None:
+            self._decided.update({(block, need): None for block in seen})
+        self._decided[home, need] = found
+        return found
+
+    def _keeps_away(self, branch: int, block: int, need: Need) -> bool:
+        level = self.divergence.of_guard(self.facts.flow.blocks[branch].end - 1)
+        return level >= self._wrong_from(need) and any(
+            self._is_missed(branch, block, other, level, need)
+            for other in self.control.successors[branch]
+            if other == END or not self.control.post_dominates(block, other)
+        )
+
+    def _is_missed(self, branch: int, block: int, other: int, level: int, need: Need) -> bool:
+        """Whether threads that a branch sends to `other` are missed in `block`."""
+        side = self.control.reachable(other) if other != END else frozenset()
+        if self._aborts(branch, other, side):
+            return False
+        if not need.block:
+            return level == LANE
+        after = self.control.reachable(block)
+        if branch not in after and all(self._only_leaves(number) for number in side & after):
+            return False  # they leave for good, and the hardware no longer counts them
+        if level == LANE and need.warp:
+            return True
+        region = self.control.region(other, self.control.merge(branch)) if other != END else frozenset()
+        return not any(
+            need.block and self.facts.definitions.block_of(at) in region for at, need in self.collectives.items()
+        )
+
+    def _aborts(self, branch: int, other: int, side: frozenset[int]) -> bool:
+        """Whether all that can follow is that the kernel is aborted."""
+        ends = [branch] if other == END else [number for number in side if END in self.control.successors[number]]
+        last = [self.facts.instructions[self.facts.flow.blocks[number].end - 1].opcode.mnemonic for number in ends]
+        return bool(last) and all(mnemonic in ("trap", "call") for mnemonic in last)
+
+    def _only_leaves(self, number: int) -> bool:
+        block = self.facts.flow.blocks[number]
+        return all(self.facts.instructions[at].opcode.mnemonic in _LEAVING for at in range(block.start, block.end))
+
+
+def _explain(program: Program, inspection: _Inspection, findings: list[Finding]) -> Diagnostic:
+    module, instructions = program.module, inspection.facts.instructions
+    at, decision, level = findings[0]
+    instruction, branch = instructions[at], instructions[decision]
+    name = _short(instruction)
+    block_wide = inspection.collectives[at].block
+    whole = "block" if block_wide else "warp"
+    others: list[Label] = []
+    if at != decision:
+        span = module.guard_span(branch) or module.operand_span(branch, 0)
+        others += [Label(span, f"{_part(level)} go different ways here")] if span else []
+    origin = inspection.divergence.origin(decision)
+    span = module.span(origin)
+    if span and origin is not branch and origin is not instruction:
+        others.append(Label(span, _difference(origin, level)))
+    more = len(findings) - 1
+    notes = [f"the same holds for {more} more instruction{'s' if more > 1 else ''} under this branch"] if more else []
+    if block_wide and level == WARP:
+        helps = [f"move `{name}` to where all threads pass, or give it the count of the threads that do"]
+    elif block_wide:
+        helps = [f"move `{name}` to where all threads of the block pass"]
+    else:
+        helps = [f"move `{name}` to where the whole warp passes, or branch on the warp: `%tid.x` shifted right by 5"]
+    return warning(
+        "divergent-barrier",
+        f"`{name}` needs all threads of the {whole}, but not all of them come here",
+        module.guard_span(instruction) if at == decision else module.opcode_span(instruction),
+        f"{_part(level)} decide differently" if at == decision else f"some threads of the {whole} miss it",
+        others=others,
+        notes=notes,
+        helps=helps,
+    )
+
+
+def _part(level: int) -> str:
+    assert level != BLOCK
+    return "lanes of a warp" if level == LANE else "warps"
+
+
+def _short(instruction: ir.Instruction) -> str:
+    """The first words of an opcode, up to its modifiers."""
+    words = instruction.opcode.text.split(".")
+    stop = next((i for i, word in enumerate(words) if word in ("sync", "aligned")), len(words))
+    if words[0] in ("bar", "barrier"):
+        return ".".join(words)
+    return ".".join(words[:stop])
+
+
+def _difference(origin: ir.Instruction, level: int) -> str:
+    special = next((o for o in origin.operands if isinstance(o, ir.SpecialRegister)), None)
+    among = "lane to lane" if level == LANE else "warp to warp"
+    if special is not None:
+        name = special.name + (f".{special.component}" if special.component else "")
+        return f"`{name}` differs from {among}"
+    if origin.opcode.mnemonic == "elect":
+        return "true in one lane of the warp only"
+    if origin.opcode.mnemonic == "atom":
+        return "each lane gets a result of its own"
+    return f"differs from {among}"

@@ -1,0 +1,142 @@
+"""A `setmaxnreg` has no effect, because ptxas leaves it out.
+
+It can only move registers between warps when it knows how many each of them starts with. The kernel says so by
+`.maxnreg`, or by `.maxntid` or `.reqntid` together with `.minnctapersm`. Without these, with calls through a pointer or
+recursion, and in code that is compiled apart from its kernel, ptxas drops the instruction and tells it in an info line
+that most builds hide (C7504, C7506, C7508). The kernel still runs, with the same registers for every warp: the
+multiplying warps spill, the copying ones waste theirs.
+
+State the threads of a block and the blocks of a multiprocessor in the kernel's header.
+
+Wrong:
+
+```ptx
+.version 8.0
+.target sm_90a
+.entry k() .maxntid 384, 1, 1 {
+    setmaxnreg.dec.sync.aligned.u32 40;
+    ret;
+}
+```
+
+Right:
+
+```ptx
+.version 8.0
+.target sm_90a
+.entry k() .maxntid 384, 1, 1 .minnctapersm 1 {
+    setmaxnreg.dec.sync.aligned.u32 40;
+    ret;
+}
+```
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ptxlab import ir
+from ptxlab.report import Diagnostic, Label, warning
+
+from ..calls import Calls
+from ..launch import blocks_of, threads_of
+from ..program import FunctionFacts, Program
+
+MOST_BLOCKS = 32  # of a multiprocessor, on every target that has the instruction
+MOST_THREADS = {"sm_90": 2048, "sm_100": 2048, "sm_103": 2048}  # elsewhere ptxas's limit depends on more
+
+
+class Reason(NamedTuple):
+    """Why ptxas drops the instruction: in the message, at the kernel or call, what to do about it, the info line."""
+
+    message: str
+    label: Label | None
+    help: str
+    info: str
+
+
+def check(program: Program) -> Iterator[Diagnostic]:
+    users = {id(facts): facts for facts in program.sound_functions if any(facts.named("setmaxnreg"))}
+    if not users:
+        return
+    calls = Calls(program)
+    for kernel in program.functions:
+        if kernel.function.kind != "entry":
+            continue
+        reached = calls.reached_from(kernel)
+        dropped = [facts for facts in reached if id(facts) in users]
+        if not dropped or not all(facts.is_sound for facts in reached):
+            continue
+        reason = _without_count(program, kernel.function) or _calls(program, calls, kernel, reached)
+        if reason is not None:
+            yield _explain(program, dropped, reason)
+    for facts in users.values():
+        if facts.function.linkage in ("visible", "weak") and not calls.is_reached(facts):
+            reason = Reason(
+                f"no kernel of this module calls `{facts.function.name}`, which is compiled apart from its kernels",
+                None,
+                "have the kernel change its registers itself",
+                "C7504",
+            )
+            if facts.function.kind != "entry":
+                yield _explain(program, [facts], reason)
+
+
+def _without_count(program: Program, kernel: ir.Function) -> Reason | None:
+    """The header leaves the registers of a thread open."""
+    if kernel.directive("maxnreg") is not None:
+        return None
+    threads, blocks = threads_of(kernel), blocks_of(kernel)
+    span = program.module.name_span(kernel)
+    message = f"the header of `{kernel.name}` does not tell how many registers a thread starts with"
+    if threads is None:
+        missing = "has neither `.maxnreg` nor `.maxntid`"
+        help = f"add `.maxntid` and `.minnctapersm 1` to the header of `{kernel.name}`"
+    elif blocks is None:
+        missing = "has neither `.maxnreg` nor `.minnctapersm`"
+        help = f"add `.minnctapersm 1` to the header of `{kernel.name}`"
+    elif (most := _most_blocks(program, threads)) is not None and blocks > most:
+        missing = f"asks for {blocks} blocks of {threads} threads on a multiprocessor, which holds {most}"
+        message = f"`.minnctapersm {blocks}` of `{kernel.name}` is more than fits, and ptxas ignores it"
+        help = f"ask for `.minnctapersm {most}` at most"
+    else:
+        return None
+    return Reason(message, Label(span, missing) if span else None, help, "C7508")
+
+
+def _most_blocks(program: Program, threads: int) -> int | None:
+    """The blocks of so many threads that a multiprocessor can hold; None where that is not certain."""
+    most = MOST_THREADS.get(program.target_name.rstrip("af"))
+    whole_warps = -(-threads // 32) * 32
+    return min(MOST_BLOCKS, most // whole_warps) if most and whole_warps <= most else MOST_BLOCKS
+
+
+def _calls(program: Program, calls: Calls, kernel: FunctionFacts, reached: list[FunctionFacts]) -> Reason | None:
+    """A call that ptxas cannot follow; what is called so must find the registers it was compiled for."""
+    for facts in reached:
+        for call in facts.calls:
+            callee = calls.callee(call)
+            if callee is None:
+                why, label = "calls a function through a pointer", "which function, is not known"
+                help = "call it by its name"
+            elif calls.is_recursive(callee):
+                why, label = f"calls `{callee}`, which calls itself", "cannot be inlined"
+                help = "turn the recursion into a loop"
+            else:
+                continue
+            span = program.module.span(call)
+            return Reason(f"`{kernel.function.name}` {why}", Label(span, label) if span else None, help, "C7506")
+    return None
+
+
+def _explain(program: Program, dropped: list[FunctionFacts], reason: Reason) -> Diagnostic:
+    places = [instruction for facts in dropped for instruction, _ in facts.named("setmaxnreg")]
+    more = len(places) - 1
+    return warning(
+        "ignored-setmaxnreg",
+        f"`setmaxnreg` has no effect: {reason.message}",
+        program.module.opcode_span(places[0]),
+        "ptxas leaves this out" + (f", and {more} more" if more else ""),
+        others=[reason.label] if reason.label else [],
+        notes=[f"ptxas tells it only in an info line, {reason.info}"],
+        helps=[reason.help],
+    )

@@ -1,0 +1,178 @@
+"""A call does not fit the function that it calls.
+
+A call names a device function that is declared above it, or a register with the function's address and the
+`.callprototype` or `.calltargets` it conforms to, and passes exactly the parameters of the declaration.
+
+Wrong:
+
+```ptx
+.version 8.0
+.target sm_80
+.func f(.param .b32 a) { ret; }
+.entry k() {
+    call f;
+    ret;
+}
+```
+
+Right:
+
+```ptx
+.version 8.0
+.target sm_80
+.func f(.param .b32 a) { ret; }
+.entry k() {
+    .param .b32 argument;
+    st.param.b32 [argument], 1;
+    call f, (argument);
+    ret;
+}
+```
+"""
+
+from collections.abc import Iterator
+
+from ptxlab import ir
+from ptxlab.ir.shapes import shape_of
+from ptxlab.isa.shape import immediate_fits, register_fits
+from ptxlab.report import Diagnostic, Label, Span, error
+
+from ..program import Program
+from ..storage import parameter_alignment
+from ..wording import described
+
+
+def check(program: Program) -> Iterator[Diagnostic]:
+    for facts in program.functions:
+        for call in facts.calls:
+            yield from _check(program, facts.function, call)
+
+
+def _check(program: Program, function: ir.Function, call: ir.Instruction) -> Iterator[Diagnostic]:
+    parts = list(call.operands)
+    results = parts.pop(0) if parts and isinstance(parts[0], ir.Arguments) else None
+    if not parts:
+        span = program.module.span(call)
+        yield error("illegal-call", "the call names no function", span, "what is called?")
+        return
+    place = len(call.operands) - len(parts)
+    target = parts.pop(0)
+    arguments = parts.pop(0) if parts and isinstance(parts[0], ir.Arguments) else None
+    prototype = parts.pop(0) if parts else None
+    span = program.module.operand_span(call, place)
+    given = (
+        results.elements if isinstance(results, ir.Arguments) else (),
+        arguments.elements if isinstance(arguments, ir.Arguments) else (),
+    )
+    if isinstance(target, ir.FunctionReference):
+        if target.function.kind == "entry":
+            yield error("illegal-call", f"`{target.name}` is a kernel and cannot be called", span, "not a function",
+                        helps=["make it a `.func`, or launch it from the host"])  # fmt: skip
+            return
+        if prototype is not None:
+            yield error("illegal-call", f"`{target.name}` is called by name and needs no prototype", span,
+                        "not a register", helps=["remove the last operand"])  # fmt: skip
+            return
+        yield from _compare_function(program, call, target.function, given)
+    elif isinstance(target, ir.Register):
+        found = function.labels().get(prototype.name) if isinstance(prototype, ir.LabelReference) else None
+        if prototype is None:
+            yield error("illegal-call", "an indirect call needs a `.callprototype` or `.calltargets`", span,
+                        "what does this function take?")  # fmt: skip
+        elif isinstance(found, ir.CallPrototype):
+            wanted = (found.returns, found.parameters)
+            yield from _compare(program, call, found.name, wanted, given, program.module.span(found))
+        elif isinstance(found, ir.CallTargets):
+            for named in found.targets[:1]:  # they all have to be alike
+                if isinstance(named, ir.FunctionReference):
+                    yield from _compare_function(program, call, named.function, given)
+        elif not isinstance(prototype, (ir.LabelReference, ir.Unresolved)):
+            yield error("illegal-call", f"a call conforms to a prototype, not to {described(prototype)}",
+                        program.module.operand_span(call, len(call.operands) - 1), "not a prototype")  # fmt: skip
+        elif isinstance(found, (ir.Label, ir.BranchTargets)):
+            yield error("illegal-call", f"`{found.name}` is no `.callprototype` and no `.calltargets`",
+                        program.module.operand_span(call, len(call.operands) - 1), "a label of code")  # fmt: skip
+    elif not isinstance(target, ir.Unresolved):
+        yield error("illegal-call", f"a call goes to a function, not to {described(target)}", span, "not a function")
+
+
+def _compare_function(
+    program: Program,
+    call: ir.Instruction,
+    function: ir.Function,
+    given: tuple[tuple[ir.Operand, ...], tuple[ir.Operand, ...]],
+) -> Iterator[Diagnostic]:
+    wanted = (function.returns, function.parameters)
+    yield from _compare(program, call, function.name, wanted, given, program.module.name_span(function))
+
+
+def _compare(
+    program: Program,
+    call: ir.Instruction,
+    name: str,
+    wanted: tuple[list[ir.Variable], list[ir.Variable]],
+    given: tuple[tuple[ir.Operand, ...], tuple[ir.Operand, ...]],
+    declared: Span | None,
+) -> Iterator[Diagnostic]:
+    others = [Label(declared, "declared here")] if declared else []
+    for what, formals, actuals in zip(("result", "parameter"), wanted, given, strict=True):
+        if len(formals) != len(actuals):
+            plural = "s" if len(formals) != 1 else ""
+            yield error(
+                "illegal-call",
+                f"`{name}` has {len(formals)} {what}{plural}, the call passes {len(actuals)}",
+                program.module.span(call),
+                f"{len(actuals)} where {len(formals)} belong",
+                others=others,
+            )
+            return
+        for formal, actual in zip(formals, actuals, strict=True):
+            if not _fits(formal, actual, what):
+                yield error(
+                    "illegal-call",
+                    f"{what} `{formal.name}` of `{name}` is `.{formal.type.name}`, the call passes {described(actual)}",
+                    program.module.span(call),
+                    "of another type",
+                    others=others,
+                )
+                return
+            if not _is_aligned_as(formal, actual):
+                yield error(
+                    "illegal-call",
+                    f"{what} `{formal.name}` of `{name}` is aligned to {parameter_alignment(formal)} bytes, "
+                    f"{described(actual)} is not",
+                    program.module.span(call),
+                    "of another alignment",
+                    others=others,
+                )
+                return
+
+
+def _is_aligned_as(formal: ir.Variable, actual: ir.Operand) -> bool:
+    if isinstance(actual, ir.VariableReference):
+        return formal.state_space == "reg" or parameter_alignment(formal) == parameter_alignment(actual.variable)
+    if isinstance(actual, ir.Register) and actual.variable is not None and formal.state_space == "reg":
+        return parameter_alignment(formal) == parameter_alignment(actual.variable)
+    return True
+
+
+def _fits(formal: ir.Variable, actual: ir.Operand, what: str) -> bool:
+    if isinstance(actual, ir.VariableReference):
+        variable = actual.variable
+        if variable.state_space.partition("::")[0] != "param":
+            return False
+        same_size = variable.elements == formal.elements and variable.vector == formal.vector
+        return (
+            same_size
+            and variable.type.width == formal.type.width
+            and _kinds_agree(variable.type.kind, formal.type.kind)
+        )
+    if isinstance(actual, ir.Register):
+        return not formal.dimensions and register_fits(actual.type, formal.type, loose=False)
+    if isinstance(actual, ir.Immediate):
+        return what == "parameter" and not formal.dimensions and immediate_fits(shape_of(actual), formal.type)
+    return isinstance(actual, ir.Unresolved) or (isinstance(actual, ir.Sink) and what == "result")
+
+
+def _kinds_agree(first: str, second: str) -> bool:
+    return first == second or "b" in (first, second) or (first in "us" and second in "us")

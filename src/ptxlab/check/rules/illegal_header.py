@@ -1,0 +1,100 @@
+"""The header of the file is wrong: its version, its target or its address size.
+
+A file begins with `.version`, `.target` and, if it has one, `.address_size`, in this order. Each target came with a
+version of PTX and needs that version or a later one. Of several targets the last one counts.
+
+Wrong:
+
+```ptx
+.version 7.0
+.target sm_90
+.entry k() { ret; }
+```
+
+Right:
+
+```ptx
+.version 7.8
+.target sm_90
+.entry k() { ret; }
+```
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from ptxlab import ir
+from ptxlab.isa.targets import TARGETS, VERSIONS, target_named
+from ptxlab.report import Diagnostic, Label, error
+
+from ..program import Program
+from ..wording import nearest
+
+OPTIONS = ("texmode_unified", "texmode_independent", "debug", "map_f64_to_f32")
+
+
+def check(program: Program) -> Iterator[Diagnostic]:
+    module = program.module
+    version_span = module.span_of(module.places.get("version"))
+    target_span = module.span_of(module.places.get("target"))
+    known_version = module.version in VERSIONS
+    if not known_version:
+        newest = VERSIONS[-1]
+        yield error(
+            "illegal-header",
+            f"there is no PTX version {module.version[0]}.{module.version[1]}",
+            version_span,
+            "unknown version",
+            notes=[f"the newest that ptxlab knows is {newest[0]}.{newest[1]}"],
+        )
+    if module.targets and module.targets[0] in OPTIONS:
+        yield error("illegal-header", f"`.target` begins with `{module.targets[0]}`, not with an architecture",
+                    target_span, "an architecture comes first", helps=["begin with `sm_80` or what it is"])  # fmt: skip
+    for before, word in pairwise(module.targets):
+        if word == "map_f64_to_f32" and before in TARGETS and target_named(before).number >= 13:
+            yield error("illegal-header", f"`{before}` has `.f64`, so `map_f64_to_f32` is not for it", target_span,
+                        "only below `sm_13`", helps=["remove `map_f64_to_f32`"])  # fmt: skip
+    if {"texmode_unified", "texmode_independent"} <= set(module.targets):
+        yield error("illegal-header", "`texmode_unified` and `texmode_independent` exclude each other", target_span,
+                    "one of them too many")  # fmt: skip
+    if "debug" in module.targets and not any(isinstance(item, ir.Section) for item in module.items):
+        yield error("illegal-header", "`.target` says `debug`, and the module has no debug information", target_span,
+                    "there is no `.section`", helps=["remove `debug`, or compile with `-G`"])  # fmt: skip
+    for word in module.targets:
+        if word in OPTIONS:
+            continue
+        if word not in TARGETS:
+            meant = nearest(word, (*TARGETS, *OPTIONS))
+            yield error(
+                "illegal-header",
+                f"there is no target `{word}`",
+                target_span,
+                "unknown target",
+                helps=[f"did you mean `{meant}`?"] if meant else [],
+            )
+        elif known_version and module.version < TARGETS[word] and module.items:  # ptxas looks when something follows
+            needed = TARGETS[word]
+            yield error(
+                "illegal-header",
+                f"`.target {word}` needs `.version {needed[0]}.{needed[1]}`, "
+                f"this module says `{module.version[0]}.{module.version[1]}`",
+                target_span,
+                f"came with PTX {needed[0]}.{needed[1]}",
+                others=[Label(version_span, "the version of this module")] if version_span else [],
+                helps=[f"raise the version to `{needed[0]}.{needed[1]}`"],
+            )
+    if module.address_size == 32:
+        yield error(
+            "illegal-header",
+            "`.address_size 32` is no longer supported",
+            module.span_of(module.places.get("address_size")),
+            "CUDA 13 compiles for 64-bit addresses only",
+            helps=["write `.address_size 64`, and keep addresses in 64-bit registers"],
+        )
+    elif module.address_size not in (None, 64):
+        yield error(
+            "illegal-header",
+            f"`.address_size` is {module.address_size}, expected 64",
+            module.span_of(module.places.get("address_size")),
+            "64 belongs here",
+        )

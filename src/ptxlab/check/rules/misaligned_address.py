@@ -1,0 +1,100 @@
+"""A constant address is not aligned as the instruction needs it.
+
+An access of n bytes must lie at a multiple of n: all elements of a vector together, all the bytes of a `cp.async`. Rows
+of `ldmatrix` and bulk copies lie at multiples of 16, an mbarrier at a multiple of 8, a tile of a tensor copy in shared
+memory at a multiple of 128, a tensor map at a multiple of 64. ptxas assembles any other address without a word; the GPU
+stops the kernel. A variable is only as aligned as its `.align` or, without one, its type.
+
+Wrong:
+
+```ptx
+.version 8.0
+.target sm_80
+.shared .align 4 .b8 tile[64];
+.entry k() {
+    .reg .f32 %f<5>;
+    ld.shared.v4.f32 {%f1, %f2, %f3, %f4}, [tile+8];
+    ret;
+}
+```
+
+Right:
+
+```ptx
+.version 8.0
+.target sm_80
+.shared .align 16 .b8 tile[64];
+.entry k() {
+    .reg .f32 %f<5>;
+    ld.shared.v4.f32 {%f1, %f2, %f3, %f4}, [tile+16];
+    ret;
+}
+```
+"""
+
+from collections.abc import Iterator
+
+from ptxlab import ir
+from ptxlab.report import Diagnostic, Label, Span, warning
+
+from ..accesses import MEMORY, TENSOR_MAP, Access, accesses
+from ..program import Program
+from ..storage import alignment_of
+
+
+def check(program: Program) -> Iterator[Diagnostic]:
+    for facts in program.sound_functions:
+        for instruction, match in facts.named(*MEMORY):
+            for access in accesses(instruction, match):
+                operand = instruction.operands[access.operand]
+                span = program.module.operand_span(instruction, access.operand)
+                constant = constant_address(operand)
+                if constant is not None:
+                    if constant % access.align:
+                        yield _explain(instruction, access, span, f"{constant} is not", [], _by_offset(access))
+                    continue
+                pointer = facts.pointers.of_address(operand)
+                if pointer is None:
+                    continue
+                variable = pointer.variable
+                # ptxas cuts loads of parameters into what their alignment allows; a tensor map is used where it lies.
+                if variable.state_space.startswith("param") and access[1:] != TENSOR_MAP:
+                    continue
+                alignment = alignment_of(variable)
+                # Memory that the launch adds begins at a multiple of more than its declaration says, and what nvcc
+                # gives to `wmma` is declared with the alignment of an element.
+                is_vague = variable.linkage == "extern" or instruction.opcode.mnemonic == "wmma"
+                needed = min(access.align, alignment) if is_vague else access.align
+                declared = program.module.span(variable)
+                others = [Label(declared, f"aligned to {alignment} bytes")] if declared else []
+                if pointer.offset % needed:
+                    text = f"`{variable.name}` plus {pointer.offset}"
+                    yield _explain(instruction, access, span, text, others, _by_offset(access))
+                elif alignment % needed:
+                    text = f"`{variable.name}` is only aligned to {alignment}"
+                    yield _explain(instruction, access, span, text, others, f"declare it `.align {access.align}`")
+
+
+def _by_offset(access: Access) -> str:
+    return f"use an offset that is a multiple of {access.align}"
+
+
+def _explain(
+    instruction: ir.Instruction, access: Access, span: Span | None, label: str, others: list[Label], help: str
+) -> Diagnostic:
+    return warning(
+        "misaligned-address",
+        f"`{instruction.opcode.text}` needs an address that is a multiple of {access.align}",
+        span,
+        label,
+        others=others,
+        notes=["ptxas does not see it; the GPU stops the kernel with `misaligned address`"],
+        helps=[help],
+    )
+
+
+def constant_address(operand: ir.Operand) -> int | None:
+    """The address that `[64]` or `[64+8]` names."""
+    if isinstance(operand, ir.Address) and isinstance(operand.base, ir.Immediate):
+        return operand.base.value + operand.offset
+    return None

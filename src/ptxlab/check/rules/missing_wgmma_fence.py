@@ -1,0 +1,138 @@
+"""A `wgmma.mma_async` uses registers that other instructions wrote, with no `wgmma.fence` in between.
+
+The tensor core reads accumulators and A past the usual order of a thread's instructions. `wgmma.fence` makes what was
+written to them before visible to it; the manual asks for one before the first `wgmma.mma_async` of a kernel, and after
+any other write to its registers. Products that follow each other in the same accumulators need none. ptxas inserts a
+fence where it sees that one is missing (advisory C7519), which may make it run products one after the other.
+
+Put one `wgmma.fence.sync.aligned` right before the first `wgmma.mma_async` of each group. A plain `mov` between a fence
+and its products is not reported: compilers write it for values that are in place before, and ptxas moves it back.
+
+Wrong:
+
+```ptx
+.version 8.0
+.target sm_90a
+.entry k(.param .u64 out, .param .u64 a, .param .u64 b) {
+    .reg .b64 %rd<4>;
+    .reg .f32 %f<5>;
+    ld.param.u64 %rd1, [out];
+    ld.param.u64 %rd2, [a];
+    ld.param.u64 %rd3, [b];
+    ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1];
+    wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd2, %rd3, 1, 1, 1, 0, 0;
+    wgmma.commit_group.sync.aligned;
+    wgmma.wait_group.sync.aligned 0;
+    st.global.v4.f32 [%rd1], {%f1, %f2, %f3, %f4};
+    ret;
+}
+```
+
+Right:
+
+```ptx
+.version 8.0
+.target sm_90a
+.entry k(.param .u64 out, .param .u64 a, .param .u64 b) {
+    .reg .b64 %rd<4>;
+    .reg .f32 %f<5>;
+    ld.param.u64 %rd1, [out];
+    ld.param.u64 %rd2, [a];
+    ld.param.u64 %rd3, [b];
+    ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1];
+    wgmma.fence.sync.aligned;
+    wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd2, %rd3, 1, 1, 1, 0, 0;
+    wgmma.commit_group.sync.aligned;
+    wgmma.wait_group.sync.aligned 0;
+    st.global.v4.f32 [%rd1], {%f1, %f2, %f3, %f4};
+    ret;
+}
+```
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ptxlab.ir.effects import registers_in
+from ptxlab.ir.flow import BasicBlock
+from ptxlab.report import Diagnostic, Label, warning
+
+from ..forward import forward
+from ..products import Products
+from ..program import FunctionFacts, Program
+
+Unfenced = dict[int, int]  # registers written since the last fence, each with an instruction that did it
+# In place of a register:
+_NO_FENCE = -1  # there was no fence at all yet
+_CLOSED = -2  # there was no fence since the last group was closed, so that a `mov` counts as well
+
+
+class Gap(NamedTuple):
+    """A product and a register of it that lacks a fence since instruction `write`; or there was none yet."""
+
+    at: int
+    register: int
+    write: int
+
+
+def check(program: Program) -> Iterator[Diagnostic]:
+    for facts in program.sound_functions:
+        if "wgmma" in facts.by_mnemonic:
+            for gap in _gaps(facts, Products(facts)):
+                yield _explain(program, facts, gap)
+
+
+def _gaps(facts: FunctionFacts, products: Products) -> list[Gap]:
+    used = {r for product in products.of.values() for r in (*product.accumulators, *product.inputs)}
+    gaps: list[Gap] = []
+
+    def step(at: int, unfenced: Unfenced) -> None:
+        product = products.of.get(at)
+        if product is not None:
+            missing = [r for r in (*product.accumulators, *product.inputs, _NO_FENCE) if r in unfenced]
+            if missing:
+                gaps.append(Gap(at, missing[0], unfenced[missing[0]]))
+                unfenced.clear()  # what follows has the same cause
+        elif products.steps.get(at) == "fence":
+            unfenced.clear()
+        elif products.steps.get(at) == "commit_group":
+            unfenced[_CLOSED] = at
+        elif _CLOSED in unfenced or facts.instructions[at].opcode.mnemonic != "mov":
+            for register in facts.effects.writes[at]:
+                if register in used:
+                    unfenced[register] = at
+
+    def after(block: BasicBlock, unfenced: Unfenced) -> Unfenced:
+        unfenced = dict(unfenced)
+        for at in range(block.start, block.end):
+            step(at, unfenced)
+        return unfenced
+
+    entry = {_NO_FENCE: 0, _CLOSED: 0} if facts.function.kind == "entry" else {}
+    starts = forward(facts.flow, entry, after, lambda a, b: a if b.keys() <= a.keys() else b | a)
+    gaps.clear()
+    for number, unfenced in sorted(starts.items()):
+        after(facts.flow.blocks[number], unfenced)
+    return gaps
+
+
+def _explain(program: Program, facts: FunctionFacts, gap: Gap) -> Diagnostic:
+    module = program.module
+    others = []
+    message = "`wgmma.mma_async` with no `wgmma.fence` before it"
+    label = "the first product of a kernel needs a fence before it"
+    if gap.register != _NO_FENCE:
+        write = facts.instructions[gap.write]
+        name = next(r.name for o in write.operands for r in registers_in(o) if r.index == gap.register)
+        message = f"`wgmma.mma_async` uses `{name}`, written before with no `wgmma.fence` in between"
+        label = f"may not see what was written to `{name}`"
+        span = module.span(write)
+        others = [Label(span, f"`{name}` is written here")] if span else []
+    return warning(
+        "missing-wgmma-fence",
+        message,
+        module.opcode_span(facts.instructions[gap.at]),
+        label,
+        others=others,
+        helps=["put `wgmma.fence.sync.aligned;` before the first `wgmma.mma_async` of the group"],
+    )

@@ -1,0 +1,131 @@
+"""An operand is not of the kind, width or type that the instruction works on.
+
+PTX is strict about registers: `.b` instructions take any register of their width, `.u` and `.s` instructions registers
+of bits or integers, `.f` instructions registers of bits or of exactly that format. Only `ld`, `st` and `cvt` let the
+register be wider than the type. Integers and floating-point constants never stand for each other. ptxas calls all of
+this `Arguments mismatch`.
+
+Wrong:
+
+```ptx
+.version 8.0
+.target sm_80
+.entry k() {
+    .reg .u32 %r<3>;
+    .reg .f32 %f<2>;
+    mov.f32 %f1, 0f3F800000;
+    mov.u32 %r2, 1;
+    add.u32 %r1, %r2, %f1;
+    ret;
+}
+```
+
+Right:
+
+```ptx
+.version 8.0
+.target sm_80
+.entry k() {
+    .reg .u32 %r<4>;
+    .reg .f32 %f<2>;
+    mov.f32 %f1, 0f3F800000;
+    mov.u32 %r2, 1;
+    cvt.rzi.u32.f32 %r3, %f1;
+    add.u32 %r1, %r2, %r3;
+    ret;
+}
+```
+"""
+
+from collections.abc import Iterator
+
+from ptxlab import ir
+from ptxlab.ir.shapes import shape_of
+from ptxlab.isa.operand import Expected
+from ptxlab.isa.shape import is_odd, wrong_scalar
+from ptxlab.report import Diagnostic, Label, error, warning
+
+from ..program import Failure, Program
+from ..wording import described
+
+
+def check(program: Program) -> Iterator[Diagnostic]:
+    for failure in program.failures["operand-type"]:
+        assert failure.mismatch is not None
+        # A module of 32-bit addresses is refused as a whole, by its header.
+        if program.module.address_size != 32 or failure.mismatch.problem.kind != "address-width":
+            yield explain(program, failure)
+    for failure in program.failures["odd-operand"]:
+        yield _doubt(program, failure)
+
+
+def _doubt(program: Program, failure: Failure) -> Diagnostic:
+    """Say what ptxas takes in silence, though it can hardly be meant."""
+    assert failure.match is not None
+    instruction, index = failure.instruction, failure.operand
+    expected = failure.match.expected[index]
+    operand = instruction.operands[index]
+    for inner, part in zip(expected.inner, getattr(operand, "arguments", ()), strict=False):
+        if is_odd(inner, shape_of(part)):  # what is odd stands inside the brackets
+            expected, operand = inner, part
+    wrong = culprit(operand, expected) if isinstance(operand, ir.Vector) else operand
+    return warning(
+        "operand-type",
+        f"operand {index + 1} of `{instruction.opcode.text}` is {described(wrong)}, expected {expected.describe()}",
+        program.module.operand_span(instruction, index),
+        "ptxas lets it pass, but it is hardly meant",
+        helps=["put the address in brackets"] if expected.kind == "address" else [],
+    )
+
+
+def explain(program: Program, failure: Failure) -> Diagnostic:
+    """What stands there, what should, and where the register was declared."""
+    mismatch = failure.mismatch
+    assert mismatch is not None
+    instruction, index = failure.instruction, failure.operand
+    expected = mismatch.problem.expected
+    assert expected is not None
+    operand = instruction.operands[index]
+    wrong = culprit(operand, expected)
+    wanted = expected.describe()
+    if mismatch.problem.kind == "address-width":
+        wanted = f"64 bits for {wanted}"
+    declared = []
+    if isinstance(wrong, ir.Register) and wrong.variable is not None:
+        span = program.module.span(wrong.variable)
+        if span is not None:
+            declared = [Label(span, f"declared `.{wrong.type.name}` here")]
+    return error(
+        "operand-type",
+        f"operand {index + 1} of `{instruction.opcode.text}` is {described(wrong)}, expected {wanted}",
+        program.module.operand_span(instruction, index),
+        _REASONS.get(mismatch.problem.kind) or f"expected {expected.describe()}",
+        others=declared,
+        notes=[f"legal: `{mismatch.candidate.form.syntax}`"],
+    )
+
+
+def culprit(operand: ir.Operand, expected: Expected) -> ir.Operand:
+    """The part of a compound operand that is most likely the wrong one."""
+    if isinstance(operand, ir.Vector) and expected.type is not None:
+        return next((part for part in operand.elements if wrong_scalar(expected, shape_of(part))), operand)
+    if isinstance(operand, ir.Address) and not operand.arguments:
+        return operand.base
+    return operand
+
+
+_REASONS = {
+    "address-type": "an address is an integer or bits",
+    "address-width": "an address of this state space has 64 bits",
+    "special-register": "a special register can only be read by `mov`",
+    "register-only": "an immediate cannot stand here, use a register",
+    "result-register": "a result needs a register",
+    "sink": "`_` cannot stand here",
+    "not-address": "an address belongs here, in brackets",
+    "not-array": "only an array has elements, and an integer tells which",
+    "not-immediate": "this must be a constant",
+    "negated": "this predicate cannot be negated",
+    "pair": "this form has no second result",
+    "not-pair": "this form has two results, `p|q`",
+    "symbol": "the name of a variable cannot stand here; take its address with `mov`",
+}

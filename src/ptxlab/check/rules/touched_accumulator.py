@@ -1,0 +1,149 @@
+"""A register that a running `wgmma.mma_async` uses is touched before a wait that covers it.
+
+`wgmma.mma_async` only starts a product. Until a `wgmma.wait_group` that covers its group, its accumulators, and the
+registers that hold its A, belong to the tensor core: reading them gives an arbitrary value, writing them changes the
+product. ptxas repairs what it sees by a wait of its own, or by running one product after the other, and tells of it at
+most in an information line.
+
+Close the group with `wgmma.commit_group` and wait with `wgmma.wait_group n`, where `n` is the number of groups closed
+later that may go on. Further products into the same accumulators need no wait in between.
+
+Wrong:
+
+```ptx
+.version 8.0
+.target sm_90a
+.entry k(.param .u64 out, .param .u64 a, .param .u64 b) {
+    .reg .b64 %rd<4>;
+    .reg .f32 %f<5>;
+    ld.param.u64 %rd1, [out];
+    ld.param.u64 %rd2, [a];
+    ld.param.u64 %rd3, [b];
+    wgmma.fence.sync.aligned;
+    wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd2, %rd3, 0, 1, 1, 0, 0;
+    wgmma.commit_group.sync.aligned;
+    st.global.v4.f32 [%rd1], {%f1, %f2, %f3, %f4};
+    ret;
+}
+```
+
+Right:
+
+```ptx
+.version 8.0
+.target sm_90a
+.entry k(.param .u64 out, .param .u64 a, .param .u64 b) {
+    .reg .b64 %rd<4>;
+    .reg .f32 %f<5>;
+    ld.param.u64 %rd1, [out];
+    ld.param.u64 %rd2, [a];
+    ld.param.u64 %rd3, [b];
+    wgmma.fence.sync.aligned;
+    wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd2, %rd3, 0, 1, 1, 0, 0;
+    wgmma.commit_group.sync.aligned;
+    wgmma.wait_group.sync.aligned 0;
+    st.global.v4.f32 [%rd1], {%f1, %f2, %f3, %f4};
+    ret;
+}
+```
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ptxlab.ir.effects import registers_in
+from ptxlab.report import Diagnostic, Label, warning
+
+from ..places import span_of_name
+from ..products import OPEN, Products, Running
+from ..program import FunctionFacts, Program
+
+
+class Touch(NamedTuple):
+    """Instruction `at` reads or writes a register of a product that still runs."""
+
+    at: int
+    register: int
+    product: int
+    age: int
+    writes: bool
+
+
+def check(program: Program) -> Iterator[Diagnostic]:
+    for facts in program.sound_functions:
+        if "wgmma" not in facts.by_mnemonic:
+            continue
+        products = Products(facts)
+        told: set[int] = set()
+        starts = products.running()
+        for number in sorted(starts):
+            block, running = facts.flow.blocks[number], dict(starts[number])
+            for at in range(block.start, block.end):
+                if running:
+                    touch = _touch(facts, products, at, running, told)
+                    if touch is not None:
+                        yield _explain(program, facts, products, touch)
+                        told.update(running)
+                products.step(at, running)
+
+
+def _touch(facts: FunctionFacts, products: Products, at: int, running: Running, told: set[int]) -> Touch | None:
+    reads, writes = facts.effects.reads[at], facts.effects.writes[at]
+    if not reads and not writes:
+        return None
+    own = products.of.get(at)
+    for number, age in running.items():
+        if number in told:
+            continue
+        product = products.of[number]
+        if product.registers.isdisjoint(reads) and product.registers.isdisjoint(writes):
+            continue
+        if own is not None:
+            if own.accumulators == product.accumulators:
+                continue
+            reads = own.inputs
+            writes = own.accumulators
+        for register in writes:
+            if register in product.accumulators or register in product.inputs:
+                return Touch(at, register, number, age, True)
+        for register in reads:
+            if register in product.accumulators or (own is None and register in product.inputs):
+                return Touch(at, register, number, age, False)
+    return None
+
+
+def _explain(program: Program, facts: FunctionFacts, products: Products, touch: Touch) -> Diagnostic:
+    module = program.module
+    instruction, start = facts.instructions[touch.at], facts.instructions[touch.product]
+    name = next(r.name for operand in instruction.operands for r in registers_in(operand) if r.index == touch.register)
+    is_input = touch.register not in products.of[touch.product].accumulators
+    span = module.opcode_span(start)
+    others = [Label(span, f"this product may still run, and {'reads' if is_input else 'writes'} it")] if span else []
+    helps = ["wait first: `wgmma.wait_group.sync.aligned 0;`"]
+    notes = []
+    if touch.age == OPEN:
+        helps = [
+            "close the group and wait first: `wgmma.commit_group.sync.aligned;`, `wgmma.wait_group.sync.aligned 0;`"
+        ]
+    waits = [at for at, kind in products.steps.items() if kind == "wait_group" and touch.product < at < touch.at]
+    if waits and products.limit(waits[-1]) > touch.age != OPEN:
+        limit = products.limit(waits[-1])
+        span = module.operand_span(facts.instructions[waits[-1]], 0)
+        others += [Label(span, f"leaves the {_groups(limit)} closed last unfinished")] if span else []
+        notes = [f"{_groups(touch.age + 1)} may have been closed since the product started"]
+        helps = [f"wait with `wgmma.wait_group.sync.aligned {touch.age};`"]
+    verb = "written" if touch.writes else "read"
+    harm = "spoils the product" if touch.writes else "too early" if is_input else "an arbitrary value"
+    return warning(
+        "touched-accumulator",
+        f"`{name}` is {verb} while `wgmma.mma_async` may still use it",
+        span_of_name(program, instruction, name),
+        harm,
+        others=others,
+        notes=notes,
+        helps=helps,
+    )
+
+
+def _groups(count: int) -> str:
+    return "1 group" if count == 1 else f"{count} groups"

@@ -1,0 +1,46 @@
+"""An instruction, or one of its modifiers, needs a later PTX version or another target than the module declares.
+
+Features come in three kinds: `sm_80` features are on that chip and all later ones, `sm_90a` features only on that very
+chip and only when the module says `sm_90a`, `sm_100f` features on the family of that chip.
+
+Wrong:
+
+```ptx
+.version 8.0
+.target sm_80
+.entry k() {
+    cp.async.bulk.commit_group;
+    ret;
+}
+```
+
+Right:
+
+```ptx
+.version 8.0
+.target sm_90
+.entry k() {
+    cp.async.bulk.commit_group;
+    ret;
+}
+```
+"""
+
+from collections.abc import Iterator
+
+from ptxlab.report import Diagnostic
+
+from ..availability import explain
+from ..program import Program
+
+
+def check(program: Program) -> Iterator[Diagnostic]:
+    for failure in program.failures["unavailable-instruction"]:
+        assert failure.match is not None
+        instruction = failure.instruction
+        part, needed = failure.match.candidate.unavailable(program.version, program.target)[0]
+        index = instruction.opcode.modifiers.index(part) if part in instruction.opcode.modifiers else None
+        module = program.module
+        span = module.opcode_span(instruction) if index is None else module.modifier_span(instruction, index)
+        what = f"`{instruction.opcode.text}`" if index is None else f"`.{part}` of `{instruction.opcode.mnemonic}`"
+        yield explain(program, what, needed, span)

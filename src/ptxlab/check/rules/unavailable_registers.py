@@ -1,0 +1,140 @@
+"""A `setmaxnreg` asks for more registers than the block can have.
+
+A block gets its registers when it starts: each warp as many as the kernel's header says. `setmaxnreg.dec` gives some
+back to the pool of the block, `setmaxnreg.inc` waits until the pool holds enough. If the other warps cannot give that
+many back, even at their smallest number, it waits for ever. Giving back so that more remain than the warp could ever
+have had is what ptxas refuses (C7406).
+
+With the threads and blocks of the header a thread starts with 65536 / (threads * blocks) registers, rounded down to a
+multiple of 8 (less if the warps do not divide evenly by 4), or with `.maxnreg` if that is less. Lower the number of
+`.inc`, or that of every `.dec`.
+
+Wrong:
+
+```ptx
+.version 8.0
+.target sm_90a
+.entry k() .maxntid 256, 1, 1 .minnctapersm 2 {
+    .reg .u32 %r<2>;
+    .reg .pred %p<2>;
+    mov.u32 %r1, %tid.x;
+    setp.lt.u32 %p1, %r1, 128;
+    @%p1 bra CONSUMER;
+    setmaxnreg.dec.sync.aligned.u32 40;
+    ret;
+CONSUMER:
+    setmaxnreg.inc.sync.aligned.u32 232;
+    ret;
+}
+```
+
+Right:
+
+```ptx
+.version 8.0
+.target sm_90a
+.entry k() .maxntid 256, 1, 1 .minnctapersm 2 {
+    .reg .u32 %r<2>;
+    .reg .pred %p<2>;
+    mov.u32 %r1, %tid.x;
+    setp.lt.u32 %p1, %r1, 128;
+    @%p1 bra CONSUMER;
+    setmaxnreg.dec.sync.aligned.u32 40;
+    ret;
+CONSUMER:
+    setmaxnreg.inc.sync.aligned.u32 216;
+    ret;
+}
+```
+"""
+
+from collections.abc import Iterator
+
+from ptxlab import ir
+from ptxlab.report import Diagnostic, Label, error, warning
+
+from ..launch import blocks_of, threads_of
+from ..program import FunctionFacts, Program
+
+REGISTERS = 16384  # of a quarter of a multiprocessor, on every target that has the instruction
+QUARTERS = 4
+MOST = 255
+LEAST = 24
+WARPS = 32  # of the largest block
+GROUP = 4  # warps that execute the instruction together
+
+
+def check(program: Program) -> Iterator[Diagnostic]:
+    for facts in program.sound_functions:
+        if facts.function.kind != "entry" or facts.calls:
+            continue  # a function that is called could change the registers too
+        counts = [(instruction, _count(instruction)) for instruction in _reachable(facts)]
+        start = registers_at_start(facts.function) if counts else None
+        if start is not None:
+            yield from _check(program, facts, counts, start)
+
+
+def registers_at_start(kernel: ir.Function) -> int | None:
+    """The registers that a thread of a kernel with `setmaxnreg` starts with, if its header tells."""
+    limits = []
+    directive = kernel.directive("maxnreg")
+    if directive is not None and isinstance(directive.arguments[0], int):
+        limits.append(max(LEAST, directive.arguments[0]))
+    threads, blocks = threads_of(kernel), blocks_of(kernel)
+    if threads and blocks:
+        warps = -(-threads // 32) * blocks
+        limits.append(REGISTERS // (-(-warps // QUARTERS) * 32) // 8 * 8)
+    return min(MOST, *limits) if limits else None
+
+
+def _reachable(facts: FunctionFacts) -> Iterator[ir.Instruction]:
+    """The `setmaxnreg` that execution can get to; ptxas drops the others."""
+    places = facts.by_mnemonic.get("setmaxnreg", ())
+    if not places:
+        return
+    reachable = facts.flow.reachable()
+    for block in facts.flow.blocks:
+        if reachable[block.number]:
+            yield from (facts.instructions[at] for at in places if block.start <= at < block.end)
+
+
+def _count(instruction: ir.Instruction) -> int:
+    operand = instruction.operands[0]
+    assert isinstance(operand, ir.Immediate)
+    return operand.value
+
+
+def _check(
+    program: Program, facts: FunctionFacts, counts: list[tuple[ir.Instruction, int]], start: int
+) -> Iterator[Diagnostic]:
+    kernel = facts.function
+    raised = [count for instruction, count in counts if instruction.opcode.modifiers[0] == "inc"]
+    lowered = [count for instruction, count in counts if instruction.opcode.modifiers[0] == "dec"]
+    most = max([start, *raised])
+    warps = -(-(threads_of(kernel) or WARPS * 32) // 32)
+    held = -(-start // 8) * 8  # what hardware allocates
+    least = min([held, *lowered])
+    available = (held * warps - least * (warps - GROUP)) // GROUP if warps >= GROUP else held
+    span = program.module.name_span(kernel)
+    header = [Label(span, f"threads start with {start} registers")] if span else []
+    for instruction, count in counts:
+        if instruction.opcode.modifiers[0] == "dec" and min(count, MOST) > most:
+            yield error(
+                "unavailable-registers",
+                f"`setmaxnreg.dec` cannot keep {count} registers of {most}",
+                program.module.operand_span(instruction, 0),
+                f"at most {most}",
+                others=header,
+                helps=["use `setmaxnreg.inc` to have more"],
+            )
+        elif instruction.opcode.modifiers[0] == "inc" and count > available:
+            others = f"all other warps keep {least}" if lowered else "no warp gives registers back"
+            yield warning(
+                "unavailable-registers",
+                f"`setmaxnreg.inc` waits for {count} registers, and there are never more than {available} for a thread",
+                program.module.operand_span(instruction, 0),
+                "the kernel hangs here",
+                others=header,
+                notes=[f"{warps} warps of {held} registers a thread, of which {others}"],
+                helps=[f"ask for {available // 8 * 8} at most"],
+            )

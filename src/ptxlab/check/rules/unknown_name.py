@@ -1,0 +1,173 @@
+"""A name is used that nothing in scope declares.
+
+Registers, variables, parameters and functions are declared before they are used. A label may come later, but must stand
+in the same block or in one around it: a branch can leave blocks, never enter one. ptxas says `Unknown symbol` beside
+`Arguments mismatch`.
+
+Wrong:
+
+```ptx
+.version 8.0
+.target sm_80
+.entry k() {
+    .reg .u32 %r<3>;
+    mov.u32 %r1, 1;
+    add.u32 %r2, %r1, %r3;
+    ret;
+}
+```
+
+Right:
+
+```ptx
+.version 8.0
+.target sm_80
+.entry k() {
+    .reg .u32 %r<4>;
+    mov.u32 %r1, 1;
+    mov.u32 %r3, 2;
+    add.u32 %r2, %r1, %r3;
+    ret;
+}
+```
+"""
+
+import re
+from collections.abc import Iterator
+
+from ptxlab import ir
+from ptxlab.report import Diagnostic, Span, error
+
+from ..places import span_of_name
+from ..program import Program
+from ..wording import nearest
+
+
+def check(program: Program) -> Iterator[Diagnostic]:
+    told: set[tuple[int, str]] = set()
+    for failure in program.failures["unknown-name"]:
+        for name in names_missing(failure.instruction):
+            if (id(failure.function), name) in told:
+                continue  # one cause, one diagnostic
+            told.add((id(failure.function), name))
+            span = span_of_name(program, failure.instruction, name)
+            if failure.instruction.opcode.mnemonic in ("bra", "brx"):
+                yield _explain_label(failure.function, name, span)
+            else:
+                yield _explain(program, failure.function, name, span)
+    yield from _missing_function_names(program)
+    yield from _missing_labels(program)
+    for facts in program.functions:
+        yield from _missing_targets(program, facts.function, facts.others)
+
+
+def _missing_labels(program: Program) -> Iterator[Diagnostic]:
+    """Labels whose distance a debug section asks for; ptxas looks when the target says `debug`."""
+    module = program.module
+    if "debug" not in module.targets:
+        return
+    sections = [item for item in module.items if isinstance(item, ir.Section)]
+    labels = {line.name for section in sections for line in section.lines if isinstance(line, ir.Label)}
+    for facts in program.functions:
+        labels |= set(facts.function.labels())
+    for section in sections:
+        for line in section.lines:
+            for value in line.values if isinstance(line, ir.DataLine) else ():
+                names = (value.name, value.minus) if isinstance(value, ir.SymbolOffset) and value.minus else ()
+                for name in names:
+                    if name not in labels:
+                        message = f"no debug section and no function has the label `{name}`"
+                        yield error("unknown-name", message, module.span(section), "this section names it")
+
+
+def _missing_function_names(program: Program) -> Iterator[Diagnostic]:
+    """Labels of debug sections that `.loc` names and no section has."""
+    sections = [item for item in program.module.items if isinstance(item, ir.Section)]
+    labels = {line.name for section in sections for line in section.lines if isinstance(line, ir.Label)}
+    told = set()
+    for facts in program.functions:
+        for statement in facts.others:
+            if isinstance(statement, ir.Location) and statement.function_name is not None:
+                name = statement.function_name[0]
+                # ptxas takes the name of the section of strings for a label too
+                if name not in labels and name != ".debug_str" and name not in told:
+                    told.add(name)
+                    message = f"no debug section has the label `{name}`"
+                    yield error("unknown-name", message, program.module.span(statement), "names a missing label")
+
+
+def _missing_targets(program: Program, function: ir.Function, statements: list[ir.Statement]) -> Iterator[Diagnostic]:
+    """Labels in a list of `.branchtargets`, and functions in one of `.calltargets`, that are not there."""
+    labels = None
+    for statement in statements:
+        if isinstance(statement, ir.BranchTargets):
+            labels = function.labels() if labels is None else labels
+            for name in statement.targets:
+                if name not in labels:
+                    yield _explain_label(function, name, program.module.span(statement))
+        elif isinstance(statement, ir.CallTargets):
+            for target in statement.targets:
+                if isinstance(target, ir.Unresolved):
+                    yield _explain(program, function, target.name, program.module.span(statement))
+
+
+def names_missing(instruction: ir.Instruction) -> Iterator[str]:
+    """The names in an instruction that are not declared, from left to right."""
+    if instruction.guard is not None and isinstance(instruction.guard.register, ir.Unresolved):
+        yield instruction.guard.register.name
+    pending = list(reversed(instruction.operands))
+    while pending:
+        operand = pending.pop()
+        match operand:
+            case ir.Unresolved():
+                yield operand.name
+            case ir.Vector() | ir.Arguments():
+                pending.extend(reversed(operand.elements))
+            case ir.Address():
+                pending.extend(reversed(operand.arguments))
+                pending.append(operand.base)
+            case ir.Element():
+                pending.extend(part for part in (operand.register, operand.base) if part is not None)
+            case ir.Pair():
+                pending.extend((operand.second, operand.first))
+            case ir.Sum():
+                pending.append(operand.base)
+            case ir.Negated() | ir.Minus():
+                pending.append(operand.operand)
+            case ir.VectorElement() | ir.Selection():
+                pending.append(operand.register)
+
+
+def _explain_label(function: ir.Function, name: str, span: Span | None) -> Diagnostic:
+    labels = function.labels()
+    if name in labels:
+        message = f"label `{name}` stands in a block that this branch is not in"
+        return error("unknown-name", message, span, "a branch cannot enter a block")
+    meant = nearest(name, labels)
+    helps = [f"did you mean `{meant}`?"] if meant else []
+    return error("unknown-name", f"there is no label `{name}` in `{function.name}`", span, "no label here", helps=helps)
+
+
+def _explain(program: Program, function: ir.Function, name: str, span: Span | None) -> Diagnostic:
+    declared = _declared(program, function)
+    helps = []
+    numbered = re.fullmatch(r"(.*?)(\d+)", name)
+    if numbered and numbered[1] in declared and declared[numbered[1]] is not None:
+        count = declared[numbered[1]]
+        helps = [f"`{numbered[1]}<{count}>` declares `{numbered[1]}0` to `{numbered[1]}{(count or 1) - 1}`; raise it"]
+    else:
+        meant = nearest(name, declared)
+        helps = [f"did you mean `{meant}`?"] if meant else []
+    return error("unknown-name", f"`{name}` is not declared", span, "nothing in scope has this name", helps=helps)
+
+
+def _declared(program: Program, function: ir.Function) -> dict[str, int | None]:
+    names: dict[str, int | None] = {variable.name: None for variable in program.module.variables}
+    names |= {other.name: None for other in program.module.functions}
+    names |= {parameter.name: None for parameter in (*function.parameters, *function.returns)}
+    for statement in function.statements():
+        if isinstance(statement, ir.Declaration):
+            names |= {variable.name: variable.count for variable in statement.variables}
+        elif isinstance(statement, ir.Label):
+            names[statement.name] = None
+    return names

@@ -1,0 +1,76 @@
+"""Textures and samplers are used in another way than the `.target` line says.
+
+In the unified mode, which is the default, a texture carries its sampler with it and no `.samplerref` can be declared.
+With `.target ..., texmode_independent` they are apart: each lookup names a sampler beside its texture.
+
+Wrong:
+
+```ptx
+.version 8.0
+.target sm_80
+.global .texref image;
+.global .samplerref smooth;
+.entry k() { ret; }
+```
+
+Right:
+
+```ptx
+.version 8.0
+.target sm_80, texmode_independent
+.global .texref image;
+.global .samplerref smooth;
+.entry k() { ret; }
+```
+"""
+
+from collections.abc import Iterator
+
+from ptxlab import ir
+from ptxlab.report import Diagnostic, Label, Span, error
+
+from ..program import Program
+
+SAMPLERS = frozenset("filter_mode addr_mode_0 addr_mode_1 addr_mode_2".split())  # what `txq` asks of a sampler
+
+
+def check(program: Program) -> Iterator[Diagnostic]:
+    if "texmode_independent" in program.module.targets:
+        yield from _without_sampler(program)
+        return
+    module = program.module
+    parameters = [p for function in module.functions if function.body is not None for p in function.parameters]
+    for variable in (*module.variables, *parameters):
+        if variable.type.name == "samplerref":
+            yield _explain(program, f"`{variable.name}` is a sampler, and samplers belong to textures in this module",
+                           module.span(variable), "declared apart from a texture",
+                           "say `texmode_independent` after the target")  # fmt: skip
+
+
+def _without_sampler(program: Program) -> Iterator[Diagnostic]:
+    for facts in program.functions:
+        for instruction, match in facts.named("tex", "tld4", "txq"):
+            address = instruction.operands[1]
+            assert isinstance(address, ir.Address)
+            if instruction.opcode.mnemonic == "txq":
+                is_wrong = not SAMPLERS.isdisjoint(instruction.opcode.modifiers) and _kind(address) == "texref"
+                label = "expected a sampler"
+            else:
+                is_wrong = len(match.expected[1].inner) == 1
+                label = "a sampler belongs between the texture and its coordinates"
+            if is_wrong:
+                text = instruction.opcode.text
+                yield _explain(program, f"`{text}` needs a sampler, which is apart from the texture in this module",
+                               program.module.operand_span(instruction, 1), label,
+                               "name a `.samplerref`, or say `texmode_unified` after the target")  # fmt: skip
+
+
+def _kind(address: ir.Address) -> str:
+    base = address.base
+    return base.variable.type.name if isinstance(base, ir.VariableReference) else ""
+
+
+def _explain(program: Program, message: str, span: Span | None, label: str, help: str) -> Diagnostic:
+    place = program.module.span_of(program.module.places.get("target"))
+    others = [Label(place, "says how textures are used")] if place else []
+    return error("wrong-texture-mode", message, span, label, others=others, helps=[help])

@@ -1,0 +1,49 @@
+"""The page of each rule: its wrong example is found by that rule and no other, its right example is silent."""
+
+import re
+
+import pytest
+
+import ptxlab
+from ptxlab.check.rules import RULES, rules_by_code
+from ptxlab.toolchain import accepted, judge
+
+from ...tools import needs_ptxas
+
+EXAMPLE = re.compile(r"^(Wrong|Right):\n+```ptx\n(.*?)```", re.MULTILINE | re.DOTALL)
+
+
+def examples(code: str) -> dict[str, str]:
+    page = rules_by_code()[code].__doc__ or ""
+    return {kind.lower(): text for kind, text in EXAMPLE.findall(page)}
+
+
+CODES = [name.replace("_", "-") for name in RULES]
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_wrong_example_is_found(code: str) -> None:
+    found = ptxlab.check(ptxlab.parse(examples(code)["wrong"], name="wrong.ptx"))
+    assert {diagnostic.code for diagnostic in found} == {code}
+    assert all(diagnostic.line for diagnostic in found)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_right_example_is_silent(code: str) -> None:
+    assert ptxlab.check(ptxlab.parse(examples(code)["right"], name="right.ptx")) == []
+
+
+@needs_ptxas
+@pytest.mark.parametrize("code", CODES)
+def test_ptxas_agrees_on_what_is_an_error(code: str) -> None:
+    wrong = ptxlab.check(ptxlab.parse(examples(code)["wrong"]))
+    is_error = any(diagnostic.level == "error" for diagnostic in wrong)
+    assert accepted(judge(examples(code)["wrong"])) != is_error
+    assert accepted(judge(examples(code)["right"]))
+
+
+def test_pages_say_in_one_line_what_is_wrong() -> None:
+    for code, rule in rules_by_code().items():
+        first = (rule.__doc__ or "").split("\n")[0]
+        assert first.endswith("."), code
+        assert len(first) <= 120, code
