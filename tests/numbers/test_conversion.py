@@ -186,16 +186,30 @@ def test_fixed_point(way: Callable[..., Any]) -> None:
     to, back = way(conversion.to_s2f6), way(conversion.from_s2f6)
     generator = random.Random(5)
     for _ in range(500):
-        bits, exponent = sample(F32, generator), generator.randint(-8, 8)
+        bits, factor = sample(F32, generator), 127 + generator.randint(-8, 8)
         value = decode(F32, bits)
-        scaled = value if isinstance(value, Special) else value * Fraction(2) ** exponent
-        assert to(bits, FORMAT["f32"], exponent, 0) == encode(S2F6, scaled)
+        scaled = value if isinstance(value, Special) else value / Fraction(2) ** (factor - 127)
+        assert to(bits, FORMAT["f32"], factor, 0) == encode(S2F6, scaled)
         relu = 0x7F if value is Special.NAN else encode(S2F6, clamp_negative(scaled))
-        assert to(bits, FORMAT["f32"], exponent, modifiers(relu=True)) == relu
+        assert to(bits, FORMAT["f32"], factor, modifiers(relu=True)) == relu
     for bits in range(256):
         value = decode(S2F6, bits)
         assert isinstance(value, Fraction)
-        assert back(bits, 3, 0) == encode(BF16, value * 8)
+        assert back(bits, 130, 0) == encode(BF16, value * 8)
+
+
+@WAYS
+def test_scale_factors(way: Callable[..., Any]) -> None:
+    function = way(conversion.scale)
+    generator = random.Random(6)
+    for _ in range(500):
+        bits, factor = sample(BF16, generator), generator.randrange(255)
+        value = decode(BF16, bits)
+        scaled = value if isinstance(value, Special) else value * Fraction(2) ** (factor - 127)
+        for satfinite in (False, True):
+            expected = encode(BF16, scaled, saturate=satfinite)
+            assert function(bits, factor, FORMAT["bf16"], modifiers(satfinite=satfinite)) == expected
+    assert function(0x3F80, 255, FORMAT["bf16"], 0) == BF16.nan
 
 
 def test_formats_are_numbered_in_their_order() -> None:

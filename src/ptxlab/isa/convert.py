@@ -1,10 +1,28 @@
 """Conversions between types: cvt and cvt.pack (PTX ISA 9.7.9).
 
 The manual gives the scalar conversions two lines and pages of conditions; here each group of types that takes the same
-modifiers has a form. Packed formats follow, by the format that is converted to.
+modifiers has a form. Packed formats follow. Of a pair, the first operand or the upper half comes into the upper half.
 """
 
+from collections.abc import Sequence
+
+from ptxlab.numbers.conversion import (
+    convert,
+    convert_randomly,
+    from_s2f6,
+    from_signed,
+    from_unsigned,
+    scale,
+    to_integer,
+    to_s2f6,
+    to_whole,
+)
+from ptxlab.numbers.parameters import BF16, F32, FORMAT, RN, ROUNDING, RS, TF32, modifiers
+
+from .bits import larger, limits, smaller
+from .floats import bits, is_nan
 from .form import Modifiers, form
+from .machine import Machine, Value
 from .types import TYPES
 
 _INTEGER = "u8 u16 u32 u64 s8 s16 s32 s64"
@@ -75,31 +93,84 @@ def _can_saturate(m: Modifiers) -> str | None:
       since="7.0 sm_80")  # fmt: skip
 @form("cvt.rnd{.relu}.satfinite.bf16.f32 d, a", rnd="rn rz", types={"d": "bf16", "a": "f32"}, since="8.1 sm_80")
 @form("cvt.rnd.relu.bf16.f32 d, a", rnd="rn rz", types={"d": "bf16", "a": "f32"}, since="7.0 sm_80")
-@form("cvt.rnd{.relu}{.satfinite}.f16x2.f32 d, a, b", rnd="rn rz", satfinite=_SATFINITE,
-      types={"d": "f16x2 loose", "a": "f32 loose", "b": "f32 loose"}, since="7.0 sm_80")  # fmt: skip
-@form("cvt.rnd{.relu}{.satfinite}.bf16x2.f32 d, a, b", rnd="rn rz", satfinite=_SATFINITE,
-      types={"d": "bf16x2", "a": "f32", "b": "f32"}, since="7.0 sm_80")  # fmt: skip
-@form("cvt.rs{.relu}{.satfinite}.f16x2.f32 d, a, b, rbits",
-      types={"d": "f16x2 loose", "a": "f32 loose", "b": "f32 loose", "rbits": "b32 bits"}, name="cvt",
-      since=_STOCHASTIC)  # fmt: skip
-@form("cvt.rs{.relu}{.satfinite}.bf16x2.f32 d, a, b, rbits",
-      types={"d": "bf16x2", "a": "f32", "b": "f32", "rbits": "b32 bits"}, name="cvt",
-      since=_STOCHASTIC)  # fmt: skip
+def cvt(k: Machine, m: Modifiers, a: Value) -> Value:
+    """Convert a value from one type to another; `.sat` clamps a float to [0, 1], an integer to what the type holds."""
+    destination, source = _types(m)
+    flags = modifiers(ftz=m.ftz, sat=m.sat, relu=m.relu, satfinite=m.satfinite)
+    rounding = ROUNDING[(m.rnd or "rn")[:2]]
+    if TYPES[destination].kind == "f" and TYPES[source].kind == "f":
+        if destination != source:
+            return k.call(convert, a, FORMAT[source], FORMAT[destination], rounding, flags, type=destination)
+        if m.rnd:
+            return k.call(to_whole, a, FORMAT[source], rounding, flags, type=destination)
+        if source in ("f32", "f64") and not flags:
+            return a
+        return k.call(convert, a, FORMAT[source], FORMAT[source], RN, flags, type=destination)
+    if TYPES[destination].kind == "f":
+        function = from_signed if TYPES[source].kind == "s" else from_unsigned
+        return k.call(function, a, FORMAT[destination], rounding, flags, type=destination)
+    if TYPES[source].kind == "f":
+        kind = TYPES[destination]
+        return k.call(
+            to_integer, a, FORMAT[source], rounding, flags, kind.bits, int(kind.kind == "s"), type=destination
+        )
+    return k.cast(_clamp(k, a, destination) if m.sat else a, destination)
+
+
+def _types(m: Modifiers) -> tuple[str, str]:
+    """The types that are converted to and from, as the instruction spells them."""
+    words = [value if isinstance(value, str) else name for name, value in vars(m).items() if value]
+    destination, source = (word for word in words if word in TYPES)
+    return destination, source
+
+
+def _clamp(k: Machine, a: Value, type: str) -> Value:
+    """The integer that is nearest to `a` of those that `type` has."""
+    (least, greatest), (own_least, own_greatest) = limits(type), limits(a.type.name)
+    if least > own_least:
+        a = larger(k, a, k.constant(a.type.name, least))
+    if greatest < own_greatest:
+        a = smaller(k, a, k.constant(a.type.name, greatest))
+    return a
+
+
 @form("cvt.rna{.satfinite}.tf32.f32 d, a", satfinite=_SATFINITE, types={"d": "tf32", "a": "f32 reg"}, name="cvt",
       since="7.0 sm_80")  # fmt: skip
 @form("cvt.rnd{.satfinite}{.relu}.tf32.f32 d, a", rnd="rn rz", satfinite=(("satfinite", "8.6 sm_100"),),
       types={"d": "tf32", "a": "f32"}, since="7.8 sm_90")  # fmt: skip
-# 8 bits.
+def cvt_tf32(k: Machine, m: Modifiers, a: Value) -> Value:
+    """Round to a `.tf32`, which fills the upper 19 bits of the register."""
+    flags = modifiers(relu=m.relu, satfinite=m.satfinite)
+    rounding = ROUNDING["rna" if m.rna else m.rnd]
+    rounded = k.call(convert, a, F32, TF32, rounding, flags, type="u32") << 13
+    if not m.rna:
+        return k.reinterpret(rounded, "tf32")
+    # An H200 cuts a NaN off where it rounds with .rna, and takes one away from it to saturate.
+    cut = bits(k, a) & 0xFFFF_E000
+    return k.reinterpret(k.select(is_nan(a), cut - 0x2000 if m.satfinite else cut, rounded), "tf32")
+
+
+# Pairs of 16 bits, of 8 bits, of 6 or 4 bits (of .e2m1 they fill 8 bits, of the others 16), of powers of two.
+@form("cvt.rnd{.relu}{.satfinite}.f16x2.f32 d, a, b", rnd="rn rz", satfinite=_SATFINITE,
+      types={"d": "f16x2 loose", "a": "f32 loose", "b": "f32 loose"}, since="7.0 sm_80")  # fmt: skip
+@form("cvt.rnd{.relu}{.satfinite}.bf16x2.f32 d, a, b", rnd="rn rz", satfinite=_SATFINITE,
+      types={"d": "bf16x2", "a": "f32", "b": "f32"}, since="7.0 sm_80")  # fmt: skip
 @form("cvt.rn.satfinite{.relu}.dtype.f32 d, a, b", dtype=_FP8, types={"d": "dtype", "a": "f32", "b": "f32"},
       name="cvt", since=_FP8_SINCE)  # fmt: skip
+@form("cvt.rn.satfinite{.relu}.dtype.f32 d, a, b", dtype=_FP6_FP4,
+      types={"d": "dtype", "a": "f32", "b": "f32"}, name="cvt", since=_NARROW)  # fmt: skip
+@form("cvt.rnd{.satfinite}.ue8m0x2.f32 d, a, b", rnd="rz rp", types={"d": "ue8m0x2", "a": "f32", "b": "f32"},
+      since=_NARROW)  # fmt: skip
+def cvt_pair(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
+    """Convert two numbers and put them side by side, `a` above `b`."""
+    return _pack(k, m, [_narrow(k, m, value, "f32") for value in (b, a)])
+
+
 @form("cvt.rn.satfinite{.relu}.dtype.f16x2 d, a", dtype=_FP8, types={"d": "dtype", "a": "f16x2"}, name="cvt",
       since=_FP8_SINCE)  # fmt: skip
 @form("cvt.rn.satfinite{.relu}.dtype.bf16x2 d, a", dtype=_FP8, types={"d": "dtype", "a": "bf16x2"}, name="cvt",
       since=f"9.1 {_FAMILIES}")  # fmt: skip
 @form("cvt.rn{.relu}.f16x2.atype d, a", atype=_FP8, types={"d": "f16x2", "a": "atype"}, name="cvt", since=_FP8_SINCE)
-# 6 and 4 bits: a pair of .e2m1 fills 8 bits, pairs of the others 16.
-@form("cvt.rn.satfinite{.relu}.dtype.f32 d, a, b", dtype=_FP6_FP4,
-      types={"d": "dtype", "a": "f32", "b": "f32"}, name="cvt", since=_NARROW)  # fmt: skip
 # ptxas has taken .e2m1x2 from .f16x2 all along (the manual: since 9.1).
 @form("cvt.rn.satfinite{.relu}.e2m1x2.f16x2 d, a", types={"d": "e2m1x2", "a": "f16x2"}, name="cvt", since=_NARROW)
 @form("cvt.rn.satfinite{.relu}.dtype.f16x2 d, a", dtype="e2m3x2 e3m2x2", types={"d": "dtype", "a": "f16x2"}, name="cvt",
@@ -108,34 +179,134 @@ def _can_saturate(m: Modifiers) -> str | None:
       types={"d": "dtype", "a": "bf16x2"}, name="cvt", since=f"9.1 {_FAMILIES}")  # fmt: skip
 @form("cvt.rn{.relu}.f16x2.atype d, a", atype=_FP6_FP4,
       types={"d": "f16x2", "a": "atype"}, name="cvt", since=_NARROW)  # fmt: skip
+@form("cvt.rnd{.satfinite}.ue8m0x2.bf16x2 d, a", rnd="rz rp", types={"d": "ue8m0x2", "a": "bf16x2"}, since=_NARROW)
+@form("cvt.rn.bf16x2.ue8m0x2 d, a", types={"d": "bf16x2", "a": "ue8m0x2"}, name="cvt", since=_NARROW)
+def cvt_lanes(k: Machine, m: Modifiers, a: Value) -> Value:
+    """Convert each of the numbers that are packed into a register."""
+    source = _lane(_types(m)[1])
+    return _pack(k, m, [_narrow(k, m, value, source) for value in k.unpack(a, _HELD.get(source, source))])
+
+
 @form("cvt.rn{.relu}{.satfinite}{.scaled::n2::ue8m0}.bf16x2.atype d, a{, scale_factor}", atype=f"{_FP8} {_FP6_FP4}",
       types={"d": "bf16x2", "a": "atype", "scale_factor": "ue8m0x2"},
       present=_SCALED, name="cvt", since=f"9.2 {_FAMILIES}")  # fmt: skip
-# Four at once, with random bits to round by.
-@form("cvt.rs{.relu}.satfinite.dtype.f32 d, a, rbits", dtype="e4m3x4 e5m2x4 e2m3x4 e3m2x4 e2m1x4",
-      types={"d": "dtype", "a": "4 f32", "rbits": "b32 bits"}, name="cvt",
-      since=_STOCHASTIC)  # fmt: skip
-# Powers of two, as scale factors are.
-@form("cvt.rnd{.satfinite}.ue8m0x2.f32 d, a, b", rnd="rz rp", types={"d": "ue8m0x2", "a": "f32", "b": "f32"},
-      since=_NARROW)  # fmt: skip
-@form("cvt.rnd{.satfinite}.ue8m0x2.bf16x2 d, a", rnd="rz rp", types={"d": "ue8m0x2", "a": "bf16x2"}, since=_NARROW)
-@form("cvt.rn.bf16x2.ue8m0x2 d, a", types={"d": "bf16x2", "a": "ue8m0x2"}, name="cvt", since=_NARROW)
+def cvt_scaled(k: Machine, m: Modifiers, a: Value, scale_factor: Value | None = None) -> Value:
+    """Convert each of the packed numbers, and multiply it by its scale factor, a power of two."""
+    source = _lane(_types(m)[1])
+    flags = modifiers(relu=m.relu, satfinite=m.satfinite)
+    found = []
+    for value, factor in zip(k.unpack(a, _HELD.get(source, source)), _factors(k, scale_factor), strict=True):
+        wide = k.call(convert, value, FORMAT[source], BF16, RN, 0, type="bf16")
+        found.append(k.call(scale, wide, factor, BF16, flags, type="bf16"))
+    return _pack(k, m, found)
+
+
 # Fixed point: 2 bits before the point, 6 after it.
 @form("cvt.rn.satfinite{.relu}{.scaled::n2::ue8m0}.s2f6x2.f32 d, a, b{, scale_factor}",
       types={"d": "b16", "a": "f32", "b": "f32", "scale_factor": "ue8m0x2"}, present=_SCALED,
       name="cvt", since=_FIXED_POINT)  # fmt: skip
+def cvt_pair_to_fixed(k: Machine, m: Modifiers, a: Value, b: Value, scale_factor: Value | None = None) -> Value:
+    """Divide two numbers by their scale factors, count them in 64ths, and put them side by side, `a` above `b`."""
+    return _to_fixed(k, m, (b, a), F32, scale_factor)
+
+
 @form("cvt.rn.satfinite{.relu}{.scaled::n2::ue8m0}.s2f6x2.bf16x2 d, a{, scale_factor}",
       types={"d": "b16", "a": "bf16x2", "scale_factor": "ue8m0x2"}, present=_SCALED,
       name="cvt", since=_FIXED_POINT)  # fmt: skip
+def cvt_to_fixed(k: Machine, m: Modifiers, a: Value, scale_factor: Value | None = None) -> Value:
+    """Divide each of the packed numbers by its scale factor, and count it in 64ths."""
+    return _to_fixed(k, m, k.unpack(a, "bf16"), BF16, scale_factor)
+
+
 @form("cvt.rn{.satfinite}{.relu}{.scaled::n2::ue8m0}.bf16x2.s2f6x2 d, a{, scale_factor}",
       types={"d": "bf16x2", "a": "s2f6x2", "scale_factor": "ue8m0x2"}, present=_SCALED,
       name="cvt", since=_FIXED_POINT)  # fmt: skip
-# Two integers into one register, on top of what `c` holds.
+def cvt_from_fixed(k: Machine, m: Modifiers, a: Value, scale_factor: Value | None = None) -> Value:
+    """Take each of the packed numbers for 64ths, and multiply it by its scale factor."""
+    flags = modifiers(relu=m.relu, satfinite=m.satfinite)
+    pairs = zip(k.unpack(a, "u8"), _factors(k, scale_factor), strict=True)
+    return _pack(k, m, [k.call(from_s2f6, value, factor, flags, type="bf16") for value, factor in pairs])
+
+
+# With random bits to round by: two at once, or four.
+@form("cvt.rs{.relu}{.satfinite}.f16x2.f32 d, a, b, rbits",
+      types={"d": "f16x2 loose", "a": "f32 loose", "b": "f32 loose", "rbits": "b32 bits"}, name="cvt",
+      since=_STOCHASTIC)  # fmt: skip
+@form("cvt.rs{.relu}{.satfinite}.bf16x2.f32 d, a, b, rbits",
+      types={"d": "bf16x2", "a": "f32", "b": "f32", "rbits": "b32 bits"}, name="cvt",
+      since=_STOCHASTIC)  # fmt: skip
+def cvt_pair_randomly(k: Machine, m: Modifiers, a: Value, b: Value, rbits: Value) -> Value:
+    """Convert two numbers, rounded by random bits, and put them side by side, `a` above `b`."""
+    type, count = ("f16", 13) if m.f16x2 else ("bf16", 16)
+    flags = modifiers(relu=m.relu, satfinite=m.satfinite)
+    pairs = zip((b, a), k.unpack(rbits, "u16"), strict=True)
+    return _pack(k, m, [k.call(convert_randomly, value, FORMAT[type], RS, flags, random, count, type=type)
+                        for value, random in pairs])  # fmt: skip
+
+
+@form("cvt.rs{.relu}.satfinite.dtype.f32 d, a, rbits", dtype="e4m3x4 e5m2x4 e2m3x4 e3m2x4 e2m1x4",
+      types={"d": "dtype", "a": "4 f32", "rbits": "b32 bits"}, name="cvt",
+      since=_STOCHASTIC)  # fmt: skip
+def cvt_four_randomly(k: Machine, m: Modifiers, a: tuple[Value, ...], rbits: Value) -> Value:
+    """Convert four numbers, rounded by random bits, and put them side by side, the first uppermost."""
+    type = _lane(m.dtype)
+    flags = modifiers(relu=m.relu, satfinite=True)
+    # Two numbers share 16 random bits; those of .e2m1 have 8 each, of the first two the upper ones of each half.
+    halves, bytes = k.unpack(rbits, "u16"), k.unpack(rbits, "u8")
+    given = (bytes[0], bytes[2], bytes[1], bytes[3]) if type == "e2m1" else (halves[0], halves[0], halves[1], halves[1])
+    count = given[0].type.bits
+    found = [k.call(convert_randomly, value, FORMAT[type], RS, flags, random, count, type=_HELD.get(type, type))
+             for value, random in zip(reversed(a), given, strict=True)]  # fmt: skip
+    return _pack(k, m, found)
+
+
+_HELD = {"e2m1": "b4"}  # types that have fewer bits in a pair than alone
+
+
+def _lane(type: str) -> str:
+    """The type of one number of a packed type."""
+    return type.rpartition("x")[0]
+
+
+def _narrow(k: Machine, m: Modifiers, value: Value, source: str) -> Value:
+    """One lane of the result."""
+    type = _lane(_types(m)[0])
+    flags = modifiers(relu=m.relu, satfinite=m.satfinite)
+    rounding = ROUNDING[m.rnd or "rn"]
+    return k.call(convert, value, FORMAT[source], FORMAT[type], rounding, flags, type=_HELD.get(type, type))
+
+
+def _pack(k: Machine, m: Modifiers, lanes: Sequence[Value]) -> Value:
+    """The result, its lanes given from the lowest up."""
+    return k.pack(lanes, _types(m)[0])
+
+
+def _factors(k: Machine, scale_factor: Value | None) -> tuple[Value, ...]:
+    """The scale factors of two numbers; 1 where the instruction names none."""
+    return k.unpack(k.constant("b16", 0x7F7F) if scale_factor is None else scale_factor, "u8")
+
+
+def _to_fixed(k: Machine, m: Modifiers, values: Sequence[Value], format: int, scale_factor: Value | None) -> Value:
+    pairs = zip(values, _factors(k, scale_factor), strict=True)
+    found = [k.call(to_s2f6, value, format, factor, modifiers(relu=m.relu), type="u8") for value, factor in pairs]
+    return k.pack(found, "b16")
+
+
+# Integers into one register, on top of what `c` holds.
 @form("cvt.pack.sat.dtype.atype d, a, b", dtype="u16 s16", atype="s32",
       types={"d": "u32 loose", "a": "atype loose", "b": "atype loose"},
       name="cvt.pack", since="6.5 sm_72")  # fmt: skip
+def cvt_pack(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
+    """Clamp two integers to the range of a narrower type and put them side by side, `a` above `b`."""
+    return k.pack([k.cast(_clamp(k, value, m.dtype), m.dtype) for value in (b, a)], "u32")
+
+
 @form("cvt.pack.sat.dtype.atype.b32 d, a, b, c", dtype=("u8 s8", ("u4 s4 u2 s2", "6.5 sm_75")), atype="s32",
       types={"d": "u32 loose", "a": "atype loose", "b": "atype loose", "c": "b32 loose"}, name="cvt.pack",
       since="6.5 sm_72")  # fmt: skip
-def cvt() -> None:
-    """Convert a value, or several packed into a register, from one type to another."""
+def cvt_pack_onto(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
+    """Clamp two integers to the range of a narrower type and put them below the low bits of `c`, `a` above `b`."""
+    size = TYPES[m.dtype].bits
+    mask = (1 << size) - 1
+    low, high = (k.reinterpret(_clamp(k, value, m.dtype), "b32") & mask for value in (b, a))
+    return k.reinterpret(c << 2 * size | high << size | low, "u32")

@@ -12,6 +12,8 @@ Availability (`since`) is that of the whole form; a value of a slot that came la
 `writes` names the operands that are results (default: `d`), `updates` those that are read and written.
 `present` ties an optional operand to a slot: it stands there exactly when the slot does.
 `where` is a function of the modifiers that returns a complaint for a combination that is not legal, or None.
+`bounds` says how exact an approximate result is: the first bound that holds for an operand counts; where none does,
+the manual promises nothing.
 """
 
 import inspect
@@ -22,6 +24,7 @@ from itertools import product
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
+from .bound import Bound
 from .targets import ALWAYS, Since, since
 from .types import TYPES
 
@@ -83,6 +86,7 @@ class Form:
     updates: frozenset[str]
     present: Mapping[str, str]
     where: Where | None
+    bounds: tuple[Bound, ...] = ()
     text: str = ""
     meaning: Callable[..., Any] | None = field(default=None)
     chapter: str = ""
@@ -142,6 +146,7 @@ def form(
     updates: str = "",
     present: Mapping[str, str] | None = None,
     where: Where | None = None,
+    bounds: Sequence[Bound] = (),
     name: str | None = None,
     **values: Values,
 ) -> Callable[[F], F]:
@@ -166,6 +171,7 @@ def form(
                 updates=frozenset(updates.split()),
                 present=dict(present or {}) | _CACHE_POLICY,
                 where=where,
+                bounds=tuple(bounds),
                 text=inspect.cleandoc(function.__doc__ or ""),
                 meaning=function if function.__code__.co_argcount else None,
                 chapter=function.__module__.rpartition(".")[2],

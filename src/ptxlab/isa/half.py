@@ -1,74 +1,128 @@
 """Floating-point instructions on `.f16`, `.bf16` and pairs of them (PTX ISA 9.7.4)."""
 
-from .form import form
+from ptxlab.numbers import transcendental
+from ptxlab.numbers.extremum import maximum, minimum
+from ptxlab.numbers.parameters import FORMAT
+
+from .bound import Bound
+from .floats import bits, compute, each_float, extremum, magnitude, settle, sign_of
+from .form import Modifiers, form
+from .machine import Machine, Value
 
 _F16 = "f16 f16x2"
 _BF16 = "bf16 bf16x2"
 
+_OUTSIDE = 0x7FF7  # the manual's OOB-NaN; found on an H200, for .f16 and .bf16 alike, of either sign
+
+_TANH_F16 = (Bound("absolute", 2**-10.987),)
+_TANH_BF16 = (Bound("absolute", 2**-8),)
+_EX2_F16 = (Bound("relative", 2**-9.9),)
+_EX2_BF16 = (Bound("relative", 2**-7),)
+
 
 @form("add{.rn}{.ftz}{.sat}.type d, a, b", type=_F16, since="4.2 sm_53")
 @form("add{.rn}.type d, a, b", type=_BF16, since="7.8 sm_90")
-def add() -> None:
+def add(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Add half-precision numbers; `.sat` clamps the result to [0, 1]."""
+    return compute(k, m, "add", a, b)
 
 
 @form("sub{.rn}{.ftz}{.sat}.type d, a, b", type=_F16, since="4.2 sm_53")
 @form("sub{.rn}.type d, a, b", type=_BF16, since="7.8 sm_90")
-def sub() -> None:
+def sub(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Subtract half-precision numbers; `.sat` clamps the result to [0, 1]."""
+    return compute(k, m, "sub", a, b)
 
 
 @form("mul{.rn}{.ftz}{.sat}.type d, a, b", type=_F16, since="4.2 sm_53")
 @form("mul{.rn}.type d, a, b", type=_BF16, since="7.8 sm_90")
-def mul() -> None:
+def mul(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Multiply half-precision numbers; `.sat` clamps the result to [0, 1]."""
+    return compute(k, m, "mul", a, b)
 
 
 @form("fma.rn{.ftz}{.sat}.type d, a, b, c", type=_F16, since="4.2 sm_53")
 @form("fma.rn{.ftz}.relu.type d, a, b, c", type=_F16, since="7.0 sm_80")
-# ptxas takes any rounding of .bf16 (the manual: only .rn), and .sat with .oob.
-@form("fma.rnd{.relu}.type d, a, b, c", type=_BF16, rnd="rn rz rm rp", since="7.0 sm_80")
+@form("fma.rn{.relu}.type d, a, b, c", type=_BF16, since="7.0 sm_80")
 @form("fma.rn.oob{.relu}.type d, a, b, c", type=_F16, since="8.1 sm_90")
-@form("fma.rn.oob.sat.type d, a, b, c", type=_F16, since="8.1 sm_90")
-@form("fma.rnd.oob{.relu}.type d, a, b, c", type=_BF16, rnd="rn rz rm rp", since="8.1 sm_90")
-def fma() -> None:
-    """Multiply and add half-precision numbers, rounded once; `.relu` makes a negative result zero."""
+@form("fma.rn.oob.sat.type d, a, b, c", type=_F16, since="8.1 sm_90")  # the manual knows no .sat with .oob
+@form("fma.rn.oob{.relu}.type d, a, b, c", type=_BF16, since="8.1 sm_90")
+def fma(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
+    """Multiply and add half-precision numbers, rounded once; `.relu` makes a negative result zero.
+
+    With `.oob`, the result is zero if a factor is the NaN that a bulk copy fills in beyond the ends of a tensor.
+    """
+
+    def one(a: Value, b: Value, c: Value) -> Value:
+        result = compute(k, m, "fma", a, b, c)
+        if not m.oob:
+            return result
+        outside = (bits(k, magnitude(k, a)) == _OUTSIDE) | (bits(k, magnitude(k, b)) == _OUTSIDE)
+        return k.select(outside, k.constant(a.type.name, 0), result)
+
+    return each_float(k, one, a, b, c)
+
+
+@form("fma.rnd{.relu}.type d, a, b, c", type=_BF16, rnd="rz rm rp", since="7.0 sm_80")
+@form("fma.rnd.oob{.relu}.type d, a, b, c", type=_BF16, rnd="rz rm rp", since="8.1 sm_90")
+def fma_rounded() -> None:
+    """Taken by ptxas, but not in the manual, and not what it says: on an H200, `.bf16` is then computed as `.f16`."""
+    # It has no meaning here, so that nobody relies on one; of .bf16x2 the rounding is ignored.
 
 
 @form("neg{.ftz}.type d, a", type=_F16, since="5.1 sm_53")
 @form("neg.type d, a", type=_BF16, since="7.0 sm_80")
-def neg() -> None:
+def neg(k: Machine, m: Modifiers, a: Value) -> Value:
     """Change the sign of half-precision numbers."""
+
+    def one(a: Value) -> Value:
+        return settle(k, m, k.reinterpret(bits(k, a) ^ sign_of(a), a.type.name))
+
+    return each_float(k, one, a)
 
 
 @form("abs{.ftz}.type d, a", type=_F16, since="6.5 sm_53")
 @form("abs.type d, a", type=_BF16, since="7.0 sm_80")
-def abs() -> None:
+def abs(k: Machine, m: Modifiers, a: Value) -> Value:
     """Take the absolute value of half-precision numbers."""
+    return each_float(k, lambda a: settle(k, m, magnitude(k, a)), a)
 
 
 @form("min{.ftz}{.NaN}.type d, a, b", type=_F16, since="7.0 sm_80")
 @form("min{.ftz}{.NaN}.xorsign.abs.type d, a, b", type=_F16, name="min", since="7.2 sm_86")
 @form("min{.NaN}.type d, a, b", type=_BF16, since="7.0 sm_80")
 @form("min{.NaN}.xorsign.abs.type d, a, b", type=_BF16, name="min", since="7.2 sm_86")
-def min() -> None:
+def min(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Take the smaller half-precision number; a NaN counts only with `.NaN`."""
+    return extremum(k, m, minimum, a, b)
 
 
 @form("max{.ftz}{.NaN}.type d, a, b", type=_F16, since="7.0 sm_80")
 @form("max{.ftz}{.NaN}.xorsign.abs.type d, a, b", type=_F16, name="max", since="7.2 sm_86")
 @form("max{.NaN}.type d, a, b", type=_BF16, since="7.0 sm_80")
 @form("max{.NaN}.xorsign.abs.type d, a, b", type=_BF16, name="max", since="7.2 sm_86")
-def max() -> None:
+def max(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Take the larger half-precision number; a NaN counts only with `.NaN`."""
+    return extremum(k, m, maximum, a, b)
 
 
-@form("tanh.approx.type d, a", type=(_F16, (_BF16, "7.8 sm_90")), since="7.0 sm_75")
-def tanh() -> None:
+@form("tanh.approx.type d, a", type=_F16, since="7.0 sm_75", bounds=_TANH_F16)
+@form("tanh.approx.type d, a", type=_BF16, since="7.8 sm_90", bounds=_TANH_BF16)
+def tanh(k: Machine, m: Modifiers, a: Value) -> Value:
     """Take the hyperbolic tangent of half-precision numbers, approximately."""
 
+    def one(a: Value) -> Value:
+        return k.call(transcendental.half_tangent, a, FORMAT[a.type.name], type=a.type.name)
 
-@form("ex2.approx.type d, a", type=_F16, since="7.0 sm_75")
-@form("ex2.approx.ftz.type d, a", type=_BF16, since="7.8 sm_90")
-def ex2() -> None:
+    return each_float(k, one, a)
+
+
+@form("ex2.approx.type d, a", type=_F16, since="7.0 sm_75", bounds=_EX2_F16)
+@form("ex2.approx.ftz.type d, a", type=_BF16, since="7.8 sm_90", bounds=_EX2_BF16)
+def ex2(k: Machine, m: Modifiers, a: Value) -> Value:
     """Raise 2 to a half-precision power, approximately."""
+
+    def one(a: Value) -> Value:
+        return k.call(transcendental.half_power, a, FORMAT[a.type.name], int(bool(m.ftz)), type=a.type.name)
+
+    return each_float(k, one, a)

@@ -209,37 +209,43 @@ def to_whole(a: u64, format: u32, rounding: u32, modifiers: u32) -> u64:
 
 
 @native
-def scale(a: u64, exponent: s32, format: u32, modifiers: u32) -> u64:
-    """A bf16 or f32 times 2**exponent, to the nearest."""
-    if is_nan(a, format):
+def scale(a: u64, factor: u32, format: u32, modifiers: u32) -> u64:
+    """A number times a power of two, which is given as ue8m0."""
+    if is_nan(a, format) or factor == 255:
         return NAN[format]
     if is_infinite(a, format):
         return convert(a, format, format, RN, modifiers)
     negative: boolean = a & SIGN[format] != 0
-    return pack(negative, exponent_of(a, format) + exponent, significand_of(a, format), format, RN, modifiers, 0, 0)
+    exponent: s32 = exponent_of(a, format) + s32(factor) - 127
+    return pack(negative, exponent, significand_of(a, format), format, RN, modifiers, 0, 0)
 
 
 @native
-def to_s2f6(a: u64, format: u32, exponent: s32, modifiers: u32) -> u32:
-    """A float times 2**`exponent`, counted in 64ths, to the nearest; NaN is taken for the greatest."""
-    negative: boolean = a & SIGN[format] != 0
-    if is_nan(a, format):
+def to_s2f6(a: u64, format: u32, factor: u32, modifiers: u32) -> u32:
+    """A number divided by a power of two, given as ue8m0, and counted in 64ths; what is no number is the greatest."""
+    if is_nan(a, format) or factor == 255:
         return 127
+    negative: boolean = a & SIGN[format] != 0
+    if negative and modifiers & RELU != 0:
+        return 0
     magnitude: u64 = 128
-    exponent += exponent_of(a, format) + 6
+    exponent: s32 = exponent_of(a, format) + 133 - s32(factor)
     if not is_infinite(a, format) and exponent < 8:
         magnitude = whole(negative, exponent, significand_of(a, format), RN)
     if negative:
-        return u32(256 - (magnitude if magnitude < 128 else 128)) & 255 if modifiers & RELU == 0 else 0
+        return u32(256 - (magnitude if magnitude < 128 else 128)) & 255
     return u32(magnitude if magnitude < 127 else 127)
 
 
 @native
-def from_s2f6(a: u32, exponent: s32, modifiers: u32) -> u64:
-    """A number of 64ths times 2**`exponent`, as a bf16."""
+def from_s2f6(a: u32, factor: u32, modifiers: u32) -> u64:
+    """A number of 64ths times a power of two, given as ue8m0, as a bf16."""
+    if factor == 255:
+        return NAN[BF16]
     negative: boolean = a & 128 != 0
     magnitude: u64 = u64(256 - a if negative else a)
     if magnitude == 0:
         return 0
     zeros: u32 = leading_zeros(u64, magnitude)
-    return pack(negative, 57 - s32(zeros) + exponent, u64(magnitude << zeros), BF16, RN, modifiers, 0, 0)
+    exponent: s32 = s32(factor) - 70 - s32(zeros)
+    return pack(negative, exponent, u64(magnitude << zeros), BF16, RN, modifiers, 0, 0)

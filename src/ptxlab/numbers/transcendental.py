@@ -9,6 +9,8 @@ from ptxlab.numbers.conversion import nearest, to_f64
 from ptxlab.numbers.packing import flush, is_infinite, is_nan
 from ptxlab.numbers.parameters import F32, FTZ
 
+_LEAST_NORMAL = 2.0**-126
+
 
 @native(inline=True)
 def _turns(a: u32) -> f64:
@@ -47,11 +49,11 @@ def _wave(turns: f64, quarter: s32) -> f64:
 
 @native
 def sine(a: u32) -> u32:
-    """The sine of `a`; of a subnormal angle it is zero, with `.ftz` or without."""
+    """The sine of `a`; of an angle so small that the product is subnormal it is zero, with `.ftz` or without."""
     if a & 0x7FFF_FFFF >= INFINITY:
         return NAN
-    turns: f64 = _turns(read(a, True))
-    if turns == 0.0 or turns >= 16_777_216.0 or turns <= -16_777_216.0:
+    turns: f64 = _turns(a)
+    if -_LEAST_NORMAL < turns < _LEAST_NORMAL or turns >= 16_777_216.0 or turns <= -16_777_216.0:
         return a & 0x8000_0000
     return write(_wave(turns, 0), True)
 
