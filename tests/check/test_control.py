@@ -1,20 +1,16 @@
-"""Which branches decide whether a block runs, and which writes a read can see."""
+"""Which branches decide whether a block runs."""
 
 import random
 
 import ptxlab
 from ptxlab.check.control import END, Control
 from ptxlab.check.effort import Effort
-from ptxlab.check.program import FunctionFacts, Program
-
-
-def facts_of(body: str) -> FunctionFacts:
-    text = f".version 8.0\n.target sm_80\n.entry k() {{ .reg .pred %p<4>; .reg .b32 %r<9>;\n{body}\n}}"
-    return Program(ptxlab.parse(text)).functions[0]
+from ptxlab.check.program import Program
 
 
 def control_of(body: str) -> Control:
-    facts = facts_of(body)
+    text = f".version 8.0\n.target sm_80\n.entry k() {{ .reg .pred %p<4>; .reg .b32 %r<9>;\n{body}\n}}"
+    facts = Program(ptxlab.parse(text)).functions[0]
     return Control(facts, Effort(facts.instructions))
 
 
@@ -74,22 +70,3 @@ def test_a_post_dominator_is_on_every_way_to_the_end() -> None:
             for other in control.order:
                 on_every_way = [block for block in control.order if not ends(control, other, without=block)]
                 assert [block for block in control.order if control.post_dominates(block, other)] == on_every_way, body
-
-
-def test_a_read_sees_the_writes_on_all_ways_to_it() -> None:
-    definitions = facts_of("mov.b32 %r1, 1; @%p1 bra A; mov.b32 %r1, 2; A: mov.b32 %r2, %r1; ret;").definitions
-    register = next(iter(definitions.of))
-    assert definitions.reaching(register, 3) == (0, 2)
-    assert definitions.reaching(register, 2) == (0,)
-
-
-def test_a_guarded_write_leaves_what_was_there() -> None:
-    definitions = facts_of("mov.b32 %r1, 1; mov.b32 %r1, 2; @%p1 mov.b32 %r1, 3; mov.b32 %r2, %r1; ret;").definitions
-    register = next(iter(definitions.of))
-    assert definitions.reaching(register, 3) == (1, 2)
-
-
-def test_a_write_in_a_loop_comes_round() -> None:
-    definitions = facts_of("mov.b32 %r1, 1; L: add.u32 %r1, %r1, 1; @%p1 bra L; ret;").definitions
-    register = next(iter(definitions.of))
-    assert definitions.reaching(register, 1) == (0, 1)

@@ -5,12 +5,17 @@ Sizes and alignments are the manual's. Where it asks for more than hardware was 
 hardware counts, so that what is said to stop a kernel does.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ptxlab import ir
 from ptxlab.isa import Match
 from ptxlab.isa.types import TYPES
+
+if TYPE_CHECKING:
+    from .program import FunctionFacts
 
 # The first words of the opcodes that have accesses.
 MEMORY = (
@@ -26,6 +31,28 @@ class Access(NamedTuple):
     operand: int
     size: int
     align: int
+
+
+class Place(NamedTuple):
+    """An access of an instruction to a place that is known: an address, or an offset in a variable."""
+
+    instruction: ir.Instruction
+    access: Access
+    variable: ir.Variable | None
+    offset: int
+
+
+def known_places(facts: FunctionFacts) -> Iterator[Place]:
+    """The accesses of a function to constant addresses and at constant distances from variables."""
+    for instruction, match in facts.named(*MEMORY):
+        for access in accesses(instruction, match):
+            operand = instruction.operands[access.operand]
+            if isinstance(operand, ir.Address) and isinstance(operand.base, ir.Immediate):  # `[64]` or `[64+8]`
+                yield Place(instruction, access, None, operand.base.value + operand.offset)
+                continue
+            pointer = facts.pointers.of_address(operand)
+            if pointer is not None:
+                yield Place(instruction, access, pointer.variable, pointer.offset)
 
 
 def accesses(instruction: ir.Instruction, match: Match) -> Iterator[Access]:

@@ -44,7 +44,7 @@ class Copies:
         self._waits: dict[tuple[int, int | None, bool], dict[int, int | None]] = {}
         self._inside: dict[int, list[int]] = defaultdict(list)
         for at in sorted(self.kinds):
-            self._inside[facts.definitions.block_of(at)].append(at)
+            self._inside[facts.values.block_of(at)].append(at)
 
     def _add(self, at: int, rest: tuple[str, ...]) -> None:
         if not rest:
@@ -68,7 +68,7 @@ class Copies:
 
     def waits(self, copy: int) -> dict[int, int | None]:
         """The waits that a copy comes to: None where one covers it, else how many groups were closed since, or OPEN."""
-        block = self._facts.definitions.block_of(copy)
+        block = self._facts.values.block_of(copy)
         event = next((at for at in self._after(block, copy) if self.kinds[at] not in (COPY, READ)), None)
         key = (block, event, self.fills_the_same(copy))
         found = self._waits.get(key)
@@ -105,9 +105,9 @@ class Copies:
         blocks = self._facts.flow.blocks
         ends: dict[int, list[int]] = defaultdict(list)
         for at in sorted(stops):
-            ends[self._facts.definitions.block_of(at)].append(at)
+            ends[self._facts.values.block_of(at)].append(at)
         seen: set[int] = set()
-        pending = deque([(self._facts.definitions.block_of(copy), copy)])
+        pending = deque([(self._facts.values.block_of(copy), copy)])
         while pending:
             number, start = pending.popleft()
             stop = next((at for at in ends.get(number, ()) if at > start), None)
@@ -130,7 +130,7 @@ class Copies:
 
     def repeats(self, copy: int) -> bool:
         """Whether a copy is in a loop, and each time to the same place."""
-        return self.fills_the_same(copy) and bool(self._loop(self._facts.definitions.block_of(copy)))
+        return self.fills_the_same(copy) and bool(self._loop(self._facts.values.block_of(copy)))
 
     def fills_the_same(self, copy: int) -> bool:
         """Whether a copy, when it runs again in a loop, has the same destination."""
@@ -140,10 +140,10 @@ class Copies:
             return True
         if not isinstance(base, ir.Register):
             return False
-        definitions = self._facts.definitions
-        loop = self._loop(definitions.block_of(copy))
-        places = definitions.reaching(base.index, copy)
-        return bool(places) and not any(definitions.block_of(place) in loop for place in places)
+        values = self._facts.values
+        loop = self._loop(values.block_of(copy))
+        places = values.definitions(copy, base.index)
+        return bool(places) and not any(values.block_of(place) in loop for place in places)
 
     def _loop(self, block: int) -> frozenset[int]:
         """The blocks on a way from a block back to it."""

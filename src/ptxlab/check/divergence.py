@@ -58,7 +58,7 @@ class Divergence:
         self._facts = facts
         self._effort = effort
         self._control = control
-        self._definitions = facts.definitions
+        self._origins = facts.values
         self._values: dict[Node, Value | None] = {}
         self._sources: dict[Node, dict[Node, None]] = defaultdict(dict)
         self._users: dict[Node, set[Node]] = defaultdict(set)
@@ -105,9 +105,9 @@ class Divergence:
     def _register(self, asking: Node, register: int) -> Value | None:
         """The value of a register where the asking instruction reads it."""
         at = asking[0]
-        before = self._definitions.steps
-        places = self._definitions.reaching(register, at)
-        self._effort.spend(len(places) + self._definitions.steps - before)
+        before = self._origins.steps
+        places = self._origins.definitions(at, register)
+        self._effort.spend(len(places) + self._origins.steps - before)
         if not places:
             return ALIKE
         value: Value | None = None
@@ -121,10 +121,10 @@ class Divergence:
 
     def _choosing(self, places: tuple[int, ...], at: int) -> set[int]:
         """The branches that decide which of several writes is read, or how often the loop around a write ran."""
-        here = self._definitions.block_of(at)
+        here = self._origins.block_of(at)
         found: set[int] = set()
         for place in places:
-            block = self._definitions.block_of(place)
+            block = self._origins.block_of(place)
             if (block == here and len(places) == 1) or not self._control.branches.get(block):
                 continue
             between = self._control.deciding(block) - self._control.deciding(here)

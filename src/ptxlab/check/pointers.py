@@ -27,7 +27,6 @@ class Pointers:
     def __init__(self, facts: FunctionFacts) -> None:
         self._facts = facts
         self._known: dict[int, Pointer | None] = {}
-        self._definitions: dict[int, int] | None = None
 
     def of_address(self, operand: ir.Operand) -> Pointer | None:
         """Where `[base+offset]` or `name[3]` points."""
@@ -56,9 +55,7 @@ class Pointers:
         return self._known[operand.index]
 
     def _of_register(self, index: int) -> Pointer | None:
-        if self._definitions is None:
-            self._definitions = _single_definitions(self._facts)
-        at = self._definitions.get(index)
+        at = self._facts.values.only_write(index)
         if at is None:
             return None
         instruction = self._facts.instructions[at]
@@ -93,9 +90,7 @@ class Pointers:
             return None if operand.is_float else _signed(operand.value)
         if not isinstance(operand, ir.Register):
             return None
-        if self._definitions is None:
-            self._definitions = _single_definitions(self._facts)
-        at = self._definitions.get(operand.index)
+        at = self._facts.values.only_write(operand.index)
         if at is None:
             return None
         instruction = self._facts.instructions[at]
@@ -107,15 +102,3 @@ class Pointers:
 
 def _signed(value: int) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value
-
-
-def _single_definitions(facts: FunctionFacts) -> dict[int, int]:
-    """The one instruction that writes each register that is written once."""
-    found: dict[int, int] = {}
-    again: set[int] = set()
-    for at, written in enumerate(facts.effects.writes):
-        for register in written:
-            if register in found:
-                again.add(register)
-            found[register] = at
-    return {register: at for register, at in found.items() if register not in again}

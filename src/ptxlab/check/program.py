@@ -17,8 +17,8 @@ from ptxlab.isa import Match, Mismatch, Opcode, type_named
 from ptxlab.isa.operand import Expected, Shape
 from ptxlab.isa.targets import TARGETS, Target, Version, target_named
 
-from .definitions import Definitions
 from .pointers import Pointers
+from .values import Values
 
 PREDICATE = type_named("pred")
 NEWEST = target_named("sm_121a")  # what is assumed of a target that does not exist, so that one error stays one
@@ -67,9 +67,9 @@ class FunctionFacts:
         return Pointers(self)
 
     @cached_property
-    def definitions(self) -> Definitions:
-        """Which writes of a register an instruction can read."""
-        return Definitions(self)
+    def values(self) -> Values:
+        """Which writes of a register an instruction can read, and who reads what it writes."""
+        return Values(self)
 
     @cached_property
     def by_mnemonic(self) -> dict[str, list[int]]:

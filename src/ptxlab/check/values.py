@@ -1,12 +1,13 @@
-"""Where the value of a register comes from, and who reads it, as far as one block or a single write tells.
+"""Where the values of registers come from, and who reads them, found when it is asked for.
 
-A write under a guard counts: whoever reads it usually does so under the same guard, or wants what was there before.
+`definition` and `uses` look at one block, or at a register that is written once; a write under a guard counts for them:
+whoever reads it usually does so under the same guard, or wants what was there before. `definitions` looks at all ways
+through the function, and at what such a write leaves in place.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -20,48 +21,97 @@ class Values:
 
     def __init__(self, facts: FunctionFacts) -> None:
         self._facts = facts
+        self._blocks = facts.flow.blocks
+        self._starts = [block.start for block in self._blocks]
+        self._seen: dict[tuple[int, int], tuple[int, ...]] = {}
+        self.steps = 0
+        """How many blocks were looked at to answer questions."""
 
     @cached_property
-    def _writes(self) -> dict[int, list[int]]:
+    def writes(self) -> dict[int, list[int]]:
+        """For each register that is written the instructions that do it, in order."""
         return _places(self._facts.effects.writes)
 
     @cached_property
-    def _reads(self) -> dict[int, list[int]]:
+    def reads(self) -> dict[int, list[int]]:
+        """For each register that is read the instructions that do it, in order."""
         return _places(self._facts.effects.reads)
 
-    @cached_property
-    def _starts(self) -> list[int]:
-        return [block.start for block in self._facts.flow.blocks]
+    def block_of(self, at: int) -> int:
+        """The block that an instruction stands in."""
+        return bisect_right(self._starts, at) - 1
+
+    def only_write(self, register: int) -> int | None:
+        """The instruction that writes a register, if there is just one."""
+        places = self.writes.get(register, ())
+        return places[0] if len(places) == 1 else None
 
     def definition(self, at: int, register: int) -> int | None:
         """The one instruction that wrote what instruction `at` reads in a register; None where that is not certain."""
-        writes = self._writes.get(register, [])
+        writes = self.writes.get(register, [])
         before = bisect_left(writes, at)
-        if before and writes[before - 1] >= self._block(at)[0]:
+        if before and writes[before - 1] >= self._blocks[self.block_of(at)].start:
             return writes[before - 1]
         return writes[0] if len(writes) == 1 else None
 
     def uses(self, at: int, register: int) -> list[int]:
         """The instructions that read what instruction `at` writes to a register: all, or those in its block."""
-        writes, reads = self._writes.get(register, []), self._reads.get(register, [])
+        writes, reads = self.writes.get(register, []), self.reads.get(register, [])
         if writes == [at]:
             return reads
         after = bisect_right(writes, at)
-        end = self._block(at)[1]
+        end = self._blocks[self.block_of(at)].end
         if after < len(writes):
             end = min(end, writes[after] + 1)
         return reads[bisect_right(reads, at) : bisect_left(reads, end)]
 
-    def _block(self, at: int) -> tuple[int, int]:
-        block = self._facts.flow.blocks[bisect_right(self._starts, at) - 1]
-        return block.start, block.end
+    def definitions(self, at: int, register: int) -> tuple[int, ...]:
+        """The instructions whose write of a register instruction `at` can read; none: nothing writes it before."""
+        places = self.writes.get(register, [])
+        if len(places) <= 1:
+            return tuple(places)
+        key = (register, at)
+        found = self._seen.get(key)
+        if found is None:
+            found = self._seen[key] = tuple(sorted(self._search(places, at)))
+        return found
+
+    def _search(self, places: list[int], at: int) -> set[int]:
+        found: set[int] = set()
+        block = self._blocks[self.block_of(at)]
+        if self._collect(places, block.start, at, found):
+            return found
+        pending, seen = list(block.predecessors), set()
+        while pending:
+            number = pending.pop()
+            if number in seen:
+                continue
+            seen.add(number)
+            block = self._blocks[number]
+            if not self._collect(places, block.start, block.end, found):
+                pending.extend(block.predecessors)
+        self.steps += len(seen)
+        return found
+
+    def _collect(self, places: list[int], start: int, end: int, found: set[int]) -> bool:
+        """Add the writes in a range of instructions that are seen after it; say whether one of them is certain."""
+        for index in range(bisect_left(places, end) - 1, -1, -1):
+            place = places[index]
+            if place < start:
+                break
+            found.add(place)
+            if self._facts.instructions[place].guard is None:
+                return True
+        return False
 
 
 def _places(registers: Sequence[tuple[int, ...]]) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = defaultdict(list)
+    found: dict[int, list[int]] = {}
     for at, touched in enumerate(registers):
         for register in touched:
-            places = found[register]
-            if not places or places[-1] != at:
+            places = found.get(register)
+            if places is None:
+                found[register] = [at]
+            elif places[-1] != at:
                 places.append(at)
     return found

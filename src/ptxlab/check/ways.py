@@ -32,14 +32,6 @@ class Ways:
         self._states_left = MOST_STATES
 
     @cached_property
-    def _writers(self) -> dict[int, list[int]]:
-        found: dict[int, list[int]] = {}
-        for at, written in enumerate(self._facts.effects.writes):
-            for register in written:
-                found.setdefault(register, []).append(at)
-        return found
-
-    @cached_property
     def _asked(self) -> Counter[object]:
         """How often each condition is asked; what is asked once decides nothing later."""
         guards = (instruction.guard for instruction in self._facts.instructions)
@@ -48,7 +40,7 @@ class Ways:
     def leads_past(self, register: int, at: int) -> bool:
         """Whether some way to instruction `at` has no write of a register; False if that cannot be told."""
         blocks = self._facts.flow.blocks
-        writes = self._writers.get(register, [])
+        writes = self._facts.values.writes.get(register, [])
         target = next(block.number for block in blocks if block.start <= at < block.end)
         writing = {block.number for block in blocks if any(block.start <= place < block.end for place in writes)}
         if any(blocks[target].start <= place < at for place in writes):
@@ -114,7 +106,7 @@ class Ways:
         if guard is None or not isinstance(guard.register, ir.Register):
             return None
         register = guard.register.index
-        writes = self._writers.get(register, [])
+        writes = self._facts.values.writes.get(register, [])
         asked: object = ("register", register)
         holds = True
         needs = frozenset({register})
@@ -138,7 +130,7 @@ class Ways:
             return None
         sources = instruction.operands[1:]
         registers = [operand.index for operand in sources if isinstance(operand, ir.Register)]
-        if any(len(self._writers.get(register, [])) > 1 for register in registers):
+        if any(len(self._facts.values.writes.get(register, [])) > 1 for register in registers):
             return None
         word, *rest = instruction.opcode.modifiers
         asked = ("setp", OPPOSITES.get(word, word), tuple(rest), *(_named(operand) for operand in sources))

@@ -156,7 +156,7 @@ class _Inspection:
         yield from found.values()
 
     def _judge(self, at: int, need: Need) -> Finding | None:
-        home = self.facts.definitions.block_of(at)
+        home = self.facts.values.block_of(at)
         if home not in self.control.successors:
             return None  # nothing leads here
         if self.facts.instructions[at].guard is not None and self.divergence.of_guard(at) >= self._wrong_from(need):
@@ -209,9 +209,7 @@ class _Inspection:
         if level == LANE and need.warp:
             return True
         region = self.control.region(other, self.control.merge(branch)) if other != END else frozenset()
-        return not any(
-            need.block and self.facts.definitions.block_of(at) in region for at, need in self.collectives.items()
-        )
+        return not any(need.block and self.facts.values.block_of(at) in region for at, need in self.collectives.items())
 
     def _aborts(self, branch: int, other: int, side: frozenset[int]) -> bool:
         """Whether all that can follow is that the kernel is aborted."""

@@ -37,42 +37,35 @@ from collections.abc import Iterator
 from ptxlab import ir
 from ptxlab.report import Diagnostic, Label, Span, warning
 
-from ..accesses import MEMORY, TENSOR_MAP, Access, accesses
+from ..accesses import TENSOR_MAP, Access, known_places
 from ..program import Program
 from ..storage import alignment_of
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
     for facts in program.sound_functions:
-        for instruction, match in facts.named(*MEMORY):
-            for access in accesses(instruction, match):
-                operand = instruction.operands[access.operand]
-                span = program.module.operand_span(instruction, access.operand)
-                constant = constant_address(operand)
-                if constant is not None:
-                    if constant % access.align:
-                        yield _explain(instruction, access, span, f"{constant} is not", [], _by_offset(access))
-                    continue
-                pointer = facts.pointers.of_address(operand)
-                if pointer is None:
-                    continue
-                variable = pointer.variable
-                # ptxas cuts loads of parameters into what their alignment allows; a tensor map is used where it lies.
-                if variable.state_space.startswith("param") and access[1:] != TENSOR_MAP:
-                    continue
-                alignment = alignment_of(variable)
-                # Memory that the launch adds begins at a multiple of more than its declaration says, and what nvcc
-                # gives to `wmma` is declared with the alignment of an element.
-                is_vague = variable.linkage == "extern" or instruction.opcode.mnemonic == "wmma"
-                needed = min(access.align, alignment) if is_vague else access.align
-                declared = program.module.span(variable)
-                others = [Label(declared, f"aligned to {alignment} bytes")] if declared else []
-                if pointer.offset % needed:
-                    text = f"`{variable.name}` plus {pointer.offset}"
-                    yield _explain(instruction, access, span, text, others, _by_offset(access))
-                elif alignment % needed:
-                    text = f"`{variable.name}` is only aligned to {alignment}"
-                    yield _explain(instruction, access, span, text, others, f"declare it `.align {access.align}`")
+        for instruction, access, variable, offset in known_places(facts):
+            span = program.module.operand_span(instruction, access.operand)
+            if variable is None:
+                if offset % access.align:
+                    yield _explain(instruction, access, span, f"{offset} is not", [], _by_offset(access))
+                continue
+            # ptxas cuts loads of parameters into what their alignment allows; a tensor map is used where it lies.
+            if variable.state_space.startswith("param") and access[1:] != TENSOR_MAP:
+                continue
+            alignment = alignment_of(variable)
+            # Memory that the launch adds begins at a multiple of more than its declaration says, and what nvcc gives to
+            # `wmma` is declared with the alignment of an element.
+            is_vague = variable.linkage == "extern" or instruction.opcode.mnemonic == "wmma"
+            needed = min(access.align, alignment) if is_vague else access.align
+            declared = program.module.span(variable)
+            others = [Label(declared, f"aligned to {alignment} bytes")] if declared else []
+            if offset % needed:
+                text = f"`{variable.name}` plus {offset}"
+                yield _explain(instruction, access, span, text, others, _by_offset(access))
+            elif alignment % needed:
+                text = f"`{variable.name}` is only aligned to {alignment}"
+                yield _explain(instruction, access, span, text, others, f"declare it `.align {access.align}`")
 
 
 def _by_offset(access: Access) -> str:
@@ -91,10 +84,3 @@ def _explain(
         notes=["ptxas does not see it; the GPU stops the kernel with `misaligned address`"],
         helps=[help],
     )
-
-
-def constant_address(operand: ir.Operand) -> int | None:
-    """The address that `[64]` or `[64+8]` names."""
-    if isinstance(operand, ir.Address) and isinstance(operand.base, ir.Immediate):
-        return operand.base.value + operand.offset
-    return None

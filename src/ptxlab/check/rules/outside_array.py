@@ -35,32 +35,25 @@ from collections.abc import Iterator
 
 from ptxlab.report import Diagnostic, Label, warning
 
-from ..accesses import MEMORY, accesses
+from ..accesses import known_places
 from ..program import Program
 from ..storage import size_of
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
     for facts in program.sound_functions:
-        for instruction, match in facts.named(*MEMORY):
-            for access in accesses(instruction, match):
-                pointer = facts.pointers.of_address(instruction.operands[access.operand])
-                if pointer is None or pointer.variable.linkage == "extern":
-                    continue
-                size = size_of(pointer.variable)
-                if size is None:
-                    continue
-                if pointer.offset >= 0 and pointer.offset + access.size <= size:
-                    continue
-                declared = program.module.span(pointer.variable)
-                yield warning(
-                    "outside-array",
-                    f"bytes {pointer.offset} to {pointer.offset + access.size} of `{pointer.variable.name}` "
-                    f"are accessed, it has {size}",
-                    program.module.operand_span(instruction, access.operand),
-                    "outside the variable",
-                    others=[Label(declared, f"{size} bytes")] if declared else [],
-                    helps=[f"the last {access.size} bytes of it begin at offset {size - access.size}"]
-                    if size >= access.size
-                    else [f"declare it with {access.size} bytes or more"],
-                )
+        for instruction, access, variable, offset in known_places(facts):
+            size = None if variable is None or variable.linkage == "extern" else size_of(variable)
+            if variable is None or size is None or 0 <= offset <= size - access.size:
+                continue
+            declared = program.module.span(variable)
+            yield warning(
+                "outside-array",
+                f"bytes {offset} to {offset + access.size} of `{variable.name}` are accessed, it has {size}",
+                program.module.operand_span(instruction, access.operand),
+                "outside the variable",
+                others=[Label(declared, f"{size} bytes")] if declared else [],
+                helps=[f"the last {access.size} bytes of it begin at offset {size - access.size}"]
+                if size >= access.size
+                else [f"declare it with {access.size} bytes or more"],
+            )

@@ -51,7 +51,6 @@ from ptxlab.isa.types import TYPES
 from ptxlab.report import Diagnostic, Label, warning
 
 from ..program import FunctionFacts, Program
-from ..values import Values
 
 DEEPEST = 8  # steps between a load and the conversion that are followed
 MOST_CARRIERS = 16
@@ -96,7 +95,7 @@ class _Follow:
 
     def __init__(self, facts: FunctionFacts) -> None:
         self._facts = facts
-        self._values = Values(facts)
+        self._values = facts.values
 
     def check(self, program: Program, at: int) -> Iterator[Diagnostic]:
         """The diagnostic for one conversion, if its pair is used in the other order."""

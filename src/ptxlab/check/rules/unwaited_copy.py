@@ -122,7 +122,7 @@ class _Reads:
             if isinstance(base, ir.VariableReference):
                 yield id(base.variable)
             for register in registers_in(base):
-                for place in self._facts.definitions.reaching(register.index, where):
+                for place in self._facts.values.definitions(where, register.index):
                     if place not in seen and len(seen) < 200:
                         seen.add(place)
                         pending.extend((source, place) for source in self._facts.instructions[place].operands[1:])
@@ -142,7 +142,7 @@ def _check_function(program: Program, facts: FunctionFacts) -> Iterator[Diagnost
     for copy in copies.copies:
         waits = copies.waits(copy)
         covering = frozenset(at for at, age in waits.items() if age is None)
-        cause = (facts.definitions.block_of(copy), covering)
+        cause = (facts.values.block_of(copy), covering)
         if cause in told:
             continue
         read = _early_read(facts, copies, reads, copy, covering)
@@ -171,7 +171,7 @@ def _early_read(facts: FunctionFacts, copies: Copies, reads: _Reads, copy: int, 
     own = (at for at in copies.walk(copy, covering) if at in candidates)
     for at in own:
         register = candidates[at]
-        if register is None or at in copies.walk(copy, covering | set(facts.definitions.of.get(register, ()))):
+        if register is None or at in copies.walk(copy, covering | set(facts.values.writes.get(register, ()))):
             return at
     return None
 

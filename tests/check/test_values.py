@@ -1,0 +1,45 @@
+"""Which writes a read can see, and which reads see a write."""
+
+import ptxlab
+from ptxlab.check.program import Program
+from ptxlab.check.values import Values
+
+
+def values_of(body: str) -> tuple[Values, int]:
+    """The values of a kernel, and the first register that it writes."""
+    text = f".version 8.0\n.target sm_80\n.entry k() {{ .reg .pred %p<4>; .reg .b32 %r<9>;\n{body}\n}}"
+    values = Program(ptxlab.parse(text)).functions[0].values
+    return values, next(iter(values.writes))
+
+
+def test_a_read_sees_the_writes_on_all_ways_to_it() -> None:
+    values, register = values_of("mov.b32 %r1, 1; @%p1 bra A; mov.b32 %r1, 2; A: mov.b32 %r2, %r1; ret;")
+    assert values.definitions(3, register) == (0, 2)
+    assert values.definitions(2, register) == (0,)
+
+
+def test_a_guarded_write_leaves_what_was_there() -> None:
+    values, register = values_of("mov.b32 %r1, 1; mov.b32 %r1, 2; @%p1 mov.b32 %r1, 3; mov.b32 %r2, %r1; ret;")
+    assert values.definitions(3, register) == (1, 2)
+
+
+def test_a_write_in_a_loop_comes_round() -> None:
+    values, register = values_of("mov.b32 %r1, 1; L: add.u32 %r1, %r1, 1; @%p1 bra L; ret;")
+    assert values.definitions(1, register) == (0, 1)
+
+
+def test_the_one_write_is_that_of_the_block_or_of_the_function() -> None:
+    values, register = values_of(
+        "mov.b32 %r1, 1; @%p1 bra A; mov.b32 %r1, 2; mov.b32 %r2, %r1; A: mov.b32 %r3, %r1; ret;"
+    )
+    assert values.definition(3, register) == 2
+    assert values.definition(4, register) is None
+    assert values.only_write(register) is None
+    values, register = values_of("mov.b32 %r1, 1; @%p1 bra A; mov.b32 %r2, %r1; A: mov.b32 %r3, %r1; ret;")
+    assert values.definition(3, register) == values.only_write(register) == 0
+
+
+def test_the_uses_of_a_write_end_at_the_next_one() -> None:
+    values, register = values_of("mov.b32 %r1, 1; add.u32 %r1, %r1, 2; mov.b32 %r2, %r1; mov.b32 %r3, %r1; ret;")
+    assert values.uses(0, register) == [1]
+    assert values.uses(1, register) == [2, 3]
