@@ -9,7 +9,7 @@ extern "C" __global__ void integers(int* i32, unsigned* u32, unsigned long long*
     int r = atomicAdd(i32, 1) + atomicSub(i32 + 1, 2) + atomicExch(i32 + 2, t) + atomicMin(i32 + 3, t) + atomicMax(i32 + 4, t);
     r += atomicInc(u32, 100) + atomicDec(u32 + 1, 100) + atomicCAS(i32 + 5, r, t) + atomicAnd(u32 + 2, t) + atomicOr(u32 + 3, t) + atomicXor(u32 + 4, t);
     r += atomicMin(u32 + 5, t) + atomicMax(u32 + 6, t) + atomicCAS(u16, (unsigned short)r, (unsigned short)t);
-    unsigned long long w = atomicAdd(u64, 1ull) + atomicExch(u64 + 1, w) + atomicCAS(u64 + 2, 1ull, 2ull) + atomicMin(u64 + 3, 5ull) + atomicMax(u64 + 4, 6ull);
+    unsigned long long w = atomicAdd(u64, 1ull) + atomicExch(u64 + 1, (unsigned long long)t) + atomicCAS(u64 + 2, 1ull, 2ull) + atomicMin(u64 + 3, 5ull) + atomicMax(u64 + 4, 6ull);
     w += atomicAnd(u64 + 5, w) + atomicOr(u64 + 6, w) + atomicXor(u64 + 7, w) + atomicMin(s64, -5ll) + atomicMax(s64 + 1, 7ll);
     i32[16 + t] = r;
     u64[16 + t] = w;
