@@ -33,6 +33,7 @@ from ptxlab.numbers.parameters import (
     RM,
     RN,
     RP,
+    RZ,
     SAT,
     SATFINITE,
     SIGN,
@@ -40,14 +41,28 @@ from ptxlab.numbers.parameters import (
 
 
 @native(inline=True)
+def widen(a: u32, format: u32) -> u32:
+    """The f32 of an f16 or bf16; infinities stay what they are, and a NaN some NaN."""
+    if format == BF16:
+        return a << 16
+    magnitude: u32 = (a & 0x7FFF) << 13
+    result: u32 = magnitude + 0x3800_0000  # the exponent counts from 127 instead of 15
+    if magnitude >= 0x0F80_0000:
+        result = magnitude + 0x7000_0000
+    if magnitude < 0x0080_0000:  # subnormal: one more, and subtract what that stands for
+        result = float_bits(f32, bits_float(f32, magnitude + 0x3880_0000) - bits_float(f32, 0x3880_0000))
+    return result | (a & 0x8000) << 16
+
+
+@native(inline=True)
 def to_f64(a: u64, format: u32) -> f64:
-    """The value of a finite pattern; every format but ue8m0 is a part of f64."""
+    """The value of a finite pattern, or infinity from 16 bits up; every format but ue8m0 is a part of f64."""
     if format == F64:
         return bits_float(f64, a)
     if format == F32:
         return f64(bits_float(f32, u32(a)))
-    if format == BF16:
-        return f64(bits_float(f32, u32(a << 16)))
+    if F16 <= format <= BF16:
+        return f64(bits_float(f32, widen(u32(a), format)))
     # With its fields where f64 has them, the number is too small by the difference of the biases.
     magnitude: u64 = a & (SIGN[format] - 1)
     small: f64 = bits_float(f64, magnitude << (52 - MANTISSA[format]))
@@ -101,6 +116,10 @@ def convert(a: u64, source: u32, destination: u32, rounding: u32, modifiers: u32
     """A number of one format in another. `.ftz` is about f32 alone."""
     if is_nan(a, source):
         return converted_nan(a, source, destination, modifiers)
+    if destination == F32 and F16 <= source <= BF16 and modifiers == 0:
+        return widen(u32(a), source)
+    if rounding == RN and source <= BF16 and destination != F64 and modifiers & FTZ == 0:  # the usual way, and short
+        return nearest(to_f64(a, source), destination, modifiers)
     if is_infinite(a, source):
         magnitude: u64 = LARGEST[destination] if modifiers & SATFINITE != 0 else BEYOND[destination]
         return finish(magnitude | (SIGN[destination] if a & SIGN[source] != 0 else 0), destination, modifiers)
@@ -146,14 +165,25 @@ def whole(negative: boolean, exponent: s32, significand: u64, rounding: u32) -> 
     return kept + u64(is_rounded_up(negative, kept, rest, shift, rounding, 0, 0))
 
 
-@native
+@native(inline=True)
 def to_integer(a: u64, source: u32, rounding: u32, modifiers: u32, bits: u32, signed: boolean) -> u64:
     """A float as an integer of `bits` bits, the nearest there is if it does not fit."""
-    limit: u64 = u64(1) << (bits - 1)
     # PTX ISA 9.7.9.21, integer notes.
     if is_nan(a, source):
-        return limit if source == F64 or bits == 64 else 0
-    a = flush(a, source, modifiers)
+        return u64(1) << (bits - 1) if source == F64 or bits == 64 else 0
+    if rounding != RZ or source == F64 or bits == 64:
+        return to_integer_bits(flush(a, source, modifiers), source, rounding, bits, signed)
+    number: f64 = to_f64(a, source)
+    least: f64 = -bits_float(f64, u64(1022 + bits) << 52) if signed else 0.0
+    greatest: f64 = bits_float(f64, u64(1022 + bits if signed else 1023 + bits) << 52) - 1.0
+    number = number if number > least else least
+    return u64(s64(number if number < greatest else greatest))
+
+
+@native
+def to_integer_bits(a: u64, source: u32, rounding: u32, bits: u32, signed: boolean) -> u64:
+    """A float that is no NaN as an integer of `bits` bits, the nearest there is if it does not fit."""
+    limit: u64 = u64(1) << (bits - 1)
     negative: boolean = a & SIGN[source] != 0
     greatest: u64 = limit if negative else limit - 1
     if not signed:
