@@ -1,6 +1,7 @@
 """The page of each rule: its wrong example is found by that rule and no other, its right example is silent."""
 
 import re
+from inspect import getsource
 
 import pytest
 
@@ -47,3 +48,8 @@ def test_pages_say_in_one_line_what_is_wrong() -> None:
         first = (rule.__doc__ or "").split("\n")[0]
         assert first.endswith("."), code
         assert len(first) <= 120, code
+
+
+def test_a_rule_imports_no_other_rule() -> None:
+    for code, rule in rules_by_code().items():
+        assert not re.search(r"^from (\.\w|\. |\.\.rules|ptxlab\.check\.rules)", getsource(rule), re.MULTILINE), code
