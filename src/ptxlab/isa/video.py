@@ -98,8 +98,7 @@ def vshr(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -
 
 
 SCALE: dict[str, Any] = {**ALONE, "scale": "shr7 shr15"}
-# ptxas takes a minus sign on the product or on `c`, not on both.
-# The manual lets either the product or `c` be negated; ptxas takes any of the signs.
+# Either the product (by a minus sign on `a` or on `b`, but not on both) or `c` may be negated.
 SIGNED = {"d": "dtype", "a": "atype select(part) minus", "b": "btype select(part) minus", "c": "dtype minus"}
 
 
