@@ -8,6 +8,7 @@ from typing import Any
 
 from ptxlab import ir
 from ptxlab.emulate import layout
+from ptxlab.emulate.refuse import refuse
 from ptxlab.emulate.runtime import ENTRIES, RUNTIME
 from ptxlab.emulate.unit import Unit
 from ptxlab.native import engine
@@ -69,6 +70,7 @@ def _sources() -> str:
 
 
 def _translate(module: ir.Module, kernel: ir.Function, checks: bool) -> bytes:
+    refuse(module, kernel)
     unit = Unit(module, kernel, checks)
     text = unit.translate()
     code = engine.compile_text(text)

@@ -10,7 +10,7 @@ from ptxlab.emulate import layout, state
 from ptxlab.emulate.operands import scalar
 from ptxlab.emulate.values import Value, bits_of, resize
 from ptxlab.isa.types import type_named
-from ptxlab.native import offset_of, size_of
+from ptxlab.native import size_of
 
 if TYPE_CHECKING:
     from ptxlab.emulate.function import Function
@@ -19,8 +19,11 @@ _U32, _U64 = type_named("u32"), type_named("u64")
 
 
 def _bra(function: Function, instruction: ir.Instruction) -> None:
-    (target,) = function.flow.targets[function.position]
-    function.go(target)
+    targets = function.flow.targets[function.position]
+    if targets:
+        function.go(targets[0])
+    else:  # the label stands behind the last instruction
+        function.leave()
 
 
 def _brx(function: Function, instruction: ir.Instruction) -> None:
@@ -61,7 +64,7 @@ def _fail(function: Function, kind: int, extra: Value | int) -> None:
 
 
 def _call(function: Function, instruction: ir.Instruction) -> None:
-    """Save the registers, hand the arguments over in local memory, and let the callee run; results are read after it."""
+    """Save the registers, hand the arguments over in local memory, let the callee run, and read its results."""
     operands = list(instruction.operands)
     results: tuple[ir.Operand, ...] = ()
     if isinstance(operands[0], ir.Arguments) and len(operands) > 1:

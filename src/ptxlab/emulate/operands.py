@@ -10,7 +10,7 @@ from ptxlab.emulate.special import special_register
 from ptxlab.emulate.values import Address, Value, bits_of, constant_text, resize
 from ptxlab.isa.operand import Expected
 from ptxlab.isa.types import Type, type_named
-from ptxlab.numbers import FORMATS, F64, decode, encode
+from ptxlab.numbers import F64, FORMATS, decode, encode
 
 if TYPE_CHECKING:
     from ptxlab.emulate.function import Function
@@ -157,7 +157,7 @@ def write(function: Function, results: list[Result], returned: Any) -> None:
     if not results:
         return
     assert len(values) == len(results), f"{len(values)} results for {len(results)}"
-    for (expected, operand), value in zip(results, values, strict=True):
+    for (_, operand), value in zip(results, values, strict=True):
         if operand is None or isinstance(operand, ir.Sink) or value is None:
             continue
         if isinstance(value, tuple):
@@ -171,9 +171,12 @@ def _store(function: Function, operand: ir.Operand, value: Value) -> None:
     match operand:
         case ir.Sink():
             return
+        case ir.Vector() if len(operand.elements) == 1:
+            _store(function, operand.elements[0], value)
         case ir.Vector():
-            (inner,) = operand.elements
-            _store(function, inner, value)
+            width = value.type.width // len(operand.elements)
+            for part, element in zip(function.machine.unpack(value, f"b{width}"), operand.elements, strict=True):
+                _store(function, element, part)
         case ir.Register():
             function.put(operand, resize(value, operand.type.width, signed=value.is_signed))
         case ir.VectorElement():

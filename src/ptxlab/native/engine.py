@@ -16,7 +16,7 @@ from .functions import signature
 from .translate import emit
 from .types import Boolean, Float, Integer, PointerType, StructType, Type
 
-__all__ = ["Library", "build", "cached", "compile_text", "compiled", "load"]
+__all__ = ["Library", "build", "cached", "compile_text", "compiled", "load", "verify_text"]
 
 
 @cache
@@ -53,6 +53,12 @@ def compile_text(text: str, *, speed: int = 2) -> bytes:
     manager.run(module, passes)
     code: bytes = machine.emit_object(module)
     return code
+
+
+def verify_text(text: str) -> None:
+    """Raise `RuntimeError` if LLVM refuses the text."""
+    llvm = _llvm()
+    llvm.parse_assembly(text, llvm.create_context()).verify()
 
 
 class Library:
@@ -100,7 +106,8 @@ def load(objects: Sequence[bytes], symbols: Iterable[tuple[str, int]] = ()) -> L
     llvm = _llvm()
     for name, address in symbols:
         llvm.add_symbol(name, address)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly("", llvm.create_context()), _machine(2))
+    # LLVM's own context outlives every engine: one of ours could be collected before the engine that needs it.
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(2))
     for code in objects:
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()

@@ -1,0 +1,118 @@
+"""What the emulator cannot run is refused by name, before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxlab import ir
+from ptxlab.emulate import layout
+from ptxlab.emulate.control import HANDLERS
+from ptxlab.emulate.services import SERVICES
+from ptxlab.emulate.special import NAMES
+from ptxlab.ir.node import Node
+from ptxlab.ir.shapes import shape_of
+from ptxlab.isa import Match
+from ptxlab.report import Diagnostic, KernelError, Span, error
+
+_CLUSTERS = "reqnctapercluster", "explicitcluster", "blocksareclusters"
+_SHARED_BY_A_CLUSTER = "shared::cluster"
+
+
+def refuse(module: ir.Module, kernel: ir.Function) -> None:
+    """Raise `KernelError` if the kernel, or a function it can reach, needs something that is not emulated."""
+    found: dict[str, Diagnostic] = {}
+    for function in layout.reachable(module, kernel):
+        for message, span, reason in _missing(module, function):
+            # Once is enough for each, however often it stands in the program.
+            found.setdefault(message, error("not-emulated", message, span, reason))
+    if found:
+        raise KernelError(found.values())
+
+
+Missing = tuple[str, Span | None, str]
+
+
+def _missing(module: ir.Module, function: ir.Function) -> Iterator[Missing]:
+    """What a function needs that is not there: what to say of it, where it stands, and why."""
+    if module.address_size == 32:
+        yield (
+            "addresses of 32 bits are not emulated",
+            module.span_of(module.places.get("address_size")),
+            "asked for here",
+        )
+    yield from _missing_clusters(module, function)
+    for instruction in function.instructions():
+        yield from _missing_instruction(module, instruction)
+        for operand in _parts(instruction.operands):
+            yield from _missing_operand(module, instruction, operand)
+        if instruction.opcode.mnemonic == "call":
+            yield from _missing_callee(module, instruction)
+
+
+def _missing_clusters(module: ir.Module, function: ir.Function) -> Iterator[Missing]:
+    for name in _CLUSTERS:
+        directive = function.directive(name)
+        if directive is not None and not (directive.arguments and all(extent == 1 for extent in directive.arguments)):
+            reason = "the blocks of a cluster share their shared memory"
+            yield f"`.{name}`: clusters of several blocks are not emulated", module.span(directive), reason
+
+
+def _missing_instruction(module: ir.Module, instruction: ir.Instruction) -> Iterator[Missing]:
+    opcode = instruction.opcode
+    if opcode.mnemonic in HANDLERS:
+        return
+    match = opcode.match(tuple(shape_of(operand) for operand in instruction.operands))
+    span = module.opcode_span(instruction)
+    if not isinstance(match, Match) or match.form.meaning is None:
+        yield f"`{opcode.text}` is not emulated", span, "the emulator does not know this instruction yet"
+    elif any(_SHARED_BY_A_CLUSTER in word for word in opcode.modifiers):
+        yield f"`{opcode.text}` is not emulated", span, "it reaches the shared memory of other blocks of a cluster"
+
+
+def _missing_operand(module: ir.Module, instruction: ir.Instruction, operand: Node) -> Iterator[Missing]:
+    span = module.span(instruction)
+    match operand:
+        case ir.SpecialRegister() if operand.name not in NAMES:
+            yield f"`{operand.name}` is not emulated", span, "a special register that the emulator does not have"
+        case ir.VariableReference() if operand.variable.type.kind == "o":
+            kind = operand.variable.type.name
+            yield (
+                f"`{operand.name}`, a `.{kind}`, is not emulated",
+                span,
+                "textures, samplers and surfaces are not there",
+            )
+        case ir.VariableReference() if _is_missing(module, operand):
+            yield f"`{operand.name}` is declared `.extern`, and no variable of the file is it", span, "used here"
+        case ir.FunctionReference() if instruction.opcode.mnemonic != "call" and module[operand.name].body is None:
+            yield f"the address of `{operand.name}`, which has no body, is not emulated", span, "taken here"
+
+
+def _is_missing(module: ir.Module, reference: ir.VariableReference) -> bool:
+    variable = reference.variable
+    if variable.linkage != "extern" or variable.state_space.startswith("shared"):
+        return False
+    return all(other.linkage == "extern" for other in module.variables if other.name == reference.name)
+
+
+def _missing_callee(module: ir.Module, instruction: ir.Instruction) -> Iterator[Missing]:
+    for operand in instruction.operands:
+        if not isinstance(operand, ir.FunctionReference):
+            continue
+        target = module[operand.name]
+        if target.body is not None or SERVICES.get(operand.name) == len(target.parameters):
+            continue
+        there = ", ".join(f"`{name}`" for name in SERVICES)
+        reason = f"without a body there are only {there}"
+        yield f"`{operand.name}` has no body, so it can't be called", module.span(instruction), reason
+
+
+def _parts(operands: tuple[Node, ...]) -> Iterator[Node]:
+    """Every operand, and what it consists of."""
+    pending: list[object] = list(operands)
+    while pending:
+        part = pending.pop()
+        if isinstance(part, tuple):
+            pending.extend(part)
+        elif isinstance(part, Node):
+            yield part
+            pending.extend(getattr(part, name) for name in part.fields)

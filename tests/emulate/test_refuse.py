@@ -1,0 +1,102 @@
+"""What is not emulated is refused by name before anything runs; all else becomes code."""
+
+import numpy as np
+import pytest
+
+import ptxlab
+from ptxlab.emulate.refuse import refuse
+from ptxlab.emulate.unit import Unit
+from ptxlab.native.engine import verify_text
+from tests.corpus import Case, files
+
+HEADER = ".version 8.6\n.target sm_90a\n.address_size 64\n"
+
+
+def refusals(body: str, before: str = "", directives: str = "") -> list[tuple[str, int | None]]:
+    """What is said of a kernel with that body, which stands from line 7 on where nothing stands before it."""
+    registers = ".reg .b32 %r<9>; .reg .b64 %rd<9>;"
+    text = f"{HEADER}{before}.entry kernel(.param .u64 out) {directives}\n{{\n{registers}\n{body}\nret;\n}}\n"
+    module = ptxlab.parse(text, name="kernel.ptx")
+    out = np.zeros(64, np.uint32)
+    found: list[ptxlab.Diagnostic] = []
+    try:
+        module["kernel"].launch(grid=1, block=1, args=[out])
+    except ptxlab.KernelError as refused:
+        found = refused.diagnostics
+    assert all(diagnostic.code == "not-emulated" for diagnostic in found)
+    assert not (found and out.any())
+    return [(diagnostic.message, diagnostic.line) for diagnostic in found]
+
+
+def test_an_instruction_without_a_meaning() -> None:
+    store = "ld.param.u64 %rd1, [out];\nst.global.u32 [%rd1], 1;\n"
+    assert refusals(store) == []
+    twice = store + "barrier.cluster.arrive;\nbarrier.cluster.wait;\nbarrier.cluster.arrive;"
+    assert refusals(twice) == [
+        ("`barrier.cluster.arrive` is not emulated", 9),
+        ("`barrier.cluster.wait` is not emulated", 10),
+    ]
+
+
+def test_shared_memory_of_other_blocks() -> None:
+    before = ".shared .b32 word;\n"
+    assert refusals("ld.shared::cta.b32 %r1, [word];", before) == []
+    assert refusals("mov.u32 %r2, word;\nld.shared::cluster.b32 %r1, [%r2];", before) == [
+        ("`ld.shared::cluster.b32` is not emulated", 9)
+    ]
+
+
+def test_clusters() -> None:
+    assert refusals("", directives=".reqnctapercluster 1, 1, 1") == []
+    assert refusals("", directives=".reqnctapercluster 2, 1, 1") == [
+        ("`.reqnctapercluster`: clusters of several blocks are not emulated", 4)
+    ]
+
+
+def test_textures() -> None:
+    assert ("`image`, a `.texref`, is not emulated", 8) in refusals("mov.u64 %rd1, image;", ".global .texref image;\n")
+
+
+def test_functions_without_a_body() -> None:
+    printing = ".global .b8 text[3] = {72, 105}; .extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n"
+    parameters = "{{ .param .b32 r; .param .b64 f; .param .b64 a;\nmov.b64 %rd1, text;\n"
+    call = parameters + "st.param.b64 [f], %rd1; st.param.b64 [a], 0; call (r), {}, (f, a); }}"
+    assert refusals(call.format("vprintf"), printing) == []
+    assert refusals(call.format("elsewhere"), printing.replace("vprintf", "elsewhere")) == [
+        ("`elsewhere` has no body, so it can't be called", 10)
+    ]
+    assert refusals("mov.u64 %rd1, vprintf;", printing) == [
+        ("the address of `vprintf`, which has no body, is not emulated", 8)
+    ]
+
+
+def test_a_variable_of_another_file() -> None:
+    assert refusals("ld.global.u32 %r1, [there];", ".global .u32 there;\n") == []
+    assert refusals("ld.global.u32 %r1, [there];", ".extern .global .u32 there;\n") == [
+        ("`there` is declared `.extern`, and no variable of the file is it", 8)
+    ]
+
+
+def test_a_function_that_nobody_calls_is_not_looked_at() -> None:
+    assert refusals("", ".func unused() { barrier.cluster.arrive; ret; }\n") == []
+
+
+def test_a_branch_behind_the_last_instruction_ends_the_thread() -> None:
+    module = ptxlab.parse(
+        HEADER + ".entry kernel() { .reg .pred %p; setp.eq.u32 %p, 1, 1; @%p bra end; trap; end: }", name="kernel.ptx"
+    )
+    module["kernel"].launch(grid=1, block=32)
+
+
+@pytest.mark.parametrize("case", files()[::23], ids=lambda case: case.name)
+def test_every_kernel_of_the_corpus_becomes_code_or_is_refused(case: Case) -> None:
+    module = ptxlab.parse(case.text(), name=case.name)
+    for name in module.entries:
+        kernel = module[name]
+        if kernel.body is None:
+            continue
+        try:
+            refuse(module, kernel)
+        except ptxlab.KernelError:
+            continue
+        verify_text(Unit(module, kernel, checks=True).translate())
