@@ -135,11 +135,11 @@ def address_of(function: Function, space: str | None, operand: ir.Operand) -> Ad
             value = Value(function, _U64, resize(register, 64, signed=False)) + offset
         case ir.VariableReference():
             value = function.unit.address_of(function, base.variable) + (base.offset + offset)
-            space = function.unit.space_of(base.variable)
+            space = function.unit.space_of(function, base.variable)
         case ir.Element():
             value = _element_address(function, base) + offset
             if isinstance(base.base, ir.VariableReference):
-                space = function.unit.space_of(base.base.variable)
+                space = function.unit.space_of(function, base.base.variable)
         case ir.Immediate():
             value = Value(function, _U64, constant_text(base.value + offset, _U64))
         case ir.SpecialRegister():

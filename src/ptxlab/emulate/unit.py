@@ -142,8 +142,9 @@ class Unit:
         if results and found is not None:
             receive_value(function, target.returns[0], results[0], found)
 
-    def space_of(self, variable: ir.Variable) -> str:
-        return variable.state_space.partition("::")[0]
+    def space_of(self, function: Function, variable: ir.Variable) -> str:
+        """The state space of a variable; a `.param` that a body declares, for a call, lies in local memory."""
+        return "local" if id(variable) in function.locals.offsets else variable.state_space.partition("::")[0]
 
     def function_address(self, name: str) -> int:
         """The generic address of a function."""
