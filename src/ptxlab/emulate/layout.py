@@ -72,6 +72,12 @@ def _declared(function: ir.Function) -> Iterator[ir.Variable]:
             yield from statement.variables
 
 
+def function_numbers(module: ir.Module) -> dict[str, int]:
+    """The functions of a module that have code, numbered; the number is a function's address, whichever kernel runs."""
+    names = dict.fromkeys(function.name for function in module.functions if function.body is not None)
+    return {name: number for number, name in enumerate(names)}
+
+
 def reachable(module: ir.Module, entry: ir.Function) -> list[ir.Function]:
     """The kernel and every function that it can call, by name or by address."""
     found: dict[str, ir.Function] = {entry.name: entry}

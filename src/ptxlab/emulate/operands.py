@@ -46,6 +46,8 @@ def value_of(function: Function, expected: Expected, operand: ir.Operand) -> Any
         return operand
     if isinstance(operand, ir.Sink):
         return None
+    if expected.kind == "immediate" and isinstance(operand, ir.Immediate):
+        return operand.value
     assert expected.type is not None or isinstance(operand, ir.Immediate)
     type = expected.type or type_named("u32")
     if expected.count:

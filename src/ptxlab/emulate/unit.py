@@ -49,6 +49,7 @@ class Unit:
         self.counters: list[tuple[int, int]] = []
         self._keys: dict[object, int] = {}
         self._matches: dict[int, Match | None] = {}
+        self.numbers = layout.function_numbers(module)
         self.functions = layout.reachable(module, entry)
         self.variables = layout.Variables(module, self.functions)
         self.parameter_size = layout.block_of(entry.parameters).size
@@ -57,14 +58,13 @@ class Unit:
         """The whole as LLVM's text."""
         translated = [Function(self, function, number) for number, function in enumerate(self.functions)]
         bodies = [function.text() for function in translated]
-        callees = ", ".join(
-            f"{{ ptr, i32, i32 }} {{ ptr @{f.name}, i32 {f.frame_size}, i32 {f.locals.size} }}" for f in translated
-        )
+        by_name = {function.function.name: function for function in translated}
+        callees = [_callee(by_name.get(name)) for name in self.numbers]
         self.frame_sizes = [function.frame_size for function in translated]
         self.local_sizes = [function.locals.size for function in translated]
         tables = [
             "@entry = alias void (ptr), ptr @f0",
-            f"@callees = constant [{len(translated)} x {{ ptr, i32, i32 }}] [ {callees} ]",
+            f"@callees = constant [{len(callees)} x {{ ptr, i32, i32 }}] [ {', '.join(callees)} ]",
             f"@sites = constant [{len(self.sites)} x {{ ptr, i32, i32, i32, i32 }}] [ {', '.join(self.sites)} ]",
             *(
                 f"{name} = internal constant [{len(words)} x i32] [ {', '.join(f'i32 {word}' for word in words)} ]"
@@ -151,7 +151,7 @@ class Unit:
         return state.FUNCTION_WINDOW + 16 * self.function_number(name)
 
     def function_number(self, name: str) -> int:
-        return next(number for number, function in enumerate(self.functions) if function.name == name)
+        return self.numbers[name]
 
     def note_access(self, function: Function, address: Address, bytes: int, kind: int, order: str) -> None:
         """Tell the detectors of an access."""
@@ -225,6 +225,12 @@ class Unit:
         assert known.result is not None
         typed = ", ".join(f"{type.llvm} {text}" for text, (_, type) in zip(arguments, known.parameters, strict=True))
         return f'call {known.result.llvm} @"{known.symbol}"({typed})'
+
+
+def _callee(function: Function | None) -> str:
+    """An entry of the table of functions; one that this kernel cannot reach has no code."""
+    found = (f"@{function.name}", function.frame_size, function.locals.size) if function else ("null", 0, 0)
+    return f"{{ ptr, i32, i32 }} {{ ptr {found[0]}, i32 {found[1]}, i32 {found[2]} }}"
 
 
 def _is_loud(instruction: ir.Instruction) -> bool:

@@ -151,6 +151,9 @@ class Value:
     def __ne__(self, other: Value | int) -> Value:  # type: ignore[override]
         return self._compare("ne", "ne", "une", other)
 
+    def __bool__(self) -> bool:
+        raise AssertionError("a value of a thread is not known when its code is written: use `k.select`")
+
     __hash__ = None  # type: ignore[assignment]
 
 

@@ -48,7 +48,7 @@ def cp_async(
     m: Modifiers,
     d: Address,
     a: Address,
-    size: Value,
+    size: int,
     read: Value | None,
     ignore: Value | None,
     policy: Value | None,
@@ -57,9 +57,9 @@ def cp_async(
 
     With `ignore`, nothing is read and zeros are written where the predicate holds.
     """
-    wanted = size if read is None else read
+    wanted = k.constant("u32", size) if read is None else read
     if ignore is not None:
-        wanted = k.select(ignore, k.constant("u32", 0), size)
+        wanted = k.select(ignore, k.constant("u32", 0), wanted)
     k.copies("start", d, a, size, wanted)
 
 
@@ -70,7 +70,7 @@ def cp_async_commit_group(k: Machine, m: Modifiers) -> None:
 
 
 @form("cp.async.wait_group n", types={"n": "imm"}, since="7.0 sm_80")
-def cp_async_wait_group(k: Machine, m: Modifiers, n: Value) -> None:
+def cp_async_wait_group(k: Machine, m: Modifiers, n: int) -> None:
     """Wait until at most the `n` latest groups of copies are under way."""
     k.copies("wait", n)
 

@@ -167,12 +167,12 @@ def prefetchu(k: Machine, m: Modifiers, a: Address) -> None:
 
 
 @form("applypriority{.global}.L2::evict_normal [a], size", types={"a": "wide", "size": "imm(128)"}, since="7.4 sm_80")
-def applypriority(k: Machine, m: Modifiers, a: Address, size: Value) -> None:
+def applypriority(k: Machine, m: Modifiers, a: Address, size: int) -> None:
     """Give the cache line at `a` back its normal eviction priority."""
 
 
 @form("discard{.global}.L2 [a], size", types={"a": "wide", "size": "imm(128)"}, since="7.4 sm_80")
-def discard(k: Machine, m: Modifiers, a: Address, size: Value) -> None:
+def discard(k: Machine, m: Modifiers, a: Address, size: int) -> None:
     """Drop the cache line at `a` without writing it to memory; its contents are undefined from then on."""
 
 

@@ -17,7 +17,7 @@ def nanosleep(k: Machine, m: Modifiers, t: Value) -> None:
 
 @form("pmevent a", types={"a": "imm(0..15)"}, since="1.4")
 @form("pmevent.mask a", types={"a": "imm(0..65535)"}, name="pmevent", since="3.0 sm_20")
-def pmevent(k: Machine, m: Modifiers, a: Value) -> None:
+def pmevent(k: Machine, m: Modifiers, a: int) -> None:
     """Trigger a performance monitor event by its number, or several by a mask."""
 
 

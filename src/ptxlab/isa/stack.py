@@ -19,6 +19,6 @@ def stackrestore(k: Machine, m: Modifiers, a: Value) -> None:
 
 
 @form("alloca.type d, size{, alignment}", type="u32 u64", types={"alignment": ALIGNMENT}, since="7.3 sm_52")
-def alloca(k: Machine, m: Modifiers, size: Value, alignment: Value | None) -> Value:
+def alloca(k: Machine, m: Modifiers, size: Value, alignment: int | None) -> Value:
     """Allocate `size` bytes of local memory on the stack and give their address."""
     return k.stack("allocate", size, 8 if alignment is None else alignment, type=m.type)
