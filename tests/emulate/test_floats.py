@@ -79,7 +79,7 @@ def test_results_are_exact(operation: str, functions: list[Callable[..., int]]) 
             continue
         format = FORMATS[type]
         assert isinstance(format, Format)
-        for _ in range(250 if rounding == "rn" else 60):
+        for _ in range(150 if rounding == "rn" else 40):
             operands = [sample(format, generator) for _ in range(OPERANDS[operation])]
             expected = getattr(reference, operation)(format, *operands, rounding, **flags)
             assert function(*operands) == expected, (type, rounding, flags, [hex(bits) for bits in operands])

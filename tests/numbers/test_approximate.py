@@ -71,7 +71,7 @@ def test_results_are_within_the_bounds(
     bounds = bounds_of(syntax)
     generator = random.Random(syntax)
     positive_only = syntax.startswith(("sqrt", "rsqrt", "lg2"))
-    for count in range(4000):
+    for count in range(2000):
         bits = sample(F32, generator)
         if count % 2:  # where most kernels compute
             bits = struct.unpack("<I", struct.pack("<f", generator.uniform(-20.0, 20.0)))[0]
@@ -95,7 +95,7 @@ def test_a_small_angle_has_no_sine_and_a_huge_one_has_none_either() -> None:
 def test_quotients(full: bool) -> None:
     bounds = bounds_of("div.full{.ftz}.f32 d, a, b" if full else "div.approx{.ftz}.f32 d, a, b")
     generator = random.Random(1)
-    for _ in range(3000):
+    for _ in range(1500):
         a, b = sample(F32, generator), sample(F32, generator)
         dividend, divisor = number(a), number(b)
         found = approximate.quotient(a, b, False, full)
@@ -150,7 +150,7 @@ def test_ftz() -> None:
 
 @pytest.mark.parametrize("format", [F16, BF16], ids=["f16", "bf16"])
 def test_half_precision_is_correctly_rounded(format: Format) -> None:
-    for bits in range(0, 1 << 16, 7):
+    for bits in range(0, 1 << 16, 23):
         value = decode(format, bits)
         power = transcendental.half_power(bits, FORMAT[format.name], False)
         tangent = transcendental.half_tangent(bits, FORMAT[format.name])
