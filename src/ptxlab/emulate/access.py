@@ -27,7 +27,7 @@ SPACES = {None: GENERIC, "global": GLOBAL, "const": CONSTANT, "shared": SHARED, 
 def locate(
     function: Function, address: Address, bytes: int, kind: int, order: str, alignment: int | None = None
 ) -> str:
-    """The place in the host's memory of `bytes` bytes, all of which the kernel may touch; otherwise the thread fails."""
+    """The place in the host's memory of `bytes` bytes, all of which the kernel may touch; or the thread fails."""
     builder = function.builder
     fast, slow, found = (builder.new_label(name) for name in ("near", "far", "found"))
     at = address.value.text

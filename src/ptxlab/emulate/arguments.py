@@ -63,7 +63,7 @@ def pack(module: ir.Module, kernel: ir.Function, args: Sequence[Any]) -> Paramet
                     f"argument {number} of `{kernel.name}`: {problem}",
                     module.span(parameter),
                     "the parameter is declared here",
-                )  # fmt: skip
+                )
             )
     if problems:
         raise KernelError(problems)

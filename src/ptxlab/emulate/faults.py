@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate import access, state
+from ptxlab.emulate.hangs import explain_divergence, explain_hang
+from ptxlab.emulate.standing import WAITING, stand_of
+from ptxlab.emulate.stops import explain_stop
 from ptxlab.report import Diagnostic, error
 
 if TYPE_CHECKING:
@@ -17,9 +21,9 @@ _SPACES = {access.SHARED: "shared", access.LOCAL: "local", access.PARAMETER: "pa
 def explain(launch: Launch, outcome: str | None, timeout: float | None) -> list[Diagnostic]:
     """Everything that a launch found wrong."""
     found = [_explain_fault(launch, worker) for worker in launch.workers if worker.fault.get("kind")]
-    if outcome == "timeout":
-        found.append(_explain_timeout(launch, timeout or 0))
-    return found
+    if found or outcome is None:
+        return found
+    return [explain_stop(launch, outcome, timeout)]
 
 
 def thread_name(launch: Launch, block: int, thread: int) -> str:
@@ -43,8 +47,7 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
     def told(
         code: str, message: str, label: str, notes: list[str] | None = None, helps: list[str] | None = None
     ) -> Diagnostic:
-        return error(code, message, span, label, notes=[*(notes or []), *_source_line(launch, fault.get("instruction"))],
-                     helps=helps or [])  # fmt: skip
+        return error(code, message, span, label, notes=notes or [], helps=helps or [])
 
     match kind:
         case state.OUT_OF_BOUNDS:
@@ -52,7 +55,7 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
             return told("out-of-bounds", f"{action} of {size} bytes outside of {where}",
                         f"{who}, address {address:#x}", notes)  # fmt: skip
         case state.MISALIGNED:
-            return told("misaligned", f"{action} of {size} bytes at address {address:#x}, which is no multiple of {size}",
+            return told("misaligned", f"{action} of {size} bytes at address {address:#x}, no multiple of {size}",
                         who, helps=[f"align the address to {size} bytes, or access smaller parts"])  # fmt: skip
         case state.READ_ONLY:
             region = launch.region_at(address)
@@ -75,9 +78,24 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
         case state.BAD_BARRIER:
             return told("bad-barrier", _bad_barrier(extra), who)
         case state.BARRIER_DIVERGENCE:
-            return told("barrier-divergence", "lanes of one warp wait at different `.aligned` instructions", who)
+            stand = stand_of(launch, worker)
+            assert stand is not None
+            culprit = replace(stand.threads[fault.get("thread")], status=state.AT_BARRIER, barrier=extra,
+                              instruction=fault.get("instruction"))  # fmt: skip
+            lanes = [thread for thread in stand.threads if thread.warp == culprit.warp and thread.status in WAITING]
+            return explain_divergence(launch, stand, [culprit, *lanes], culprit)
+        case state.BAD_MEMBERMASK:
+            lane = fault.get("thread") % 32
+            return told("bad-membermask", f"lane {lane} names the lanes {extra:#010x}, without itself", who,
+                        helps=[f"set bit {lane} of the mask"])  # fmt: skip
+        case state.BAD_FREE:
+            return told(
+                "bad-free", f"`free` of {address:#x}, which `malloc` has not given or which is free already", who
+            )
         case state.HANG:
-            return told("hang", _hang(launch, extra), f"{who} waits here")
+            stand = stand_of(launch, worker)
+            assert stand is not None
+            return explain_hang(launch, stand)
         case state.NO_MEMORY:
             return told("out-of-memory", "this machine has no memory left for the kernel", who)
         case state.ASSERTION:
@@ -86,15 +104,6 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
             message, file, line, function = assertion
             return told("assertion-failed", f"assertion `{message}` failed", who, [f"in `{function}`, {file}:{line}"])
     raise AssertionError(f"fault {kind}")
-
-
-def _hang(launch: Launch, status: int) -> str:
-    waits = {
-        state.AT_BARRIER: "a barrier that not all threads reach",
-        state.MEETING: "lanes of its warp that never come",
-        state.AT_PHASE: "a phase that never completes",
-    }
-    return f"a thread waits for {waits.get(status, 'something that never happens')}"
 
 
 def _barrier_count(extra: int) -> str:
@@ -126,20 +135,3 @@ def _neighbourhood(launch: Launch, address: int, size: int, space: int) -> tuple
         f"begins {past - region.size} bytes behind its end" if past >= region.size else f"begins at byte {past} of it"
     )
     return region.name, [f"{region.name} has {region.size} bytes; the access {place}"]
-
-
-def _source_line(launch: Launch, number: int) -> list[str]:
-    return []
-
-
-def _explain_timeout(launch: Launch, timeout: float) -> Diagnostic:
-    fault = launch.workers[0].fault
-    _, instruction = launch.compiled.places[fault.get("instruction")]
-    who = thread_name(launch, fault.get("block"), fault.get("thread"))
-    return error(
-        "timeout",
-        f"the kernel was stopped after {timeout:g} seconds",
-        launch.compiled.module.span(instruction),
-        f"{who} was here",
-        notes=[f"{launch.finished.value} of {launch.total} blocks had ended"],
-    )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import threading
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,18 +17,17 @@ from ptxlab.emulate import layout, state
 from ptxlab.emulate.arguments import Region, pack
 from ptxlab.emulate.compile import Compiled, compile_kernel
 from ptxlab.emulate.faults import explain
-from ptxlab.emulate.limits import check_launch
+from ptxlab.emulate.limits import check_launch, check_memory
+from ptxlab.emulate.locations import add_sources
+from ptxlab.emulate.needs import available, needs_of
 from ptxlab.emulate.record import Record
 from ptxlab.emulate.runtime import ENTRIES
 from ptxlab.emulate.services import Services
-from ptxlab.native import offset_of
 from ptxlab.native.functions import signature
-from ptxlab.report import Diagnostic, KernelError
+from ptxlab.report import Diagnostic, KernelError, Span, render
 
 QUANTUM = 4096  # jumps backwards that a thread may take before others have a turn
-STACK = 1 << 16  # bytes of each stack of a thread where recursion is possible
-SPARE = 4096  # allocations that a kernel may make itself
-RESIDENTS = 4096  # blocks that may wait for others at a time
+SPARE = 65536  # allocations that a kernel may make itself
 
 Callback = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint32, *[ctypes.c_uint64] * 5)
 
@@ -39,6 +40,14 @@ class Result:
     output: str = ""
     counters: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C while a kernel ran; `diagnostics` say where it was."""
+
+    def __init__(self, diagnostics: list[Diagnostic]) -> None:
+        self.diagnostics = diagnostics
+        super().__init__(render(diagnostics).rstrip("\n"))
 
 
 class Launch:
@@ -65,25 +74,27 @@ class Launch:
         self.stop = ctypes.c_uint32(0)
         self.next = ctypes.c_uint64(0)
         self.finished = ctypes.c_uint64(0)
-        total = grid[0] * grid[1] * grid[2]
-        chosen = range(total) if numbers is None else numbers
-        self.numbers = (ctypes.c_uint64 * max(len(chosen), 1))(*chosen)
-        self.total = len(chosen)
+        self.numbers = None if numbers is None else (ctypes.c_uint64 * max(len(numbers), 1))(*numbers)
+        self.total = grid[0] * grid[1] * grid[2] if numbers is None else len(numbers)
         self.services = Services(self)
         self.callback = Callback(self.services.answer)
         self.allocations = Record(state.Allocation, len(self.regions) + SPARE)
         self.lock = threading.Lock()
-        self._fill_allocations()
+        for index in range(len(self.regions)):
+            self._list_region(index)
         self.shared_size = compiled.variables.dynamic_offset + shared
+        self.needs = needs_of(compiled, block, self.shared_size, workers)
+        threads = block[0] * block[1] * block[2]
+        check_memory(compiled.module, compiled.kernel, threads, self.needs.block, workers, available())
         self.workers = [self._worker(shared, seed, len(parameters.data)) for _ in range(workers)]
 
     # Memory.
 
-    def _fill_allocations(self) -> None:
-        for index, region in enumerate(self.regions):
-            self.allocations.set(
-                index, base=region.base, size=region.size, data=region.data, writable=int(region.writable), number=index
-            )
+    def _list_region(self, index: int) -> None:
+        region = self.regions[index]
+        self.allocations.set(
+            index, base=region.base, size=region.size, data=region.data, writable=int(region.writable), number=index
+        )
 
     def add_region(self, region: Region) -> bool:
         """Let the kernel touch more memory; regions come in the order of their addresses."""
@@ -91,7 +102,7 @@ class Launch:
             if len(self.regions) >= len(self.allocations.memory) // self.allocations.stride:
                 return False
             self.regions.append(region)
-            self._fill_allocations()
+            self._list_region(len(self.regions) - 1)
             for worker in self.workers:
                 worker.record.set(allocation_count=len(self.regions))
         return True
@@ -99,23 +110,34 @@ class Launch:
     def remove_region(self, base: int) -> None:
         """Take memory back; every instruction must look again where its memory is."""
         with self.lock:
-            self.regions = [region for region in self.regions if region.base != base]
-            self._fill_allocations()
+            position = bisect_left(self.regions, base, key=lambda region: region.base)
+            del self.regions[position]
+            at, stride = self.allocations.address + position * self.allocations.stride, self.allocations.stride
+            ctypes.memmove(at, at + stride, (len(self.regions) - position) * stride)
             for worker in self.workers:
                 worker.record.set(allocation_count=len(self.regions))
                 worker.forget_hints()
 
+    def span_of(self, number: int) -> Span | None:
+        """Where an instruction stands in the text."""
+        return self.compiled.module.span(self.compiled.places[number][1])
+
+    def line_of(self, number: int) -> int | None:
+        """The line of an instruction."""
+        span = self.span_of(number)
+        return None if span is None else span.source.position(span.start)[0]
+
     def region_at(self, address: int) -> Region | None:
         """The region that an address lies in or behind."""
-        below = [region for region in self.regions if region.base <= address]
-        return below[-1] if below else None
+        position = bisect_right(self.regions, address, key=lambda region: region.base)
+        return self.regions[position - 1] if position else None
 
     # Running.
 
     def _worker(self, shared: int, seed: int, parameter_size: int) -> Worker:
         facts = self.compiled.facts
-        recursive = len(facts["frame_sizes"]) > 1
-        worker = Worker(facts["hints"], len(facts["counters"]))
+        needs = self.needs
+        worker = Worker(facts["hints"], len(facts["counters"]), needs.residents)
         worker.record.set(
             stop=ctypes.addressof(self.stop),
             allocations=self.allocations.address,
@@ -126,7 +148,7 @@ class Launch:
             counters=ctypes.addressof(worker.counters),
             host=ctypes.cast(self.callback, ctypes.c_void_p).value or 0,
             allocation_count=len(self.regions),
-            callee_count=len(facts["frame_sizes"]),
+            callee_count=len(layout.function_numbers(self.compiled.module)),
             parameter_size=parameter_size,
             block_x=self.block[0],
             block_y=self.block[1],
@@ -136,10 +158,8 @@ class Launch:
             grid_z=self.grid[2],
             shared_size=self.shared_size,
             dynamic_size=shared,
-            frame_size=max(STACK, sum(facts["frame_sizes"])) if recursive else facts["frame_sizes"][0],
-            local_size=max(STACK, sum(facts["local_sizes"]))
-            if recursive or facts["stack"]
-            else facts["local_sizes"][0],
+            frame_size=needs.frame,
+            local_size=needs.local,
             mail_words=facts["mail_words"],
             quantum=QUANTUM,
             seed=seed,
@@ -148,10 +168,10 @@ class Launch:
             entry_local=facts["local_sizes"][0],
             next=ctypes.addressof(self.next),
             finished=ctypes.addressof(self.finished),
-            numbers=ctypes.addressof(self.numbers),
+            numbers=0 if self.numbers is None else ctypes.addressof(self.numbers),
             total=self.total,
             residents=ctypes.addressof(worker.residents),
-            resident_room=RESIDENTS,
+            resident_room=needs.residents,
             fault=worker.fault.address,
             time=1,
         )
@@ -164,55 +184,66 @@ class Launch:
             threading.Thread(target=run_grid, args=(worker.record.address,), daemon=True) for worker in self.workers
         ]
         started = time.perf_counter()
-        for thread in threads:
-            thread.start()
         outcome: str | None = None
         try:
+            for thread in threads:
+                thread.start()
             while any(thread.is_alive() for thread in threads):
+                left = 0.05 if timeout is None else max(min(0.05, started + timeout - time.perf_counter()), 0)
                 for thread in threads:
-                    thread.join(0.05)
+                    thread.join(left)
                 if progress is not None:
                     progress(self.finished.value, self.total)
-                if timeout is not None and outcome is None and time.perf_counter() - started > timeout:
+                if timeout is not None and outcome is None and time.perf_counter() - started >= timeout:
                     outcome = "timeout"
                     self.request_stop()
+                    _join(threads)
         except KeyboardInterrupt:
             outcome = "interrupted"
-            self.request_stop()
-            for thread in threads:
-                thread.join()
+        finally:  # whatever happens, nothing that machine code works on may go before it has stopped
+            if any(thread.is_alive() for thread in threads):
+                self.request_stop()
+                _join(threads)
         if self.services.failure is not None:
             raise self.services.failure
         return outcome
+
+    def end(self) -> None:
+        """Give back the blocks that were kept for an explanation."""
+        end_broken = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.compiled.address(signature(ENTRIES[1]).symbol))
+        for worker in self.workers:
+            end_broken(worker.record.address)
 
     def request_stop(self) -> None:
         """Have every worker stop at its next look around."""
         self.stop.value = 1
 
-    def note_assertion(self, thread: int) -> None:
-        """Record a failed assertion as the fault of the worker that runs `thread`."""
-        worker = ctypes.c_uint64.from_address(thread + offset_of(state.Thread, "worker")).value
-        block = ctypes.c_uint64.from_address(thread + offset_of(state.Thread, "block")).value
-        for candidate in self.workers:
-            if candidate.record.address == worker and candidate.fault.get("kind") == 0:
-                candidate.fault.set(
-                    kind=state.ASSERTION,
-                    instruction=ctypes.c_uint32.from_address(thread + offset_of(state.Thread, "instruction")).value,
-                    thread=ctypes.c_uint32.from_address(thread + offset_of(state.Thread, "number")).value,
-                    block=ctypes.c_uint64.from_address(block + offset_of(state.Block, "number")).value,
+    def note_fault(self, thread: int, kind: int, address: int) -> None:
+        """Record what went wrong in what the host did for a thread, unless something did before."""
+        place = Record.at(state.Thread, thread)
+        place.set(status=state.FAILED)
+        block = Record.at(state.Block, place.get("block"))
+        for worker in self.workers:
+            if worker.record.address == place.get("worker") and worker.fault.get("kind") == 0:
+                worker.fault.set(
+                    kind=kind,
+                    instruction=place.get("instruction"),
+                    thread=place.get("number"),
+                    block=block.get("number"),
+                    address=address,
                 )
 
 
 class Worker:
     """What one core works with, kept by Python."""
 
-    def __init__(self, hints: int, counters: int) -> None:
+    def __init__(self, hints: int, counters: int, residents: int) -> None:
         self.record = Record(state.Worker)
         self.fault = Record(state.Fault)
         self.hints = Record(state.Hint, hints)
         self.hint_count = hints
         self.counters = (ctypes.c_uint64 * max(counters, 1))()
-        self.residents = (ctypes.c_void_p * RESIDENTS)()
+        self.residents = (ctypes.c_void_p * residents)()
         self.forget_hints()
 
     def forget_hints(self) -> None:
@@ -221,13 +252,19 @@ class Worker:
             self.hints.set(index, base=(1 << 64) - 1, last=0, delta=0)
 
 
+def _join(threads: Sequence[threading.Thread]) -> None:
+    """Wait until all have ended, whoever is impatient meanwhile."""
+    while any(thread.is_alive() for thread in threads):
+        with contextlib.suppress(KeyboardInterrupt):
+            for thread in threads:
+                thread.join()
+
+
 def globals_of(compiled: Compiled) -> list[Region]:
     """The memory of the module's variables, which keep their values from launch to launch."""
     module, variables = compiled.module, compiled.variables
     known = module.memory
-    addresses = {
-        function.name: state.FUNCTION_WINDOW + 16 * number for number, function in enumerate(compiled.functions)
-    }
+    addresses = {name: state.FUNCTION_WINDOW + 16 * number for name, number in layout.function_numbers(module).items()}
     regions = []
     for address, variable in variables.allocated:
         size = layout.size_of_variable(variable)
@@ -268,13 +305,16 @@ def launch(
     total = grid[0] * grid[1] * grid[2] if numbers is None else len(numbers)
     started = time.perf_counter()
     running = Launch(compiled, grid, block, args, shared, seed, numbers, max(1, min(workers, total)))
-    outcome = running.run(timeout, progress)
-    result = Result(seconds=time.perf_counter() - started)
-    result.output = "".join(running.services.output)
-    result.diagnostics = explain(running, outcome, timeout)
-    result.counters = count(running)
+    try:
+        outcome = running.run(timeout, progress)
+        result = Result(seconds=time.perf_counter() - started)
+        result.output = "".join(running.services.output)
+        result.diagnostics = add_sources(module, compiled.functions, explain(running, outcome, timeout))
+        result.counters = count(running)
+    finally:
+        running.end()
     if outcome == "interrupted":
-        raise KeyboardInterrupt
+        raise Interrupted(result.diagnostics)
     if result.diagnostics and on_error == "raise" and any(found.level == "error" for found in result.diagnostics):
         raise KernelError(result.diagnostics)
     return result

@@ -13,7 +13,7 @@ _SHARED = {
     50: 64, 52: 96, 53: 64, 60: 64, 61: 96, 62: 64, 70: 96, 72: 96, 75: 64, 80: 163, 86: 99, 87: 163, 88: 99, 89: 99,
     90: 227, 100: 227, 101: 227, 103: 227, 107: 227, 110: 227, 120: 99, 121: 99,
 }  # fmt: skip
-_STATIC = 48 * 1024
+_LOCAL = 512 * 1024  # bytes of local memory of a thread
 
 
 def shared_limit(target: str) -> int:
@@ -50,6 +50,9 @@ def _problems(
     def problem(text: str, *helps: str) -> Diagnostic:
         return error("bad-launch", f"`{kernel.name}`: {text}", span, "this kernel", helps=list(helps))
 
+    if kernel.body is None:
+        yield problem("it has no body in this file")
+        return
     if min(block) < 1 or min(grid) < 1:
         yield problem(f"grid {grid} and block {block} need at least 1 in each dimension")
     if block[0] > 1024 or block[1] > 1024 or block[2] > 64 or threads > 1024:
@@ -72,10 +75,41 @@ def _problems(
         yield problem(f"{shared} bytes of shared memory")
     elif total > limit:
         yield problem(f"{total} bytes of shared memory, `{module.target}` has {limit} for a block")
+    for function in variables.functions:
+        local = layout.locals_of(function).size
+        if local > _LOCAL:
+            yield problem(f"`{function.name}` has {local} bytes of local memory, a thread may have {_LOCAL}")
     for x, y, z in blocks or ():
         if not (0 <= x < grid[0] and 0 <= y < grid[1] and 0 <= z < grid[2]):
             yield problem(f"block ({x}, {y}, {z}) is outside of the grid of {_times(grid)}")
             break
+
+
+def check_memory(module: ir.Module, kernel: ir.Function, threads: int, bytes: int, workers: int, free: int) -> None:
+    """Refuse a launch for which this machine has too little memory."""
+    if bytes * workers <= free:
+        return
+    each = f"{workers} blocks at a time take" if workers > 1 else "a block takes"
+    raise KernelError(
+        [
+            error(
+                "out-of-memory",
+                f"`{kernel.name}`: {each} {_amount(bytes * workers)} on this machine, which has {_amount(free)} free",
+                module.name_span(kernel),
+                "this kernel",
+                notes=[f"a block has {threads} threads with {_amount(bytes // threads)} of registers and memory each"],
+                helps=["use smaller blocks, or less local memory"],
+            )
+        ]
+    )
+
+
+def _amount(bytes: int) -> str:
+    """`1.5 GiB`"""
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if bytes >= size:
+            return f"{bytes / size:.1f} {unit}"
+    return f"{bytes} bytes"
 
 
 def _times(extents: Sequence[int]) -> str:

@@ -249,7 +249,10 @@ class Machine:
     def barrier(self, number: Value, count: Value | None, *, value: Value | None = None, waits: bool = True) -> Value:
         """Arrive at a barrier of the block and, with `waits`, stay until it opens."""
         brought = 0 if value is None else value
-        self.runtime("arrive_at_barrier", number, 0 if count is None else count, int(waits), brought, self.place)
+        assert self.instruction is not None
+        opcode = self.instruction.opcode
+        how = int(waits) | (2 if opcode.mnemonic == "bar" or "aligned" in opcode.modifiers else 0)
+        self.runtime("arrive_at_barrier", number, 0 if count is None else count, how, brought, self.place)
         if waits:
             self.wait()
         else:
@@ -263,10 +266,10 @@ class Machine:
 
     def phase(self, operation: str, barrier: Address, *values: Value | int, type: str | None = None) -> Value | None:
         """Do something with the mbarrier at an address."""
-        access.locate(self.function, barrier, 8, state.ATOMIC, "barrier")
         offset = self._shared_offset(barrier)
+        access.locate(self.function, Address("shared", offset), 8, state.ATOMIC, "barrier")
         found = self.runtime(_PHASES[operation], offset, *values, self.place, result=type)
-        if operation == "wait":
+        if operation in ("wait", "test"):  # a test that fails may take as long as a wait does
             self.wait()
             answer = Value(self.function, type_named("u64"), self.function.load_field("answer", "i64"))
             return answer != 0
@@ -327,7 +330,7 @@ _WINDOWS = {
 }
 _PHASES = {
     "initialise": "initialise_phase", "invalidate": "invalidate_phase", "expect": "change_bytes",
-    "arrive": "arrive_at_phase", "drop": "drop_from_phase", "test": "test_phase", "wait": "wait_for_phase",
+    "arrive": "arrive_at_phase", "drop": "drop_from_phase", "test": "wait_for_phase", "wait": "wait_for_phase",
 }  # fmt: skip
 _COPIES = {
     "start": "start_copy", "commit": "commit_copies", "wait": "wait_for_copies", "arrive": "arrive_after_copies",

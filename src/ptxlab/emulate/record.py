@@ -18,6 +18,13 @@ class Record:
         self.memory = (ctypes.c_char * max(self.stride * count, 1))()
         self.address = ctypes.addressof(self.memory)
 
+    @classmethod
+    def at(cls, owner: type, address: int) -> Record:
+        """A structure that machine code owns, or the first of an array of them."""
+        found = cls.__new__(cls)
+        found.owner, found.stride, found.address = owner, size_of(owner), address
+        return found
+
     def set(self, index: int = 0, **fields: int) -> None:
         """Write fields of one of them."""
         for name, value in fields.items():

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 # The functions that are there without a body, with the number of their arguments.
 SERVICES = {"vprintf": 2, "malloc": 1, "free": 1, "__assertfail": 5}
+_HEAP_NAME = "memory of `malloc`"
+_OUTPUT = 16 << 20  # characters that are kept of what a launch prints
+_WIDTH = 1024  # of one conversion
 _CONVERSION = re.compile(r"%([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?(hh|h|ll|l|L|z|t|j)?([diouxXeEfFgGaAcsp%])")
 
 
@@ -26,8 +29,10 @@ class Services:
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
         self.output: list[str] = []
+        self.printed = 0
         self.assertion: tuple[str, str, int, str] | None = None
         self.heap = HEAP
+        self.allocated = 0
         self.failure: BaseException | None = None
 
     def answer(self, thread: int, service: int, *values: int) -> int:
@@ -44,26 +49,34 @@ class Services:
         pattern = self._string(thread, text)
         printed = format_printf(pattern, lambda offset, size: self._bytes(thread, arguments + offset, size),
                                 lambda address: self._string(thread, address))  # fmt: skip
-        self.output.append(printed)
+        self.printed += len(printed)
+        if self.printed <= _OUTPUT:
+            self.output.append(printed)
         return len(_CONVERSION.findall(pattern))
 
     def _malloc(self, thread: int, size: int) -> int:
-        if size == 0 or size > self.launch.heap_limit:
+        if size == 0 or self.allocated + size > self.launch.heap_limit:
             return 0
         memory = (ctypes.c_char * size)()
-        region = Region(self.heap, size, ctypes.addressof(memory), "memory of `malloc`", True, memory)
+        self.allocated += size
+        region = Region(self.heap, size, ctypes.addressof(memory), _HEAP_NAME, True, memory)
         self.heap = -(-(self.heap + size + 4096) // 256) * 256
         return region.base if self.launch.add_region(region) else 0
 
     def _free(self, thread: int, address: int) -> None:
-        if address:
-            self.launch.remove_region(address)
+        if not address:
+            return
+        region = self.launch.region_at(address)
+        if region is None or region.base != address or region.name != _HEAP_NAME:
+            self.launch.note_fault(thread, state.BAD_FREE, address)
+            return
+        self.allocated -= region.size
+        self.launch.remove_region(address)
 
     def _assertfail(self, thread: int, message: int, file: int, line: int, function: int, size: int) -> None:
         texts = [self._string(thread, address) for address in (message, file, function)]
-        self.assertion = (texts[0], texts[1], line, texts[2])
-        ctypes.c_uint32.from_address(thread + offset_of(state.Thread, "status")).value = state.FAILED
-        self.launch.note_assertion(thread)
+        self.assertion = self.assertion or (texts[0], texts[1], line, texts[2])
+        self.launch.note_fault(thread, state.ASSERTION, 0)
 
     def _bytes(self, thread: int, address: int, size: int) -> bytes:
         place = self._host(thread, address, size)
@@ -95,6 +108,11 @@ class Services:
         return region.data + address - region.base
 
 
+def _bounded(number: str | None) -> str | None:
+    """A width or a precision, of which a kernel may ask for any."""
+    return number if number is None else str(max(min(int(number), _WIDTH), -_WIDTH))
+
+
 def format_printf(pattern: str, read, string) -> str:  # type: ignore[no-untyped-def]
     """`printf` of C on arguments as a kernel packs them: each at a multiple of its size, floats as doubles."""
     offset = 0
@@ -113,7 +131,9 @@ def format_printf(pattern: str, read, string) -> str:  # type: ignore[no-untyped
         if width == "*":
             width = str(struct.unpack("<i", take(4))[0])
         if precision == "*":
-            precision = str(struct.unpack("<i", take(4))[0])
+            asked = struct.unpack("<i", take(4))[0]
+            precision = str(asked) if asked >= 0 else None
+        width, precision = _bounded(width), _bounded(precision)
         form = f"%{flags}{width or ''}" + (f".{precision}" if precision is not None else "")
         if kind in "eEfFgG":
             return (form + kind) % struct.unpack("<d", take(8))[0]

@@ -39,6 +39,8 @@ BAD_BRANCH = 10
 NO_MEMORY = 11
 ASSERTION = 12
 BAD_BARRIER = 13
+BAD_MEMBERMASK = 14
+BAD_FREE = 15
 
 # How an access is made.
 LOAD = 0
@@ -82,7 +84,7 @@ class Fault:
 
 @struct
 class Site:
-    """An instruction at which the lanes of a warp meet: what they do there together, and which lanes can meet at all."""
+    """An instruction at which the lanes of a warp meet: what they do there together, and which can meet at all."""
 
     code: Pointer[u8]
     key: u32
@@ -115,11 +117,23 @@ class Barrier:
 
 
 @struct
+class Phase:
+    """What an explanation tells of an mbarrier: who initialised it, who arrived last, how many phases are over."""
+
+    offset: u64
+    completed: u64
+    instruction: u32
+    arrived_at: u32
+    arrived_by: u32
+    is_known: u32
+
+
+@struct
 class Copy:
     """A `cp.async` that has not been done yet, or (size 0) an arrival that follows those before it."""
 
     destination: u64
-    source: Pointer[u8]
+    source: u64
     size: u32
     source_size: u32
     group: u32
@@ -204,6 +218,7 @@ class Block:
     first: u32  # the warp to begin with
     unused: u32
     barriers: Array[Barrier, 16]
+    phases: Array[Phase, 64]  # by offset: of two that collide, the later one
 
 
 @struct
@@ -245,9 +260,10 @@ class Worker:
     entry: Pointer[u8]
     next: Pointer[u64]  # of all workers together: the next of `numbers`, which are `total`
     finished: Pointer[u64]
-    numbers: Pointer[u64]
+    numbers: Pointer[u64]  # null: all of the grid
     total: u64
     residents: Pointer[Pointer[Block]]
     resident_room: u32
     unused: u32
     fault: Pointer[Fault]
+    broken: Pointer[Block]  # the block in which it was found, for those who explain it

@@ -1,6 +1,6 @@
 """The part of the emulator that runs beside the code of a kernel, native like it: memory, scheduling, barriers.
 
-`RUNTIME` lists what the code of a kernel may call, by name; each gets the thread first. `ENTRIES` is what the host calls.
+`RUNTIME` lists what the code of a kernel may call, by name; each gets the thread first. `ENTRIES` the host calls.
 """
 
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Any
 
 from .barrier import arrive_at_barrier
 from .copies import arrive_after_copies, commit_copies, start_copy, wait_for_copies
-from .grid import run_grid
+from .grid import end_broken, run_grid
 from .memory import call_host, enter, fail, find_callee, find_memory, grow_stack, leave, read_clock, restore_stack
 from .order import pass_fence
 from .phases import (
@@ -17,7 +17,6 @@ from .phases import (
     drop_from_phase,
     initialise_phase,
     invalidate_phase,
-    test_phase,
     wait_for_phase,
 )
 from .schedule import thread_exit
@@ -27,7 +26,7 @@ RUNTIME: dict[str, Callable[..., Any]] = {
     for function in (
         arrive_after_copies, arrive_at_barrier, arrive_at_phase, call_host, change_bytes, commit_copies,
         drop_from_phase, enter, fail, find_callee, find_memory, grow_stack, initialise_phase, invalidate_phase, leave,
-        pass_fence, read_clock, restore_stack, start_copy, test_phase, thread_exit, wait_for_copies, wait_for_phase,
+        pass_fence, read_clock, restore_stack, start_copy, thread_exit, wait_for_copies, wait_for_phase,
     )
 }  # fmt: skip
-ENTRIES: tuple[Callable[..., Any], ...] = (run_grid,)
+ENTRIES: tuple[Callable[..., Any], ...] = (run_grid, end_broken)

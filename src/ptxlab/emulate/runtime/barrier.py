@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from ptxlab.emulate.runtime.memory import fail
 from ptxlab.emulate.runtime.order import order_arrival, order_barrier
-from ptxlab.emulate.state import AT_BARRIER, BAD_BARRIER, BARRIER_COUNT, READY, Barrier, Block, Thread
+from ptxlab.emulate.state import (
+    AT_BARRIER,
+    BAD_BARRIER,
+    BARRIER_COUNT,
+    BARRIER_DIVERGENCE,
+    READY,
+    Barrier,
+    Block,
+    Thread,
+)
 from ptxlab.native import Pointer, boolean, native, u32, u64
 
 # What a reduction at a barrier gives.
@@ -13,12 +22,16 @@ COUNT = 1
 ALL = 2
 ANY = 3
 
+# How threads come to a barrier: to stay, and as a whole warp.
+WAITS = 1
+ALIGNED = 2
+
 
 @native
 def arrive_at_barrier(
     thread: Pointer[Thread], number: u32, count: u32, waits: u32, value: u32, instruction: u32
 ) -> None:
-    """Arrive at a barrier; with `waits`, stay until it completes."""
+    """Arrive at a barrier; with the first bit of `waits`, stay until it completes, with the second as a whole warp."""
     block = thread.block
     if number > 15:
         fail(thread, BAD_BARRIER, instruction, u64(number))
@@ -37,17 +50,39 @@ def arrive_at_barrier(
     elif barrier.expected != count:
         fail(thread, BARRIER_COUNT, instruction, u64(count) | u64(barrier.expected) << 32)
         return
+    if waits & ALIGNED != 0 and not is_beside_its_warp(thread, number, instruction):
+        fail(thread, BARRIER_DIVERGENCE, instruction, u64(number))
+        return
     barrier.arrived += 1
     barrier.ones += value
     barrier.any = barrier.any | value
     barrier.all = barrier.all & value
     thread.barrier = number
-    if waits != 0:
+    if waits & WAITS != 0:
         barrier.waiting += 1
         thread.status = AT_BARRIER
     order_arrival(thread, number)
     thread.instruction = instruction
     complete_if_full(block, number)
+
+
+@native
+def is_beside_its_warp(thread: Pointer[Thread], number: u32, instruction: u32) -> boolean:
+    """Whether the lanes of the warp that wait at this barrier already do so at the same instruction."""
+    block = thread.block
+    first: u32 = thread.number // 32 * 32
+    for index in range(first, thread.number):
+        other = block.threads + index
+        if other.status == AT_BARRIER and other.barrier == number and other.instruction != instruction:
+            return False
+    last: u32 = first + 32
+    if last > block.count:
+        last = block.count
+    for index in range(thread.number + 1, last):
+        other = block.threads + index
+        if other.status == AT_BARRIER and other.barrier == number and other.instruction != instruction:
+            return False
+    return True
 
 
 @native

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ptxlab.emulate.runtime.memory import calloc, free
-from ptxlab.emulate.state import READY, Barrier, Block, Thread, Worker
+from ptxlab.emulate.state import READY, Barrier, Block, Phase, Thread, Worker
 from ptxlab.native import Pointer, cast, fill_bytes, native, size_of, u8, u32, u64
 
 BLOCK_SIZE = size_of(Block)
 THREAD_SIZE = size_of(Thread)
 BARRIER_SIZE = size_of(Barrier)
+PHASE_SIZE = size_of(Phase)
 
 
 @native
@@ -58,6 +59,7 @@ def restart_block(block: Pointer[Block], number: u64) -> None:
     block.z = u32(number // u64(worker.grid_x) // u64(worker.grid_y))
     fill_bytes(block.shared, 0, block.shared_size)
     fill_bytes(cast(Pointer[u8], block.barriers), 0, 16 * BARRIER_SIZE)
+    fill_bytes(cast(Pointer[u8], block.phases), 0, 64 * PHASE_SIZE)
     start_threads(block)
 
 
@@ -88,6 +90,7 @@ def start_threads(block: Pointer[Block]) -> None:
         thread.worker = worker
         thread.fuel = worker.quantum
         thread.number = index
+        thread.instruction = 0
         thread.lane = index % 32
         thread.x = x
         thread.y = y

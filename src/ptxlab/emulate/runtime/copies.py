@@ -8,12 +8,15 @@ from ptxlab.emulate.state import ATOMIC, LOAD, NO_MEMORY, STORE, Copy, Hint, Thr
 from ptxlab.native import Pointer, cast, copy_bytes, fill_bytes, native, size_of, u8, u32, u64
 
 ROOM = 16
+LIMIT = 4096
 COPY_SIZE = size_of(Copy)
 
 
 @native
 def next_copy(thread: Pointer[Thread], instruction: u32) -> Pointer[Copy]:
-    """Room for one more copy."""
+    """Room for one more copy; of too many at a time the earlier ones are done."""
+    if thread.copy_count == LIMIT:
+        finish_copies(thread, 0)
     if thread.copy_count == thread.copy_room:
         room: u32 = thread.copy_room * 2 + ROOM
         memory = realloc(cast(Pointer[u8], thread.copies), u64(room) * COPY_SIZE)
@@ -39,7 +42,6 @@ def start_copy(
     place = find_memory(thread, destination, size, size, SHARED_SPACE, STORE, instruction, cast(Pointer[Hint], 0))
     if cast(u64, place) == 0:
         return
-    memory = cast(Pointer[u8], 0)
     if wanted != 0:
         memory = find_memory(thread, source, wanted, size, GLOBAL_SPACE, LOAD, instruction, cast(Pointer[Hint], 0))
         if cast(u64, memory) == 0:
@@ -48,7 +50,7 @@ def start_copy(
     if cast(u64, copy) == 0:
         return
     copy.destination = destination
-    copy.source = memory
+    copy.source = source
     copy.size = size
     copy.source_size = wanted
 
@@ -82,6 +84,20 @@ def wait_for_copies(thread: Pointer[Thread], groups: u32) -> None:
 
 
 @native
+def deliver(thread: Pointer[Thread], copy: Pointer[Copy]) -> None:
+    """Do a copy; its source may have been freed since it began."""
+    place = thread.shared + copy.destination
+    wanted: u32 = copy.source_size
+    if wanted != 0:
+        nowhere = cast(Pointer[Hint], 0)
+        memory = find_memory(thread, copy.source, wanted, 1, GLOBAL_SPACE, LOAD, copy.instruction, nowhere)
+        if cast(u64, memory) == 0:
+            return
+        copy_bytes(place, memory, u64(wanted))
+    fill_bytes(place + wanted, 0, u64(copy.size - wanted))
+
+
+@native
 def finish_copies(thread: Pointer[Thread], kept: u32) -> None:
     """Do the copies of all groups but the latest `kept` (0: all; 1: all that are committed); the rest stay in order."""
     index: u32 = 0
@@ -93,9 +109,7 @@ def finish_copies(thread: Pointer[Thread], kept: u32) -> None:
             if copy.size == 0:
                 join_phase(thread, copy.destination, copy.instruction)
             else:
-                place = thread.shared + copy.destination
-                copy_bytes(place, copy.source, u64(copy.source_size))
-                fill_bytes(place + copy.source_size, 0, u64(copy.size - copy.source_size))
+                deliver(thread, copy)
             thread.block.moves += 1
         else:
             kept_copy = thread.copies + left

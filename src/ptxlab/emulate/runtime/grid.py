@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxlab.emulate.runtime.blocks import begin_block, end_block, restart_block
-from ptxlab.emulate.runtime.schedule import FINISHED, SPINNING, STOPPED, run_block
+from ptxlab.emulate.runtime.schedule import FINISHED, SPINNING, run_block
 from ptxlab.emulate.state import NO_MEMORY, Block, Worker
 from ptxlab.native import Pointer, atomic_add, atomic_load, atomic_store, cast, native, u32, u64
 
@@ -18,7 +18,9 @@ def run_grid(worker: Pointer[Worker]) -> None:
         if waiting < worker.resident_room:
             index: u64 = atomic_add(worker.next, 1)
             if index < worker.total:
-                number: u64 = worker.numbers[index]
+                number: u64 = index
+                if cast(u64, worker.numbers) != 0:
+                    number = worker.numbers[index]
                 if cast(u64, block) == 0:
                     block = begin_block(worker, number)
                     if cast(u64, block) == 0:
@@ -36,8 +38,7 @@ def run_grid(worker: Pointer[Worker]) -> None:
                     worker.residents[waiting] = block
                     waiting += 1
                 else:
-                    report_stop(worker, block, outcome)
-                    end_block(block)
+                    report_stop(worker, block)
                     break
             elif waiting == 0:
                 break
@@ -53,24 +54,28 @@ def run_grid(worker: Pointer[Worker]) -> None:
             elif outcome == SPINNING:
                 position += 1
             else:
-                report_stop(worker, resident, outcome)
-                position = waiting
+                report_stop(worker, resident)
+                break
     for left in range(waiting):
-        if worker.fault.instruction == 0 and worker.fault.kind == 0:
-            report_stop(worker, worker.residents[left], STOPPED)
-        end_block(worker.residents[left])
+        resident = worker.residents[left]
+        if cast(u64, worker.broken) == 0:
+            report_stop(worker, resident)
+        elif cast(u64, worker.broken) != cast(u64, resident):
+            end_block(resident)
     if cast(u64, spare) != 0:
         end_block(spare)
 
 
 @native
-def report_stop(worker: Pointer[Worker], block: Pointer[Block], outcome: u32) -> None:
-    """Stop all workers; of a block that was stopped from outside, note where its first thread stands."""
+def report_stop(worker: Pointer[Worker], block: Pointer[Block]) -> None:
+    """Stop all workers, and keep the block for those who explain what became of it."""
     atomic_store(worker.stop, 1)
-    if outcome == STOPPED:
-        for index in range(block.count):
-            if block.threads[index].status != 2:
-                worker.fault.instruction = block.threads[index].instruction
-                worker.fault.thread = index
-                worker.fault.block = block.number
-                return
+    worker.broken = block
+
+
+@native
+def end_broken(worker: Pointer[Worker]) -> None:
+    """Give back the memory of the block that was kept for an explanation."""
+    if cast(u64, worker.broken) != 0:
+        end_block(worker.broken)
+        worker.broken = cast(Pointer[Block], 0)

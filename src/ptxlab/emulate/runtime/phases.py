@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ptxlab.emulate.runtime.memory import fail
 from ptxlab.emulate.runtime.order import acquire_from_phase, release_to_phase
-from ptxlab.emulate.state import AT_PHASE, BAD_BARRIER, Thread
+from ptxlab.emulate.state import AT_PHASE, BAD_BARRIER, Phase, Thread
 from ptxlab.native import Pointer, boolean, cast, native, u32, u64
 
 COUNT_MASK = (1 << 20) - 1
@@ -26,6 +26,11 @@ def barrier_at(thread: Pointer[Thread], offset: u64) -> Pointer[u64]:
     return cast(Pointer[u64], thread.shared + offset)
 
 
+@native(inline=True)
+def notes_on(thread: Pointer[Thread], offset: u64) -> Pointer[Phase]:
+    return cast(Pointer[Phase], thread.block.phases + u32(offset // 8 % 64))
+
+
 @native
 def initialise_phase(thread: Pointer[Thread], offset: u64, count: u32, instruction: u32) -> None:
     """Begin the first phase, which expects `count` arrivals."""
@@ -33,11 +38,17 @@ def initialise_phase(thread: Pointer[Thread], offset: u64, count: u32, instructi
         fail(thread, BAD_BARRIER, instruction, u64(count))
         return
     barrier_at(thread, offset)[0] = MARK | u64(count) << PENDING | u64(count) << EXPECTED
+    notes = notes_on(thread, offset)
+    notes.offset = offset
+    notes.completed = 0
+    notes.instruction = instruction
+    notes.arrived_at = 0
+    notes.is_known = 1
     thread.block.moves += 1
 
 
 @native
-def invalidate_phase(thread: Pointer[Thread], offset: u64) -> None:
+def invalidate_phase(thread: Pointer[Thread], offset: u64, instruction: u32) -> None:
     barrier_at(thread, offset)[0] = 0
 
 
@@ -76,6 +87,9 @@ def arrive_at_phase(thread: Pointer[Thread], offset: u64, count: u32, releases: 
         fail(thread, BAD_BARRIER, instruction, 2 << 32)
         return 0
     place[0] = before - u64(count)
+    notes = notes_on(thread, offset)
+    notes.arrived_at = instruction
+    notes.arrived_by = thread.number
     thread.block.moves += 1
     complete_phase(thread, offset)
     return before
@@ -117,19 +131,8 @@ def complete_phase(thread: Pointer[Thread], offset: u64) -> None:
     if state & COUNT_MASK == 0 and state >> BYTES & BYTES_MASK == 0:
         expected: u64 = state >> EXPECTED & COUNT_MASK
         place[0] = (state ^ ONE_PHASE) & ~u64(COUNT_MASK) | expected
+        notes_on(thread, offset).completed += 1
         thread.block.moves += 1
-
-
-@native
-def test_phase(thread: Pointer[Thread], offset: u64, parity: u64, acquires: u32, instruction: u32) -> u32:
-    """Whether the phase of that parity has completed, which is so when the barrier is in the other one."""
-    if not is_barrier(thread, offset, instruction):
-        return 0
-    if (barrier_at(thread, offset)[0] >> PARITY & 1) == (parity & 1):
-        return 0
-    if acquires != 0:
-        acquire_from_phase(thread, offset)
-    return 1
 
 
 @native

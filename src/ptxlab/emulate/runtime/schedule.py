@@ -1,6 +1,6 @@
 """Taking threads to their next meeting point: lanes of a warp, warps of a block, blocks of a worker.
 
-A warp runs until all its lanes wait for something outside of it, or do nothing but spin; then the next one has its turn.
+A warp runs until all its lanes wait for something outside of it, or do nothing but spin; then the next has its turn.
 A block in which nobody can go on, and for which no copy is under way, hangs.
 """
 
@@ -15,6 +15,7 @@ from ptxlab.emulate.state import (
     ACTIVE,
     AT_BARRIER,
     AT_PHASE,
+    BAD_MEMBERMASK,
     BARRIER_DIVERGENCE,
     DONE,
     FAILED,
@@ -35,6 +36,9 @@ STOPPED = 2
 BROKEN = 3
 
 ROUNDS = 64  # of all warps without anything but spinning, until other blocks have a turn
+PATIENCE = 16384  # rounds in which all who wait for a phase are told in vain that it has not come
+STEPS = 1024  # calls and returns of a thread until others have a turn
+MEETINGS = 1024  # of a warp until others have a turn
 
 
 @native
@@ -60,9 +64,13 @@ def next_random(block: Pointer[Block]) -> u64:
 
 @native
 def run_thread(thread: Pointer[Thread]) -> None:
-    """Run a thread until it waits."""
+    """Run a thread until it waits; one that does nothing but call lets others run now and then."""
+    steps: u32 = 0
     while thread.status == READY:
         call(None, thread.code, thread)
+        steps += 1
+        if thread.status == READY and (steps == STEPS or atomic_load(thread.worker.stop) != 0):
+            thread.status = YIELDED
 
 
 @native
@@ -70,12 +78,12 @@ def run_block(block: Pointer[Block]) -> u32:
     """Run a block until it ends, breaks, is stopped, or does nothing but spin."""
     idle: u32 = 0
     while block.live > 0:
-        if atomic_load(block.worker.stop) != 0:
-            return STOPPED
         before: u64 = block.moves
         can_run: u32 = 0
         for step in range(block.warps):
             warp: u32 = (block.first + step) % block.warps
+            if atomic_load(block.worker.stop) != 0:
+                return STOPPED
             can_run += run_warp(block, warp)
             if block.worker.fault.kind != 0:
                 return BROKEN
@@ -88,6 +96,7 @@ def run_block(block: Pointer[Block]) -> u32:
         elif can_run != 0:
             idle += 1
             deliver_copies(block)
+            wake_waiters(block, 0)
             if idle >= ROUNDS:
                 return SPINNING
         elif not deliver_copies(block):
@@ -113,7 +122,7 @@ def deliver_copies(block: Pointer[Block]) -> boolean:
 @native
 def wake_waiters(block: Pointer[Block], idle: u32) -> boolean:
     """Tell those that wait for a phase that it has not come, as the hardware does after a while."""
-    if idle >= ROUNDS:
+    if idle >= PATIENCE:
         return False
     woken = False
     for index in range(block.count):
@@ -145,6 +154,7 @@ def run_warp(block: Pointer[Block], warp: u32) -> u32:
         lanes = 32
     first: u32 = 0
     spinning: u32 = 0
+    meetings: u32 = 0
     while True:
         ran = False
         if block.worker.seed != 0:
@@ -167,7 +177,11 @@ def run_warp(block: Pointer[Block], warp: u32) -> u32:
             if block.worker.fault.kind != 0:
                 return 0
             ran = True
+            meetings += 1
         if not ran:
+            break
+        if meetings == MEETINGS or atomic_load(block.worker.stop) != 0:
+            spinning = 1
             break
     for lane in range(lanes):
         thread = block.threads + (base + lane)
@@ -193,7 +207,7 @@ def meet(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
             waiting = waiting | bit
         elif status == ACTIVE:
             watching = watching | bit
-        elif status == READY or status == YIELDED:
+        elif status == READY or status == YIELDED:  # noqa: SIM109 - native functions know no tuples
             busy = busy | bit
     met = False
     lane: u32 = 0
@@ -204,8 +218,9 @@ def meet(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
             site = block.worker.sites + thread.site
             members: u32 = thread.members & alive
             same: u32 = 0
-            if members & bit == 0:
-                members = bit
+            if thread.members & bit == 0:
+                fail(thread, BAD_MEMBERMASK, site.instruction, u64(thread.members))
+                return True
             if members & waiting == members:
                 for other in range(lanes):
                     if members >> other & 1 != 0:
@@ -234,8 +249,6 @@ def meet(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
                 block.threads[base + lane].members = together
                 block.threads[base + lane].status = READY
         met = True
-    if met:
-        block.moves += 1
     return met
 
 

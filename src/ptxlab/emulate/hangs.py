@@ -1,0 +1,172 @@
+"""Threads that wait for what never happens, in words: who waits where, for what, and where the others are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ptxlab import ir
+from ptxlab.emulate import state
+from ptxlab.emulate.runtime import phases
+from ptxlab.emulate.standing import WAITING, Stand, Standing, do, ranges
+from ptxlab.report import Diagnostic, Label, error
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.launch import Launch
+
+Group = list[Standing]
+
+
+def explain_hang(launch: Launch, stand: Stand) -> Diagnostic:
+    """Why the block cannot go on."""
+    waiting = [thread for thread in stand.threads if thread.status in WAITING]
+    for warp in sorted({thread.warp for thread in waiting}):
+        lanes = [thread for thread in waiting if thread.warp == warp]
+        apart = len({(thread.instruction, thread.members * (thread.status == state.MEETING)) for thread in lanes}) > 1
+        if apart and any(_is_together(launch, thread) for thread in lanes):
+            return explain_divergence(launch, stand, lanes)
+    groups = _groups(waiting)
+    for group in groups:
+        if group[0].status == state.AT_PHASE:
+            return _explain_phase(launch, stand, group, groups)
+    return _explain_barrier(launch, stand, groups)
+
+
+def explain_divergence(launch: Launch, stand: Stand, lanes: Group, culprit: Standing | None = None) -> Diagnostic:
+    """Why lanes of one warp, which shall meet, do not."""
+    first = culprit or next(thread for thread in lanes if _is_together(launch, thread))
+    groups = _groups(lanes)
+    groups.sort(key=lambda group: first.number not in [thread.number for thread in group])
+    opcode = _instruction(launch, first).opcode
+    if first.status == state.MEETING:
+        message = f"lanes of one warp wait in `{opcode.text}` for others that stand elsewhere"
+        helps = ["let all lanes of the mask execute it together, or name only those that do"]
+    else:
+        message = f"lanes of one warp stand at different instructions, while `{opcode.text}` is for whole warps"
+        helps = ["move the barrier out of the branch, or use `barrier.sync` without `.aligned`"]
+    exited = [thread for thread in stand.threads if thread.warp == first.warp and thread.status == state.DONE]
+    notes = [do(exited, stand.threads, "has exited", "have exited")] if exited else []
+    return error(
+        "barrier-divergence",
+        message,
+        launch.span_of(first.instruction),
+        _wait(stand, groups[0], f" of {stand.name}"),
+        others=_labels(launch, stand, groups[1:]),
+        notes=notes,
+        helps=helps,
+    )
+
+
+def _explain_phase(launch: Launch, stand: Stand, group: Group, groups: list[Group]) -> Diagnostic:
+    offset = group[0].waits_at
+    notes_on = stand.phase(offset)
+    bits = stand.shared_word(offset)
+    expected = bits >> phases.EXPECTED & phases.COUNT_MASK
+    pending = bits & phases.COUNT_MASK
+    bytes = bits >> phases.BYTES & phases.BYTES_MASK
+    bytes -= (bytes >> 20) << 21
+    came = max(expected - pending, 0)
+    others = _labels(launch, stand, [other for other in groups if other is not group])
+    by = ""
+    phase = str(group[0].waits_for & 1)
+    if notes_on is not None:
+        phase = str(notes_on.get("completed"))
+        text = f"expects {expected} arrival{'s' * (expected != 1)} a phase"
+        span = launch.span_of(notes_on.get("instruction"))
+        if span is not None:
+            others.insert(0, Label(span, text))
+        if came:
+            line = launch.line_of(notes_on.get("arrived_at"))
+            by = f" (line {line}, thread {notes_on.get('arrived_by')})" if line is not None else ""
+    notes = [
+        f"{came} of {expected} arrivals came{by}; {bytes} bytes are outstanding; no running thread or copy can arrive"
+    ]
+    notes += _exited(stand)
+    helps = []
+    if pending:
+        helps = [f"initialise the barrier with {came}, or let {pending} more arrive" if came else
+                 f"let {pending} thread{'s' * (pending > 1)} arrive, or wait for another phase"]  # fmt: skip
+    elif bytes:
+        helps = ["expect only the bytes that are copied"]
+    return error(
+        "hang",
+        f"{_threads(group)} for a phase that never completes",
+        launch.span_of(group[0].instruction),
+        f"{_wait(stand, group, f' of {stand.name}')} for phase {phase}",
+        others=others[:3],
+        notes=notes[:2],
+        helps=helps,
+    )
+
+
+def _explain_barrier(launch: Launch, stand: Stand, groups: list[Group]) -> Diagnostic:
+    group = groups[0]
+    number = group[0].barrier
+    barrier = stand.barrier(number)
+    arrived = barrier.get("arrived")
+    expected = barrier.get("expected") or stand.block.get("live")
+    others = _labels(launch, stand, groups[1:])
+    return error(
+        "hang",
+        f"{_threads(group)} at barrier {number} for threads that never come",
+        launch.span_of(group[0].instruction),
+        _wait(stand, group, f" of {stand.name}"),
+        others=others[:3],
+        notes=[f"{arrived} of {expected} threads have come to barrier {number}", *_exited(stand)],
+        helps=["let all threads that the barrier counts come to it, or lower its count"] if not others else
+              ["let all threads come to the same barrier"],
+    )  # fmt: skip
+
+
+def _exited(stand: Stand) -> list[str]:
+    exited = [thread for thread in stand.threads if thread.status == state.DONE]
+    return [do(exited, stand.threads, "has exited", "have exited")] if exited else []
+
+
+def _labels(launch: Launch, stand: Stand, groups: Sequence[Group]) -> list[Label]:
+    """What other threads wait for, on their lines."""
+    found = []
+    for group in groups[:2]:
+        span = launch.span_of(group[0].instruction)
+        if span is not None:
+            found.append(Label(span, _wait(stand, group)))
+    return found
+
+
+def _groups(threads: Sequence[Standing]) -> list[Group]:
+    """Threads that wait for the same thing at the same place, the largest group first."""
+    found: dict[object, Group] = {}
+    for thread in threads:
+        extra = (
+            thread.members if thread.status == state.MEETING else thread.waits_at * (thread.status == state.AT_PHASE)
+        )
+        found.setdefault((thread.status, thread.instruction, extra), []).append(thread)
+    return sorted(found.values(), key=lambda group: -len(group))
+
+
+def _wait(stand: Stand, group: Group, of: str = "") -> str:
+    """`lanes 0 to 15 of warp 0 wait here for lanes 0 to 31`"""
+    first = group[0]
+    text = do(group, stand.threads, f"{of} waits here", f"{of} wait here").replace("  ", " ")
+    match first.status:
+        case state.MEETING:
+            return f"{text} for lanes {ranges(lane for lane in range(32) if first.members >> lane & 1)}"
+        case state.AT_BARRIER:
+            return f"{text} at barrier {first.barrier}"
+    return text
+
+
+def _is_together(launch: Launch, thread: Standing) -> bool:
+    """Whether a thread waits at an instruction that its whole warp, or lanes of it, execute together."""
+    if thread.status == state.AT_BARRIER:
+        opcode = _instruction(launch, thread).opcode
+        return opcode.mnemonic == "bar" or "aligned" in opcode.modifiers
+    return thread.status == state.MEETING
+
+
+def _threads(group: Group) -> str:
+    return "a thread waits" if len(group) == 1 else f"{len(group)} threads wait"
+
+
+def _instruction(launch: Launch, thread: Standing) -> ir.Instruction:
+    return launch.compiled.places[thread.instruction][1]

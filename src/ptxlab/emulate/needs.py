@@ -1,0 +1,55 @@
+"""The memory that running a kernel takes on this machine."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ptxlab.emulate import state
+from ptxlab.native import size_of
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.compile import Compiled
+
+STACK = 1 << 16  # bytes of each stack of a thread where recursion is possible
+RESIDENTS = 4096  # blocks that may wait for others at a time, if there is memory for them
+QUIET_RESIDENTS = 16  # and where blocks have no means to wait for each other
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Bytes for the registers (`frame`) and the local memory of a thread, for a block, and how many blocks fit."""
+
+    frame: int
+    local: int
+    block: int
+    residents: int
+
+
+def needs_of(compiled: Compiled, block: tuple[int, int, int], shared: int, workers: int) -> Needs:
+    """What a launch needs."""
+    facts = compiled.facts
+    frames, locals = facts["frame_sizes"], facts["local_sizes"]
+    calls = len(frames) > 1
+    frame = max(STACK, sum(frames)) if calls else frames[0]
+    local = max(STACK, sum(locals)) if calls or facts["stack"] else locals[0]
+    threads = block[0] * block[1] * block[2]
+    warps = -(-threads // 32)
+    bytes = threads * (size_of(state.Thread) + frame + local) + 128 * warps * facts["mail_words"]
+    bytes += size_of(state.Block) + shared
+    fitting = available() // 2 // workers // bytes
+    limit = RESIDENTS if facts["talks"] else QUIET_RESIDENTS
+    return Needs(frame, local, bytes, max(1, min(limit, fitting)))
+
+
+def available() -> int:
+    """Bytes of memory that this machine has free."""
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    except (OSError, ValueError, AttributeError):
+        return 4 << 30

@@ -1,0 +1,119 @@
+"""Where the threads of a block stand: read from its memory after a launch was stopped, for those who explain it."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ptxlab.emulate import state
+from ptxlab.emulate.record import Record
+from ptxlab.native import offset_of, size_of
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.launch import Launch, Worker
+
+WAITING = (state.MEETING, state.ACTIVE, state.AT_BARRIER, state.AT_PHASE)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One thread: what it does (`status`), at which instruction, and what it waits for."""
+
+    number: int
+    status: int
+    instruction: int
+    barrier: int
+    members: int
+    waits_at: int
+    waits_for: int
+
+    @property
+    def warp(self) -> int:
+        return self.number // 32
+
+    @property
+    def lane(self) -> int:
+        return self.number % 32
+
+
+class Stand:
+    """A block as it was when it stopped."""
+
+    def __init__(self, launch: Launch, address: int) -> None:
+        self.launch = launch
+        self.block = Record.at(state.Block, address)
+        self.number = self.block.get("number")
+        threads = Record.at(state.Thread, self.block.get("threads"))
+        self.threads = [
+            Standing(
+                number,
+                *(
+                    threads.get(name, number)
+                    for name in ("status", "instruction", "barrier", "members", "waits_at", "waits_for")
+                ),
+            )
+            for number in range(self.block.get("count"))
+        ]
+
+    @property
+    def name(self) -> str:
+        """`block (1,0,0)`"""
+        gx, gy = self.launch.grid[0], self.launch.grid[1]
+        return f"block ({self.number % gx},{self.number // gx % gy},{self.number // gx // gy})"
+
+    def barrier(self, number: int) -> Record:
+        """One of the sixteen barriers."""
+        return Record.at(state.Barrier, self._inside("barriers", number, state.Barrier))
+
+    def phase(self, offset: int) -> Record | None:
+        """What is known of the mbarrier at an offset of shared memory."""
+        found = Record.at(state.Phase, self._inside("phases", offset // 8 % 64, state.Phase))
+        return found if found.get("is_known") and found.get("offset") == offset else None
+
+    def shared_word(self, offset: int) -> int:
+        """64 bits of shared memory."""
+        return ctypes.c_uint64.from_address(self.block.get("shared") + offset).value
+
+    def _inside(self, name: str, index: int, owner: type) -> int:
+        return self.block.address + offset_of(state.Block, name) + index * size_of(owner)
+
+
+def stand_of(launch: Launch, worker: Worker) -> Stand | None:
+    """The block that a worker stopped in, if it was in one."""
+    broken = worker.record.get("broken")
+    return Stand(launch, broken) if broken else None
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """`0 to 15 and 31`"""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and parts[-1][1] == number - 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    texts = [str(a) if a == b else f"{a} to {b}" if b > a + 1 else f"{a} and {b}" for a, b in parts]
+    if len(texts) > 4:
+        return f"{', '.join(texts[:3])} and others"
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def do(threads: Sequence[Standing], everyone: Sequence[Standing], one: str, several: str) -> str:
+    """`warp 0 waits`, `warps 0 to 2 wait`: who, with the verb that fits."""
+    name = who(threads, everyone)
+    return f"{name} {one if name.startswith(('thread ', 'warp ')) else several}"
+
+
+def who(threads: Sequence[Standing], everyone: Sequence[Standing]) -> str:
+    """`warps 0 to 2`, where these are whole warps; `lanes 0 to 15 of warp 3`; `threads 7 and 40`; `thread 7`."""
+    if len(threads) == 1:
+        return f"thread {threads[0].number}"
+    warps = {thread.warp for thread in threads}
+    numbers = {thread.number for thread in threads}
+    if all(thread.number in numbers for thread in everyone if thread.warp in warps):
+        return f"warp{'s' * (len(warps) > 1)} {ranges(warps)}"
+    if len(warps) == 1:
+        return f"lanes {ranges(thread.lane for thread in threads)} of warp {min(warps)}"
+    return f"threads {ranges(numbers)}"
