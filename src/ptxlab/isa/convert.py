@@ -296,17 +296,12 @@ def _to_fixed(k: Machine, m: Modifiers, values: Sequence[Value], format: int, sc
 @form("cvt.pack.sat.dtype.atype d, a, b", dtype="u16 s16", atype="s32",
       types={"d": "u32 loose", "a": "atype loose", "b": "atype loose"},
       name="cvt.pack", since="6.5 sm_72")  # fmt: skip
-def cvt_pack(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
-    """Clamp two integers to the range of a narrower type and put them side by side, `a` above `b`."""
-    return k.pack([k.cast(_clamp(k, value, m.dtype), m.dtype) for value in (b, a)], "u32")
-
-
 @form("cvt.pack.sat.dtype.atype.b32 d, a, b, c", dtype=("u8 s8", ("u4 s4 u2 s2", "6.5 sm_75")), atype="s32",
       types={"d": "u32 loose", "a": "atype loose", "b": "atype loose", "c": "b32 loose"}, name="cvt.pack",
       since="6.5 sm_72")  # fmt: skip
-def cvt_pack_onto(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
-    """Clamp two integers to the range of a narrower type and put them below the low bits of `c`, `a` above `b`."""
+def cvt_pack(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -> Value:
+    """Clamp two integers to the range of a narrower type and put them side by side, `a` above `b`, `c` above both."""
     size = TYPES[m.dtype].bits
-    mask = (1 << size) - 1
-    low, high = (k.reinterpret(_clamp(k, value, m.dtype), "b32") & mask for value in (b, a))
-    return k.reinterpret(c << 2 * size | high << size | low, "u32")
+    low, high = (k.reinterpret(_clamp(k, value, m.dtype), "b32") & (1 << size) - 1 for value in (b, a))
+    both = high << size | low
+    return k.reinterpret(both if c is None else c << 2 * size | both, "u32")
