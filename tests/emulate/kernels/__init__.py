@@ -4,49 +4,16 @@
 The modules beside this file hold the cases by subject; `case.py` says what a case is.
 """
 
-from tests.emulate.kernels import (
-    arithmetic,
-    atomics,
-    calls,
-    elementwise,
-    hand,
-    library,
-    matrices,
-    memory,
-    neighbours,
-    numeric,
-    pipelines,
-    reductions,
-    rows,
-    scans,
-    sorts,
-    tables,
-    talk,
-    tensors,
-    warps,
-)
+from importlib import import_module
+
 from tests.emulate.kernels.case import CASES, Case, Launch, Run, execute
 
 __all__ = ["CASES", "Case", "Launch", "Run", "execute"]
 
-SUBJECTS = [
-    arithmetic,
-    atomics,
-    calls,
-    elementwise,
-    hand,
-    library,
-    matrices,
-    memory,
-    neighbours,
-    numeric,
-    pipelines,
-    reductions,
-    rows,
-    scans,
-    sorts,
-    tables,
-    talk,
-    tensors,
-    warps,
-]
+SUBJECTS = """
+    arithmetic atomics calls elementwise hand library matrices memory neighbours numeric pipelines reductions rows scans
+    sorts tables talk tensors warps
+""".split()
+
+for subject in SUBJECTS:
+    import_module(f"{__name__}.{subject}")  # each adds its cases

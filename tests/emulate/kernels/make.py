@@ -9,6 +9,7 @@ be on PATH. A Triton source names its kernels in lines `# make: name sm_80` and 
 """
 
 import argparse
+import importlib.metadata
 import importlib.util
 import os
 import re
