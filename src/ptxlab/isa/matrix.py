@@ -8,6 +8,9 @@ from typing import Any
 
 from .form import Modifiers, Specification, form
 from .fragment import registers
+from .layouts import fragments
+from .machine import Machine
+from .products import Vector, collect, product_of
 
 Slots = dict[str, Any]  # keyword arguments of `form`
 
@@ -67,10 +70,8 @@ EQUAL: Slots = {"types": FP8_MATRICES, "where": same_result}
 EQUAL_PADDED: Slots = {"types": FP8_MATRICES | {"b": "1 b32 special padded"}, "where": same_result}
 
 
-# Four independent 8x8 products a warp, one by each group of eight lanes. ptxas also takes bf16 and tf32 there.
+# Four independent 8x8 products a warp, one by each group of eight lanes.
 @form(DENSE, shape="m8n8k4", **ANY_LAYOUT, **HALF, types=FOUR, where=no_narrower_result, since="6.4 sm_70")
-@form(DENSE, shape="m8n8k4", **ANY_LAYOUT, **BFLOAT, types=FOUR, since="7.0 sm_80")
-@form(DENSE, shape="m8n8k4", **ANY_LAYOUT, **TF32, types=FOUR, since="7.0 sm_80")
 @form(DENSE, shape="m16n8k8", **ROW_COL, **HALF, types=MATRICES, where=same_result, since="6.5 sm_75")
 @form(DENSE, shape="m16n8k16", **ROW_COL, **HALF, types=MATRICES, where=same_result, since="7.0 sm_80")
 @form(DENSE, shape="m16n8k8 m16n8k16", **ROW_COL, **BFLOAT, types=MATRICES, since="7.0 sm_80")
@@ -109,5 +110,14 @@ EQUAL_PADDED: Slots = {"types": FP8_MATRICES | {"b": "1 b32 special padded"}, "w
 @form(KIND, kind=F8F6F4, shape="m16n8k32", **ROW_COL, dtype="f32", **FP8, ctype="f32", types=FP8_MATRICES, since=FIRST)
 @form(KIND, kind=F8F6F4, shape="m16n8k32", **ROW_COL, dtype="f16", **FP8, ctype="f16", types=FP8_MATRICES, since=LATER)
 @form(KIND, kind=F8F6F4, shape="m16n8k16", **ROW_COL, **FP8, **ANY_HALF, **EQUAL_PADDED, since=LATER)
-def mma() -> None:
+def mma(k: Machine, m: Modifiers, a: Vector, b: Vector, c: Vector) -> Vector:
     """Multiply matrix `a` by `b` and add `c`; each lane of the warp holds its fragments of them in registers."""
+    layouts = fragments(m.shape, m.atype, m.btype, m.ctype, m.dtype, alayout=m.alayout, blayout=m.blayout)
+    return collect(k, product_of(m, layouts, a, b, c), a, b, c)
+
+
+# ptxas takes these two, but on an H200 no product comes out of them.
+@form(DENSE, shape="m8n8k4", **ANY_LAYOUT, **BFLOAT, types=FOUR, since="7.0 sm_80")
+@form(DENSE, shape="m8n8k4", **ANY_LAYOUT, **TF32, types=FOUR, since="7.0 sm_80")
+def mma_undefined() -> None:
+    """Multiply four pairs of 8x4 and 4x8 matrices of bf16 or tf32: not in the manual."""

@@ -4,7 +4,12 @@ Each lane holds one register a matrix of 8x8 16-bit or 16x8 8-bit elements, two 
 """
 
 from .form import Modifiers, form
+from .layouts import Layout
+from .layouts_rows import eight_rows, memory_rows, sixteen_columns
+from .machine import Address, Machine, Value
 from .matrix import Slots
+from .products import ALL_LANES
+from .rearrangement import rearrange
 from .vocabulary import SHARED
 
 BLACKWELL = "8.6 sm_100a sm_101a sm_120a | 8.8 sm_100f sm_101f sm_120f"
@@ -19,6 +24,13 @@ def one_each(m: Modifiers) -> str:
 def two_each(m: Modifiers) -> str:
     """Two registers a matrix."""
     return f"{2 * int(m.num[1:])} b32"
+
+
+def move(k: Machine, values: tuple[Value, ...], source: Layout, target: Layout, registers: int) -> tuple[Value, ...]:
+    """Bring what lies in `values` as `source` to `registers` that hold it as `target`."""
+    count = len(target.places)
+    statics = (count, source.bits, target.bits, source.places, target.after(len(values)))
+    return k.collect(rearrange, ALL_LANES, values, ["b32"] * registers, statics=statics, aligned=True)
 
 
 @form(
@@ -51,6 +63,23 @@ def two_each(m: Modifiers) -> str:
     types={"d": one_each},
     since=BLACKWELL,
 )
+def ldmatrix(k: Machine, m: Modifiers, p: Address) -> tuple[Value, ...]:
+    """Read 8x8, 16x16 or 8x16 matrices from shared memory; each lane gives the address of one row.
+
+    The lanes of a row share its elements; with `.trans` they share a column. Elements of 4 and 6 bits become bytes.
+    """
+    count = int(m.num[1:])
+    bits = {None: 16 if m.b16 else 8, "b6x16_p32": 6, "b4x16_p64": 4}[getattr(m, "from")]
+    if m.m16n16:
+        target, registers = sixteen_columns(16, count), 2 * count
+    else:
+        target, registers = eight_rows(8 if m.b16 else 16, max(bits, 8), count, bool(m.trans)), count
+    source = memory_rows(target.rows, target.columns, bits, count)
+    row = k.load(p.space, p, "b32", 4, when=k.lane < target.rows * count)
+    return move(k, row, source, target, registers)
+
+
+# What is in the registers after this one is not written down anywhere yet.
 @form(
     "ldmatrix.sync.aligned.m8n16.num{.space}.s8.s4 d, [p]",
     num="x1 x2 x4",
@@ -58,8 +87,8 @@ def two_each(m: Modifiers) -> str:
     types={"d": one_each},
     since="9.4 sm_100f sm_101f sm_120f",
 )
-def ldmatrix() -> None:
-    """Read 8x8, 16x16 or 8x16 matrices from shared memory; each lane gives the address of one row."""
+def ldmatrix_signed() -> None:
+    """Read 8x16 matrices of 4-bit integers from shared memory as 8-bit ones."""
 
 
 @form(
@@ -76,10 +105,19 @@ def ldmatrix() -> None:
     types={"a": one_each},
     since=BLACKWELL,
 )
-def stmatrix() -> None:
-    """Write 8x8 or 16x8 matrices to shared memory; each lane gives the address of one row."""
+def stmatrix(k: Machine, m: Modifiers, p: Address, a: tuple[Value, ...]) -> None:
+    """Write 8x8 or 16x8 matrices to shared memory; each lane gives the address of one row.
+
+    16x8 matrices are written by columns.
+    """
+    count = int(m.num[1:])
+    source = sixteen_columns(8, count) if m.m16n8 else eight_rows(8, 16, count, bool(m.trans))
+    row = move(k, a, source, memory_rows(8, source.columns, source.bits, count), 4)
+    k.store(p.space, p, row, when=k.lane < 8 * count)
 
 
 @form("movmatrix.sync.aligned.m8n8.trans.b16 d, a", types={"d": "b32", "a": "b32 reg"}, since="7.8 sm_75")
-def movmatrix() -> None:
+def movmatrix(k: Machine, m: Modifiers, a: Value) -> Value:
     """Transpose an 8x8 matrix of 16-bit elements that lies in the registers of a warp."""
+    (d,) = move(k, (a,), eight_rows(8, 16, 1), eight_rows(8, 16, 1, transposed=True), 1)
+    return d

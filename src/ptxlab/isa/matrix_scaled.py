@@ -5,9 +5,12 @@ multiplied by its own scale factor. A pair such as `{byte, thread}` selects the 
 and the lanes of four that supply them. nvcc writes `scale_a` and `scale_b` in braces, and ptxas does not count them.
 """
 
-from .form import Specification, form
+from .form import Modifiers, Specification, form
 from .fragment import registers
+from .layouts import fragments
+from .machine import Machine, Value
 from .matrix import FAMILY_120, ROW_COL, Slots
+from .products import Vector, collect, product_of
 
 DENSE = (
     "mma.sync.aligned.shape.alayout.blayout.kind.block_scale{.scale_vec}.dtype.atype.btype.ctype.stype"
@@ -94,5 +97,24 @@ def operands(bits: int, sparse: bool = False) -> dict[str, Specification]:
     types=operands(4, sparse=True),
     since="8.7 sm_120a | 8.8 sm_121a",
 )
-def mma_block_scale() -> None:
+def mma_block_scale(
+    k: Machine,
+    m: Modifiers,
+    a: Vector,
+    b: Vector,
+    c: Vector,
+    scale_a: Value,
+    select_a: Vector,
+    scale_b: Value,
+    select_b: Vector,
+    e: Value | None = None,
+    f: int | None = None,
+) -> Vector:
     """Multiply `a` by `b`, each block of them by its scale factor, and add `c`; `.sp` stores half of `a` only."""
+    bits = 8 if m.kind == "kind::mxf8f6f4" else 4
+    blocks = int(m.scale_vec[len("scale_vec::")]) if m.scale_vec else 1 if bits == 8 else 2
+    sparse = None if f is None else (m.shape, f)
+    layouts = fragments(m.shape, m.atype, m.btype, "f32", "f32", bits=bits, sparse=f is not None)
+    product = product_of(m, layouts, a, b, c, sparse=sparse, bits=bits, scale=(blocks, m.stype))
+    metadata = () if e is None else (e,)
+    return collect(k, product, a, b, c, metadata, scale_a, select_a, scale_b, select_b)

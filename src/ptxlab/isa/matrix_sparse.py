@@ -4,8 +4,10 @@ A is stored without its zeros, so it takes half the registers; `e` tells where t
 lanes of four supply `e`. With `.sp::ordered_metadata` the indices in `e` must ascend, which is fast everywhere.
 """
 
-from .form import Specification, form
+from .form import Modifiers, Specification, form
 from .fragment import registers
+from .layouts import fragments
+from .machine import Machine, Value
 from .matrix import (
     ANY_HALF,
     BFLOAT,
@@ -23,6 +25,7 @@ from .matrix import (
     Slots,
     same_result,
 )
+from .products import Vector, collect, product_of
 
 SPARSE = "mma.variant.sync.aligned.shape.alayout.blayout.dtype.atype.btype.ctype d, a, b, c, e, f"
 KIND = "mma.variant.sync.aligned.shape.alayout.blayout.kind.dtype.atype.btype.ctype d, a, b, c, e, f"
@@ -82,5 +85,7 @@ EQUAL: Slots = {"types": KIND_OPERANDS, "where": same_result}
 )
 # ptxas takes the kind for fp8 alone in more places than the manual says.
 @form(KIND, kind=F8F6F4, shape="m16n8k64", **ORDERED, dtype="f32", **FP8, ctype="f32", types=KIND_OPERANDS, since=FIRST)
-def mma_sp() -> None:
+def mma_sp(k: Machine, m: Modifiers, a: Vector, b: Vector, c: Vector, e: Value, f: int) -> Vector:
     """Multiply `a`, half of whose elements are zero and not stored, by `b` and add `c`; `e` tells which are stored."""
+    layouts = fragments(m.shape, m.atype, m.btype, m.ctype, m.dtype, sparse=True)
+    return collect(k, product_of(m, layouts, a, b, c, sparse=(m.shape, f)), a, b, c, e)

@@ -5,8 +5,12 @@ Until PTX 6.3 `.aligned` was implied and could not be spelled.
 """
 
 from .form import Modifiers, Specification, form
-from .fragment import registers
+from .fragment import extents, registers
+from .fragment_memory import Matrix, load, store
+from .layouts import opaque_accumulator, opaque_fragments, opaque_multiplicand
+from .machine import Address, Machine, Value
 from .matrix import ANY_LAYOUT, F64, ROW_COL, Slots
+from .products import Vector, collect, product_of
 from .vocabulary import SHARED
 
 LOAD_A = "wmma.load.a.sync.aligned.layout.shape{.space}.type d, [p]{, stride}"
@@ -62,27 +66,53 @@ def one_type(m: Modifiers) -> str | None:
     return None if m.atype == m.btype else f"the multiplicands `.{m.atype}` and `.{m.btype}` must have one type"
 
 
+def located(k: Machine, m: Modifiers, matrix: str, p: Address, stride: Value | None) -> Matrix:
+    """The matrix that a load or store is about. B is laid out transposed, so its columns are rows."""
+    rows, columns, depth = extents(m.shape)
+    by_rows = m.layout == "row"
+    if matrix == "c":
+        layout = opaque_accumulator(m.shape, m.type)
+        leading = columns if by_rows else rows
+    else:
+        layout = opaque_multiplicand(matrix, m.shape, m.type)
+        across = rows if matrix == "a" else columns
+        by_rows = by_rows == (matrix == "a")
+        leading = depth if by_rows else across
+    return Matrix(k, p, layout, by_rows, leading if stride is None else stride)
+
+
 @form(unaligned(LOAD_A), shape=FIRST_SHAPES, type="f16", **FIRST_ACCESS, **moved("a"), since=IMPLIED)
-@form(unaligned(LOAD_B), shape=FIRST_SHAPES, type="f16", **FIRST_ACCESS, **moved("b"), since=IMPLIED)
-@form(unaligned(LOAD_C), shape=FIRST_SHAPES, type="f16 f32", **FIRST_ACCESS, **moved("c"), since=IMPLIED)
 @form(LOAD_A, shape=SHAPES, type=("f16", ("u8 s8", "6.3 sm_72")), **ACCESS, **moved("a"), since=ALIGNED)
-@form(LOAD_B, shape=SHAPES, type=("f16", ("u8 s8", "6.3 sm_72")), **ACCESS, **moved("b"), since=ALIGNED)
-@form(LOAD_C, shape=SHAPES, type=("f16 f32", ("s32", "6.3 sm_72")), **ACCESS, **moved("c"), since=ALIGNED)
 @form(LOAD_A, shape=SHAPES, type="bf16", **ACCESS, **moved("a"), since="7.0 sm_80")
-@form(LOAD_B, shape=SHAPES, type="bf16", **ACCESS, **moved("b"), since="7.0 sm_80")
 @form(LOAD_A, shape="m16n16k8", type="tf32", **ACCESS, **moved("a"), since="7.0 sm_80")
-@form(LOAD_B, shape="m16n16k8", type="tf32", **ACCESS, **moved("b"), since="7.0 sm_80")
-@form(LOAD_C, shape="m16n16k8", type="f32", **ACCESS, **moved("c"), since="7.0 sm_80")
 @form(LOAD_A, shape="m8n8k4", type="f64", **ACCESS, **moved("a", more=""), since="7.0 sm_80")
-@form(LOAD_B, shape="m8n8k4", type="f64", **ACCESS, **moved("b", more=""), since="7.0 sm_80")
-@form(LOAD_C, shape="m8n8k4", type="f64", **ACCESS, **moved("c"), since="7.0 sm_80")
 @form(LOAD_A, shape="m8n8k32", type="s4 u4", **ROW, **moved("a", more=""), since="6.3 sm_75")
-@form(LOAD_B, shape="m8n8k32", type="s4 u4", **COL, **moved("b", more=""), since="6.3 sm_75")
 @form(LOAD_A, shape="m8n8k128", type="b1", **ROW, **moved("a", more=""), since="6.3 sm_75")
+def wmma_load_a(k: Machine, m: Modifiers, p: Address, stride: Value | None) -> Vector:
+    """Read the multiplicand A from memory into registers; `stride` elements lie between its rows or columns."""
+    return load(located(k, m, "a", p, stride), int(fragment("a", m.shape, m.type).split()[0]))
+
+
+@form(unaligned(LOAD_B), shape=FIRST_SHAPES, type="f16", **FIRST_ACCESS, **moved("b"), since=IMPLIED)
+@form(LOAD_B, shape=SHAPES, type=("f16", ("u8 s8", "6.3 sm_72")), **ACCESS, **moved("b"), since=ALIGNED)
+@form(LOAD_B, shape=SHAPES, type="bf16", **ACCESS, **moved("b"), since="7.0 sm_80")
+@form(LOAD_B, shape="m16n16k8", type="tf32", **ACCESS, **moved("b"), since="7.0 sm_80")
+@form(LOAD_B, shape="m8n8k4", type="f64", **ACCESS, **moved("b", more=""), since="7.0 sm_80")
+@form(LOAD_B, shape="m8n8k32", type="s4 u4", **COL, **moved("b", more=""), since="6.3 sm_75")
 @form(LOAD_B, shape="m8n8k128", type="b1", **COL, **moved("b", more=""), since="6.3 sm_75")
+def wmma_load_b(k: Machine, m: Modifiers, p: Address, stride: Value | None) -> Vector:
+    """Read the multiplicand B from memory into registers; `stride` elements lie between its rows or columns."""
+    return load(located(k, m, "b", p, stride), int(fragment("b", m.shape, m.type).split()[0]))
+
+
+@form(unaligned(LOAD_C), shape=FIRST_SHAPES, type="f16 f32", **FIRST_ACCESS, **moved("c"), since=IMPLIED)
+@form(LOAD_C, shape=SHAPES, type=("f16 f32", ("s32", "6.3 sm_72")), **ACCESS, **moved("c"), since=ALIGNED)
+@form(LOAD_C, shape="m16n16k8", type="f32", **ACCESS, **moved("c"), since="7.0 sm_80")
+@form(LOAD_C, shape="m8n8k4", type="f64", **ACCESS, **moved("c"), since="7.0 sm_80")
 @form(LOAD_C, shape="m8n8k32 m8n8k128", type="s32 f32", **ACCESS, **moved("c"), since="6.3 sm_75")  # f32: ptxas only
-def wmma_load() -> None:
-    """Read a matrix from memory into the registers of a warp; `stride` elements lie between its rows or columns."""
+def wmma_load_c(k: Machine, m: Modifiers, p: Address, stride: Value | None) -> Vector:
+    """Read the accumulator C from memory into registers; `stride` elements lie between its rows or columns."""
+    return load(located(k, m, "c", p, stride), int(fragment("c", m.shape, m.type).split()[0]))
 
 
 @form(unaligned(STORE), shape=FIRST_SHAPES, type="f16 f32", **FIRST_ACCESS, **moved("d", "a", ""), since=IMPLIED)
@@ -90,8 +120,9 @@ def wmma_load() -> None:
 @form(STORE, shape="m16n16k8", type="f32", **ACCESS, **moved("d", "a", ""), since="7.0 sm_80")
 @form(STORE, shape="m8n8k4", type="f64", **ACCESS, **moved("d", "a", ""), since="7.0 sm_80")
 @form(STORE, shape="m8n8k32 m8n8k128", type="s32 f32", **ACCESS, **moved("d", "a", ""), since="6.3 sm_75")
-def wmma_store() -> None:
+def wmma_store(k: Machine, m: Modifiers, p: Address, a: Vector, stride: Value | None) -> None:
     """Write a matrix from the registers of a warp to memory; `stride` elements lie between its rows or columns."""
+    store(located(k, m, "c", p, stride), a)
 
 
 FLOATS: Slots = {"dtype": "f16 f32", "ctype": "f16 f32"}
@@ -100,18 +131,14 @@ NIBBLES: Slots = {"dtype": "s32", "atype": "s4 u4", "btype": "s4 u4", "ctype": "
 BFLOAT: Slots = {"dtype": "f32", "atype": "bf16", "btype": "bf16", "ctype": "f32"}
 TF32: Slots = {"dtype": "f32", "atype": "tf32", "btype": "tf32", "ctype": "f32"}
 BITS: Slots = {"dtype": "s32", "atype": "b1", "btype": "b1", "ctype": "s32"}
-# ptxas also takes the two larger shapes of f64, though no load or store goes with them.
-DOUBLE_SHAPES = "m8n8k4 m16n16k8 m16n16k16"
 
 
 @form(unaligned(HALF), shape=FIRST_SHAPES, **ANY_LAYOUT, **FLOATS, **multiplied(), since=IMPLIED)
-@form(unaligned(HALF_SATURATED), shape=FIRST_SHAPES, **ANY_LAYOUT, **FLOATS, **multiplied(), since=IMPLIED)
 @form(HALF, shape=SHAPES, **ANY_LAYOUT, **FLOATS, **multiplied(), since=ALIGNED)
-@form(HALF_SATURATED, shape=SHAPES, **ANY_LAYOUT, **FLOATS, **multiplied(), since="6.3 sm_70 until 6.5 sm_70")
 @form(INTEGER, shape=SHAPES, **ANY_LAYOUT, **BYTES, **multiplied(), since="6.3 sm_72")
 @form(TYPED, shape=SHAPES, **ANY_LAYOUT, **BFLOAT, **multiplied(), since="7.0 sm_80")
 @form(TYPED, shape="m16n16k8", **ANY_LAYOUT, **TF32, **multiplied(), since="7.0 sm_80")
-@form(DOUBLE, shape=DOUBLE_SHAPES, rnd="rn rz rm rp", **ANY_LAYOUT, **F64, **multiplied(), since="7.0 sm_80")
+@form(DOUBLE, shape="m8n8k4", rnd="rn rz rm rp", **ANY_LAYOUT, **F64, **multiplied(), since="7.0 sm_80")
 @form(INTEGER, shape="m8n8k32", **ROW_COL, **NIBBLES, **multiplied(), since="6.3 sm_75")
 @form(
     SINGLE_BIT,
@@ -123,5 +150,20 @@ DOUBLE_SHAPES = "m8n8k4 m16n16k8 m16n16k16"
     **multiplied(),
     since="6.3 sm_75",
 )
-def wmma_mma() -> None:
+def wmma_mma(k: Machine, m: Modifiers, a: Vector, b: Vector, c: Vector) -> Vector:
     """Multiply matrix `a` by `b` and add `c`, all as wmma.load put them into the registers of the warp."""
+    layouts = opaque_fragments(m.shape, m.atype or "f16", m.btype or "f16", m.ctype, m.dtype)
+    longest = 4 if m.atype == "tf32" else None  # as ptxas has it: two instructions of shape m16n8k4
+    return collect(k, product_of(m, layouts, a, b, c, longest_step=longest), a, b, c)
+
+
+# ptxas also takes the two larger shapes of f64, though no load or store goes with them to tell what is where.
+@form(DOUBLE, shape="m16n16k8 m16n16k16", rnd="rn rz rm rp", **ANY_LAYOUT, **F64, **multiplied(), since="7.0 sm_80")
+def wmma_mma_unloadable() -> None:
+    """Multiply larger matrices of f64, for which there is no wmma.load: not in the manual."""
+
+
+@form(unaligned(HALF_SATURATED), shape=FIRST_SHAPES, **ANY_LAYOUT, **FLOATS, **multiplied(), since=IMPLIED)
+@form(HALF_SATURATED, shape=SHAPES, **ANY_LAYOUT, **FLOATS, **multiplied(), since="6.3 sm_70 until 6.5 sm_70")
+def wmma_mma_saturated() -> None:
+    """Multiply matrix `a` by `b` and add `c`; what would be infinite is the largest finite number."""

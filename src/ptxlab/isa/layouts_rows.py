@@ -1,0 +1,49 @@
+"""Matrices of which each lane holds a row as memory has it, and the same matrices in fragments (PTX ISA 9.7.14.5.15).
+
+`ldmatrix` goes from the first to the second, `stmatrix` back. The manual only draws the fragments of 16x16 and 16x8
+bytes; they are as CUTLASS (`copy_traits_sm100.hpp`) has them.
+"""
+
+from functools import cache
+
+from .layouts import Layout, Place, laid_out
+
+
+@cache
+def memory_rows(rows: int, columns: int, bits: int, count: int) -> Layout:
+    """`count` matrices, of which each lane holds one row of 16 bytes: those of the first matrix first."""
+
+    def place(row: int, column: int, copy: int) -> Place:
+        register, bit = divmod(column * bits, 32)
+        return register, copy * rows + row, bit
+
+    return laid_out(rows, columns, bits, place, copies=count)
+
+
+@cache
+def eight_rows(columns: int, bits: int, count: int, transposed: bool = False) -> Layout:
+    """`count` matrices of eight rows, a register each: four lanes share a row, or a column if it is transposed."""
+    each = 32 // bits
+
+    def place(row: int, column: int, copy: int) -> Place:
+        if transposed:
+            row, column = column, row
+        return copy, row * 4 + column // each, column % each * bits
+
+    return laid_out(8, columns, bits, place, copies=count)
+
+
+@cache
+def sixteen_columns(rows: int, count: int) -> Layout:
+    """`count` transposed matrices of bytes, eight or sixteen rows of sixteen: two registers for sixteen rows.
+
+    A register has two rows of column `g` and, above them, the same rows of column `g + 8`.
+    """
+
+    def place(row: int, column: int, copy: int) -> Place:
+        half = row // 2 % 2 if rows == 16 else 0
+        lane = row // 4 if rows == 16 else row // 2
+        byte = row % 2 + column // 8 * 2
+        return copy * (rows // 8) + half, column % 8 * 4 + lane, byte * 8
+
+    return laid_out(rows, 16, 8, place, copies=count)
