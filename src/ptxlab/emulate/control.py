@@ -91,7 +91,7 @@ def _call(function: Function, instruction: ir.Instruction) -> None:
     area = layout.block_of((*returns, *parameters))
     top = function.load_field("local_top", "i64")
     enough = builder.value(
-        f"call i1 @{function.unit.runtime('enter')}(ptr %thread, i64 %own.size, ptr {entry}, "
+        f"call i1 @{function.unit.runtime('enter')}(ptr %thread, i64 %own.size, i64 {area.size}, ptr {entry}, "
         f"i32 {function.next_resume}, i32 {function.instruction_number})"
     )
     fail, on = builder.new_label("fail"), builder.new_label("enter")

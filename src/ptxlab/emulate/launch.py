@@ -179,34 +179,41 @@ class Launch:
 
     def run(self, timeout: float | None, progress: Callable[[int, int], None] | None) -> str | None:
         """Run all blocks; `timeout` or `interrupted` if they were stopped."""
-        run_grid = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.compiled.address(signature(ENTRIES[0]).symbol))
-        threads = [
-            threading.Thread(target=run_grid, args=(worker.record.address,), daemon=True) for worker in self.workers
-        ]
+        ends = [worker.end for worker in self.workers]
         started = time.perf_counter()
         outcome: str | None = None
         try:
-            for thread in threads:
-                thread.start()
-            while any(thread.is_alive() for thread in threads):
+            for worker in self.workers:
+                threading.Thread(target=self._work, args=(worker,), daemon=True).start()
+            while not all(end.is_set() for end in ends):
                 left = 0.05 if timeout is None else max(min(0.05, started + timeout - time.perf_counter()), 0)
-                for thread in threads:
-                    thread.join(left)
+                for end in ends:
+                    end.wait(left)
                 if progress is not None:
                     progress(self.finished.value, self.total)
-                if timeout is not None and outcome is None and time.perf_counter() - started >= timeout:
+                if timeout is not None and time.perf_counter() - started >= timeout and not self.stop.value:
                     outcome = "timeout"
                     self.request_stop()
-                    _join(threads)
         except KeyboardInterrupt:
             outcome = "interrupted"
-        finally:  # whatever happens, nothing that machine code works on may go before it has stopped
-            if any(thread.is_alive() for thread in threads):
-                self.request_stop()
-                _join(threads)
+        finally:  # nothing that machine code works on may go before that has stopped, however impatient somebody is
+            self.request_stop()
+            while not all(end.is_set() for end in ends):
+                with contextlib.suppress(KeyboardInterrupt):
+                    for end in ends:
+                        end.wait(1)
         if self.services.failure is not None:
             raise self.services.failure
         return outcome
+
+    def _work(self, worker: Worker) -> None:
+        """Have one core run blocks; that this is a method keeps all memory alive as long as it takes."""
+        try:
+            ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.compiled.address(signature(ENTRIES[0]).symbol))(
+                worker.record.address
+            )
+        finally:
+            worker.end.set()
 
     def end(self) -> None:
         """Give back the blocks that were kept for an explanation."""
@@ -244,20 +251,13 @@ class Worker:
         self.hint_count = hints
         self.counters = (ctypes.c_uint64 * max(counters, 1))()
         self.residents = (ctypes.c_void_p * residents)()
+        self.end = threading.Event()  # unlike a thread, it tells the truth after an interrupted wait
         self.forget_hints()
 
     def forget_hints(self) -> None:
         """Make every instruction look for its memory again."""
         for index in range(self.hint_count):
             self.hints.set(index, base=(1 << 64) - 1, last=0, delta=0)
-
-
-def _join(threads: Sequence[threading.Thread]) -> None:
-    """Wait until all have ended, whoever is impatient meanwhile."""
-    while any(thread.is_alive() for thread in threads):
-        with contextlib.suppress(KeyboardInterrupt):
-            for thread in threads:
-                thread.join()
 
 
 def globals_of(compiled: Compiled) -> list[Region]:

@@ -156,16 +156,23 @@ def find_callee(thread: Pointer[Thread], address: u64, instruction: u32) -> Poin
 
 
 @native
-def enter(thread: Pointer[Thread], own_size: u64, callee: Pointer[Callee], resume: u32, instruction: u32) -> boolean:
-    """Make room for a callee on both stacks, note where the caller goes on, and turn to the callee."""
+def enter(
+    thread: Pointer[Thread], own_size: u64, passed: u64, callee: Pointer[Callee], resume: u32, instruction: u32
+) -> boolean:
+    """Make room for a callee on both stacks, note where the caller goes on, and turn to the callee.
+
+    `passed` is what the caller hands over, which may be more than the callee knows of: its prototype may be wrong.
+    """
     frame = thread.frame + own_size
     base: u64 = thread.local_top
     if (
         cast(u64, frame) + u64(callee.frame_size) > cast(u64, thread.frame_limit)
         or base + u64(callee.local_size) > thread.local_size
+        or base + passed > thread.local_size
     ):
         fail(thread, STACK_OVERFLOW, instruction, u64(thread.call_depth))
         return False
+    thread.instruction = instruction
     header = cast(Pointer[u64], frame)
     header[0] = cast(u64, thread.code)
     header[1] = cast(u64, thread.frame)
