@@ -44,12 +44,15 @@ def test_every_form_is_explained(form: Form) -> None:
     assert first[0].isupper(), form.syntax
 
 
+# Names that the manual, too, has in several chapters: for integers, floats and halves, or for kinds of matrices.
+SEVERAL = "add sub mul mad.lo mad.hi div abs neg min max fma ex2 tanh mma tcgen05.mma".split()
+
+
 def test_an_instruction_is_declared_in_one_place() -> None:
-    # The manual has an `add` of integers and one of floats; within a chapter a name has one declaration.
-    homes: dict[tuple[str, str], set[str]] = defaultdict(set)
+    homes: dict[str, set[str]] = defaultdict(set)
     for form in forms():
-        homes[form.chapter, ".".join(form.name)].add(form.text)
-    assert {name: texts for name, texts in homes.items() if len(texts) > 1} == {}
+        homes[".".join(form.name)].add(form.chapter)
+    assert sorted(name for name, chapters in homes.items() if len(chapters) > 1) == sorted(SEVERAL)
 
 
 def test_meanings_name_their_operands() -> None:

@@ -138,7 +138,7 @@ def scalar_bytes(parameter: ir.Variable, value: Any, size: int) -> bytes:
         return scalar_bytes(parameter, float(value), size)
     if not isinstance(value, int):
         raise TypeError(f"{type(value).__name__} is no number, array or bytes")
-    low = 0 if kind == "u" else -(1 << (bits - 1))
+    low = -(1 << (bits - 1))  # compilers declare every integer of C as unsigned
     high = (1 << (bits - 1)) - 1 if kind == "s" else (1 << bits) - 1
     if not low <= value <= high:
         raise ValueError(f"{value} does not fit `.{parameter.type.name}` ({low} to {high})")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ptxlab import ir
 from ptxlab.emulate import state
 from ptxlab.emulate.machine import Machine
-from ptxlab.emulate.operands import read, write
+from ptxlab.emulate.operands import Result, read, write
 from ptxlab.emulate.values import Value, bits_of
 from ptxlab.ir.effects import Effects, registers_in
 from ptxlab.ir.flow import flow_of
@@ -187,7 +187,7 @@ class Function:
         meaning = match.form.meaning
         assert meaning is not None, instruction.opcode.text
         given: dict[str, Any] = {}
-        results: list[tuple[Any, ir.Operand]] = []
+        results: list[Result] = []
         for expected, operand in zip(match.expected, instruction.operands, strict=True):
             read(self, expected, operand, given, results)
         names = meaning.__code__.co_varnames[2 : meaning.__code__.co_argcount]
@@ -288,12 +288,9 @@ class Function:
                 offset = self._offset(("carried", self.spilled), bytes)
                 self.spilled += 1
                 name = self.builder.fresh()
-                before.append(
-                    f"  {name}.to = getelementptr i8, ptr %frame, i64 {offset}\n  store {type} {text}, ptr {name}.to"
-                )
-                after.append(
-                    f"  {name}.from = getelementptr i8, ptr %frame, i64 {offset}\n  {name} = load {type}, ptr {name}.from"
-                )
+                slot = f"getelementptr i8, ptr %frame, i64 {offset}"
+                before += [f"  {name}.to = {slot}", f"  store {type} {text}, ptr {name}.to"]
+                after += [f"  {name}.from = {slot}", f"  {name} = load {type}, ptr {name}.from"]
                 self._carried[key] = name
             text = self._carried[key]
         return text

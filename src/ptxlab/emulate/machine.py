@@ -281,8 +281,12 @@ class Machine:
 
     def copies(self, operation: str, *values: Address | Value | int) -> None:
         """Do something with the thread's asynchronous copies."""
-        plain = [self._shared_offset(values[0])] if values and isinstance(values[0], Address) else list(values[:1])
-        plain += [value.value if isinstance(value, Address) else value for value in values[1:]]
+        plain: list[Value | int] = []
+        for number, value in enumerate(values):
+            if not isinstance(value, Address):
+                plain.append(value)
+            else:
+                plain.append(value.value if number else self._shared_offset(value))
         name = _COPIES[operation]
         self.runtime(name, *plain, *([self.place] if name in ("start_copy", "arrive_after_copies") else []))
         self.check()

@@ -122,12 +122,16 @@ def _element_address(function: Function, element: ir.Element) -> Value:
 
 def address_of(function: Function, space: str | None, operand: ir.Operand) -> Address:
     """An address in brackets, or one that stands without them."""
-    base, offset = (operand.base, operand.offset) if isinstance(operand, ir.Address) else (operand, 0)
+    base: ir.Operand = operand
+    offset = 0
+    if isinstance(operand, ir.Address):
+        base, offset = operand.base, operand.offset
     space = space.partition("::")[0] if space else None
     if space == "generic":
         space = None
     if isinstance(base, ir.Sum):
-        base, offset = base.base, offset + base.offset
+        offset += base.offset
+        base = base.base
     match base:
         case ir.Register():
             register = function.get(base)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
 from ptxlab.emulate import state
@@ -125,6 +125,9 @@ def format_printf(pattern: str, read, string) -> str:  # type: ignore[no-untyped
         return found
 
     def convert(match: re.Match[str]) -> str:
+        return str(converted(match))
+
+    def converted(match: re.Match[str]) -> Any:
         flags, width, precision, length, kind = match.groups()
         if kind == "%":
             return "%"
@@ -138,7 +141,8 @@ def format_printf(pattern: str, read, string) -> str:  # type: ignore[no-untyped
         if kind in "eEfFgG":
             return (form + kind) % struct.unpack("<d", take(8))[0]
         if kind in "aA":
-            return float(struct.unpack("<d", take(8))[0]).hex()
+            text = re.sub(r"\.?0*p", "p", float(struct.unpack("<d", take(8))[0]).hex())
+            return f"%{flags}{width or ''}s" % (text.upper() if kind == "A" else text)
         if kind == "s":
             return (form + "s") % string(struct.unpack("<Q", take(8))[0])
         if kind == "p":

@@ -32,7 +32,10 @@ _CONSTANTS = {
 _CLUSTER = {"%clusterid": "%ctaid", "%nclusterid": "%nctaid"}
 _WIDE = {"%gridid": 1, "%current_graph_exec": 0, **{f"%pm{n}_64": 0 for n in range(8)}}
 _MASKS = {"%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt"}
-_CLOCKS = {"%clock": 0, "%clock_hi": 32, "%clock64": None, "%globaltimer": None, "%globaltimer_lo": 0, "%globaltimer_hi": 32}  # fmt: skip
+_CLOCKS = {
+    "%clock": 0, "%clock_hi": 32, "%clock64": None,
+    "%globaltimer": None, "%globaltimer_lo": 0, "%globaltimer_hi": 32,
+}  # fmt: skip
 
 NAMES = frozenset(
     name.partition(".")[0]

@@ -7,7 +7,7 @@ syntax is declared once for each of the three; shared memory has no cache hints 
 from collections.abc import Callable
 from typing import Any
 
-from .bits import each_lane
+from .floats import each_float
 from .form import Modifiers, form
 from .machine import Address, Machine, Value
 from .vocabulary import ANY_SHARED
@@ -111,12 +111,13 @@ def _change(k: Machine, m: Modifiers, a: Address, b: Any, c: Value | None) -> Va
     """Change one value, or each element of a vector by itself, and return what stood there before."""
     order = f"{m.sem or 'relaxed'}.{m.scope or 'gpu'}"
     if not m.vec:
-        return k.update(a, b.type.name, lambda old: _changed(k, m, a, old, b, c), order)
+        return _change_one(k, m, a, b, c, order)
     width = b[0].type.width // 8
-    return tuple(
-        k.update(a + width * index, part.type.name, lambda old, part=part: _changed(k, m, a, old, part, None), order)
-        for index, part in enumerate(b)
-    )
+    return tuple(_change_one(k, m, a + width * index, part, None, order) for index, part in enumerate(b))
+
+
+def _change_one(k: Machine, m: Modifiers, a: Address, b: Value, c: Value | None, order: str) -> Value:
+    return k.update(a, b.type.name, lambda old: _changed(k, m, a, old, b, c), order)
 
 
 def _changed(k: Machine, m: Modifiers, a: Address, old: Value, b: Value, c: Value | None) -> Value:
@@ -142,11 +143,11 @@ def _changed(k: Machine, m: Modifiers, a: Address, old: Value, b: Value, c: Valu
         case "add":
             # In global memory, f32 flushes subnormals; everything else keeps them.
             ftz = b.type.name == "f32" and not m.noftz and a.space != "shared"
-            return each_lane(k, lambda x, y: k.arithmetic("add", x, y, ftz=ftz), old, b)
+            return each_float(k, lambda x, y: k.arithmetic("add", x, y, ftz=ftz), old, b)
         case "min" if b.type.kind == "f":
-            return each_lane(k, lambda x, y: _lesser(k, x, y), old, b)
+            return each_float(k, lambda x, y: _lesser(k, x, y), old, b)
         case "max" if b.type.kind == "f":
-            return each_lane(k, lambda x, y: _greater(k, x, y), old, b)
+            return each_float(k, lambda x, y: _greater(k, x, y), old, b)
         case "min":
             return k.select(old < b, old, b)
         case "max":
