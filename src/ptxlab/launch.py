@@ -30,6 +30,7 @@ def launch(
     timeout: float | None = None,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    profile: bool = False,
 ) -> Result:
     """Run a kernel; see `ptxlab.ir.Function.launch`."""
     module = kernel.module
@@ -61,6 +62,7 @@ def launch(
         timeout=timeout,
         workers=workers,
         progress=progress,
+        profile=profile,
     )
 
 

@@ -25,7 +25,13 @@ SPACES = {None: GENERIC, "global": GLOBAL, "const": CONSTANT, "shared": SHARED, 
 
 
 def locate(
-    function: Function, address: Address, bytes: int, kind: int, order: str, alignment: int | None = None
+    function: Function,
+    address: Address,
+    bytes: int,
+    kind: int,
+    order: str,
+    alignment: int | None = None,
+    condition: int = -1,
 ) -> str:
     """The place in the host's memory of `bytes` bytes, all of which the kernel may touch; or the thread fails."""
     builder = function.builder
@@ -53,6 +59,7 @@ def locate(
     builder.label(found)
     place = builder.value(f"phi ptr [ {near}, %{fast} ], [ {far}, %{slow} ]")
     function.unit.note_access(function, address, bytes, kind, order)
+    function.unit.count_access(function, address, bytes, kind, condition)
     return place
 
 
@@ -97,14 +104,15 @@ def load(
     """Values side by side in memory; zeros where `when` does not hold."""
     builder = function.builder
     size = max(type.width // 8, 1)
-    origin = None
+    origin, condition = None, -1
     if when is not None:
         origin, then, after = builder.new_label("before"), builder.new_label("load"), builder.new_label("loaded")
         builder.jump(origin)
         builder.label(origin)
         builder.branch(when.text, then, after)
         builder.label(then)
-    place = locate(function, address, size * count, state.LOAD, order)
+        condition = function.unit.count_here(function)
+    place = locate(function, address, size * count, state.LOAD, order, condition=condition)
     texts = [
         builder.value(f"load {bits_of(type)}, ptr {_offset(function, place, size * index)}, align 1")
         for index in range(count)
@@ -124,11 +132,13 @@ def store(function: Function, address: Address, values: Sequence[Value], when: V
     """Values side by side to memory."""
     builder = function.builder
     size = max(values[0].type.width // 8, 1)
+    condition = -1
     if when is not None:
         then, after = builder.new_label("store"), builder.new_label("stored")
         builder.branch(when.text, then, after)
         builder.label(then)
-    place = locate(function, address, size * len(values), state.STORE, order)
+        condition = function.unit.count_here(function)
+    place = locate(function, address, size * len(values), state.STORE, order, condition=condition)
     for index, value in enumerate(values):
         builder.emit(f"store {value.typed}, ptr {_offset(function, place, size * index)}, align 1")
     if when is not None:

@@ -47,10 +47,10 @@ def _runtime_key() -> str:
     return "runtime " + "".join(folder.joinpath(name).read_text() for name in sorted(names) if name.endswith(".py"))
 
 
-def compile_kernel(module: ir.Module, kernel: ir.Function, checks: bool) -> Compiled:
+def compile_kernel(module: ir.Module, kernel: ir.Function, checks: bool, profile: bool = False) -> Compiled:
     """The machine code of a kernel, from the cache if it has been there before."""
-    key = f"kernel {checks} {kernel.name} {_sources()} {format(module)}"
-    packed = engine.cached(key, lambda: _translate(module, kernel, checks))
+    key = f"kernel {checks} {profile} {kernel.name} {_sources()} {format(module)}"
+    packed = engine.cached(key, lambda: _translate(module, kernel, checks, profile))
     size = int.from_bytes(packed[:8], "little")
     return Compiled(module, kernel, json.loads(packed[8 : 8 + size]), packed[8 + size :])
 
@@ -69,14 +69,16 @@ def _sources() -> str:
     return digest.hexdigest()
 
 
-def _translate(module: ir.Module, kernel: ir.Function, checks: bool) -> bytes:
+def _translate(module: ir.Module, kernel: ir.Function, checks: bool, profile: bool) -> bytes:
     refuse(module, kernel)
-    unit = Unit(module, kernel, checks)
+    unit = Unit(module, kernel, checks, profile)
     text = unit.translate()
     code = engine.compile_text(text)
     facts = {
         "hints": unit.hints,
         "counters": unit.counters,
+        "traffic": unit.traffic,
+        "profile_sites": unit.profile_sites,
         "mail_words": unit.mail_words,
         "frame_sizes": unit.frame_sizes,
         "local_sizes": unit.local_sizes,

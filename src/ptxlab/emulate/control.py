@@ -90,6 +90,8 @@ def _call(function: Function, instruction: ir.Instruction) -> None:
     builder = function.builder
     area = layout.block_of((*returns, *parameters))
     top = function.load_field("local_top", "i64")
+    if function.iterations is not None:
+        function.iterations.call(function.block_number, function.instruction_number)
     enough = builder.value(
         f"call i1 @{function.unit.runtime('enter')}(ptr %thread, i64 %own.size, i64 {area.size}, ptr {entry}, "
         f"i32 {function.next_resume}, i32 {function.instruction_number})"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
 from ptxlab.emulate import state
+from ptxlab.emulate.loops import Iterations
 from ptxlab.emulate.machine import Machine
 from ptxlab.emulate.operands import Result, read, write
 from ptxlab.emulate.values import Value, bits_of
@@ -54,6 +55,7 @@ class Function:
         self._live_in = self._find_live()
         self.locals = unit.lay_out_locals(function)
         self.spilled = 0
+        self.iterations = Iterations(self) if unit.profile else None
 
     # What the rest of the program needs to know.
 
@@ -106,6 +108,8 @@ class Function:
             for element in range(register.vector):
                 self.put(register, "false" if register.type.width == 1 else "0", element)
         builder.emit("store i1 false, ptr %carry")
+        if self.iterations is not None:
+            self.iterations.begin()
         if not self.flow.blocks:
             self.leave()
         else:
@@ -171,6 +175,7 @@ class Function:
             yes, no = (after, taken) if guard.negated else (taken, after)
             builder.branch(condition, yes, no)
             builder.label(taken)
+            self.unit.count_guarded(self)
         handler = self.unit.handlers.get(mnemonic)
         if handler is not None:
             handler(self, instruction)
@@ -200,7 +205,9 @@ class Function:
     def go(self, target: int) -> None:
         """Jump to a block; a jump backwards costs fuel, and without fuel the thread lets others run first."""
         builder = self.builder
-        if target > self._number_of(self.position):
+        if self.iterations is not None:
+            self.iterations.go(self.block_number, target)
+        if target > self.block_number:
             builder.jump(f"b{target}")
             return
         left = builder.value("load i32, ptr %fuel")
@@ -213,8 +220,10 @@ class Function:
         self.wait(state.YIELDED, self._live_in[target])
         builder.jump(f"b{target}")
 
-    def _number_of(self, position: int) -> int:
-        return self._block_of[position]
+    @property
+    def block_number(self) -> int:
+        """The basic block that is being translated."""
+        return self._block_of[self.position]
 
     def leave(self) -> None:
         """Return to the caller, or end the thread."""
@@ -250,7 +259,7 @@ class Function:
                 self._save(register, element)
         if self.uses_carry:
             carry = builder.value("load i1, ptr %carry")
-            builder.emit(f"store i1 {carry}, ptr {self._slot('carry', 8)}")
+            builder.emit(f"store i1 {carry}, ptr {self.slot('carry', 8)}")
         before = builder.gap()
         if not calls:
             self.store_field("resume", "i32", self.next_resume)
@@ -265,7 +274,7 @@ class Function:
             for element in range(register.vector):
                 self._restore(register, element)
         if self.uses_carry:
-            carry = builder.value(f"load i1, ptr {self._slot('carry', 8)}")
+            carry = builder.value(f"load i1, ptr {self.slot('carry', 8)}")
             builder.emit(f"store i1 {carry}, ptr %carry")
         after = builder.gap()
         self._waits.append((before, after))
@@ -285,7 +294,7 @@ class Function:
             if key not in self._carried:
                 before, after = self._waits[at]
                 bytes = 16 if type == "i128" else 8
-                offset = self._offset(("carried", self.spilled), bytes)
+                offset = self.offset(("carried", self.spilled), bytes)
                 self.spilled += 1
                 name = self.builder.fresh()
                 slot = f"getelementptr i8, ptr %frame, i64 {offset}"
@@ -297,23 +306,30 @@ class Function:
 
     def _save(self, register: ir.Register, element: int) -> None:
         value = self.get(register, element)
-        self.builder.emit(f"store {value.typed}, ptr {self._slot((register.index, element), register.type.width // 8)}")
+        self.builder.emit(f"store {value.typed}, ptr {self.slot((register.index, element), register.type.width // 8)}")
 
     def _restore(self, register: ir.Register, element: int) -> None:
         type = bits_of(register.type)
-        slot = self._slot((register.index, element), register.type.width // 8)
+        slot = self.slot((register.index, element), register.type.width // 8)
         self.put(register, self.builder.value(f"load {type}, ptr {slot}"), element)
 
-    def _slot(self, key: object, bytes: int) -> str:
-        return self.builder.value(f"getelementptr i8, ptr %frame, i64 {self._offset(key, bytes)}")
+    def slot(self, key: object, bytes: int) -> str:
+        """The place in the frame for what `key` names."""
+        return self.builder.value(f"getelementptr i8, ptr %frame, i64 {self.offset(key, bytes)}")
 
-    def _offset(self, key: object, bytes: int) -> int:
+    def offset(self, key: object, bytes: int) -> int:
+        """Where in the frame `key` has its place."""
         offset = self._slots.get(key)
         if offset is None:
             size = 16 if bytes > 8 else 8
             offset = self._slots[key] = -(-self._frame_size // size) * size
             self._frame_size = offset + size
         return offset
+
+    def iteration(self) -> Value:
+        """Which iteration of each loop around it, in which call, an instruction is executed in: a mark of 64 bits."""
+        assert self.iterations is not None
+        return self.iterations.mark(self.block_number)
 
     # Liveness: which registers are read before they are written again, as bits.
 

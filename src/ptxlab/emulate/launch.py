@@ -16,17 +16,20 @@ from ptxlab import ir
 from ptxlab.emulate import layout, state
 from ptxlab.emulate.arguments import Region, pack
 from ptxlab.emulate.compile import Compiled, compile_kernel
+from ptxlab.emulate.counters import count
 from ptxlab.emulate.faults import explain
 from ptxlab.emulate.limits import check_launch, check_memory
 from ptxlab.emulate.locations import add_sources
 from ptxlab.emulate.needs import available, needs_of
 from ptxlab.emulate.record import Record
 from ptxlab.emulate.runtime import ENTRIES
+from ptxlab.emulate.runtime import profile as requests
 from ptxlab.emulate.services import Services
 from ptxlab.native.functions import signature
 from ptxlab.report import Diagnostic, KernelError, Span, render
 
 QUANTUM = 4096  # jumps backwards that a thread may take before others have a turn
+PROFILE_QUANTUM = 64  # lanes of a warp that stay near each other leave few requests open
 SPARE = 65536  # allocations that a kernel may make itself
 
 Callback = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint32, *[ctypes.c_uint64] * 5)
@@ -86,6 +89,7 @@ class Launch:
         self.needs = needs_of(compiled, block, self.shared_size, workers)
         threads = block[0] * block[1] * block[2]
         check_memory(compiled.module, compiled.kernel, threads, self.needs.block, workers, available())
+        self.profiles: list[tuple[Record, Record, Record]] = []
         self.workers = [self._worker(shared, seed, len(parameters.data)) for _ in range(workers)]
 
     # Memory.
@@ -221,6 +225,22 @@ class Launch:
         for worker in self.workers:
             end_broken(worker.record.address)
 
+    def profile(self) -> None:
+        """Have every worker note the requests that warps make."""
+        for worker in self.workers:
+            record = Record(requests.Profile)
+            pending = Record(requests.Request, requests.CAPACITY)
+            tallies = Record(requests.Tally, len(self.compiled.facts["profile_sites"]))
+            record.set(requests=pending.address, tallies=tallies.address)
+            worker.record.set(profile=record.address, quantum=PROFILE_QUANTUM)
+            self.profiles.append((record, pending, tallies))
+
+    def settle(self) -> None:
+        """Count the requests that are still open."""
+        settle_all = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.compiled.address(signature(ENTRIES[2]).symbol))
+        for worker in self.workers:
+            settle_all(worker.record.address)
+
     def request_stop(self) -> None:
         """Have every worker stop at its next look around."""
         self.stop.value = 1
@@ -293,10 +313,11 @@ def launch(
     timeout: float | None = None,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    profile: bool = False,
 ) -> Result:
     """Run a kernel on this machine's cores."""
     check_launch(module, kernel, grid, block, shared, blocks)
-    compiled = compile_kernel(module, kernel, checks)
+    compiled = compile_kernel(module, kernel, checks, profile)
     numbers = None
     if blocks is not None:
         numbers = [x + grid[0] * (y + grid[1] * z) for x, y, z in blocks]
@@ -305,11 +326,15 @@ def launch(
     total = grid[0] * grid[1] * grid[2] if numbers is None else len(numbers)
     started = time.perf_counter()
     running = Launch(compiled, grid, block, args, shared, seed, numbers, max(1, min(workers, total)))
+    if profile:
+        running.profile()
     try:
         outcome = running.run(timeout, progress)
         result = Result(seconds=time.perf_counter() - started)
         result.output = "".join(running.services.output)
         result.diagnostics = add_sources(module, compiled.functions, explain(running, outcome, timeout))
+        if profile:
+            running.settle()
         result.counters = count(running)
     finally:
         running.end()
@@ -318,17 +343,3 @@ def launch(
     if result.diagnostics and on_error == "raise" and any(found.level == "error" for found in result.diagnostics):
         raise KernelError(result.diagnostics)
     return result
-
-
-def count(running: Launch) -> dict[str, Any]:
-    """What was executed, from how often each basic block ran."""
-    by_class: dict[str, int] = {}
-    total = 0
-    for index, (start, end) in enumerate(running.compiled.facts["counters"]):
-        times = sum(worker.counters[index] for worker in running.workers)
-        if times:
-            for _, instruction in running.compiled.places[start:end]:
-                name = instruction.opcode.mnemonic
-                by_class[name] = by_class.get(name, 0) + times
-                total += times
-    return {"instructions": total, "by_instruction": dict(sorted(by_class.items(), key=lambda item: -item[1]))}

@@ -290,6 +290,14 @@ class Machine:
         name = _COPIES[operation]
         self.runtime(name, *plain, *([self.place] if name in ("start_copy", "arrive_after_copies") else []))
         self.check()
+        if operation == "start":
+            destination, source, size, wanted = values
+            assert isinstance(destination, Address)
+            assert isinstance(source, Address)
+            assert isinstance(size, int)
+            assert not isinstance(wanted, Address)
+            self.function.unit.count_access(self.function, destination, size, state.STORE)
+            self.function.unit.count_access(self.function, source, wanted, state.LOAD)
 
     def stack(self, operation: str, *values: Value | int, type: str | None = None) -> Value | None:
         """Do something with the thread's stack in local memory."""

@@ -262,6 +262,7 @@ class Worker:
     finished: Pointer[u64]
     numbers: Pointer[u64]  # null: all of the grid
     total: u64
+    profile: Pointer[u8]  # what is known of requests to memory; null where nobody asked
     residents: Pointer[Pointer[Block]]
     resident_room: u32
     unused: u32

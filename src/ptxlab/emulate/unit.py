@@ -12,6 +12,7 @@ from typing import Any
 from ptxlab import ir
 from ptxlab.emulate import access, layout, state
 from ptxlab.emulate.control import HANDLERS, argument_value, receive_value
+from ptxlab.emulate.counters import is_counted_apart
 from ptxlab.emulate.function import Function
 from ptxlab.emulate.runtime import RUNTIME
 from ptxlab.emulate.services import SERVICES
@@ -32,10 +33,11 @@ class Unit:
 
     handlers = HANDLERS
 
-    def __init__(self, module: ir.Module, entry: ir.Function, checks: bool) -> None:
+    def __init__(self, module: ir.Module, entry: ir.Function, checks: bool, profile: bool = False) -> None:
         self.module = module
         self.entry = entry
         self.checks = checks
+        self.profile = profile
         self.natives: dict[str, Callable[..., Any]] = {}
         self.runtime_functions: dict[str, str] = {}
         self.places: list[tuple[ir.Function, ir.Instruction]] = []
@@ -47,6 +49,8 @@ class Unit:
         self.hints = 0
         self.uses_stack = False
         self.counters: list[tuple[int, int]] = []
+        self.traffic: list[tuple[int, str, int, int, int]] = []
+        self.profile_sites: list[int] = []
         self._keys: dict[object, int] = {}
         self._matches: dict[int, Match | None] = {}
         self.numbers = layout.function_numbers(module)
@@ -94,12 +98,39 @@ class Unit:
 
     def count_block(self, function: Function, start: int, end: int) -> None:
         """Count how often a basic block runs."""
+        self._count(function, (function.first + start, function.first + end))
+
+    def count_guarded(self, function: Function) -> None:
+        """Count how often the guard of an instruction holds."""
+        if is_counted_apart(function.instructions[function.position]):
+            self._count(function, (function.instruction_number, function.instruction_number))
+
+    def count_here(self, function: Function, amount: str = "1") -> int:
+        """Count how often, or how much, this part of an instruction does; the number of the counter."""
+        return self._count(function, (-1, -1), amount)
+
+    def _count(self, function: Function, what: tuple[int, int], amount: str = "1") -> int:
         builder = function.builder
         index = len(self.counters)
-        self.counters.append((function.first + start, function.first + end))
+        self.counters.append(what)
         at = builder.value(f"getelementptr i64, ptr %counters, i64 {index}")
         count = builder.value(f"load i64, ptr {at}")
-        builder.emit(f"store i64 {builder.value(f'add i64 {count}, 1')}, ptr {at}")
+        builder.emit(f"store i64 {builder.value(f'add i64 {count}, {amount}')}, ptr {at}")
+        return index
+
+    def count_access(
+        self, function: Function, address: Address, size: Value | int, kind: int, condition: int = -1
+    ) -> None:
+        """Count the bytes of an access, as often as its instruction is executed, or as the counter `condition` says."""
+        bytes, counter = (size, condition) if isinstance(size, int) else (1, 0)
+        if not isinstance(size, int):
+            counter = self.count_here(function, resize(size, 64, signed=False))
+        self.traffic.append((function.instruction_number, address.space or "generic", kind, bytes, counter))
+        if self.profile and address.space in (None, "global", "shared"):
+            site = len(self.profile_sites)
+            self.profile_sites.append(function.instruction_number)
+            given = (site, function.iteration(), address.value, size, access.SPACES[address.space])
+            self.runtime_call(function, "note_request", given, None)
 
     # Memory.
 

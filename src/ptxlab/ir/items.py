@@ -76,7 +76,7 @@ class Function(Node):
         `shared` is bytes of dynamic shared memory; `device` is "cpu", "cuda" or "auto"; `checks=False` silences the
         detectors; `seed` chooses the order in which threads run; `blocks` runs only these blocks of the grid;
         `on_error="collect"` returns findings instead of raising `KernelError`; `timeout` stops the kernel after so many
-        seconds.
+        seconds; `profile=True` counts bank conflicts and sectors.
         """
         # Running lies layers above the program; this method is the door to it.
         run = import_module("ptxlab.launch").launch

@@ -19,6 +19,7 @@ from .phases import (
     invalidate_phase,
     wait_for_phase,
 )
+from .profile import note_request, settle_all
 from .schedule import thread_exit
 
 RUNTIME: dict[str, Callable[..., Any]] = {
@@ -26,7 +27,7 @@ RUNTIME: dict[str, Callable[..., Any]] = {
     for function in (
         arrive_after_copies, arrive_at_barrier, arrive_at_phase, call_host, change_bytes, commit_copies,
         drop_from_phase, enter, fail, find_callee, find_memory, grow_stack, initialise_phase, invalidate_phase, leave,
-        pass_fence, read_clock, restore_stack, start_copy, thread_exit, wait_for_copies, wait_for_phase,
+        note_request, pass_fence, read_clock, restore_stack, start_copy, thread_exit, wait_for_copies, wait_for_phase,
     )
 }  # fmt: skip
-ENTRIES: tuple[Callable[..., Any], ...] = (run_grid, end_broken)
+ENTRIES: tuple[Callable[..., Any], ...] = (run_grid, end_broken, settle_all)

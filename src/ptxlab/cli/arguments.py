@@ -1,0 +1,190 @@
+"""Arguments of a kernel on the command line: `f32=2.0`, `f16[64,64]=random`, `u32[256]=@counts.npy`.
+
+`parse_argument` reads one, `Argument.make` gives what a launch takes: an array, or the bytes of a number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ptxlab.cli.files import name_of
+
+if TYPE_CHECKING:
+    from numpy import dtype, ndarray
+
+    from ptxlab.ir import Variable
+
+# The types of NumPy and of ml_dtypes, by what PTX calls them.
+_NUMPY = {
+    "f16": "float16", "f32": "float32", "f64": "float64",
+    **{f"u{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
+    **{f"s{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
+    **{f"b{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
+}  # fmt: skip
+_ML_DTYPES = {"bf16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
+TYPES = (*_NUMPY, *_ML_DTYPES)
+
+Seed = Sequence[int]
+_ARGUMENT = re.compile(r"(?P<type>\w+)(?P<shape>\[[^\]]*\])?=(?P<value>.*)", re.DOTALL)
+_RANDOM = re.compile(r"random(?::(?P<low>[^:]+):(?P<high>[^:]+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One `--arg`; `shape` is None for a number, and empty where a file says it."""
+
+    text: str
+    type: str
+    shape: tuple[int, ...] | None
+    value: str
+
+    def make(self, seed: Seed) -> ndarray[Any, Any] | bytes:
+        """The array, or the bytes of the number; `random` is the same for the same seed."""
+        import numpy
+
+        if self.type == "bytes":
+            return self._bytes()
+        kind = type_of(self.type)
+        if self.shape is None:
+            return bytes(numpy.array(self._numbers([self.value])[0], dtype=kind).tobytes())
+        if self.value.startswith("@"):
+            return self._load(kind)
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        return self._fill(kind, count, seed).reshape(self.shape)
+
+    def _fill(self, kind: dtype[Any], count: int, seed: Seed) -> ndarray[Any, Any]:
+        import numpy
+
+        if random := _RANDOM.fullmatch(self.value):
+            return self._random(kind, count, seed, random["low"], random["high"])
+        match self.value:
+            case "zeros":
+                return numpy.zeros(count, kind)
+            case "ones":
+                return numpy.ones(count, kind)
+            case "arange":
+                return numpy.arange(count).astype(kind)
+        values = self._numbers(self.value.split(","))
+        if len(values) not in (1, count):
+            raise self.problem(f"{len(values)} values for {count} elements")
+        return numpy.array(values * count if len(values) == 1 else values, dtype=kind)
+
+    def _random(self, kind: dtype[Any], count: int, seed: Seed, low: str | None, high: str | None) -> ndarray[Any, Any]:
+        """Floats from -1 to 1, integers of the whole range, or both from `low` to `high`, which is not reached."""
+        import numpy
+
+        generator = numpy.random.default_rng(seed)
+        if kind.kind in "iu":
+            limits = numpy.iinfo(kind)
+            first, behind = int(limits.min), int(limits.max) + 1
+            if low is not None and high is not None:
+                first, behind = self._numbers([low, high])
+                if first >= behind:
+                    raise self.problem(f"nothing lies from {low} to below {high}")
+            return generator.integers(first, behind - 1, count, dtype=kind, endpoint=True)
+        least, most = (-1.0, 1.0) if low is None or high is None else self._numbers([low, high])
+        return generator.uniform(least, most, count).astype(kind)
+
+    def _numbers(self, texts: Sequence[str]) -> list[Any]:
+        """Numbers that the type can hold."""
+        if self.type in ("f16", "f32", "f64", *_ML_DTYPES):
+            try:
+                return [float(text) for text in texts]
+            except ValueError as problem:
+                raise self.problem(str(problem)) from None
+        found = []
+        bits = int(self.type[1:])
+        for text in texts:
+            try:
+                number = int(text.strip(), 0)
+            except ValueError:
+                raise self.problem(f"`{text}` is no integer") from None
+            low = -(1 << (bits - 1)) if self.type[0] == "s" else 0
+            high = (1 << (bits - 1 if self.type[0] == "s" else bits)) - 1
+            if not low <= number <= high:
+                raise self.problem(f"{number} does not fit `{self.type}` ({low} to {high})")
+            found.append(number)
+        return found
+
+    def _load(self, kind: dtype[Any]) -> ndarray[Any, Any]:
+        import numpy
+
+        path = Path(self.value[1:])
+        try:
+            loaded = numpy.load(path, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as problem:
+            raise self.problem(f"`{name_of(path)}` can't be read: {str(problem).lower()}") from None
+        if not isinstance(loaded, numpy.ndarray):
+            raise self.problem(f"`{name_of(path)}` holds several arrays")
+        if loaded.dtype.kind == "V" and loaded.dtype.itemsize == kind.itemsize:
+            loaded = loaded.view(kind)  # NumPy does not know the names of these types
+        if loaded.dtype != kind:
+            raise self.problem(f"`{name_of(path)}` holds {loaded.dtype}, not {kind}")
+        if self.shape and loaded.shape != self.shape:
+            raise self.problem(f"`{name_of(path)}` has the shape {spell_shape(loaded.shape)}")
+        return numpy.ascontiguousarray(loaded)
+
+    def _bytes(self) -> bytes:
+        try:
+            return Path(self.value[1:]).read_bytes() if self.value.startswith("@") else bytes.fromhex(self.value)
+        except (OSError, ValueError) as problem:
+            raise self.problem(str(problem).lower()) from None
+
+    def problem(self, text: str) -> click.BadParameter:
+        """A usage error about this argument."""
+        return click.BadParameter(f"`{self.text}`: {text}", param_hint="--arg")
+
+    def check_parameter(self, parameter: Variable) -> None:
+        """Refuse a number for a parameter of another kind; its bits would mean something else there."""
+        if self.shape is not None or self.type == "bytes" or parameter.dimensions:
+            return
+        wanted = parameter.type
+        kind = "f" if self.type in ("f16", "f32", "f64", *_ML_DTYPES) else self.type[0]
+        same = "b" in (kind, wanted.kind) or (kind == "f") == (wanted.kind == "f")
+        if not same or type_of(self.type).itemsize * 8 != wanted.width:
+            raise self.problem(f"the parameter `{parameter.name}` is `.{wanted.name}`")
+
+
+def type_of(name: str) -> dtype[Any]:
+    """The type of NumPy, or of ml_dtypes, that PTX calls `name`."""
+    import numpy
+
+    if name in _NUMPY:
+        return numpy.dtype(_NUMPY[name])
+    import ml_dtypes
+
+    found: dtype[Any] = numpy.dtype(getattr(ml_dtypes, _ML_DTYPES[name]))
+    return found
+
+
+def parse_argument(text: str) -> Argument:
+    """`f16[64,64]=random` as an argument; what is wrong with it is a usage error."""
+    found = _ARGUMENT.fullmatch(text)
+    if found is None:
+        raise click.BadParameter(f"`{text}` is not like `f32=2.0` or `f32[1024]=random`", param_hint="--arg")
+    type, shape = found["type"], found["shape"]
+    if type not in TYPES and not (type == "bytes" and shape is None):
+        raise click.BadParameter(
+            f"`{text}`: there is no type `{type}`, but {', '.join((*TYPES, 'bytes'))}", param_hint="--arg"
+        )
+    if shape is None:
+        return Argument(text, type, None, found["value"])
+    extents = [extent.strip() for extent in shape[1:-1].split(",")]
+    if extents == [""] and found["value"].startswith("@"):
+        return Argument(text, type, (), found["value"])
+    if not all(re.fullmatch(r"[0-9]{1,18}", extent) for extent in extents):
+        raise click.BadParameter(f"`{text}`: `{shape}` is no shape such as `[64,64]`", param_hint="--arg")
+    return Argument(text, type, tuple(map(int, extents)), found["value"])
+
+
+def spell_shape(shape: Sequence[int]) -> str:
+    """`[64,64]`"""
+    return f"[{','.join(map(str, shape))}]"

@@ -1,0 +1,72 @@
+"""The lines of a kernel that cost most, as `ptxlab run --profile` shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ptxlab.cli.table import table
+
+if TYPE_CHECKING:
+    from ptxlab.ir import Function
+
+MOST = 6  # lines that are shown for each reason
+WIDEST = 72
+
+
+def profile_lines(kernel: Function, counters: dict[str, Any]) -> Iterator[str]:
+    """Where the instructions go, what memory moves, and the lines that cost most."""
+    total = max(counters["instructions"], 1)
+    yield ""
+    yield "instructions: " + ", ".join(f"{name} {count / total:.0%}" for name, count in counters["by_class"].items())
+    for space, moved in sorted(counters["bytes"].items()):
+        yield f"{space} memory: " + ", ".join(f"{amount:,} bytes {kind}" for kind, amount in moved.items())
+    requests = counters["requests"]
+    if requests["split_requests"]:
+        yield f"{requests['split_requests']:,} requests may be counted in parts: lanes of a warp were far apart"
+    yield ""
+    yield from table(list(_rows(kernel, counters["lines"])))
+    yield ""
+
+
+def _rows(kernel: Function, lines: dict[int, dict[str, int]]) -> Iterator[list[str]]:
+    """The lines with most instructions, those that move most and those that waste most, in the order of the text."""
+    yield ["line", "instructions", "bytes", "sectors", "wavefronts", "PTX"]
+    chosen: set[int] = set()
+    for cost in (_waste, _moved, lambda found: found["instructions"]):
+        chosen.update(sorted((line for line in lines if cost(lines[line])), key=lambda line: -cost(lines[line]))[:MOST])
+    module = kernel.module
+    text = module.source.text.split("\n") if module is not None and module.source is not None else []
+    for line in sorted(chosen):
+        found = lines[line]
+        yield [
+            str(line),
+            f"{found['instructions']:,}",
+            f"{found['bytes']:,}" if "bytes" in found else "-",
+            _rate(found, "sectors", "global_requests"),
+            _rate(found, "wavefronts", "shared_requests"),
+            _shorten(text[line - 1]) if 0 < line <= len(text) else "",
+        ]
+
+
+def _waste(found: dict[str, int]) -> int:
+    """Sectors and wavefronts beyond what the same bytes could do with."""
+    return sum(found.get(name, 0) - found.get(f"ideal_{name}", 0) for name in ("sectors", "wavefronts"))
+
+
+def _moved(found: dict[str, int]) -> int:
+    """Sectors and wavefronts."""
+    return found.get("sectors", 0) + found.get("wavefronts", 0)
+
+
+def _rate(found: dict[str, int], name: str, requests: str) -> str:
+    """How many a request takes: `4.0`, or `8.0 (ideal 4.0)`."""
+    if not found.get(requests):
+        return "-"
+    paid, ideal = (found[key] / found[requests] for key in (name, f"ideal_{name}"))
+    return f"{paid:.1f}" if paid == ideal else f"{paid:.1f} (ideal {ideal:.1f})"
+
+
+def _shorten(text: str) -> str:
+    shown = " ".join(text.split())
+    return shown if len(shown) <= WIDEST else shown[: WIDEST - 3] + "..."

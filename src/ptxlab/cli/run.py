@@ -1,0 +1,193 @@
+"""`ptxlab run`: run a kernel without a GPU, and show what came out."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ptxlab.cli.arguments import Argument, parse_argument
+from ptxlab.cli.files import name_of, path_argument, read_module
+from ptxlab.cli.findings import format_option, show_findings
+from ptxlab.report import Diagnostic, Format, KernelError, PtxError
+
+if TYPE_CHECKING:
+    from ptxlab.ir import Function, Module
+
+SOON = 1.0  # seconds: what is over before needs no bar
+_MISUSE = ("bad-argument", "bad-launch")
+
+
+def _extent(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    if value is None:
+        return None
+    if not re.fullmatch(r"[0-9]{1,10}([,x][0-9]{1,10}){0,2}", value):
+        raise click.BadParameter(f"`{value}` is not like 4 or 4,2,1")
+    return tuple(int(part) for part in re.split("[,x]", value))
+
+
+def _blocks(context: click.Context, parameter: click.Parameter, value: str | None) -> list[tuple[int, ...]] | None:
+    if value is None:
+        return None
+    found = [_extent(context, parameter, word) for word in value.split()]
+    return [(*place, 0, 0)[:3] for place in found if place is not None]
+
+
+def _arguments(context: click.Context, parameter: click.Parameter, value: Sequence[str]) -> list[Argument]:
+    return [parse_argument(text) for text in value]
+
+
+@click.command("run")
+@path_argument
+@click.option("--entry", metavar="NAME", help="The kernel to run; needed where the file has several.")
+@click.option("--grid", metavar="X,Y,Z", callback=_extent, default="1", show_default=True, help="Blocks of the grid.")
+@click.option("--block", metavar="X,Y,Z", callback=_extent, help="Threads of a block.")
+@click.option("--arg", "arguments", metavar="TYPE=VALUE", multiple=True, callback=_arguments, help="An argument.")
+@click.option("--shared", metavar="BYTES", type=click.IntRange(min=0), default=0, help="Dynamic shared memory.")
+@click.option("--seed", metavar="N", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True,
+              help="Decides the order in which threads run, and random data.")  # fmt: skip
+@click.option("--seeds", metavar="N", type=click.IntRange(min=1), help="Try N seeds, until one finds something.")
+@click.option("--blocks", metavar="'X,Y X,Y'", callback=_blocks, help="Run only these blocks of the grid.")
+@click.option("--checks/--no-checks", default=True, help="Look for races and the like. Memory is always safe.")
+@click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0, min_open=True), help="Stop after so long.")
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda", "both"]), default="auto", show_default=True,
+              help="Where to run.")  # fmt: skip
+@click.option("--profile", is_flag=True, help="Show the lines that cost most.")
+@click.option("--save", metavar="DIRECTORY", type=click.Path(file_okay=False, path_type=Path),
+              help="Write the arrays, as the kernel left them, to NAME.npy there.")  # fmt: skip
+@format_option
+@click.pass_context
+def command(
+    context: click.Context,
+    path: Path,
+    entry: str | None,
+    grid: tuple[int, ...],
+    block: tuple[int, ...] | None,
+    arguments: Sequence[Argument],
+    shared: int,
+    seed: int,
+    seeds: int | None,
+    blocks: list[tuple[int, ...]] | None,
+    checks: bool,
+    timeout: float | None,
+    device: str,
+    profile: bool,
+    save: Path | None,
+    format: Format,
+) -> None:
+    """Run a kernel without a GPU, and show what came out.
+
+    An argument is TYPE=VALUE for a number, TYPE[SHAPE]=VALUE for an array, where VALUE is a number, numbers with commas
+    between them, zeros, ones, arange, random, random:LOW:HIGH, or @FILE.npy (with TYPE[] the file says the shape).
+    TYPE is f16, bf16, f32, f64, e4m3, e5m2, or one of u s b with 8, 16, 32 or 64 bits; bytes=HEX is an aggregate.
+
+    Leaves with 0 when nothing was found, 1 when something was, 2 when it could not be run as asked, 130 after Ctrl-C.
+
+    \b
+    Examples:
+      ptxlab run saxpy.ptx --grid 4 --block 256 \\
+          --arg f32[1024]=random --arg f32[1024]=zeros --arg f32=2.0 --arg u32=1024
+      ptxlab run reduce.ptx --block 128 --arg f32[128]=arange --arg f32[1]=zeros --seeds 20
+      ptxlab run gemm.ptx --entry gemm --grid 64,64 --block 16,16 --blocks "0,0 5,3" \\
+          --arg f16[1024,1024]=@a.npy --arg f16[1024,1024]=@b.npy --arg f32[1024,1024]=zeros --profile
+    """
+    if device in ("cuda", "both"):
+        raise click.UsageError("running on a GPU is not there yet; `--device cpu` runs the kernel on this machine")
+    try:
+        kernel = choose(read_module(path), entry)
+        how = {"grid": grid, "block": block or required_block(kernel), "shared": shared, "blocks": blocks}
+        how |= {"checks": checks, "timeout": timeout, "on_error": "collect", **({"profile": True} if profile else {})}
+        for argument, parameter in zip(arguments, kernel.parameters, strict=False):
+            argument.check_parameter(parameter)
+        run = explore(kernel, arguments, range(seed, seed + (seeds or 1)), how)
+    except (PtxError, KernelError) as wrong:
+        show_findings(wrong.diagnostics, name_of(path), format)
+        context.exit(2 if all(found.code in _MISUSE for found in wrong.diagnostics) else 1)
+    except KeyboardInterrupt as interrupt:
+        show_findings(getattr(interrupt, "diagnostics", []), name_of(path), format)
+        context.exit(130)
+    if save is not None:
+        run.save(save)
+    run.show(format, profile, name_of(path))
+    context.exit(1 if run.result.diagnostics else 0)
+
+
+def choose(module: Module, entry: str | None) -> Function:
+    """The kernel of that name, or the only one."""
+    names = module.entries
+    listed = ", ".join(f"`{name}`" for name in names) or "none"
+    if entry is None and len(names) != 1:
+        raise click.UsageError(f"say `--entry`: the kernels are {listed}")
+    if entry is not None and entry not in names:
+        raise click.UsageError(f"there is no kernel `{entry}`; the kernels are {listed}")
+    return module[entry or names[0]]
+
+
+def required_block(kernel: Function) -> tuple[int, ...]:
+    """The extents of a block that the kernel itself asks for."""
+    directive = kernel.directive("reqntid")
+    if directive is None:
+        raise click.UsageError(f"say `--block`: the threads of a block, which `{kernel.name}` leaves open")
+    return tuple(int(extent) for extent in directive.arguments)
+
+
+def explore(kernel: Function, arguments: Sequence[Argument], seeds: range, how: dict[str, Any]) -> Any:
+    """Run the kernel with each seed, until one finds something; the last run."""
+    from ptxlab.cli.outcome import Run
+
+    for runs, seed in enumerate(seeds, 1):  # noqa: B007
+        # Each argument has random data of its own, whatever the others are.
+        given = [argument.make((seed, place)) for place, argument in enumerate(arguments)]
+        before = [value if isinstance(value, bytes) else value.copy() for value in given]
+        with progress_bar(f"seed {seed}, " if len(seeds) > 1 else "") as progress:
+            result = kernel.launch(args=given, seed=seed, progress=progress, **how)
+        if result.diagnostics and len(seeds) > 1:
+            result.diagnostics = [with_replay(found, seed) for found in result.diagnostics]
+        if result.diagnostics:
+            break
+    return Run(kernel, arguments, before, given, result, seed, runs, how)
+
+
+def with_replay(found: Diagnostic, seed: int) -> Diagnostic:
+    """The diagnostic with a note on how to see it again."""
+    if any(note.startswith("replay") for note in found.notes):
+        return found
+    return replace(found, notes=(*found.notes, f"replay with `--seed {seed}`"))
+
+
+@contextmanager
+def progress_bar(before: str = "") -> Iterator[Callable[[int, int], None] | None]:
+    """What a launch tells how many of its blocks have ended; on a terminal that shows a bar, once it takes long."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from contextlib import ExitStack
+
+    started = time.perf_counter()
+    with ExitStack() as stack:
+        bar: Any = None
+        task: Any = None
+
+        def tell(done: int, total: int) -> None:
+            nonlocal bar, task
+            if bar is None:
+                if time.perf_counter() - started < SOON:
+                    return
+                from rich import progress
+                from rich.console import Console
+
+                columns = (progress.TextColumn("{task.description}", markup=False), progress.BarColumn())
+                times = (progress.TimeElapsedColumn(), progress.TimeRemainingColumn())
+                console = Console(stderr=True)
+                bar = stack.enter_context(progress.Progress(*columns, *times, console=console, transient=True))
+                task = bar.add_task("", total=total)
+            bar.update(task, completed=done, description=f"{before}{done:,} of {total:,} blocks")
+
+        yield tell

@@ -1,0 +1,274 @@
+"""`ptxlab run` from files and arguments to what came out and the exit status."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from ptxlab.cli.arguments import parse_argument
+from ptxlab.cli.group import ptxlab
+from ptxlab.cli.tour import SAXPY
+
+HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
+ARGUMENTS = ["--arg", "f32[1024]=random", "--arg", "f32[1024]=zeros", "--arg", "f32=2.0", "--arg", "u32=1024"]
+LAUNCH = ["--grid", "4", "--block", "256", *ARGUMENTS]
+SPIN = HEADER + ".entry spin()\n{\n    .reg .u32 %r; mov.u32 %r, 0;\nforever:\n    bra forever;\n}\n"
+# Each thread takes the next place; which one gets which depends on the order.
+RACE = """\
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry race(.param .u64 out)
+{
+    .reg .pred %p;
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<3>;
+    ld.param.u64 %rd1, [out];
+    mov.u32 %r1, %tid.x;
+    atom.global.add.u32 %r2, [%rd1], 1;
+    setp.eq.u32 %p, %r2, 0;
+    @!%p bra done;
+    setp.eq.u32 %p, %r1, 0;
+    @%p bra done;
+    trap;
+done:
+    ret;
+}
+"""
+
+
+def run(*arguments: object) -> Result:
+    result = CliRunner().invoke(ptxlab, ["run", *map(str, arguments)])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+@pytest.fixture
+def saxpy(tmp_path: Path) -> Path:
+    file = tmp_path / "saxpy.ptx"
+    file.write_text(SAXPY)
+    return file
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    file = tmp_path / "kernel.ptx"
+    file.write_text(text)
+    return file
+
+
+def test_what_changed_and_what_it_took(saxpy: Path) -> None:
+    result = run(saxpy, "--entry", "saxpy", "--grid", 2, "--block", "2,1", "--arg", "f32[4]=1,2,3,-4", "--arg",
+                 "f32[4]=0.5", "--arg", "f32=2", "--arg", "u32=3")  # fmt: skip
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0] == "y: f32[4], 3 of 4 elements changed"
+    assert lines[1] == "    2.5 4.5 6.5 0.5"
+    assert lines[2] == "    from 0.5 to 6.5"
+    assert lines[3].startswith("`saxpy` ran on 2 blocks of 2 × 1 threads: 62 instructions in ")
+    assert lines[4:] == [f"no errors or warnings in {saxpy}"]
+
+
+def test_random_data_is_the_same_for_the_same_seed(saxpy: Path) -> None:
+    first, again, other = (run(saxpy, *LAUNCH, *more).stdout.splitlines()[1] for more in ([], [], ["--seed", 1]))
+    assert first == again
+    assert first != other
+
+
+def test_a_finding_is_shown_as_check_does(saxpy: Path) -> None:
+    result = run(saxpy, *LAUNCH[:-1], "u32=2000", "--grid", "8")
+    assert result.exit_code == 1
+    assert "error[out-of-bounds]: read of 4 bytes outside of argument 0 (`x`)" in result.stdout
+    assert f" --> {saxpy}:27:5\n" in result.stdout
+    assert result.stdout.endswith(f"\n1 error in {saxpy}\n")
+    concise = run(saxpy, *LAUNCH[:-1], "u32=2000", "--grid", "8", "--format", "concise")
+    assert concise.stdout.count("\n") == 1
+    assert concise.stdout.startswith(f"{saxpy}:27:5: error[out-of-bounds]: ")
+
+
+def test_json_has_everything(saxpy: Path) -> None:
+    result = run(saxpy, *LAUNCH, "--format", "json")
+    found = json.loads(result.stdout)
+    (changed,) = found["arguments"]
+    assert (changed["name"], changed["shape"], changed["changed"]) == ("y", [1024], 1024)
+    assert found["counters"]["by_instruction"]["fma"] == 1024
+    assert (found["kernel"], found["seed"], found["diagnostics"]) == ("saxpy", 0, [])
+
+
+def test_json_has_words_for_what_it_has_no_numbers_for(saxpy: Path) -> None:
+    arguments = ["--arg", "f32[2]=inf,nan", "--arg", "f32[2]=0", "--arg", "f32=1", "--arg", "u32=2"]
+    result = run(saxpy, "--block", 2, *arguments, "--format", "json")
+    (changed,) = json.loads(result.stdout, parse_constant=lambda word: pytest.fail(word))["arguments"]
+    assert (changed["first"], changed["nans"]) == (["inf", "nan"], 1)
+
+
+def test_arrays_come_from_files_and_go_to_files(saxpy: Path, tmp_path: Path) -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.save(tmp_path / "in.npy", x)
+    result = run(saxpy, "--block", 6, "--arg", f"f32[]=@{tmp_path / 'in.npy'}", "--arg", "f32[2,3]=ones",
+                 "--arg", "f32=3", "--arg", "u32=6", "--save", tmp_path / "out")  # fmt: skip
+    assert result.exit_code == 0
+    assert np.array_equal(np.load(tmp_path / "out" / "y.npy"), 3 * x + 1)
+    assert np.array_equal(np.load(tmp_path / "out" / "x.npy"), x)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("u8[3]=arange", np.array([0, 1, 2], np.uint8)),
+        ("s16[2]=-1", np.array([-1, -1], np.int16)),
+        ("b32[2]=0x10,2", np.array([16, 2], np.uint32)),
+        ("f64[2,2]=ones", np.ones((2, 2))),
+        ("u64[1]=18446744073709551615", np.array([2**64 - 1], np.uint64)),
+        ("s32=-2", np.int32(-2).tobytes()),
+        ("f16=1.5", np.float16(1.5).tobytes()),
+        ("bf16=1.0", b"\x80\x3f"),
+        ("e4m3=1.0", b"\x38"),
+        ("e5m2=1.0", b"\x3c"),
+        ("bytes=00ff", b"\x00\xff"),
+    ],
+)
+def test_values_of_arguments(text: str, expected: np.ndarray | bytes) -> None:
+    made = parse_argument(text).make((0, 0))
+    if isinstance(expected, bytes):
+        assert made == expected
+    else:
+        assert (made.dtype, made.shape) == (expected.dtype, expected.shape)
+        assert np.array_equal(made, expected)
+
+
+def test_random_integers_stay_within_their_limits() -> None:
+    limited = parse_argument("u32[1000]=random:5:9").make((0, 0))
+    assert set(limited) == {5, 6, 7, 8}
+    whole = parse_argument("s8[10000]=random").make((0, 0))
+    assert (whole.min(), whole.max()) == (-128, 127)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--block", 1, "--arg", "f32"], "is not like `f32=2.0`"),
+        (["--block", 1, "--arg", "int=3"], "there is no type `int`"),
+        (["--block", 1, "--arg", "u64=-1"], "-1 does not fit `u64` (0 to "),
+        (["--block", 1, "--arg", "f32[2]=1,2,3"], "3 values for 2 elements"),
+        (["--block", 1, "--arg", "f32[x]=1"], "is no shape"),
+        (["--block", 1, "--arg", "f32[]=@nowhere.npy"], "`nowhere.npy` can't be read"),
+        (["--block", 1, "--arg", "f32=1.0"], "the parameter `x` is `.u64`"),
+        ([], "say `--block`"),
+        (["--block", "0x"], "is not like 4 or 4,2,1"),
+        (["--block", 1, "--entry", "other"], "the kernels are `saxpy`"),
+        (["--block", 1, "--device", "cuda"], "running on a GPU is not there yet"),
+        (["--block", 1, "--seeds", 0], "--seeds"),
+    ],
+)
+def test_usage(saxpy: Path, arguments: list[object], said: str) -> None:
+    result = run(saxpy, *arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_arguments_that_the_kernel_does_not_take(saxpy: Path) -> None:
+    result = run(saxpy, "--block", 1, "--arg", "f32[4]=ones")
+    assert result.exit_code == 2
+    assert "error[bad-argument]: `saxpy` takes 4 arguments, not 1" in result.stdout
+
+
+def test_wrong_ptx_and_wrong_files(tmp_path: Path) -> None:
+    wrong = write(tmp_path, SAXPY.replace("ret;", "ret"))
+    result = run(wrong, *LAUNCH)
+    assert result.exit_code == 1
+    assert "error[missing-semicolon]" in result.stdout
+    assert run(tmp_path / "nowhere.ptx").exit_code == 2
+
+
+def test_several_kernels_need_a_name(tmp_path: Path) -> None:
+    two = write(tmp_path, HEADER + ".entry a() { ret; }\n.entry b() { ret; }\n")
+    result = run(two, "--block", 1)
+    assert result.exit_code == 2
+    assert "say `--entry`: the kernels are `a`, `b`" in result.stderr
+    assert run(two, "--block", 1, "--entry", "b").stdout.startswith("`b` ran")
+
+
+def test_what_the_kernel_prints_comes_first(tmp_path: Path) -> None:
+    text = HEADER + (
+        ".global .b8 hello[3] = {72, 105};\n.extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n"
+        ".entry k()\n{\n.reg .b64 %rd<2>;\nmov.u64 %rd1, hello;\n{ .param .b32 r; .param .b64 f; .param .b64 a;\n"
+        "st.param.b64 [f], %rd1; st.param.b64 [a], 0; call (r), vprintf, (f, a); }\nret;\n}\n"
+    )
+    assert run(write(tmp_path, text), "--block", 1).stdout.startswith("Hi\n`k` ran")
+
+
+def test_seeds_stop_at_the_first_finding_and_say_how_to_replay(tmp_path: Path) -> None:
+    file = write(tmp_path, RACE)
+    arguments = [file, "--block", "32", "--arg", "u32[1]=zeros", "--no-checks"]
+    assert run(*arguments).exit_code == 0  # in the usual order thread 0 comes first
+    result = run(*arguments, "--seeds", 50)
+    assert result.exit_code == 1
+    (note,) = [line for line in result.stdout.splitlines() if "replay with" in line]
+    seed = int(note.rpartition("--seed ")[2].rstrip("`"))
+    assert 0 < seed < 50
+    assert run(*arguments, "--seed", seed).exit_code == 1
+
+
+def test_part_of_a_grid(saxpy: Path) -> None:
+    result = run(saxpy, *LAUNCH, "--blocks", "1 3,0")
+    assert "y: f32[1024], 512 of 1,024 elements changed" in result.stdout
+    assert "`saxpy` ran on 2 of 4 blocks of 256 threads" in result.stdout
+    assert run(saxpy, *LAUNCH, "--blocks", "4").exit_code == 2
+
+
+def test_profile_shows_the_lines_that_cost_most(tmp_path: Path) -> None:
+    file = write(tmp_path, SAXPY.replace("%r4, 4;", "%r4, 32;"))
+    result = run(file, "--block", "128", "--arg", "f32[4096]=ones", "--arg", "f32[4096]=ones", *ARGUMENTS[4:],
+                 "--profile")  # fmt: skip
+    lines = result.stdout.splitlines()
+    assert "global memory: 1,024 bytes read, 512 bytes written" in lines
+    (cost,) = [line.split() for line in lines if line.endswith("ld.global.f32 %f2, [%rd4];")]
+    assert cost[:6] == ["27", "128", "512", "32.0", "(ideal", "4.0)"]
+
+
+def test_an_endless_loop_ends_with_its_time(tmp_path: Path) -> None:
+    result = run(write(tmp_path, SPIN), "--block", 1, "--timeout", 0.2)
+    assert result.exit_code == 1
+    assert "error[timeout]" in result.stdout
+
+
+def start_endless(tmp_path: Path, **how: object) -> subprocess.Popen:
+    command = [sys.executable, "-m", "ptxlab", "run", str(write(tmp_path, SPIN)), "--block", "1"]
+    return subprocess.Popen(command, **how)
+
+
+def test_ctrl_c_stops_at_once_and_says_where_it_was(tmp_path: Path) -> None:
+    process = start_endless(tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(4)
+    process.send_signal(signal.SIGINT)
+    asked = time.perf_counter()
+    shown, complaints = process.communicate(timeout=30)
+    assert time.perf_counter() - asked < 3
+    assert (process.returncode, complaints) == (130, "")
+    assert "kernel.ptx:8:5" in shown
+    assert "block (0,0,0)" in shown
+
+
+def test_a_long_run_shows_a_bar_on_a_terminal(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    process = start_endless(tmp_path, stdout=subprocess.DEVNULL, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    try:
+        until = time.perf_counter() + 30
+        while b"of 1 blocks" not in shown and time.perf_counter() < until:
+            shown += os.read(ours, 4096)
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=30)
+        os.close(ours)
+    assert b"0 of 1 blocks" in shown
