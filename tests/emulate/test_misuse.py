@@ -29,7 +29,7 @@ ret;
         (".u64 p", [], "`k` takes 1 argument, not 0"),
         (".u64 p", [1, 2], "`k` takes 1 argument, not 2"),
         ("", [1], "`k` takes 0 arguments, not 1"),
-        (".u32 n", [-1], "argument 0 of `k`: -1 does not fit `.u32` (0 to 4294967295)"),
+        (".u32 n", [1 << 32], "argument 0 of `k`: 4294967296 does not fit `.u32`"),
         (".s32 n", [1 << 31], "2147483648 does not fit `.s32`"),
         (".u8 n", [256], "256 does not fit `.u8`"),
         (".u32 n", [1.5], "float is no number"),
@@ -53,7 +53,7 @@ def test_a_wrong_argument_is_refused(parameters: str, args: list[object], text: 
 
 def test_all_wrong_arguments_are_told_at_once() -> None:
     with pytest.raises(ptxlab.KernelError) as caught:
-        launch("ret;", ".u32 a, .u64 b, .u32 c", [-1, 5, 1 << 32])
+        launch("ret;", ".u32 a, .u64 b, .u32 c", [1 << 32, 5, 1 << 32])
     assert [found.message.split(":")[0] for found in caught.value.diagnostics] == [
         "argument 0 of `k`",
         "argument 2 of `k`",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
-from ptxlab.emulate import state
+from ptxlab.emulate import saving, state
 from ptxlab.emulate.loops import Iterations
 from ptxlab.emulate.machine import Machine
 from ptxlab.emulate.operands import Result, read, write
@@ -51,6 +51,7 @@ class Function:
         self._frame_size = FRAME_HEADER
         self._resumes: list[str] = []
         self._waits: list[tuple[list[str], list[str]]] = []
+        self._steps: list[list[saving.Step]] = [[] for _ in self.flow.blocks]
         self._carried: dict[tuple[str, int], str] = {}
         self._live_in = self._find_live()
         self.locals = unit.lay_out_locals(function)
@@ -116,6 +117,7 @@ class Function:
             builder.jump("b0")
         for block in self.flow.blocks:
             self._translate_block(block.number)
+        self._fill_waits()
         for register in self.registers.values():
             for element in range(register.vector):
                 entry.append(f"  {self.variable(register, element)} = alloca {bits_of(register.type)}")
@@ -155,6 +157,7 @@ class Function:
         self.unit.count_block(self, block.start, block.end)
         for position in range(block.start, block.end):
             self.position = position
+            self._steps[number].append(self._step(position))
             self._translate(self.instructions[position], self.matches[position])
             if self.builder.is_closed:
                 return
@@ -217,7 +220,7 @@ class Function:
         rest = builder.new_label("rest")
         builder.branch(empty, rest, f"b{target}", likely=False)
         builder.label(rest)
-        self.wait(state.YIELDED, self._live_in[target])
+        self.wait(state.YIELDED, self._live_in[target], target=target)
         builder.jump(f"b{target}")
 
     @property
@@ -247,16 +250,13 @@ class Function:
         """The number of the place where the thread goes on after the next wait."""
         return len(self._resumes) + 1
 
-    def wait(self, status: int | None, live: int, *, calls: bool = False) -> None:
-        """Give the thread up with these registers saved; it goes on behind this.
+    def wait(self, status: int | None, live: int, *, calls: bool = False, target: int | None = None) -> None:
+        """Give the thread up with these registers saved; it goes on behind this, or with a jump to the block `target`.
 
         None: the status is set already. With `calls` it is the callee that runs, and the frame knows where to go on.
         """
         builder = self.builder
-        saved = [register for index, register in self.registers.items() if live >> index & 1]
-        for register in saved:
-            for element in range(register.vector):
-                self._save(register, element)
+        saves = builder.gap()
         if self.uses_carry:
             carry = builder.value("load i1, ptr %carry")
             builder.emit(f"store i1 {carry}, ptr {self.slot('carry', 8)}")
@@ -270,15 +270,53 @@ class Function:
         label = builder.new_label("resume")
         self._resumes.append(label)
         builder.label(label)
-        for register in saved:
-            for element in range(register.vector):
-                self._restore(register, element)
+        fetches = builder.gap()
         if self.uses_carry:
             carry = builder.value(f"load i1, ptr {self.slot('carry', 8)}")
             builder.emit(f"store i1 {carry}, ptr %carry")
         after = builder.gap()
         self._waits.append((before, after))
+        certain = target is None and self.instructions[self.position].guard is None
+        step = self._steps[self._block_of[self.position]][-1]
+        step.waits.append(saving.Wait(live, certain, target, saves, fetches))
         self.epoch += 1
+
+    def _step(self, position: int) -> saving.Step:
+        """What an instruction reads and writes, before its waits are known."""
+        reads = writes = overwrites = 0
+        for index in self.effects.reads[position]:
+            reads |= 1 << index
+        for index in self.effects.writes[position]:
+            writes |= 1 << index
+        if self.instructions[position].guard is None:
+            for index in self.overwritten(position):
+                overwrites |= 1 << index
+        return saving.Step(reads, writes, overwrites)
+
+    def _fill_waits(self) -> None:
+        """Write down what each wait saves and fetches."""
+        saving.choose(self.flow, self._steps)
+        for steps in self._steps:
+            for step in steps:
+                for wait in step.waits:
+                    for register in self.registers.values():
+                        if (wait.saved | wait.fetched) >> register.index & 1:
+                            self._save_and_fetch(register, wait)
+
+    def _save_and_fetch(self, register: ir.Register, wait: saving.Wait) -> None:
+        type = bits_of(register.type)
+        for element in range(register.vector):
+            variable = self.variable(register, element)
+            offset = self.offset((register.index, element), register.type.width // 8)
+            name = self.builder.fresh()
+            if wait.saved >> register.index & 1:
+                wait.before.append(f"  {name}.s = load {type}, ptr {variable}")
+                wait.before.append(f"  {name}.to = getelementptr i8, ptr %frame, i64 {offset}")
+                wait.before.append(f"  store {type} {name}.s, ptr {name}.to")
+            if wait.fetched >> register.index & 1:
+                wait.after.append(f"  {name}.from = getelementptr i8, ptr %frame, i64 {offset}")
+                wait.after.append(f"  {name}.f = load {type}, ptr {name}.from")
+                wait.after.append(f"  store {type} {name}.f, ptr {variable}")
 
     def wait_here(self, status: int | None) -> None:
         """Wait in the middle of an instruction: what is read after it, save for its own results, is kept."""
@@ -303,15 +341,6 @@ class Function:
                 self._carried[key] = name
             text = self._carried[key]
         return text
-
-    def _save(self, register: ir.Register, element: int) -> None:
-        value = self.get(register, element)
-        self.builder.emit(f"store {value.typed}, ptr {self.slot((register.index, element), register.type.width // 8)}")
-
-    def _restore(self, register: ir.Register, element: int) -> None:
-        type = bits_of(register.type)
-        slot = self.slot((register.index, element), register.type.width // 8)
-        self.put(register, self.builder.value(f"load {type}, ptr {slot}"), element)
 
     def slot(self, key: object, bytes: int) -> str:
         """The place in the frame for what `key` names."""

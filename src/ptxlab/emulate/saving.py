@@ -1,0 +1,95 @@
+"""Which registers a thread saves before it waits, and which it fetches back afterwards.
+
+A register has its own place in the frame. It is saved only if it may have been written since that place last held its
+value, and fetched only if it is read before the next wait. Sets of registers are integers, a bit each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ptxlab.ir.flow import Flow
+
+
+@dataclass
+class Wait:
+    """A place where a thread waits: `live` registers are read later.
+
+    A wait that is not `certain` may be passed by; one on a jump to the block `target` goes on there.
+    """
+
+    live: int
+    certain: bool
+    target: int | None
+    before: list[str]
+    after: list[str]
+    saved: int = 0
+    fetched: int = 0
+
+
+@dataclass
+class Step:
+    """An instruction: registers that it reads, waits within it, registers that it writes, surely or perhaps."""
+
+    reads: int
+    writes: int
+    overwrites: int
+    waits: list[Wait] = field(default_factory=list)
+
+
+def choose(flow: Flow, steps: Sequence[Sequence[Step]]) -> None:
+    """Decide for each wait; `steps` are those of each block of `flow`."""
+    _choose_saved(flow, steps)
+    _choose_fetched(flow, steps)
+
+
+def _choose_saved(flow: Flow, steps: Sequence[Sequence[Step]]) -> None:
+    """Find, forwards, whose places in the frame are up to date; the others are saved."""
+    everything = -1
+    fresh = [everything] * len(flow.blocks)
+    if flow.blocks:
+        fresh[0] = 0
+    pending = [0] if flow.blocks else []
+    while pending:
+        number = pending.pop()
+        now = fresh[number]
+        for step in steps[number]:
+            for wait in step.waits:
+                if wait.certain:
+                    now |= wait.live
+            now &= ~step.writes
+        for successor in flow.blocks[number].successors:
+            met = fresh[successor] & now
+            if met != fresh[successor]:
+                fresh[successor] = met
+                pending.append(successor)
+    for number in range(len(flow.blocks)):
+        now = fresh[number]
+        for step in steps[number]:
+            for wait in step.waits:
+                wait.saved = wait.live & ~now
+                if wait.certain:
+                    now |= wait.live
+            now &= ~step.writes
+
+
+def _choose_fetched(flow: Flow, steps: Sequence[Sequence[Step]]) -> None:
+    """Find, backwards, which registers are read, or saved, before the next wait."""
+    needed = [0] * len(flow.blocks)
+    changed = True
+    while changed:
+        changed = False
+        for block in reversed(flow.blocks):
+            now = 0
+            for successor in block.successors:
+                now |= needed[successor]
+            for step in reversed(steps[block.number]):
+                now &= ~step.overwrites
+                for wait in reversed(step.waits):
+                    wait.fetched = wait.live & (now if wait.target is None else needed[wait.target])
+                    now = wait.saved if wait.certain else now | wait.saved
+                now |= step.reads
+            if now != needed[block.number]:
+                needed[block.number] = now
+                changed = True
