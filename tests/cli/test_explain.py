@@ -5,6 +5,7 @@ from click.testing import CliRunner, Result
 
 from ptxlab.check.rules import rules_by_code
 from ptxlab.cli.group import ptxlab
+from ptxlab.emulate.pages import pages as findings
 from ptxlab.syntax.pages import PAGES
 from ptxlab.toolchain import ADVISORIES
 
@@ -27,7 +28,7 @@ def test_without_a_subject_the_rules_are_listed() -> None:
     result = run("explain")
     assert result.exit_code == 0
     listed = [line.split()[0] for line in result.stdout.splitlines()]
-    assert set(listed) == {*rules_by_code(), *PAGES, *(advisory.code for advisory in ADVISORIES)}
+    assert set(listed) == {*rules_by_code(), *PAGES, *findings(), *(advisory.code for advisory in ADVISORIES)}
     assert listed == sorted(listed)
 
 

@@ -47,14 +47,15 @@ def command(subject: str | None) -> None:
 
 
 def pages() -> dict[str, str]:
-    """The page of each rule, of each way a file can be unreadable, and of each advisory of ptxas, by its code."""
+    """The page of each rule, of what keeps a file from being read, of findings of a run, and of advisories of ptxas."""
     from ptxlab.check.rules import rules_by_code
+    from ptxlab.emulate.pages import pages as findings
     from ptxlab.syntax.pages import PAGES
     from ptxlab.toolchain import ADVISORIES
 
     own = {code: cleandoc(rule.__doc__ or "") for code, rule in rules_by_code().items()}
     advised = {advisory.code: advisory_page(advisory) for advisory in ADVISORIES}
-    return advised | PAGES | own
+    return advised | PAGES | findings() | own
 
 
 def advisory_page(advisory: Advisory) -> str:
