@@ -24,22 +24,14 @@ SCOPES = {"": 0, "cta": 1, "cluster": 2, "gpu": 3, "sys": 4}
 SPACES = {None: GENERIC, "global": GLOBAL, "const": CONSTANT, "shared": SHARED, "local": LOCAL, "param": PARAMETER}
 
 
-def locate(
-    function: Function,
-    address: Address,
-    bytes: int,
-    kind: int,
-    order: str,
-    alignment: int | None = None,
-    condition: int = -1,
-) -> str:
+def locate(function: Function, address: Address, bytes: int, kind: int, condition: int = -1) -> str:
     """The place in the host's memory of `bytes` bytes, all of which the kernel may touch; or the thread fails."""
     builder = function.builder
     fast, slow, found = (builder.new_label(name) for name in ("near", "far", "found"))
     at = address.value.text
     hint = function.unit.hint(function) if address.space in (None, "global", "const") else "null"
     inside, pointer = _near(function, address, bytes, hint)
-    mask = (alignment or bytes) - 1
+    mask = bytes - 1
     if mask:
         low = builder.value(f"and i64 {at}, {mask}")
         aligned = builder.value(f"icmp eq i64 {low}, 0")
@@ -58,7 +50,6 @@ def locate(
     builder.jump(found)
     builder.label(found)
     place = builder.value(f"phi ptr [ {near}, %{fast} ], [ {far}, %{slow} ]")
-    function.unit.note_access(function, address, bytes, kind, order)
     function.unit.count_access(function, address, bytes, kind, condition)
     return place
 
@@ -112,7 +103,8 @@ def load(
         builder.branch(when.text, then, after)
         builder.label(then)
         condition = function.unit.count_here(function)
-    place = locate(function, address, size * count, state.LOAD, order, condition=condition)
+    place = locate(function, address, size * count, state.LOAD, condition)
+    function.unit.note_access(function, address, size * count, state.LOAD, order, size)
     texts = [
         builder.value(f"load {bits_of(type)}, ptr {_offset(function, place, size * index)}, align 1")
         for index in range(count)
@@ -138,12 +130,26 @@ def store(function: Function, address: Address, values: Sequence[Value], when: V
         builder.branch(when.text, then, after)
         builder.label(then)
         condition = function.unit.count_here(function)
-    place = locate(function, address, size * len(values), state.STORE, order, condition=condition)
+    place = locate(function, address, size * len(values), state.STORE, condition)
+    if function.unit.checks:
+        unchanged = _holds(function, place, values, size)
+        function.unit.note_access(function, address, size * len(values), state.STORE, order, size, unchanged)
     for index, value in enumerate(values):
         builder.emit(f"store {value.typed}, ptr {_offset(function, place, size * index)}, align 1")
     if when is not None:
         builder.jump(after)
         builder.label(after)
+
+
+def _holds(function: Function, place: str, values: Sequence[Value], size: int) -> str:
+    """Whether memory holds these values already."""
+    builder, found = function.builder, "true"
+    for index, value in enumerate(values):
+        at = _offset(function, place, size * index)
+        old = builder.value(f"load {bits_of(value.type)}, ptr {at}, align 1")
+        same = builder.value(f"icmp eq {bits_of(value.type)} {old}, {value.text}")
+        found = builder.value(f"and i1 {found}, {same}")
+    return found
 
 
 def update(function: Function, address: Address, type: Type, change: Callable[[Value], Value], order: str) -> Value:
@@ -153,7 +159,8 @@ def update(function: Function, address: Address, type: Type, change: Callable[[V
     with nothing between them are one step.
     """
     builder, size = function.builder, type.width // 8
-    place = locate(function, address, size, state.ATOMIC, order)
+    place = locate(function, address, size, state.ATOMIC)
+    function.unit.note_access(function, address, size, state.ATOMIC, order, size)
     old = Value(function, type, builder.value(f"load {bits_of(type)}, ptr {place}, align 1"))
     builder.emit(f"store {change(old).typed}, ptr {place}, align 1")
     return old

@@ -43,7 +43,7 @@ def _runtime_key() -> str:
     from importlib.resources import files
 
     folder = files("ptxlab.emulate")
-    names = ["state.py", *(f"runtime/{entry.name}" for entry in folder.joinpath("runtime").iterdir())]
+    names = ["history.py", "state.py", *(f"runtime/{entry.name}" for entry in folder.joinpath("runtime").iterdir())]
     return "runtime " + "".join(folder.joinpath(name).read_text() for name in sorted(names) if name.endswith(".py"))
 
 
@@ -84,6 +84,7 @@ def _translate(module: ir.Module, kernel: ir.Function, checks: bool, profile: bo
         "local_sizes": unit.local_sizes,
         "talks": unit.talks,
         "stack": unit.uses_stack,
+        "written": unit.written,
     }
     packed = json.dumps(facts).encode()
     return len(packed).to_bytes(8, "little") + packed + code

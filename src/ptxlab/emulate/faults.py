@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate import access, state
+from ptxlab.emulate.findings import explain_findings
 from ptxlab.emulate.hangs import explain_divergence, explain_hang
 from ptxlab.emulate.standing import WAITING, stand_of
 from ptxlab.emulate.stops import explain_stop
@@ -21,9 +22,9 @@ _SPACES = {access.SHARED: "shared", access.LOCAL: "local", access.PARAMETER: "pa
 def explain(launch: Launch, outcome: str | None, timeout: float | None) -> list[Diagnostic]:
     """Everything that a launch found wrong."""
     found = [_explain_fault(launch, worker) for worker in launch.workers if worker.fault.get("kind")]
-    if found or outcome is None:
-        return found
-    return [explain_stop(launch, outcome, timeout)]
+    if not found and outcome is not None:
+        found = [explain_stop(launch, outcome, timeout)]
+    return [*found, *explain_findings(launch)]
 
 
 def thread_name(launch: Launch, block: int, thread: int) -> str:

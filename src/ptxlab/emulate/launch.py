@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ptxlab import ir
-from ptxlab.emulate import layout, state
+from ptxlab.emulate import history, layout, roots, state
 from ptxlab.emulate.arguments import Region, pack
 from ptxlab.emulate.compile import Compiled, compile_kernel
 from ptxlab.emulate.counters import count
 from ptxlab.emulate.faults import explain
+from ptxlab.emulate.findings import MOST
 from ptxlab.emulate.limits import check_launch, check_memory
 from ptxlab.emulate.locations import add_sources
 from ptxlab.emulate.needs import available, needs_of
@@ -68,12 +69,18 @@ class Launch:
         seed: int,
         numbers: Sequence[int] | None,
         workers: int,
+        checks: bool = False,
     ) -> None:
         self.compiled = compiled
         self.grid, self.block = grid, block
         parameters = pack(compiled.module, compiled.kernel, args)
         self.regions = sorted([*parameters.regions, *globals_of(compiled)], key=lambda region: region.base)
         self.parameters = ctypes.create_string_buffer(bytes(parameters.data), max(len(parameters.data), 1))
+        self.seed = seed
+        self.history: Record | None = None
+        self.findings: Record | None = None
+        if checks:
+            self.history, self.findings = begin_history()
         self.stop = ctypes.c_uint32(0)
         self.next = ctypes.c_uint64(0)
         self.finished = ctypes.c_uint64(0)
@@ -177,9 +184,32 @@ class Launch:
             residents=ctypes.addressof(worker.residents),
             resident_room=needs.residents,
             fault=worker.fault.address,
-            time=1,
+            history=0 if self.history is None else self.history.address,
+            checks=int(self.history is not None),
+            watched=self._watched(),
         )
         return worker
+
+    def _watched(self) -> int:
+        """The parameters that point to memory which the kernel may write, as bits; see `roots`."""
+        written: int = self.compiled.facts["written"]
+        if written & roots.UNKNOWN:
+            return roots.ALL
+        pointers: dict[int, list[int]] = {}
+        data = bytes(self.parameters)
+        for number, parameter in enumerate(self.compiled.kernel.parameters[: roots.PARAMETERS]):
+            start = self.compiled.variables.parameters.offsets[id(parameter)]
+            for at in range(start, start + layout.size_of_variable(parameter) - 7, 8):
+                address = int.from_bytes(data[at : at + 8], "little")
+                region = self.region_at(address)
+                if region is not None and address <= region.base + region.size:
+                    pointers.setdefault(region.base, []).append(number)
+        watched = written & roots.VARIABLE
+        for numbers in pointers.values():
+            bits = sum(1 << number for number in set(numbers))
+            if bits & written:
+                watched |= bits
+        return watched
 
     def run(self, timeout: float | None, progress: Callable[[int, int], None] | None) -> str | None:
         """Run all blocks; `timeout` or `interrupted` if they were stopped."""
@@ -261,6 +291,13 @@ class Launch:
                 )
 
 
+def begin_history() -> tuple[Record, Record]:
+    """What the detectors remember, and room for what they find."""
+    memory, found = Record(history.History), Record(history.Finding, MOST)
+    memory.set(limit=min(available() // 4, 4 << 30), findings=found.address, finding_room=MOST)
+    return memory, found
+
+
 class Worker:
     """What one core works with, kept by Python."""
 
@@ -325,7 +362,7 @@ def launch(
         workers = 1 if compiled.facts["talks"] or checks else os.cpu_count() or 1
     total = grid[0] * grid[1] * grid[2] if numbers is None else len(numbers)
     started = time.perf_counter()
-    running = Launch(compiled, grid, block, args, shared, seed, numbers, max(1, min(workers, total)))
+    running = Launch(compiled, grid, block, args, shared, seed, numbers, max(1, min(workers, total)), checks)
     if profile:
         running.profile()
     try:

@@ -235,6 +235,13 @@ class Variables:
         raise AssertionError(f"{initial!r} as an initial value")
 
 
+def shared_variables(variables: Variables) -> list[tuple[ir.Variable, int]]:
+    """The shared variables of a kernel with their offsets."""
+    declared = [variable for function in variables.functions for variable in _declared(function)]
+    every = (*variables.by_name.values(), *declared)
+    return [(variable, variables.shared[id(variable)]) for variable in every if id(variable) in variables.shared]
+
+
 def _masked(value: int, mask: int) -> int:
     """One byte of a value, the one that `mask` names."""
     shift = (mask & -mask).bit_length() - 1

@@ -267,7 +267,9 @@ class Machine:
     def phase(self, operation: str, barrier: Address, *values: Value | int, type: str | None = None) -> Value | None:
         """Do something with the mbarrier at an address."""
         offset = self._shared_offset(barrier)
-        access.locate(self.function, Address("shared", offset), 8, state.ATOMIC, "barrier")
+        kind, place = _PHASE_KINDS.get(operation, state.ATOMIC), Address("shared", offset)
+        access.locate(self.function, place, 8, kind)
+        self.function.unit.note_access(self.function, place, 8, kind, "barrier", 8)
         found = self.runtime(_PHASES[operation], offset, *values, self.place, result=type)
         if operation in ("wait", "test"):  # a test that fails may take as long as a wait does
             self.wait()
@@ -288,6 +290,8 @@ class Machine:
             else:
                 plain.append(value.value if number else self._shared_offset(value))
         name = _COPIES[operation]
+        if operation == "start":
+            plain.append(self.function.unit.watches(self.function))
         self.runtime(name, *plain, *([self.place] if name in ("start_copy", "arrive_after_copies") else []))
         self.check()
         if operation == "start":
@@ -343,6 +347,9 @@ _WINDOWS = {
 _PHASES = {
     "initialise": "initialise_phase", "invalidate": "invalidate_phase", "expect": "change_bytes",
     "arrive": "arrive_at_phase", "drop": "drop_from_phase", "test": "wait_for_phase", "wait": "wait_for_phase",
+}  # fmt: skip
+_PHASE_KINDS = {
+    "initialise": state.STORE, "test": state.LOAD, "wait": state.LOAD,
 }  # fmt: skip
 _COPIES = {
     "start": "start_copy", "commit": "commit_copies", "wait": "wait_for_copies", "arrive": "arrive_after_copies",

@@ -6,6 +6,7 @@ own record of what went wrong, and reads everything else without writing it.
 
 from __future__ import annotations
 
+from ptxlab.emulate.history import Flags, History, Knowledge, Pages
 from ptxlab.native import Array, Pointer, struct, u8, u32, u64
 
 # Where the windows of shared and local memory, parameters and functions begin in the generic address space. Global and
@@ -90,7 +91,7 @@ class Site:
     key: u32
     instruction: u32
     aligned: u32
-    unused: u32
+    orders: u32  # whether it orders what the lanes do to memory
 
 
 @struct
@@ -114,6 +115,7 @@ class Barrier:
     any: u32
     ones: u32
     instruction: u32
+    known: Knowledge  # what those handed over who arrived and went on
 
 
 @struct
@@ -138,6 +140,8 @@ class Copy:
     source_size: u32
     group: u32
     instruction: u32
+    serial: u32  # of the last copy that an arrival follows
+    unused: u32
 
 
 @struct
@@ -178,18 +182,17 @@ class Thread:
     copy_room: u32
     copy_group: u32
     call_depth: u32
-    released: u64  # when this thread last made its writes known
-    warp_known: u64  # up to when it knows what its warp did
-    block_known: u64  # and its block
-    fence: u64  # when it last passed a fence, and of which scope
-    fence_scope: u32
-    facts_count: u32
-    facts_room: u32
-    pending_count: u32
-    facts: Pointer[u64]
-    pending: Pointer[u64]
-    pending_room: u32
+    stamp: u32  # of what it does now, for the detectors; see `history`
+    warp_stamp: u32  # up to which it knows what its warp did
+    fence: u32  # the stamp when it last passed a releasing fence
+    wide_fence: u32  # and one for all blocks
+    copy_index: u32  # of the next copy in its group
+    copies_done: u32  # up to which copy it knows its own are done
+    copies_shared: u32  # and all threads of the block know it
     unused: u32
+    known: Knowledge  # of others, beyond what its whole warp or block knows
+    pending: Knowledge  # what it has read from its block, and will know when it passes a fence
+    far_pending: Knowledge  # and from other blocks
 
 
 @struct
@@ -210,13 +213,13 @@ class Block:
     frames: Pointer[u8]
     locals: Pointer[u8]
     worker: Pointer[Worker]
-    shadow: Pointer[u8]
-    facts: Pointer[u64]
-    facts_count: u32
-    facts_room: u32
+    pages: Pages  # who accessed shared memory
+    flags: Flags  # and synchronised through it
+    known: Knowledge  # what all its threads know of other blocks
+    local_marks: Pointer[u8]  # which bytes of local memory have been written, a bit for each
     moves: u64  # counts what only happens when somebody makes progress
     first: u32  # the warp to begin with
-    unused: u32
+    barrier_stamp: u32  # up to which all its threads know what all of them did
     barriers: Array[Barrier, 16]
     phases: Array[Phase, 64]  # by offset: of two that collide, the later one
 
@@ -233,7 +236,8 @@ class Worker:
     parameters: Pointer[u8]
     counters: Pointer[u64]
     host: Pointer[u8]  # a function of the host, for what machine code cannot do
-    shadows: Pointer[u8]
+    history: Pointer[History]
+    watched: u64  # the parameters that point to memory which the kernel may write
     allocation_count: u32
     callee_count: u32
     parameter_size: u64
@@ -252,7 +256,6 @@ class Worker:
     seed: u64
     random: u64
     clock: u64
-    time: u64
     checks: u32
     entry_frame: u32
     entry_local: u32

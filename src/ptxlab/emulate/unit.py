@@ -14,13 +14,15 @@ from ptxlab.emulate import access, layout, state
 from ptxlab.emulate.control import HANDLERS, argument_value, receive_value
 from ptxlab.emulate.counters import is_counted_apart
 from ptxlab.emulate.function import Function
-from ptxlab.emulate.runtime import RUNTIME
+from ptxlab.emulate.roots import UNKNOWN, Roots
+from ptxlab.emulate.runtime import RUNTIME, shadow
 from ptxlab.emulate.services import SERVICES
 from ptxlab.emulate.values import Address, Value, bits_of, resize
 from ptxlab.ir.shapes import shape_of
 from ptxlab.isa import Match
+from ptxlab.isa.barrier import meet as bar_warp_meet
 from ptxlab.isa.types import type_named
-from ptxlab.native import size_of
+from ptxlab.native import offset_of, size_of
 from ptxlab.native.functions import signature
 from ptxlab.native.text import METADATA
 from ptxlab.native.translate import declaration_text, emit
@@ -51,6 +53,8 @@ class Unit:
         self.counters: list[tuple[int, int]] = []
         self.traffic: list[tuple[int, str, int, int, int]] = []
         self.profile_sites: list[int] = []
+        self.written = 0
+        self._roots: dict[int, Roots] = {}
         self._keys: dict[object, int] = {}
         self._matches: dict[int, Match | None] = {}
         self.numbers = layout.function_numbers(module)
@@ -184,8 +188,66 @@ class Unit:
     def function_number(self, name: str) -> int:
         return self.numbers[name]
 
-    def note_access(self, function: Function, address: Address, bytes: int, kind: int, order: str) -> None:
-        """Tell the detectors of an access."""
+    def note_access(
+        self,
+        function: Function,
+        address: Address,
+        bytes: int,
+        kind: int,
+        order: str,
+        element: int,
+        unchanged: str = "false",
+    ) -> None:
+        """Tell the detectors of an access to `bytes` bytes in elements of `element`, which may change nothing."""
+        instruction = function.instructions[function.position]
+        space = address.space
+        if not self.checks or space in ("const", "param"):
+            return
+        if space == "local" and (len(self.functions) > 1 or _names_parameter(instruction)):
+            return
+        builder = function.builder
+        roots = UNKNOWN
+        after = None
+        if space in (None, "global"):
+            roots = self.roots_of(function).of_addresses(instruction)
+            if kind != state.LOAD:
+                self.written |= roots
+            elif not roots & UNKNOWN:
+                watched, after = builder.new_label("watched"), builder.new_label("noted")
+                builder.branch(self._is_watched(function, roots), watched, after)
+                builder.label(watched)
+        name = {None: "note_generic", "global": "note_global", "shared": "note_shared", "local": "note_local"}[space]
+        what = str(about_of(kind, order, element))
+        if unchanged != "false":
+            what = builder.value(f"select i1 {unchanged}, i32 {int(what) | shadow.UNCHANGED}, i32 {what}")
+        about = f"i32 {bytes}, i32 {what}, i32 {function.instruction_number}"
+        builder.emit(f"call void @{self.runtime(name)}(ptr %thread, i64 {address.value.text}, {about})")
+        if after is not None:
+            builder.jump(after)
+            builder.label(after)
+
+    def watches(self, function: Function) -> Value | int:
+        """Whether the detectors are to be told of the memory that a copy reads."""
+        if not self.checks:
+            return 0
+        copied = function.instructions[function.position].operands[1]
+        roots = self.roots_of(function).of_address(copied)
+        if roots & UNKNOWN:
+            return 1
+        text = function.builder.value(f"zext i1 {self._is_watched(function, roots)} to i32")
+        return Value(function, type_named("u32"), text)
+
+    def roots_of(self, function: Function) -> Roots:
+        found = self._roots.get(function.number)
+        if found is None:
+            found = self._roots[function.number] = Roots(function)
+        return found
+
+    def _is_watched(self, function: Function, roots: int) -> str:
+        builder = function.builder
+        place = builder.value(f"getelementptr i8, ptr %worker, i64 {offset_of(state.Worker, 'watched')}")
+        watched = builder.value(f"load i64, ptr {place}, !invariant.load !2")
+        return builder.value(f"icmp ne i64 {builder.value(f'and i64 {watched}, {roots}')}, 0")
 
     # Meetings.
 
@@ -216,7 +278,7 @@ class Unit:
         )
         self.sites.append(
             f"{{ ptr, i32, i32, i32, i32 }} {{ ptr @site.{number}, i32 {self._keys.setdefault(key, len(self._keys))}, "
-            f"i32 {function.instruction_number}, i32 {int(aligned)}, i32 0 }}"
+            f"i32 {function.instruction_number}, i32 {int(aligned)}, i32 {int(action is bar_warp_meet)} }}"
         )
         return number
 
@@ -256,6 +318,28 @@ class Unit:
         assert known.result is not None
         typed = ", ".join(f"{type.llvm} {text}" for text, (_, type) in zip(arguments, known.parameters, strict=True))
         return f'call {known.result.llvm} @"{known.symbol}"({typed})'
+
+
+def about_of(kind: int, order: str, element: int) -> int:
+    """How the detectors are told what an access is; see `runtime.shadow`."""
+    semantics, _, scope = order.partition(".")
+    about = kind | (element.bit_length() - 1) << shadow.SIZE_SHIFT
+    if semantics == "barrier":
+        return about | shadow.OBJECT | (0 if kind == state.STORE else shadow.STRONG)
+    if semantics in ("", "weak", "constant"):
+        return about
+    about |= shadow.STRONG
+    if scope in ("gpu", "sys"):
+        about |= shadow.WIDE
+    if semantics in ("acquire", "acq_rel"):
+        about |= shadow.ACQUIRE
+    if semantics in ("release", "acq_rel"):
+        about |= shadow.RELEASE
+    return about
+
+
+def _names_parameter(instruction: ir.Instruction) -> bool:
+    return any(word.startswith("param") for word in instruction.opcode.modifiers)
 
 
 def _callee(function: Function | None) -> str:

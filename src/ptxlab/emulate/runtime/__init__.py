@@ -8,9 +8,9 @@ from typing import Any
 
 from .barrier import arrive_at_barrier
 from .copies import arrive_after_copies, commit_copies, start_copy, wait_for_copies
+from .flags import pass_fence
 from .grid import end_broken, run_grid
 from .memory import call_host, enter, fail, find_callee, find_memory, grow_stack, leave, read_clock, restore_stack
-from .order import pass_fence
 from .phases import (
     arrive_at_phase,
     change_bytes,
@@ -20,6 +20,7 @@ from .phases import (
     wait_for_phase,
 )
 from .profile import note_request, settle_all
+from .races import note_generic, note_global, note_local, note_shared
 from .schedule import thread_exit
 
 RUNTIME: dict[str, Callable[..., Any]] = {
@@ -27,7 +28,8 @@ RUNTIME: dict[str, Callable[..., Any]] = {
     for function in (
         arrive_after_copies, arrive_at_barrier, arrive_at_phase, call_host, change_bytes, commit_copies,
         drop_from_phase, enter, fail, find_callee, find_memory, grow_stack, initialise_phase, invalidate_phase, leave,
-        note_request, pass_fence, read_clock, restore_stack, start_copy, thread_exit, wait_for_copies, wait_for_phase,
+        note_generic, note_global, note_local, note_request, note_shared, pass_fence, read_clock, restore_stack,
+        start_copy, thread_exit, wait_for_copies, wait_for_phase,
     )
 }  # fmt: skip
 ENTRIES: tuple[Callable[..., Any], ...] = (run_grid, end_broken, settle_all)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ptxlab.emulate.runtime.memory import calloc, free
+from ptxlab.emulate.runtime.order import begin_order, end_order
 from ptxlab.emulate.state import READY, Barrier, Block, Phase, Thread, Worker
 from ptxlab.native import Pointer, cast, fill_bytes, native, size_of, u8, u32, u64
 
@@ -57,6 +58,7 @@ def restart_block(block: Pointer[Block], number: u64) -> None:
     block.x = u32(number % u64(worker.grid_x))
     block.y = u32(number // u64(worker.grid_x) % u64(worker.grid_y))
     block.z = u32(number // u64(worker.grid_x) // u64(worker.grid_y))
+    end_order(block)
     fill_bytes(block.shared, 0, block.shared_size)
     fill_bytes(cast(Pointer[u8], block.barriers), 0, 16 * BARRIER_SIZE)
     fill_bytes(cast(Pointer[u8], block.phases), 0, 64 * PHASE_SIZE)
@@ -67,6 +69,7 @@ def restart_block(block: Pointer[Block], number: u64) -> None:
 def start_threads(block: Pointer[Block]) -> None:
     """Put every thread at the beginning of the kernel."""
     worker = block.worker
+    begin_order(block)
     x: u32 = 0
     y: u32 = 0
     z: u32 = 0
@@ -110,6 +113,7 @@ def start_threads(block: Pointer[Block]) -> None:
 @native
 def end_block(block: Pointer[Block]) -> None:
     """Give the memory of a block back."""
+    end_order(block)
     if cast(u64, block.threads) != 0:
         for index in range(block.count):
             free(cast(Pointer[u8], block.threads[index].copies))

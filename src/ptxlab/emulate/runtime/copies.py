@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from ptxlab.emulate.runtime.memory import GLOBAL_SPACE, SHARED_SPACE, fail, find_memory, realloc
 from ptxlab.emulate.runtime.phases import expect_arrival, join_phase
+from ptxlab.emulate.runtime.races import note_global, note_shared
+from ptxlab.emulate.runtime.shadow import COPY, OBJECT, SIZE_SHIFT, STRONG
 from ptxlab.emulate.state import ATOMIC, LOAD, NO_MEMORY, STORE, Copy, Hint, Thread
 from ptxlab.native import Pointer, cast, copy_bytes, fill_bytes, native, size_of, u8, u32, u64
 
 ROOM = 16
 LIMIT = 4096
+SERIAL_SHIFT = 12
 COPY_SIZE = size_of(Copy)
 
 
@@ -29,14 +32,24 @@ def next_copy(thread: Pointer[Thread], instruction: u32) -> Pointer[Copy]:
     copy = thread.copies + (thread.copy_count - 1)
     copy.group = thread.copy_group
     copy.instruction = instruction
+    copy.serial = serial_of(thread.copy_group + 1, thread.copy_index)
     return copy
+
+
+@native(inline=True)
+def serial_of(group: u32, index: u32) -> u32:
+    """The number of a copy among all of its thread, by its group, counted from 1, and its place in that."""
+    return group << SERIAL_SHIFT | index
 
 
 @native
 def start_copy(
-    thread: Pointer[Thread], destination: u64, source: u64, size: u32, wanted: u32, instruction: u32
+    thread: Pointer[Thread], destination: u64, source: u64, size: u32, wanted: u32, watched: u32, instruction: u32
 ) -> None:
-    """Begin a copy of `size` bytes to shared memory: the first `wanted` from `source`, then zeros."""
+    """Begin a copy of `size` bytes to shared memory: the first `wanted` from `source`, then zeros.
+
+    Not `watched`: the kernel does not write the memory that it reads.
+    """
     if wanted > size:
         wanted = size
     place = find_memory(thread, destination, size, size, SHARED_SPACE, STORE, instruction, cast(Pointer[Hint], 0))
@@ -53,6 +66,12 @@ def start_copy(
     copy.source = source
     copy.size = size
     copy.source_size = wanted
+    if thread.worker.checks != 0:
+        if wanted != 0 and watched != 0:
+            note_global(thread, source, wanted, LOAD, instruction)
+        note_shared(thread, destination, size, STORE | COPY, instruction)
+        if thread.copy_index < (1 << SERIAL_SHIFT) - 1:
+            thread.copy_index += 1
 
 
 @native
@@ -61,6 +80,8 @@ def arrive_after_copies(thread: Pointer[Thread], barrier: u64, counted: u32, ins
     place = find_memory(thread, barrier, 8, 8, SHARED_SPACE, ATOMIC, instruction, cast(Pointer[Hint], 0))
     if cast(u64, place) == 0:
         return
+    if thread.worker.checks != 0:
+        note_shared(thread, barrier, 8, ATOMIC | STRONG | OBJECT | 3 << SIZE_SHIFT, instruction)
     if counted == 0:
         expect_arrival(thread, barrier, instruction)
     copy = next_copy(thread, instruction)
@@ -74,6 +95,7 @@ def arrive_after_copies(thread: Pointer[Thread], barrier: u64, counted: u32, ins
 def commit_copies(thread: Pointer[Thread]) -> None:
     """Close the group of copies begun since the last one."""
     thread.copy_group += 1
+    thread.copy_index = 0
 
 
 @native
@@ -81,6 +103,9 @@ def wait_for_copies(thread: Pointer[Thread], groups: u32) -> None:
     """Finish all but the latest `groups` groups."""
     if thread.copy_group > groups:
         finish_copies(thread, groups + 1)
+        done: u32 = serial_of(thread.copy_group - groups + 1, 0) - 1
+        if thread.copies_done < done:
+            thread.copies_done = done
 
 
 @native
@@ -107,7 +132,7 @@ def finish_copies(thread: Pointer[Thread], kept: u32) -> None:
         copy = thread.copies + index
         if kept == 0 or copy.group + kept <= thread.copy_group:
             if copy.size == 0:
-                join_phase(thread, copy.destination, copy.instruction)
+                join_phase(thread, copy.destination, copy.serial, copy.instruction)
             else:
                 deliver(thread, copy)
             thread.block.moves += 1

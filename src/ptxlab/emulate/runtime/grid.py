@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ptxlab.emulate.runtime.blocks import begin_block, end_block, restart_block
+from ptxlab.emulate.runtime.order import end_history
 from ptxlab.emulate.runtime.schedule import FINISHED, SPINNING, run_block
 from ptxlab.emulate.state import NO_MEMORY, Block, Worker
 from ptxlab.native import Pointer, atomic_add, atomic_load, atomic_store, cast, native, u32, u64
@@ -75,7 +76,8 @@ def report_stop(worker: Pointer[Worker], block: Pointer[Block]) -> None:
 
 @native
 def end_broken(worker: Pointer[Worker]) -> None:
-    """Give back the memory of the block that was kept for an explanation."""
+    """Give back the memory of the block that was kept for an explanation, and what the detectors remembered."""
     if cast(u64, worker.broken) != 0:
         end_block(worker.broken)
         worker.broken = cast(Pointer[Block], 0)
+    end_history(worker)

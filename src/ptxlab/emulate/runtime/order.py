@@ -1,42 +1,278 @@
-"""What happens before what: the hooks at which threads learn of each other."""
+"""What happens before what: the points at which threads learn of each other.
+
+Where all threads of a block, or all lanes of a warp, meet, their stamps become the same, and one number says that each
+knows what all the others did. Where only some meet, each gets a fact about each of the others.
+"""
 
 from __future__ import annotations
 
-from ptxlab.emulate.state import Block, Thread
-from ptxlab.native import Pointer, native, u32, u64
+from ptxlab.emulate.history import Knowledge
+from ptxlab.emulate.runtime.clocks import BLOCK_SHIFT, COPIES, PART_MASK, THREAD, WARP, forget, key_of, tell, tell_all
+from ptxlab.emulate.runtime.flags import find_flag, flag_at, free_flags, hand_over
+from ptxlab.emulate.runtime.memory import free
+from ptxlab.emulate.runtime.shadow import free_pages
+from ptxlab.emulate.state import AT_BARRIER, DONE, Block, Thread, Worker
+from ptxlab.native import Pointer, address_of, boolean, cast, native, u8, u32, u64
+
+MBARRIER = 1 << 40  # added to the offset of an mbarrier: its flag is not the one of the word that it lies in
+
+
+@native
+def begin_order(block: Pointer[Block]) -> None:
+    """The threads of a block begin: they know nothing of each other."""
+    block.barrier_stamp = 0
+    for index in range(block.count):
+        thread = block.threads + index
+        thread.stamp = 1
+        thread.warp_stamp = 0
+        thread.fence = 0
+        thread.wide_fence = 0
+        thread.copy_index = 0
+        thread.copies_done = 0
+        thread.copies_shared = 0
+
+
+@native
+def end_order(block: Pointer[Block]) -> None:
+    """Forget what a block did to its own memory, and what its threads know."""
+    if block.worker.checks == 0 or cast(u64, block.threads) == 0:
+        return
+    for index in range(block.count):
+        thread = block.threads + index
+        forget(address_of(thread.known))
+        forget(address_of(thread.pending))
+        forget(address_of(thread.far_pending))
+    for number in range(16):
+        forget(address_of(block.barriers[number].known))
+    forget(address_of(block.known))
+    free_flags(address_of(block.flags))
+    free_pages(block.worker.history, address_of(block.pages))
+    free(block.local_marks)
+    block.local_marks = cast(Pointer[u8], 0)
+
+
+@native
+def end_history(worker: Pointer[Worker]) -> None:
+    """Forget what a launch did; its findings stay."""
+    if worker.checks == 0:
+        return
+    history = worker.history
+    free_pages(history, address_of(history.pages))
+    free_flags(address_of(history.flags))
+    forget(address_of(history.scratch))
+    free(cast(Pointer[u8], history.chained))
+
+
+# Lanes of a warp.
 
 
 @native
 def order_lanes(block: Pointer[Block], base: u32, members: u32) -> None:
     """Lanes of a warp have met: each knows what the others did before."""
-    block.worker.time += 1
+    if block.worker.checks == 0:
+        return
+    lanes: u32 = block.count - base
+    if lanes > 32:
+        lanes = 32
+    is_whole = True
+    top: u32 = 0
+    scratch = address_of(block.worker.history.scratch)
+    scratch.count = 0
+    for lane in range(lanes):
+        thread = block.threads + (base + lane)
+        if thread.stamp > top:
+            top = thread.stamp
+        if members >> lane & 1 != 0:
+            add_copies(scratch, thread)
+            tell_all(scratch, address_of(thread.known))
+        elif thread.status != DONE:
+            is_whole = False
+    for lane in range(lanes):
+        thread = block.threads + (base + lane)
+        if members >> lane & 1 == 0:
+            continue
+        if not is_whole:
+            tell(scratch, key_of(block.number, THREAD + thread.number), u64(thread.stamp))
+    for lane in range(lanes):
+        if members >> lane & 1 == 0:
+            continue
+        thread = block.threads + (base + lane)
+        tell_all(address_of(thread.known), scratch)
+        if is_whole:
+            thread.warp_stamp = top
+            thread.stamp = top + 1
+        else:
+            thread.stamp += 1
+
+
+@native
+def add_copies(known: Pointer[Knowledge], thread: Pointer[Thread]) -> None:
+    """Add which copies a thread knows to be done, if not everyone does."""
+    if thread.copies_done > thread.copies_shared:
+        tell(known, key_of(thread.block.number, COPIES + thread.number), u64(thread.copies_done))
+
+
+# Barriers of the block.
 
 
 @native
 def order_arrival(thread: Pointer[Thread], number: u32) -> None:
-    """A thread has arrived at a barrier: what it did until now is handed over when that completes."""
-    thread.worker.time += 1
+    """A thread has arrived at a barrier: if it goes on, what it did until now is handed over when that completes."""
+    if thread.worker.checks == 0 or thread.status == AT_BARRIER:
+        return
+    known = address_of(thread.block.barriers[number].known)
+    hand_over(thread, known, thread.stamp)
+    add_copies(known, thread)
+    thread.stamp += 1
 
 
 @native
 def order_barrier(block: Pointer[Block], number: u32) -> None:
     """A barrier has completed: those who waited know what all who arrived did before."""
-    block.worker.time += 1
+    if block.worker.checks == 0:
+        return
+    barrier = block.barriers + number
+    if barrier.waiting == barrier.arrived and barrier.waiting == block.live:
+        order_block(block)
+    else:
+        order_some(block, number)
+    barrier.known.count = 0
+
+
+@native
+def order_block(block: Pointer[Block]) -> None:
+    """All threads have met."""
+    top: u32 = 0
+    for index in range(block.count):
+        thread = block.threads + index
+        if thread.stamp > top:
+            top = thread.stamp
+        if thread.copies_shared < thread.copies_done:
+            thread.copies_shared = thread.copies_done
+        if thread.known.count != 0:
+            share(block, address_of(thread.known))
+    block.barrier_stamp = top
+    for index in range(block.count):
+        thread = block.threads + index
+        thread.stamp = top + 1
+        thread.warp_stamp = top
+
+
+@native
+def share(block: Pointer[Block], known: Pointer[Knowledge]) -> None:
+    """Let all threads know what one knew of other blocks, and of copies of this one; the rest they know anyway."""
+    kept: u32 = 0
+    for index in range(known.count):
+        key: u64 = known.facts[index].key
+        part: u32 = u32(key) & PART_MASK
+        if key >> BLOCK_SHIFT != block.number:
+            known.facts[kept].key = key
+            known.facts[kept].stamp = known.facts[index].stamp
+            kept += 1
+        elif part >= COPIES:
+            owner = block.threads + (part - COPIES)
+            if u64(owner.copies_shared) < known.facts[index].stamp:
+                owner.copies_shared = u32(known.facts[index].stamp)
+    known.count = kept
+    tell_all(address_of(block.known), known)
+    known.count = 0
+
+
+@native
+def order_some(block: Pointer[Block], number: u32) -> None:
+    """Some threads have met, and others have arrived and gone on."""
+    known = address_of(block.barriers[number].known)
+    for warp in range(block.warps):
+        order_warp(block, number, warp * 32, known)
+    for index in range(block.count):
+        thread = block.threads + index
+        if thread.status == AT_BARRIER and thread.barrier == number:
+            tell_all(address_of(thread.known), known)
+
+
+@native
+def order_warp(block: Pointer[Block], number: u32, base: u32, known: Pointer[Knowledge]) -> None:
+    """Add what the lanes of a warp that wait at a barrier know and did: one fact if it is all of them."""
+    lanes: u32 = block.count - base
+    if lanes > 32:
+        lanes = 32
+    is_whole = True
+    top: u32 = 0
+    for lane in range(lanes):
+        thread = block.threads + (base + lane)
+        if thread.stamp > top:
+            top = thread.stamp
+        is_here: boolean = thread.status == AT_BARRIER and thread.barrier == number
+        if not is_here and thread.status != DONE:
+            is_whole = False
+        if is_here:
+            tell_all(known, address_of(thread.known))
+            add_copies(known, thread)
+    for lane in range(lanes):
+        thread = block.threads + (base + lane)
+        if thread.status == AT_BARRIER and thread.barrier == number:
+            if is_whole:
+                tell(known, key_of(block.number, WARP + base // 32), u64(top))
+                thread.warp_stamp = top
+                thread.stamp = top + 1
+            else:
+                tell(known, key_of(block.number, WARP + base // 32), u64(thread.warp_stamp))
+                tell(known, key_of(block.number, THREAD + thread.number), u64(thread.stamp))
+                thread.stamp += 1
+
+
+# mbarriers.
+
+
+@native
+def begin_phases(thread: Pointer[Thread], offset: u64) -> None:
+    """An mbarrier begins or ends: nothing that happened with the one before it matters."""
+    if thread.worker.checks == 0:
+        return
+    flag = find_flag(address_of(thread.block.flags), offset + MBARRIER)
+    if cast(u64, flag) != 0:
+        flag.known.count = 0
+        flag.near.count = 0
 
 
 @native
 def release_to_phase(thread: Pointer[Thread], offset: u64) -> None:
     """A thread arrives at an mbarrier: what it did is handed over when the phase completes."""
-    thread.worker.time += 1
+    if thread.worker.checks == 0:
+        return
+    flag = flag_at(address_of(thread.block.flags), offset + MBARRIER)
+    if cast(u64, flag) != 0:
+        hand_over(thread, address_of(flag.known), thread.stamp)
+        add_copies(address_of(flag.known), thread)
+    thread.stamp += 1
+
+
+@native
+def release_copies(thread: Pointer[Thread], offset: u64, serial: u32) -> None:
+    """An arrival that follows copies: those are handed over, and nothing else that the thread did (PTX ISA 8.9.1.1)."""
+    if thread.worker.checks == 0:
+        return
+    flag = flag_at(address_of(thread.block.flags), offset + MBARRIER)
+    if cast(u64, flag) != 0:
+        tell(address_of(flag.known), key_of(thread.block.number, COPIES + thread.number), u64(serial))
+
+
+@native
+def order_phase(thread: Pointer[Thread], offset: u64) -> None:
+    """A phase has completed: what came with its arrivals can be acquired."""
+    if thread.worker.checks == 0:
+        return
+    flag = find_flag(address_of(thread.block.flags), offset + MBARRIER)
+    if cast(u64, flag) != 0:
+        tell_all(address_of(flag.near), address_of(flag.known))
+        flag.known.count = 0
 
 
 @native
 def acquire_from_phase(thread: Pointer[Thread], offset: u64) -> None:
     """A thread has seen a phase complete: it knows what those who arrived did before."""
-    thread.worker.time += 1
-
-
-@native
-def pass_fence(thread: Pointer[Thread], semantics: u32, scope: u32) -> None:
-    """A thread passes a fence."""
-    thread.worker.time += 1
+    if thread.worker.checks == 0:
+        return
+    flag = find_flag(address_of(thread.block.flags), offset + MBARRIER)
+    if cast(u64, flag) != 0:
+        tell_all(address_of(thread.known), address_of(flag.near))

@@ -7,7 +7,13 @@ of bytes outstanding (two's complement), the parity of the phase, and a mark by 
 from __future__ import annotations
 
 from ptxlab.emulate.runtime.memory import fail
-from ptxlab.emulate.runtime.order import acquire_from_phase, release_to_phase
+from ptxlab.emulate.runtime.order import (
+    acquire_from_phase,
+    begin_phases,
+    order_phase,
+    release_copies,
+    release_to_phase,
+)
 from ptxlab.emulate.state import AT_PHASE, BAD_BARRIER, Phase, Thread
 from ptxlab.native import Pointer, boolean, cast, native, u32, u64
 
@@ -44,12 +50,14 @@ def initialise_phase(thread: Pointer[Thread], offset: u64, count: u32, instructi
     notes.instruction = instruction
     notes.arrived_at = 0
     notes.is_known = 1
+    begin_phases(thread, offset)
     thread.block.moves += 1
 
 
 @native
 def invalidate_phase(thread: Pointer[Thread], offset: u64, instruction: u32) -> None:
     barrier_at(thread, offset)[0] = 0
+    begin_phases(thread, offset)
 
 
 @native
@@ -96,9 +104,10 @@ def arrive_at_phase(thread: Pointer[Thread], offset: u64, count: u32, releases: 
 
 
 @native
-def join_phase(thread: Pointer[Thread], offset: u64, instruction: u32) -> None:
-    """Arrive once, for copies that are done."""
-    arrive_at_phase(thread, offset, 1, 1, instruction)
+def join_phase(thread: Pointer[Thread], offset: u64, serial: u32, instruction: u32) -> None:
+    """Arrive once, for copies that are done: those up to the number `serial`."""
+    release_copies(thread, offset, serial)
+    arrive_at_phase(thread, offset, 1, 0, instruction)
 
 
 @native
@@ -132,6 +141,7 @@ def complete_phase(thread: Pointer[Thread], offset: u64) -> None:
         expected: u64 = state >> EXPECTED & COUNT_MASK
         place[0] = (state ^ ONE_PHASE) & ~u64(COUNT_MASK) | expected
         notes_on(thread, offset).completed += 1
+        order_phase(thread, offset)
         thread.block.moves += 1
 
 

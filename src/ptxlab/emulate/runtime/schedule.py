@@ -256,7 +256,8 @@ def meet(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
 def perform(block: Pointer[Block], base: u32, members: u32, site: Pointer[Site]) -> None:
     """Do what lanes do together, and let them go on."""
     call(None, site.code, block.threads[base].mail, members)
-    order_lanes(block, base, members)
+    if site.orders != 0:
+        order_lanes(block, base, members)
     for lane in range(32):
         if members >> lane & 1 != 0:
             block.threads[base + lane].status = READY

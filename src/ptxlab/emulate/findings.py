@@ -1,0 +1,185 @@
+"""Data races and reads of what nobody wrote, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ptxlab import ir
+from ptxlab.emulate import access, layout, state
+from ptxlab.emulate.record import Record
+from ptxlab.emulate.runtime import races, shadow
+from ptxlab.report import Diagnostic, Label, error, warning
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.launch import Launch
+
+MOST = 20  # findings of a launch
+_DOES = {state.LOAD: "reads", state.STORE: "writes", state.ATOMIC: "changes"}
+_DID = {state.LOAD: "read", state.STORE: "wrote", state.ATOMIC: "changed"}
+_SPACES = {access.GLOBAL: "global", access.SHARED: "shared", access.LOCAL: "local"}
+
+
+@dataclass(frozen=True)
+class Party:
+    """One of the two accesses of a race."""
+
+    instruction: int
+    thread: int
+    block: int
+    about: int
+
+    @property
+    def kind(self) -> int:
+        return self.about & shadow.KIND
+
+    @property
+    def is_copy(self) -> bool:
+        return bool(self.about & shadow.COPY)
+
+
+def explain_findings(launch: Launch) -> Iterator[Diagnostic]:
+    """What the detectors of order have found, races first; what a race explains is not told again."""
+    if launch.history is None or launch.findings is None:
+        return
+    found = launch.findings
+    numbers = range(launch.history.get("finding_count"))
+    racing: set[int] = set()
+    for number in numbers:
+        if found.get("kind", number) == races.RACE:
+            racing |= {found.get("instruction", number), found.get("other_instruction", number)}
+            yield _explain_race(launch, found, number)
+    for number in numbers:
+        if found.get("kind", number) == races.UNWRITTEN and found.get("instruction", number) not in racing:
+            yield _explain_unwritten(launch, found, number)
+    if launch.history.get("unwatched"):
+        yield warning(
+            "incomplete-check",
+            "races were not looked for in all memory, since there was too little to remember all accesses",
+            launch.compiled.module.name_span(launch.compiled.kernel),
+            "this kernel",
+            helps=["launch fewer blocks, with `blocks=`, or smaller arrays"],
+        )
+
+
+def _explain_race(launch: Launch, found: Record, number: int) -> Diagnostic:
+    later = Party(*(found.get(name, number) for name in ("instruction", "thread", "block", "about")))
+    earlier = Party(*(found.get(f"other_{name}", number) for name in ("instruction", "thread", "block", "about")))
+    space = found.get("space", number)
+    bytes = _bytes(launch, space, found.get("address", number), found.get("bytes", number))
+    if not earlier.is_copy and later.instruction < earlier.instruction:
+        # Which came first is chance; a reader finds the one first that stands first.
+        earlier, later = later, earlier
+    same_block = earlier.block == later.block
+    same_thread = same_block and earlier.thread == later.thread
+    first = f"{_thread(launch, earlier.thread)} of {_block(launch, earlier.block)}"
+    second = f"{_thread(launch, later.thread)} of {'the same block' if same_block else _block(launch, later.block)}"
+    if earlier.is_copy:
+        message = f"a thread {_DOES[later.kind]} {_SPACES[space]} bytes that a copy still writes"
+        before = f"{first} began to copy to {bytes}"
+        what = "before the copy was waited for" if same_thread else "not knowing that the copy is done"
+        after = f"{'the same thread' if same_thread else second} {_DID[later.kind]} them {what}"
+        notes = ["`cp.async.wait_group` tells its thread that the copy is done, a barrier behind it tells the others"]
+    else:
+        message = f"two threads write the same {_SPACES[space]} bytes without order"
+        if state.LOAD in (earlier.kind, later.kind):
+            message = f"a thread reads {_SPACES[space]} bytes that another writes without order"
+        before = f"{first} {_DID[earlier.kind]} {bytes}"
+        after = f"{second} {_DID[later.kind]} them{' too' if earlier.kind == later.kind else ''}"
+        notes = [_reason(launch, earlier, later)]
+    tell = error
+    if excuse := _excuse(launch, earlier, later):
+        tell, notes = warning, [*notes, excuse]
+    if launch.seed:
+        notes.append(f"replay with `--seed {launch.seed}`")
+    span = launch.span_of(earlier.instruction)
+    others = [] if span is None else [Label(span, before)]
+    if earlier.instruction == later.instruction:
+        after, others = f"{before}, {after}", []
+    return tell("data-race", message, launch.span_of(later.instruction), after, others=others, notes=notes)
+
+
+def _reason(launch: Launch, earlier: Party, later: Party) -> str:
+    """Why two accesses are not ordered."""
+    if earlier.about & later.about & shadow.STRONG:
+        if (earlier.about ^ later.about) & shadow.SIZE:
+            return "both are strong, but of different sizes: such accesses race as weak ones do"
+        return "both are strong, but the scope `.cta` of one does not include the other thread"
+    line, other_line = launch.line_of(later.instruction), launch.line_of(earlier.instruction)
+    means = "`bar.sync` or release/acquire pair"
+    if earlier.block != later.block:
+        means = "release/acquire pair with scope `.gpu`"
+    if line == other_line:
+        return f"no {means} orders what the two threads do in line {line}"
+    return f"no {means} orders lines {other_line} and {line} of the two threads"
+
+
+def _excuse(launch: Launch, earlier: Party, later: Party) -> str | None:
+    """Why a race does no harm on the hardware that there is, if so: it is a warning then."""
+    instructions = [launch.compiled.places[party.instruction][1] for party in (earlier, later)]
+    kinds = [earlier.kind, later.kind]
+    if state.LOAD in kinds and state.ATOMIC in kinds:
+        change = instructions[kinds.index(state.ATOMIC)]
+        if "cas" in change.opcode.modifiers:
+            return "harmless where the value read only goes into the `cas`, which tries again if it is stale"
+        return None
+    same_warp = earlier.block == later.block and earlier.thread // 32 == later.thread // 32
+    if same_warp and kinds == [state.LOAD, state.STORE]:
+        places = [_place(instruction) for instruction in instructions]
+        if places[0] is not None and places[0] == places[1]:
+            return "harmless as long as the lanes of the warp stay together, which nothing guarantees"
+    return None
+
+
+def _place(instruction: ir.Instruction) -> tuple[int, int] | None:
+    """The register and the offset of an address."""
+    for operand in instruction.operands:
+        if isinstance(operand, ir.Address) and isinstance(operand.base, ir.Register):
+            return operand.base.index, operand.offset
+    return None
+
+
+def _explain_unwritten(launch: Launch, found: Record, number: int) -> Diagnostic:
+    space = found.get("space", number)
+    bytes = _bytes(launch, space, found.get("address", number), found.get("bytes", number))
+    whose = "it has not written" if space == access.LOCAL else "nobody has written"
+    who = f"{_thread(launch, found.get('thread', number))} of {_block(launch, found.get('block', number))}"
+    return warning(
+        "uninitialised-read",
+        f"a thread reads {_SPACES[space]} bytes that {whose}",
+        launch.span_of(found.get("instruction", number)),
+        f"{who} read {bytes}",
+        helps=["write them first: they are not zero on a GPU"],
+    )
+
+
+def _thread(launch: Launch, thread: int) -> str:
+    x, y, _ = launch.block
+    return f"thread ({thread % x},{thread // x % y},{thread // x // y})"
+
+
+def _block(launch: Launch, block: int) -> str:
+    x, y, _ = launch.grid
+    return f"block ({block % x},{block // x % y},{block // x // y})"
+
+
+def _bytes(launch: Launch, space: int, address: int, size: int) -> str:
+    """Which bytes these are: `bytes 128..132 of tile`, with the name marked as code."""
+    name, base = "", 0
+    if space == access.GLOBAL:
+        region = launch.region_at(address)
+        if region is not None:
+            name, base = region.name, region.base
+    elif space == access.SHARED:
+        name, base = _shared_variable(launch, address)
+    return f"bytes {address - base}..{address - base + size}" + (f" of {name}" if name else "")
+
+
+def _shared_variable(launch: Launch, offset: int) -> tuple[str, int]:
+    """The shared variable at an offset, and where it begins."""
+    for variable, start in layout.shared_variables(launch.compiled.variables):
+        size = layout.size_of_variable(variable)
+        if start <= offset and (offset < start + size or (size == 0 and variable.linkage == "extern")):
+            return f"`{variable.name}`", start
+    return "", 0

@@ -1,0 +1,126 @@
+"""What the detectors of order remember while a kernel runs: who did what to which bytes, and who knows of whom.
+
+Each thread has a stamp, a number that grows whenever it makes known what it did: at a barrier, at a release. An access
+is remembered with the stamp its thread then had. A fact says that everything which a thread, a warp or a block did up
+to a stamp has happened before. What a thread knows is a list of facts: an access happened before if one covers it.
+"""
+
+from __future__ import annotations
+
+from ptxlab.native import Pointer, struct, u32, u64
+
+
+@struct
+class Fact:
+    """Everything up to `stamp` of whom `key` names has happened before; see `clocks` for keys."""
+
+    key: u64
+    stamp: u64
+
+
+@struct
+class Knowledge:
+    """Facts, by rising key."""
+
+    facts: Pointer[Fact]
+    count: u32
+    room: u32
+
+
+@struct
+class Access:
+    """An access to some bytes by lanes of one warp, all with the same stamp; stamp 0: there was none.
+
+    The one for some bytes is their last write. `next` numbers the first of a chain of others that still matter: reads
+    since then, and earlier accesses that were not ordered with it because both are strong.
+    """
+
+    stamp: u32
+    block: u32
+    lanes: u32
+    instruction: u32
+    about: u32  # see `shadow`
+    next: u32
+
+
+@struct
+class Page:
+    """The accesses to a stretch of memory: one for each word, or for each byte once parts of words are accessed."""
+
+    number: u64  # the address over the size of a page, plus 1; 0: unused
+    accesses: Pointer[Access]
+    fine: u32
+    unused: u32
+
+
+@struct
+class Pages:
+    """A table of pages by their number; `room` is a power of two."""
+
+    slots: Pointer[Page]
+    count: u32
+    room: u32
+
+
+@struct
+class Flag:
+    """A place through which threads synchronise: by release and acquire, or an mbarrier.
+
+    `known` is what its last write hands over, `near` what it hands over only to the block `near_block`. Of an mbarrier,
+    `known` is what came with the arrivals of this phase, `near` with those of the phases before.
+    """
+
+    address: u64
+    writer: u64  # the key of the thread that wrote last
+    wide: u32  # whether the last write is for all blocks
+    near_block: u32
+    known: Knowledge
+    near: Knowledge
+
+
+@struct
+class Flags:
+    """Flags, and a table of their positions (plus 1) by address; `room` is a power of two."""
+
+    items: Pointer[Flag]
+    slots: Pointer[u32]
+    count: u32
+    room: u32
+
+
+@struct
+class Finding:
+    """Two accesses without order, or (kind `UNWRITTEN`) one that reads what nobody wrote."""
+
+    kind: u32
+    instruction: u32
+    thread: u32
+    about: u32
+    block: u64
+    address: u64
+    bytes: u32
+    space: u32
+    other_instruction: u32
+    other_thread: u32
+    other_about: u32
+    unused: u32
+    other_block: u64
+
+
+@struct
+class History:
+    """What is remembered during a launch."""
+
+    pages: Pages  # of global memory
+    flags: Flags
+    chained: Pointer[Access]  # the accesses of all chains; the first is never used
+    chained_count: u32
+    chained_room: u32
+    chained_free: u32
+    unwatched: u32  # accesses that were not looked at, since there was no memory left to remember them
+    bytes: u64
+    limit: u64
+    findings: Pointer[Finding]
+    finding_count: u32
+    finding_room: u32
+    scratch: Knowledge

@@ -1,0 +1,96 @@
+"""Where addresses come from: the parameters of a kernel that the value of a register can be derived from.
+
+Memory that a kernel only reads needs no looking after. `roots` of an address are bits: one for each parameter, one for
+variables of the module, one for shared and local memory, and one for whatever cannot be told, such as pointers that are
+themselves loaded from memory. The order of instructions does not matter here: what a register holds anywhere counts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ptxlab import ir
+from ptxlab.ir.effects import registers_in
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.function import Function
+
+PARAMETERS = 60  # parameters beyond are not told apart from the unknown
+WINDOW = 1 << 61
+VARIABLE = 1 << 62
+UNKNOWN = 1 << 63
+ALL = (1 << 64) - 1
+
+
+class Roots:
+    """The roots of the registers of a function."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.parameters = {
+            id(parameter): 1 << number if number < PARAMETERS else UNKNOWN
+            for number, parameter in enumerate(function.function.parameters if function.is_entry else [])
+        }
+        self.of_register: dict[int, int] = {}
+        changed = True
+        while changed:
+            changed = False
+            for position, instruction in enumerate(function.instructions):
+                found = self._result(position, instruction)
+                for register in function.effects.writes[position]:
+                    before = self.of_register.get(register, 0)
+                    if before | found != before:
+                        self.of_register[register] = before | found
+                        changed = True
+
+    def of_address(self, operand: ir.Operand) -> int:
+        """The roots of an address."""
+        found = self._of_operand(operand)
+        return found or UNKNOWN
+
+    def of_addresses(self, instruction: ir.Instruction) -> int:
+        """The roots of all addresses of an instruction."""
+        found = 0
+        for operand in instruction.operands:
+            if isinstance(operand, ir.Address):
+                found |= self.of_address(operand)
+        return found or UNKNOWN
+
+    def _of_operand(self, operand: ir.Operand) -> int:
+        found = 0
+        base: object = operand
+        while isinstance(base, (ir.Address, ir.Sum, ir.Element)):
+            base = base.base
+        if isinstance(base, ir.VariableReference):
+            space = base.variable.state_space
+            found = VARIABLE if space.startswith(("global", "const")) else WINDOW
+        elif isinstance(base, ir.FunctionReference):
+            found = UNKNOWN
+        for register in registers_in(operand):
+            found |= self.of_register.get(register.index, 0)
+        return found
+
+    def _result(self, position: int, instruction: ir.Instruction) -> int:
+        """The roots of what an instruction computes."""
+        name, modifiers = instruction.opcode.mnemonic, instruction.opcode.modifiers
+        if name == "call":
+            return UNKNOWN
+        if name in ("ld", "ldu", "atom"):
+            if any(word.startswith("param") for word in modifiers):
+                return self._parameter(instruction)
+            return UNKNOWN if modifiers[-1] in ("b64", "u64", "s64", "b128") else 0
+        found = 0
+        for operand in instruction.operands:
+            found |= self._of_operand(operand)
+        if name == "mov" and modifiers[-1] in ("b64", "b128") and isinstance(instruction.operands[1], ir.Vector):
+            found |= UNKNOWN
+        return found
+
+    def _parameter(self, instruction: ir.Instruction) -> int:
+        """The parameter that is loaded."""
+        base: object = instruction.operands[1]
+        while isinstance(base, (ir.Address, ir.Sum, ir.Element)):
+            base = base.base
+        if isinstance(base, ir.VariableReference):
+            return self.parameters.get(id(base.variable), UNKNOWN)
+        return UNKNOWN

@@ -1,0 +1,134 @@
+"""Who knows of whom: facts, and lists of them."""
+
+from __future__ import annotations
+
+from ptxlab.emulate.history import Fact, Knowledge
+from ptxlab.emulate.runtime.memory import free, realloc
+from ptxlab.native import Pointer, boolean, cast, native, size_of, u8, u32, u64
+
+# A key is the number of a block, then what of it: all of it, a warp, a thread, or the copies that a thread has begun.
+BLOCK_SHIFT = 12
+PART_MASK = (1 << BLOCK_SHIFT) - 1
+WARP = 1
+THREAD = 64
+COPIES = 2048
+
+FACT_SIZE = size_of(Fact)
+ROOM = 8
+
+
+@native(inline=True)
+def key_of(block: u64, part: u32) -> u64:
+    return block << BLOCK_SHIFT | u64(part)
+
+
+@native
+def position_of(known: Pointer[Knowledge], key: u64) -> u32:
+    """Where the fact about `key` is or would be."""
+    low: u32 = 0
+    high: u32 = known.count
+    while low < high:
+        middle: u32 = (low + high) // 2
+        if known.facts[middle].key < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@native
+def stamp_of(known: Pointer[Knowledge], key: u64) -> u64:
+    """Up to which stamp `key` is known."""
+    if known.count == 0:
+        return 0
+    at: u32 = position_of(known, key)
+    if at < known.count and known.facts[at].key == key:
+        return known.facts[at].stamp
+    return 0
+
+
+@native
+def reserve(known: Pointer[Knowledge], count: u32) -> boolean:
+    """Make room for `count` facts."""
+    if count <= known.room:
+        return True
+    room: u32 = count + count // 2 + ROOM
+    memory = realloc(cast(Pointer[u8], known.facts), u64(room) * FACT_SIZE)
+    if cast(u64, memory) == 0:
+        return False
+    known.facts = cast(Pointer[Fact], memory)
+    known.room = room
+    return True
+
+
+@native
+def tell(known: Pointer[Knowledge], key: u64, stamp: u64) -> None:
+    """Add one fact."""
+    if stamp == 0:
+        return
+    at: u32 = position_of(known, key)
+    if at < known.count and known.facts[at].key == key:
+        if known.facts[at].stamp < stamp:
+            known.facts[at].stamp = stamp
+        return
+    if not reserve(known, known.count + 1):
+        return
+    left: u32 = known.count
+    while left > at:
+        known.facts[left].key = known.facts[left - 1].key
+        known.facts[left].stamp = known.facts[left - 1].stamp
+        left -= 1
+    known.facts[at].key = key
+    known.facts[at].stamp = stamp
+    known.count += 1
+
+
+@native
+def tell_all(known: Pointer[Knowledge], source: Pointer[Knowledge]) -> None:
+    """Add all facts of another list."""
+    if source.count == 0:
+        return
+    if known.count > 16 * source.count:
+        for index in range(source.count):
+            tell(known, source.facts[index].key, source.facts[index].stamp)
+        return
+    missing: u32 = 0
+    at: u32 = 0
+    for index in range(source.count):
+        key: u64 = source.facts[index].key
+        while at < known.count and known.facts[at].key < key:
+            at += 1
+        if at < known.count and known.facts[at].key == key:
+            if known.facts[at].stamp < source.facts[index].stamp:
+                known.facts[at].stamp = source.facts[index].stamp
+        else:
+            missing += 1
+    if missing == 0 or not reserve(known, known.count + missing):
+        return
+    old: u32 = known.count
+    new: u32 = source.count
+    to: u32 = old + missing
+    known.count = to
+    while new > 0:
+        if old > 0 and known.facts[old - 1].key >= source.facts[new - 1].key:
+            if known.facts[old - 1].key == source.facts[new - 1].key:
+                new -= 1
+            else:
+                to -= 1
+                old -= 1
+                known.facts[to].key = known.facts[old].key
+                known.facts[to].stamp = known.facts[old].stamp
+        else:
+            to -= 1
+            new -= 1
+            known.facts[to].key = source.facts[new].key
+            known.facts[to].stamp = source.facts[new].stamp
+
+
+@native
+def forget(known: Pointer[Knowledge]) -> None:
+    """Know nothing any more, and give the memory back."""
+    free(cast(Pointer[u8], known.facts))
+    known.facts = cast(Pointer[Fact], 0)
+    known.count = 0
+    known.room = 0
