@@ -21,11 +21,11 @@ def test_help_lists_the_subcommands_and_an_example() -> None:
     shown = run("--help")
     assert shown.returncode == 0
     assert "ptxlab check kernel.ptx" in shown.stdout
-    for name in ("check", "format", "assemble", "sass", "explain", "tour"):
+    for name in ("check", "run", "format", "assemble", "sass", "explain", "tour"):
         assert f"\n  {name} " in shown.stdout
 
 
-@pytest.mark.parametrize("name", ["check", "format", "assemble", "sass", "explain", "tour"])
+@pytest.mark.parametrize("name", ["check", "run", "format", "assemble", "sass", "explain", "tour"])
 def test_each_subcommand_has_help_with_an_example(name: str) -> None:
     shown = run(name, "--help")
     assert shown.returncode == 0

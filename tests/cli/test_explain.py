@@ -73,7 +73,11 @@ def test_the_tour_shows_every_subcommand() -> None:
     result = run("tour")
     assert result.exit_code == 0
     shown = [line for line in result.stdout.splitlines() if line.startswith("$ ptxlab ")]
-    assert {"check", "explain", "format"} <= {line.split()[2] for line in shown}
+    assert {"check", "explain", "format", "run"} <= {line.split()[2] for line in shown}
     assert "no errors or warnings in saxpy.ptx" in result.stdout
     assert "no errors or warnings in typo.ptx" in result.stdout
     assert "error[unavailable-instruction]" in result.stdout
+    assert "error[data-race]" in result.stdout.partition("$ ptxlab run sum.ptx")[2].partition("$ ptxlab")[0]
+    right = result.stdout.partition("$ ptxlab run fixed.ptx")[2].partition("$ ptxlab")[0]
+    assert "    2016\n" in right
+    assert "no errors or warnings in fixed.ptx" in right

@@ -71,7 +71,8 @@ class Run:
         blocks = len(self.how["blocks"]) if self.how["blocks"] is not None else None
         some = f"{blocks} of {grid}" if blocks is not None else grid
         yield (
-            f"`{self.kernel.name}` ran{times} on {some} blocks of {block} threads: "
+            f"`{self.kernel.name}` ran{times} on {some} block{'s' * (some != '1')} of {block} "
+            f"thread{'s' * (block != '1')}: "
             f"{count:,} instruction{'s' * (count != 1)} in {self.result.seconds:.3f} s"
         )
 

@@ -100,6 +100,43 @@ REDUCE = """\
 """
 
 
+SUM = """\
+.version 8.0
+.target sm_80
+.address_size 64
+
+// total = the sum of 64 numbers: each warp adds its own, the first thread adds both sums
+.visible .entry sum(.param .u64 numbers, .param .u64 total)
+{
+    .shared .align 8 .u32 parts[2];
+    .reg .pred %p;
+    .reg .b32 %r<9>;
+    .reg .b64 %rd<4>;
+
+    ld.param.u64 %rd1, [numbers];
+    mov.u32 %r1, %tid.x;
+    mad.wide.u32 %rd2, %r1, 4, %rd1;
+    ld.global.u32 %r2, [%rd2];
+    redux.sync.add.u32 %r3, %r2, -1;
+    and.b32 %r4, %r1, 31;
+    shr.u32 %r5, %r1, 3;
+    mov.u32 %r6, parts;
+    add.u32 %r6, %r6, %r5;
+    setp.eq.u32 %p, %r4, 0;
+    @%p st.shared.u32 [%r6], %r3;
+
+    setp.ne.u32 %p, %r1, 0;
+    @%p bra done;
+    ld.shared.v2.u32 {%r7, %r8}, [parts];
+    add.u32 %r7, %r7, %r8;
+    ld.param.u64 %rd3, [total];
+    st.global.u32 [%rd3], %r7;
+done:
+    ret;
+}
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """A command of the tour, and what it shows."""
@@ -116,7 +153,20 @@ STEPS = (
     Step("And so has each instruction:", ("explain", "cp.async.bulk.commit_group")),
     Step("A certain remedy can be applied:", ("check", "--fix", "typo.ptx")),
     Step("Any PTX can be printed in its canonical form:", ("format", "ugly.ptx")),
-)
+    Step(
+        "A kernel runs on this machine, without a GPU:",
+        ("run", "saxpy.ptx", "--grid", "4", "--block", "256", "--arg", "f32[1024]=random", "--arg", "f32[1024]=zeros",
+         "--arg", "f32=2.0", "--arg", "u32=1024"),
+    ),
+    Step(
+        "This one forgot a barrier, and its sum is wrong: 2016 would be right. That is found every time, on its line:",
+        ("run", "sum.ptx", "--block", "64", "--arg", "u32[64]=arange", "--arg", "u32[1]=zeros"),
+    ),
+    Step(
+        "With the barrier it is right:",
+        ("run", "fixed.ptx", "--block", "64", "--arg", "u32[64]=arange", "--arg", "u32[1]=zeros"),
+    ),
+)  # fmt: skip
 WITH_TOOLS = (
     Step("NVIDIA's assembler tells what a kernel costs:", ("assemble", "saxpy.ptx")),
     Step("This is what the machine really runs:", ("sass", "saxpy.ptx")),
@@ -138,7 +188,8 @@ def command() -> None:
     from ptxlab.toolchain import find
 
     typo = SAXPY.replace("%tid.x;", "%tid.x")
-    texts = {"saxpy": SAXPY, "wrong": WRONG, "typo": typo, "ugly": UGLY, "reduce": REDUCE}
+    texts = {"saxpy": SAXPY, "wrong": WRONG, "typo": typo, "ugly": UGLY, "reduce": REDUCE, "sum": SUM}
+    texts["fixed"] = SUM.replace("%r3;\n\n", "%r3;\n    bar.sync 0;\n\n")
     with TemporaryDirectory(prefix="ptxlab-tour-") as directory, chdir(directory):
         for name, text in texts.items():
             Path(f"{name}.ptx").write_text(text)

@@ -12,6 +12,7 @@ from ptxlab.emulate.special import NAMES
 from ptxlab.ir.node import Node
 from ptxlab.ir.shapes import shape_of
 from ptxlab.isa import Match
+from ptxlab.isa.form import Form
 from ptxlab.report import Diagnostic, KernelError, Span, error
 
 _CLUSTERS = "reqnctapercluster", "explicitcluster", "blocksareclusters"
@@ -27,6 +28,11 @@ def refuse(module: ir.Module, kernel: ir.Function) -> None:
             found.setdefault(message, error("not-emulated", message, span, reason))
     if found:
         raise KernelError(found.values())
+
+
+def is_emulated(form: Form) -> bool:
+    """Whether the emulator knows the instruction; modifiers it may have that lead to other blocks are still refused."""
+    return form.name[0] in HANDLERS or form.meaning is not None
 
 
 Missing = tuple[str, Span | None, str]

@@ -1,0 +1,50 @@
+"""The pages that are written by hand tell the truth, and those that are made have what they should."""
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from ptxlab.cli.explain import pages
+from ptxlab.cli.tour import SAXPY
+from ptxlab.isa.table import forms
+
+DOCS = Path(__file__).parent.parent / "docs"
+EMULATOR = (DOCS / "emulator.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def build() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("build", DOCS / "build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_coverage_has_every_form(build: ModuleType) -> None:
+    rows = [line for line in build.coverage().splitlines() if line.startswith("| `")]
+    assert len(rows) == len(forms())
+    assert "| `shl.type d, a, b` | yes | yes | yes | no |" in rows
+    assert "| `ret{.uni}` | yes | yes | yes | no |" in rows
+    assert [row for row in rows if row.startswith("| `tcgen05.alloc") and "| yes | yes | no | no |" in row]
+
+
+def test_the_python_on_the_emulator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("saxpy.ptx").write_text(SAXPY)
+    first, suite = re.findall(r"```python\n(.*?)```", EMULATOR, re.DOTALL)
+    exec(first, {})
+    names: dict[str, object] = {}
+    exec(suite, names)
+    names["test_saxpy"](1)  # type: ignore[operator]
+
+
+def test_the_findings_on_the_emulator_have_pages() -> None:
+    table = EMULATOR.partition("| finding |")[2].partition("\n\n")[0]
+    named = re.findall(r"`([a-z]+(?:-[a-z]+)*)`", "\n".join(row.split("|")[1] for row in table.split("\n")[2:]))
+    assert len(named) > 8
+    assert set(named) <= set(pages())
