@@ -15,6 +15,8 @@ from ptxlab.native import engine
 from ptxlab.native.translate import emit
 from ptxlab.syntax import format
 
+LARGE = 700_000  # characters of LLVM's language, beyond which LLVM takes seconds
+
 
 class Compiled:
     """A kernel that can run: its code, what that needs, and where its instructions stand."""
@@ -73,7 +75,7 @@ def _translate(module: ir.Module, kernel: ir.Function, checks: bool, profile: bo
     refuse(module, kernel)
     unit = Unit(module, kernel, checks, profile)
     text = unit.translate()
-    code = engine.compile_text(text)
+    code = engine.compile_text(text, speed=2 if len(text) < LARGE else 1)
     facts = {
         "hints": unit.hints,
         "counters": unit.counters,

@@ -13,7 +13,8 @@ from ptxlab.native.text import Builder
 from ptxlab.numbers import half, soft
 from ptxlab.numbers.parameters import FORMAT, FTZ, ROUNDING, SAT, modifiers
 
-Call = Callable[[Callable[..., Any], Sequence[str]], str]  # a native function and its arguments, to the text of a call
+# A native function and its arguments (numbers are the same at every such call), to the text of a call.
+Call = Callable[[Callable[..., Any], Sequence[str | int]], str]
 
 _WIDTHS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
 _HOST = {
@@ -24,6 +25,7 @@ _HOST = {
     "fma": "call {type} @llvm.fma.{name}({type} {0}, {type} {1}, {type} {2})",
     "sqrt": "call {type} @llvm.sqrt.{name}({type} {0})",
 }
+RAW = ("add", "sub", "mul", "div", "fma")
 _NAN = "0x7FFFFFFFE0000000"  # the canonical NaN of f32, 0x7FFFFFFF, as LLVM spells it
 _LEAST_NORMAL = 0x0080_0000
 
@@ -57,6 +59,17 @@ def arithmetic(
     if rounding == "rn" and _WIDTHS[type] == 16 and hasattr(half, operation):
         return _call(b, getattr(half, operation), type, operands, 32, [FORMAT[type], flags], call)
     return _soft(b, operation, type, operands, rounding, flags, call)
+
+
+def raw(b: Builder, operation: str, operands: Sequence[str]) -> tuple[str, str]:
+    """Write one of `RAW` on values of LLVM's type `float`: the pattern, and the value before NaNs became canonical.
+
+    A sum of many terms needs the second alone, so that its steps do not wait for what only the last one needs.
+    """
+    result = b.value(_HOST[operation].format(*operands, type="float", name="f32"))
+    invalid = b.value(f"fcmp uno float {result}, {result}")
+    canonical = b.value(f"select i1 {invalid}, float {_NAN}, float {result}")
+    return b.value(f"bitcast float {canonical} to i32"), result
 
 
 def _f32(b: Builder, operation: str, operands: Sequence[str], flags: int, call: Call) -> str:
@@ -135,5 +148,5 @@ def _call(
     narrow = _WIDTHS[type]
     if narrow != width:
         operands = [b.value(f"zext i{narrow} {operand} to i{width}") for operand in operands]
-    result = b.value(call(function, [*operands, *map(str, constants)]))
+    result = b.value(call(function, [*operands, *constants]))
     return result if narrow == width else b.value(f"trunc i{width} {result} to i{narrow}")

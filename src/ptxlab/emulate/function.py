@@ -45,6 +45,7 @@ class Function:
         self.registers: dict[int, ir.Register] = {}
         for register in _registers(self.instructions):
             self.registers[register.index] = register
+        self._sums = _sums(self.instructions, self.effects, self.registers)
         self.position = 0
         self.first = unit.number_instructions(function, self.instructions)
         self._slots: dict[object, int] = {}
@@ -81,11 +82,21 @@ class Function:
         return f"%r{register.index}.{element}" if register.vector > 1 else f"%r{register.index}"
 
     def get(self, register: ir.Register, element: int = 0) -> Value:
-        text = self.builder.value(f"load {bits_of(register.type)}, ptr {self.variable(register, element)}")
-        return Value(self, register.type, text)
+        variable = self.variable(register, element)
+        text = self.builder.value(f"load {bits_of(register.type)}, ptr {variable}")
+        return Value(self, register.type, text, f"{variable}.raw" if register.index in self._sums else None)
 
-    def put(self, register: ir.Register, text: str, element: int = 0) -> None:
-        self.builder.emit(f"store {bits_of(register.type)} {text}, ptr {self.variable(register, element)}")
+    def put(self, register: ir.Register, text: str, element: int = 0, raw: str | None = None) -> None:
+        """Write a register; `raw` is the value as a `float` before its NaNs became canonical."""
+        variable = self.variable(register, element)
+        self.builder.emit(f"store {bits_of(register.type)} {text}, ptr {variable}")
+        if register.index not in self._sums:
+            return
+        if raw is None:
+            raw = self.builder.value(f"bitcast i32 {text} to float")
+        elif raw[:2] == "%r":
+            raw = self.builder.value(f"load float, ptr {raw}")
+        self.builder.emit(f"store float {raw}, ptr {variable}.raw")
 
     # The fields of the thread.
 
@@ -118,6 +129,7 @@ class Function:
         for block in self.flow.blocks:
             self._translate_block(block.number)
         self._fill_waits()
+        entry += [f"  %r{index}.raw = alloca float" for index in sorted(self._sums)]
         for register in self.registers.values():
             for element in range(register.vector):
                 entry.append(f"  {self.variable(register, element)} = alloca {bits_of(register.type)}")
@@ -317,6 +329,9 @@ class Function:
                 wait.after.append(f"  {name}.from = getelementptr i8, ptr %frame, i64 {offset}")
                 wait.after.append(f"  {name}.f = load {type}, ptr {name}.from")
                 wait.after.append(f"  store {type} {name}.f, ptr {variable}")
+                if register.index in self._sums:
+                    wait.after.append(f"  {name}.r = bitcast i32 {name}.f to float")
+                    wait.after.append(f"  store float {name}.r, ptr {variable}.raw")
 
     def wait_here(self, status: int | None) -> None:
         """Wait in the middle of an instruction: what is read after it, save for its own results, is kept."""
@@ -411,6 +426,19 @@ class Function:
             for index in self.effects.reads[at]:
                 live |= 1 << index
         return live
+
+
+def _sums(instructions: list[ir.Instruction], effects: Effects, registers: dict[int, ir.Register]) -> frozenset[int]:
+    """The registers that arithmetic on f32 both reads and writes."""
+    reads: set[int] = set()
+    writes: set[int] = set()
+    for position, instruction in enumerate(instructions):
+        if instruction.opcode.mnemonic in ("add", "sub", "mul", "fma") and "f32" in instruction.opcode.modifiers:
+            reads.update(effects.reads[position])
+            writes.update(effects.writes[position])
+    return frozenset(
+        index for index in reads & writes if registers[index].type.width == 32 and registers[index].vector == 1
+    )
 
 
 def _uses_carry(instruction: ir.Instruction) -> bool:

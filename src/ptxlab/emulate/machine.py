@@ -114,6 +114,9 @@ class Machine:
         relu: bool = False,
     ) -> Value:
         type = operands[0].type
+        if type.name == "f32" and rounding == "rn" and not (ftz or sat or relu) and operation in floats.RAW:
+            text, raw = floats.raw(self.function.builder, operation, [operand.raw for operand in operands])
+            return Value(self.function, type, text, raw)
         text = floats.arithmetic(
             self.function.builder,
             operation,
@@ -129,17 +132,14 @@ class Machine:
 
     def call(self, function: Callable[..., Any], *arguments: Value | int, type: str) -> Value:
         known = signature(function)
-        texts = []
+        texts: list[str | int] = []
         for argument, (_, wanted) in zip(arguments, known.parameters, strict=True):
-            text = (
-                str(argument)
-                if isinstance(argument, int)
-                else resize(argument, int(wanted.llvm[1:]), argument.is_signed)
-            )
-            texts.append(f"{wanted.llvm} {text}")
-        self.function.unit.natives.setdefault(known.symbol, function)
+            if isinstance(argument, int):
+                texts.append(argument)
+            else:
+                texts.append(resize(argument, int(wanted.llvm[1:]), argument.is_signed))
         assert known.result is not None
-        text = self.function.builder.value(f'call {known.result.llvm} @"{known.symbol}"({", ".join(texts)})')
+        text = self.function.builder.value(self.function.unit.native_call(function, texts))
         result = type_named(type)
         width = int(known.result.llvm[1:])
         if width != result.width:

@@ -104,7 +104,7 @@ def scalar(function: Function, type: Type, operand: ir.Operand) -> Value:
 
 def _fit(function: Function, value: Value, type: Type) -> Value:
     """A register read as `type`: cut if it is wider."""
-    return Value(function, type, resize(value, type.width, signed=value.is_signed))
+    return Value(function, type, resize(value, type.width, signed=value.is_signed), value.known_raw)
 
 
 def _element_address(function: Function, element: ir.Element) -> Value:
@@ -184,7 +184,7 @@ def _store(function: Function, operand: ir.Operand, value: Value) -> None:
             for part, element in zip(function.machine.unpack(value, f"b{width}"), operand.elements, strict=True):
                 _store(function, element, part)
         case ir.Register():
-            function.put(operand, resize(value, operand.type.width, signed=value.is_signed))
+            function.put(operand, resize(value, operand.type.width, signed=value.is_signed), raw=value.known_raw)
         case ir.VectorElement():
             assert isinstance(operand.register, ir.Register)
             text = resize(value, operand.register.type.width, signed=value.is_signed)

@@ -23,7 +23,7 @@ from ptxlab.isa import Match
 from ptxlab.isa.barrier import meet as bar_warp_meet
 from ptxlab.isa.types import type_named
 from ptxlab.native import offset_of, size_of
-from ptxlab.native.functions import signature
+from ptxlab.native.functions import Signature, signature
 from ptxlab.native.text import METADATA
 from ptxlab.native.translate import declaration_text, emit
 
@@ -47,6 +47,8 @@ class Unit:
         self.site_instructions: list[int] = []
         self.wrappers: list[str] = []
         self.statics: dict[tuple[int, ...], str] = {}
+        self._specials: dict[object, str] = {}
+        self._written: set[str] = set()
         self.mail_words = 1
         self.hints = 0
         self.uses_stack = False
@@ -311,13 +313,43 @@ class Unit:
         found = Value(function, type_named(f"u{known.result.llvm[1:]}"), text)
         return Value(function, type_named(result), resize(found, type_named(result).width, signed=False))
 
-    def native_call(self, native: Callable[..., Any], arguments: Sequence[str]) -> str:
-        """The text of a call of a native function, whose code becomes part of the unit."""
+    def native_call(self, native: Callable[..., Any], arguments: Sequence[str | int]) -> str:
+        """The text of a call of a native function, whose code becomes part of the unit.
+
+        For each choice of numbers among the arguments there is one function that knows them: LLVM makes it simple once,
+        and not again at every call.
+        """
         known = signature(native)
         self.natives.setdefault(known.symbol, native)
         assert known.result is not None
-        typed = ", ".join(f"{type.llvm} {text}" for text, (_, type) in zip(arguments, known.parameters, strict=True))
-        return f'call {known.result.llvm} @"{known.symbol}"({typed})'
+        numbers = tuple(argument if isinstance(argument, int) else None for argument in arguments)
+        passed = [
+            f"{type.llvm} {argument}"
+            for argument, (_, type) in zip(arguments, known.parameters, strict=True)
+            if not isinstance(argument, int)
+        ]
+        symbol = f'"{known.symbol}"'
+        if len(passed) < len(arguments):
+            symbol = self._specials.setdefault((known.symbol, numbers), f"special.{len(self._specials)}")
+            if symbol not in self._written:
+                self._written.add(symbol)
+                self.wrappers.append(_special(symbol, known, numbers))
+        return f"call {known.result.llvm} @{symbol}({', '.join(passed)})"
+
+
+def _special(symbol: str, known: Signature, numbers: Sequence[int | None]) -> str:
+    assert known.result is not None
+    types = [type.llvm for _, type in known.parameters]
+    taken = [f"{type} %a{at}" for at, (type, number) in enumerate(zip(types, numbers, strict=True)) if number is None]
+    given = [
+        f"{type} {f'%a{at}' if number is None else number}"
+        for at, (type, number) in enumerate(zip(types, numbers, strict=True))
+    ]
+    result = known.result.llvm
+    return (
+        f"define internal {result} @{symbol}({', '.join(taken)}) nounwind {{\n"
+        f'  %result = call {result} @"{known.symbol}"({", ".join(given)})\n  ret {result} %result\n}}\n'
+    )
 
 
 def about_of(kind: int, order: str, element: int) -> int:

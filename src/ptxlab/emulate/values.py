@@ -27,12 +27,13 @@ def bits_of(type: Type) -> str:
 class Value:
     """Bits with a type; `text` is their name in LLVM's language."""
 
-    __slots__ = ("_text", "epoch", "function", "type")
+    __slots__ = ("_raw", "_text", "epoch", "function", "type")
 
-    def __init__(self, function: Function, type: Type, text: str) -> None:
+    def __init__(self, function: Function, type: Type, text: str, raw: str | None = None) -> None:
         self.function = function
         self.type = type
         self._text = text
+        self._raw = raw
         self.epoch = function.epoch
 
     @property
@@ -43,6 +44,19 @@ class Value:
                 self._text = self.function.carry(self._text, bits_of(self.type), self.epoch)
             self.epoch = self.function.epoch
         return self._text
+
+    @property
+    def raw(self) -> str:
+        """The value as a `float`, of which a NaN may have other bits: good for arithmetic, which only asks for NaNs."""
+        found = self.known_raw
+        if found is None:
+            return self.function.builder.value(f"bitcast i32 {self.text} to float")
+        return found if found[:2] != "%r" else self.function.builder.value(f"load float, ptr {found}")
+
+    @property
+    def known_raw(self) -> str | None:
+        """That value, or the variable that it lies in, if there is one and the thread has not waited since."""
+        return self._raw if self.epoch == self.function.epoch else None
 
     @property
     def typed(self) -> str:

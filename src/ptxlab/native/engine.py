@@ -19,6 +19,18 @@ from .types import Boolean, Float, Integer, PointerType, StructType, Type
 __all__ = ["Library", "build", "cached", "compile_text", "compiled", "load", "verify_text"]
 
 
+# Registers instead of memory, then what that makes simple.
+_FEW_PASSES = (
+    "always_inliner",
+    "sroa",
+    "simplify_cfg",
+    "instruction_combine",
+    "simplify_cfg",
+    "sccp",
+    "aggressive_dce",
+)
+
+
 @cache
 def _llvm() -> Any:
     """LLVM, ready for use; it takes a while to load."""
@@ -41,7 +53,10 @@ def _machine(speed: int) -> Any:
 
 
 def compile_text(text: str, *, speed: int = 2) -> bytes:
-    """An object file for this machine. `speed` is how much to optimise, from 0 to 3."""
+    """An object file for this machine.
+
+    `speed` is how much to optimise, from 0 to 3; 1 does only what pays at once, for code that is large.
+    """
     llvm = _llvm()
     module = llvm.parse_assembly(text, llvm.create_context())
     module.verify()
@@ -49,7 +64,12 @@ def compile_text(text: str, *, speed: int = 2) -> bytes:
     options = llvm.create_pipeline_tuning_options(speed_level=speed)
     options.loop_vectorization = options.slp_vectorization = speed >= 2
     passes = llvm.create_pass_builder(machine, options)
-    manager = passes.getModulePassManager()
+    if speed == 1:
+        manager = llvm.create_new_module_pass_manager()
+        for name in _FEW_PASSES:
+            getattr(manager, f"add_{name}_pass")()
+    else:
+        manager = passes.getModulePassManager()
     manager.run(module, passes)
     code: bytes = machine.emit_object(module)
     return code
