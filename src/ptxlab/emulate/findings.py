@@ -45,11 +45,14 @@ def explain_findings(launch: Launch) -> Iterator[Diagnostic]:
         return
     found = launch.findings
     numbers = range(launch.history.get("finding_count"))
-    racing: set[int] = set()
-    for number in numbers:
-        if found.get("kind", number) == races.RACE:
-            racing |= {found.get("instruction", number), found.get("other_instruction", number)}
-            yield _explain_race(launch, found, number)
+    told = [_explain_race(launch, found, number) for number in numbers if found.get("kind", number) == races.RACE]
+    yield from _most_severe(told)
+    racing = {
+        found.get(name, number)
+        for number in numbers
+        if found.get("kind", number) == races.RACE
+        for name in ("instruction", "other_instruction")
+    }
     for number in numbers:
         if found.get("kind", number) == races.UNWRITTEN and found.get("instruction", number) not in racing:
             yield _explain_unwritten(launch, found, number)
@@ -63,16 +66,24 @@ def explain_findings(launch: Launch) -> Iterator[Diagnostic]:
         )
 
 
+def _most_severe(found: list[Diagnostic]) -> Iterator[Diagnostic]:
+    """Of several findings on the same lines one, an error if there is one; errors first."""
+    kept: dict[tuple[int, ...], Diagnostic] = {}
+    for diagnostic in sorted(found, key=lambda diagnostic: diagnostic.level):
+        kept.setdefault(tuple(sorted(label.span.start for label in diagnostic.labels)), diagnostic)
+    yield from kept.values()
+
+
 def _explain_race(launch: Launch, found: Record, number: int) -> Diagnostic:
     later = Party(*(found.get(name, number) for name in ("instruction", "thread", "block", "about")))
     earlier = Party(*(found.get(f"other_{name}", number) for name in ("instruction", "thread", "block", "about")))
     space = found.get("space", number)
     bytes = _bytes(launch, space, found.get("address", number), found.get("bytes", number))
-    if not earlier.is_copy and later.instruction < earlier.instruction:
-        # Which came first is chance; a reader finds the one first that stands first.
-        earlier, later = later, earlier
     same_block = earlier.block == later.block
     same_thread = same_block and earlier.thread == later.thread
+    if later.instruction < earlier.instruction and not same_thread:
+        # Which came first is chance; a reader finds the one first that stands first.
+        earlier, later = later, earlier
     first = f"{_thread(launch, earlier.thread)} of {_block(launch, earlier.block)}"
     second = f"{_thread(launch, later.thread)} of {'the same block' if same_block else _block(launch, later.block)}"
     if earlier.is_copy:
@@ -86,7 +97,8 @@ def _explain_race(launch: Launch, found: Record, number: int) -> Diagnostic:
         if state.LOAD in (earlier.kind, later.kind):
             message = f"a thread reads {_SPACES[space]} bytes that another writes without order"
         before = f"{first} {_DID[earlier.kind]} {bytes}"
-        after = f"{second} {_DID[later.kind]} them{' too' if earlier.kind == later.kind else ''}"
+        after = f"{second} {'began to copy to' if later.is_copy else _DID[later.kind]} them"
+        after += " too" if earlier.kind == later.kind else ""
         notes = [_reason(launch, earlier, later)]
     tell = error
     if excuse := _excuse(launch, earlier, later):

@@ -103,7 +103,7 @@ class Finding:
     other_instruction: u32
     other_thread: u32
     other_about: u32
-    unused: u32
+    is_near: u32  # whether both are lanes of one warp
     other_block: u64
 
 

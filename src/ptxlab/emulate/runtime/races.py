@@ -129,12 +129,8 @@ def note(
         while at < stop:
             written = written | place.stamp
             strong = strong | place.about
-            conflict: u32 = find_conflict(thread, place, about)
-            if unlikely(conflict != 0):
-                other = place
-                if conflict > 1:
-                    other = history.chained + (conflict - 1)
-                report_race(thread, other, address, bytes, about, instruction, space)
+            if unlikely(has_conflict(thread, place, about)):
+                report_conflicts(thread, place, address, bytes, about, instruction, space)
             if about & KIND == LOAD:
                 remember_read(thread, place, about, instruction, space)
             else:
@@ -221,28 +217,49 @@ def is_compatible(thread: Pointer[Thread], access: Pointer[Access], about: u32) 
     return both & WIDE != 0 or access.block == u32(thread.block.number)
 
 
+@native(inline=True)
+def is_conflict(thread: Pointer[Thread], access: Pointer[Access], about: u32) -> boolean:
+    """Whether a new access races with one before it; two writes of the same value do not."""
+    if about & KIND == LOAD and access.about & KIND == LOAD:
+        return False
+    if is_known(thread, access) or is_compatible(thread, access, about):
+        return False
+    return about & UNCHANGED == 0 or access.about & (KIND | COPY) != STORE
+
+
 @native
-def find_conflict(thread: Pointer[Thread], place: Pointer[Access], about: u32) -> u32:
-    """The access that a new one races with: 0 none, 1 the last write, otherwise its number in the chain plus 1."""
-    if (
-        place.stamp != 0
-        and not is_known(thread, place)
-        and not is_compatible(thread, place, about)
-        and (about & UNCHANGED == 0 or place.about & (KIND | COPY) != STORE)
-    ):
-        return 1
+def has_conflict(thread: Pointer[Thread], place: Pointer[Access], about: u32) -> boolean:
+    """Whether a new access races with any of those before it."""
+    if place.stamp != 0 and is_conflict(thread, place, about):
+        return True
     number: u32 = place.next
-    history = thread.worker.history
     while number != 0:
-        access = history.chained + number
-        if (
-            (about & KIND != LOAD or access.about & KIND != LOAD)
-            and not is_compatible(thread, access, about)
-            and not is_known(thread, access)
-        ):
-            return number + 1
+        access = thread.worker.history.chained + number
+        if is_conflict(thread, access, about):
+            return True
         number = access.next
-    return 0
+    return False
+
+
+@native
+def report_conflicts(
+    thread: Pointer[Thread],
+    place: Pointer[Access],
+    address: u64,
+    bytes: u32,
+    about: u32,
+    instruction: u32,
+    space: u32,
+) -> None:
+    """Note every race of a new access."""
+    if place.stamp != 0 and is_conflict(thread, place, about):
+        report_race(thread, place, address, bytes, about, instruction, space)
+    number: u32 = place.next
+    while number != 0:
+        access = thread.worker.history.chained + number
+        if is_conflict(thread, access, about):
+            report_race(thread, access, address, bytes, about, instruction, space)
+        number = access.next
 
 
 @native(inline=True)
@@ -371,11 +388,12 @@ def report_race(
     instruction: u32,
     space: u32,
 ) -> None:
-    """Note a race, unless these two instructions have had one."""
+    """Note a race, unless these two instructions have had one, in a warp or between warps as this one is."""
     history = thread.worker.history
+    is_near: u32 = u32(other.block == u32(thread.block.number) and other.about >> WARP_SHIFT == thread.number // 32)
     for index in range(history.finding_count):
         found = history.findings + index
-        if found.kind == RACE and (
+        if (found.kind == RACE and found.is_near == is_near) and (
             (found.instruction == instruction and found.other_instruction == other.instruction)
             or (found.instruction == other.instruction and found.other_instruction == instruction)
         ):
@@ -395,6 +413,7 @@ def report_race(
     found.other_instruction = other.instruction
     found.other_thread = (other.about >> WARP_SHIFT) * 32 + trailing_zeros(u32, untold_lanes(thread, other))
     found.other_about = other.about
+    found.is_near = is_near
     found.other_block = u64(other.block)
 
 
