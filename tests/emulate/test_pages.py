@@ -40,7 +40,6 @@ def test_examples(code: str, which: str, tmp_path: Path) -> None:
     file = tmp_path / "example.ptx"
     file.write_text(example)
     result = CliRunner().invoke(command_line, ["run", str(file), *options, "--format", "json"])
-    found = json.loads(result.stdout)
-    codes = {diagnostic["code"] for diagnostic in (found if isinstance(found, list) else found["diagnostics"])}
+    codes = {diagnostic["code"] for diagnostic in json.loads(result.stdout)["diagnostics"]}
     assert codes == ({code} if which == "Wrong" else set()), result.stdout
     assert (result.exit_code != 0) == (which == "Wrong")

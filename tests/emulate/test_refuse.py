@@ -4,10 +4,15 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab.emulate.refuse import refuse
+from ptxlab.emulate.refuse import is_emulated, refuse
 from ptxlab.emulate.unit import Unit
+from ptxlab.isa.form import Form
+from ptxlab.isa.table import forms
 from ptxlab.native.engine import verify_text
 from tests.corpus import Case, files
+from tests.isa.conformance import first_homes
+from tests.isa.sample import instructions, sample_choices
+from tests.isa.sample import module as make_module
 
 HEADER = ".version 8.6\n.target sm_90a\n.address_size 64\n"
 
@@ -100,3 +105,19 @@ def test_every_kernel_of_the_corpus_becomes_code_or_is_refused(case: Case) -> No
         except ptxlab.KernelError:
             continue
         verify_text(Unit(module, kernel, checks=True).translate())
+
+
+@pytest.mark.parametrize("form", [form for form in forms() if is_emulated(form)][::5], ids=lambda form: form.syntax)
+def test_every_spelling_becomes_code_or_is_refused(form: Form) -> None:
+    for choice in sample_choices(form, most=1):
+        version, target = first_homes(form, choice)[0]
+        for line in instructions(form, choice):
+            text, _ = make_module([line], version, target, together=True)
+            module = ptxlab.parse(text)
+            kernel = module[module.entries[0]]
+            if "shared::cluster" in line:
+                with pytest.raises(ptxlab.KernelError):
+                    refuse(module, kernel)
+            else:
+                refuse(module, kernel)
+                verify_text(Unit(module, kernel, checks=True, profile=True).translate())

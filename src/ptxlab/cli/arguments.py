@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,10 +56,11 @@ class Argument:
             return bytes(numpy.array(self._numbers([self.value])[0], dtype=kind).tobytes())
         if self.value.startswith("@"):
             return self._load(kind)
-        count = 1
-        for extent in self.shape:
-            count *= extent
-        return self._fill(kind, count, seed).reshape(self.shape)
+        count = prod(self.shape)
+        try:
+            return self._fill(kind, count, seed).reshape(self.shape)
+        except MemoryError:
+            raise self.problem(f"{count * kind.itemsize:,} bytes are more than there is memory for") from None
 
     def _fill(self, kind: dtype[Any], count: int, seed: Seed) -> ndarray[Any, Any]:
         import numpy
@@ -180,7 +182,7 @@ def parse_argument(text: str) -> Argument:
     extents = [extent.strip() for extent in shape[1:-1].split(",")]
     if extents == [""] and found["value"].startswith("@"):
         return Argument(text, type, (), found["value"])
-    if not all(re.fullmatch(r"[0-9]{1,18}", extent) for extent in extents):
+    if not all(re.fullmatch(r"[0-9]{1,15}", extent) for extent in extents) or prod(map(int, extents)) >= 1 << 59:
         raise click.BadParameter(f"`{text}`: `{shape}` is no shape such as `[64,64]`", param_hint="--arg")
     return Argument(text, type, tuple(map(int, extents)), found["value"])
 

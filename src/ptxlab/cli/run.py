@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import time
@@ -16,7 +17,7 @@ import click
 from ptxlab.cli.arguments import Argument, parse_argument
 from ptxlab.cli.files import name_of, path_argument, read_module
 from ptxlab.cli.findings import format_option, show_findings
-from ptxlab.report import Diagnostic, Format, KernelError, PtxError
+from ptxlab.report import Diagnostic, Format, KernelError, PtxError, render
 
 if TYPE_CHECKING:
     from ptxlab.ir import Function, Module
@@ -108,15 +109,23 @@ def command(
             argument.check_parameter(parameter)
         run = explore(kernel, arguments, range(seed, seed + (seeds or 1)), how)
     except (PtxError, KernelError) as wrong:
-        show_findings(wrong.diagnostics, name_of(path), format)
+        show_failure(wrong.diagnostics, name_of(path), format)
         context.exit(2 if all(found.code in _MISUSE for found in wrong.diagnostics) else 1)
     except KeyboardInterrupt as interrupt:
-        show_findings(getattr(interrupt, "diagnostics", []), name_of(path), format)
+        show_failure(getattr(interrupt, "diagnostics", []), name_of(path), format)
         context.exit(130)
     if save is not None:
         run.save(save)
     run.show(format, profile, name_of(path))
     context.exit(1 if run.result.diagnostics else 0)
+
+
+def show_failure(found: Sequence[Diagnostic], name: str, format: Format) -> None:
+    """Say why nothing came out; programs get an object, as they do when something does."""
+    if format == "json":
+        click.echo(json.dumps({"diagnostics": json.loads(render(found, "json"))}, indent=2))
+    else:
+        show_findings(found, name, format)
 
 
 def choose(module: Module, entry: str | None) -> Function:
