@@ -16,6 +16,7 @@ from ptxlab.native.translate import emit
 from ptxlab.syntax import format
 
 LARGE = 700_000  # characters of LLVM's language, beyond which LLVM takes seconds
+HUGE = 6_000_000  # and where it would take many
 
 
 class Compiled:
@@ -75,7 +76,7 @@ def _translate(module: ir.Module, kernel: ir.Function, checks: bool, profile: bo
     refuse(module, kernel)
     unit = Unit(module, kernel, checks, profile)
     text = unit.translate()
-    code = engine.compile_text(text, speed=2 if len(text) < LARGE else 1)
+    code = engine.compile_text(text, speed=2 if len(text) < LARGE else 1 if len(text) < HUGE else 0)
     facts = {
         "hints": unit.hints,
         "counters": unit.counters,

@@ -55,7 +55,7 @@ def _machine(speed: int) -> Any:
 def compile_text(text: str, *, speed: int = 2) -> bytes:
     """An object file for this machine.
 
-    `speed` is how much to optimise, from 0 to 3; 1 does only what pays at once, for code that is large.
+    `speed` is how much to optimise, from 0 to 3; 0 and 1 do only what pays at once, for code that is large.
     """
     llvm = _llvm()
     module = llvm.parse_assembly(text, llvm.create_context())
@@ -64,7 +64,7 @@ def compile_text(text: str, *, speed: int = 2) -> bytes:
     options = llvm.create_pipeline_tuning_options(speed_level=speed)
     options.loop_vectorization = options.slp_vectorization = speed >= 2
     passes = llvm.create_pass_builder(machine, options)
-    if speed == 1:
+    if speed < 2:
         manager = llvm.create_new_module_pass_manager()
         for name in _FEW_PASSES:
             getattr(manager, f"add_{name}_pass")()

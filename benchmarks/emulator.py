@@ -1,0 +1,297 @@
+"""How fast kernels run without a GPU, as ratios and times within one run.
+
+`python benchmarks/emulator.py` prints a line for each bar; `--evidence` also writes what it measured to
+evidence/emulator.json, `--numba PYTHON` compares with the CUDA simulator of numba under that Python. The loops in C are
+compiled by gcc, and take turns with the emulator, so that a busy machine slows both.
+"""
+
+import ctypes
+import json
+import os
+import platform
+import random
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import ptxlab
+
+ROOT = Path(__file__).resolve().parent.parent
+KERNELS = ROOT / "benchmarks" / "kernels"
+DEPTH = 8192
+
+
+@dataclass(frozen=True)
+class Row:
+    """One bar: what was measured, and what it may be at most (or, for a speed-up, has to be at least)."""
+
+    name: str
+    value: float
+    unit: str
+    bar: float
+    at_least: bool = False
+    samples: dict[str, list[float]] = field(default_factory=dict)
+
+    @property
+    def holds(self) -> bool:
+        return self.value >= self.bar if self.at_least else self.value <= self.bar
+
+    def __str__(self) -> str:
+        sign = ">=" if self.at_least else "<="
+        verdict = "" if self.holds else "   MISSED"
+        return f"{self.name:62} {self.value:9.2f} {self.unit:7} (bar {sign} {self.bar:g}){verdict}"
+
+
+def seconds(action: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def in_turns(count: int, **actions: Callable[[], Any]) -> dict[str, list[float]]:
+    """The times of several actions that take turns, after each has been done once."""
+    for action in actions.values():
+        action()
+    samples: dict[str, list[float]] = {name: [] for name in actions}
+    for _ in range(count):
+        for name, action in actions.items():
+            samples[name].append(seconds(action))
+    return samples
+
+
+def ratio(samples: dict[str, list[float]], first: str, second: str) -> float:
+    return statistics.median(samples[first]) / statistics.median(samples[second])
+
+
+def loops_in_c(folder: Path) -> Callable[..., None]:
+    library = folder / "sgemm.so"
+    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", library, KERNELS / "sgemm.c"], check=True)
+    loops = ctypes.CDLL(str(library)).sgemm
+
+    def call(a: np.ndarray, b: np.ndarray, c: np.ndarray, depth: int) -> None:
+        loops(*(ctypes.c_void_p(array.ctypes.data) for array in (a, b, c)), 32, depth)
+
+    return call
+
+
+def sgemm(folder: Path, numba: str | None) -> list[Row]:
+    """One 32 by 32 block, 8192 deep."""
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((32, DEPTH), np.float32), rng.standard_normal((DEPTH, 32), np.float32)
+    c, plain = np.zeros((32, 32), np.float32), np.zeros((32, 32), np.float32)
+    kernel = ptxlab.load(KERNELS / "sgemm.ptx")["sgemm"]
+    loops = loops_in_c(folder)
+    samples = in_turns(
+        7,
+        c=lambda: loops(a, b, plain, DEPTH),
+        emulator=lambda: kernel.launch(1, (32, 32), [a, b, c, 32, DEPTH], device="cpu", checks=False),
+        detectors=lambda: kernel.launch(1, (32, 32), [a, b, c, 32, DEPTH], device="cpu"),
+    )
+    assert np.allclose(c, plain, rtol=1e-3, atol=1e-3)
+    rows = [
+        Row("SGEMM block against C at gcc -O2", ratio(samples, "emulator", "c"), "times", 3, samples=samples),
+        Row("the same with all detectors", ratio(samples, "detectors", "c"), "times", 30),
+    ]
+    if numba is not None:
+        depth = 16
+        command = [numba, str(KERNELS / "simulator.py"), str(depth)]
+        result = subprocess.run(
+            command, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, check=True, capture_output=True, text=True
+        )
+        simulated = float(result.stdout) / depth * DEPTH
+        value = simulated / statistics.median(samples["emulator"])
+        rows.append(Row("SGEMM block against numba's simulator", value, "times", 1000, at_least=True))
+    return rows
+
+
+def tensor_cores() -> list[Row]:
+    """512 by 512 by 512 by `mma.sync` with `cp.async` and `ldmatrix`."""
+    size = 512
+    kernel = ptxlab.load(ROOT / "tests" / "emulate" / "kernels" / "ptx" / "mma.sm_80.ptx")["mma_pipelined"]
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal((size, size)).astype(np.float16) for _ in range(2))
+    c = np.zeros((size, size), np.float32)
+
+    def run(checks: bool) -> None:
+        grid = (size // 32, size // 32)
+        kernel.launch(grid, 128, [a, b, c, size, size], device="cpu", checks=checks)
+
+    small = (1, 1)
+    kernel.launch(small, 128, [a, b, c, size, size], device="cpu", checks=False, blocks=[(0, 0)])
+    kernel.launch(small, 128, [a, b, c, size, size], device="cpu", blocks=[(0, 0)])
+    rows = [
+        Row("512³ f16 product by mma.sync", seconds(lambda: run(False)), "s", 5),
+        Row("the same with all detectors", seconds(lambda: run(True)), "s", 60),
+    ]
+    assert np.allclose(c, a.astype(np.float64) @ b.astype(np.float64), rtol=1e-2, atol=1e-2)
+    return rows
+
+
+def large_kernel(count: int) -> str:
+    """A kernel of so many instructions of all sorts, with branches, barriers and shuffles, the same in every run."""
+    rng = random.Random(0)
+
+    def integer() -> str:
+        return f"%r{rng.randrange(4, 64)}"
+
+    def number() -> str:
+        return f"%f{rng.randrange(64)}"
+
+    lines = [
+        "    ld.param.u64 %rd1, [p];", "    ld.param.u32 %r1, [n];", "    mov.u32 %r2, %tid.x;",
+        "    mul.wide.u32 %rd2, %r2, 4;", "    add.s64 %rd1, %rd1, %rd2;", "    shl.b32 %r3, %r2, 2;",
+    ]  # fmt: skip
+    while len(lines) < count - 2:
+        match rng.randrange(12):
+            case 0 | 1 | 2:
+                name = rng.choice(["add.s32", "sub.s32", "mul.lo.s32", "and.b32", "xor.b32", "min.s32"])
+                lines.append(f"    {name} {integer()}, {integer()}, {integer()};")
+            case 3 | 4 | 5:
+                lines.append(f"    fma.rn.f32 {number()}, {number()}, {number()}, {number()};")
+            case 6:
+                name = rng.choice(["add.f32", "mul.ftz.f32", "max.f32"])
+                lines.append(f"    {name} {number()}, {number()}, {number()};")
+            case 7:
+                lines.append(f"    ld.global.f32 {number()}, [%rd1+{4 * rng.randrange(8)}];")
+            case 8:
+                lines.append(f"    st.shared.b32 [%r3], {integer()};")
+            case 9:
+                lines.append(f"    setp.lt.s32 %p1, {integer()}, {integer()};")
+                lines.append(f"    @%p1 add.s32 {integer()}, {integer()}, 1;")
+            case 10:
+                lines.append(f"    cvt.rn.f32.s32 {number()}, {integer()};")
+            case _ if rng.random() < 0.3:
+                lines.append(f"    setp.ne.s32 %p2, {integer()}, 0;")
+                lines.append(f"    @%p2 bra L{len(lines)};\n    xor.b32 {integer()}, {integer()}, 5;\nL{len(lines)}:")
+                lines.append("    bar.sync 0;")
+            case _:
+                lines.append(f"    shfl.sync.bfly.b32 {integer()}, {integer()}, 1, 31, -1;")
+    head = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry large(.param .u64 p, .param .u32 n)\n{\n"
+    declared = "    .reg .b32 %r<64>;\n    .reg .f32 %f<64>;\n    .reg .b64 %rd<4>;\n    .reg .pred %p<4>;\n"
+    shared = "    .shared .align 4 .b8 s[4096];\n"
+    return f"{head}{declared}{shared}" + "\n".join([*lines, "    st.global.f32 [%rd1], %f3;", "    ret;"]) + "\n}\n"
+
+
+def surroundings(folder: Path, cache: str) -> dict[str, str]:
+    """Variables for a process with a cache of its own, and with Python's byte code at hand as after an install."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return kept | {"PTXLAB_CACHE": str(folder / cache), "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
+
+
+COMPILE = """
+import sys, time
+import ptxlab
+import ptxlab.emulate.compile as compiling
+module = ptxlab.load(sys.argv[1])
+ptxlab.check(module)
+compiling.runtime_code()
+start = time.perf_counter()
+compiling.compile_kernel(module, module["large"], True, False)
+print(time.perf_counter() - start)
+"""
+
+
+def compiling(folder: Path) -> list[Row]:
+    """A kernel of 2,000 instructions, in fresh processes with an empty cache, then from it."""
+    path = folder / "large.ptx"
+    path.write_text(large_kernel(2000))
+
+    def run(cache: str) -> float:
+        command = [sys.executable, "-c", COMPILE, str(path)]
+        environment = surroundings(folder, cache)
+        return float(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)
+
+    cold = [run(f"cold{number}") for number in range(3)]
+    cached = [run("cold0") for _ in range(3)]
+    return [
+        Row("2,000 instructions, cold compile", statistics.median(cold), "s", 3, samples={"cold": cold}),
+        Row("2,000 instructions, from the cache", statistics.median(cached), "s", 0.3, samples={"cached": cached}),
+    ]
+
+
+def processes(folder: Path) -> list[Row]:
+    """`ptxlab run` of vector addition, the whole process."""
+    array = "f32[1024]"
+    command = [sys.executable, "-m", "ptxlab", "run", str(KERNELS / "add.ptx"), "--grid", "4", "--block", "256"]
+    for given in (f"{array}=random", f"{array}=random", f"{array}=zeros", "u32=1024"):
+        command += ["--arg", given]
+    environment = surroundings(folder, "start")
+
+    def run() -> None:
+        subprocess.run(command, env=environment, check=True, capture_output=True)
+
+    subprocess.run([*command[:4], "--help"], env=environment, check=True, capture_output=True)
+    first = seconds(run)
+    later = [seconds(run) for _ in range(5)]
+    return [
+        Row("first `ptxlab run` of vector addition", first, "s", 5),
+        Row("later ones", statistics.median(later), "s", 0.7, samples={"later": later}),
+    ]
+
+
+def scaling() -> list[Row]:
+    """More cores, larger grids."""
+    kernel = ptxlab.load(KERNELS / "sgemm.ptx")["sgemm"]
+    depth = 512
+    a, b, c = np.ones((32, depth), "f4"), np.ones((depth, 32 * 32), "f4"), np.zeros((32, 32 * 32), "f4")
+    args = [a, b, c, 32 * 32, depth]
+    cores = in_turns(
+        5,
+        one=lambda: kernel.launch(32, (32, 32), args, device="cpu", checks=False, workers=1),
+        two=lambda: kernel.launch(32, (32, 32), args, device="cpu", checks=False, workers=2),
+    )
+    add = ptxlab.load(KERNELS / "add.ptx")["add"]
+    vectors = [np.ones(1 << 22, "f4") for _ in range(3)]
+
+    def run(blocks: int) -> None:
+        add.launch(blocks, 128, [*vectors, 1 << 22], device="cpu", checks=False, workers=1)
+
+    for _ in range(3):
+        run(1 << 11)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    sizes = in_turns(5, small=lambda: run(1 << 11), large=lambda: run(1 << 15))
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    return [
+        Row("two cores against one, many blocks", ratio(cores, "one", "two"), "times", 1.8, True, cores),
+        Row("time of 16 times the blocks, over 16", ratio(sizes, "large", "small") / 16, "times", 1.2, False, sizes),
+        Row("memory that 16 times the blocks take more", grown, "MiB", 8),
+    ]
+
+
+def main(arguments: list[str]) -> int:
+    numba = arguments[arguments.index("--numba") + 1] if "--numba" in arguments else None
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        measures: list[Callable[[], list[Row]]] = [
+            lambda: sgemm(folder, numba),
+            tensor_cores,
+            lambda: compiling(folder),
+            lambda: processes(folder),
+            scaling,
+        ]
+        for measure in measures:
+            for row in measure():
+                rows.append(row)
+                print(row, flush=True)
+    if "--evidence" in arguments:
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+        about: dict[str, object] = {"date": date.today().isoformat(), "commit": commit, "cores": os.cpu_count()}
+        about |= {"machine": platform.machine(), "python": platform.python_version()}
+        path = ROOT / "evidence" / "emulator.json"
+        path.write_text(json.dumps({"about": about, "bars": [asdict(row) for row in rows]}, indent=1) + "\n")
+    return int(not all(row.holds for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
