@@ -104,7 +104,13 @@ def command(
     try:
         kernel = choose(read_module(path), entry)
         how = {"grid": grid, "block": block or required_block(kernel), "shared": shared, "blocks": blocks}
-        how |= {"checks": checks, "timeout": timeout, "on_error": "collect", **({"profile": True} if profile else {})}
+        how |= {
+            "device": "cpu",
+            "checks": checks,
+            "timeout": timeout,
+            "on_error": "collect",
+            **({"profile": True} if profile else {}),
+        }
         for argument, parameter in zip(arguments, kernel.parameters, strict=False):
             argument.check_parameter(parameter)
         run = explore(kernel, arguments, range(seed, seed + (seeds or 1)), how)
