@@ -21,15 +21,6 @@ FORMS = [form for form in forms() if form.chapter in CHAPTERS and form.name[0] n
 TOGETHER = [form for form in forms() if form.chapter == "warp"]
 
 
-# Not yet: its truth table is an immediate, which has to arrive as one of Python's integers.
-MISSING = [form for form in FORMS if form.name == ("lop3",)]
-
-
-def _parameter(form: Form) -> Any:
-    marks = [pytest.mark.xfail(strict=True, reason="see MISSING")] if form in MISSING else []
-    return pytest.param(form, marks=marks, id=_identity(form))
-
-
 def _identity(form: Form) -> str:
     return f"{form.chapter}: {form.syntax}"
 
@@ -41,7 +32,7 @@ def emulate(groups: Sequence[Group]) -> list[tuple[Case, tuple[Bits, ...]]]:
     return list(unpack(groups, found))
 
 
-@pytest.mark.parametrize("form", [_parameter(form) for form in FORMS])
+@pytest.mark.parametrize("form", [pytest.param(form, id=_identity(form)) for form in FORMS])
 def test_threads_compute_what_the_reference_machine_does(form: Form) -> None:
     homes = defaultdict(list)
     for number, choice in enumerate(sample_choices(form, 4)):

@@ -53,10 +53,17 @@ def block_of(variables: Iterable[ir.Variable]) -> Layout:
     return found
 
 
-def locals_of(function: ir.Function) -> Layout:
-    """The local memory of a function: results and parameters first, so that any caller knows where they are."""
+def locals_of(module: ir.Module, function: ir.Function) -> Layout:
+    """The local memory of a function: results and parameters first, so that any caller knows where they are.
+
+    A kernel's begins with the local variables of the module, which old PTX may have: there, all functions find them.
+    """
     found = Layout()
-    if function.kind != "entry":
+    if function.kind == "entry":
+        for variable in module.variables:
+            if variable.state_space == "local":
+                found.add(variable)
+    else:
         for variable in (*function.returns, *function.parameters):
             found.add(variable)
     for variable in _declared(function):
@@ -148,6 +155,8 @@ class Variables:
         space = variable.state_space.partition("::")[0]
         if space == "param":
             return self.parameters.offsets[id(variable)]
+        if space == "local":
+            return locals_of(self.module, self.functions[0]).offsets[id(variable)]
         variable = self.by_name.get(variable.name, variable) if id(variable) not in self.shared else variable
         if space == "shared":
             return self.shared[id(variable)]

@@ -76,7 +76,7 @@ def _problems(
     elif total > limit:
         yield problem(f"{total} bytes of shared memory, `{module.target}` has {limit} for a block")
     for function in variables.functions:
-        local = layout.locals_of(function).size
+        local = layout.locals_of(module, function).size
         if local > _LOCAL:
             yield problem(f"`{function.name}` has {local} bytes of local memory, a thread may have {_LOCAL}")
     for x, y, z in blocks or ():

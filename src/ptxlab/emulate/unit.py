@@ -145,7 +145,7 @@ class Unit:
         return access.hint_pointer(function, self.hints - 1)
 
     def lay_out_locals(self, function: ir.Function) -> layout.Layout:
-        return layout.locals_of(function)
+        return layout.locals_of(self.module, function)
 
     def address_of(self, function: Function, variable: ir.Variable) -> Value:
         """The address of a variable in its state space."""
