@@ -45,6 +45,7 @@ class Function:
         self.registers: dict[int, ir.Register] = {}
         for register in _registers(self.instructions):
             self.registers[register.index] = register
+        self._read_results_at_end()
         self._sums = _sums(self.instructions, self.effects, self.registers)
         self.position = 0
         self.first = unit.number_instructions(function, self.instructions)
@@ -58,6 +59,18 @@ class Function:
         self.locals = unit.lay_out_locals(function)
         self.spilled = 0
         self.iterations = Iterations(self) if unit.profile else None
+
+    def _read_results_at_end(self) -> None:
+        """Results that are registers, as old PTX has them, are read where the function returns."""
+        results = tuple(register.index for register, _ in self._formal(self.function.returns))
+        for position, instruction in enumerate(self.instructions):
+            if results and (instruction.opcode.mnemonic == "ret" or position == len(self.instructions) - 1):
+                self.effects.reads[position] += results
+
+    def _formal(self, variables: list[ir.Variable]) -> list[tuple[ir.Register, ir.Variable]]:
+        """The registers that are parameters or results of the function."""
+        by_variable = {id(register.variable): register for register in self.registers.values()}
+        return [(by_variable[id(v)], v) for v in variables if v.state_space == "reg" and id(v) in by_variable]
 
     # What the rest of the program needs to know.
 
@@ -119,6 +132,9 @@ class Function:
         for register in self.registers.values():
             for element in range(register.vector):
                 self.put(register, "false" if register.type.width == 1 else "0", element)
+        for register, variable in self._formal(self.function.parameters):
+            loaded = builder.value(f"load {bits_of(register.type)}, ptr {self._formal_place(variable)}, align 1")
+            self.put(register, loaded)
         builder.emit("store i1 false, ptr %carry")
         if self.iterations is not None:
             self.iterations.begin()
@@ -245,8 +261,15 @@ class Function:
         if self.is_entry:
             self.exit()
             return
+        for register, variable in self._formal(self.function.returns):
+            self.builder.emit(f"store {self.get(register).typed}, ptr {self._formal_place(variable)}, align 1")
         self.unit.runtime_call(self, "leave", (), None)
         self.builder.close("ret void")
+
+    def _formal_place(self, variable: ir.Variable) -> str:
+        """Where a parameter or result lies in local memory."""
+        at = self.builder.value(f"add i64 %local_base, {self.locals.offsets[id(variable)]}")
+        return self.builder.value(f"getelementptr i8, ptr %local, i64 {at}")
 
     def exit(self) -> None:
         """End the thread."""
