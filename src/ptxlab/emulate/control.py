@@ -19,11 +19,8 @@ _U32, _U64 = type_named("u32"), type_named("u64")
 
 
 def _bra(function: Function, instruction: ir.Instruction) -> None:
-    targets = function.flow.targets[function.position]
-    if targets:
-        function.go(targets[0])
-    else:  # the label stands behind the last instruction
-        function.leave()
+    (target,) = function.flow.targets[function.position]
+    function.go(target)
 
 
 def _brx(function: Function, instruction: ir.Instruction) -> None:

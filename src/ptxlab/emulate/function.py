@@ -16,7 +16,7 @@ from ptxlab.emulate.machine import Machine
 from ptxlab.emulate.operands import Result, read, write
 from ptxlab.emulate.values import Value, bits_of
 from ptxlab.ir.effects import Effects, registers_in
-from ptxlab.ir.flow import flow_of
+from ptxlab.ir.flow import END, flow_of
 from ptxlab.isa import Match
 from ptxlab.native import offset_of
 from ptxlab.native.text import Builder
@@ -236,6 +236,9 @@ class Function:
     def go(self, target: int) -> None:
         """Jump to a block; a jump backwards costs fuel, and without fuel the thread lets others run first."""
         builder = self.builder
+        if target == END:
+            self.leave()
+            return
         if self.iterations is not None:
             self.iterations.go(self.block_number, target)
         if target > self.block_number:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ptxlab import ir
 from ptxlab.emulate import state
 from ptxlab.emulate.standing import WAITING, Stand, Standing, do, stand_of
-from ptxlab.ir.flow import flow_of
+from ptxlab.ir.flow import END, flow_of
 from ptxlab.report import Diagnostic, Label, error
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _loop(launch: Launch, place: int) -> tuple[list[Label], bool]:
         return [], False
     flow = flow_of(function)
     targets = flow.targets[place - first]
-    if not targets or flow.blocks[targets[0]].start > place - first:
+    if targets[0] == END or flow.blocks[targets[0]].start > place - first:
         return [], False
     start = first + flow.blocks[targets[0]].start
     labels: list[Label] = []

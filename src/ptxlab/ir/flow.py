@@ -13,6 +13,7 @@ from ptxlab.ir.items import Function
 from ptxlab.ir.operands import FunctionReference, LabelReference
 from ptxlab.ir.statements import Block, BranchTargets, Instruction, Label
 
+END = -1
 _ENDS = frozenset(("ret", "exit", "trap"))
 
 
@@ -28,7 +29,10 @@ class BasicBlock:
 
 
 class Flow:
-    """The basic blocks of a function, in the order of its text; `targets` are those that a jump names, by its place."""
+    """The basic blocks of a function, in the order of its text; `targets` are those that a jump names, by its place.
+
+    A label behind the last instruction is the block `END`: whoever goes there returns.
+    """
 
     __slots__ = ("blocks", "targets")
 
@@ -87,7 +91,7 @@ def flow_of(function: Function) -> Flow:
         block.successors = list(dict.fromkeys(found))
         for successor in block.successors:
             blocks[successor].predecessors.append(block.number)
-    named = {at: tuple(number_at[place] for place in places if place in number_at) for at, (places, _) in jumps.items()}
+    named = {at: tuple(number_at.get(place, END) for place in places) for at, (places, _) in jumps.items()}
     return Flow(blocks, named)
 
 

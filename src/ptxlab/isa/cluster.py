@@ -1,6 +1,7 @@
 """Thread block clusters and grids: mapa, getctarank, griddepcontrol, clusterlaunchcontrol (PTX ISA 9.7.9, 9.7.13)."""
 
-from .form import form
+from .form import Modifiers, form
+from .machine import Machine
 
 # ptxas takes signed types as well.
 ADDRESS = "u32 u64 s32 s64"
@@ -29,7 +30,7 @@ def getctarank() -> None:
 
 
 @form("griddepcontrol.action", action="launch_dependents wait", since="7.8 sm_90")
-def griddepcontrol() -> None:
+def griddepcontrol(k: Machine, m: Modifiers) -> None:
     """Let the grids that depend on this one start, or wait until the grids it depends on are done."""
 
 
