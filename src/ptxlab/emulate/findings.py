@@ -10,6 +10,7 @@ from ptxlab import ir
 from ptxlab.emulate import access, layout, state
 from ptxlab.emulate.record import Record
 from ptxlab.emulate.runtime import races, shadow
+from ptxlab.ir.flow import flow_of
 from ptxlab.report import Diagnostic, Label, error, warning
 
 if TYPE_CHECKING:
@@ -137,11 +138,23 @@ def _excuse(launch: Launch, earlier: Party, later: Party) -> str | None:
             return "harmless where the value read only goes into the `cas`, which tries again if it is stale"
         return None
     same_warp = earlier.block == later.block and earlier.thread // 32 == later.thread // 32
-    if same_warp and kinds == [state.LOAD, state.STORE]:
+    if same_warp and kinds == [state.LOAD, state.STORE] and not earlier.about & later.about & shadow.STRONG:
         places = [_place(instruction) for instruction in instructions]
-        if places[0] is not None and places[0] == places[1]:
+        if places[0] is not None and places[0] == places[1] and _is_straight(launch, earlier, later):
             return "harmless as long as the lanes of the warp stay together, which nothing guarantees"
     return None
+
+
+def _is_straight(launch: Launch, earlier: Party, later: Party) -> bool:
+    """Whether no branch or label stands between two instructions, so that lanes which run the first run the second."""
+    places = launch.compiled.places
+    function = places[earlier.instruction][0]
+    first = next(number for number, (owner, _) in enumerate(places) if owner is function)
+    return any(
+        block.start <= earlier.instruction - first and later.instruction - first < block.end
+        for block in flow_of(function).blocks
+        if earlier.instruction - first < block.end
+    )
 
 
 def _place(instruction: ir.Instruction) -> tuple[int, int] | None:

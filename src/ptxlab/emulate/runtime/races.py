@@ -12,9 +12,11 @@ from ptxlab.emulate.runtime.flags import empty, find_flag, synchronise
 from ptxlab.emulate.runtime.memory import calloc
 from ptxlab.emulate.runtime.shadow import (
     COPY,
+    HAS_WRITES,
     KIND,
     OBJECT,
     PAGE,
+    PAGE_SHIFT,
     REMEMBERED,
     SIZE,
     STRONG,
@@ -24,6 +26,7 @@ from ptxlab.emulate.runtime.shadow import (
     chain,
     copy_access,
     find_page,
+    slot_of,
     split_page,
     unchain,
 )
@@ -49,6 +52,8 @@ def note_shared(thread: Pointer[Thread], offset: u64, bytes: u32, about: u32, in
     """Look at an access to shared memory."""
     block = thread.block
     about = about | WIDE  # no other block accesses it: every scope is as good
+    if bytes == 4 and is_read_again(thread, address_of(block.pages), offset, about, instruction):
+        return
     note(thread, address_of(block.pages), address_of(block.flags), offset, bytes, about, instruction, SHARED_SPACE)
 
 
@@ -56,6 +61,8 @@ def note_shared(thread: Pointer[Thread], offset: u64, bytes: u32, about: u32, in
 def note_global(thread: Pointer[Thread], address: u64, bytes: u32, about: u32, instruction: u32) -> None:
     """Look at an access to global memory."""
     history = thread.worker.history
+    if bytes == 4 and is_read_again(thread, address_of(history.pages), address, about, instruction):
+        return
     note(thread, address_of(history.pages), address_of(history.flags), address, bytes, about, instruction, GLOBAL_SPACE)
 
 
@@ -89,6 +96,39 @@ def note_local(thread: Pointer[Thread], offset: u64, bytes: u32, about: u32, ins
             marks[at // 8] = marks[at // 8] | bit
     if about & KIND == LOAD and written == 0:
         report_unwritten(thread, offset, bytes, about, instruction, LOCAL_SPACE)
+
+
+@native(inline=True)
+def is_read_again(
+    thread: Pointer[Thread], pages: Pointer[Pages], address: u64, about: u32, instruction: u32
+) -> boolean:
+    """Whether a weak read of a word is as one before it, by a lane of the same warp; then that one stands for it, too.
+
+    This is the way of most reads, where nothing else has to be looked at: all know of the last write.
+    """
+    if about & (KIND | STRONG) != LOAD or address & 3 != 0 or pages.room == 0:
+        return False
+    number: u64 = (address >> PAGE_SHIFT) + 1
+    page = pages.slots + slot_of(pages, number)
+    if page.number != number or page.fine != 0:
+        return False
+    place = page.accesses + ((address & (PAGE - 1)) >> 2)
+    block = thread.block
+    if place.stamp != 0 and (
+        place.stamp > block.barrier_stamp or place.about & (COPY | HAS_WRITES) != 0 or place.block != u32(block.number)
+    ):
+        return False
+    read = thread.worker.history.chained + place.next
+    if (
+        place.next == 0
+        or read.stamp != thread.stamp
+        or read.block != u32(block.number)
+        or read.about != (about & REMEMBERED | (thread.number // 32) << WARP_SHIFT)
+        or read.instruction != instruction
+    ):
+        return False
+    read.lanes = read.lanes | u32(1 << thread.lane)
+    return True
 
 
 @native
@@ -232,6 +272,8 @@ def has_conflict(thread: Pointer[Thread], place: Pointer[Access], about: u32) ->
     """Whether a new access races with any of those before it."""
     if place.stamp != 0 and is_conflict(thread, place, about):
         return True
+    if about & KIND == LOAD and place.about & HAS_WRITES == 0:
+        return False
     number: u32 = place.next
     while number != 0:
         access = thread.worker.history.chained + number
@@ -277,18 +319,26 @@ def remember_read(thread: Pointer[Thread], place: Pointer[Access], about: u32, i
     what: u32 = about & REMEMBERED | (thread.number // 32) << WARP_SHIFT
     bit: u32 = u32(1 << thread.lane)
     block: u32 = u32(thread.block.number)
-    before: u32 = 0
     number: u32 = place.next
     length: u32 = 0
     while number != 0:
         access = history.chained + number
-        next: u32 = access.next
         if access.stamp == thread.stamp and access.block == block and access.about == what:
             if access.lanes & bit != 0:
                 return
             if access.instruction == instruction:
                 access.lanes = access.lanes | bit
                 return
+        number = access.next
+        length += 1
+    before: u32 = 0
+    number = place.next
+    if number != 0 and length & (length - 1) != 0 and not is_known(thread, history.chained + number):
+        number = 0  # the latest is needed, so most are; now and then all are looked at
+    length = 0
+    while number != 0:
+        access = history.chained + number
+        next: u32 = access.next
         if (
             access.about & KIND == LOAD and is_covered(thread, access, about, space) and is_known(thread, access)
         ) or length == LONGEST:
@@ -321,6 +371,7 @@ def remember_write(thread: Pointer[Thread], place: Pointer[Access], about: u32, 
     before: u32 = 0
     number: u32 = place.next
     length: u32 = 0
+    writes: u32 = 0
     while number != 0:
         access = history.chained + number
         next: u32 = access.next
@@ -330,6 +381,8 @@ def remember_write(thread: Pointer[Thread], place: Pointer[Access], about: u32, 
         if is_kept:
             before = number
             length += 1
+            if access.about & KIND != LOAD:
+                writes = HAS_WRITES
         else:
             if before == 0:
                 place.next = next
@@ -343,13 +396,14 @@ def remember_write(thread: Pointer[Thread], place: Pointer[Access], about: u32, 
         and (not is_known(thread, place) or not is_covered(thread, place, about, space))
     ):
         keep_write(history, place)
+        writes = HAS_WRITES
     place.stamp = thread.stamp
     if about & COPY != 0:
         place.stamp = (thread.copy_group + 1) << SERIAL_SHIFT | thread.copy_index
     place.block = u32(thread.block.number)
     place.lanes = u32(1 << thread.lane)
     place.instruction = instruction
-    place.about = about & REMEMBERED | (thread.number // 32) << WARP_SHIFT
+    place.about = about & REMEMBERED | writes | (thread.number // 32) << WARP_SHIFT
 
 
 @native
@@ -361,7 +415,7 @@ def keep_write(history: Pointer[History], place: Pointer[Access]) -> None:
         if (
             access.stamp == place.stamp
             and access.block == place.block
-            and access.about == place.about
+            and access.about == place.about & ~u32(HAS_WRITES)
             and access.instruction == place.instruction
         ):
             access.lanes = access.lanes | place.lanes
@@ -372,6 +426,7 @@ def keep_write(history: Pointer[History], place: Pointer[Access]) -> None:
         history.unwatched += 1
         return
     copy_access(history.chained + number, place)
+    history.chained[number].about = place.about & ~u32(HAS_WRITES)
     place.next = number
 
 

@@ -23,6 +23,7 @@ ACQUIRE = 256
 RELEASE = 512
 OBJECT = 1024  # it is an operation on an mbarrier
 UNCHANGED = 2048  # it writes what is there already
+HAS_WRITES = 4096  # of a last write: its chain has writes, too
 WARP_SHIFT = 16
 
 PAGE_SHIFT = 10
