@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
-from ptxlab import ir
+from ptxlab import gpu, ir
 from ptxlab.check import check
 from ptxlab.emulate.launch import Result
 from ptxlab.emulate.launch import launch as emulate
-from ptxlab.report import PtxError
+from ptxlab.report import KernelError, PtxError, error
 
 Extent = int | Sequence[int]
 
@@ -31,39 +32,108 @@ def launch(
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
     profile: bool = False,
+    cooperative: bool = False,
+    stream: Any = None,
+    compile: Literal["ptxas", "driver"] | None = None,
+    wait: bool = True,
 ) -> Result:
     """Run a kernel; see `ptxlab.ir.Function.launch`."""
     module = kernel.module
     assert module is not None
     if kernel.kind != "entry":
         raise ValueError(f"`{kernel.name}` is a device function; the kernels are {', '.join(module.entries)}")
-    if device not in ("auto", "cpu", "cuda"):
-        raise ValueError(f"device {device!r}: there are 'auto', 'cpu' and 'cuda'")
-    if device == "cuda":
-        raise NotImplementedError("running on a GPU is not there yet; device='cpu' runs the kernel on this machine")
     if on_error not in ("raise", "collect"):
         raise ValueError(f"on_error={on_error!r}: there are 'raise' and 'collect'")
-    if cluster is not None and extent(cluster) != (1, 1, 1):
-        raise NotImplementedError("clusters of several blocks are not emulated yet")
+    if compile not in (None, "ptxas", "driver"):
+        raise ValueError(f"compile={compile!r}: there are 'ptxas' and 'driver'")
+    emulated_only = {"blocks": blocks is not None, "profile": profile}
+    hardware_only = {"cooperative": cooperative, "stream": stream is not None, "wait": not wait}
+    place, number = choose(module, device, args, emulated_only, hardware_only)
     refuse_wrong(module)
-    return emulate(
-        module,
-        kernel,
-        grid=extent(grid),
-        block=extent(block),
-        args=args,
-        shared=shared,
-        checks=checks,
-        seed=seed,
-        blocks=None
-        if blocks is None
-        else [extent(place) if len(place) == 3 else (*place, 0, 0)[:3] for place in blocks],  # type: ignore[misc]
-        on_error=on_error,
-        timeout=timeout,
-        workers=workers,
-        progress=progress,
-        profile=profile,
-    )
+    blocks_of_grid, threads_of_block = extent(grid), extent(block)
+
+    def on_gpu(**how: Any) -> Result:
+        return gpu.launch(
+            module,
+            kernel,
+            gpu.gpu(number),
+            grid=blocks_of_grid,
+            block=threads_of_block,
+            shared=shared,
+            cluster=None if cluster is None else extent(cluster),
+            cooperative=cooperative,
+            stream=stream,
+            compile=compile,
+            wait=wait,
+            timeout=timeout,
+            **how,
+        )
+
+    def on_cpu(**how: Any) -> Result:
+        if cluster is not None and extent(cluster) != (1, 1, 1):
+            raise NotImplementedError("clusters of several blocks are not emulated yet")
+        return emulate(
+            module,
+            kernel,
+            grid=blocks_of_grid,
+            block=threads_of_block,
+            shared=shared,
+            checks=checks,
+            seed=seed,
+            blocks=None
+            if blocks is None
+            else [extent(place) if len(place) == 3 else (*place, 0, 0)[:3] for place in blocks],  # type: ignore[misc]
+            timeout=timeout,
+            workers=workers,
+            progress=progress,
+            profile=profile,
+            **how,
+        )
+
+    if place == "both":
+        return gpu.compare(module, kernel, gpu.gpu(number), args, on_gpu, on_cpu, on_error)
+    if place == "cuda":
+        return on_gpu(args=args, on_error=on_error)
+    return on_cpu(args=[gpu.host_view(value) for value in args], on_error=on_error)
+
+
+_DEVICE = re.compile(r"(auto|cpu|cuda|both)(?::(\d+))?")
+
+
+def choose(
+    module: ir.Module, device: str, args: Sequence[Any], emulated_only: dict[str, bool], hardware_only: dict[str, bool]
+) -> tuple[str, int]:
+    """Where to run: `cpu`, `cuda` or `both`, and the number of the GPU."""
+    found = _DEVICE.fullmatch(device)
+    if found is None or (found[2] and found[1] in ("auto", "cpu")):
+        raise ValueError(f"device {device!r}: there are 'auto', 'cpu', 'cuda', 'cuda:1' and 'both'")
+    place, number = found[1], int(found[2] or 0)
+    there = [index for index, value in enumerate(args) if gpu.is_on_gpu(value)]
+    wanted = [name for name, given in emulated_only.items() if given]
+    if place == "auto":
+        place = "cuda" if there or (not wanted and runs_on_gpu(module)) else "cpu"
+    if place == "cpu" and there:
+        raise KernelError([error("bad-argument", f"argument {there[0]} lies on a GPU, the launch does not", None,
+                                 helps=['launch with `device="cuda"`, or copy the array here first'])])  # fmt: skip
+    if place != "cpu" and wanted:
+        raise ValueError(f"`{wanted[0]}` is for the emulator alone: launch with device='cpu'")
+    if place != "cuda":
+        given = [name for name, is_given in hardware_only.items() if is_given]
+        if given:
+            raise ValueError(f"`{given[0]}` is for a GPU alone: launch with device='cuda'")
+    if place != "cpu":
+        problem = gpu.absence()
+        if problem is not None:
+            raise KernelError([problem])
+        count = len(gpu.devices())
+        if number >= count:
+            raise ValueError(f"device {device!r}: this machine has {count} GPU{'s' * (count != 1)}, counted from 0")
+    return place, number
+
+
+def runs_on_gpu(module: ir.Module) -> bool:
+    """Whether the first GPU of this machine, if there is one, can run a module."""
+    return gpu.absence() is None and gpu.gpu(0).architecture_for(module.target) is not None
 
 
 _checked: dict[int, ir.Module] = {}

@@ -47,7 +47,7 @@ def pack(module: ir.Module, kernel: ir.Function, args: Sequence[Any]) -> Paramet
     at = ARGUMENTS
     for number, (parameter, value) in enumerate(zip(kernel.parameters, args, strict=True)):
         try:
-            if _is_array(value):
+            if is_array(value):
                 region = _region(value, at, f"argument {number} (`{parameter.name}`)", regions)
                 at = -(-(max(at, region.base + region.size) + _GAP) // 256) * 256
                 found = region.base + (_array_address(value) - region.data)
@@ -82,7 +82,8 @@ def _count_problem(module: ir.Module, kernel: ir.Function, given: int) -> Diagno
     )
 
 
-def _is_array(value: Any) -> bool:
+def is_array(value: Any) -> bool:
+    """Whether a value is an array of the host, not one of NumPy's numbers."""
     return hasattr(value, "__array_interface__") and not (
         hasattr(value, "item") and getattr(value, "shape", None) == () and not hasattr(value, "__setitem__")
     )

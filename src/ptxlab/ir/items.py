@@ -73,10 +73,16 @@ class Function(Node):
     ) -> Any:
         """Run a kernel and return a `Result`; arrays among `args` are changed in place.
 
-        `shared` is bytes of dynamic shared memory; `device` is "cpu", "cuda" or "auto"; `checks=False` silences the
-        detectors; `seed` chooses the order in which threads run; `blocks` runs only these blocks of the grid;
-        `on_error="collect"` returns findings instead of raising `KernelError`; `timeout` stops the kernel after so many
-        seconds; `profile=True` counts bank conflicts and sectors.
+        `device` is "cpu" for the emulator, "cuda" (or "cuda:1") for a GPU, "both" to run on both and compare bit for
+        bit, "auto" for the GPU that holds an argument, or the first that can run the module, or else the emulator.
+        `shared` is bytes of dynamic shared memory; `on_error="collect"` returns findings instead of raising
+        `KernelError`; `timeout` is in seconds.
+
+        For the emulator: `checks=False` silences the detectors; `seed` chooses the order in which threads run; `blocks`
+        runs only these blocks of the grid; `profile=True` counts bank conflicts and sectors.
+
+        For a GPU: `cluster` is the blocks of a cluster; `cooperative=True` has all blocks run at once; `stream` is a
+        number or an object with `__cuda_stream__`; `compile` is "ptxas" or "driver"; `wait=False` returns at once.
         """
         # Running lies layers above the program; this method is the door to it.
         run = import_module("ptxlab.launch").launch

@@ -1,0 +1,13 @@
+"""Kernels on a GPU: which there are, loading, arguments, launches, and what their failures mean.
+
+`devices` lists the GPUs; `launch` is what `kernel.launch(device="cuda")` does; `prepare` turns arguments into a launch
+that costs one call of the driver each time; `compare` runs a kernel here and on the emulator.
+"""
+
+from ptxlab.gpu.arrays import host_view, is_on_gpu
+from ptxlab.gpu.compare import compare
+from ptxlab.gpu.devices import Gpu, devices, gpu
+from ptxlab.gpu.driver import absence
+from ptxlab.gpu.launching import Prepared, launch, prepare
+
+__all__ = ["Gpu", "Prepared", "absence", "compare", "devices", "gpu", "host_view", "is_on_gpu", "launch", "prepare"]

@@ -1,0 +1,153 @@
+"""Arrays of other libraries: where their memory is, on this machine or on a GPU, without copying it.
+
+torch's tensors are asked directly, others through the CUDA array interface (CuPy, JAX, Numba) or DLPack (all of them).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+_HOST = (1, 3)  # DLPack: memory of the host, and such memory that stays where it is for a GPU
+_CUDA = (2, 13)  # memory of a GPU, and memory that moves
+LEGACY_STREAM = 1  # DLPack and the array interface call the default stream so
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The bytes of an array; `gpu` is the number of the GPU it lies on, None for the host's memory, -1 if untold."""
+
+    address: int
+    size: int
+    gpu: int | None
+    writable: bool = True
+    stream: int | None = None
+    owner: Any = field(default=None, repr=False)
+
+
+def memory_of(value: Any) -> Memory | None:
+    """The memory of an array that is not NumPy's; None for anything else."""
+    if isinstance(value, (bool, int, float, complex, str, bytes, bytearray, memoryview)):
+        return None
+    if hasattr(value, "__array_interface__") or hasattr(type(value), "__array_interface__"):
+        return None
+    if hasattr(value, "data_ptr") and hasattr(value, "element_size"):
+        return _torch(value)
+    interface = getattr(value, "__cuda_array_interface__", None)
+    if interface is not None:
+        return _interface(interface, value)
+    if hasattr(value, "__dlpack_device__"):
+        return _dlpack(value)
+    return None
+
+
+def is_on_gpu(value: Any) -> bool:
+    """Whether an argument is an array in a GPU's memory; nothing is copied to tell."""
+    if hasattr(value, "data_ptr") and hasattr(value, "element_size"):
+        return bool(value.is_cuda)
+    if hasattr(value, "__array_interface__") or not hasattr(value, "__dlpack_device__"):
+        return getattr(value, "__cuda_array_interface__", None) is not None
+    return int(value.__dlpack_device__()[0]) in _CUDA
+
+
+def host_view(value: Any) -> Any:
+    """A NumPy array of the bytes of an array in the host's memory that is not NumPy's; other values as they are."""
+    memory = memory_of(value)
+    if memory is None or memory.gpu is not None:
+        return value
+    import numpy
+
+    return numpy.asarray(_Bytes(memory))
+
+
+class _Bytes:
+    """Bytes for NumPy, which keeps this object, and with it what they belong to, as long as it needs them."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": (memory.size,),
+            "typestr": "|u1",
+            "data": (memory.address, not memory.writable),
+        }
+
+
+def _torch(value: Any) -> Memory:
+    require_dense(tuple(value.shape), tuple(value.stride()))
+    gpu = (value.device.index or 0) if value.is_cuda else None
+    if gpu is None and value.device.type != "cpu":
+        raise TypeError(f"the tensor lies on {value.device}; only the CPU and CUDA are known here")
+    return Memory(int(value.data_ptr()), int(value.numel() * value.element_size()), gpu, owner=value)
+
+
+def _interface(interface: dict[str, Any], owner: Any) -> Memory:
+    shape, strides = tuple(interface["shape"]), interface.get("strides")
+    itemsize = int("".join(filter(str.isdigit, interface["typestr"])))
+    if strides is not None:
+        require_dense(shape, tuple(stride // itemsize for stride in strides))
+    address, read_only = interface["data"]
+    return Memory(int(address or 0), _count(shape) * itemsize, -1, not read_only, interface.get("stream"), owner)
+
+
+class _Device(ctypes.Structure):
+    _fields_ = [("type", ctypes.c_int32), ("number", ctypes.c_int32)]
+
+
+class _Tensor(ctypes.Structure):
+    """`DLTensor` of DLPack."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device", _Device),
+        ("dimensions", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("offset", ctypes.c_uint64),
+    ]
+
+
+def _dlpack(value: Any) -> Memory:
+    kind, number = value.__dlpack_device__()
+    if int(kind) not in (*_HOST, *_CUDA):
+        raise TypeError("the array lies neither in this machine's memory nor on a CUDA GPU")
+    on_gpu = int(kind) in _CUDA
+    capsule = value.__dlpack__(stream=LEGACY_STREAM) if on_gpu else value.__dlpack__()
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    tensor = _Tensor.from_address(get(capsule, b"dltensor"))
+    shape = tuple(tensor.shape[: tensor.dimensions])
+    if tensor.strides:
+        require_dense(shape, tuple(tensor.strides[: tensor.dimensions]))
+    size = (_count(shape) * tensor.bits * tensor.lanes + 7) // 8
+    # The capsule owns the memory as long as nobody has taken it over.
+    return Memory((tensor.data or 0) + tensor.offset, size, int(number) if on_gpu else None, owner=(capsule, value))
+
+
+def _count(shape: Sequence[int]) -> int:
+    count = 1
+    for extent in shape:
+        count *= extent
+    return count
+
+
+def require_dense(shape: Sequence[int], strides: Sequence[int]) -> None:
+    """Refuse an array whose elements do not fill its memory; strides are in elements.
+
+    >>> require_dense((2, 3), (1, 2))
+    """
+    expected = 1
+    for stride, extent in sorted(zip(strides, shape, strict=True)):
+        if extent == 0:
+            return
+        if extent > 1:
+            if stride != expected:
+                raise ValueError(
+                    "the array has gaps: pass a contiguous one, as its `contiguous()` or `copy()` makes it"
+                )
+            expected *= extent

@@ -1,0 +1,146 @@
+"""The same launch on the GPU and on the emulator, compared bit for bit."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from ptxlab import ir
+from ptxlab.emulate.arguments import Region, pack
+from ptxlab.emulate.launch import Result
+from ptxlab.gpu.arrays import Memory, host_view, memory_of
+from ptxlab.gpu.devices import Gpu
+from ptxlab.gpu.driver import call, current
+from ptxlab.report import Diagnostic, KernelError, error
+
+
+def compare(
+    module: ir.Module,
+    kernel: ir.Function,
+    gpu: Gpu,
+    args: Sequence[Any],
+    on_gpu: Callable[..., Result],
+    on_cpu: Callable[..., Result],
+    on_error: str = "raise",
+) -> Result:
+    """Run both on the same data; the emulator's result, and its arrays, with a finding where the GPU's differ.
+
+    Arrays that lie on the GPU end up as the GPU leaves them; the emulator works on copies.
+    """
+    values, mirrors = mirror(args, gpu)
+    regions = pack(module, kernel, values).regions
+    kept: dict[int, bytearray] = {}
+    hardware = on_gpu(args=args, on_error="collect", kept=kept)
+    kept |= bring_back(mirrors, gpu)
+    result = on_cpu(args=values, on_error="collect")
+    result.diagnostics += differences(module, kernel, gpu, values, regions, kept, hardware, result)
+    if on_error == "raise" and any(found.level == "error" for found in result.diagnostics):
+        raise KernelError(result.diagnostics)
+    return result
+
+
+def mirror(args: Sequence[Any], gpu: Gpu) -> tuple[list[Any], list[tuple[Memory, Any]]]:
+    """The arguments with copies for arrays that lie on the GPU; one array given twice is one copy."""
+    import numpy
+
+    copies: dict[tuple[int, int], tuple[Memory, Any]] = {}
+    values = []
+    for value in args:
+        memory = memory_of(value)
+        if memory is None or memory.gpu is None:
+            values.append(host_view(value))
+            continue
+        key = memory.address, memory.size
+        if key not in copies:
+            copy = numpy.zeros(memory.size, numpy.uint8)
+            _read(memory, copy.ctypes.data, gpu)
+            copies[key] = memory, copy
+        values.append(copies[key][1])
+    return values, list(copies.values())
+
+
+def bring_back(mirrors: Sequence[tuple[Memory, Any]], gpu: Gpu) -> dict[int, bytearray]:
+    """What the GPU made of its own arrays, by the address of their copies."""
+    found = {}
+    for memory, copy in mirrors:
+        image = bytearray(memory.size)
+        if memory.size:
+            _read(memory, ctypes.addressof((ctypes.c_uint8 * memory.size).from_buffer(image)), gpu)
+        found[int(copy.ctypes.data)] = image
+    return found
+
+
+def _read(memory: Memory, target: int, gpu: Gpu) -> None:
+    if memory.size:
+        with current(gpu.number):
+            call("cuCtxSynchronize")
+            call("cuMemcpyDtoH", target, memory.address, memory.size)
+
+
+def differences(
+    module: ir.Module,
+    kernel: ir.Function,
+    gpu: Gpu,
+    values: Sequence[Any],
+    regions: Sequence[Region],
+    kept: dict[int, bytearray],
+    hardware: Result,
+    emulated: Result,
+) -> list[Diagnostic]:
+    """Where the GPU and the emulator do not agree: in how the kernel ended, in an array, in what it printed."""
+    failed = [found for found in emulated.diagnostics if found.level == "error"]
+    if hardware.diagnostics:
+        if failed:
+            return []
+        first = hardware.diagnostics[0]
+        return [error("disagreement", f"the emulator finds nothing wrong, the GPU does: {first.message}",
+                      module.name_span(kernel), "this kernel", notes=first.notes)]  # fmt: skip
+    found = []
+    for region in regions:
+        if region.data in kept and region.size:
+            found += _difference(module, kernel, gpu, values, region, kept[region.data])
+    if sorted(hardware.output.splitlines()) != sorted(emulated.output.splitlines()):
+        found.append(error("disagreement", "the emulator and the GPU print different lines", module.name_span(kernel),
+                           "this kernel", notes=[f"on {gpu.name}: {hardware.output[:200]!r}"]))  # fmt: skip
+    return found
+
+
+def _difference(
+    module: ir.Module, kernel: ir.Function, gpu: Gpu, values: Sequence[Any], region: Region, image: bytearray
+) -> list[Diagnostic]:
+    """The first element of an array that differs."""
+    import numpy
+
+    number = next(index for index, value in enumerate(values) if value is region.owner)
+    kind = region.owner.dtype
+    here = numpy.frombuffer(ctypes.string_at(region.data, region.size), numpy.uint8)
+    there = numpy.frombuffer(image, numpy.uint8)
+    wrong = (here != there).reshape(-1, kind.itemsize).any(axis=1)
+    if not wrong.any():
+        return []
+    first = int(wrong.argmax())
+    part = slice(first * kind.itemsize, (first + 1) * kind.itemsize)
+    parameter = kernel.parameters[number]
+    place = ", ".join(map(str, numpy.unravel_index(first, region.owner.shape, order=_order(region.owner))))
+    return [
+        error(
+            "disagreement",
+            f"the emulator and {gpu.name} differ in {int(wrong.sum())} of {wrong.size} elements of `{parameter.name}`",
+            module.span(parameter),
+            "this argument",
+            notes=[f"the first is element [{place}]: {_show(here[part], kind)} on the emulator, "
+                   f"{_show(there[part], kind)} on the GPU"],
+            helps=["a race or an approximate instruction can be the reason; the emulator's `checks` find races"],
+        )
+    ]  # fmt: skip
+
+
+def _order(array: Any) -> Literal["C", "F"]:
+    return "C" if array.flags.c_contiguous else "F"
+
+
+def _show(data: Any, kind: Any) -> str:
+    """`1.5 (0x3fc00000)`"""
+    value = data.view(kind)[0]
+    return f"{value} (0x{data.tobytes()[::-1].hex()})"

@@ -1,0 +1,127 @@
+"""The CUDA driver: loaded when first needed, each call checked, absence explained.
+
+`call("cuMemAlloc", 16)` gives what the driver gives, or raises `DriverError` with its own name for what went wrong.
+`current(gpu)` makes a GPU's primary context, which torch, CuPy and JAX use too, the one that calls go to. A kernel that
+accesses memory wrongly takes that context with it: `reset` begins a new one, and `era` counts them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from ptxlab.report import Diagnostic, KernelError, error
+
+ELSEWHERE = '`device="cpu"` runs the kernel on this machine, without a GPU'
+
+
+class DriverError(Exception):
+    """A call of the driver failed; `name` is the driver's, such as `CUDA_ERROR_ILLEGAL_ADDRESS`."""
+
+    def __init__(self, name: str, call: str) -> None:
+        self.name = name
+        self.call = call
+        super().__init__(f"{call}: {name}")
+
+
+def call(name: str, *arguments: Any) -> Any:
+    """What a function of the driver returns beside its status."""
+    status, *results = getattr(bindings(), name)(*arguments)
+    if int(status):
+        raise DriverError(status.name, name)
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def bindings() -> Any:
+    """`cuda.bindings.driver`, initialised; raises `KernelError` where no GPU can be had."""
+    found = _open()
+    if isinstance(found, Diagnostic):
+        raise KernelError([found])
+    return found
+
+
+def absence() -> Diagnostic | None:
+    """Why there is no GPU, or None where there is one."""
+    found = _open()
+    return found if isinstance(found, Diagnostic) else None
+
+
+@cache
+def _open() -> Any:
+    """The driver, or why there is none."""
+    try:
+        driver = import_module("cuda.bindings.driver")
+    except ImportError as missing:
+        return no_gpu(f"the package `cuda-bindings` can't be imported: {missing}", "run `pip install ptxlab[cuda]`")
+    try:
+        (status,) = driver.cuInit(0)
+    except RuntimeError as missing:
+        reason = f"the CUDA driver can't be loaded: {str(missing).lower()}"
+        return no_gpu(reason, "install NVIDIA's driver; `nvidia-smi` tells whether it works")
+    return explain_initialisation(status.name) if int(status) else driver
+
+
+_INITIALISATION = {
+    "CUDA_ERROR_NO_DEVICE": ("the CUDA driver sees none",
+                             "look at `nvidia-smi` and at the variable `CUDA_VISIBLE_DEVICES`"),
+    "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH": ("the driver's library and its kernel module have different versions",
+                                          "restart the machine after the update of the driver"),
+    "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE": ("a library for forward compatibility is used on a GPU without it",
+                                                  "remove `cuda-compat` from LD_LIBRARY_PATH"),
+    "CUDA_ERROR_SYSTEM_NOT_READY": ("the GPUs of this machine are not ready",
+                                    "start NVIDIA's fabric manager"),
+}  # fmt: skip
+
+
+def explain_initialisation(name: str) -> Diagnostic:
+    """Why the driver, though it is there, has no GPU for us."""
+    return no_gpu(*_INITIALISATION.get(name, (f"the CUDA driver says {name}", "see whether `nvidia-smi` works")))
+
+
+def no_gpu(reason: str, help: str) -> Diagnostic:
+    """There is no GPU, for this reason."""
+    return error("no-gpu", "there is no GPU to run on", None, notes=[reason], helps=[help, ELSEWHERE])
+
+
+# Contexts.
+
+_contexts: dict[int, Any] = {}
+_lock = threading.Lock()
+_eras: dict[int, int] = {}
+
+
+def era(number: int) -> int:
+    """How often the context of a GPU was begun anew; what was loaded or allocated in another era is gone."""
+    return _eras.get(number, 0)
+
+
+@contextmanager
+def current(number: int) -> Iterator[None]:
+    """Calls inside go to this GPU; afterwards to where they went before."""
+    with _lock:
+        if number not in _contexts:
+            _contexts[number] = call("cuDevicePrimaryCtxRetain", call("cuDeviceGet", number))
+        context = _contexts[number]
+    call("cuCtxPushCurrent", context)
+    try:
+        yield
+    finally:
+        bindings().cuCtxPopCurrent()
+
+
+def reset(number: int) -> bool:
+    """Begin a new context on a GPU whose context a kernel has broken; whether it works."""
+    with _lock:
+        _eras[number] = era(number) + 1
+        _contexts.pop(number, None)
+    try:
+        call("cuDevicePrimaryCtxReset", call("cuDeviceGet", number))
+        with current(number):
+            call("cuCtxSynchronize")
+    except DriverError:
+        return False
+    return True

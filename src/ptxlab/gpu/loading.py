@@ -1,0 +1,162 @@
+"""From a program to a kernel on a GPU: compiled by ptxas, or by the driver itself, and loaded.
+
+ptxas makes code for the GPU that is there, whatever earlier target the module names: what an `sm_80` module computes on
+an H200 is what ptxas makes of it for `sm_90`, which is what the driver would do with it too. An `sm_90a` module becomes
+`sm_90a` code. What was compiled stays on disk, by its text, target and compiler. A module that was loaded stays loaded
+as long as the program lives, so its variables keep their values from launch to launch.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from ptxlab import ir
+from ptxlab.gpu.devices import Gpu
+from ptxlab.gpu.driver import DriverError, bindings, call, current, era
+from ptxlab.gpu.failures import explain
+from ptxlab.native.cache import cached
+from ptxlab.report import Diagnostic, PtxError, Source, error
+from ptxlab.syntax import format
+from ptxlab.toolchain import Tool, assemble, find_assembler
+from ptxlab.toolchain.diagnosis import diagnose
+from ptxlab.toolchain.header import stated_version
+from ptxlab.toolchain.messages import read_messages
+
+Compiler = Literal["ptxas", "driver"]
+_LOG = 65536
+
+
+class Loaded:
+    """A module on a GPU; it is unloaded with this object."""
+
+    def __init__(self, image: bytes, gpu: Gpu, log: bytearray | None = None) -> None:
+        options = bindings().CUjit_option
+        given: dict[Any, Any] = {}
+        if log is not None:
+            given = {options.CU_JIT_ERROR_LOG_BUFFER: log, options.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: len(log)}
+        self.gpu = gpu
+        self.functions: dict[str, Any] = {}
+        with current(gpu.number):
+            self.handle = call("cuModuleLoadDataEx", image, len(given), list(given), list(given.values()))
+        weakref.finalize(self, _unload, self.handle, gpu.number, era(gpu.number))
+
+    def function(self, name: str) -> Any:
+        """The kernel of that name."""
+        if name not in self.functions:
+            self.functions[name] = call("cuModuleGetFunction", self.handle, name.encode())
+        return self.functions[name]
+
+
+def _unload(handle: Any, number: int, since: int) -> None:
+    if era(number) == since:
+        with current(number):
+            bindings().cuModuleUnload(handle)
+
+
+def load(module: ir.Module, kernel: ir.Function, gpu: Gpu, compiler: Compiler | None = None) -> Loaded:
+    """The module on the GPU: as it was loaded before, or compiled and loaded now."""
+    key = f"on GPU {gpu.number} by {compiler}, {era(gpu.number)}"  # no name of a variable has blanks
+    found = module.memory.get(key)
+    if not isinstance(found, Loaded):
+        found = module.memory[key] = _load(module, kernel, gpu, compiler or _default_compiler())
+    return found
+
+
+def _default_compiler() -> Compiler:
+    """ptxas, unless there is none: the driver always has a compiler."""
+    try:
+        find_assembler(None)
+    except PtxError:
+        return "driver"
+    return "ptxas"
+
+
+def _load(module: ir.Module, kernel: ir.Function, gpu: Gpu, compiler: Compiler) -> Loaded:
+    architecture = gpu.architecture_for(module.target)
+    if architecture is None:
+        raise PtxError([wrong_target(module, gpu)])
+    text = format(module)
+    if compiler == "driver":
+        return _load_text(module, kernel, gpu, text)
+    try:
+        return Loaded(compile_text(text, architecture, module.source), gpu)
+    except DriverError as problem:
+        raise PtxError([explain(problem, module, kernel, gpu)]) from None
+
+
+def compile_text(text: str, architecture: str, written: Source | None, options: Sequence[str] = ()) -> bytes:
+    """The cubin of a program's text; messages are about the text that its author wrote, if that has the same faults."""
+    tool = find_assembler(stated_version(text))
+
+    def make() -> bytes:
+        assembly = assemble(text, architecture, written.name if written else "module.ptx", options, tool=tool)
+        if assembly.cubin is not None:
+            return assembly.cubin
+        if written is not None:
+            again = assemble(written.text, architecture, written.name, options, tool=tool)
+            assembly = again if again.cubin is None else assembly
+        raise PtxError(assembly.diagnostics)
+
+    return cached("\n".join([f"cubin {tool.version} {architecture}", *options, text]), make)
+
+
+def _load_text(module: ir.Module, kernel: ir.Function, gpu: Gpu, text: str) -> Loaded:
+    """Have the driver compile the text; it keeps what it compiled itself."""
+    if module.version > gpu.newest_ptx:
+        raise PtxError([too_new(module, gpu)])
+    log = bytearray(_LOG)
+    try:
+        return Loaded(text.encode("utf-8", "surrogateescape") + b"\0", gpu, log)
+    except DriverError as problem:
+        # The log tells of lines of the text that was compiled; where its author's has the same lines, of those.
+        if module.source is not None:
+            again = bytearray(_LOG)
+            try:
+                Loaded(module.source.text.encode("utf-8", "surrogateescape") + b"\0", gpu, again)
+            except DriverError:
+                found = read_log(again, module.source, gpu)
+                raise PtxError(found or [explain(problem, module, kernel, gpu)]) from None
+        found = read_log(log, Source("module.ptx", text), gpu)
+        raise PtxError(found or [explain(problem, module, kernel, gpu)]) from None
+
+
+def read_log(log: bytes | bytearray, source: Source, gpu: Gpu) -> list[Diagnostic]:
+    """What the driver's compiler wrote, as diagnostics on the text it read."""
+    text = log.split(b"\0")[0].decode("utf-8", "replace")
+    tool = Tool("ptxas", Path("libcuda"), f"{gpu.cuda[0]}.{gpu.cuda[1]}", "the driver")
+    return [diagnose(message, source, tool) for message in read_messages(text)]
+
+
+def wrong_target(module: ir.Module, gpu: Gpu) -> Diagnostic:
+    """A module that this GPU can't run."""
+    wanted = module.target
+    if wanted.endswith(("a", "f")):
+        note = f"`{wanted}` has instructions of {'that chip' if wanted.endswith('a') else 'that family'} alone"
+        help = f"write `.target {gpu.target}` if the module needs none of them"
+    else:
+        note = "a module runs on the GPU it names and on later ones"
+        help = f"lower the target to `{gpu.target}`"
+    return error(
+        "wrong-target",
+        f"a module for `{wanted}` can't run on {gpu.name}, which is `{gpu.target}`",
+        module.span_of(module.places.get("target")),
+        notes=[note],
+        helps=[f'{help}, or run it with `device="cpu"`'],
+    )
+
+
+def too_new(module: ir.Module, gpu: Gpu) -> Diagnostic:
+    """A version of PTX that the driver's compiler does not know."""
+    stated, newest = (f"{version[0]}.{version[1]}" for version in (module.version, gpu.newest_ptx))
+    return error(
+        "unsupported-version",
+        f"PTX {stated} is too new for this driver, which reads up to PTX {newest} (CUDA {gpu.cuda[0]}.{gpu.cuda[1]})",
+        module.span_of(module.places.get("version")),
+        helps=[
+            'use `compile="ptxas"`: a cubin of a newer ptxas runs on this driver',
+            f"write `.version {newest}` if the module needs nothing newer, or update the driver",
+        ],
+    )

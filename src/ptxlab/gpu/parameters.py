@@ -1,0 +1,119 @@
+"""Arguments of a launch on a GPU: arrays that lie there as they are, arrays of the host copied there and back."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ptxlab import ir
+from ptxlab.emulate import layout
+from ptxlab.emulate.arguments import Region, is_array, pack
+from ptxlab.gpu.arrays import Memory, host_view, memory_of
+from ptxlab.gpu.devices import Gpu
+from ptxlab.gpu.driver import bindings, call, current, era
+from ptxlab.report import Diagnostic, KernelError, error
+
+
+class Copies:
+    """Arrays of the host on the GPU, as long as a launch takes."""
+
+    def __init__(self, regions: Sequence[Region], gpu: Gpu) -> None:
+        self.regions = regions
+        self.number = gpu.number
+        self.since = era(gpu.number)
+        self.places: dict[int, int] = {}
+
+    def copy_in(self) -> None:
+        """Allocate memory and fill it."""
+        for region in self.regions:
+            place = int(call("cuMemAlloc", max(region.size, 1)))
+            self.places[region.base] = place
+            if region.size:
+                call("cuMemcpyHtoD", place, region.data, region.size)
+
+    def address_of(self, virtual: int) -> int:
+        """Where on the GPU a place of an array lies."""
+        for region in self.regions:
+            if region.base <= virtual <= region.base + region.size:
+                return self.places[region.base] + virtual - region.base
+        raise AssertionError(f"{virtual:#x} belongs to no array")
+
+    def copy_out(self, kept: dict[int, bytearray] | None) -> None:
+        """Bring back what the kernel made of the arrays, or into `kept`, by region, without touching the arrays."""
+        for region in self.regions:
+            if not region.size:
+                continue
+            if kept is not None:
+                kept[region.data] = bytearray(region.size)
+                target = ctypes.addressof((ctypes.c_uint8 * region.size).from_buffer(kept[region.data]))
+                call("cuMemcpyDtoH", target, self.places[region.base], region.size)
+            elif region.writable:
+                call("cuMemcpyDtoH", region.data, self.places[region.base], region.size)
+
+    def free(self) -> None:
+        """Give the memory back, unless it has gone with the context."""
+        if era(self.number) == self.since:
+            for place in self.places.values():
+                bindings().cuMemFree(place)
+        self.places = {}
+
+
+@dataclass
+class Parameters:
+    """The parameters as bytes, the arrays that are copied, and the memory that lies on the GPU already."""
+
+    kernel: ir.Function
+    values: Sequence[Any]
+    data: bytes
+    copies: Copies
+    memories: Sequence[Memory]
+
+    def placed(self) -> bytes:
+        """The parameters once all arrays are on the GPU: with the addresses they have there."""
+        found = bytearray(self.data)
+        area = layout.block_of(self.kernel.parameters)
+        for parameter, value in zip(self.kernel.parameters, self.values, strict=True):
+            if is_array(value):
+                at = area.offsets[id(parameter)]
+                virtual = int.from_bytes(found[at : at + 8], "little")
+                found[at : at + 8] = self.copies.address_of(virtual).to_bytes(8, "little")
+        return bytes(found)
+
+
+def convert(module: ir.Module, kernel: ir.Function, args: Sequence[Any], gpu: Gpu) -> Parameters:
+    """Turn arguments into parameters; what does not fit is told for all of them at once."""
+    memories: list[Memory] = []
+    values: list[Any] = []
+    problems: list[Diagnostic] = []
+    for number, value in enumerate(args):
+        try:
+            memory = memory_of(value)
+            if memory is None or memory.gpu is None:
+                values.append(host_view(value))
+                continue
+            _require_gpu(memory, gpu)
+            memories.append(memory)
+            values.append(memory.address)
+        except (TypeError, ValueError) as problem:
+            values.append(0)
+            span = module.span(kernel.parameters[number]) if number < len(kernel.parameters) else None
+            problems.append(error("bad-argument", f"argument {number} of `{kernel.name}`: {problem}", span,
+                                  "the parameter is declared here"))  # fmt: skip
+    if problems:
+        raise KernelError(problems)
+    parameters = pack(module, kernel, values)
+    return Parameters(kernel, values, bytes(parameters.data), Copies(parameters.regions, gpu), memories)
+
+
+def _require_gpu(memory: Memory, gpu: Gpu) -> None:
+    number = memory.gpu
+    if number == -1 and memory.address and memory.size:
+        kind = bindings().CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+        with current(gpu.number):
+            status, found = bindings().cuPointerGetAttribute(kind, memory.address)
+        number = gpu.number if int(status) else int(found)
+    if number not in (-1, gpu.number):
+        raise ValueError(f"the array lies on GPU {number}, the launch is on GPU {gpu.number}: "
+                         f'copy it there, or launch with `device="cuda:{number}"`')  # fmt: skip

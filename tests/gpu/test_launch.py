@@ -1,0 +1,287 @@
+"""Launches on a GPU: what arrays end up as, and what is said when something goes wrong."""
+
+import ctypes
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ptxlab
+from ptxlab import gpu
+from ptxlab.gpu.driver import call, current
+from ptxlab.gpu.loading import Loaded, read_log
+from ptxlab.report import Source
+
+from . import programs
+
+pytestmark = pytest.mark.gpu
+ROOT = Path(__file__).parents[2]
+
+
+def kernel(text: str) -> "ptxlab.ir.Function":
+    module = ptxlab.parse(text, name="k.ptx")
+    return module[module.entries[0]]
+
+
+def saxpy(x, y, device: str = "cuda", **how):
+    return kernel(programs.SAXPY).launch(4, 256, [x, y, 2.0, 1000], device=device, **how)
+
+
+@pytest.fixture
+def data() -> tuple[np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(1)
+    return generator.standard_normal(1000).astype(np.float32), generator.standard_normal(1000).astype(np.float32)
+
+
+@pytest.mark.parametrize("compile", [None, "ptxas", "driver"])
+def test_numpy_arrays_are_copied_there_and_back(data, compile) -> None:
+    x, y = data
+    x.flags.writeable = False
+    here = y.copy()
+    saxpy(x, here, device="cpu")
+    result = saxpy(x, y, compile=compile)
+    np.testing.assert_array_equal(y, here)
+    assert result.seconds > 0
+    assert not result.diagnostics
+
+
+def test_one_array_given_twice_is_one_memory() -> None:
+    x = np.arange(1000, dtype=np.float32)
+    saxpy(x, x)
+    np.testing.assert_array_equal(x, 3 * np.arange(1000, dtype=np.float32))
+
+
+def test_a_part_of_an_array_is_that_part() -> None:
+    both = np.arange(2000, dtype=np.float32)
+    saxpy(both, both[1000:])
+    np.testing.assert_array_equal(both[1000:], np.arange(1000, 2000) + 2 * np.arange(1000, dtype=np.float32))
+
+
+def test_auto_takes_the_gpu(data) -> None:
+    x, y = data
+    assert "instructions" not in saxpy(x, y, device="auto").counters
+    assert "instructions" in saxpy(x, y, device="auto", profile=True).counters
+
+
+@pytest.mark.parametrize("library", ["torch", "cupy", "jax"])
+def test_arrays_of_other_libraries_are_not_copied(data, library) -> None:
+    code = f"""
+import numpy as np, ptxlab
+from ptxlab.cli.tour import SAXPY
+kernel = ptxlab.parse(SAXPY)["saxpy"]
+x, y = np.arange(1000, dtype=np.float32), np.ones(1000, np.float32)
+library = {library!r}
+if library == "torch":
+    import torch
+    a, b = torch.tensor(x, device="cuda", requires_grad=True), torch.tensor(y, device="cuda")
+    stream = torch.cuda.Stream()
+    torch.cuda.synchronize()
+elif library == "cupy":
+    import cupy
+    a, b = cupy.asarray(x), cupy.asarray(y)
+    stream = cupy.cuda.Stream()
+    cupy.cuda.Device().synchronize()
+else:
+    import jax.numpy
+    a, b = jax.numpy.asarray(x), jax.numpy.asarray(y)
+    stream = None
+kernel.launch(4, 256, [a, b, 2.0, 1000], stream=stream)
+found = b.cpu().numpy() if library == "torch" else b.get() if library == "cupy" else np.asarray(b)
+np.testing.assert_array_equal(found, 2 * x + y)
+print("equal")
+"""
+    pytest.importorskip(library)
+    assert run(code) == "equal\n"
+
+
+def run(code: str) -> str:
+    """The output of a program of its own: what breaks a context, or loads a library, stays there."""
+    environment = {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240, cwd=ROOT,
+                           env=os.environ | environment)  # fmt: skip
+    assert shown.returncode == 0, shown.stderr[-3000:]
+    return shown.stdout
+
+
+def test_torch_tensors_of_every_kind() -> None:
+    pytest.importorskip("torch")
+    assert run("""
+import torch, ptxlab
+from ptxlab import gpu
+from tests.gpu import programs
+k = ptxlab.parse(programs.text("    mov.u32 %r1, 7;" + programs.store("%r1")))["k"]
+for type in (torch.bfloat16, torch.float8_e4m3fn, torch.int32):
+    out = torch.zeros(256, device="cuda", dtype=torch.uint8).view(type)
+    k.launch(1, 32, [out])
+    assert out.view(torch.int32)[:32].eq(7).all() and not out.view(torch.int32)[32:].any()
+here = torch.zeros(32, dtype=torch.int32)
+k.launch(1, 32, [here], device="cuda")
+assert here.eq(7).all()
+emulated = torch.zeros(32, dtype=torch.bfloat16)
+k.launch(1, 16, [emulated], device="cpu")
+assert emulated.view(torch.int32).eq(7).all()
+for wrong, device, words in (
+    (torch.zeros(64, device="cuda", dtype=torch.int32)[::2], "cuda", "has gaps"),
+    (torch.zeros(64, device="cuda", dtype=torch.int32), "cpu", "lies on a GPU"),
+):
+    try:
+        k.launch(1, 32, [wrong], device=device)
+    except ptxlab.KernelError as problem:
+        assert words in str(problem), problem
+    else:
+        raise AssertionError(words)
+both = torch.zeros(32, device="cuda", dtype=torch.int32)
+k.launch(1, 32, [both], device="both")
+assert both.eq(7).all()
+pointer = torch.zeros(32, device="cuda", dtype=torch.int32)
+k.launch(1, 32, [pointer.data_ptr()], device="cuda")
+assert pointer.eq(7).all()
+pointer.zero_()
+prepared = gpu.prepare(k.module, k, gpu.gpu(), grid=(1, 1, 1), block=(32, 1, 1), args=[pointer])
+prepared.launch()
+torch.cuda.synchronize()
+assert pointer.eq(7).all()
+k.launch(1, 32, [pointer], wait=False)
+torch.cuda.synchronize()
+print("fine")
+""") == "fine\n"  # fmt: skip
+
+
+def test_variables_keep_their_values() -> None:
+    k = kernel(programs.COUNT)
+    out = np.zeros(1, np.uint32)
+    found = []
+    for _ in range(3):
+        k.launch(1, 1, [out], device="cuda")
+        found.append(int(out[0]))
+    assert found == [41, 42, 43]
+
+
+def test_dynamic_shared_memory_beyond_48_kilobytes() -> None:
+    out = np.zeros(200, np.uint32)
+    kernel(programs.DYNAMIC).launch(1, 200, [out], shared=200 * 1024, device="cuda")
+    np.testing.assert_array_equal(out, np.arange(200))
+
+
+def test_too_much_shared_memory_is_refused() -> None:
+    with pytest.raises(ptxlab.KernelError, match=r"262144 bytes of shared memory, .* has 232448 for a block"):
+        kernel(programs.DYNAMIC).launch(1, 32, [np.zeros(32, np.uint32)], shared=256 * 1024, device="cuda")
+
+
+@pytest.mark.parametrize("size", [2, 16])
+def test_clusters(size) -> None:
+    out = np.zeros(64 * 32, np.uint32)
+    kernel(programs.CLUSTER).launch(64, 32, [out], cluster=size, device="cuda")
+    np.testing.assert_array_equal(out, np.repeat(np.arange(64) % size, 32))
+
+
+def test_a_cluster_that_does_not_divide_the_grid() -> None:
+    with pytest.raises(ptxlab.KernelError, match="no multiple of the cluster"):
+        kernel(programs.CLUSTER).launch(3, 32, [np.zeros(96, np.uint32)], cluster=2, device="cuda")
+
+
+def test_cooperative_launches() -> None:
+    out = np.zeros(64, np.uint32)
+    k = kernel(programs.text("    mov.u32 %r1, 7;" + programs.store("%r1")))
+    k.launch(2, 32, [out], cooperative=True, device="cuda")
+    assert (out == 7).all()
+    with pytest.raises(ptxlab.KernelError, match="must all fit on the GPU at once"):
+        k.launch(100_000, 1024, [np.zeros(1024 * 100_000, np.uint32)], cooperative=True, device="cuda")
+
+
+def test_a_module_for_another_gpu() -> None:
+    with pytest.raises(ptxlab.PtxError, match="a module for `sm_120a` can't run on"):
+        kernel(programs.SAXPY.replace("8.0", "8.7").replace("sm_80", "sm_120a")).launch(
+            1, 1, [0, 0, 1.0, 0], device="cuda"
+        )
+
+
+def test_a_version_that_the_driver_does_not_read() -> None:
+    with pytest.raises(ptxlab.PtxError, match=r"PTX 9\.4 is too new for this driver"):
+        kernel(programs.SAXPY.replace("8.0", "9.4")).launch(1, 1, [0, 0, 1.0, 0], device="cuda", compile="driver")
+
+
+def test_messages_of_the_driver_stand_on_their_line() -> None:
+    text = programs.SAXPY.replace("fma.rn.f32", "fma.f32")
+    log = bytearray(4096)
+    with pytest.raises(Exception, match="CUDA_ERROR_INVALID_PTX"):
+        Loaded(text.encode() + b"\0", gpu.gpu(), log)
+    found = read_log(log, Source("saxpy.ptx", text), gpu.gpu())
+    print(bytes(log).split(b"\0")[0].decode())
+    assert found
+    assert "fma" in found[0].labels[0].span.source.line(found[0].line)
+
+
+def test_too_little_memory_leaves_nothing_behind(tmp_path) -> None:
+    before = free_memory()
+    big = np.memmap(tmp_path / "big", dtype=np.float32, mode="w+", shape=(200 << 30) // 4)
+    with pytest.raises(ptxlab.KernelError, match="too little memory"):
+        saxpy(np.zeros(1 << 28, np.float32), big)
+    assert free_memory() == before
+
+
+def free_memory() -> int:
+    with current(0):
+        return call("cuMemGetInfo")[0]
+
+
+@pytest.mark.parametrize(
+    ("program", "code"),
+    [("WILD", "out-of-bounds"), ("MISALIGNED", "misaligned"), ("TRAP", "trap")],
+)
+def test_the_next_launch_works_after_a_broken_one(program, code) -> None:
+    assert run(f"""
+import numpy as np, ptxlab
+from tests.gpu import programs
+wrong = ptxlab.parse(programs.{program})["k"]
+right = ptxlab.parse(programs.COUNT)["k"]
+out = np.zeros(32, np.uint32)
+right.launch(1, 1, [out], device="cuda")
+for _ in range(2):
+    try:
+        wrong.launch(1, 1, [out] * len(wrong.parameters), device="cuda")
+    except ptxlab.KernelError as problem:
+        print(problem.diagnostics[0].code)
+        assert "begun anew" in str(problem), problem
+    right.launch(1, 1, [out], device="cuda")
+    print(out[0])
+""") == f"{code}\n41\n" * 2  # fmt: skip
+
+
+def test_a_kernel_that_does_not_end() -> None:
+    shown = run("""
+import ptxlab
+from tests.gpu import programs
+import os
+try:
+    ptxlab.parse(programs.ENDLESS)["k"].launch(1, 1, [], device="cuda", timeout=0.2)
+except ptxlab.KernelError as problem:
+    print(problem.diagnostics[0].code, flush=True)
+os._exit(0)
+""")
+    assert shown == "timeout\n"
+
+
+def test_both_agree(data) -> None:
+    x, y = data
+    expected = y.copy()
+    saxpy(x, expected, device="cpu")
+    assert not saxpy(x, y, device="both").diagnostics
+    np.testing.assert_array_equal(y, expected)
+
+
+def test_both_disagree() -> None:
+    out = np.zeros(32, np.uint32)
+    result = kernel(programs.CLOCK).launch(1, 32, [out], device="both", on_error="collect")
+    (found,) = result.diagnostics
+    assert found.code == "disagreement"
+    assert "of 32 elements of `out`" in found.message
+    assert "the first is element [0]: " in found.notes[0]
+
+
+def test_the_device_of_a_pointer_of_ctypes() -> None:
+    with pytest.raises(ptxlab.KernelError, match="is no number, array or bytes"):
+        saxpy(ctypes.c_void_p(0), 0)
