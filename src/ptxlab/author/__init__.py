@@ -1,0 +1,79 @@
+"""Write PTX in Python: each instruction is one call, checked at the line where it stands.
+
+```python
+from ptxlab.author import kernel, ptx, pointer, f32, u32
+
+@kernel(target="sm_80")
+def saxpy(x: pointer[f32], y: pointer[f32], a: f32, n: u32):
+    i = ptx.ctaid.x * ptx.ntid.x + ptx.tid.x
+    with ptx.when(i < n):
+        y[i] = ptx.fma.rn.f32(a, x[i], y[i])
+
+saxpy.launch(grid=4, block=256, args=[x, y, 2.0, 1000])
+print(saxpy.ptx)
+```
+"""
+
+from ptxlab.author.instructions import ptx
+from ptxlab.author.kernel import DeviceFunction, Kernel, function, kernel
+from ptxlab.author.parameters import param, struct
+from ptxlab.author.pointers import Array, Pointer, pointer
+from ptxlab.author.values import (
+    Value,
+    b8,
+    b16,
+    b32,
+    b64,
+    b128,
+    bf16,
+    bf16x2,
+    f16,
+    f16x2,
+    f32,
+    f64,
+    pred,
+    s8,
+    s16,
+    s32,
+    s64,
+    tf32,
+    u8,
+    u16,
+    u32,
+    u64,
+)
+
+__all__ = [
+    "Array",
+    "DeviceFunction",
+    "Kernel",
+    "Pointer",
+    "Value",
+    "b8",
+    "b16",
+    "b32",
+    "b64",
+    "b128",
+    "bf16",
+    "bf16x2",
+    "f16",
+    "f16x2",
+    "f32",
+    "f64",
+    "function",
+    "kernel",
+    "param",
+    "pointer",
+    "pred",
+    "ptx",
+    "s8",
+    "s16",
+    "s32",
+    "s64",
+    "struct",
+    "tf32",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+]

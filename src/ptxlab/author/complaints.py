@@ -1,0 +1,148 @@
+"""Why an instruction is refused: a spelling that PTX does not have, too many operands, one of the wrong type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+from ptxlab.author.lines import refuse
+from ptxlab.isa import Candidate, opcode
+from ptxlab.isa.form import Form
+from ptxlab.isa.operand import Expected
+from ptxlab.isa.special_registers import SPECIAL_REGISTERS
+from ptxlab.isa.table import forms_of, heads
+
+Wrong = tuple[Candidate, str, int, Expected | None]
+
+
+def nearest(word: str, words: Iterable[str]) -> str | None:
+    """The word that was probably meant."""
+    found = get_close_matches(word, list(words), n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
+def nearest_forms(text: str) -> list[Form]:
+    """The forms that share most with a spelling, the nearest first."""
+    written = text.split(".")
+
+    def distance(form: Form) -> tuple[int, int]:
+        known = {value for slot in form.slots for value in slot.values} | set(form.name)
+        missing = sum(not slot.optional and not set(slot.values) & set(written) for slot in form.slots)
+        begun = sum(a == b for a, b in zip(form.name, written, strict=False))
+        return sum(part not in known for part in written) + missing, -begun
+
+    return sorted(forms_of(written[0]), key=distance)
+
+
+def explain_name(name: str, others: Iterable[str]) -> NoReturn:
+    """There is no instruction, special register or tool of this name."""
+    meant = nearest(name, [*heads(), *(register[1:] for register in SPECIAL_REGISTERS), *others])
+    refuse(
+        "unknown-instruction",
+        f"there is no instruction `{name}`",
+        "no instruction of PTX has this name",
+        helps=[f"did you mean `ptx.{meant}`?"] if meant else [],
+    )
+
+
+def explain_word(text: str, word: str, words: Iterable[str]) -> NoReturn:
+    """No form of the instruction has this modifier beside those that stand there."""
+    known = list(words)
+    meant = nearest(word, known)
+    head = text.partition(".")[0]
+    again = word in text.split(".")[1:]
+    refuse(
+        "illegal-modifier",
+        f"`{head}` takes no modifier `.{word}` {'twice' if again else f'after `{text}`' if text != head else 'here'}",
+        "not a modifier of any form",
+        notes=[f"legal: `{form.syntax}`" for form in nearest_forms(f"{text}.{word}")[:2]],
+        helps=[f"did you mean `.{meant}`?"] if meant and not again else [],
+    )
+
+
+def explain_spelling(text: str) -> NoReturn:
+    """The modifiers are known, but do not make a form."""
+    candidates = opcode(text).candidates
+    notes = [f"legal: `{form.syntax}`" for form in nearest_forms(text)[:2]]
+    if candidates and candidates[0].complaint:
+        refuse(
+            "illegal-modifier",
+            f"`{text}` is not legal: {candidates[0].complaint}",
+            "modifiers that do not go together",
+            notes=notes[:1],
+        )
+    missing = _missing(text)
+    if missing:
+        refuse("illegal-modifier", f"`{text}` lacks a modifier: {missing}", "a modifier is missing", notes=notes)
+    refuse("illegal-modifier", f"`{text}` has its modifiers in the wrong place", "wrong order", notes=notes)
+
+
+def _missing(text: str) -> str | None:
+    """The first part of the nearest form that is required and not there."""
+    form = nearest_forms(text)[0]
+    rest = text.split(".")[1:]
+    for name in form.name[1:]:
+        if name not in rest:
+            return f"`.{name}`"
+        rest.remove(name)
+    for slot in form.slots:
+        found = next((word for word in rest if word in slot.values), None)
+        if found is not None:
+            rest.remove(found)
+        elif not slot.optional:
+            values = list(slot.values)
+            some = ", ".join(f"`.{value}`" for value in values[:8])
+            return f"one of {some}{' ...' if len(values) > 8 else ''}" if len(values) > 1 else f"`.{values[0]}`"
+    return None
+
+
+def explain_mismatch(text: str, arguments: Sequence[Any], wrong: Sequence[Wrong]) -> NoReturn:
+    """The operands fit no form of the spelling: say what is wrong with them for the form that comes nearest."""
+    from ptxlab.author.emit import describe
+    from ptxlab.author.pointers import Pointer
+
+    # A wrong count is worse than a wrong operand, an early one worse than a late one.
+    candidate, problem, index, expected = min(wrong, key=lambda w: (w[1] in ("count", "results"), -w[2]))
+    notes = [f"legal: `{candidate.form.syntax}`"]
+    if problem == "count":
+        counts = sorted({n for w in wrong for n in _counts(w[0].expected)})
+        wanted = " or ".join(map(str, counts))
+        given = len(arguments)
+        refuse(
+            "operand-count",
+            f"`{text}` takes {wanted} operand{'s' if wanted != '1' else ''}, {given} given",
+            "results are not operands here: they are returned, or named by `out=`" if given > counts[-1] else "",
+            notes=notes,
+        )
+    if problem == "results" or expected is None:
+        refuse("operand-count", f"`{text}` has fewer results than `out=` names", notes=notes)
+    if index < 0 or problem == "pair":
+        what = "has no second result" if problem == "pair" else f"writes {expected.describe()}"
+        refuse("operand-type", f"`{text}` {what}, and `out=` is something else", notes=notes)
+    argument = arguments[index]
+    reason = _REASONS.get("not-address" if problem.startswith("address") else problem, "")
+    if isinstance(argument, Pointer):
+        reason = "the pointer points elsewhere" if expected.kind == "address" else reason
+    refuse(
+        "operand-type",
+        f"`{expected.name}` of `{text}` is {describe(argument)}, expected {expected.describe()}",
+        reason or f"expected {expected.describe()}",
+        notes=notes,
+    )
+
+
+def _counts(expected: tuple[Expected, ...]) -> range:
+    given = [e for e in expected if e.role != "write" and e.kind != "sink"]
+    return range(sum(not e.optional for e in given), len(given) + 1)
+
+
+_REASONS = {
+    "special-register": "a special register can only be read by `mov`",
+    "register-only": "a constant cannot stand here: put it into a register first",
+    "not-address": "an address belongs here: a pointer such as `x + i`, not the value `x[i]`",
+    "not-immediate": "this must be a number of Python",
+    "negated": "this predicate cannot be negated",
+    "pair": "this form has no second result",
+    "symbol": "an array cannot stand here; `.address` is its address in a register",
+}

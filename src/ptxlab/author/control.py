@@ -1,0 +1,149 @@
+"""Control flow that runs on the GPU: branches, loops, labels.
+
+Python's own `if` and `for` decide what is written; these decide what runs. Each prints as labels and branches, in the
+order in which it is written.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ptxlab.author.emit import emit
+from ptxlab.author.lines import here, refuse
+from ptxlab.author.trace import Scope, Trace, current
+from ptxlab.author.values import Negation, Value, pred, s32, u32
+
+
+@contextmanager
+def when(condition: Any) -> Iterator[None]:
+    """The block runs in the threads where the predicate holds."""
+    trace = current("`ptx.when`")
+    _check_condition("ptx.when", condition)
+    end = trace.label("end")
+    emit("bra", [end], when=~condition)
+    with _skippable(trace, "where a condition of `ptx.when` holds", "`ptx.when`"):
+        yield
+    trace.place_label(end)
+    trace.last_when = (len(trace.lines), end)
+
+
+@contextmanager
+def otherwise() -> Iterator[None]:
+    """The block runs in the threads that did not take the `when` just before."""
+    trace = current("`ptx.otherwise`")
+    if trace.last_when is None or trace.last_when[0] != len(trace.lines):
+        refuse(
+            "stray-otherwise",
+            "`ptx.otherwise` follows no `ptx.when`",
+            helps=["it stands right behind the block of a `with ptx.when(...):`"],
+        )
+    other = trace.last_when[1]
+    trace.lines.pop()  # the label goes behind the branch over this block
+    end = trace.label("end")
+    emit("bra", [end])
+    trace.lines.append(f"{other}:")
+    with _skippable(trace, "where no condition of `ptx.when` holds", "`ptx.otherwise`"):
+        yield
+    trace.place_label(end)
+
+
+@contextmanager
+def loop() -> Iterator[None]:
+    """The block runs again and again, until `ptx.leave_when(condition)` leaves it."""
+    trace = current("`ptx.loop`")
+    again, end = trace.label("loop"), trace.label("end")
+    trace.place_label(again)
+    trace.leaves.append(end)
+    depth = len(trace.scopes)
+    trace.opened.append(("loop", here()))
+    yield
+    trace.opened.pop()
+    trace.leaves.pop()
+    emit("bra", [again])
+    for scope in trace.scopes[depth:]:
+        scope.opened = False
+    del trace.scopes[depth:]
+    trace.place_label(end)
+
+
+def leave_when(condition: Any) -> None:
+    """Leave the innermost loop in the threads where the predicate holds."""
+    trace = _in_loop("ptx.leave_when")
+    _check_condition("ptx.leave_when", condition)
+    emit("bra", [trace.leaves[-1]], when=condition)
+    trace.scopes.append(Scope("behind a `ptx.leave_when` of a loop"))
+
+
+def leave() -> None:
+    """Leave the innermost loop."""
+    emit("bra", [_in_loop("ptx.leave").leaves[-1]])
+
+
+def _in_loop(what: str) -> Trace:
+    trace = current(f"`{what}`")
+    if not trace.leaves:
+        refuse("stray-leave", f"`{what}` stands in no loop", helps=["it belongs in `with ptx.loop():` or `ptx.range`"])
+    return trace
+
+
+def counted(*limits: Any, unroll: bool | None = None) -> Iterator[Any]:
+    """`for i in ptx.range(start, stop, step)`: a loop on the GPU; `i` is a register of the type of the limits.
+
+    `unroll=False` asks ptxas not to unroll it.
+    """
+    trace = current("`ptx.range`")
+    place = here()
+    if not 1 <= len(limits) <= 3:
+        refuse("operand-count", f"`ptx.range` takes 1 to 3 limits, {len(limits)} given")
+    start, stop, step = (0, limits[0], 1) if len(limits) == 1 else (*limits, 1)[:3]
+    if not isinstance(step, Value) and operator.index(step) <= 0:
+        refuse("immediate-range", f"the step of `ptx.range` is {step}", helps=["count up, and subtract in the body"])
+    given = [limit for limit in (start, stop, step) if isinstance(limit, Value)]
+    negative = any(not isinstance(limit, Value) and limit < 0 for limit in (start, stop))
+    cls = type(given[0]) if given else s32 if negative else u32
+    i = cls()
+    i.set(start)
+    again, end = trace.label("loop"), trace.label("end")
+    if isinstance(start, Value) or isinstance(stop, Value) or start >= stop:
+        emit("bra", [end], when=i >= stop)
+    if unroll is False:
+        trace.write('.pragma "nounroll";', place)
+    trace.place_label(again)
+    trace.leaves.append(end)
+    with _skippable(trace, "in a loop that may run no times", "loop"):
+        yield i
+        trace.leaves.pop()
+        i += step
+        emit("bra", [again], when=i < stop)
+    trace.place_label(end)
+
+
+@contextmanager
+def _skippable(trace: Trace, reason: str, what: str) -> Iterator[None]:
+    """What is written in the block can't be read after it."""
+    depth = len(trace.scopes)
+    trace.scopes.append(Scope(reason))
+    trace.opened.append((what, here()))
+    yield
+    trace.opened.pop()
+    for scope in trace.scopes[depth:]:
+        scope.opened = False
+    del trace.scopes[depth:]
+
+
+def _check_condition(what: str, condition: Any) -> None:
+    value = condition.value if isinstance(condition, Negation) else condition
+    if isinstance(value, bool):
+        refuse(
+            "value-needed", f"`{what}` got the Python value {value}", helps=["what Python knows, a Python `if` decides"]
+        )
+    if not isinstance(value, pred):
+        refuse("guard-type", f"`{what}` takes a predicate", helps=["compare: `x < n` gives a predicate"])
+
+
+def label(name: str) -> None:
+    """Place a label; `ptx.bra("name")` goes there."""
+    current("a label").place_label(name)

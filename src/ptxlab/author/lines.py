@@ -1,0 +1,162 @@
+"""The user's Python: which line an instruction was written on, and findings shown there first.
+
+`here()` is the place outside of this package that is running now. A kernel's PTX says with `.loc` which line each
+instruction comes from; `in_python` reads that back and puts the Python line in front of a diagnostic about the PTX.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from types import CodeType
+from typing import NoReturn
+
+from ptxlab import ir
+from ptxlab.report import Diagnostic, Label, PtxError, Source, Span, error
+
+_PACKAGE = __name__.rpartition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in the user's Python, down to the instruction of the interpreter."""
+
+    code: CodeType
+    line: int
+    instruction: int
+
+    @property
+    def file(self) -> str:
+        """The Python file."""
+        return self.code.co_filename
+
+    @property
+    def span(self) -> Span | None:
+        """The expression that stands there, or its whole line; None where the file cannot be read."""
+        source = _source(self.file)
+        if source is None or not 1 <= self.line <= source.line_count:
+            return None
+        line, end_line, column, end_column = _positions(self.code)[self.instruction // 2]
+        if line is None or column is None or end_column is None or end_line != line:
+            return line_span(source, self.line)
+        return Span(source, _offset(source, line, column), _offset(source, line, end_column))
+
+
+def here() -> Place:
+    """The innermost place outside of this package."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith((_PACKAGE, "contextlib")):
+        frame = frame.f_back
+    return Place(frame.f_code, frame.f_lineno, frame.f_lasti)
+
+
+class AuthorError(PtxError, AttributeError):
+    """A kernel is written wrongly. It is an `AttributeError` too, as Python expects of `ptx.no_such_instruction`."""
+
+    def __str__(self) -> str:
+        return PtxError.__str__(self)
+
+
+def refuse(
+    code: str,
+    message: str,
+    label: str = "",
+    *,
+    notes: Sequence[str] = (),
+    helps: Sequence[str] = (),
+    place: Place | None = None,
+) -> NoReturn:
+    """Raise an error that shows the user's line."""
+    place = place or here()
+    span = place.span
+    if span is None:
+        notes = (*notes, f"at {place.file}:{place.line}")
+    raise AuthorError([error(code, message, span, label, notes=notes, helps=helps)])
+
+
+@lru_cache(maxsize=64)
+def _positions(code: CodeType) -> list[tuple[int | None, int | None, int | None, int | None]]:
+    return list(code.co_positions())
+
+
+@lru_cache(maxsize=64)
+def _source(file: str) -> Source | None:
+    lines = linecache.getlines(file)
+    return Source(file, "".join(lines)) if lines else None
+
+
+def _offset(source: Source, line: int, column: int) -> int:
+    """The place of a column, which Python counts in bytes of UTF-8."""
+    start, end = source.line_bounds(line)
+    text = source.text[start:end]
+    return start + (column if text.isascii() else len(text.encode()[:column].decode(errors="ignore")))
+
+
+def line_span(source: Source, line: int) -> Span:
+    """A line without the white space around it."""
+    start, end = source.line_bounds(line)
+    text = source.text[start:end]
+    return Span(source, start + len(text) - len(text.lstrip()), start + len(text.rstrip()))
+
+
+def in_python(module: ir.Module, found: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """The diagnostics about the PTX of a module, each with the Python line that its first label was written on.
+
+    >>> from ptxlab import parse
+    >>> in_python(parse(".version 8.0 .target sm_80"), [])
+    []
+    """
+    diagnostics = list(found)
+    if not diagnostics or module.source is None:
+        return diagnostics
+    files = {item.index: item.name for item in module.items if isinstance(item, ir.File)}
+    places = _places(module)
+    return [_with_python(diagnostic, module.source, files, places) for diagnostic in diagnostics]
+
+
+def _places(module: ir.Module) -> list[tuple[int, int, ir.Location]]:
+    """From where to where in the PTX each instruction stands, with the `.loc` before it."""
+    found = []
+    for function in module.functions:
+        location: ir.Location | None = None
+        for statement in function.statements():
+            if isinstance(statement, ir.Location):
+                location = statement
+            elif location is not None and statement.start is not None and statement.end is not None:
+                found.append((statement.start, statement.end, location))
+    return found
+
+
+def _with_python(
+    diagnostic: Diagnostic, ptx: Source, files: dict[int, str], places: list[tuple[int, int, ir.Location]]
+) -> Diagnostic:
+    labels: list[Label] = []
+    beside: list[Label] = []
+    for label in diagnostic.labels:
+        span = _python_span(label.span, ptx, files, places)
+        if span is None or span in [other.span for other in labels]:
+            beside.append(label)
+        else:
+            labels.append(Label(span, label.text))
+            beside.append(Label(label.span))
+    if not labels:
+        return diagnostic
+    notes = tuple(note for note in diagnostic.notes if not note.startswith("compiled from "))
+    return replace(diagnostic, labels=(*labels, *beside), notes=notes)
+
+
+def _python_span(
+    span: Span, ptx: Source, files: dict[int, str], places: list[tuple[int, int, ir.Location]]
+) -> Span | None:
+    if span.source is not ptx:
+        return None
+    location = next((location for start, end, location in places if start <= span.start < end), None)
+    if location is None or location.file not in files:
+        return None
+    source = _source(files[location.file])
+    if source is None or not 1 <= location.line <= source.line_count:
+        return None
+    return line_span(source, location.line)

@@ -1,0 +1,86 @@
+"""Variables of a kernel: arrays in shared, local, global and constant memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from ptxlab.author.constants import float_bits, print_float, print_integer
+from ptxlab.author.lines import refuse
+from ptxlab.author.pointers import Array, array_of, declare, memory_type
+from ptxlab.author.trace import current
+from ptxlab.author.values import Value
+
+
+def shared(element: type[Value], *extents: int, align: int | None = None, name: str | None = None) -> Array:
+    """An array in the shared memory of the block."""
+    return declare("shared", element, _checked(extents), align, name)
+
+
+def local(element: type[Value], *extents: int, align: int | None = None, name: str | None = None) -> Array:
+    """An array of each thread's own."""
+    return declare("local", element, _checked(extents), align, name)
+
+
+def dynamic_shared(element: type[Value], *extents: int, align: int = 16) -> Array:
+    """The shared memory whose size the launch says; all of these begin at the same place.
+
+    Extents beside the first tell how an index of several numbers counts: `dynamic_shared(f32, 0, 33)[i, j]`.
+    """
+    program = current("`ptx.dynamic_shared`").program
+    name = "dynamic_shared_memory"
+    declaration = f"\n.extern .shared .align {align} .b8 {name}[];"
+    if name not in program.names:
+        program.names.add(name)
+        program.items.insert(0, declaration)
+    return array_of(element, "shared", name, extents)
+
+
+def constant(
+    element: type[Value], values: Iterable[Any], *, align: int | None = None, name: str = "constants"
+) -> Array:
+    """A table in constant memory, with its values."""
+    return _module_variable("const", element, None, values, align, name)
+
+
+def global_(
+    element: type[Value],
+    count: int | None = None,
+    values: Iterable[Any] | None = None,
+    *,
+    align: int | None = None,
+    name: str = "global_array",
+) -> Array:
+    """An array in global memory that belongs to the module and outlives a launch; zeros, or these values."""
+    return _module_variable("global", element, count, values, align, name)
+
+
+def _module_variable(
+    space: str, element: type[Value], count: int | None, values: Iterable[Any] | None, align: int | None, name: str
+) -> Array:
+    program = current("a variable").program
+    chosen = program.unique(name)
+    listed = None if values is None else list(values)
+    extent = len(listed) if listed is not None else count
+    if not extent:
+        refuse("illegal-declaration", f"`{chosen}` has no elements", helps=["give a count, or values"])
+    initial = "" if listed is None else f" = {{{', '.join(_initial(value, element) for value in listed)}}}"
+    size = max(element.type.width // 8, 1)
+    program.items.append(f"\n.{space} .align {align or size} .{memory_type(element)} {chosen}[{extent}]{initial};")
+    return array_of(element, space, chosen, (extent,))
+
+
+def _initial(value: Any, element: type[Value]) -> str:
+    type = element.type
+    if type.kind != "f":
+        return print_integer(int(value))
+    if type.name in ("f32", "f64"):
+        return print_float(float(value), type)
+    return print_integer(float_bits(float(value), type.name))
+
+
+def _checked(extents: tuple[int, ...]) -> tuple[int, ...]:
+    if not all(isinstance(extent, int) and extent > 0 for extent in extents) or not math.prod(extents):
+        refuse("illegal-declaration", f"extents {extents} are no positive integers")
+    return extents

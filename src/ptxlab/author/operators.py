@@ -1,0 +1,189 @@
+"""What Python's operators write: the one instruction that the types of the operands name, or a refusal.
+
+Both sides have one type; a Python number takes the type of the other side, and so do untyped bits (`b32` beside `f32`).
+Floats add, subtract and multiply by `.rn`: without it ptxas may fuse a product and a sum, and the result would depend
+on what stands around it. `/` on `f32` has no one instruction (`div.rn` is exact, `div.approx` fast), nor have `//` and
+`%` on signed integers, where Python rounds down and PTX toward zero.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from ptxlab.author.constants import fits, float_bits
+from ptxlab.author.lines import refuse
+
+if TYPE_CHECKING:
+    from ptxlab.author.values import Value
+
+V = TypeVar("V", bound="Value")
+
+_INTEGER = {"+": "add.{t}", "-": "sub.{t}", "*": "mul.lo.{t}", "//": "div.{t}", "%": "rem.{t}"}
+_FLOAT = {"+": "add.rn.{t}", "-": "sub.rn.{t}", "*": "mul.rn.{t}"}
+_BITS = {"&": "and.{b}", "|": "or.{b}", "^": "xor.{b}"}
+_ARITHMETIC_WIDTHS = (16, 32, 64)
+
+
+def _emit(text: str, arguments: list[Any], out: Any = None) -> Any:
+    from ptxlab.author.emit import emit
+
+    return emit(text, arguments, out=out)
+
+
+def binary(symbol: str, a: Any, b: Any, out: Any = None) -> Any:
+    """`a + b` and its like."""
+    from ptxlab.author.values import Negation
+
+    a, b = (side._made() if isinstance(side, Negation) else side for side in (a, b))
+    cls = _common(symbol, a, b)
+    text = _instruction(symbol, cls.type)
+    return _emit(text, [a, b], out=cls() if out is None else out)
+
+
+def in_place(symbol: str, a: V, b: Any) -> V:
+    """`a += b` and its like: the result goes into the register of `a`."""
+    result: V = binary(symbol, a, b, out=a)
+    return result
+
+
+def _instruction(symbol: str, type: Any) -> str:
+    """The instruction that an operator is on a type."""
+    bits = "pred" if type.kind == "p" else f"b{type.width}"
+    if symbol in _BITS and (type.kind in "busp"):
+        return _BITS[symbol].format(b=bits)
+    if type.kind in "us" and type.lanes == 1 and type.width in _ARITHMETIC_WIDTHS and symbol in _INTEGER:
+        if symbol in ("//", "%") and type.kind == "s":
+            name = _INTEGER[symbol].format(t=type.name)
+            _ambiguous(symbol, type, f"Python rounds down, `{name}` toward zero", [name])
+        return _INTEGER[symbol].format(t=type.name)
+    if type.kind == "f" and symbol in _FLOAT:
+        return _FLOAT[symbol].format(t=type.name)
+    if symbol == "/" and type.name == "f64":
+        return "div.rn.f64"
+    if symbol == "/" and type.name == "f32":
+        _ambiguous(symbol, type, "one is exact, the others are fast", ["div.rn.f32", "div.full.f32", "div.approx.f32"])
+    if symbol == "/" and type.kind in "us":
+        _ambiguous(symbol, type, "integers have no exact quotient", [f"div.{type.name}", f"cvt.rn.f32.{type.name}"])
+    if type.kind == "b" and symbol in _INTEGER:
+        _ambiguous(
+            symbol, type, "bits are no number", [_INTEGER[symbol].format(t=f"{kind}{type.width}") for kind in "us"]
+        )
+    return refuse("no-operator", f"no instruction is `{symbol}` on `{type.name}`")
+
+
+def _ambiguous(symbol: str, type: Any, why: str, names: list[str]) -> NoReturn:
+    said = " or ".join(f"`ptx.{name}`" for name in names)
+    refuse("ambiguous-operator", f"`{symbol}` on `{type.name}` names no one instruction: {why}", helps=[f"say {said}"])
+
+
+def _common(symbol: str, a: Any, b: Any) -> type[Value]:
+    """The class of both sides."""
+    from ptxlab.author.values import Value
+
+    sides = [side for side in (a, b) if isinstance(side, Value)]
+    assert sides
+    for side in (a, b):
+        if not isinstance(side, Value):
+            _check_number(symbol, side, sides[0].type)
+    types = {type(side).type.name: type(side) for side in sides}
+    typed = [cls for cls in types.values() if cls.type.kind != "b"] or list(types.values())
+    if len(typed) > 1 or len({cls.type.width for cls in types.values()}) > 1:
+        first, second = (side.type.name for side in sides)
+        refuse(
+            "type-clash",
+            f"`{symbol}` between `{first}` and `{second}` names no one instruction",
+            helps=[
+                f"`x.view({first})` reads the same bits as another type, `ptx.cvt` converts"
+                if {first[0], second[0]} <= set("usb") and first[1:] == second[1:]
+                else f"convert one of them: `ptx.cvt.{first}.{second}`"
+            ],
+        )
+    return typed[0]
+
+
+def _check_number(symbol: str, number: Any, type: Any) -> None:
+    if isinstance(number, (str, bytes, tuple, list)) or not (hasattr(number, "__float__")):
+        refuse("not-an-operand", f"`{symbol}` between `{type.name}` and the Python value {number!r:.40}")
+    if type.kind == "f":
+        return
+    if not hasattr(number, "__index__"):
+        refuse("type-clash", f"`{symbol}` between `{type.name}` and the float {number!r}")
+    if not fits(operator.index(number), type):
+        refuse("immediate-range", f"{number} does not fit into `{type.name}`")
+
+
+def shift(symbol: str, a: Any, count: Any, out: Any = None) -> Any:
+    """`a << count`, `a >> count`; the result has the type of `a`."""
+    type_ = a.type
+    if type_.kind not in "bus" or type_.lanes > 1 or type_.width not in _ARITHMETIC_WIDTHS:
+        refuse("no-operator", f"no instruction is `{symbol}` on `{type_.name}`")
+    text = f"shl.b{type_.width}" if symbol == "<<" else f"shr.{type_.name}"
+    return _emit(text, [a, count], out=type(a)() if out is None else out)
+
+
+def unary(symbol: str, a: Value) -> Any:
+    """`-a`, `~a`, `abs(a)`."""
+    from ptxlab.author.values import Negation
+
+    type_ = a.type
+    if symbol == "~" and type_.kind == "p":
+        return Negation(a)
+    if symbol == "~" and type_.kind in "bus":
+        return _emit(f"not.b{type_.width}", [a], out=type(a)())
+    if symbol in ("-", "abs") and type_.kind in "sf":
+        return _emit(f"{'neg' if symbol == '-' else 'abs'}.{type_.name}", [a], out=type(a)())
+    return refuse("no-operator", f"no instruction is `{symbol}` on `{type_.name}`")
+
+
+def compare(relation: str, a: Any, b: Any) -> Any:
+    """`a < b` and its like: a predicate. Floats compare as Python's do: a NaN equals nothing, itself included."""
+    from ptxlab.author.values import Value, class_of
+    from ptxlab.isa import type_named
+
+    symbol = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}[relation]
+    cls = _common(symbol, a, b)
+    type_ = cls.type
+    if not isinstance(b, Value) and type_.kind == "u" and operator.index(b) < 0:
+        refuse("immediate-range", f"{b} is below every `{type_.name}`")
+    if type_.kind == "b" and relation not in ("eq", "ne"):
+        _ambiguous(symbol, type_, "bits are no number", [f"setp.{relation}.{kind}{type_.width}" for kind in "us"])
+    if type_.kind == "p":
+        refuse("no-operator", f"no instruction is `{symbol}` on predicates", helps=["use `^` and `~`"])
+    if relation == "ne" and type_.kind == "f":
+        relation = "neu"  # Python's `!=` holds for a NaN
+    return _emit(f"setp.{relation}.{type_.name}", [a, b], out=class_of(type_named("pred"))())
+
+
+def assign(register: Value, value: Any) -> None:
+    """Write a value of its own type, or a number, into a register."""
+    from ptxlab.author.values import Negation, Value
+
+    type_ = register.type
+    if isinstance(value, Value):
+        _common("=", register, value)
+        name = type_.name if type_.name in ("pred", "f32", "f64") else f"b{type_.width}"
+        _emit(f"mov.{name}", [value], out=register)
+    elif isinstance(value, Negation):
+        _emit("mov.pred", [value], out=register)
+    elif type_.kind == "p":
+        _emit("mov.pred", [int(bool(value))], out=register)
+    else:
+        _check_number("=", value, type_)
+        _assign_number(register, value)
+
+
+def _assign_number(register: Value, value: Any) -> None:
+    type_ = register.type
+    if type_.name in ("f32", "f64"):
+        _emit(f"mov.{type_.name}", [float(value)], out=register)
+    elif type_.name in ("f16", "bf16"):
+        _emit("mov.b16", [float_bits(float(value), type_.name)], out=register)
+    elif type_.name in ("f16x2", "bf16x2"):
+        bits = float_bits(float(value), type_.name[:-2])
+        _emit("mov.b32", [bits | bits << 16], out=register)
+    elif type_.name == "tf32":
+        _emit("mov.b32", [float_bits(float(value), "f32") & 0xFFFFE000], out=register)
+    else:
+        name = type_.name if type_.kind in "us" else f"b{type_.width}"
+        _emit(f"mov.{name}", [operator.index(value)], out=register)

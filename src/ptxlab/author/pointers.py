@@ -1,0 +1,326 @@
+"""Pointers and arrays: an address with the type and the state space of what lies there.
+
+`x[i]` is the one load that they name, `x[i] = v` the one store, `x + i` another pointer. A Python integer becomes part
+of the address (`[%rd1+16]`) and costs nothing; a register as index costs one `mad`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from ptxlab.author.lines import refuse
+from ptxlab.author.trace import Trace, current
+from ptxlab.author.values import Value, b16, class_of, s16, u16, u32, u64
+from ptxlab.isa.operand import SPACES, Expected
+
+_MEMORY_TYPES = frozenset("b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64".split())
+_WIDENED = {"b": b16, "u": u16, "s": s16}
+
+
+def _emit(text: str, arguments: Sequence[Any], out: Any = None) -> Any:
+    from ptxlab.author.emit import emit
+
+    return emit(text, arguments, out=out)
+
+
+def memory_type(element: type[Value]) -> str:
+    """What `ld` and `st` call a type: itself, or bits of its width."""
+    return element.type.name if element.type.name in _MEMORY_TYPES else f"b{element.type.width}"
+
+
+@dataclass(frozen=True, slots=True)
+class PointerType:
+    """`pointer[f32]` in an annotation."""
+
+    element: type[Value]
+    space: str | None = "global"
+
+
+class pointer:  # noqa: N801 - stands in annotations beside `f32`
+    """`pointer[f32]` points into global memory, `pointer[f32, "shared"]` into another space, or `"generic"`."""
+
+    def __class_getitem__(cls, item: Any) -> PointerType:
+        element, space = item if isinstance(item, tuple) else (item, "global")
+        if not (isinstance(element, type) and issubclass(element, Value)):
+            raise TypeError(f"pointer[{element!r}]: a pointer points to a type such as f32")
+        if space not in SPACES:
+            raise TypeError(f"pointer[..., {space!r}]: the state spaces are {', '.join(sorted(SPACES))}")
+        return PointerType(element, None if space == "generic" else space)
+
+
+class Pointer:
+    """An address: a register or the name of a variable, and a number of bytes."""
+
+    def __init__(
+        self,
+        element: type[Value],
+        space: str | None,
+        register: Value | None = None,
+        symbol: str | None = None,
+        offset: int = 0,
+        lanes: int = 1,
+    ) -> None:
+        self.element = element
+        self.space = space
+        self.register = register
+        self.symbol = symbol
+        self.offset = offset
+        self.lanes = lanes
+
+    @property
+    def size(self) -> int:
+        """Bytes of one element."""
+        return max(self.element.type.width // 8, 1) * self.lanes
+
+    @property
+    def base_shape(self) -> str:
+        """What the address is, to the table of instructions."""
+        if self.symbol is not None:
+            return f"&{self.space}"
+        assert self.register is not None
+        return self.register.type.name
+
+    def __repr__(self) -> str:
+        base = self.symbol or (self.register.name if self.register is not None else "")
+        return f"<pointer[{self.element.__name__}, {self.space or 'generic'}] {base}+{self.offset}>"
+
+    def print_address(self, trace: Trace) -> str:
+        """`[%rd1+16]`"""
+        base = self.symbol if self.symbol is not None else self._base.read(trace)
+        return f"[{base}+{self.offset}]" if self.offset else f"[{base}]"
+
+    def print_value(self, trace: Trace, expected: Expected) -> str:
+        """The address itself as an operand."""
+        if self.symbol is not None:
+            return f"{self.symbol}+{self.offset}" if self.offset else self.symbol
+        return self.address.read(trace)
+
+    @property
+    def _base(self) -> Value:
+        assert self.register is not None
+        return self.register
+
+    @property
+    def address(self) -> Value:
+        """The address in a register: of 32 bits in shared memory, else of 64."""
+        if not self.offset:
+            return self._base
+        value: Value = _emit(f"add.{self._base.type.name}", [self._base, self.offset])
+        return value
+
+    def _moved(self, register: Value | None, symbol: str | None, offset: int) -> Pointer:
+        return Pointer(self.element, self.space, register, symbol, offset, self.lanes)
+
+    def _advance(self, steps: Sequence[tuple[Any, int]], out: Value | None = None) -> Pointer:
+        """This address and each index times its bytes: numbers go into the offset, registers cost a `mad` each."""
+        offset, register, symbol = self.offset, self.register, self.symbol
+        for index, size in steps:
+            if isinstance(index, Value):
+                register, symbol = _multiply_add(index, size, self._base if register is None else register, out), None
+            elif hasattr(index, "__index__"):
+                offset += operator.index(index) * size
+            else:
+                refuse("not-an-index", f"{index!r:.40} is no index", helps=["an index is an integer or a register"])
+        return self._moved(register, symbol, offset)
+
+    def __add__(self, index: Any) -> Pointer:
+        return self._lend(self._advance([(index, self.size)]))
+
+    __radd__ = __add__
+
+    def _lend(self, other: Pointer) -> Pointer:
+        """Remember that another pointer counts from the same register: then none of them may move it."""
+        if other.register is self.register and self.register is not None:
+            self.register.lent = True
+        return other
+
+    def copy(self) -> Pointer:
+        """A pointer with a register of its own, which `+=` may move."""
+        register = address_class(self.space)()
+        if self.symbol is not None:
+            _emit(f"mov.{register.type.name}", [self], out=register)
+        elif self.offset:
+            _emit(f"add.{register.type.name}", [self._base, self.offset], out=register)
+        else:
+            register.set(self._base)
+        return Pointer(self.element, self.space, register, lanes=self.lanes)
+
+    def __sub__(self, index: Any) -> Pointer:
+        if isinstance(index, Value):
+            refuse("no-operator", "no instruction subtracts an index from a pointer", helps=["add a negative index"])
+        return self._lend(self._advance([(-operator.index(index), self.size)]))
+
+    def __iadd__(self, index: Any) -> Pointer:
+        """Move the pointer itself: its register is written."""
+        if self.register is None or self.symbol is not None:
+            refuse("no-operator", "an array stays where it is", helps=["`p = array.copy()` is a pointer to it"])
+        if self.register.lent:
+            refuse(
+                "shared-register",
+                f"other pointers count from `{self.register.name}` too, and would move along",
+                helps=["give this one a register of its own: `p = p.copy()`"],
+            )
+        if isinstance(index, Value):
+            self._advance([(index, self.size)], out=self.register)
+            return self
+        _emit(f"add.{self.register.type.name}", [self.register, operator.index(index) * self.size], out=self.register)
+        return self
+
+    def at(self, *indices: Any) -> Pointer:
+        """The pointer to an element."""
+        return self._lend(self._element(indices))
+
+    def _element(self, indices: tuple[Any, ...]) -> Pointer:
+        if len(indices) != 1:
+            refuse("not-an-index", f"a pointer takes one index, {len(indices)} given")
+        return self._advance([(indices[0], self.size)])
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._element(index if isinstance(index, tuple) else (index,)).load()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._element(index if isinstance(index, tuple) else (index,)).store(value)
+
+    def __iter__(self) -> NoReturn:
+        refuse("value-needed", "a pointer does not say how many elements there are", helps=["loop by `range(count)`"])
+
+    def load(self) -> Any:
+        """The element that this points to, by one `ld`; a tuple for a vector."""
+        width = self.element.type.width
+        element = _WIDENED.get(self.element.type.kind, b16) if width == 8 else self.element
+        out = element() if self.lanes == 1 else tuple(element() for _ in range(self.lanes))
+        return _emit(f"ld{self._modifiers}", [self], out=out)
+
+    def store(self, value: Any) -> None:
+        """Write the element that this points to, by one `st`."""
+        if self.lanes > 1 and not (isinstance(value, (tuple, list)) and len(value) == self.lanes):
+            refuse("vector-size", f"a vector of {self.lanes} is stored here", helps=[f"give a tuple of {self.lanes}"])
+        parts = value if isinstance(value, (tuple, list)) else (value,)
+        for part in parts:
+            self._check_stored(part)
+        if self.element.type.kind == "f" and memory_type(self.element)[0] == "b":
+            parts = [part if isinstance(part, Value) else self.element(part) for part in parts]
+        _emit(f"st{self._modifiers}", [self, tuple(parts) if self.lanes > 1 else parts[0]])
+
+    def _check_stored(self, value: Any) -> None:
+        wanted = self.element.type
+        if isinstance(value, Value) and wanted.width > 8 and value.type is not wanted:
+            if "b" in (value.type.kind, wanted.kind) and value.type.width == wanted.width:
+                return
+            refuse(
+                "type-clash",
+                f"a `{value.type.name}` is stored where `{wanted.name}` lies",
+                helps=[f"convert it: `ptx.cvt.{wanted.name}.{value.type.name}`", f"`x.view({wanted.name})`"],
+            )
+
+    @property
+    def _modifiers(self) -> str:
+        space = f".{self.space}" if self.space else ""
+        return f"{space}{f'.v{self.lanes}' if self.lanes > 1 else ''}.{memory_type(self.element)}"
+
+    def view(self, element: type[Value]) -> Pointer:
+        """The same address, of elements of another type."""
+        return Pointer(element, self.space, self.register, self.symbol, self.offset)
+
+    def vector(self, lanes: int) -> Pointer:
+        """The same address, of vectors of 2, 4 or 8 elements."""
+        return Pointer(self.element, self.space, self.register, self.symbol, self.offset, lanes)
+
+    @property
+    def v2(self) -> Pointer:
+        """`x.v2[i]` is the pair at byte `2 * i * size`."""
+        return self.vector(2)
+
+    @property
+    def v4(self) -> Pointer:
+        """`x.v4[i]` is the vector of four at byte `4 * i * size`."""
+        return self.vector(4)
+
+
+def _multiply_add(index: Value, size: int, base: Value, out: Value | None) -> Value:
+    """`index * size + base`, as wide as the base."""
+    kind, width = index.type.kind, index.type.width
+    if kind not in "us" or index.type.lanes > 1 or width not in (32, base.type.width):
+        refuse("not-an-index", f"a `{index.type.name}` is no index", helps=["an index is a u32, s32, u64 or s64"])
+    mode = "wide" if width < base.type.width else "lo"
+    value: Value = _emit(f"mad.{mode}.{kind}{width}", [index, size, base], out=type(base)() if out is None else out)
+    return value
+
+
+class Array(Pointer):
+    """A variable with extents: `tile[i, j]` takes one index a dimension."""
+
+    def __init__(self, element: type[Value], space: str, name: str, extents: tuple[int, ...], register: Value) -> None:
+        super().__init__(element, space, register, name)
+        self.extents = extents
+
+    @property
+    def address(self) -> Value:
+        """Where the array begins, in a register."""
+        return self._base
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Elements from one index to the next, in each dimension."""
+        strides, total = [], 1
+        for extent in reversed(self.extents):
+            strides.append(total)
+            total *= extent
+        return tuple(reversed(strides))
+
+    def _element(self, indices: tuple[Any, ...]) -> Pointer:
+        if len(indices) != max(len(self.extents), 1):
+            refuse("not-an-index", f"`{self.symbol}` takes {max(len(self.extents), 1)} indices, {len(indices)} given")
+        for index, extent in zip(indices, self.extents, strict=False):
+            if isinstance(index, int) and extent and not 0 <= index < extent:
+                refuse("outside-array", f"index {index} is outside of `{self.symbol}`, which has {extent}")
+        strides = self.strides or (1,)
+        return self._advance([(index, stride * self.size) for index, stride in zip(indices, strides, strict=True)])
+
+
+def address(base: Any, offset: Any = 0) -> Pointer:
+    """An address some bytes behind a pointer; also of a `u64` or `u32` register, then a generic one."""
+    if isinstance(base, Value):
+        base = Pointer(class_of(b16.type), None, base)
+    if not isinstance(base, Pointer):
+        refuse("not-an-operand", f"{base!r:.40} is no pointer")
+    return base._advance([(offset, 1)])
+
+
+def pointer_to(element: type[Value], space: str | None, register: Value) -> Pointer:
+    """A pointer whose address a register holds."""
+    return Pointer(element, space, register)
+
+
+def address_class(space: str | None) -> type[Value]:
+    """What holds an address of a state space: 32 bits in shared memory, else 64."""
+    return u32 if space is not None and space.partition("::")[0] == "shared" else u64
+
+
+def declare(space: str, element: type[Value], extents: tuple[int, ...], align: int | None, name: str | None) -> Array:
+    """Declare an array in the body that is being written, and take its address."""
+    trace = current("an array")
+    wanted = name or {"shared": "tile", "local": "stack"}.get(space, space)
+    chosen, number = wanted, 1
+    while chosen in trace.names or chosen in trace.program.names:
+        number += 1
+        chosen = f"{wanted}_{number}"
+    trace.names.add(chosen)
+    size = max(element.type.width // 8, 1)
+    count = 1
+    for extent in extents:
+        count *= extent
+    dimensions = f"[{count}]" if extents else ""
+    trace.write(f".{space} .align {align or size} .{memory_type(element)} {chosen}{dimensions};")
+    return array_of(element, space, chosen, extents)
+
+
+def array_of(element: type[Value], space: str, name: str, extents: tuple[int, ...]) -> Array:
+    """An array by its name; its address is taken by one `mov`."""
+    cls = address_class(space)
+    array = Array(element, space, name, extents, cls())
+    _emit(f"mov.{cls.type.name}", [array], out=array.register)
+    return array

@@ -1,0 +1,227 @@
+"""What is being written: the program, and in it the function whose Python is running now.
+
+A `Program` becomes one PTX module: its functions and variables in order, the Python files that `.loc` names, and the
+lowest version of PTX that knows every instruction used. A `Trace` is one function while it is written: lines of text,
+registers, labels, and the blocks that are open. Each line is printed as it is written; nothing is moved or dropped.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from ptxlab.author.lines import Place, here, refuse
+from ptxlab.isa import Candidate, Type
+from ptxlab.isa.targets import TARGETS, VERSIONS, Since, Version, target_named
+
+MOST_LINES = 2_000_000
+
+# Names of registers by what they are declared as, as NVIDIA's compilers write them.
+_PREFIXES = {
+    "pred": "%p", "b8": "%rb", "b16": "%rs", "b32": "%r", "b64": "%rd", "b128": "%rq", "f32": "%f", "f64": "%fd",
+}  # fmt: skip
+
+
+def declared_as(type: Type) -> str:
+    """What a register that holds this type is declared as: bits, but for predicates, singles and doubles."""
+    return type.name if type.name in ("pred", "f32", "f64") else f"b{type.width}"
+
+
+class Scope:
+    """A stretch of a kernel that may be skipped: what is written only there can't be read after it."""
+
+    __slots__ = ("opened", "reason")
+
+    def __init__(self, reason: str) -> None:
+        self.opened = True
+        self.reason = reason
+
+
+@dataclass(eq=False)
+class Program:
+    """One module while it is written."""
+
+    target: str
+    version: Version | None = None
+    address_size: int | None = 64
+    lines: bool = True
+    items: list[str] = field(default_factory=list)
+    files: dict[str, int] = field(default_factory=dict)
+    functions: dict[Any, str] = field(default_factory=dict)  # device functions that are written already
+    names: set[str] = field(default_factory=set)
+    needed: Version = (1, 0)
+    _known: dict[int, Candidate] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.chip = target_named(self.target)
+        self.needed = max((7, 0), TARGETS[self.target]) if self.version is None else self.version
+
+    def require(self, candidate: Candidate, text: str) -> None:
+        """Note what an instruction needs; refuse what the target does not have."""
+        if id(candidate) in self._known:
+            return
+        for part, since in candidate.form.requirements(candidate.chosen):
+            if not self.allows(since):
+                refuse(
+                    "unavailable-instruction",
+                    f"{f'`.{part}` of ' if part else ''}`{text}` needs {since}",
+                    f"this kernel is for {self._described}",
+                )
+        self._known[id(candidate)] = candidate
+
+    def allows(self, since: Since) -> bool:
+        """Whether the target has it; without a version of its own, the program takes the lowest that does."""
+        if self.version is not None:
+            return since.holds(self.version, self.chip)
+        lowest = next((v for v in VERSIONS if v >= self.needed and since.holds(v, self.chip)), None)
+        self.needed = lowest or self.needed
+        return lowest is not None
+
+    @property
+    def _described(self) -> str:
+        version = "" if self.version is None else " and PTX {}.{}".format(*self.version)
+        return f"`{self.target}`{version}"
+
+    def file(self, name: str) -> int:
+        """The number of a Python file."""
+        return self.files.setdefault(name, len(self.files) + 1)
+
+    def unique(self, name: str) -> str:
+        """A name that no other thing at the outermost level has."""
+        chosen, number = name, 1
+        while chosen in self.names:
+            number += 1
+            chosen = f"{name}_{number}"
+        self.names.add(chosen)
+        return chosen
+
+    def text(self, lines: bool = True) -> str:
+        """The module as PTX; without `lines` it names no lines of Python."""
+        head = [".version {}.{}".format(*self.needed), f".target {self.target}"]
+        if self.address_size is not None:
+            head.append(f".address_size {self.address_size}")
+        if lines and self.files:
+            head.append("")
+            head += [f'.file {number} "{_ascii(name)}"' for name, number in self.files.items()]
+        text = "\n".join(["\n".join(head), *self.items])
+        if lines:
+            return text
+        return "\n".join(line for line in text.split("\n") if not line.startswith("    .loc "))
+
+
+def _ascii(name: str) -> str:
+    return name.encode("ascii", "replace").decode().replace('"', "'").replace("\\", "/")
+
+
+class Trace:
+    """One function while it is written."""
+
+    def __init__(self, program: Program, name: str, kind: str) -> None:
+        self.program = program
+        self.name = name
+        self.kind = kind
+        self.lines: list[str] = []
+        self.declared: list[str] = []  # families that the user declared
+        self.families: dict[str, int] = {}
+        self.scopes: list[Scope] = [Scope("")]
+        self.names: set[str] = set()
+        self.placed: set[str] = set()
+        self.wanted: dict[str, Place] = {}
+        self.opened: list[tuple[str, Place]] = []  # loops and branches that are open
+        self.leaves: list[str] = []  # the labels behind the loops that are open
+        self.last_when: tuple[int, str] | None = None  # the line of the label that ended the last `when`
+        self.place: Place | None = None  # where lines come from that nobody wrote: those that load parameters
+        self._line: tuple[str, int] | None = None
+        self._labels = 0
+
+    def register(self, declared: str) -> str:
+        """The name of a fresh register."""
+        number = self.families.get(declared, 0) + 1
+        self.families[declared] = number
+        return f"{self._prefix(declared)}{number}"
+
+    def _prefix(self, declared: str) -> str:
+        prefix = _PREFIXES[declared]
+        return f"{prefix}_" if prefix in self.names else prefix
+
+    def label(self, stem: str) -> str:
+        """A fresh name for a label."""
+        self._labels += 1
+        return f"${stem}_{self._labels}"
+
+    def place_label(self, name: str) -> None:
+        """Write a label; a second one of a name is refused."""
+        if name in self.placed:
+            refuse("duplicate-name", f"the label `{name}` stands in `{self.name}` already", "a second one")
+        self.placed.add(name)
+        self.lines.append(f"{name}:")
+
+    def write(self, text: str, place: Place | None = None) -> None:
+        """Write one line of the body, after a `.loc` where the line of Python has changed."""
+        if len(self.lines) > MOST_LINES:
+            refuse("endless-kernel", f"`{self.name}` has more than {MOST_LINES:,} lines and does not end")
+        if self.program.lines:
+            place = place or self.place or here()
+            line = (place.code.co_filename, place.line)
+            if line != self._line:
+                self._line = line
+                self.lines.append(f"    .loc {self.program.file(line[0])} {line[1]} 0")
+        self.lines.append(f"    {text}")
+
+    @property
+    def scope(self) -> Scope:
+        """The innermost stretch that may be skipped."""
+        return self.scopes[-1]
+
+    def close(self) -> None:
+        """End the function: everything opened must be closed, every label placed."""
+        if self.opened:
+            what, place = self.opened[-1]
+            refuse(
+                "open-loop",
+                f"the {what} that begins here is never closed",
+                "left by `break`, `return` or an exception",
+                helps=["leave a loop on the GPU by `ptx.leave_when(condition)`"],
+                place=place,
+            )
+        for name, place in self.wanted.items():
+            if name not in self.placed:
+                refuse("unknown-name", f"there is no label `{name}` in `{self.name}`", place=place)
+
+    def body(self) -> list[str]:
+        """The lines between the braces."""
+        registers = [
+            f"    .reg .{declared} {self._prefix(declared)}<{count + 1}>;" for declared, count in self.families.items()
+        ]
+        head = [*registers, *self.declared]
+        return [*head, *([""] if head else []), *self.lines]
+
+
+_current: ContextVar[Trace | None] = ContextVar("ptxlab_trace", default=None)
+
+
+def current(what: str = "an instruction") -> Trace:
+    """The function that is being written."""
+    trace = _current.get()
+    if trace is None:
+        refuse(
+            "outside-kernel",
+            f"{what} stands outside of a kernel",
+            helps=["write it in a function under `@kernel` or `@function`"],
+        )
+    return trace
+
+
+class writing:  # noqa: N801 - read as a verb: `with writing(trace):`
+    """Make a trace the current one."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+
+    def __enter__(self) -> Trace:
+        self.token = _current.set(self.trace)
+        return self.trace
+
+    def __exit__(self, *_: object) -> None:
+        _current.reset(self.token)
