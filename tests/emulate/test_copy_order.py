@@ -1,5 +1,7 @@
 """Order by mbarriers, and copies that nobody waited for."""
 
+from typing import Any
+
 import pytest
 
 from tests.emulate.ordering import races, run, silent
@@ -200,7 +202,7 @@ wait:
 # Memory that nobody has written.
 
 
-def uninitialised(body: str, **how: int) -> list[str]:
+def uninitialised(body: str, **how: Any) -> list[str]:
     found = run(body, **how)
     assert {diagnostic.level for diagnostic in found} <= {"warning"}
     assert {diagnostic.code for diagnostic in found} <= {"uninitialised-read"}

@@ -16,7 +16,7 @@ from ptxlab.report import Diagnostic, Label, error, warning
 if TYPE_CHECKING:
     from ptxlab.emulate.launch import Launch
 
-MOST = 20  # findings of a launch
+MOST = 40  # findings of a launch, at least half of which may be races
 _DOES = {state.LOAD: "reads", state.STORE: "writes", state.ATOMIC: "changes"}
 _DID = {state.LOAD: "read", state.STORE: "wrote", state.ATOMIC: "changed"}
 _SPACES = {access.GLOBAL: "global", access.SHARED: "shared", access.LOCAL: "local"}

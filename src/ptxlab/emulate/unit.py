@@ -14,7 +14,7 @@ from ptxlab.emulate import access, layout, state
 from ptxlab.emulate.control import HANDLERS, argument_value, receive_value
 from ptxlab.emulate.counters import is_counted_apart
 from ptxlab.emulate.function import Function
-from ptxlab.emulate.roots import UNKNOWN, Roots
+from ptxlab.emulate.roots import UNKNOWN, WINDOW, Roots
 from ptxlab.emulate.runtime import RUNTIME, shadow
 from ptxlab.emulate.services import SERVICES
 from ptxlab.emulate.values import Address, Value, bits_of, resize
@@ -214,7 +214,7 @@ class Unit:
             roots = self.roots_of(function).of_addresses(instruction)
             if kind != state.LOAD:
                 self.written |= roots
-            elif not roots & UNKNOWN:
+            elif not roots & (UNKNOWN | WINDOW):
                 watched, after = builder.new_label("watched"), builder.new_label("noted")
                 builder.branch(self._is_watched(function, roots), watched, after)
                 builder.label(watched)
