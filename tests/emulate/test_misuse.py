@@ -221,6 +221,11 @@ def test_an_mbarrier_lies_in_shared_memory() -> None:
     assert array.tolist() == [0, 0, 0, 0]
 
 
+def test_a_fault_of_all_blocks_is_told_once() -> None:
+    found = problem("mov.u64 %rd1, 0;\nld.global.u32 %r1, [%rd1];\nret;", grid=64, checks=False, workers=2)
+    assert found.code == "out-of-bounds"
+
+
 # What a kernel does to itself.
 
 

@@ -21,7 +21,9 @@ _SPACES = {access.SHARED: "shared", access.LOCAL: "local", access.PARAMETER: "pa
 
 def explain(launch: Launch, outcome: str | None, timeout: float | None) -> list[Diagnostic]:
     """Everything that a launch found wrong."""
-    found = [_explain_fault(launch, worker) for worker in launch.workers if worker.fault.get("kind")]
+    faulty = [worker for worker in launch.workers if worker.fault.get("kind")]
+    faulty.sort(key=lambda worker: worker.fault.get("block"))  # one cause, one diagnostic: the first block tells
+    found = [_explain_fault(launch, worker) for worker in faulty[:1]]
     if not found and outcome is not None:
         found = [explain_stop(launch, outcome, timeout)]
     return [*found, *explain_findings(launch)]

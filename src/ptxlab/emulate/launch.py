@@ -358,8 +358,10 @@ def launch(
     numbers = None
     if blocks is not None:
         numbers = [x + grid[0] * (y + grid[1] * z) for x, y, z in blocks]
-    if workers is None:
-        workers = 1 if compiled.facts["talks"] or checks else os.cpu_count() or 1
+    if compiled.facts["talks"] or checks:  # atomic operations, `malloc` and the detectors count on one core
+        workers = 1
+    elif workers is None:
+        workers = os.cpu_count() or 1
     total = grid[0] * grid[1] * grid[2] if numbers is None else len(numbers)
     started = time.perf_counter()
     running = Launch(compiled, grid, block, args, shared, seed, numbers, max(1, min(workers, total)), checks)

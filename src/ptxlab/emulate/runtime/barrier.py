@@ -68,20 +68,16 @@ def arrive_at_barrier(
 
 @native
 def is_beside_its_warp(thread: Pointer[Thread], number: u32, instruction: u32) -> boolean:
-    """Whether the lanes of the warp that wait at this barrier already do so at the same instruction."""
+    """Whether lanes of the warp that wait at this barrier already do so at the same instruction; one tells for all."""
     block = thread.block
     first: u32 = thread.number // 32 * 32
-    for index in range(first, thread.number):
-        other = block.threads + index
-        if other.status == AT_BARRIER and other.barrier == number and other.instruction != instruction:
-            return False
     last: u32 = first + 32
     if last > block.count:
         last = block.count
-    for index in range(thread.number + 1, last):
+    for index in range(first, last):
         other = block.threads + index
-        if other.status == AT_BARRIER and other.barrier == number and other.instruction != instruction:
-            return False
+        if other.status == AT_BARRIER and other.barrier == number:
+            return other.instruction == instruction
     return True
 
 
