@@ -22,7 +22,7 @@ from ptxlab.emulate.findings import MOST
 from ptxlab.emulate.limits import check_launch, check_memory
 from ptxlab.emulate.locations import add_sources
 from ptxlab.emulate.needs import available, needs_of
-from ptxlab.emulate.record import Record
+from ptxlab.emulate.record import Record, room_of
 from ptxlab.emulate.runtime import ENTRIES
 from ptxlab.emulate.runtime import profile as requests
 from ptxlab.emulate.services import Services
@@ -88,7 +88,8 @@ class Launch:
         self.total = grid[0] * grid[1] * grid[2] if numbers is None else len(numbers)
         self.services = Services(self)
         self.callback = Callback(self.services.answer)
-        self.allocations = Record(state.Allocation, len(self.regions) + SPARE)
+        allocates = any(function.name == "malloc" for function in compiled.module.functions)
+        self.allocations = Record(state.Allocation, len(self.regions) + SPARE * allocates)
         self.lock = threading.Lock()
         for index in range(len(self.regions)):
             self._list_region(index)
@@ -110,7 +111,7 @@ class Launch:
     def add_region(self, region: Region) -> bool:
         """Let the kernel touch more memory; regions come in the order of their addresses."""
         with self.lock:
-            if len(self.regions) >= len(self.allocations.memory) // self.allocations.stride:
+            if len(self.regions) >= self.allocations.room:
                 return False
             self.regions.append(region)
             self._list_region(len(self.regions) - 1)
@@ -250,10 +251,11 @@ class Launch:
             worker.end.set()
 
     def end(self) -> None:
-        """Give back the blocks that were kept for an explanation."""
+        """Give back the blocks that were kept for an explanation, and let go of what refers to each other."""
         end_broken = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.compiled.address(signature(ENTRIES[1]).symbol))
         for worker in self.workers:
             end_broken(worker.record.address)
+        del self.callback, self.services
 
     def profile(self) -> None:
         """Have every worker note the requests that warps make."""
@@ -306,7 +308,7 @@ class Worker:
         self.fault = Record(state.Fault)
         self.hints = Record(state.Hint, hints)
         self.hint_count = hints
-        self.counters = (ctypes.c_uint64 * max(counters, 1))()
+        self.counters = (ctypes.c_uint64 * max(counters, 1)).from_buffer(room_of(8 * counters))
         self.residents = (ctypes.c_void_p * residents)()
         self.end = threading.Event()  # unlike a thread, it tells the truth after an interrupted wait
         self.forget_hints()

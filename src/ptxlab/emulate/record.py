@@ -8,6 +8,15 @@ from typing import Any
 from ptxlab.native import offset_of, size_of
 from ptxlab.native.types import type_of
 
+_LINE = 128  # bytes of memory that cores pass to each other at a time
+
+
+def room_of(size: int) -> ctypes.Array[ctypes.c_char]:
+    """Zeroed memory that shares no cache line with anything else, so that cores do not wait for each other."""
+    whole = (ctypes.c_char * (max(size, 1) + 2 * _LINE))()
+    skipped = -ctypes.addressof(whole) % _LINE
+    return (ctypes.c_char * (max(size, 1) + _LINE)).from_buffer(whole, skipped)
+
 
 class Record:
     """One structure, or an array of `count` of them; `address` is where it lies."""
@@ -15,7 +24,8 @@ class Record:
     def __init__(self, owner: type, count: int = 1) -> None:
         self.owner = owner
         self.stride = size_of(owner)
-        self.memory = (ctypes.c_char * max(self.stride * count, 1))()
+        self.room = count
+        self.memory = room_of(self.stride * count)
         self.address = ctypes.addressof(self.memory)
 
     @classmethod
