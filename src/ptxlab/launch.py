@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from operator import index
 from typing import Any, Literal
 
 from ptxlab import gpu, ir
@@ -80,9 +81,7 @@ def launch(
             shared=shared,
             checks=checks,
             seed=seed,
-            blocks=None
-            if blocks is None
-            else [extent(place) if len(place) == 3 else (*place, 0, 0)[:3] for place in blocks],  # type: ignore[misc]
+            blocks=None if blocks is None else [_three(place, 0) for place in blocks],
             timeout=timeout,
             workers=workers,
             progress=progress,
@@ -151,7 +150,15 @@ def refuse_wrong(module: ir.Module) -> None:
 
 def extent(given: Extent) -> tuple[int, int, int]:
     """`4`, `(4,)`, `(4, 2)` or `(4, 2, 1)` as three numbers."""
-    values = (given,) if isinstance(given, int) else tuple(int(value) for value in given)
-    if not 1 <= len(values) <= 3:
-        raise ValueError(f"{given!r}: one to three numbers are wanted")
-    return (*values, 1, 1)[:3]  # type: ignore[return-value]
+    return _three(given, 1)
+
+
+def _three(given: Extent, other: int) -> tuple[int, int, int]:
+    """One to three whole numbers, filled up with `other`."""
+    try:
+        values = [index(value) for value in (given if isinstance(given, Iterable) else [given])]
+    except TypeError:
+        values = []
+    if isinstance(given, str) or not 1 <= len(values) <= 3:
+        raise ValueError(f"{given!r}: one to three whole numbers are wanted")
+    return (*values, other, other)[:3]  # type: ignore[return-value]

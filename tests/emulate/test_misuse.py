@@ -32,7 +32,7 @@ ret;
         (".u32 n", [1 << 32], "argument 0 of `k`: 4294967296 does not fit `.u32`"),
         (".s32 n", [1 << 31], "2147483648 does not fit `.s32`"),
         (".u8 n", [256], "256 does not fit `.u8`"),
-        (".u32 n", [1.5], "float is no number"),
+        (".u32 n", [1.5], "1.5 is no integer, as `.u32` wants one"),
         (".u32 n", ["four"], "str is no number, array or bytes"),
         (".u32 n", [None], "NoneType is no number, array or bytes"),
         (".f16 x", [1e9], "argument 0"),
@@ -40,6 +40,7 @@ ret;
         (".u32 n", [np.zeros(4, "f4")], "an array needs a 64-bit parameter"),
         (".u64 p", [np.zeros((4, 4), "f4")[:, ::2]], "the array has gaps"),
         (".u64 p", [np.array([object()])], "an array of Python objects"),
+        (".u64 p", [np.zeros(3, ">f4")], "the bytes of an array of >f4 are in an order that no GPU reads"),
         (".align 4 .b8 s[12]", [b"12345"], "5 bytes for a parameter of 12"),
         (".align 4 .b8 s[12]", [3], "the parameter is an aggregate of 12 bytes"),
     ],
@@ -98,6 +99,18 @@ def test_a_launch_that_no_gpu_takes_is_refused(how: dict[str, object], text: str
     found = problem("ret;", **how)
     assert found.code == "bad-launch"
     assert text in found.message
+
+
+@pytest.mark.parametrize("extent", [1.5, "4", (1, 1, 1, 1), (), None, (1, 2.5)])
+def test_an_extent_is_one_to_three_whole_numbers(extent: object) -> None:
+    with pytest.raises(ValueError, match="one to three whole numbers are wanted"):
+        launch("ret;", grid=extent)
+    with pytest.raises(ValueError, match="one to three whole numbers are wanted"):
+        launch("ret;", blocks=[extent])
+
+
+def test_blocks_are_named_by_one_to_three_numbers() -> None:
+    assert launch("ret;", grid=(2, 2), blocks=[(1, 1), (1,), 0, np.uint8(1)]).counters["instructions"] == 4
 
 
 def test_the_largest_launch_is_taken() -> None:

@@ -98,6 +98,8 @@ def _region(value: Any, base: int, name: str, known: list[Region]) -> Region:
     interface = value.__array_interface__
     if interface.get("strides") is not None and not value.flags.c_contiguous and not value.flags.f_contiguous:
         raise ValueError("the array has gaps: pass a contiguous one, as numpy.ascontiguousarray makes it")
+    if not value.dtype.isnative:
+        raise TypeError(f"the bytes of an array of {value.dtype} are in an order that no GPU reads")
     if value.dtype.hasobject:
         raise TypeError("an array of Python objects has no meaning on a GPU")
     address, read_only = interface["data"]
@@ -137,6 +139,8 @@ def scalar_bytes(parameter: ir.Variable, value: Any, size: int) -> bytes:
         raise TypeError(f"a float does not fit `.{parameter.type.name}`")
     if isinstance(value, int) and kind == "f":
         return scalar_bytes(parameter, float(value), size)
+    if isinstance(value, float):
+        raise TypeError(f"{value} is no integer, as `.{parameter.type.name}` wants one")
     if not isinstance(value, int):
         raise TypeError(f"{type(value).__name__} is no number, array or bytes")
     low = -(1 << (bits - 1))  # compilers declare every integer of C as unsigned
