@@ -52,9 +52,11 @@ def test_other_statements_do_not_order_threads_of_other_warps(statement: str) ->
         "bar.sync 0;",
         # Pairs of lanes meet by themselves.
         "and.b32 %r2, %t, 30; mov.u32 %r3, 3; shl.b32 %r3, %r3, %r2; bar.warp.sync %r3;",
+        "shfl.sync.bfly.b32 %r2, %t, 1, 31, 0xffffffff;",
+        "vote.sync.any.pred %p2, %p1, 0xffffffff;",
     ],
 )
-def test_lanes_of_a_warp_are_ordered_by_barriers(statement: str) -> None:
+def test_lanes_of_a_warp_are_ordered_by_meeting(statement: str) -> None:
     silent(EXCHANGE.format(statement, "%near"))
 
 
@@ -62,8 +64,6 @@ def test_lanes_of_a_warp_are_ordered_by_barriers(statement: str) -> None:
     "statement",
     [
         "",
-        "shfl.sync.bfly.b32 %r2, %t, 1, 31, 0xffffffff;",
-        "vote.sync.any.pred %p2, %p1, 0xffffffff;",
         # Each lane meets itself.
         "and.b32 %r2, %t, 31; mov.u32 %r3, 1; shl.b32 %r3, %r3, %r2; bar.warp.sync %r3;",
     ],
@@ -372,6 +372,19 @@ def test_variables_of_the_module() -> None:
     body = "setp.eq.u32 %p1, %t, 0;\n @%p1 st.global.u32 [word], %t; // with\n {}\n ld.global.u32 %r1, [word]; // race"
     silent(body.replace("%t; // with", "7; // with").format("bar.sync 0;"))
     races(body.replace("%t; // with", "7; // with").format(""))
+
+
+def test_loads_that_may_not_see_what_the_kernel_writes() -> None:
+    body = """
+    mad.wide.u32 %rd1, %t, 4, %out;
+    st.global.u32 [%rd1], 7; // with
+    bar.sync 0;
+    ld.global{}.u32 %r1, [%out]; // race
+"""
+    silent(body.format(""))
+    silent(body.format(".nc").replace("[%out];", "[%flag];"))
+    found = races(body.format(".nc"))
+    assert found.message == "a load through the non-coherent cache of bytes that the kernel writes"
 
 
 def test_pointers_that_come_from_memory_are_watched() -> None:

@@ -244,6 +244,23 @@ join:
     races(body.format(arrive=right, join=""), grid=3)
 
 
+def test_more_blocks_than_are_told_apart() -> None:
+    body = """
+    mad.wide.u32 %rd1, %b, 4, %out;
+    st.global.u32 [%rd1], 5;
+    membar.gl;
+    atom.global.inc.u32 %r1, [%flag], 2999;
+    membar.gl;
+    setp.ne.u32 %p1, %r1, 2999;
+    @%p1 bra end;
+    ld.global.u32 %r2, [%out];
+    ld.global.u32 %r3, [%out+4000];
+    ld.global.u32 %r4, [%out+11996];
+end:
+"""
+    silent(body, grid=3000, block=1)
+
+
 @pytest.mark.parametrize("scope", ["", ".relaxed.gpu", ".acq_rel.sys"])
 def test_counters_of_all_blocks(scope: str) -> None:
     silent(f"atom{scope}.global.add.u32 %r1, [%out], 1;", grid=3)

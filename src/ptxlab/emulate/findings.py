@@ -93,6 +93,11 @@ def _explain_race(launch: Launch, found: Record, number: int) -> Diagnostic:
         what = "before the copy was waited for" if same_thread else "not knowing that the copy is done"
         after = f"{'the same thread' if same_thread else second} {_DID[later.kind]} them {what}"
         notes = ["`cp.async.wait_group` tells its thread that the copy is done, a barrier behind it tells the others"]
+    elif later.about & shadow.STALE or earlier.about & shadow.STALE:
+        message = "a load through the non-coherent cache of bytes that the kernel writes"
+        before = f"{first} {_DID[earlier.kind]} {bytes}"
+        after = f"{'the same thread' if same_thread else second} {_DID[later.kind]} them"
+        notes = ["`.nc` is for memory that nothing writes while the kernel runs; no barrier makes it see new values"]
     else:
         message = f"two threads write the same {_SPACES[space]} bytes without order"
         if state.LOAD in (earlier.kind, later.kind):

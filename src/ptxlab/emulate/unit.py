@@ -20,7 +20,6 @@ from ptxlab.emulate.services import SERVICES
 from ptxlab.emulate.values import Address, Value, bits_of, resize
 from ptxlab.ir.shapes import shape_of
 from ptxlab.isa import Match
-from ptxlab.isa.barrier import meet as bar_warp_meet
 from ptxlab.isa.types import type_named
 from ptxlab.native import offset_of, size_of
 from ptxlab.native.functions import Signature, signature
@@ -280,7 +279,7 @@ class Unit:
         )
         self.sites.append(
             f"{{ ptr, i32, i32, i32, i32 }} {{ ptr @site.{number}, i32 {self._keys.setdefault(key, len(self._keys))}, "
-            f"i32 {function.instruction_number}, i32 {int(aligned)}, i32 {int(action is bar_warp_meet)} }}"
+            f"i32 {function.instruction_number}, i32 {int(aligned)}, i32 0 }}"
         )
         return number
 
@@ -359,7 +358,7 @@ def about_of(kind: int, order: str, element: int) -> int:
     if semantics == "barrier":
         return about | shadow.OBJECT | (0 if kind == state.STORE else shadow.STRONG)
     if semantics in ("", "weak", "constant"):
-        return about
+        return about | (shadow.STALE if semantics == "constant" else 0)
     about |= shadow.STRONG
     if scope in ("gpu", "sys"):
         about |= shadow.WIDE

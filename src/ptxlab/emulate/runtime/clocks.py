@@ -13,7 +13,10 @@ WARP = 1
 THREAD = 64
 COPIES = 2048
 
+EVERYONE = (1 << 64) - 1  # a key above all others: all threads of all blocks
+
 FACT_SIZE = size_of(Fact)
+MOST = 2048  # facts in a list; of more, those on the threads of a block become one on the block
 ROOM = 8
 
 
@@ -81,6 +84,8 @@ def tell(known: Pointer[Knowledge], key: u64, stamp: u64) -> None:
     known.facts[at].key = key
     known.facts[at].stamp = stamp
     known.count += 1
+    if known.count > MOST:
+        coarsen(known)
 
 
 @native
@@ -123,6 +128,49 @@ def tell_all(known: Pointer[Knowledge], source: Pointer[Knowledge]) -> None:
             new -= 1
             known.facts[to].key = source.facts[new].key
             known.facts[to].stamp = source.facts[new].stamp
+    if known.count > MOST:
+        coarsen(known)
+
+
+@native
+def coarsen(known: Pointer[Knowledge]) -> None:
+    """Make a list that is too long shorter: it then says more than is known, so that races are missed, not invented."""
+    kept: u32 = 0
+    top: u64 = 0
+    for index in range(known.count):
+        key: u64 = known.facts[index].key
+        stamp: u64 = known.facts[index].stamp
+        if key != EVERYONE and u32(key) & PART_MASK < COPIES:
+            key = key & ~u64(PART_MASK)
+        if u32(key) & PART_MASK < COPIES or key == EVERYONE:
+            top = max(top, stamp)
+        if kept != 0 and known.facts[kept - 1].key == key:
+            known.facts[kept - 1].stamp = max(known.facts[kept - 1].stamp, stamp)
+        else:
+            known.facts[kept].key = key
+            known.facts[kept].stamp = stamp
+            kept += 1
+    known.count = kept
+    if kept <= MOST // 2:
+        return
+    kept = 0
+    for index in range(known.count):
+        part: u32 = u32(known.facts[index].key) & PART_MASK
+        if part >= COPIES and known.facts[index].key != EVERYONE:
+            known.facts[kept].key = known.facts[index].key
+            known.facts[kept].stamp = known.facts[index].stamp
+            kept += 1
+    known.facts[kept].key = EVERYONE
+    known.facts[kept].stamp = top
+    known.count = kept + 1
+
+
+@native(inline=True)
+def stamp_of_everyone(known: Pointer[Knowledge]) -> u64:
+    """Up to which stamp all threads are known."""
+    if known.count != 0 and known.facts[known.count - 1].key == EVERYONE:
+        return known.facts[known.count - 1].stamp
+    return 0
 
 
 @native

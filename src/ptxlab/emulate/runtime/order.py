@@ -7,7 +7,18 @@ knows what all the others did. Where only some meet, each gets a fact about each
 from __future__ import annotations
 
 from ptxlab.emulate.history import Knowledge
-from ptxlab.emulate.runtime.clocks import BLOCK_SHIFT, COPIES, PART_MASK, THREAD, WARP, forget, key_of, tell, tell_all
+from ptxlab.emulate.runtime.clocks import (
+    BLOCK_SHIFT,
+    COPIES,
+    EVERYONE,
+    PART_MASK,
+    THREAD,
+    WARP,
+    forget,
+    key_of,
+    tell,
+    tell_all,
+)
 from ptxlab.emulate.runtime.flags import find_flag, flag_at, free_flags, hand_over
 from ptxlab.emulate.runtime.memory import free
 from ptxlab.emulate.runtime.shadow import free_pages
@@ -165,7 +176,7 @@ def share(block: Pointer[Block], known: Pointer[Knowledge]) -> None:
     for index in range(known.count):
         key: u64 = known.facts[index].key
         part: u32 = u32(key) & PART_MASK
-        if key >> BLOCK_SHIFT != block.number:
+        if key >> BLOCK_SHIFT != block.number or key == EVERYONE:
             known.facts[kept].key = key
             known.facts[kept].stamp = known.facts[index].stamp
             kept += 1

@@ -7,7 +7,7 @@ strong, of the same size, and in the scope of each other. Of each pair of instru
 from __future__ import annotations
 
 from ptxlab.emulate.history import Access, Flags, History, Pages
-from ptxlab.emulate.runtime.clocks import COPIES, THREAD, WARP, key_of, stamp_of
+from ptxlab.emulate.runtime.clocks import COPIES, THREAD, WARP, key_of, stamp_of, stamp_of_everyone
 from ptxlab.emulate.runtime.flags import empty, find_flag, synchronise
 from ptxlab.emulate.runtime.memory import calloc
 from ptxlab.emulate.runtime.shadow import (
@@ -19,6 +19,7 @@ from ptxlab.emulate.runtime.shadow import (
     PAGE_SHIFT,
     REMEMBERED,
     SIZE,
+    STALE,
     STRONG,
     UNCHANGED,
     WARP_SHIFT,
@@ -106,7 +107,7 @@ def is_read_again(
 
     This is the way of most reads, where nothing else has to be looked at: all know of the last write.
     """
-    if about & (KIND | STRONG) != LOAD or address & 3 != 0 or pages.room == 0:
+    if about & (KIND | STRONG | STALE) != LOAD or address & 3 != 0 or pages.room == 0:
         return False
     number: u64 = (address >> PAGE_SHIFT) + 1
     page = pages.slots + slot_of(pages, number)
@@ -219,6 +220,8 @@ def is_told(thread: Pointer[Thread], access: Pointer[Access]) -> boolean:
         return stamp <= stamp_of(known, key_of(number, COPIES + owner.number))
     if known.count == 0 and shared.count == 0:
         return False
+    if stamp <= stamp_of_everyone(known) or stamp <= stamp_of_everyone(shared):
+        return True
     if stamp <= stamp_of(known, key_of(number, 0)) or stamp <= stamp_of(shared, key_of(number, 0)):
         return True
     key: u64 = key_of(number, WARP + warp)
@@ -262,6 +265,8 @@ def is_conflict(thread: Pointer[Thread], access: Pointer[Access], about: u32) ->
     """Whether a new access races with one before it; two writes of the same value do not."""
     if about & KIND == LOAD and access.about & KIND == LOAD:
         return False
+    if about & STALE != 0:
+        return True
     if is_known(thread, access) or is_compatible(thread, access, about):
         return False
     return about & UNCHANGED == 0 or access.about & (KIND | COPY) != STORE
