@@ -91,7 +91,7 @@ class Site:
     key: u32
     instruction: u32
     aligned: u32
-    orders: u32  # whether it orders what the lanes do to memory
+    unused: u32
 
 
 @struct

@@ -210,7 +210,7 @@ def meet(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
         elif status == READY or status == YIELDED:  # noqa: SIM109 - native functions know no tuples
             busy = busy | bit
     met = False
-    lane: u32 = 0
+    lane = u32(0)
     while lane < lanes:
         bit = 1 << lane
         if waiting & bit != 0:
@@ -256,8 +256,7 @@ def meet(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
 def perform(block: Pointer[Block], base: u32, members: u32, site: Pointer[Site]) -> None:
     """Do what lanes do together, and let them go on."""
     call(None, site.code, block.threads[base].mail, members)
-    if site.orders != 0:
-        order_lanes(block, base, members)
+    order_lanes(block, base, members)
     for lane in range(32):
         if members >> lane & 1 != 0:
             block.threads[base + lane].status = READY
