@@ -1,0 +1,64 @@
+"""The detectors as such: switched off, out of memory, many findings, and findings beside a fault."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ptxlab
+from ptxlab.emulate import launch as launching
+from tests.emulate.ordering import HEAD, run
+
+RACE = "st.shared.u32 [tile], %t;"
+
+
+def launch(body: str, **how: Any) -> list[tuple[str, str]]:
+    kernel = ptxlab.parse(f"{HEAD}{body}\n    ret;\n}}\n", name="k.ptx")["k"]
+    arrays = [np.zeros(4096, np.uint32), np.zeros(64, np.uint32)]
+    given: dict[str, Any] = {"grid": (1,), "block": (64,), "device": "cpu", "on_error": "collect"} | how
+    return [(found.level, found.code) for found in kernel.launch(args=arrays, **given).diagnostics]
+
+
+def test_without_checks_nothing_is_looked_for() -> None:
+    assert launch(RACE) == [("error", "data-race")]
+    assert launch(RACE, checks=False) == []
+    assert launch("ld.shared.u32 %r1, [tile];", checks=False) == []
+
+
+def test_a_race_fails_the_launch_and_a_warning_does_not() -> None:
+    with pytest.raises(ptxlab.KernelError, match="two threads write the same shared bytes"):
+        launch(RACE, on_error="raise")
+    assert launch("ld.shared.u32 %r1, [tile];", on_error="raise") == [("warning", "uninitialised-read")]
+
+
+def test_the_kernel_runs_to_its_end_after_a_race() -> None:
+    kernel = ptxlab.parse(f"{HEAD}{RACE}\n st.global.u32 [%out], 5;\n ret;\n}}\n")["k"]
+    out = np.zeros(4096, np.uint32)
+    kernel.launch((1,), (64,), [out, np.zeros(64, np.uint32)], device="cpu", on_error="collect")
+    assert out[0] == 5
+
+
+def test_too_little_memory_to_remember_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = "mad.wide.u32 %rd1, %t, 256, %out;\n st.global.u32 [%rd1], %t;"
+    assert launch(body) == []
+    monkeypatch.setattr(launching, "available", lambda: 1 << 40)
+    assert launch(body) == []
+    monkeypatch.setattr(launching, "available", lambda: 4 * 20000)
+    monkeypatch.setattr(launching, "check_memory", lambda *_: None)
+    assert launch(body) == [("warning", "incomplete-check")]
+
+
+def test_each_pair_of_instructions_is_told_once() -> None:
+    assert len(run(RACE, grid=5)) == 1
+    assert len(run(f"{RACE}\n bar.sync 0;\n {RACE}")) == 2
+    assert len(run("\n bar.sync 0;\n".join([RACE] * 50))) == 20
+
+
+def test_a_race_is_told_beside_the_fault_it_may_explain() -> None:
+    found = launch(f"{RACE}\n setp.eq.u32 %p1, %t, 63;\n @%p1 trap;")
+    assert found == [("error", "trap"), ("error", "data-race")]
+
+
+def test_blocks_that_end_leave_nothing_behind() -> None:
+    body = "st.shared.u32 [%own], %b;\n bar.sync 0;\n ld.shared.u32 %r1, [%far];"
+    assert run(body, grid=200) == []
