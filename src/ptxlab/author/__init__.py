@@ -16,6 +16,7 @@ print(saxpy.ptx)
 
 from ptxlab.author.instructions import ptx
 from ptxlab.author.kernel import DeviceFunction, Kernel, function, kernel
+from ptxlab.author.module import Module
 from ptxlab.author.parameters import param, struct
 from ptxlab.author.pointers import Array, Pointer, pointer
 from ptxlab.author.values import (
@@ -47,6 +48,7 @@ __all__ = [
     "Array",
     "DeviceFunction",
     "Kernel",
+    "Module",
     "Pointer",
     "Value",
     "b8",

@@ -120,8 +120,12 @@ def _reaches(wanted: str | None, space: str | None) -> bool:
 
 @cache
 def plan(text: str, kinds: tuple[Kind, ...], outs: tuple[Kind, ...] | None, pair: bool) -> Plan | None:
-    """The form that these arguments and results make of an opcode; None where no form takes them."""
-    return next((found for found, _ in plans(text, kinds, outs, pair) if found is not None), None)
+    """The form that these arguments and results make of an opcode; None where no form takes them.
+
+    Without `out=` the form that writes the fewest registers is meant: `mov.b32` copies, unless it is told to unpack.
+    """
+    found = [plan for plan, _ in plans(text, kinds, outs, pair) if plan is not None]
+    return min(found, key=lambda plan: sum(e.count for e in plan.expected if e.role == "write"), default=None)
 
 
 def plans(
@@ -243,6 +247,8 @@ def _fresh(trace: Trace, expected: Expected) -> Any:
     type = expected.type
     if type.width == 8 and expected.loose:  # arithmetic begins at 16 bits
         type = type_named(f"{type.kind if type.kind in 'us' else 'b'}16")
+    if trace.program.untyped and type.kind != "p":
+        type = type_named(f"b{type.width}")
     if expected.count:
         return tuple(class_of(type).fresh(trace) for _ in range(expected.count))
     return class_of(type).fresh(trace)
@@ -288,7 +294,7 @@ def print_operand(trace: Trace, expected: Expected, argument: Any, text: str) ->
     if isinstance(argument, Negation):
         return f"!{argument.value.read(trace)}"
     if isinstance(argument, str):
-        if not argument.startswith("%") and expected.kind in ("label", "targets", "prototype"):
+        if not argument.startswith("%") and expected.kind == "label":
             trace.wanted.setdefault(argument, here())
         return argument
     if isinstance(argument, (tuple, list)):

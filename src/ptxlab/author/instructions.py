@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptxlab.author import control, memory, printing
+from ptxlab.author import control, memory, printing, raw
 from ptxlab.author.complaints import explain_name
 from ptxlab.author.emit import emit
 from ptxlab.author.lines import refuse
 from ptxlab.author.pointers import address, pointer_to
-from ptxlab.author.raw import block, part, registers, text
 from ptxlab.author.spelling import Spelling, name_of, spelling, word_of
 from ptxlab.author.values import class_of
 from ptxlab.isa.special_registers import COMPONENTS, SPECIAL_REGISTERS, SpecialRegister
@@ -62,10 +61,15 @@ class Ptx:
     address = staticmethod(address)
     pointer_to = staticmethod(pointer_to)
     printf = staticmethod(printing.printf)
-    registers = staticmethod(registers)
-    block = staticmethod(block)
-    text = staticmethod(text)
-    part = staticmethod(part)
+    registers = staticmethod(raw.registers)
+    register = staticmethod(raw.register)
+    declare = staticmethod(raw.declare)
+    symbol = staticmethod(raw.symbol)
+    at = staticmethod(raw.at)
+    block = staticmethod(raw.block)
+    text = staticmethod(raw.text)
+    part = staticmethod(raw.part)
+    literal = staticmethod(raw.literal)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

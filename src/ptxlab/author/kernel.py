@@ -117,14 +117,14 @@ def kernel(
     place = here()
     if target not in TARGETS:
         refuse("unknown-target", f"there is no target `{target}`", helps=["`sm_80`, `sm_90a` and so on"], place=place)
-    chosen = {name: _numbers(name, value, place) for name, value in directives.items()}
-    wanted = _version(version, place)
+    chosen = {name: numbers_of(name, value, place) for name, value in directives.items()}
+    wanted = version_of(version, place)
     if function is not None:
         return Kernel(function, target, wanted, chosen, place)
     return lambda function: Kernel(function, target, wanted, chosen, place)
 
 
-def _version(version: str | Version | None, place: Place) -> Version | None:
+def version_of(version: str | Version | None, place: Place) -> Version | None:
     if not isinstance(version, str):
         return version
     major, _, minor = version.partition(".")
@@ -133,7 +133,7 @@ def _version(version: str | Version | None, place: Place) -> Version | None:
     return int(major), int(minor)
 
 
-def _numbers(name: str, value: int | Sequence[int], place: Place) -> tuple[int, ...]:
+def numbers_of(name: str, value: int | Sequence[int], place: Place) -> tuple[int, ...]:
     found = DIRECTIVES.get(name)
     if found is None or found.owner != "entry":
         known = ", ".join(f"`{name}`" for name, directive in DIRECTIVES.items() if directive.owner == "entry")
@@ -180,8 +180,12 @@ def _load(trace: Trace, parameters: list[Parameter], place: Place, of_kernel: bo
 
 
 def _end(trace: Trace) -> None:
+    """Close the function, with a `ret` where it can get to its end."""
     trace.close()
-    if not trace.lines or trace.lines[-1].strip() not in ("ret;", "exit;"):
+    last = len(trace.lines) - 1
+    while last >= 0 and trace.lines[last].endswith(":") and trace.lines[last][:-1] not in trace.wanted:
+        last -= 1  # a label that nobody goes to
+    if last < 0 or trace.lines[last].strip() not in ("ret;", "exit;"):
         trace.lines.append("    ret;")
 
 

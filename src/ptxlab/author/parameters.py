@@ -28,13 +28,17 @@ class RawType:
     """`param[u64]` in an annotation."""
 
     element: type[Value]
+    attributes: str = ""
 
 
 class param:  # noqa: N801 - stands in annotations beside `f32`
-    """`param[u64]`: a parameter that is not loaded; the name is its address, for `ptx.ld.param`."""
+    """`param[u64]`: a parameter that is not loaded; the name is its address, for `ptx.ld.param`.
+
+    `param[u64, ".ptr .global .align 16"]` says where it points.
+    """
 
     def __class_getitem__(cls, item: Any) -> RawType:
-        return RawType(item)
+        return RawType(*item) if isinstance(item, tuple) else RawType(item)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,8 @@ class Parameter:
         given = self.annotation
         if isinstance(given, StructType):
             return f".param .align {given.align} .b8 {self.name}[{given.size}]"
+        if isinstance(given, RawType):
+            return f".param .{given.element.type.name} {given.attributes}{' ' * bool(given.attributes)}{self.name}"
         return f".param .{memory_type(self.passed)} {self.name}"
 
     @property
@@ -117,9 +123,9 @@ class Parameter:
         given = self.annotation
         if isinstance(given, StructType):
             return Struct(self.name, given)
-        place = Pointer(self.passed, "param", symbol=self.name)
         if isinstance(given, RawType):
-            return place
+            return Pointer(b8, "param", symbol=self.name)
+        place = Pointer(self.passed, "param", symbol=self.name)
         if isinstance(given, PointerType):
             return load_pointer(given, place) if of_kernel else Pointer(given.element, given.space, place.load())
         return place.load()

@@ -46,6 +46,8 @@ class Program:
     version: Version | None = None
     address_size: int | None = 64
     lines: bool = True
+    options: tuple[str, ...] = ()  # words of `.target` beside the architecture
+    untyped: bool = False  # whether results are bits
     items: list[str] = field(default_factory=list)
     files: dict[str, int] = field(default_factory=dict)
     functions: dict[Any, str] = field(default_factory=dict)  # device functions that are written already
@@ -98,7 +100,7 @@ class Program:
 
     def text(self, lines: bool = True) -> str:
         """The module as PTX; without `lines` it names no lines of Python."""
-        head = [".version {}.{}".format(*self.needed), f".target {self.target}"]
+        head = [".version {}.{}".format(*self.needed), f".target {', '.join([self.target, *self.options])}"]
         if self.address_size is not None:
             head.append(f".address_size {self.address_size}")
         if lines and self.files:
@@ -122,11 +124,11 @@ class Trace:
         self.name = name
         self.kind = kind
         self.lines: list[str] = []
-        self.declared: list[str] = []  # families that the user declared
         self.families: dict[str, int] = {}
         self.scopes: list[Scope] = [Scope("")]
         self.names: set[str] = set()
-        self.placed: set[str] = set()
+        self.placed: list[set[str]] = [set()]  # labels, of each block that is open
+        self.labels: set[str] = set()
         self.wanted: dict[str, Place] = {}
         self.opened: list[tuple[str, Place]] = []  # loops and branches that are open
         self.leaves: list[str] = []  # the labels behind the loops that are open
@@ -152,9 +154,10 @@ class Trace:
 
     def place_label(self, name: str) -> None:
         """Write a label; a second one of a name is refused."""
-        if name in self.placed:
+        if name in self.placed[-1]:
             refuse("duplicate-name", f"the label `{name}` stands in `{self.name}` already", "a second one")
-        self.placed.add(name)
+        self.placed[-1].add(name)
+        self.labels.add(name)
         self.lines.append(f"{name}:")
 
     def write(self, text: str, place: Place | None = None) -> None:
@@ -186,7 +189,7 @@ class Trace:
                 place=place,
             )
         for name, place in self.wanted.items():
-            if name not in self.placed:
+            if name not in self.labels:
                 refuse("unknown-name", f"there is no label `{name}` in `{self.name}`", place=place)
 
     def body(self) -> list[str]:
@@ -194,8 +197,7 @@ class Trace:
         registers = [
             f"    .reg .{declared} {self._prefix(declared)}<{count + 1}>;" for declared, count in self.families.items()
         ]
-        head = [*registers, *self.declared]
-        return [*head, *([""] if head else []), *self.lines]
+        return [*registers, *([""] if registers else []), *self.lines]
 
 
 _current: ContextVar[Trace | None] = ContextVar("ptxlab_trace", default=None)

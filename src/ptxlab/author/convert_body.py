@@ -1,0 +1,478 @@
+"""The body of a function as Python: see `convert.py`."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from keyword import iskeyword
+from typing import Any
+
+from ptxlab import ir
+from ptxlab.author.constants import print_constant
+from ptxlab.author.emit import plan
+from ptxlab.author.spelling import spelling
+from ptxlab.ir.operands import Operand
+from ptxlab.ir.shapes import shape_of
+from ptxlab.isa import Match
+from ptxlab.isa.operand import Expected
+from ptxlab.isa.table import heads
+from ptxlab.report import PtxError
+from ptxlab.syntax.print_declarations import print_declaration
+from ptxlab.syntax.print_operands import print_immediate
+from ptxlab.syntax.printer import format_instruction
+
+INDENT = "    "
+DEEPEST = 15  # Python allows 20 blocks inside each other
+
+
+class _Awkward(Exception):  # noqa: N818 - not an error: the instruction stays text
+    """Python has no call for this instruction."""
+
+
+@dataclass(slots=True)
+class _Result:
+    """One result of an instruction: its registers (one, or those of a vector) as they are written."""
+
+    operand: Operand
+    expected: Expected
+
+    @property
+    def parts(self) -> tuple[Operand, ...]:
+        return self.operand.elements if isinstance(self.operand, ir.Vector) else (self.operand,)
+
+
+@dataclass(slots=True)
+class _Call:
+    """An instruction as a call: what it writes, and with what of the table it goes together."""
+
+    instruction: ir.Instruction
+    match: Match
+    results: list[_Result]
+    reads: list[tuple[Operand, Expected]]
+    pair: bool
+
+
+class Body:
+    """Writes the statements of one function."""
+
+    def __init__(
+        self,
+        function: ir.Function,
+        python_name: Callable[[str], str],
+        globals: dict[str, str],
+        keeps_lines: bool,
+    ) -> None:
+        self.function = function
+        self.python_name = python_name
+        self.names = dict(globals)  # of variables and parameters
+        self.keeps_lines = keeps_lines
+        # A program for the debugger has code for each register and block as it is declared.
+        self.keeps_registers = keeps_lines
+        self.classes: set[str] = set()
+        self.registers: dict[int, str] = {}  # Python names, by the index of the register
+        self.calls: dict[int, _Call] = {}  # by the identity of the instruction
+        self.named: dict[int, ir.Register] = {}  # registers that stand in text, and so keep their names
+        self.once: set[int] = set()  # registers that one call returns
+        self.all: dict[int, ir.Register] = {}
+        self.families: dict[int, str] = {}  # Python names of `%r<100>`, by the identity of the variable
+
+    def parameter(self, variable: ir.Variable) -> str:
+        """The Python name of a parameter."""
+        name = self.names[variable.name] = self.python_name(variable.name)
+        return name
+
+    def write(self) -> list[str]:
+        """The lines, indented."""
+        self._look()
+        lines = list(self._declarations())
+        lines += self._statements(self.function.body or [], INDENT)
+        return lines
+
+    # What each instruction writes and reads.
+
+    def _look(self) -> None:
+        heads = {id(variable) for variable in (*self.function.returns, *self.function.parameters)}
+        writes: Counter[int] = Counter()
+        first_read: dict[int, int] = {}
+        written_at: dict[int, int] = {}
+        barred: set[int] = set()
+        for position, instruction in enumerate(self.function.instructions()):
+            call = self._call(instruction)
+            registers = list(_registers(instruction))
+            self.all.update((register.index, register) for register in registers)
+            self.named.update(
+                (register.index, register)
+                for register in registers
+                if self.keeps_registers or id(register.variable) in heads
+            )
+            if call is None:
+                self.named.update((register.index, register) for register in registers)
+                continue
+            self.calls[id(instruction)] = call
+            written = [part for result in call.results for part in result.parts]
+            targets = [part.index for part in written if isinstance(part, ir.Register)]
+            for index in targets:
+                writes[index] += 1
+                written_at[index] = position
+            for index in _read_indices(call):
+                first_read.setdefault(index, position)
+            if instruction.guard is not None or len(targets) != len(written) or not self._is_fresh(call):
+                barred.update(targets)
+        for index, count in writes.items():
+            early = first_read.get(index, math.inf) <= written_at[index]
+            if count > 1 or early or index in self.named:
+                barred.add(index)
+        for call in self.calls.values():  # a call returns all its results or none
+            targets = [part.index for r in call.results for part in r.parts if isinstance(part, ir.Register)]
+            if targets and not barred.intersection(targets):
+                self.once.update(targets)
+
+    def _is_fresh(self, call: _Call) -> bool:
+        """Whether the registers that a call would make are as many and as wide as the ones written."""
+        kinds = tuple(self._kind(operand, expected) for operand, expected in call.reads)
+        made = plan(call.instruction.opcode.text, kinds, None, call.pair)
+        if made is None:
+            return False
+        wanted_shape = [(e.type, e.count) for e in made.expected if e.role == "write"]
+        written_shape = [
+            (e.type, len(operand.elements) if isinstance(operand, ir.Vector) else 0)
+            for operand, e in zip(call.instruction.operands, call.match.expected, strict=True)
+            if e.role == "write"
+        ]
+        vector_pair = call.pair and any(isinstance(result.operand, ir.Vector) for result in call.results)
+        if call.results and not vector_pair and wanted_shape != written_shape:
+            return False
+        for result in call.results:
+            for part in result.parts:
+                wanted = result.expected.type
+                if not isinstance(part, ir.Register) or wanted is None or part.type.width != wanted.width:
+                    return False
+                if (part.type.kind == "p") != (wanted.kind == "p") or wanted.width == 8:
+                    return False
+        return True
+
+    def _call(self, instruction: ir.Instruction) -> _Call | None:
+        """The instruction as a call, if there is one."""
+        opcode = instruction.opcode
+        if opcode.mnemonic == "call" or not opcode.candidates or opcode.candidates[0].complaint is not None:
+            return None
+        found = opcode.match(tuple(shape_of(operand) for operand in instruction.operands))
+        if not isinstance(found, Match):
+            return None
+        if instruction.guard is not None and not isinstance(instruction.guard.register, ir.Register):
+            return None
+        results: list[_Result] = []
+        reads: list[tuple[Operand, Expected]] = []
+        pair = False
+        for operand, expected in zip(instruction.operands, found.expected, strict=True):
+            if expected.kind == "sink":
+                continue
+            if expected.role != "write":
+                reads.append((operand, expected))
+            elif isinstance(operand, ir.Pair):
+                assert expected.second is not None
+                pair = pair or expected.second_optional
+                results += [_Result(operand.first, expected), _Result(operand.second, expected.second)]
+            else:
+                results.append(_Result(operand, expected))
+        call = _Call(instruction, found, results, reads, pair)
+        try:
+            kinds = tuple(self._kind(operand, expected) for operand, expected in reads)
+            outs = tuple(self._kind(result.operand, result.expected) for result in results) if results else None
+            spelling(opcode.mnemonic)[opcode.text.partition(".")[2]] if "." in opcode.text else None
+        except (_Awkward, PtxError):
+            return None
+        is_possible = plan(opcode.text, kinds, outs, pair or len(results) > 1) is not None
+        return call if is_possible and opcode.mnemonic in heads() else None
+
+    def _kind(self, operand: Operand, expected: Expected) -> Any:
+        """What `emit.kind_of` will say of the argument."""
+        match operand:
+            case ir.Register():
+                if operand.vector != 1:
+                    raise _Awkward
+                if self.keeps_registers:
+                    return operand.type.name
+                return "pred" if operand.type.kind == "p" else f"b{operand.type.width}"
+            case ir.Immediate():
+                if operand.is_float:
+                    return "#float"
+                try:
+                    print_constant(operand.value, expected, "")
+                except PtxError:
+                    raise _Awkward from None
+                return "#int"
+            case ir.Sink():
+                return "_"
+            case ir.Vector():
+                return ("(", *[self._kind(part, expected) for part in operand.elements])
+            case ir.Negated(operand=ir.Register()):
+                return ("!", "pred")
+            case ir.SpecialRegister():
+                return ("%", shape_of(operand))
+            case ir.LabelReference() if expected.kind in ("label", "targets"):
+                return ("@",)
+            case ir.Selection(register=ir.Register()):
+                return ("=", shape_of(operand))
+            case ir.VariableReference():
+                return ("*", space_of(operand.variable), f"&{space_of(operand.variable)}")
+            case ir.Address():
+                return self._address_kind(operand, expected)
+        raise _Awkward
+
+    def _address_kind(self, address: ir.Address, expected: Expected) -> Any:
+        if address.unified or expected.kind != "address":
+            raise _Awkward
+        base = self._kind(address.base, expected)
+        if isinstance(address.base, ir.Immediate) or (address.arguments and (address.offset or address.plus_zero)):
+            raise _Awkward
+        if address.arguments:
+            if len(address.arguments) != len(expected.inner):
+                raise _Awkward
+            inner = [self._kind(a, e) for a, e in zip(address.arguments, expected.inner, strict=True)]
+            return ("(", base, *inner)
+        if isinstance(address.base, ir.Register) and (address.offset or address.plus_zero):
+            return ("=", ("[", base))
+        if isinstance(address.base, ir.VariableReference) and address.plus_zero:
+            return ("=", ("[", f"&{space_of(address.base.variable)}"))
+        return base
+
+    # Text.
+
+    def _declarations(self) -> Iterator[str]:
+        """Registers that no call returns: by their names where they stand in text, otherwise just made."""
+        heads = {id(variable) for variable in (*self.function.returns, *self.function.parameters)}
+        for _, register in sorted(self.named.items()):
+            if id(register.variable) in heads:
+                name, cls = self._register(register), self._class(register)
+                yield f"{INDENT}{name} = ptx.register({register.name!r}, {cls}, declare=False)"
+            elif self.keeps_registers:
+                continue
+            elif register.vector == 1:
+                yield f"{INDENT}{self._register(register)} = ptx.register({register.name!r}, {self._class(register)})"
+            else:
+                yield f"{INDENT}ptx.text('.reg .v{register.vector} .{register.type.name} {register.name};')"
+        for index, register in sorted(self.all.items()):
+            if index not in self.named and index not in self.once:
+                yield f"{INDENT}{self._register(register)} = {self._bits(register)}()"
+
+    def _class(self, register: ir.Register) -> str:
+        self.classes.add(register.type.name)
+        return register.type.name
+
+    def _bits(self, register: ir.Register) -> str:
+        name = "pred" if register.type.kind == "p" else f"b{register.type.width}"
+        self.classes.add(name)
+        return name
+
+    def _register(self, register: ir.Register) -> str:
+        name = self.registers.get(register.index)
+        if name is None:
+            name = self.registers[register.index] = self._chosen(register)
+        return name
+
+    def _chosen(self, register: ir.Register) -> str:
+        variable = register.variable
+        if not self.keeps_registers or variable is None or variable.count is None:
+            return self.python_name(register.name)
+        family = self.families.get(id(variable))
+        if family is None:
+            family = self.families[id(variable)] = self.python_name(variable.name)
+        return f"{family}[{register.name[len(variable.name) :]}]"
+
+    def _statements(self, body: list[ir.Statement], indent: str) -> Iterator[str]:
+        for statement in body:
+            match statement:
+                case ir.Instruction():
+                    yield indent + self._instruction(statement)
+                case ir.Label():
+                    yield f"{indent}ptx.label({statement.name!r})"
+                case ir.Block():
+                    yield from self._block(statement, indent)
+                case ir.Declaration():
+                    yield from self._declaration(statement, indent)
+                case ir.Comment():
+                    text = " ".join(statement.text.strip("/* \n\t").split())
+                    if text:
+                        yield f"{indent}# {text}"
+                case ir.Location():
+                    if self.keeps_lines:
+                        yield f"{indent}ptx.text({_statement_text(statement)!r})"
+                case _:
+                    yield f"{indent}ptx.text({_statement_text(statement)!r})"
+
+    def _block(self, block: ir.Block, indent: str) -> Iterator[str]:
+        """A block; one that only scopes registers needs no braces, as each has a name of its own in Python."""
+        plain = all(
+            isinstance(s, (ir.Instruction, ir.Comment, ir.Location))
+            or (isinstance(s, ir.Declaration) and all(v.state_space == "reg" for v in s.variables))
+            for s in block.body
+        )
+        plain = plain and not self.keeps_registers
+        if plain:
+            yield from self._statements(block.body, indent)
+            return
+        if len(indent) > DEEPEST * len(INDENT):
+            yield f"{indent}ptx.text('{{')"
+            yield from self._statements(block.body, indent)
+            yield f"{indent}ptx.text('}}')"
+            return
+        yield f"{indent}with ptx.block():"
+        lines = list(self._statements(block.body, indent + INDENT))
+        yield from lines if any(not line.lstrip().startswith("#") for line in lines) else [*lines, f"{indent}    pass"]
+
+    def _declaration(self, declaration: ir.Declaration, indent: str) -> Iterator[str]:
+        for variable in declaration.variables:
+            if variable.state_space == "reg":
+                if self.keeps_registers:
+                    yield indent + self._declared(variable)
+            else:
+                text = print_declaration(ir.Declaration([variable]), "")
+                known = self.names.get(variable.name)
+                name = known or self.python_name(variable.name)
+                self.names[variable.name] = name
+                yield f"{indent}{name} = ptx.declare({text!r})"
+
+    def _declared(self, variable: ir.Variable) -> str:
+        """The declaration of a register or a family of them, where it stands in the original."""
+        cls = variable.type.name
+        if variable.vector != 1:
+            return f"ptx.text({print_declaration(ir.Declaration([variable]), '')!r})"
+        self.classes.add(cls)
+        used = [register for register in self.all.values() if register.variable is variable]
+        if variable.count is None:
+            if not used:
+                return f"ptx.register({variable.name!r}, {cls})"
+            return f"{self._register(used[0])} = ptx.register({variable.name!r}, {cls})"
+        family = self._register(used[0]).partition("[")[0] + " = " if used else ""
+        return f"{family}ptx.registers({variable.name!r}, {cls}, {variable.count})"
+
+    def _instruction(self, instruction: ir.Instruction) -> str:
+        call = self.calls.get(id(instruction))
+        if call is None:
+            return f"ptx.text({format_instruction(instruction)!r})"
+        arguments = [self._operand(operand, expected) for operand, expected in call.reads]
+        returned = [part.index for r in call.results for part in r.parts if isinstance(part, ir.Register)]
+        before = ""
+        if returned and self.once.issuperset(returned):
+            before = f"{', '.join(self._result(result, top=len(call.results) == 1) for result in call.results)} = "
+            arguments += ["pair=True"] if call.pair else []
+        elif call.results:
+            outs = [self._operand(result.operand, result.expected) for result in call.results]
+            sole = outs[0] if outs[0] != "None" else "(None,)"
+            arguments.append(f"out={sole if len(outs) == 1 else f'({chr(44).join(outs)})'.replace(',', ', ')}")
+        guard = instruction.guard
+        if guard is not None:
+            assert isinstance(guard.register, ir.Register)
+            arguments.append(f"when={'~' if guard.negated else ''}{self._register(guard.register)}")
+        return f"{before}{_path(instruction.opcode.text)}({', '.join(arguments)})"
+
+    def _result(self, result: _Result, top: bool) -> str:
+        names = [self._register(part) for part in result.parts if isinstance(part, ir.Register)]
+        if not isinstance(result.operand, ir.Vector):
+            return names[0]
+        joined = ", ".join(names) + ("," if len(names) == 1 else "")
+        return joined if top else f"({joined})"
+
+    def _operand(self, operand: Operand, expected: Expected) -> str:
+        match operand:
+            case ir.Register():
+                return self._register(operand)
+            case ir.Immediate():
+                return _constant(operand)
+            case ir.Sink():
+                return "None"
+            case ir.Vector():
+                parts = [self._operand(part, expected) for part in operand.elements]
+                return f"({', '.join(parts)}{',' * (len(parts) == 1)})"
+            case ir.Negated(operand=ir.Register() as inner):
+                return f"~{self._register(inner)}"
+            case ir.SpecialRegister(name=name, component=component):
+                return repr(name if component is None else f"{name}.{component}")
+            case ir.LabelReference(name=name):
+                return repr(name)
+            case ir.Selection(register=ir.Register() as register, selector=selector):
+                return f"ptx.part({self._register(register)}, {selector!r})"
+            case ir.VariableReference(name=name, offset=offset):
+                return f"{self.names[name]} + {offset}" if offset else self.names[name]
+            case ir.Address():
+                return self._address(operand, expected)
+        raise AssertionError(operand)
+
+    def _address(self, address: ir.Address, expected: Expected) -> str:
+        base = self._operand(address.base, expected)
+        if address.arguments:
+            inner = [self._operand(a, e) for a, e in zip(address.arguments, expected.inner, strict=True)]
+            return f"({', '.join([base, *inner])})"
+        if isinstance(address.base, ir.VariableReference) and not address.plus_zero:
+            return f"{base} + {address.offset}" if address.offset else base
+        return f"ptx.at({base}, {address.offset})" if address.offset or address.plus_zero else base
+
+
+def space_of(variable: ir.Variable) -> str:
+    """The state space of a variable; that of a texture, sampler or surface is its type."""
+    return variable.type.name if variable.type.kind == "o" else variable.state_space
+
+
+def _constant(value: ir.Immediate) -> str:
+    if not value.is_float:
+        return f"{value.value:#x}" if value.base == 16 else str(value.value)
+    number = float(value.number)
+    return repr(number) if math.isfinite(number) else f"ptx.literal({print_immediate(value)!r})"
+
+
+def _path(text: str) -> str:
+    """`ptx.ld["global"].f32`"""
+    path = "ptx"
+    for word in text.split("."):
+        path += f".{word}" if word.isidentifier() and not iskeyword(word) else f'["{word}"]'
+    return path
+
+
+def _statement_text(statement: ir.Statement) -> str:
+    from ptxlab.syntax.printer import format
+
+    function = ir.Function("func", "f", body=[statement])
+    text = format(ir.Module((1, 0), ["sm_10"], items=[function]))
+    return text[text.index("{\n") + 2 : text.rindex("}")].strip()
+
+
+def _registers(instruction: ir.Instruction) -> Iterator[ir.Register]:
+    """Every register that stands in an instruction, its guard included."""
+    if instruction.guard is not None and isinstance(instruction.guard.register, ir.Register):
+        yield instruction.guard.register
+    for operand in instruction.operands:
+        yield from _inside(operand)
+
+
+def _inside(operand: Any) -> Iterator[ir.Register]:
+    match operand:
+        case ir.Register():
+            yield operand
+        case ir.Vector(elements=parts) | ir.Arguments(elements=parts):
+            for part in parts:
+                yield from _inside(part)
+        case ir.Pair():
+            yield from _inside(operand.first)
+            yield from _inside(operand.second)
+        case ir.Negated(operand=inner) | ir.Minus(operand=inner):
+            yield from _inside(inner)
+        case ir.Address():
+            yield from _inside(operand.base)
+            for part in operand.arguments:
+                yield from _inside(part)
+        case ir.Selection() | ir.VectorElement() | ir.Element():
+            yield from _inside(operand.register)
+        case ir.Sum():
+            yield from _inside(operand.base)
+
+
+def _read_indices(call: _Call) -> Iterator[int]:
+    guard = call.instruction.guard
+    if guard is not None and isinstance(guard.register, ir.Register):
+        yield guard.register.index
+    for operand, _ in call.reads:
+        for register in _inside(operand):
+            yield register.index

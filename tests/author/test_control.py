@@ -1,0 +1,263 @@
+"""Branches and loops print as labels and branches, run, and are refused where they cannot mean anything."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ptxlab.author import f32, function, kernel, pointer, ptx, s32, struct, u32
+from ptxlab.report import KernelError, PtxError
+
+from .writing import lines, refusal
+
+
+def test_when_and_otherwise() -> None:
+    def write(x: Any, n: Any, s: Any, a: Any) -> None:
+        with ptx.when(n < 3):
+            n += 1
+        with ptx.otherwise():
+            n -= 1
+
+    assert lines(write) == [
+        "setp.lt.u32 %p1, %r1, 3;",
+        "@!%p1 bra $end_1;",
+        "add.u32 %r1, %r1, 1;",
+        "bra $end_2;",
+        "$end_1:",
+        "sub.u32 %r1, %r1, 1;",
+        "$end_2:",
+    ]
+
+
+def test_loop() -> None:
+    def write(x: Any, n: Any, s: Any, a: Any) -> None:
+        with ptx.loop():
+            n += 1
+            ptx.leave_when(n > 10)
+            s += 1
+
+    assert lines(write) == [
+        "$loop_1:",
+        "add.u32 %r1, %r1, 1;",
+        "setp.gt.u32 %p1, %r1, 10;",
+        "@%p1 bra $end_2;",
+        "add.s32 %r2, %r2, 1;",
+        "bra $loop_1;",
+        "$end_2:",
+    ]
+
+
+def test_range_of_known_limits_needs_no_test_before_it() -> None:
+    def write(x: Any, n: Any, s: Any, a: Any) -> None:
+        for _ in ptx.range(4, unroll=False):
+            s += 1
+
+    assert lines(write) == [
+        "mov.u32 %r3, 0;",
+        '.pragma "nounroll";',
+        "$loop_1:",
+        "add.s32 %r2, %r2, 1;",
+        "add.u32 %r3, %r3, 1;",
+        "setp.lt.u32 %p1, %r3, 4;",
+        "@%p1 bra $loop_1;",
+        "$end_2:",
+    ]
+
+
+@kernel
+def collatz(steps: pointer[u32], n: u32):
+    i = ptx.tid.x
+    with ptx.when(i < n):
+        value, count = i + 1, u32(0)
+        with ptx.loop():
+            ptx.leave_when(value == 1)
+            with ptx.when((value & 1) == 0):
+                value >>= 1
+            with ptx.otherwise():
+                value *= 3
+                value += 1
+            count += 1
+        steps[i] = count
+
+
+def test_loops_run() -> None:
+    def expected(value: int) -> int:
+        return 0 if value == 1 else 1 + expected(value // 2 if value % 2 == 0 else 3 * value + 1)
+
+    steps = np.zeros(20, np.uint32)
+    collatz.launch(grid=1, block=32, args=[steps, 20])
+    assert steps.tolist() == [expected(value) for value in range(1, 21)]
+
+
+@pytest.mark.parametrize("limits", [(0, 0, 1), (3, 17, 4), (-5, 5, 1), (5, -5, 1)])
+def test_ranges_count_as_python_does(limits: tuple[int, int, int]) -> None:
+    @kernel
+    def count(out: pointer[s32], start: s32, stop: s32, step: s32):
+        total = s32(0)
+        for i in ptx.range(start, stop, step):
+            total += i
+        out[0] = total
+
+    out = np.full(1, -1, np.int32)
+    count.launch(grid=1, block=1, args=[out, *limits])
+    assert out[0] == sum(range(*limits))
+
+
+def left_by_break(x: Any, n: Any, s: Any, a: Any) -> None:
+    for _ in ptx.range(n):
+        break
+
+
+def read_behind(x: Any, n: Any, s: Any, a: Any) -> None:
+    with ptx.when(n < 3):
+        more = n + 1
+    n += more
+
+
+def read_behind_a_loop(x: Any, n: Any, s: Any, a: Any) -> None:
+    with ptx.loop():
+        first = n + 1
+        ptx.leave_when(n > 3)
+        second = n + 2
+    n += first
+    n += second
+
+
+def stray(x: Any, n: Any, s: Any, a: Any) -> None:
+    with ptx.when(n < 3):
+        n += 1
+    n += 1
+    with ptx.otherwise():
+        pass
+
+
+@pytest.mark.parametrize(
+    ("write", "code", "message"),
+    [
+        (left_by_break, "open-loop", "the loop that begins here is never closed"),
+        (
+            read_behind,
+            "unwritten-register",
+            "`%r3` is written only where a condition of `ptx.when` holds, and read after that",
+        ),
+        (
+            read_behind_a_loop,
+            "unwritten-register",
+            "`%r4` is written only behind a `ptx.leave_when` of a loop, and read after that",
+        ),
+        (stray, "stray-otherwise", "`ptx.otherwise` follows no `ptx.when`"),
+        (lambda x, n, s, a: ptx.leave_when(n < 3), "stray-leave", "`ptx.leave_when` stands in no loop"),
+        (lambda x, n, s, a: ptx.when(n).__enter__(), "guard-type", "`ptx.when` takes a predicate"),
+        (lambda x, n, s, a: ptx.when(True).__enter__(), "value-needed", "`ptx.when` got the Python value True"),
+    ],
+)
+def test_refused(write: Any, code: str, message: str) -> None:
+    found = refusal(write)
+    assert (found.code, found.message) == (code, message)
+
+
+def test_a_kernel_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ptxlab.author.trace.MOST_LINES", 1000)
+
+    def write(x: Any, n: Any, s: Any, a: Any) -> None:
+        while True:
+            n += 1
+
+    assert refusal(write).message == "`k` has more than 1,000 lines and does not end"
+
+
+@function
+def squared_distance(x: f32, y: f32) -> tuple[f32, u32]:
+    """Its square, and whether x is smaller."""
+    difference = x - y
+    return difference * difference, ptx.selp.u32(1, 0, x < y)
+
+
+class Options(struct):
+    scale: f32
+    out: pointer[f32]
+    count: u32
+
+
+@kernel
+def distances(x: pointer[f32], options: Options, smaller: pointer[u32]):
+    i = ptx.tid.x
+    with ptx.when(i < options.count):
+        square, less = squared_distance(x[i], options.scale)
+        options.out[i] = square
+        smaller[i] = less
+
+
+def test_device_functions_and_structures() -> None:
+    assert "call.uni (result), squared_distance, (argument_0, argument_1);" in str(distances)
+    assert str(distances).count(".func") == 1
+    assert ".param .align 8 .b8 options[24]" in str(distances)
+
+
+def test_printf_constants_and_globals() -> None:
+    @kernel
+    def talk(x: pointer[f32]):
+        table = ptx.constant(f32, [1.0, 2.5, -3.0, 0.25], name="table")
+        counter = ptx.global_(u32, 1, name="counter")
+        i = ptx.tid.x
+        x[i] = table[i]
+        before = ptx.atom.global_.add.u32(counter, 1)
+        with ptx.when(i == 0):
+            ptx.printf("lane %u saw %u, %.2f, %s%%\n".replace("%s", "%d"), i, before, table[1], -7)
+
+    x = np.zeros(4, np.float32)
+    result = talk.launch(grid=1, block=4, args=[x])
+    assert x.tolist() == [1.0, 2.5, -3.0, 0.25]
+    assert result.output.startswith("lane 0 saw ")
+    assert result.output.endswith(", 2.50, -7%\n")
+
+
+def test_dynamic_shared_memory() -> None:
+    @kernel
+    def reverse(x: pointer[f32], n: u32):
+        tile = ptx.dynamic_shared(f32, 0)
+        i = ptx.tid.x
+        tile[i] = x[i]
+        ptx.bar.sync(0)
+        x[i] = tile[n - 1 - i]
+
+    x = np.arange(64, dtype=np.float32)
+    reverse.launch(grid=1, block=64, args=[x, 64], shared=256)
+    assert np.array_equal(x, np.arange(64)[::-1])
+
+
+def test_findings_show_the_line_of_python() -> None:
+    @kernel
+    def race(x: pointer[f32]):
+        tile = ptx.shared(f32, 1)
+        tile[0] = f32(1.0)
+        x[ptx.tid.x + 5] = f32(2.0)  # beyond the end
+
+    with pytest.raises(KernelError) as raised:
+        race.launch(grid=1, block=1, args=[np.zeros(4, np.float32)])
+    (found,) = raised.value.diagnostics
+    assert found.code == "out-of-bounds"
+    assert found.file == __file__
+    assert "x[ptx.tid.x + 5] = f32(2.0)  # beyond the end" in str(raised.value)
+    assert "st.global.f32 [%rd3], %f2;" in str(raised.value)
+
+
+def test_parameters_need_types() -> None:
+    @kernel
+    def untyped(x):
+        pass
+
+    with pytest.raises(PtxError, match="parameter `x` of `untyped` has no type"):
+        str(untyped)
+
+
+def test_compile_time_arguments_have_names() -> None:
+    @kernel
+    def tiled(*, TILE: int = 4):  # noqa: N803
+        ptx.shared(f32, TILE)
+
+    assert tiled.specialise(TILE=8).name == "tiled_TILE_8"
+    assert tiled.specialise(TILE=8) is tiled.specialise(TILE=8)
+    assert "tile[8]" in str(tiled.specialise(TILE=8))
+    with pytest.raises(PtxError, match="has no compile-time argument `TILES`"):
+        str(tiled.specialise(TILES=8))

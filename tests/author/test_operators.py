@@ -1,0 +1,120 @@
+"""Operators write the one instruction that their types name, or say why there is none."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ptxlab.author import b32, f16, f64, ptx, u64
+
+from .writing import lines, refusal
+
+
+@pytest.mark.parametrize(
+    ("write", "written"),
+    [
+        (lambda x, n, s, a: n + 1, "add.u32 %r3, %r1, 1;"),
+        (lambda x, n, s, a: 7 - s, "sub.s32 %r3, 7, %r2;"),
+        (lambda x, n, s, a: n * n, "mul.lo.u32 %r3, %r1, %r1;"),
+        (lambda x, n, s, a: n // 3, "div.u32 %r3, %r1, 3;"),
+        (lambda x, n, s, a: n % 3, "rem.u32 %r3, %r1, 3;"),
+        (lambda x, n, s, a: s >> 2, "shr.s32 %r3, %r2, 2;"),
+        (lambda x, n, s, a: s << n, "shl.b32 %r3, %r2, %r1;"),
+        (lambda x, n, s, a: n & 0xFF0000, "and.b32 %r3, %r1, 0xff0000;"),
+        (lambda x, n, s, a: ~n, "not.b32 %r3, %r1;"),
+        (lambda x, n, s, a: -s, "neg.s32 %r3, %r2;"),
+        (lambda x, n, s, a: a + 1, "add.rn.f32 %f2, %f1, 0f3F800000;"),
+        (lambda x, n, s, a: 0.5 * a, "mul.rn.f32 %f2, 0f3F000000, %f1;"),
+        (lambda x, n, s, a: abs(a), "abs.f32 %f2, %f1;"),
+        (lambda x, n, s, a: n < 5, "setp.lt.u32 %p1, %r1, 5;"),
+        (
+            lambda x, n, s, a: 5 < s,  # noqa: SIM300
+            "setp.gt.s32 %p1, %r2, 5;",
+        ),
+        (lambda x, n, s, a: a != 0, "setp.neu.f32 %p1, %f1, 0f00000000;"),
+        (lambda x, n, s, a: x[3], "ld.global.f32 %f2, [%rd2+12];"),
+    ],
+)
+def test_one_instruction(write: Callable[..., Any], written: str) -> None:
+    assert lines(write) == [written]
+
+
+def test_in_place_writes_the_register_itself() -> None:
+    def write(x: Any, n: Any, s: Any, a: Any) -> None:
+        n += 1
+        s.set(4)
+        a *= 2.0
+
+    assert lines(write) == [
+        "add.u32 %r1, %r1, 1;",
+        "mov.s32 %r2, 4;",
+        "mul.rn.f32 %f1, %f1, 0f40000000;",
+    ]
+
+
+def test_bits_take_the_type_of_the_other_side() -> None:
+    assert lines(lambda x, n, s, a: a + b32(0))[-1] == "add.rn.f32 %f2, %f1, %r3;"
+
+
+def test_numbers_of_other_formats() -> None:
+    def write(x: Any, n: Any, s: Any, a: Any) -> None:
+        f16(1.5)
+        f64(0.1)
+        u64(1 << 40)
+
+    assert lines(write) == ["mov.b16 %rs1, 15872;", "mov.f64 %fd1, 0d3FB999999999999A;", "mov.u64 %rd3, 0x10000000000;"]
+
+
+@pytest.mark.parametrize(
+    ("write", "code", "message"),
+    [
+        (lambda x, n, s, a: n + s, "type-clash", "`+` between `u32` and `s32` names no one instruction"),
+        (lambda x, n, s, a: n + 1.5, "type-clash", "`+` between `u32` and the float 1.5"),
+        (
+            lambda x, n, s, a: a / 2,
+            "ambiguous-operator",
+            "`/` on `f32` names no one instruction: one is exact, the others are fast",
+        ),
+        (
+            lambda x, n, s, a: s // 2,
+            "ambiguous-operator",
+            "`//` on `s32` names no one instruction: Python rounds down, `div.s32` toward zero",
+        ),
+        (
+            lambda x, n, s, a: b32(0) + 1,
+            "ambiguous-operator",
+            "`+` on `b32` names no one instruction: bits are no number",
+        ),
+        (lambda x, n, s, a: -n, "no-operator", "no instruction is `-` on `u32`"),
+        (lambda x, n, s, a: n < -1, "immediate-range", "-1 is below every `u32`"),
+        (lambda x, n, s, a: n + (1 << 32), "immediate-range", "4294967296 does not fit into `u32`"),
+        (lambda x, n, s, a: n + "one", "not-an-operand", "`+` between `u32` and the Python value 'one'"),
+        (
+            lambda x, n, s, a: 1 if n < 3 else 2,
+            "value-needed",
+            "Python asks whether `%p1` holds, which is known only on the GPU",
+        ),
+        (
+            lambda x, n, s, a: range(n),
+            "value-needed",
+            "Python needs the number in `%r1` (u32), which is known only on the GPU",
+        ),
+        (lambda x, n, s, a: x.__setitem__(0, n), "type-clash", "a `u32` is stored where `f32` lies"),
+    ],
+)
+def test_refused(write: Callable[..., Any], code: str, message: str) -> None:
+    found = refusal(write)
+    assert (found.code, found.message) == (code, message)
+
+
+def test_pointers_that_share_a_register_do_not_move() -> None:
+    def write(x: Any, n: Any, s: Any, a: Any) -> None:
+        y = x + 4
+        x += 1
+        y[0] = a
+
+    assert refusal(write).code == "shared-register"
+    assert lines(lambda x, n, s, a: ptx.ld["global"].f32((x + n).copy()))[:2] == [
+        "mad.wide.u32 %rd3, %r1, 4, %rd2;",
+        "mov.b64 %rd4, %rd3;",
+    ]
