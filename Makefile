@@ -9,7 +9,7 @@ help: ## list the targets
 demo: ## a tour of what works
 test: ## the tests, on all cores
 check: ## format, lint, types, layers, tests, docs: all that must pass
-bench: ## how fast PTX is read and checked, beside ptxas
+bench: ## how fast PTX is read and checked, beside ptxas, and how fast kernels run
 docs: ## the reference in build/docs, and the examples in docstrings
 
 demo test check bench docs:

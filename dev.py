@@ -24,7 +24,10 @@ TASKS: dict[str, tuple[str, list[list[str]]]] = {
         "format, lint, types, layers, tests, docs: all that must pass",
         [["ruff", "format", "--check"], ["ruff", "check"], ["mypy"], ["lint-imports"], *TESTS, *DOCS],
     ),
-    "bench": ("how fast PTX is read and checked, beside ptxas", [["python", "benchmarks/front_end.py"]]),
+    "bench": (
+        "how fast PTX is read and checked, beside ptxas, and how fast kernels run",
+        [["python", "benchmarks/front_end.py"], ["python", "benchmarks/emulator.py"]],
+    ),
     "docs": ("the reference in build/docs, and the examples in docstrings", DOCS),
 }
 

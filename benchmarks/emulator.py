@@ -242,7 +242,7 @@ def processes(folder: Path) -> list[Row]:
 def scaling() -> list[Row]:
     """More cores, larger grids."""
     kernel = ptxlab.load(KERNELS / "sgemm.ptx")["sgemm"]
-    depth = 512
+    depth = 2048
     a, b, c = np.ones((32, depth), "f4"), np.ones((depth, 32 * 32), "f4"), np.zeros((32, 32 * 32), "f4")
     args = [a, b, c, 32 * 32, depth]
     cores = in_turns(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
+from hashlib import sha256
 from typing import Any
 
 from ptxlab import ir
@@ -17,19 +18,20 @@ from ptxlab.syntax import format
 
 LARGE = 700_000  # characters of LLVM's language, beyond which LLVM takes seconds
 HUGE = 6_000_000  # and where it would take many
+KEPT = 64  # kernels that stay linked
 
 
 class Compiled:
     """A kernel that can run: its code, what that needs, and where its instructions stand."""
 
-    def __init__(self, module: ir.Module, kernel: ir.Function, facts: dict[str, Any], code: bytes) -> None:
+    def __init__(self, module: ir.Module, kernel: ir.Function, facts: dict[str, Any], library: engine.Library) -> None:
         self.module = module
         self.kernel = kernel
         self.functions = layout.reachable(module, kernel)
         self.variables = layout.Variables(module, self.functions)
         self.places = [(f, instruction) for f in self.functions for instruction in f.instructions()]
         self.facts = facts
-        self.library = engine.load([runtime_code(), code])
+        self.library = library
 
     def address(self, symbol: str) -> int:
         return int(self.library.address(symbol))
@@ -53,18 +55,28 @@ def _runtime_key() -> str:
 def compile_kernel(module: ir.Module, kernel: ir.Function, checks: bool, profile: bool = False) -> Compiled:
     """The machine code of a kernel, from the cache if it has been there before."""
     key = f"kernel {checks} {profile} {kernel.name} {_sources()} {format(module)}"
-    packed = engine.cached(key, lambda: _translate(module, kernel, checks, profile))
-    size = int.from_bytes(packed[:8], "little")
-    return Compiled(module, kernel, json.loads(packed[8 : 8 + size]), packed[8 + size :])
+    mark = sha256(key.encode()).digest()
+    loaded = _loaded.pop(mark, None)
+    if loaded is None:
+        packed = engine.cached(key, lambda: _translate(module, kernel, checks, profile))
+        size = int.from_bytes(packed[:8], "little")
+        loaded = json.loads(packed[8 : 8 + size]), engine.load([runtime_code(), packed[8 + size :]])
+    _loaded[mark] = loaded
+    if len(_loaded) > KEPT:
+        del _loaded[next(iter(_loaded))]
+    return Compiled(module, kernel, *loaded)
+
+
+# Kernels that were launched in this process, the latest one last: linking takes longer than many a launch.
+_loaded: dict[bytes, tuple[dict[str, Any], engine.Library]] = {}
 
 
 @cache
 def _sources() -> str:
     """A mark of the translator's source, so that a change of it makes old machine code worthless."""
-    import hashlib
     from importlib.resources import files
 
-    digest = hashlib.sha256(_runtime_key().encode())
+    digest = sha256(_runtime_key().encode())
     for package in ("ptxlab.emulate", "ptxlab.isa", "ptxlab.numbers", "ptxlab.native"):
         for entry in sorted(files(package).iterdir(), key=lambda entry: entry.name):
             if entry.name.endswith(".py"):
