@@ -233,3 +233,6 @@ def test_local_memory_that_its_thread_has_not_written() -> None:
     assert uninitialised(body.format(""), block=1) == ["thread (0,0,0) of block (0,0,0) read bytes 4..8"]
     assert uninitialised(body.format("st.local.u64 [own], 0;"), block=1) == []
     assert len(uninitialised(body.format("st.local.u32 [own], 0;"))) == 1
+    generic = "cvta.local.u64 %rd1, %rd1;\n st.u32 [%rd1+4], 5;"
+    assert uninitialised(body.format(f"mov.u64 %rd1, own;\n {generic}")) == []
+    assert len(uninitialised(body.format(f"mov.u64 %rd1, own;\n {generic}".replace("+4", "+8")))) == 1

@@ -315,6 +315,16 @@ def test_atomic_operations_of_different_sizes() -> None:
     assert found.notes[0] == "both are strong, but of different sizes: such accesses race as weak ones do"
 
 
+def test_a_cas_on_the_word_around_a_byte_is_a_warning() -> None:
+    body = """
+    setp.lt.u32 %p1, %t, 32;
+    @%p1 ld.relaxed.gpu.global.u8 %h1, [%out+1]; // with
+    @!%p1 atom.relaxed.gpu.global.cas.b32 %r1, [%out], 0, 256; // race
+"""
+    races(body, level="warning")
+    races(body.replace("atom.relaxed.gpu.global.cas.b32 %r1, [%out], 0, 256", "red.global.add.u32 [%out], 1"))
+
+
 def test_a_read_that_only_helps_a_cas_is_a_warning() -> None:
     body = """
     ld{}.global.u32 %r1, [%out]; // with

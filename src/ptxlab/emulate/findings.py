@@ -137,13 +137,18 @@ def _excuse(launch: Launch, earlier: Party, later: Party) -> str | None:
     """Why a race does no harm on the hardware that there is, if so: it is a warning then."""
     instructions = [launch.compiled.places[party.instruction][1] for party in (earlier, later)]
     kinds = [earlier.kind, later.kind]
+    if earlier.about & later.about & shadow.STRONG:
+        in_scope = earlier.block == later.block or earlier.about & later.about & shadow.WIDE
+        if in_scope and any("cas" in instruction.opcode.modifiers for instruction in instructions):
+            return "harmless where the `cas` changes only some of its bytes, and tries again if others have changed"
+        return None
     if state.LOAD in kinds and state.ATOMIC in kinds:
         change = instructions[kinds.index(state.ATOMIC)]
         if "cas" in change.opcode.modifiers:
             return "harmless where the value read only goes into the `cas`, which tries again if it is stale"
         return None
     same_warp = earlier.block == later.block and earlier.thread // 32 == later.thread // 32
-    if same_warp and kinds == [state.LOAD, state.STORE] and not earlier.about & later.about & shadow.STRONG:
+    if same_warp and kinds == [state.LOAD, state.STORE]:
         places = [_place(instruction) for instruction in instructions]
         if places[0] is not None and places[0] == places[1] and _is_straight(launch, earlier, later):
             return "harmless as long as the lanes of the warp stay together, which nothing guarantees"

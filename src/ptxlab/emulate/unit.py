@@ -218,9 +218,10 @@ class Unit:
                 builder.branch(self._is_watched(function, roots), watched, after)
                 builder.label(watched)
         name = {None: "note_generic", "global": "note_global", "shared": "note_shared", "local": "note_local"}[space]
-        what = str(about_of(kind, order, element))
+        number = about_of(kind, order, element) | (shadow.FOLLOWED if len(self.functions) == 1 else 0)
+        what = str(number)
         if unchanged != "false":
-            what = builder.value(f"select i1 {unchanged}, i32 {int(what) | shadow.UNCHANGED}, i32 {what}")
+            what = builder.value(f"select i1 {unchanged}, i32 {number | shadow.UNCHANGED}, i32 {number}")
         about = f"i32 {bytes}, i32 {what}, i32 {function.instruction_number}"
         builder.emit(f"call void @{self.runtime(name)}(ptr %thread, i64 {address.value.text}, {about})")
         if after is not None:

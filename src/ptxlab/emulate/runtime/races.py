@@ -12,6 +12,7 @@ from ptxlab.emulate.runtime.flags import empty, find_flag, synchronise
 from ptxlab.emulate.runtime.memory import calloc
 from ptxlab.emulate.runtime.shadow import (
     COPY,
+    FOLLOWED,
     HAS_WRITES,
     KIND,
     OBJECT,
@@ -74,7 +75,7 @@ def note_generic(thread: Pointer[Thread], address: u64, bytes: u32, about: u32, 
         note_global(thread, address, bytes, about, instruction)
     elif address < LOCAL_WINDOW:
         note_shared(thread, address - SHARED_WINDOW, bytes, about, instruction)
-    elif address < PARAMETER_WINDOW and cast(u64, thread.block.local_marks) != 0:
+    elif address < PARAMETER_WINDOW and about & FOLLOWED != 0:
         note_local(thread, address - LOCAL_WINDOW, bytes, about, instruction)
 
 

@@ -25,6 +25,7 @@ OBJECT = 1024  # it is an operation on an mbarrier
 UNCHANGED = 2048  # it writes what is there already
 HAS_WRITES = 4096  # of a last write: its chain has writes, too
 STALE = 8192  # it may not see what the kernel writes: `ld.global.nc`
+FOLLOWED = 16384  # local memory is looked at, too
 WARP_SHIFT = 16
 
 PAGE_SHIFT = 10
