@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ptxlab.syntax import format as format
     from ptxlab.syntax import load as load
     from ptxlab.syntax import parse as parse
+    from ptxlab.toolchain import cuda as cuda
 
 __version__ = "0.1.0"
 
@@ -30,6 +31,7 @@ _HOME = {
     "KernelError": "ptxlab.report",
     "PtxError": "ptxlab.report",
     "check": "ptxlab.check",
+    "cuda": "ptxlab.toolchain",
     "format": "ptxlab.syntax",
     "load": "ptxlab.syntax",
     "parse": "ptxlab.syntax",

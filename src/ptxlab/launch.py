@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from operator import index
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any
 
 from ptxlab import gpu, ir
 from ptxlab.check import check
@@ -35,7 +36,7 @@ def launch(
     profile: bool = False,
     cooperative: bool = False,
     stream: Any = None,
-    compile: Literal["ptxas", "driver"] | None = None,
+    compile: str | Path | None = None,
     wait: bool = True,
 ) -> Result:
     """Run a kernel; see `ptxlab.ir.Function.launch`."""
@@ -45,11 +46,11 @@ def launch(
         raise ValueError(f"`{kernel.name}` is a device function; the kernels are {', '.join(module.entries)}")
     if on_error not in ("raise", "collect"):
         raise ValueError(f"on_error={on_error!r}: there are 'raise' and 'collect'")
-    if compile not in (None, "ptxas", "driver"):
-        raise ValueError(f"compile={compile!r}: there are 'ptxas' and 'driver'")
+    if compile not in (None, "ptxas", "driver") and Path(compile).suffix != ".cubin":
+        raise ValueError(f"compile={compile!r}: there are 'ptxas', 'driver' and the path of a `.cubin` file")
     emulated_only = {"blocks": blocks is not None, "profile": profile}
     hardware_only = {"cooperative": cooperative, "stream": stream is not None, "wait": not wait}
-    place, number = choose(module, device, args, emulated_only, hardware_only)
+    place, number = choose(module, device, args, checks, emulated_only, hardware_only)
     refuse_wrong(module)
     blocks_of_grid, threads_of_block = extent(grid), extent(block)
 
@@ -100,7 +101,12 @@ _DEVICE = re.compile(r"(auto|cpu|cuda|both)(?::(\d+))?")
 
 
 def choose(
-    module: ir.Module, device: str, args: Sequence[Any], emulated_only: dict[str, bool], hardware_only: dict[str, bool]
+    module: ir.Module,
+    device: str,
+    args: Sequence[Any],
+    checks: bool,
+    emulated_only: dict[str, bool],
+    hardware_only: dict[str, bool],
 ) -> tuple[str, int]:
     """Where to run: `cpu`, `cuda` or `both`, and the number of the GPU."""
     found = _DEVICE.fullmatch(device)
@@ -110,7 +116,9 @@ def choose(
     there = [index for index, value in enumerate(args) if gpu.is_on_gpu(value)]
     wanted = [name for name, given in emulated_only.items() if given]
     if place == "auto":
-        place = "cuda" if there or (not wanted and runs_on_gpu(module)) else "cpu"
+        # The detectors are the emulator's: where they are wanted, as they are unless somebody says no, it runs.
+        asked = any(hardware_only.values()) or (not checks and not wanted and runs_on_gpu(module))
+        place = "cuda" if there or asked else "cpu"
     if place == "cpu" and there:
         raise KernelError([error("bad-argument", f"argument {there[0]} lies on a GPU, the launch does not", None,
                                  helps=['launch with `device="cuda"`, or copy the array here first'])])  # fmt: skip

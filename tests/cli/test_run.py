@@ -168,7 +168,7 @@ def test_random_integers_stay_within_their_limits() -> None:
         ([], "say `--block`"),
         (["--block", "0x"], "is not like 4 or 4,2,1"),
         (["--block", 1, "--entry", "other"], "the kernels are `saxpy`"),
-        (["--block", 1, "--device", "cuda"], "running on a GPU is not there yet"),
+        (["--block", 1, "--device", "cuda", "--profile"], "`--profile` is for the emulator"),
         (["--block", 1, "--seeds", 0], "--seeds"),
     ],
 )

@@ -40,7 +40,7 @@ def store(register: str) -> str:
 WILD = text("    mov.u64 %rd1, 16;\n    st.global.u32 [%rd1], 1;", "")
 MISALIGNED = text("    ld.param.u64 %rd1, [out];\n    ld.global.u32 %r1, [%rd1+1];\n    st.global.u32 [%rd1], %r1;")
 TRAP = text("    trap;", "")
-ENDLESS = text("again:\n    bra again;", "")
+ENDLESS = text("again:\n    bra again;")
 COUNT = text(
     """
     ld.global.u32 %r1, [total];

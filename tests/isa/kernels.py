@@ -33,11 +33,14 @@ HEAD = """.version {version}
 .address_size 64
 .visible .entry cases(.param .u64 given, .param .u64 found)
 {{
-.reg .u32 %lane; .reg .u64 %slot, %in, %out;
+.reg .u32 %thread, %block, %size; .reg .u64 %slot, %in, %out;
 ld.param.u64 %in, [given];
 ld.param.u64 %out, [found];
-mov.u32 %lane, %tid.x;
-mul.wide.u32 %slot, %lane, 16;
+mov.u32 %block, %ctaid.x;
+mov.u32 %size, %ntid.x;
+mov.u32 %thread, %tid.x;
+mad.lo.u32 %thread, %block, %size, %thread;
+mul.wide.u32 %slot, %thread, 16;
 add.u64 %in, %in, %slot;
 add.u64 %out, %out, %slot;
 """
@@ -74,13 +77,13 @@ def make_group(form: Form, choice: Choice, seed: int) -> Group:
     return Group(tuple(same), frozenset(name for name in able if generator.randrange(2)))
 
 
-def kernel(groups: Sequence[Group]) -> str:
-    """A module whose kernel `cases` runs every group, one after the other."""
+def kernel(groups: Sequence[Group], threads: int = LANES) -> str:
+    """A module whose kernel `cases` runs every group, one after the other, in this many threads."""
     version, target = home(groups[0].first.form, groups[0].first.choice)
     lines = [HEAD.format(version=".".join(map(str, version)), target=target)]
     read = written = 0
     for group in groups:
-        body = _Body(group, read, written)
+        body = _Body(group, read, written, threads)
         lines.append(body.text())
         read, written = body.read, body.written
     return "\n".join([*lines, "ret;", "}", ""])
@@ -90,21 +93,21 @@ def pack(groups: Sequence[Group]) -> npt.NDArray[np.uint8]:
     """The input of the kernel."""
     found = []
     for group in groups:
-        for one in _registers(group, "read"):
+        for one in registers(group, "read"):
             for element in range(one.count or 1):
                 for case in group.cases:
                     bits = case.bits[one.name]
                     value = bits[element] if isinstance(bits, tuple) else bits
                     found.append((value ^ (one.name in group.negated)).to_bytes(SLOT, "little"))
-        if _has_carry(group.first.form):
+        if has_carry(group.first.form):
             found += [case.carry.to_bytes(SLOT, "little") for case in group.cases]
     return np.frombuffer(b"".join(found), np.uint8).copy()
 
 
 def output(groups: Sequence[Group]) -> npt.NDArray[np.uint8]:
     """Room for what the kernel finds."""
-    slots = sum(one.count or 1 for group in groups for one in _registers(group, "write"))
-    slots += sum(_has_carry(group.first.form) for group in groups)
+    slots = sum(one.count or 1 for group in groups for one in registers(group, "write"))
+    slots += sum(has_carry(group.first.form) for group in groups)
     return np.zeros(slots * LANES * SLOT, np.uint8)
 
 
@@ -114,23 +117,25 @@ def unpack(groups: Sequence[Group], found: npt.NDArray[np.uint8]) -> Iterator[tu
     slot = 0
     for group in groups:
         results: list[list[Bits]] = [[] for _ in group.cases]
-        for one in _registers(group, "write"):
+        for one in registers(group, "write"):
             for lane, result in enumerate(results):
                 elements = tuple(words[(slot + index) * LANES + lane] for index in range(one.count or 1))
                 result.append(elements if one.count else elements[0])
             slot += one.count or 1
-        if _has_carry(group.first.form):
+        if has_carry(group.first.form):
             for lane, result in enumerate(results):
                 result.append(words[slot * LANES + lane])
             slot += 1
         yield from ((case, tuple(result)) for case, result in zip(group.cases, results, strict=True))
 
 
-def _has_carry(form: Form) -> bool:
+def has_carry(form: Form) -> bool:
+    """Whether an instruction knows the carry flag: it is one more operand and one more result."""
     return form.chapter == "extended_precision"
 
 
-def _registers(group: Group, role: str) -> list[Expected]:
+def registers(group: Group, role: str) -> list[Expected]:
+    """The operands that are read from memory, or written to it, in their order."""
     operands = all_operands(group.first.form, group.first.m)
     return [one for one in operands if (one.role == "write") == (role == "write") and one.kind != "immediate"]
 
@@ -142,32 +147,33 @@ def _register_type(type: Type) -> str:
 class _Body:
     """One instruction, with the loads before it and the stores behind it, in a block of its own."""
 
-    def __init__(self, group: Group, read: int, written: int) -> None:
+    def __init__(self, group: Group, read: int, written: int, threads: int) -> None:
         self.group = group
         self.read = read
         self.written = written
+        self.threads = threads
         self.lines: list[str] = [".reg .u32 %word; .reg .b64 %low, %high;"]
 
     def text(self) -> str:
         group = self.group
-        for one in [*_registers(group, "read"), *_registers(group, "write")]:
+        for one in [*registers(group, "read"), *registers(group, "write")]:
             assert one.type is not None
             for name in self._names(one):
                 self.lines.append(f".reg .{_register_type(one.type)} {name};")
                 if one.role != "write":
                     self._load(one.type, name)
-        if _has_carry(group.first.form):
+        if has_carry(group.first.form):
             self.lines.append(f"ld.global.u32 %word, [%in+{self._next_read()}];")
             self.lines.append("add.cc.u32 %word, %word, 0xFFFFFFFF;")
         self.lines.append(self._instruction())
-        if _has_carry(group.first.form):
+        if has_carry(group.first.form):
             self.lines.append("addc.u32 %word, 0, 0;")
         carry_slot = None
-        for one in _registers(group, "write"):
+        for one in registers(group, "write"):
             assert one.type is not None
             for name in self._names(one):
                 self._store(one.type, name)
-        if _has_carry(group.first.form):
+        if has_carry(group.first.form):
             carry_slot = self._next_written()
             self.lines.append(f"st.global.u32 [%out+{carry_slot}], %word;")
         return "\n".join(["{", *self.lines, "}"])
@@ -177,11 +183,11 @@ class _Body:
 
     def _next_read(self) -> int:
         self.read += 1
-        return (self.read - 1) * LANES * SLOT
+        return (self.read - 1) * self.threads * SLOT
 
     def _next_written(self) -> int:
         self.written += 1
-        return (self.written - 1) * LANES * SLOT
+        return (self.written - 1) * self.threads * SLOT
 
     def _load(self, type: Type, name: str) -> None:
         at = self._next_read()

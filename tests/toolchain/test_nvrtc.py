@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import ptxlab
 from ptxlab.report import PtxError, Source
 from ptxlab.toolchain import Tool, assemble, compile_cuda, find
 from ptxlab.toolchain.nvrtc import read_log
@@ -73,3 +75,26 @@ def test_a_message_about_another_file_is_told_without_a_span() -> None:
 def test_a_library_that_is_missing() -> None:
     with pytest.raises(PtxError, match="does not exist"):
         find("nvrtc", "/nowhere/libnvrtc.so")
+
+
+@pytest.mark.usefixtures("nvrtc")
+def test_cuda_gives_a_module_that_runs() -> None:
+    out, half = np.zeros(4, np.float32), np.float16(0.5).tobytes()
+    module = ptxlab.cuda(SOURCE, "sm_90a", name="lanes.cu")
+    assert (module.target, module.entries) == ("sm_90a", ["lanes"])
+    module["lanes"].launch(1, 4, [out, half], device="cpu")
+    assert out.tolist() == [0.5, 1.5, 2.5, 3.5]
+    with pytest.raises(ptxlab.KernelError, match=r"compiled from .*lanes\.cu:5"):
+        module["lanes"].launch(1, 8, [out, half], device="cpu")
+
+
+@pytest.mark.usefixtures("nvrtc")
+def test_cuda_raises_what_nvrtc_says() -> None:
+    with pytest.raises(PtxError, match="identifier `line` is undefined"):
+        ptxlab.cuda(SOURCE.replace("= lane +", "= line +"))
+
+
+@pytest.mark.usefixtures("nvrtc")
+def test_cuda_warns_of_what_nvrtc_warns_of() -> None:
+    with pytest.warns(UserWarning, match="was declared but never referenced"):
+        ptxlab.cuda(SOURCE.replace("unsigned lane;", "unsigned lane, spare;"))

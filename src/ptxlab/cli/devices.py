@@ -22,7 +22,7 @@ def command(format: str) -> None:
       ptxlab devices
     """
     from ptxlab.gpu import absence, devices
-    from ptxlab.gpu.devices import driver_release
+    from ptxlab.gpu.hardware import driver_release
 
     found = devices()
     release = driver_release() if found else None

@@ -66,14 +66,17 @@ class Run:
 
             yield from profile_lines(self.kernel, self.result.counters)
         times = f", the last of {self.runs} runs," if self.runs > 1 else ""
-        count = self.result.counters["instructions"]
+        count = self.result.counters.get("instructions")  # a GPU does not count them
+        seconds = self.result.seconds
+        work = f"{seconds:.6f} s on the GPU"
+        if count is not None:
+            work = f"{count:,} instruction{'s' * (count != 1)} in {seconds:.3f} s"
         grid, block = (" × ".join(map(str, self.how[name])) for name in ("grid", "block"))
         blocks = len(self.how["blocks"]) if self.how["blocks"] is not None else None
         some = f"{blocks} of {grid}" if blocks is not None else grid
         yield (
             f"`{self.kernel.name}` ran{times} on {some} block{'s' * (some != '1')} of {block} "
-            f"thread{'s' * (block != '1')}: "
-            f"{count:,} instruction{'s' * (count != 1)} in {self.result.seconds:.3f} s"
+            f"thread{'s' * (block != '1')}: {work}"
         )
 
     def changes(self) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""`ptxlab run`: run a kernel without a GPU, and show what came out."""
+"""`ptxlab run`: run a kernel, with a GPU or without, and show what came out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ptxlab.ir import Function, Module
 
 SOON = 1.0  # seconds: what is over before needs no bar
-_MISUSE = ("bad-argument", "bad-launch")
+_MISUSE = ("bad-argument", "bad-launch", "no-gpu")
 
 
 def _extent(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, ...] | None:
@@ -59,7 +59,7 @@ def _arguments(context: click.Context, parameter: click.Parameter, value: Sequen
 @click.option("--checks/--no-checks", default=True, help="Look for races and the like. Memory is always safe.")
 @click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0, min_open=True), help="Stop after so long.")
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda", "both"]), default="auto", show_default=True,
-              help="Where to run.")  # fmt: skip
+              help="Where to run; `both` compares the two bit for bit.")  # fmt: skip
 @click.option("--profile", is_flag=True, help="Show the lines that cost most.")
 @click.option("--save", metavar="DIRECTORY", type=click.Path(file_okay=False, path_type=Path),
               help="Write the arrays, as the kernel left them, to NAME.npy there.")  # fmt: skip
@@ -83,7 +83,7 @@ def command(
     save: Path | None,
     format: Format,
 ) -> None:
-    """Run a kernel without a GPU, and show what came out.
+    """Run a kernel, with a GPU or without, and show what came out.
 
     An argument is TYPE=VALUE for a number, TYPE[SHAPE]=VALUE for an array, where VALUE is a number, numbers with commas
     between them, zeros, ones, arange, random, random:LOW:HIGH, or @FILE.npy (with TYPE[] the file says the shape).
@@ -99,13 +99,13 @@ def command(
       ptxlab run gemm.ptx --entry gemm --grid 64,64 --block 16,16 --blocks "0,0 5,3" \\
           --arg f16[1024,1024]=@a.npy --arg f16[1024,1024]=@b.npy --arg f32[1024,1024]=zeros --profile
     """
-    if device in ("cuda", "both"):
-        raise click.UsageError("running on a GPU is not there yet; `--device cpu` runs the kernel on this machine")
+    if device in ("cuda", "both") and (profile or blocks is not None):
+        raise click.UsageError(f"`--{'profile' if profile else 'blocks'}` is for the emulator: leave out `--device`")
     try:
         kernel = choose(read_module(path), entry)
         how = {"grid": grid, "block": block or required_block(kernel), "shared": shared, "blocks": blocks}
         how |= {
-            "device": "cpu",
+            "device": device,
             "checks": checks,
             "timeout": timeout,
             "on_error": "collect",

@@ -5,9 +5,9 @@ that costs one call of the driver each time; `compare` runs a kernel here and on
 """
 
 from ptxlab.gpu.arrays import host_view, is_on_gpu
-from ptxlab.gpu.compare import compare
-from ptxlab.gpu.devices import Gpu, devices, gpu
+from ptxlab.gpu.comparison import compare
 from ptxlab.gpu.driver import absence
+from ptxlab.gpu.hardware import Gpu, devices, gpu
 from ptxlab.gpu.launching import Prepared, launch, prepare
 
 __all__ = ["Gpu", "Prepared", "absence", "compare", "devices", "gpu", "host_view", "is_on_gpu", "launch", "prepare"]

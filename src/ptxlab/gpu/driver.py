@@ -1,8 +1,11 @@
 """The CUDA driver: loaded when first needed, each call checked, absence explained.
 
 `call("cuMemAlloc", 16)` gives what the driver gives, or raises `DriverError` with its own name for what went wrong.
-`current(gpu)` makes a GPU's primary context, which torch, CuPy and JAX use too, the one that calls go to. A kernel that
-accesses memory wrongly takes that context with it: `reset` begins a new one, and `era` counts them.
+`current(number)` makes a GPU's primary context, which torch, CuPy and JAX use too, the one that calls go to.
+
+A kernel that goes wrong on a GPU (a wrong address, `trap`) breaks more than itself: from then on the driver answers
+every call of the process with the same error. Neither a reset of the context nor a new one helps (measured on an H200
+with driver 580), so `broken` remembers it, and what comes later is told so.
 """
 
 from __future__ import annotations
@@ -87,16 +90,19 @@ def no_gpu(reason: str, help: str) -> Diagnostic:
     return error("no-gpu", "there is no GPU to run on", None, notes=[reason], helps=[help, ELSEWHERE])
 
 
-# Contexts.
-
 _contexts: dict[int, Any] = {}
+_broken: list[str] = []
 _lock = threading.Lock()
-_eras: dict[int, int] = {}
 
 
-def era(number: int) -> int:
-    """How often the context of a GPU was begun anew; what was loaded or allocated in another era is gone."""
-    return _eras.get(number, 0)
+def broken() -> str | None:
+    """Why the driver does nothing more in this process, or None."""
+    return _broken[0] if _broken else None
+
+
+def mark_broken(reason: str) -> None:
+    """Remember that the driver does nothing more."""
+    _broken.append(reason)
 
 
 @contextmanager
@@ -105,23 +111,8 @@ def current(number: int) -> Iterator[None]:
     with _lock:
         if number not in _contexts:
             _contexts[number] = call("cuDevicePrimaryCtxRetain", call("cuDeviceGet", number))
-        context = _contexts[number]
-    call("cuCtxPushCurrent", context)
+    call("cuCtxPushCurrent", _contexts[number])
     try:
         yield
     finally:
         bindings().cuCtxPopCurrent()
-
-
-def reset(number: int) -> bool:
-    """Begin a new context on a GPU whose context a kernel has broken; whether it works."""
-    with _lock:
-        _eras[number] = era(number) + 1
-        _contexts.pop(number, None)
-    try:
-        call("cuDevicePrimaryCtxReset", call("cuDeviceGet", number))
-        with current(number):
-            call("cuCtxSynchronize")
-    except DriverError:
-        return False
-    return True

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ptxlab import ir
-from ptxlab.gpu.devices import Gpu
 from ptxlab.gpu.driver import DriverError
+from ptxlab.gpu.hardware import Gpu
 from ptxlab.report import Diagnostic, error
 
 _LOOK = 'run the same launch with `device="cpu"`: the emulator names the instruction, the thread and the address'

@@ -14,12 +14,12 @@ from ptxlab.emulate import layout
 from ptxlab.emulate.launch import Result
 from ptxlab.emulate.limits import check_launch
 from ptxlab.gpu.arrays import LEGACY_STREAM
-from ptxlab.gpu.devices import Gpu
 from ptxlab.gpu.driver import DriverError, bindings, call, current
+from ptxlab.gpu.hardware import Gpu
 from ptxlab.gpu.loading import Compiler, Loaded, load
 from ptxlab.gpu.output import can_print, captured
 from ptxlab.gpu.parameters import Parameters, convert
-from ptxlab.gpu.waiting import fail, run, with_message
+from ptxlab.gpu.waiting import fail, refuse_broken, run, with_message
 from ptxlab.report import KernelError, error
 
 Extents = tuple[int, int, int]
@@ -115,6 +115,7 @@ def launch(
     kept: dict[int, bytearray] | None = None,
 ) -> Result:
     """Run a kernel on a GPU; with `kept`, arrays of the host stay as they are and what came out is there."""
+    refuse_broken()
     check_launch(module, kernel, grid, block, 0, None)
     parameters = convert(module, kernel, args, gpu)
     copies = parameters.copies
@@ -168,6 +169,7 @@ def prepare(
     compile: Compiler | None = None,
 ) -> Prepared:
     """A launch to repeat: each `.launch()` is one call of the driver. Its arrays lie on the GPU."""
+    refuse_broken()
     check_launch(module, kernel, grid, block, 0, None)
     parameters = convert(module, kernel, args, gpu)
     if parameters.copies.regions:

@@ -2,8 +2,9 @@
 
 ptxas makes code for the GPU that is there, whatever earlier target the module names: what an `sm_80` module computes on
 an H200 is what ptxas makes of it for `sm_90`, which is what the driver would do with it too. An `sm_90a` module becomes
-`sm_90a` code. What was compiled stays on disk, by its text, target and compiler. A module that was loaded stays loaded
-as long as the program lives, so its variables keep their values from launch to launch.
+`sm_90a` code. A cubin file is loaded as it is. What was compiled here stays on disk, by its text, target and compiler.
+A module that was loaded stays loaded as long as the program lives, so its variables keep their values from launch to
+launch.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from ptxlab import ir
-from ptxlab.gpu.devices import Gpu
-from ptxlab.gpu.driver import DriverError, bindings, call, current, era
+from ptxlab.gpu.driver import DriverError, bindings, broken, call, current
 from ptxlab.gpu.failures import explain
+from ptxlab.gpu.hardware import Gpu
 from ptxlab.native.cache import cached
 from ptxlab.report import Diagnostic, PtxError, Source, error
 from ptxlab.syntax import format
@@ -25,7 +26,8 @@ from ptxlab.toolchain.diagnosis import diagnose
 from ptxlab.toolchain.header import stated_version
 from ptxlab.toolchain.messages import read_messages
 
-Compiler = Literal["ptxas", "driver"]
+Compiler = str | Path
+"""`ptxas`, `driver`, or a file that was compiled ahead."""
 _LOG = 65536
 
 
@@ -41,7 +43,7 @@ class Loaded:
         self.functions: dict[str, Any] = {}
         with current(gpu.number):
             self.handle = call("cuModuleLoadDataEx", image, len(given), list(given), list(given.values()))
-        weakref.finalize(self, _unload, self.handle, gpu.number, era(gpu.number))
+        weakref.finalize(self, _unload, self.handle, gpu.number).atexit = False  # the process takes it along
 
     def function(self, name: str) -> Any:
         """The kernel of that name."""
@@ -50,15 +52,15 @@ class Loaded:
         return self.functions[name]
 
 
-def _unload(handle: Any, number: int, since: int) -> None:
-    if era(number) == since:
+def _unload(handle: Any, number: int) -> None:
+    if broken() is None:
         with current(number):
             bindings().cuModuleUnload(handle)
 
 
 def load(module: ir.Module, kernel: ir.Function, gpu: Gpu, compiler: Compiler | None = None) -> Loaded:
     """The module on the GPU: as it was loaded before, or compiled and loaded now."""
-    key = f"on GPU {gpu.number} by {compiler}, {era(gpu.number)}"  # no name of a variable has blanks
+    key = f"on GPU {gpu.number} by {compiler}"  # no name of a variable has blanks
     found = module.memory.get(key)
     if not isinstance(found, Loaded):
         found = module.memory[key] = _load(module, kernel, gpu, compiler or _default_compiler())
@@ -81,10 +83,20 @@ def _load(module: ir.Module, kernel: ir.Function, gpu: Gpu, compiler: Compiler) 
     text = format(module)
     if compiler == "driver":
         return _load_text(module, kernel, gpu, text)
+    image = compile_text(text, architecture, module.source) if compiler == "ptxas" else read_cubin(Path(compiler))
     try:
-        return Loaded(compile_text(text, architecture, module.source), gpu)
+        return Loaded(image, gpu)
     except DriverError as problem:
         raise PtxError([explain(problem, module, kernel, gpu)]) from None
+
+
+def read_cubin(path: Path) -> bytes:
+    """What a file holds; that it fits the GPU, and the module, is the user's word."""
+    try:
+        return path.read_bytes()
+    except OSError as problem:
+        reason = (problem.strerror or str(problem)).lower()
+        raise PtxError([error("missing-file", f"`{path}` can't be read: {reason}", None)]) from None
 
 
 def compile_text(text: str, architecture: str, written: Source | None, options: Sequence[str] = ()) -> bytes:

@@ -11,18 +11,16 @@ from ptxlab import ir
 from ptxlab.emulate import layout
 from ptxlab.emulate.arguments import Region, is_array, pack
 from ptxlab.gpu.arrays import Memory, host_view, memory_of
-from ptxlab.gpu.devices import Gpu
-from ptxlab.gpu.driver import bindings, call, current, era
+from ptxlab.gpu.driver import bindings, broken, call, current
+from ptxlab.gpu.hardware import Gpu
 from ptxlab.report import Diagnostic, KernelError, error
 
 
 class Copies:
     """Arrays of the host on the GPU, as long as a launch takes."""
 
-    def __init__(self, regions: Sequence[Region], gpu: Gpu) -> None:
+    def __init__(self, regions: Sequence[Region]) -> None:
         self.regions = regions
-        self.number = gpu.number
-        self.since = era(gpu.number)
         self.places: dict[int, int] = {}
 
     def copy_in(self) -> None:
@@ -53,11 +51,9 @@ class Copies:
                 call("cuMemcpyDtoH", region.data, self.places[region.base], region.size)
 
     def free(self) -> None:
-        """Give the memory back, unless it has gone with the context."""
-        if era(self.number) == self.since:
-            for place in self.places.values():
-                bindings().cuMemFree(place)
-        self.places = {}
+        """Give the memory back, unless the kernel still works on it or the context is gone."""
+        while self.places and broken() is None:
+            bindings().cuMemFree(self.places.popitem()[1])
 
 
 @dataclass
@@ -104,7 +100,7 @@ def convert(module: ir.Module, kernel: ir.Function, args: Sequence[Any], gpu: Gp
     if problems:
         raise KernelError(problems)
     parameters = pack(module, kernel, values)
-    return Parameters(kernel, values, bytes(parameters.data), Copies(parameters.regions, gpu), memories)
+    return Parameters(kernel, values, bytes(parameters.data), Copies(parameters.regions), memories)
 
 
 def _require_gpu(memory: Memory, gpu: Gpu) -> None:

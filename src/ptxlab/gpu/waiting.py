@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from ptxlab import ir
-from ptxlab.gpu.devices import Gpu
-from ptxlab.gpu.driver import DriverError, bindings, call, reset
-from ptxlab.gpu.failures import explain, is_fatal
-from ptxlab.report import Diagnostic, error
+from ptxlab.gpu.driver import DriverError, bindings, broken, call, mark_broken
+from ptxlab.gpu.failures import FATAL, explain, is_fatal
+from ptxlab.gpu.hardware import Gpu
+from ptxlab.report import Diagnostic, KernelError, error
 
-_LIBRARIES = ("torch", "cupy", "jax", "numba")  # they share the context with us
+_SPIN = 200e-6  # seconds: a sleep takes longer than a short kernel
+_AFTERWARDS = "the GPU's context is broken now: no kernel runs in this process any more, start it again"
 
 
 class OverdueError(DriverError):
@@ -41,39 +41,45 @@ def await_event(event: Any, timeout: float | None) -> None:
     driver = bindings()
     not_ready = driver.CUresult.CUDA_ERROR_NOT_READY
     begun = time.perf_counter()
-    pause = 0.0
     while True:
         (status,) = driver.cuEventQuery(event)
         if not int(status):
             return
         if status != not_ready:
             raise DriverError(status.name, "cuEventQuery")
-        if timeout is not None and time.perf_counter() - begun > timeout:
+        waited = time.perf_counter() - begun
+        if timeout is not None and waited > timeout:
             raise OverdueError("CUDA_ERROR_NOT_READY", "cuEventQuery")
-        time.sleep(pause)
-        pause = min(pause + 5e-6, 1e-3)
+        if waited > _SPIN:
+            time.sleep(min(waited / 10, 1e-3))
 
 
 def fail(problem: DriverError, module: ir.Module, kernel: ir.Function, gpu: Gpu) -> Diagnostic:
-    """What went wrong; a context that is broken is begun anew where nobody else uses it."""
+    """What went wrong; a context that is broken is remembered."""
     if isinstance(problem, OverdueError):
+        mark_broken("it still runs")
         return error("timeout", f"`{kernel.name}` on {gpu.name} had not ended when its time was up",
                      module.name_span(kernel), "this kernel",
-                     notes=["nothing stops a kernel on a GPU: it runs on until the process ends"],
+                     notes=["nothing stops a kernel on a GPU: it runs until the process ends, and no other meanwhile"],
                      helps=['run it with `device="cpu"` and `timeout`: that says where its threads are'])  # fmt: skip
     if not is_fatal(problem):
         return explain(problem, module, kernel, gpu)
-    return explain(problem, module, kernel, gpu, (recover(gpu),))
+    mark_broken(FATAL[problem.name].message)
+    return explain(problem, module, kernel, gpu, (_AFTERWARDS,))
 
 
-def recover(gpu: Gpu) -> str:
-    """Begin a new context after one was broken; says what came of it."""
-    others = [name for name in _LIBRARIES if name in sys.modules]
-    if others:
-        return f"the GPU's context is broken, and {' and '.join(others)} may use it: start the process again"
-    if reset(gpu.number):
-        return "the GPU's context was begun anew: all that lay on the GPU is gone, the next launch works again"
-    return "the GPU's context is broken and can't be begun anew: start the process again"
+def refuse_broken() -> None:
+    """Tell what to do where an earlier kernel has broken the driver's context."""
+    reason = broken()
+    if reason is not None:
+        raise KernelError([broken_context(reason)])
+
+
+def broken_context(reason: str) -> Diagnostic:
+    """Nothing runs any more, and why."""
+    message = "an earlier kernel broke the GPU's context, and nothing runs there in this process any more"
+    helps = ['start the process again, or use `device="cpu"`']
+    return error("broken-context", message, None, notes=[f"what that kernel did: {reason}"], helps=helps)
 
 
 def with_message(found: Diagnostic, message: str) -> Diagnostic:

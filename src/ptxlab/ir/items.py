@@ -74,15 +74,17 @@ class Function(Node):
         """Run a kernel and return a `Result`; arrays among `args` are changed in place.
 
         `device` is "cpu" for the emulator, "cuda" (or "cuda:1") for a GPU, "both" to run on both and compare bit for
-        bit, "auto" for the GPU that holds an argument, or the first that can run the module, or else the emulator.
-        `shared` is bytes of dynamic shared memory; `on_error="collect"` returns findings instead of raising
-        `KernelError`; `timeout` is in seconds.
+        bit. "auto" is a GPU if an argument lies there, or if `checks=False` and there is one that can run the module;
+        otherwise the emulator, because only it finds races and says what a wrong kernel does wrong. `shared` is bytes
+        of dynamic shared memory; `on_error="collect"` returns findings instead of raising `KernelError`; `timeout` is
+        in seconds.
 
         For the emulator: `checks=False` silences the detectors; `seed` chooses the order in which threads run; `blocks`
         runs only these blocks of the grid; `profile=True` counts bank conflicts and sectors.
 
         For a GPU: `cluster` is the blocks of a cluster; `cooperative=True` has all blocks run at once; `stream` is a
-        number or an object with `__cuda_stream__`; `compile` is "ptxas" or "driver"; `wait=False` returns at once.
+        number or an object with `__cuda_stream__`; `compile` is "ptxas", "driver" or the path of a cubin file that was
+        compiled ahead; `wait=False` returns at once.
         """
         # Running lies layers above the program; this method is the door to it.
         run = import_module("ptxlab.launch").launch

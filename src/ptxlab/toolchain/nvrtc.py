@@ -1,15 +1,21 @@
-"""CUDA C++ to PTX through NVRTC, by ctypes: no binding to install, the library of a wheel or a toolkit is enough."""
+"""CUDA C++ to PTX through NVRTC, by ctypes: no binding to install, the library of a wheel or a toolkit is enough.
+
+`cuda` gives a module, `compile_cuda` text and all that NVRTC said.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePath
 
-from ptxlab.report import Diagnostic, PtxError, Source, Span, error, warning
+from ptxlab import ir
+from ptxlab.report import Diagnostic, PtxError, Source, Span, error, render, warning
+from ptxlab.syntax import parse
 from ptxlab.toolchain.tools import Tool, find
 
 DEFAULT_TARGET = "sm_80"
@@ -62,6 +68,23 @@ def compile_cuda(
     finally:
         library.nvrtcDestroyProgram(ctypes.byref(program))
     return Compilation(ptx, tuple(diagnostics), chosen)
+
+
+def cuda(
+    source: str, target: str = DEFAULT_TARGET, options: Sequence[str] = (), *, name: str = "kernel.cu"
+) -> ir.Module:
+    """The module that NVRTC makes of CUDA C++; findings name the line of `source` that they come from.
+
+    kernel = ptxlab.cuda('extern "C" __global__ void k(int* p) { asm("mov.u32 %0, %%laneid;" : "=r"(*p)); }')["k"]
+
+    Without `extern "C"` a kernel has the name that C++ gives it. Wrong source raises `PtxError`.
+    """
+    compilation = compile_cuda(source, target, ["-lineinfo", *options], name)
+    if compilation.text is None:
+        raise PtxError(compilation.diagnostics)
+    if compilation.diagnostics:
+        warnings.warn(render(compilation.diagnostics), stacklevel=2)
+    return parse(compilation.text, str(PurePath(name).with_suffix(".ptx")))
 
 
 def library_version(path: Path) -> str:

@@ -10,8 +10,8 @@ from ptxlab import ir
 from ptxlab.emulate.arguments import Region, pack
 from ptxlab.emulate.launch import Result
 from ptxlab.gpu.arrays import Memory, host_view, memory_of
-from ptxlab.gpu.devices import Gpu
 from ptxlab.gpu.driver import call, current
+from ptxlab.gpu.hardware import Gpu
 from ptxlab.report import Diagnostic, KernelError, error
 
 
