@@ -4,7 +4,6 @@ import random
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
