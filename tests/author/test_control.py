@@ -1,5 +1,6 @@
 """Branches and loops print as labels and branches, run, and are refused where they cannot mean anything."""
 
+import struct as struct_module
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,21 @@ def test_loop() -> None:
         "@%p1 bra $end_2;",
         "add.s32 %r2, %r2, 1;",
         "bra $loop_1;",
+        "$end_2:",
+    ]
+
+
+def test_a_loop_that_ends_in_its_condition() -> None:
+    def write(x: Any, n: Any, s: Any, a: Any) -> None:
+        with ptx.loop():
+            n += 1
+            ptx.repeat_when(n < 10)
+
+    assert lines(write) == [
+        "$loop_1:",
+        "add.u32 %r1, %r1, 1;",
+        "setp.lt.u32 %p1, %r1, 10;",
+        "@%p1 bra $loop_1;",
         "$end_2:",
     ]
 
@@ -192,6 +208,33 @@ def test_device_functions_and_structures() -> None:
     assert "call.uni (result), squared_distance, (argument_0, argument_1);" in str(distances)
     assert str(distances).count(".func") == 1
     assert ".param .align 8 .b8 options[24]" in str(distances)
+
+
+class Scaling(struct):
+    factor: f32
+    shift: s32
+
+
+def test_a_structure_is_passed_as_bytes() -> None:
+    @kernel
+    def scale(x: pointer[f32], how: Scaling, raw: struct[8, 4]):
+        i = ptx.tid.x
+        x[i] = how.factor * x[i] + ptx.cvt.rn.f32.s32(how.shift) + raw.field(f32, 4)
+
+    x = np.arange(4, dtype=np.float32)
+    scale.launch(grid=1, block=4, args=[x, struct_module.pack("fi", 2.0, -1), struct_module.pack("ff", 0.0, 0.5)])
+    assert x.tolist() == [-0.5, 1.5, 3.5, 5.5]
+
+
+def test_what_check_refuses_shows_the_line_of_python() -> None:
+    @kernel
+    def far(x: pointer[f32]):
+        ptx.text("ld.global.f32 %f99, [%rd2];")
+
+    with pytest.raises(PtxError) as raised:
+        far.launch(grid=1, block=1, args=[np.zeros(4, np.float32)])
+    assert raised.value.diagnostics[0].file == __file__
+    assert raised.value.diagnostics[0].code == "unknown-name"
 
 
 def test_printf_constants_and_globals() -> None:

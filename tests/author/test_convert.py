@@ -32,7 +32,7 @@ SAXPY = """\
 )
 .maxntid 256
 {
-    .reg .pred %p<2>;
+    .reg .pred %p<3>;
     .reg .b32 %r<6>;
     .reg .b64 %rd<4>;
 
@@ -44,10 +44,13 @@ SAXPY = """\
     @%p1 bra $done;
     mul.wide.u32 %rd2, %r1, 4;
     add.s64 %rd3, %rd1, %rd2;
+    mov.b32 %r4, buffer;
+$again:
     ld.global.f32 %r3, [%rd3+16];
     fma.rn.f32 %r3, %r3, %r5, 0f3F800000;
-    mov.b32 %r4, buffer;
     st.global.v2.f32 [%rd3], {%r3, %r4};
+    setp.lt.f32 %p2, %r3, 0f41000000;
+    @%p2 bra $again;
 $done:
     ret;
 }
@@ -72,14 +75,16 @@ def saxpy(x: param[u64], a: param[f32], n: param[u32]):
     r1 = ptx.mov.u32('%tid.x')
     # the thread
     p1 = ptx.setp.ge.u32(r1, r2)
-    ptx.bra('$done', when=p1)
-    rd2 = ptx.mul.wide.u32(r1, 4)
-    rd3 = ptx.add.s64(rd1, rd2)
-    ptx.ld["global"].f32(ptx.at(rd3, 16), out=r3)
-    ptx.fma.rn.f32(r3, r5, 1.0, out=r3)
-    r4 = ptx.mov.b32(buffer)
-    ptx.st["global"].v2.f32(rd3, (r3, r4))
-    ptx.label('$done')
+    with ptx.when(~p1):
+        rd2 = ptx.mul.wide.u32(r1, 4)
+        rd3 = ptx.add.s64(rd1, rd2)
+        r4 = ptx.mov.b32(buffer)
+        with ptx.loop():
+            ptx.ld["global"].f32(ptx.at(rd3, 16), out=r3)
+            ptx.fma.rn.f32(r3, r5, 1.0, out=r3)
+            ptx.st["global"].v2.f32(rd3, (r3, r4))
+            p2 = ptx.setp.lt.f32(r3, 8.0)
+            ptx.repeat_when(p2)
     ptx.ret()
 '''
 

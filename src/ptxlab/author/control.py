@@ -52,17 +52,21 @@ def otherwise() -> Iterator[None]:
 
 @contextmanager
 def loop() -> Iterator[None]:
-    """The block runs again and again, until `ptx.leave_when(condition)` leaves it."""
+    """The block runs again and again, until `ptx.leave_when(condition)` leaves it.
+
+    A block that ends in `ptx.repeat_when(condition)` runs again only where that holds.
+    """
     trace = current("`ptx.loop`")
     again, end = trace.label("loop"), trace.label("end")
     trace.place_label(again)
-    trace.leaves.append(end)
+    trace.loops.append((again, end))
     depth = len(trace.scopes)
     trace.opened.append(("loop", here()))
     yield
     trace.opened.pop()
-    trace.leaves.pop()
-    emit("bra", [again])
+    trace.loops.pop()
+    if trace.repeated != len(trace.lines):
+        emit("bra", [again])
     for scope in trace.scopes[depth:]:
         scope.opened = False
     del trace.scopes[depth:]
@@ -73,18 +77,29 @@ def leave_when(condition: Any) -> None:
     """Leave the innermost loop in the threads where the predicate holds."""
     trace = _in_loop("ptx.leave_when")
     _check_condition("ptx.leave_when", condition)
-    emit("bra", [trace.leaves[-1]], when=condition)
+    emit("bra", [trace.loops[-1][1]], when=condition)
     trace.scopes.append(Scope("behind a `ptx.leave_when` of a loop"))
+
+
+def repeat_when(condition: Any) -> None:
+    """Go back to the start of the innermost `ptx.loop` in the threads where the predicate holds."""
+    trace = _in_loop("ptx.repeat_when")
+    _check_condition("ptx.repeat_when", condition)
+    again = trace.loops[-1][0]
+    if again is None:
+        refuse("stray-leave", "`ptx.repeat_when` stands in a `ptx.range`, which counts", helps=["use `ptx.when`"])
+    emit("bra", [again], when=condition)
+    trace.repeated = len(trace.lines)
 
 
 def leave() -> None:
     """Leave the innermost loop."""
-    emit("bra", [_in_loop("ptx.leave").leaves[-1]])
+    emit("bra", [_in_loop("ptx.leave").loops[-1][1]])
 
 
 def _in_loop(what: str) -> Trace:
     trace = current(f"`{what}`")
-    if not trace.leaves:
+    if not trace.loops:
         refuse("stray-leave", f"`{what}` stands in no loop", helps=["it belongs in `with ptx.loop():` or `ptx.range`"])
     return trace
 
@@ -112,10 +127,10 @@ def counted(*limits: Any, unroll: bool | None = None) -> Iterator[Any]:
     if unroll is False:
         trace.write('.pragma "nounroll";', place)
     trace.place_label(again)
-    trace.leaves.append(end)
+    trace.loops.append((None, end))
     with _skippable(trace, "in a loop that may run no times", "loop"):
         yield i
-        trace.leaves.pop()
+        trace.loops.pop()
         i += step
         emit("bra", [again], when=i < stop)
     trace.place_label(end)

@@ -11,6 +11,7 @@ from typing import Any
 
 from ptxlab import ir
 from ptxlab.author.constants import print_constant
+from ptxlab.author.convert_structure import Structures, read_indices_of, registers_of, walk
 from ptxlab.author.emit import plan
 from ptxlab.author.spelling import spelling
 from ptxlab.ir.operands import Operand
@@ -24,6 +25,7 @@ from ptxlab.syntax.print_operands import print_immediate
 from ptxlab.syntax.printer import format_instruction
 
 INDENT = "    "
+IN_A_LINE = 16  # registers that are made together
 DEEPEST = 15  # Python allows 20 blocks inside each other
 
 
@@ -76,6 +78,9 @@ class Body:
         self.named: dict[int, ir.Register] = {}  # registers that stand in text, and so keep their names
         self.once: set[int] = set()  # registers that one call returns
         self.all: dict[int, ir.Register] = {}
+        self.structures: Structures | None = None
+        self.positions: dict[int, int] = {}  # of instructions, by their identity
+        self.last_read: dict[int, int] = {}  # the position of the last that reads a register
         self.families: dict[int, str] = {}  # Python names of `%r<100>`, by the identity of the variable
 
     def parameter(self, variable: ir.Variable) -> str:
@@ -86,6 +91,8 @@ class Body:
     def write(self) -> list[str]:
         """The lines, indented."""
         self._look()
+        if not self.keeps_registers:
+            self.structures = Structures(self.function, self._is_contained)
         lines = list(self._declarations())
         lines += self._statements(self.function.body or [], INDENT)
         return lines
@@ -99,8 +106,9 @@ class Body:
         written_at: dict[int, int] = {}
         barred: set[int] = set()
         for position, instruction in enumerate(self.function.instructions()):
+            self.positions[id(instruction)] = position
             call = self._call(instruction)
-            registers = list(_registers(instruction))
+            registers = list(registers_of(instruction))
             self.all.update((register.index, register) for register in registers)
             self.named.update(
                 (register.index, register)
@@ -116,8 +124,9 @@ class Body:
             for index in targets:
                 writes[index] += 1
                 written_at[index] = position
-            for index in _read_indices(call):
+            for index in read_indices(call):
                 first_read.setdefault(index, position)
+                self.last_read[index] = position
             if instruction.guard is not None or len(targets) != len(written) or not self._is_fresh(call):
                 barred.update(targets)
         for index, count in writes.items():
@@ -254,9 +263,15 @@ class Body:
                 yield f"{INDENT}{self._register(register)} = ptx.register({register.name!r}, {self._class(register)})"
             else:
                 yield f"{INDENT}ptx.text('.reg .v{register.vector} .{register.type.name} {register.name};')"
+        made: dict[str, list[str]] = {}
         for index, register in sorted(self.all.items()):
             if index not in self.named and index not in self.once:
-                yield f"{INDENT}{self._register(register)} = {self._bits(register)}()"
+                made.setdefault(self._bits(register), []).append(self._register(register))
+        for cls, names in made.items():
+            for start in range(0, len(names), IN_A_LINE):
+                chosen = names[start : start + IN_A_LINE]
+                call = f"{cls}.several({len(chosen)})" if len(chosen) > 1 else f"{cls}()"
+                yield f"{INDENT}{', '.join(chosen)} = {call}"
 
     def _class(self, register: ir.Register) -> str:
         self.classes.add(register.type.name)
@@ -282,26 +297,64 @@ class Body:
             family = self.families[id(variable)] = self.python_name(variable.name)
         return f"{family}[{register.name[len(variable.name) :]}]"
 
+    def _is_contained(self, region: list[ir.Statement]) -> bool:
+        """Whether what calls of a stretch return is read in it only."""
+        inside = [statement for statement in walk(region) if isinstance(statement, ir.Instruction)]
+        if not inside:
+            return True
+        last = self.positions[id(inside[-1])]
+        return all(
+            self.last_read.get(part.index, 0) <= last or part.index not in self.once
+            for instruction in inside
+            if (call := self.calls.get(id(instruction))) is not None
+            for result in call.results
+            for part in result.parts
+            if isinstance(part, ir.Register)
+        )
+
     def _statements(self, body: list[ir.Statement], indent: str) -> Iterator[str]:
-        for statement in body:
-            match statement:
-                case ir.Instruction():
-                    yield indent + self._instruction(statement)
-                case ir.Label():
-                    yield f"{indent}ptx.label({statement.name!r})"
-                case ir.Block():
-                    yield from self._block(statement, indent)
-                case ir.Declaration():
-                    yield from self._declaration(statement, indent)
-                case ir.Comment():
-                    text = " ".join(statement.text.strip("/* \n\t").split())
-                    if text:
-                        yield f"{indent}# {text}"
-                case ir.Location():
-                    if self.keeps_lines:
-                        yield f"{indent}ptx.text({_statement_text(statement)!r})"
-                case _:
+        at = 0
+        while at < len(body):
+            found = None
+            if self.structures is not None and len(indent) <= DEEPEST * len(INDENT):
+                found = self.structures.at(body, at)
+            if found is None:
+                yield from self._statement(body[at], indent)
+                at += 1
+                continue
+            guard = found.guard
+            condition = "" if guard is None else f"{'~' * guard.negated}{self._register(guard.register)}"  # type: ignore[arg-type]
+            opposite = condition[1:] if condition.startswith("~") else f"~{condition}"
+            yield f"{indent}with ptx.{'loop()' if found.is_loop else f'when({opposite})'}:"
+            lines = list(self._statements(found.region, indent + INDENT))
+            if found.is_loop and guard is not None:
+                lines.append(f"{indent}{INDENT}ptx.repeat_when({condition})")
+            if all(line.lstrip().startswith("#") for line in lines):
+                lines.append(f"{indent}{INDENT}pass")
+            yield from lines
+            at = found.end
+
+    def _statement(self, statement: ir.Statement, indent: str) -> Iterator[str]:
+        match statement:
+            case ir.Instruction():
+                yield indent + self._instruction(statement)
+            case ir.Label() if self.structures is not None and statement.name in self.structures.unused:
+                return  # debug data names it, and stays behind
+            case ir.Label():
+                yield f"{indent}ptx.label({statement.name!r})"
+            case ir.Block():
+                yield from self._block(statement, indent)
+            case ir.Declaration():
+                yield from self._declaration(statement, indent)
+            case ir.Comment():
+                text = " ".join(statement.text.strip("/* \n\t").split())
+                if text:
+                    yield f"{indent}# {text}"
+            case ir.Location():
+                if self.keeps_lines:
                     yield f"{indent}ptx.text({_statement_text(statement)!r})"
+            case _:
+                yield f"{indent}ptx.text({_statement_text(statement)!r})"
 
     def _block(self, block: ir.Block, indent: str) -> Iterator[str]:
         """A block; one that only scopes registers needs no braces, as each has a name of its own in Python."""
@@ -425,8 +478,9 @@ def _constant(value: ir.Immediate) -> str:
 
 def _path(text: str) -> str:
     """`ptx.ld["global"].f32`"""
-    path = "ptx"
-    for word in text.split("."):
+    head, *words = text.split(".")
+    path = f"ptx.{head}_" if iskeyword(head) else f"ptx.{head}"
+    for word in words:
         path += f".{word}" if word.isidentifier() and not iskeyword(word) else f'["{word}"]'
     return path
 
@@ -439,40 +493,6 @@ def _statement_text(statement: ir.Statement) -> str:
     return text[text.index("{\n") + 2 : text.rindex("}")].strip()
 
 
-def _registers(instruction: ir.Instruction) -> Iterator[ir.Register]:
-    """Every register that stands in an instruction, its guard included."""
-    if instruction.guard is not None and isinstance(instruction.guard.register, ir.Register):
-        yield instruction.guard.register
-    for operand in instruction.operands:
-        yield from _inside(operand)
-
-
-def _inside(operand: Any) -> Iterator[ir.Register]:
-    match operand:
-        case ir.Register():
-            yield operand
-        case ir.Vector(elements=parts) | ir.Arguments(elements=parts):
-            for part in parts:
-                yield from _inside(part)
-        case ir.Pair():
-            yield from _inside(operand.first)
-            yield from _inside(operand.second)
-        case ir.Negated(operand=inner) | ir.Minus(operand=inner):
-            yield from _inside(inner)
-        case ir.Address():
-            yield from _inside(operand.base)
-            for part in operand.arguments:
-                yield from _inside(part)
-        case ir.Selection() | ir.VectorElement() | ir.Element():
-            yield from _inside(operand.register)
-        case ir.Sum():
-            yield from _inside(operand.base)
-
-
-def _read_indices(call: _Call) -> Iterator[int]:
-    guard = call.instruction.guard
-    if guard is not None and isinstance(guard.register, ir.Register):
-        yield guard.register.index
-    for operand, _ in call.reads:
-        for register in _inside(operand):
-            yield register.index
+def read_indices(call: _Call) -> Iterator[int]:
+    """The registers that a call reads, its guard included."""
+    return read_indices_of(call.instruction.guard, [operand for operand, _ in call.reads])

@@ -51,6 +51,7 @@ class Ptx:
     loop = staticmethod(control.loop)
     leave = staticmethod(control.leave)
     leave_when = staticmethod(control.leave_when)
+    repeat_when = staticmethod(control.repeat_when)
     range = staticmethod(control.counted)
     label = staticmethod(control.label)
     shared = staticmethod(memory.shared)

@@ -131,7 +131,8 @@ class Trace:
         self.labels: set[str] = set()
         self.wanted: dict[str, Place] = {}
         self.opened: list[tuple[str, Place]] = []  # loops and branches that are open
-        self.leaves: list[str] = []  # the labels behind the loops that are open
+        self.loops: list[tuple[str | None, str]] = []  # the labels before (if one may go there) and behind open loops
+        self.repeated = -1  # the number of lines after the last `repeat_when`
         self.last_when: tuple[int, str] | None = None  # the line of the label that ended the last `when`
         self.place: Place | None = None  # where lines come from that nobody wrote: those that load parameters
         self._line: tuple[str, int] | None = None

@@ -45,6 +45,11 @@ class Value:
         return value
 
     @classmethod
+    def several(cls: builtins.type[V], count: int) -> list[V]:
+        """That many registers that nothing has been written to yet."""
+        return [cls() for _ in range(count)]
+
+    @classmethod
     def named(cls: builtins.type[V], name: str, trace: Trace) -> V:
         """The register of that name."""
         value = cls.__new__(cls)

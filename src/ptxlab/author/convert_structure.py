@@ -1,0 +1,127 @@
+"""What of a body is a loop or a branch that Python can say, and the registers that stand in its parts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ptxlab import ir
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """A loop, or a stretch that some threads skip: the statements in it, and where the body goes on after it."""
+
+    is_loop: bool
+    guard: ir.Guard | None
+    region: list[ir.Statement]
+    end: int
+
+
+class Structures:
+    """The loops and skipped stretches of a function.
+
+    A label that only one `bra` of its own block names is either the start of a loop, if the branch stands behind it, or
+    the end of a stretch that the branch skips.
+    """
+
+    def __init__(self, function: ir.Function, is_contained: Callable[[list[ir.Statement]], bool]) -> None:
+        self.is_contained = is_contained
+        uses: Counter[str] = Counter()
+        self.branches: dict[str, ir.Instruction] = {}  # by the label that they go to
+        self.labels: dict[str, ir.Label] = {}
+        known: Counter[str] = Counter()
+        for statement in function.statements():
+            if isinstance(statement, ir.Instruction):
+                uses.update(part.name for part in statement.operands if isinstance(part, ir.LabelReference))
+                name = _target(statement)
+                if name is not None:
+                    self.branches[name] = statement
+            elif isinstance(statement, ir.BranchTargets):
+                uses.update(statement.targets)
+            elif isinstance(statement, ir.Label):
+                self.labels[statement.name] = statement
+                known[statement.name] += 1
+        self.sole = {name for name in self.branches if uses[name] == 1 and known[name] == 1}
+        self.unused = {name for name in known if not uses[name]}
+        self._last: tuple[list[ir.Statement], dict[int, int]] = ([], {})
+
+    def at(self, body: list[ir.Statement], at: int) -> Structure | None:
+        """The structure that begins here."""
+        statement = body[at]
+        if isinstance(statement, ir.Label) and statement.name in self.sole:
+            branch = self.branches[statement.name]
+            end = self._places(body).get(id(branch), -1)
+            return Structure(True, branch.guard, body[at + 1 : end], end + 1) if end > at else None
+        name = _target(statement)
+        if name not in self.sole or not isinstance(statement, ir.Instruction) or statement.guard is None:
+            return None
+        end = self._places(body).get(id(self.labels[name]), -1)
+        region = body[at + 1 : end] if end > at else []
+        return Structure(False, statement.guard, region, end + 1) if end > at and self.is_contained(region) else None
+
+    def _places(self, body: list[ir.Statement]) -> dict[int, int]:
+        """Where each statement stands in a body; asked of one body many times in a row."""
+        if self._last[0] is not body:
+            self._last = (body, {id(statement): place for place, statement in enumerate(body)})
+        return self._last[1]
+
+
+def _target(statement: ir.Statement) -> str | None:
+    """Where a plain `bra` goes."""
+    if not isinstance(statement, ir.Instruction) or statement.opcode.text != "bra":
+        return None
+    if statement.guard is not None and not isinstance(statement.guard.register, ir.Register):
+        return None
+    label = statement.operands[0] if statement.operands else None
+    return label.name if isinstance(label, ir.LabelReference) else None
+
+
+def walk(body: Iterable[ir.Statement]) -> Iterator[ir.Statement]:
+    """Every statement, those inside blocks included."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, ir.Block):
+            yield from walk(statement.body)
+
+
+def registers_of(instruction: ir.Instruction) -> Iterator[ir.Register]:
+    """Every register that stands in an instruction, its guard included."""
+    if instruction.guard is not None and isinstance(instruction.guard.register, ir.Register):
+        yield instruction.guard.register
+    for operand in instruction.operands:
+        yield from registers_in(operand)
+
+
+def registers_in(operand: Any) -> Iterator[ir.Register]:
+    """Every register that stands in an operand."""
+    match operand:
+        case ir.Register():
+            yield operand
+        case ir.Vector(elements=parts) | ir.Arguments(elements=parts):
+            for part in parts:
+                yield from registers_in(part)
+        case ir.Pair():
+            yield from registers_in(operand.first)
+            yield from registers_in(operand.second)
+        case ir.Negated(operand=inner) | ir.Minus(operand=inner):
+            yield from registers_in(inner)
+        case ir.Address():
+            yield from registers_in(operand.base)
+            for part in operand.arguments:
+                yield from registers_in(part)
+        case ir.Selection() | ir.VectorElement() | ir.Element():
+            yield from registers_in(operand.register)
+        case ir.Sum():
+            yield from registers_in(operand.base)
+
+
+def read_indices_of(guard: ir.Guard | None, operands: Iterable[Any]) -> Iterator[int]:
+    """The numbers of the registers in a guard and in operands."""
+    if guard is not None and isinstance(guard.register, ir.Register):
+        yield guard.register.index
+    for operand in operands:
+        for register in registers_in(operand):
+            yield register.index
