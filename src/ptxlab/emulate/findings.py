@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ptxlab import ir
 from ptxlab.emulate import access, layout, state
 from ptxlab.emulate.record import Record
-from ptxlab.emulate.runtime import races, shadow
+from ptxlab.emulate.runtime import reports, shadow
 from ptxlab.ir.flow import flow_of
 from ptxlab.report import Diagnostic, Label, error, warning
 
@@ -46,16 +46,16 @@ def explain_findings(launch: Launch) -> Iterator[Diagnostic]:
         return
     found = launch.findings
     numbers = range(launch.history.get("finding_count"))
-    told = [_explain_race(launch, found, number) for number in numbers if found.get("kind", number) == races.RACE]
+    told = [_explain_race(launch, found, number) for number in numbers if found.get("kind", number) == reports.RACE]
     yield from _most_severe(told)
     racing = {
         found.get(name, number)
         for number in numbers
-        if found.get("kind", number) == races.RACE
+        if found.get("kind", number) == reports.RACE
         for name in ("instruction", "other_instruction")
     }
     for number in numbers:
-        if found.get("kind", number) == races.UNWRITTEN and found.get("instruction", number) not in racing:
+        if found.get("kind", number) == reports.UNWRITTEN and found.get("instruction", number) not in racing:
             yield _explain_unwritten(launch, found, number)
     if launch.history.get("unwatched"):
         yield warning(

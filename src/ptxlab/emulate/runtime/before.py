@@ -1,0 +1,71 @@
+"""Whether an access happened before what a thread does now."""
+
+from __future__ import annotations
+
+from ptxlab.emulate.history import Access
+from ptxlab.emulate.runtime.clocks import COPIES, THREAD, WARP, key_of, stamp_of, stamp_of_everyone
+from ptxlab.emulate.runtime.shadow import COPY, WARP_SHIFT
+from ptxlab.emulate.state import Thread
+from ptxlab.native import Pointer, address_of, boolean, native, trailing_zeros, u32, u64
+
+
+@native(inline=True)
+def is_known(thread: Pointer[Thread], access: Pointer[Access]) -> boolean:
+    """Whether an access happened before what a thread does now."""
+    block = thread.block
+    if access.block == u32(block.number) and access.about & COPY == 0:
+        if access.stamp <= block.barrier_stamp:
+            return True
+        if access.about >> WARP_SHIFT == thread.number // 32 and (
+            access.stamp <= thread.warp_stamp or access.lanes == u32(1 << thread.lane)
+        ):
+            return True
+    return is_told(thread, access)
+
+
+@native
+def is_told(thread: Pointer[Thread], access: Pointer[Access]) -> boolean:
+    """Whether a fact says that an access happened before what a thread does now, for all lanes that made it."""
+    block = thread.block
+    lanes: u32 = access.lanes
+    warp: u32 = access.about >> WARP_SHIFT
+    number: u64 = u64(access.block)
+    stamp: u64 = u64(access.stamp)
+    known = address_of(thread.known)
+    shared = address_of(block.known)
+    if access.about & COPY != 0:
+        owner = block.threads + (warp * 32 + trailing_zeros(u32, lanes))
+        if access.stamp <= owner.copies_shared or (owner == thread and access.stamp <= thread.copies_done):
+            return True
+        return stamp <= stamp_of(known, key_of(number, COPIES + owner.number))
+    if known.count == 0 and shared.count == 0:
+        return False
+    if stamp <= stamp_of_everyone(known) or stamp <= stamp_of_everyone(shared):
+        return True
+    if stamp <= stamp_of(known, key_of(number, 0)) or stamp <= stamp_of(shared, key_of(number, 0)):
+        return True
+    key: u64 = key_of(number, WARP + warp)
+    if stamp <= stamp_of(known, key) or stamp <= stamp_of(shared, key):
+        return True
+    return untold_lanes(thread, access) == 0
+
+
+@native
+def untold_lanes(thread: Pointer[Thread], access: Pointer[Access]) -> u32:
+    """The lanes that made an access of which no fact about a thread tells."""
+    warp: u32 = access.about >> WARP_SHIFT
+    lanes: u32 = access.lanes
+    if access.about & COPY != 0:
+        return lanes
+    if access.block == u32(thread.block.number) and warp == thread.number // 32:
+        lanes = lanes & ~u32(1 << thread.lane)
+    left: u32 = lanes
+    while left != 0:
+        lane: u32 = trailing_zeros(u32, left)
+        key: u64 = key_of(u64(access.block), THREAD + warp * 32 + lane)
+        stamp: u64 = u64(access.stamp)
+        known = address_of(thread.known)
+        if stamp <= stamp_of(known, key) or stamp <= stamp_of(address_of(thread.block.known), key):
+            lanes = lanes & ~u32(1 << lane)
+        left = left & (left - 1)
+    return lanes

@@ -1,0 +1,150 @@
+"""What is remembered of the accesses to some bytes: the last write, and a chain of others that still matter."""
+
+from __future__ import annotations
+
+from ptxlab.emulate.history import Access, History
+from ptxlab.emulate.runtime.before import is_known
+from ptxlab.emulate.runtime.shadow import (
+    COPY,
+    HAS_WRITES,
+    KIND,
+    REMEMBERED,
+    STRONG,
+    WARP_SHIFT,
+    WIDE,
+    chain,
+    copy_access,
+    unchain,
+)
+from ptxlab.emulate.state import LOAD, Thread
+from ptxlab.native import Pointer, boolean, native, u32
+
+SHARED_SPACE = 3  # see `access`
+SERIAL_SHIFT = 12  # of the numbers of copies; see `copies`
+LONGEST = 64  # accesses in a chain; of more, the oldest are forgotten
+
+
+@native(inline=True)
+def is_covered(thread: Pointer[Thread], access: Pointer[Access], about: u32, space: u32) -> boolean:
+    """Whether whatever conflicts with a known access conflicts with the new one, too, or cannot come any more."""
+    if about & STRONG == 0 or access.about & (STRONG | WIDE) == about & (STRONG | WIDE):
+        return True
+    return space == SHARED_SPACE and access.about & COPY == 0 and access.stamp <= thread.block.barrier_stamp
+
+
+@native
+def remember_read(thread: Pointer[Thread], place: Pointer[Access], about: u32, instruction: u32, space: u32) -> None:
+    """Remember a read; reads that it follows need not be remembered any more."""
+    history = thread.worker.history
+    what: u32 = about & REMEMBERED | (thread.number // 32) << WARP_SHIFT
+    bit: u32 = u32(1 << thread.lane)
+    block: u32 = u32(thread.block.number)
+    number: u32 = place.next
+    length: u32 = 0
+    while number != 0:
+        access = history.chained + number
+        if access.stamp == thread.stamp and access.block == block and access.about == what:
+            if access.lanes & bit != 0:
+                return
+            if access.instruction == instruction:
+                access.lanes = access.lanes | bit
+                return
+        number = access.next
+        length += 1
+    before: u32 = 0
+    number = place.next
+    if number != 0 and length & (length - 1) != 0 and not is_known(thread, history.chained + number):
+        number = 0  # the latest is needed, so most are; now and then all are looked at
+    length = 0
+    while number != 0:
+        access = history.chained + number
+        next: u32 = access.next
+        if (
+            access.about & KIND == LOAD and is_covered(thread, access, about, space) and is_known(thread, access)
+        ) or length == LONGEST:
+            if before == 0:
+                place.next = next
+            else:
+                history.chained[before].next = next
+            unchain(history, number)
+        else:
+            before = number
+            length += 1
+        number = next
+    new: u32 = chain(history, place.next)
+    if new == 0:
+        history.unwatched += 1
+        return
+    place.next = new
+    access = history.chained + new
+    access.stamp = thread.stamp
+    access.block = block
+    access.lanes = bit
+    access.instruction = instruction
+    access.about = what
+
+
+@native
+def remember_write(thread: Pointer[Thread], place: Pointer[Access], about: u32, instruction: u32, space: u32) -> None:
+    """Remember a write in place of the last one, and forget whatever it makes pointless to remember."""
+    history = thread.worker.history
+    before: u32 = 0
+    number: u32 = place.next
+    length: u32 = 0
+    writes: u32 = 0
+    while number != 0:
+        access = history.chained + number
+        next: u32 = access.next
+        is_kept: boolean = about & STRONG != 0 and length < LONGEST
+        if is_kept and is_known(thread, access):
+            is_kept = not is_covered(thread, access, about, space)
+        if is_kept:
+            before = number
+            length += 1
+            if access.about & KIND != LOAD:
+                writes = HAS_WRITES
+        else:
+            if before == 0:
+                place.next = next
+            else:
+                history.chained[before].next = next
+            unchain(history, number)
+        number = next
+    if (
+        place.stamp != 0
+        and about & STRONG != 0
+        and (not is_known(thread, place) or not is_covered(thread, place, about, space))
+    ):
+        keep_write(history, place)
+        writes = HAS_WRITES
+    place.stamp = thread.stamp
+    if about & COPY != 0:
+        place.stamp = (thread.copy_group + 1) << SERIAL_SHIFT | thread.copy_index
+    place.block = u32(thread.block.number)
+    place.lanes = u32(1 << thread.lane)
+    place.instruction = instruction
+    place.about = about & REMEMBERED | writes | (thread.number // 32) << WARP_SHIFT
+
+
+@native
+def keep_write(history: Pointer[History], place: Pointer[Access]) -> None:
+    """Move the last write into the chain."""
+    number: u32 = place.next
+    while number != 0:
+        access = history.chained + number
+        if (
+            access.stamp == place.stamp
+            and access.block == place.block
+            and access.about == place.about & ~u32(HAS_WRITES)
+            and access.instruction == place.instruction
+        ):
+            access.lanes = access.lanes | place.lanes
+            return
+        number = access.next
+    number = chain(history, place.next)
+    if number == 0:
+        history.unwatched += 1
+        return
+    copy_access(history.chained + number, place)
+    history.chained[number].about = place.about & ~u32(HAS_WRITES)
+    place.next = number

@@ -1,0 +1,76 @@
+"""Noting what was found: of each pair of instructions the first race, of each instruction the first unwritten read."""
+
+from __future__ import annotations
+
+from ptxlab.emulate.history import Access
+from ptxlab.emulate.runtime.before import untold_lanes
+from ptxlab.emulate.runtime.shadow import WARP_SHIFT
+from ptxlab.emulate.state import Thread
+from ptxlab.native import Pointer, native, trailing_zeros, u32, u64
+
+# Kinds of findings.
+RACE = 1
+UNWRITTEN = 2
+
+
+@native
+def report_race(
+    thread: Pointer[Thread],
+    other: Pointer[Access],
+    address: u64,
+    bytes: u32,
+    about: u32,
+    instruction: u32,
+    space: u32,
+) -> None:
+    """Note a race, unless these two instructions have had one, in a warp or between warps as this one is."""
+    history = thread.worker.history
+    is_near: u32 = u32(other.block == u32(thread.block.number) and other.about >> WARP_SHIFT == thread.number // 32)
+    for index in range(history.finding_count):
+        found = history.findings + index
+        if (found.kind == RACE and found.is_near == is_near) and (
+            (found.instruction == instruction and found.other_instruction == other.instruction)
+            or (found.instruction == other.instruction and found.other_instruction == instruction)
+        ):
+            return
+    if history.finding_count == history.finding_room:
+        return
+    found = history.findings + history.finding_count
+    history.finding_count += 1
+    found.kind = RACE
+    found.instruction = instruction
+    found.thread = thread.number
+    found.about = about
+    found.block = thread.block.number
+    found.address = address
+    found.bytes = bytes
+    found.space = space
+    found.other_instruction = other.instruction
+    found.other_thread = (other.about >> WARP_SHIFT) * 32 + trailing_zeros(u32, untold_lanes(thread, other))
+    found.other_about = other.about
+    found.is_near = is_near
+    found.other_block = u64(other.block)
+
+
+@native
+def report_unwritten(
+    thread: Pointer[Thread], address: u64, bytes: u32, about: u32, instruction: u32, space: u32
+) -> None:
+    """Note a read of what nobody wrote, unless this instruction has had one."""
+    history = thread.worker.history
+    for index in range(history.finding_count):
+        found = history.findings + index
+        if found.kind == UNWRITTEN and found.instruction == instruction:
+            return
+    if history.finding_count >= history.finding_room // 2:  # the rest is for races, which matter more
+        return
+    found = history.findings + history.finding_count
+    history.finding_count += 1
+    found.kind = UNWRITTEN
+    found.instruction = instruction
+    found.thread = thread.number
+    found.about = about
+    found.block = thread.block.number
+    found.address = address
+    found.bytes = bytes
+    found.space = space
