@@ -21,7 +21,7 @@ HALVES = (0b0100, 0b1110)
 MATRICES = ("matrix", "matrix_sparse", "matrix_wmma")
 
 
-def draw(rng: np.random.Generator, one: Expected, m: Modifiers, chapter: str, threads: int) -> list[Words]:
+def draw(rng: np.random.Generator, one: Expected, m: Modifiers, chapter: str, opcode: str, threads: int) -> list[Words]:
     """What each thread has in each register of an operand: a low and a high word each."""
     assert one.type is not None
     found = []
@@ -30,11 +30,16 @@ def draw(rng: np.random.Generator, one: Expected, m: Modifiers, chapter: str, th
         if chapter in MATRICES:
             low = matrix_words(rng, one, m, threads)
         elif one.name == "membermask":
-            low = member_masks(rng, threads)
+            # What `shfl` reads from a lane that is no member is undefined.
+            low = member_masks(rng, threads) if opcode != "shfl" else np.full(threads, 0xFFFFFFFF, np.uint64)
         elif one.type.width > 64:
             low, high = integers(rng, 64, threads), integers(rng, 64, threads)
         else:
             low = patterns(rng, one.type, threads)
+        # Outside of what an operand may be, an instruction does something else on every machine.
+        limits = range(32) if (opcode, one.name) == ("fns", "base") else one.allowed
+        if limits is not None:
+            low = np.where(low < len(limits), low, low % np.uint64(len(limits)))
         found += [low, high]
     return found
 

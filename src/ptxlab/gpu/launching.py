@@ -116,7 +116,7 @@ def launch(
 ) -> Result:
     """Run a kernel on a GPU; with `kept`, arrays of the host stay as they are and what came out is there."""
     refuse_broken()
-    check_launch(module, kernel, grid, block, 0, None)
+    check_extents(module, kernel, grid, block)
     parameters = convert(module, kernel, args, gpu)
     copies = parameters.copies
     if copies.regions and not wait:
@@ -170,7 +170,7 @@ def prepare(
 ) -> Prepared:
     """A launch to repeat: each `.launch()` is one call of the driver. Its arrays lie on the GPU."""
     refuse_broken()
-    check_launch(module, kernel, grid, block, 0, None)
+    check_extents(module, kernel, grid, block)
     parameters = convert(module, kernel, args, gpu)
     if parameters.copies.regions:
         raise ValueError("a prepared launch takes arrays that lie on the GPU; these would be copied each time: "
@@ -198,6 +198,14 @@ def stream_handle(stream: Any) -> int:
         if hasattr(stream, name):
             return int(getattr(stream, name))
     raise TypeError(f"{type(stream).__name__} is no stream: pass its number, or an object with `__cuda_stream__`")
+
+
+def check_extents(module: ir.Module, kernel: ir.Function, grid: Extents, block: Extents) -> None:
+    """Refuse what no GPU would take; what was looked at once is not looked at again."""
+    fitting = module.memory.setdefault("launches that fit", set())  # no name of a variable has blanks
+    if (kernel.name, grid, block) not in fitting:
+        check_launch(module, kernel, grid, block, 0, None)
+        fitting.add((kernel.name, grid, block))
 
 
 def check_sizes(
