@@ -246,7 +246,7 @@ def scaling() -> list[Row]:
     a, b, c = np.ones((32, depth), "f4"), np.ones((depth, 32 * 32), "f4"), np.zeros((32, 32 * 32), "f4")
     args = [a, b, c, 32 * 32, depth]
     cores = in_turns(
-        5,
+        9,
         one=lambda: kernel.launch(32, (32, 32), args, device="cpu", checks=False, workers=1),
         two=lambda: kernel.launch(32, (32, 32), args, device="cpu", checks=False, workers=2),
     )
@@ -262,7 +262,8 @@ def scaling() -> list[Row]:
     sizes = in_turns(5, small=lambda: run(1 << 11), large=lambda: run(1 << 15))
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     return [
-        Row("two cores against one, many blocks", ratio(cores, "one", "two"), "times", 1.8, True, cores),
+        # The best of each: somebody else's program takes one core of two, and so half of one of these alone.
+        Row("two cores against one, many blocks", min(cores["one"]) / min(cores["two"]), "times", 1.8, True, cores),
         Row("time of 16 times the blocks, over 16", ratio(sizes, "large", "small") / 16, "times", 1.2, False, sizes),
         Row("memory that 16 times the blocks take more", grown, "MiB", 8),
     ]
@@ -287,6 +288,7 @@ def main(arguments: list[str]) -> int:
     if "--evidence" in arguments:
         commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
         about: dict[str, object] = {"date": date.today().isoformat(), "commit": commit, "cores": os.cpu_count()}
+        about |= {"load": os.getloadavg()}
         about |= {"machine": platform.machine(), "python": platform.python_version()}
         path = ROOT / "evidence" / "emulator.json"
         path.write_text(json.dumps({"about": about, "bars": [asdict(row) for row in rows]}, indent=1) + "\n")
