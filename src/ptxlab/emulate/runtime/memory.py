@@ -148,7 +148,12 @@ def find_memory(
 def find_callee(thread: Pointer[Thread], address: u64, instruction: u32) -> Pointer[Callee]:
     """The function at a generic address; null, with the fault noted, if there is none."""
     number: u64 = (address - FUNCTION_WINDOW) // 16
-    if address < FUNCTION_WINDOW or address % 16 != 0 or number >= u64(thread.worker.callee_count):
+    if (
+        address < FUNCTION_WINDOW
+        or address % 16 != 0
+        or number >= u64(thread.worker.callee_count)
+        or cast(u64, thread.worker.callees[number].code) == 0
+    ):
         thread.worker.fault.address = address
         fail(thread, BAD_CALL, instruction, 0)
         return cast(Pointer[Callee], 0)
