@@ -328,6 +328,25 @@ def test_a_call_of_no_function() -> None:
     assert "0x1234" in found.message
 
 
+def test_a_call_of_a_function_that_the_kernel_does_not_name() -> None:
+    """It has an address in the module, but no code in this kernel."""
+    before = """.func f() { ret; }
+.visible .entry other() { call f; ret; }
+"""
+    body = """
+    ld.param.u64 %rd1, [p];
+    prototype: .callprototype _ ();
+    call %rd1, prototype;
+    ret;
+    """
+    codes = set()
+    for number in range(5):
+        result = launch(body, ".u64 p", [(4 << 56) + 16 * number], before=before, on_error="collect")
+        codes.update(found.code for found in result.diagnostics)
+    assert "bad-call" in codes
+    assert codes <= {"bad-call", "stack-overflow"}  # the kernel may find itself
+
+
 def test_a_call_by_the_wrong_prototype_stays_in_its_memory() -> None:
     """The function takes nothing; the call hands over more than its stack has room for."""
     before = ".func f() { ret; }\n"
