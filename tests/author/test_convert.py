@@ -1,6 +1,7 @@
 """PTX as Python: readable, and the module that it writes has the same machine code."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 from ptxlab.author.convert import to_python
 from ptxlab.cli.group import ptxlab
 from ptxlab.syntax import parse
+from ptxlab.syntax.printer import format_instruction
 
 from ..corpus import Case, files
 from ..syntax.test_printer import machine_code
@@ -122,3 +124,65 @@ def test_command_line(tmp_path: Path) -> None:
     assert (tmp_path / "saxpy.py").read_text().startswith('"""')
     (tmp_path / "wrong.ptx").write_text("nothing")
     assert CliRunner().invoke(ptxlab, ["python", str(tmp_path / "wrong.ptx")]).exit_code == 1
+
+
+UNROLLED = """\
+.version 7.0
+.target sm_80
+.address_size 64
+
+.visible .entry sum(
+    .param .u64 x
+)
+{
+    .reg .b32 %r<40>;
+    .reg .b64 %rd<3>;
+
+    ld.param.u64 %rd1, [x];
+""" + "".join(
+    f"    ld.global.b32 %r{n}, [%rd1+{4 * n}];\n    mul.f32 %r{10 + n}, %r{n}, 0f40000000;\n" for n in range(1, 9)
+) + """\
+    add.rn.f32 %r20, %r11, %r12;
+""" + "".join(
+    f"    shfl.sync.bfly.b32 %r{21 + 2 * n}, %r{20 + 2 * n}, {1 << n}, 31, -1;\n"
+    f"    add.f32 %r{22 + 2 * n}, %r{20 + 2 * n}, %r{21 + 2 * n};\n"
+    for n in range(5)
+) + "".join(f"    st.global.b32 [%rd1+{4 * n}], %r{m};\n" for n, m in enumerate((30, 13, 15, 14, 16, 17, 18), 1)) + """\
+    ret;
+}
+"""  # fmt: skip
+
+ROLLED = """\
+    rd1 = ptx.ld.param.u64(x)
+    made = []
+    for i in range(4, 36, 4):
+        v0 = ptx.ld["global"].b32(ptx.at(rd1, i))
+        v1 = ptx.mul.f32(v0, 2.0)
+        made.append(v1)
+    r11, r12, r13, r14, r15, r16, r17, r18 = made
+    r20 = ptx.add.rn.f32(r11, r12)
+    v1 = r20
+    for x_ in (1, 2, 4, 8, 16):
+        v0 = ptx.shfl.sync.bfly.b32(v1, x_, 31, -1)
+        v1 = ptx.add.f32(v1, v0)
+    r30 = v1
+    for i, x_ in zip(range(4, 32, 4), (r30, r13, r15, r14, r16, r17, r18), strict=True):
+        ptx.st["global"].b32(ptx.at(rd1, i), x_)
+    ptx.ret()
+"""
+
+
+def test_unrolled_runs_become_loops(tmp_path: Path) -> None:
+    python = to_python(parse(UNROLLED), "sum.ptx")
+    assert python.partition("):\n")[2] == ROLLED
+    again = parse(written(python, tmp_path / "sum.py"))
+    numbers: dict[str, str] = {}
+    for module in (parse(UNROLLED), again):  # the same instructions; only registers have other numbers
+        names: dict[str, str] = {}
+        for instruction in module["sum"].instructions():
+            for register in re.findall(r"%\w+", format_instruction(instruction)):
+                names.setdefault(register, f"%{len(names)}")
+        text = [format_instruction(instruction) for instruction in module["sum"].instructions()]
+        renamed = "\n".join(re.sub(r"%\w+", lambda match: names[match[0]], line) for line in text)  # noqa: B023
+        numbers[renamed] = ""
+    assert len(numbers) == 1

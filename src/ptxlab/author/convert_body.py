@@ -11,6 +11,7 @@ from typing import Any
 
 from ptxlab import ir
 from ptxlab.author.constants import print_constant
+from ptxlab.author.convert_runs import shorten
 from ptxlab.author.convert_structure import Structures, read_indices_of, registers_of, walk
 from ptxlab.author.emit import plan
 from ptxlab.author.spelling import spelling
@@ -95,7 +96,7 @@ class Body:
             self.structures = Structures(self.function, self._is_contained)
         lines = list(self._declarations())
         lines += self._statements(self.function.body or [], INDENT)
-        return lines
+        return lines if self.keeps_registers else shorten(lines, self.registers.values())
 
     # What each instruction writes and reads.
 
