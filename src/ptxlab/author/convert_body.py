@@ -26,7 +26,7 @@ from ptxlab.syntax.print_operands import print_immediate
 from ptxlab.syntax.printer import format_instruction
 
 INDENT = "    "
-IN_A_LINE = 16  # registers that are made together
+IN_A_LINE = 12  # registers that are made together
 DEEPEST = 15  # Python allows 20 blocks inside each other
 
 

@@ -24,9 +24,7 @@ WIDTH = 116
 WORTH = 0.7  # of the characters that it replaces, a loop may have this many
 
 _LINE = re.compile(r"( *)(?:([\w, ()]+) = )?(ptx\.[\w.\[\]\"]+)\((.*)\)")
-_TOKEN = re.compile(
-    r"'[^']*'|\"[^\"]*\"|(?<![\w.])\d+\.\d[\w.+-]*|(?<![\w.])\d+e[-+]?\d+|[A-Za-z_]\w*|0x[0-9a-f]+|-?\d+"
-)
+_TOKEN = re.compile(r"'[^']*'|\"[^\"]*\"|-?\d+\.\d+(?:e[-+]?\d+)?|-?\d+e[-+]?\d+|[A-Za-z_]\w*|0x[0-9a-f]+|-?\d+")
 _VECTOR = re.compile(r"(?<!\w)\((?:[A-Za-z_]\w*, )+[A-Za-z_]\w*\)")
 _IDENTIFIER = re.compile(r"(?<![\w.'%])[A-Za-z_]\w*")
 _NOISE = re.compile(r" *# (?:(?:begin|end) inline asm|[\w./-]+:\d+:\d+(?: .*)?)$")
@@ -183,7 +181,7 @@ class _Run:
             texts[j, leaf] = text
         if any(self._is_read_outside(row[j]) for j in self.carried for row in self.rows[:-1]):
             return None
-        return list(self._loop(texts))
+        return [part for line in self._loop(texts) for part in _folded(line)]
 
     def _leaf(self, values: list[str], j: int) -> str | None:
         """What stands for a leaf in the loop."""
@@ -238,7 +236,7 @@ class _Run:
         heads = self._head()
         if period == 1 and exported and not self.carried:
             results = [row[0].results or "" for row in rows]
-            targets = [f"({text.rstrip(',')},)" if "," in text else text for text in results]
+            targets = [_bracketed(text) for text in results]
             one_line = f"{indent}{', '.join(targets)} = [{calls[0]} {heads}]"
             if len(one_line) <= WIDTH:
                 yield one_line
@@ -258,9 +256,8 @@ class _Run:
         if collected:
             together = ", ".join(locals_[j] for j in collected)
             yield f"{indent}    {self.collector}.append({together if len(collected) == 1 else f'({together})'})"
-            parts = [[row[j].results or "" for j in collected] for row in rows]
+            parts = [[_bracketed(row[j].results or "") for j in collected] for row in rows]
             targets = [part[0] if len(part) == 1 else f"({', '.join(part)})" for part in parts]
-            targets = [f"({text})" if "," in text and text[0] != "(" else text for text in targets]
             one_line = f"{indent}{', '.join(targets)} = {self.collector}"
             if len(one_line) <= WIDTH:
                 yield one_line
@@ -317,6 +314,23 @@ class _Run:
             return f"for {sources[0][0]} in {sources[0][1]}"
         names = ", ".join(name for name, _ in sources)
         return f"for {names} in zip({', '.join(text for _, text in sources)}, strict=True)"
+
+
+def _bracketed(results: str) -> str:
+    """The results of one call as a target among others: several in brackets."""
+    return f"({results})" if "," in results else results
+
+
+def _folded(line: str) -> Iterator[str]:
+    """A line in pieces that fit; those after the first stand further right. It is broken behind commas in brackets."""
+    indent = line[: len(line) - len(line.lstrip())]
+    while len(line) > WIDTH:
+        cut = line.rfind(", ", len(indent) + 12, WIDTH)
+        if cut < 0:
+            break
+        yield line[: cut + 1]
+        line = f"{indent}        {line[cut + 2 :]}"
+    yield line
 
 
 def _wrapped(indent: str, targets: Sequence[str]) -> Iterator[str]:
