@@ -59,6 +59,7 @@ class Tally:
 
     form: str
     chapter: str
+    example: str
     spellings: int = 0
     values: int = 0
     mismatches: int = 0
@@ -96,9 +97,10 @@ def examine(question: Question) -> Tally:
     """Run the spellings of a form on both."""
     started = time.perf_counter()
     form = forms()[question.number]
-    tally = Tally(form.syntax, form.chapter, approximate="approx" in form.syntax or form.syntax.startswith("div.full"))
-    homes: dict[Any, list[Group]] = defaultdict(list)
     choices = sample_choices(form, question.most, question.seed)
+    tally = Tally(form.syntax, form.chapter, form.spell(choices[0]))
+    tally.approximate = "approx" in form.syntax or form.syntax.startswith("div.full")
+    homes: dict[Any, list[Group]] = defaultdict(list)
     for choice in choices:
         where = place(form, choice, tally)
         if where is not None:
@@ -275,7 +277,7 @@ def main() -> int:
                 print(f"{tally.chapter}: {tally.form}: {tally.mismatches} of {tally.values} differ", flush=True)
                 for line in (*tally.shown[: 2 * FIRST], *tally.problems[:2]):
                     print(f"    {line}", flush=True)
-    tallies.sort(key=lambda tally: (tally.chapter, tally.form))
+    tallies.sort(key=lambda tally: (tally.chapter, tally.form, tally.example))
     if options.evidence:
         write(options, tallies, time.perf_counter() - started)
     wrong = [tally for tally in tallies if tally.mismatches and not tally.approximate]
@@ -298,7 +300,8 @@ def write(options: argparse.Namespace, tallies: Sequence[Tally], seconds: float)
 
     known = gpu.devices()
     head = {
-        "command": "python -m tests.gpu.agreement " + " ".join(sys.argv[1:]),
+        "command": "python -m tests.gpu.agreement",
+        "options": {name: getattr(options, name) for name in ("values", "tiles", "most", "seed", "only")},
         "gpu": known[0].name if known else None,
         "target": known[0].target if known else None,
         "driver": driver_release(),

@@ -43,7 +43,9 @@ class Loaded:
         self.functions: dict[str, Any] = {}
         with current(gpu.number):
             self.handle = call("cuModuleLoadDataEx", image, len(given), list(given), list(given.values()))
-        weakref.finalize(self, _unload, self.handle, gpu.number).atexit = False  # the process takes it along
+            context = call("cuCtxGetCurrent")
+        # At the end of the process the module goes with it.
+        weakref.finalize(self, _unload, bindings(), context, self.handle).atexit = False
 
     def function(self, name: str) -> Any:
         """The kernel of that name."""
@@ -52,10 +54,12 @@ class Loaded:
         return self.functions[name]
 
 
-def _unload(handle: Any, number: int) -> None:
+def _unload(driver: Any, context: Any, handle: Any) -> None:
+    """Unload a module; whatever the driver says to it, there is nobody to tell."""
     if broken() is None:
-        with current(number):
-            bindings().cuModuleUnload(handle)
+        driver.cuCtxPushCurrent(context)
+        driver.cuModuleUnload(handle)
+        driver.cuCtxPopCurrent()
 
 
 def load(module: ir.Module, kernel: ir.Function, gpu: Gpu, compiler: Compiler | None = None) -> Loaded:
