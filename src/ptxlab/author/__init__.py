@@ -14,8 +14,9 @@ print(saxpy.ptx)
 ```
 """
 
+from ptxlab.author.functions import DeviceFunction, function
 from ptxlab.author.instructions import ptx
-from ptxlab.author.kernel import DeviceFunction, Kernel, function, kernel
+from ptxlab.author.kernel import Kernel, kernel
 from ptxlab.author.module import Module
 from ptxlab.author.parameters import param, struct
 from ptxlab.author.pointers import Array, Pointer, pointer

@@ -1,4 +1,4 @@
-"""`@kernel`: a Python function that is a kernel, and `@function`: one that is a device function.
+"""`@kernel`: a Python function that is a kernel.
 
 The Python runs once, when the PTX is first asked for; each call in it writes one instruction. Keyword-only parameters
 are compile-time arguments: `gemm.specialise(TILE=64)` is the kernel written with that value.
@@ -12,12 +12,10 @@ from functools import cached_property
 from typing import Any
 
 from ptxlab import ir
-from ptxlab.author.emit import describe, emit
+from ptxlab.author.emit import describe
 from ptxlab.author.lines import Place, here, in_python, refuse
-from ptxlab.author.parameters import Parameter, read_parameters, return_types
-from ptxlab.author.pointers import Pointer, PointerType, memory_type
-from ptxlab.author.trace import Program, Trace, current, writing
-from ptxlab.author.values import Value
+from ptxlab.author.parameters import Parameter, read_parameters
+from ptxlab.author.trace import Program, Trace, writing
 from ptxlab.isa.directives import DIRECTIVES
 from ptxlab.isa.targets import TARGETS, Version
 from ptxlab.syntax import parse
@@ -158,20 +156,20 @@ def write_kernel(program: Program, kernel: Kernel) -> None:
     trace = Trace(program, kernel.name, "entry")
     trace.names.update(parameter.name for parameter in parameters)
     with writing(trace):
-        values = _load(trace, parameters, kernel._place, of_kernel=True)
+        values = load_parameters(trace, parameters, kernel._place, of_kernel=True)
         result = kernel.function(*values, **kernel.constants)
         if result is not None:
             refuse("illegal-return", f"a kernel returns nothing, and `{kernel.name}` returns {describe(result)}",
                    helps=["store results to memory"], place=kernel._place)  # fmt: skip
-        _end(trace)
-    head = _head(f".visible .entry {kernel.name}", parameters)
+        end_body(trace)
+    head = head_lines(f".visible .entry {kernel.name}", parameters)
     for name, numbers in kernel.directives.items():
         program.allows(DIRECTIVES[name].since)
         head.append(f".{name} {', '.join(map(str, numbers))}".rstrip())
     program.items.append("\n".join(["", *head, "{", *trace.body(), "}", ""]))
 
 
-def _load(trace: Trace, parameters: list[Parameter], place: Place, of_kernel: bool) -> list[Any]:
+def load_parameters(trace: Trace, parameters: list[Parameter], place: Place, of_kernel: bool) -> list[Any]:
     """All parameters in registers. The lines that do so come from the decorator."""
     trace.place = place
     values = [parameter.load(of_kernel) for parameter in parameters]
@@ -179,7 +177,7 @@ def _load(trace: Trace, parameters: list[Parameter], place: Place, of_kernel: bo
     return values
 
 
-def _end(trace: Trace) -> None:
+def end_body(trace: Trace) -> None:
     """Close the function, with a `ret` where it can get to its end."""
     trace.close()
     last = len(trace.lines) - 1
@@ -189,122 +187,8 @@ def _end(trace: Trace) -> None:
         trace.lines.append("    ret;")
 
 
-def _head(head: str, parameters: list[Parameter]) -> list[str]:
+def head_lines(head: str, parameters: list[Parameter]) -> list[str]:
     if not parameters:
         return [head]
     lines = [f"    {parameter.declaration}" for parameter in parameters]
     return [head + "(", ",\n".join(lines), ")"]
-
-
-class DeviceFunction:
-    """A device function written in Python: calling it writes a `call`."""
-
-    def __init__(self, function: Callable[..., Any], place: Place) -> None:
-        self.function = function
-        self.__doc__ = function.__doc__
-        self._place = place
-
-    def __call__(self, *arguments: Any, **constants: Any) -> Any:
-        trace = current(f"a call of `{self.function.__name__}`")
-        parameters, _, returned = read_parameters(self.function, self._place)
-        if len(arguments) != len(parameters):
-            refuse(
-                "operand-count",
-                f"`{self.function.__name__}` takes {len(parameters)} arguments, {len(arguments)} given",
-            )
-        results = return_types(returned)
-        key = (self.function, tuple(sorted(constants.items(), key=lambda item: item[0])))
-        name = trace.program.functions.get(key)
-        if name is None:
-            name = trace.program.functions[key] = trace.program.unique(self.function.__name__)
-            self._write(trace.program, name, parameters, results, constants)
-        return _call(trace, name, parameters, results, arguments)
-
-    def _write(
-        self,
-        program: Program,
-        name: str,
-        parameters: list[Parameter],
-        results: list[type[Value]],
-        constants: dict[str, Any],
-    ) -> None:
-        trace = Trace(program, name, "func")
-        trace.names.update(parameter.name for parameter in parameters)
-        trace.names.add("returned")
-        with writing(trace):
-            values = _load(trace, parameters, self._place, of_kernel=False)
-            given = self.function(*values, **constants)
-            returned = list(given) if isinstance(given, tuple) else [] if given is None else [given]
-            if len(returned) != len(results):
-                refuse(
-                    "illegal-return",
-                    f"`{name}` returns {len(returned)} values, and its annotation says {len(results)}",
-                    place=self._place,
-                )
-            trace.place = self._place
-            for cls, value, offset in zip(results, returned, offsets(results), strict=True):
-                Pointer(cls, "param", symbol="returned", offset=offset).store(value)
-            trace.place = None
-            _end(trace)
-        result = f" ({_returned(results, 'returned')})" if results else ""
-        head = _head(f".func{result} {name}", parameters)
-        program.items.append("\n".join(["", *head, "{", *trace.body(), "}", ""]))
-
-
-def offsets(results: list[type[Value]]) -> list[int]:
-    """Where each of several results lies, as in a structure of C."""
-    found, size = [], 0
-    for cls in results:
-        width = max(cls.type.width // 8, 1)
-        size = -(-size // width) * width
-        found.append(size)
-        size += width
-    return found
-
-
-def _returned(results: list[type[Value]], name: str) -> str:
-    """The declaration of what is returned: one value, or several as bytes."""
-    if len(results) == 1:
-        return f".param .{memory_type(results[0])} {name}"
-    size = offsets(results)[-1] + results[-1].type.width // 8
-    align = max(cls.type.width // 8 for cls in results)
-    return f".param .align {align} .b8 {name}[{-(-size // align) * align}]"
-
-
-def _call(
-    trace: Trace, name: str, parameters: list[Parameter], results: list[type[Value]], arguments: Sequence[Any]
-) -> Any:
-    """The arguments into parameter memory, the call, the results out of it."""
-    values: list[Value] = [cls.fresh(trace) for cls in results]
-    passed = [_passed(parameter, argument) for parameter, argument in zip(parameters, arguments, strict=True)]
-    trace.write("{")
-    names = [f"argument_{number}" for number in range(len(parameters))]
-    for chosen, parameter in zip(names, parameters, strict=True):
-        trace.write(f"{replace(parameter, name=chosen).declaration};")
-    if results:
-        trace.write(f"{_returned(results, 'result')};")
-    for chosen, parameter, value in zip(names, parameters, passed, strict=True):
-        Pointer(parameter.passed, "param", symbol=chosen).store(value)
-    result = "(result), " if results else ""
-    trace.write(f"call.uni {result}{name}, ({', '.join(names)});" if names else f"call.uni {result}{name};")
-    for value, offset in zip(values, offsets(results), strict=True):
-        place = Pointer(type(value), "param", symbol="result", offset=offset)
-        emit(f"ld.param.{memory_type(type(value))}", [place], out=value)
-    trace.write("}")
-    return None if not values else values[0] if len(values) == 1 else tuple(values)
-
-
-def _passed(parameter: Parameter, argument: Any) -> Any:
-    """An argument as it is passed; a pointer must point where the function expects."""
-    given = parameter.annotation
-    if not isinstance(given, PointerType):
-        return argument
-    if not isinstance(argument, Pointer) or argument.space != given.space or argument.element is not given.element:
-        wanted = f"pointer[{given.element.__name__}, {given.space or 'generic'}]"
-        refuse("operand-type", f"`{parameter.name}` is {describe(argument)}, expected {wanted}")
-    return argument.address
-
-
-def function(function: Callable[..., Any]) -> DeviceFunction:
-    """Make a Python function a device function: called in a kernel, it is a `call`."""
-    return DeviceFunction(function, here())

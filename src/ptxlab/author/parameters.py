@@ -163,6 +163,8 @@ def read_parameters(
                 ],
                 place=place,
             )
+        if not name.isascii():
+            refuse("non-ascii-character", f"PTX is ASCII, and the name of the parameter `{name}` is not", place=place)
         parameters.append(Parameter(name, annotation))
     return parameters, constants, annotations.get("return")
 

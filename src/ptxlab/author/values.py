@@ -25,6 +25,7 @@ class Value:
     name: str
     trace: Trace
     scope: Scope
+    __array_ufunc__ = None  # NumPy's numbers leave operators to this class
     lent: bool = False  # whether several pointers count from this register
 
     def __init__(self, value: Any = None) -> None:

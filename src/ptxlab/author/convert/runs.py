@@ -1,6 +1,6 @@
 """Unrolled runs as loops of Python: lines that repeat with other registers or numbers, said once where that is shorter.
 
-The lines are those that `convert_body.py` wrote. A run is `count` times `period` lines that agree but for the registers
+The lines are those that `body.py` wrote. A run is `count` times `period` lines that agree but for the registers
 and integers in them, the leaves. Over the repetitions a leaf is one of these:
 
 - the same each time: it stays;

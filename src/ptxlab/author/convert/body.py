@@ -1,26 +1,18 @@
-"""The body of a function as Python: see `convert.py`."""
+"""The body of a function as Python: see `__init__.py`."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from keyword import iskeyword
-from typing import Any
 
 from ptxlab import ir
-from ptxlab.author.constants import print_constant
-from ptxlab.author.convert_runs import shorten
-from ptxlab.author.convert_structure import Structures, read_indices_of, registers_of, walk
-from ptxlab.author.emit import plan
-from ptxlab.author.spelling import spelling
+from ptxlab.author.convert.calls import Call, Result, call_of, returns_the_same
+from ptxlab.author.convert.runs import shorten
+from ptxlab.author.convert.structure import Structures, registers_of, walk
 from ptxlab.ir.operands import Operand
-from ptxlab.ir.shapes import shape_of
-from ptxlab.isa import Match
 from ptxlab.isa.operand import Expected
-from ptxlab.isa.table import heads
-from ptxlab.report import PtxError
 from ptxlab.syntax.print_declarations import print_declaration
 from ptxlab.syntax.print_operands import print_immediate
 from ptxlab.syntax.printer import format_instruction
@@ -28,33 +20,6 @@ from ptxlab.syntax.printer import format_instruction
 INDENT = "    "
 IN_A_LINE = 12  # registers that are made together
 DEEPEST = 15  # Python allows 20 blocks inside each other
-
-
-class _Awkward(Exception):  # noqa: N818 - not an error: the instruction stays text
-    """Python has no call for this instruction."""
-
-
-@dataclass(slots=True)
-class _Result:
-    """One result of an instruction: its registers (one, or those of a vector) as they are written."""
-
-    operand: Operand
-    expected: Expected
-
-    @property
-    def parts(self) -> tuple[Operand, ...]:
-        return self.operand.elements if isinstance(self.operand, ir.Vector) else (self.operand,)
-
-
-@dataclass(slots=True)
-class _Call:
-    """An instruction as a call: what it writes, and with what of the table it goes together."""
-
-    instruction: ir.Instruction
-    match: Match
-    results: list[_Result]
-    reads: list[tuple[Operand, Expected]]
-    pair: bool
 
 
 class Body:
@@ -75,7 +40,7 @@ class Body:
         self.keeps_registers = keeps_lines
         self.classes: set[str] = set()
         self.registers: dict[int, str] = {}  # Python names, by the index of the register
-        self.calls: dict[int, _Call] = {}  # by the identity of the instruction
+        self.calls: dict[int, Call] = {}  # by the identity of the instruction
         self.named: dict[int, ir.Register] = {}  # registers that stand in text, and so keep their names
         self.once: set[int] = set()  # registers that one call returns
         self.all: dict[int, ir.Register] = {}
@@ -108,7 +73,7 @@ class Body:
         barred: set[int] = set()
         for position, instruction in enumerate(self.function.instructions()):
             self.positions[id(instruction)] = position
-            call = self._call(instruction)
+            call = call_of(instruction, self.keeps_registers)
             registers = list(registers_of(instruction))
             self.all.update((register.index, register) for register in registers)
             self.named.update(
@@ -121,135 +86,23 @@ class Body:
                 continue
             self.calls[id(instruction)] = call
             written = [part for result in call.results for part in result.parts]
-            targets = [part.index for part in written if isinstance(part, ir.Register)]
+            targets = call.registers_written
             for index in targets:
                 writes[index] += 1
                 written_at[index] = position
-            for index in read_indices(call):
+            for index in call.registers_read:
                 first_read.setdefault(index, position)
                 self.last_read[index] = position
-            if instruction.guard is not None or len(targets) != len(written) or not self._is_fresh(call):
+            if instruction.guard is not None or len(targets) != len(written) or not returns_the_same(call):
                 barred.update(targets)
         for index, count in writes.items():
             early = first_read.get(index, math.inf) <= written_at[index]
             if count > 1 or early or index in self.named:
                 barred.add(index)
         for call in self.calls.values():  # a call returns all its results or none
-            targets = [part.index for r in call.results for part in r.parts if isinstance(part, ir.Register)]
+            targets = call.registers_written
             if targets and not barred.intersection(targets):
                 self.once.update(targets)
-
-    def _is_fresh(self, call: _Call) -> bool:
-        """Whether the registers that a call would make are as many and as wide as the ones written."""
-        kinds = tuple(self._kind(operand, expected) for operand, expected in call.reads)
-        made = plan(call.instruction.opcode.text, kinds, None, call.pair)
-        if made is None:
-            return False
-        wanted_shape = [(e.type, e.count) for e in made.expected if e.role == "write"]
-        written_shape = [
-            (e.type, len(operand.elements) if isinstance(operand, ir.Vector) else 0)
-            for operand, e in zip(call.instruction.operands, call.match.expected, strict=True)
-            if e.role == "write"
-        ]
-        vector_pair = call.pair and any(isinstance(result.operand, ir.Vector) for result in call.results)
-        if call.results and not vector_pair and wanted_shape != written_shape:
-            return False
-        for result in call.results:
-            for part in result.parts:
-                wanted = result.expected.type
-                if not isinstance(part, ir.Register) or wanted is None or part.type.width != wanted.width:
-                    return False
-                if (part.type.kind == "p") != (wanted.kind == "p") or wanted.width == 8:
-                    return False
-        return True
-
-    def _call(self, instruction: ir.Instruction) -> _Call | None:
-        """The instruction as a call, if there is one."""
-        opcode = instruction.opcode
-        if opcode.mnemonic == "call" or not opcode.candidates or opcode.candidates[0].complaint is not None:
-            return None
-        found = opcode.match(tuple(shape_of(operand) for operand in instruction.operands))
-        if not isinstance(found, Match):
-            return None
-        if instruction.guard is not None and not isinstance(instruction.guard.register, ir.Register):
-            return None
-        results: list[_Result] = []
-        reads: list[tuple[Operand, Expected]] = []
-        pair = False
-        for operand, expected in zip(instruction.operands, found.expected, strict=True):
-            if expected.kind == "sink":
-                continue
-            if expected.role != "write":
-                reads.append((operand, expected))
-            elif isinstance(operand, ir.Pair):
-                assert expected.second is not None
-                pair = pair or expected.second_optional
-                results += [_Result(operand.first, expected), _Result(operand.second, expected.second)]
-            else:
-                results.append(_Result(operand, expected))
-        call = _Call(instruction, found, results, reads, pair)
-        try:
-            kinds = tuple(self._kind(operand, expected) for operand, expected in reads)
-            outs = tuple(self._kind(result.operand, result.expected) for result in results) if results else None
-            spelling(opcode.mnemonic)[opcode.text.partition(".")[2]] if "." in opcode.text else None
-        except (_Awkward, PtxError):
-            return None
-        is_possible = plan(opcode.text, kinds, outs, pair or len(results) > 1) is not None
-        return call if is_possible and opcode.mnemonic in heads() else None
-
-    def _kind(self, operand: Operand, expected: Expected) -> Any:
-        """What `emit.kind_of` will say of the argument."""
-        match operand:
-            case ir.Register():
-                if operand.vector != 1:
-                    raise _Awkward
-                if self.keeps_registers:
-                    return operand.type.name
-                return "pred" if operand.type.kind == "p" else f"b{operand.type.width}"
-            case ir.Immediate():
-                if operand.is_float:
-                    return "#float"
-                try:
-                    print_constant(operand.value, expected, "")
-                except PtxError:
-                    raise _Awkward from None
-                return "#int"
-            case ir.Sink():
-                return "_"
-            case ir.Vector():
-                return ("(", *[self._kind(part, expected) for part in operand.elements])
-            case ir.Negated(operand=ir.Register()):
-                return ("!", "pred")
-            case ir.SpecialRegister():
-                return ("%", shape_of(operand))
-            case ir.LabelReference() if expected.kind in ("label", "targets"):
-                return ("@",)
-            case ir.Selection(register=ir.Register()):
-                return ("=", shape_of(operand))
-            case ir.VariableReference():
-                return ("*", space_of(operand.variable), f"&{space_of(operand.variable)}")
-            case ir.Address():
-                return self._address_kind(operand, expected)
-        raise _Awkward
-
-    def _address_kind(self, address: ir.Address, expected: Expected) -> Any:
-        if address.unified or expected.kind != "address":
-            raise _Awkward
-        base = self._kind(address.base, expected)
-        if isinstance(address.base, ir.Immediate) or (address.arguments and (address.offset or address.plus_zero)):
-            raise _Awkward
-        if address.arguments:
-            if len(address.arguments) != len(expected.inner):
-                raise _Awkward
-            inner = [self._kind(a, e) for a, e in zip(address.arguments, expected.inner, strict=True)]
-            return ("(", base, *inner)
-        if isinstance(address.base, ir.Register) and (address.offset or address.plus_zero):
-            return ("=", ("[", base))
-        if isinstance(address.base, ir.VariableReference) and address.plus_zero:
-            return ("=", ("[", f"&{space_of(address.base.variable)}"))
-        return base
-
-    # Text.
 
     def _declarations(self) -> Iterator[str]:
         """Registers that no call returns: by their names where they stand in text, otherwise just made."""
@@ -305,12 +158,10 @@ class Body:
             return True
         last = self.positions[id(inside[-1])]
         return all(
-            self.last_read.get(part.index, 0) <= last or part.index not in self.once
+            self.last_read.get(index, 0) <= last or index not in self.once
             for instruction in inside
             if (call := self.calls.get(id(instruction))) is not None
-            for result in call.results
-            for part in result.parts
-            if isinstance(part, ir.Register)
+            for index in call.registers_written
         )
 
     def _statements(self, body: list[ir.Statement], indent: str) -> Iterator[str]:
@@ -408,7 +259,7 @@ class Body:
         if call is None:
             return f"ptx.text({format_instruction(instruction)!r})"
         arguments = [self._operand(operand, expected) for operand, expected in call.reads]
-        returned = [part.index for r in call.results for part in r.parts if isinstance(part, ir.Register)]
+        returned = call.registers_written
         before = ""
         if returned and self.once.issuperset(returned):
             before = f"{', '.join(self._result(result, top=len(call.results) == 1) for result in call.results)} = "
@@ -423,7 +274,7 @@ class Body:
             arguments.append(f"when={'~' if guard.negated else ''}{self._register(guard.register)}")
         return f"{before}{_path(instruction.opcode.text)}({', '.join(arguments)})"
 
-    def _result(self, result: _Result, top: bool) -> str:
+    def _result(self, result: Result, top: bool) -> str:
         names = [self._register(part) for part in result.parts if isinstance(part, ir.Register)]
         if not isinstance(result.operand, ir.Vector):
             return names[0]
@@ -465,11 +316,6 @@ class Body:
         return f"ptx.at({base}, {address.offset})" if address.offset or address.plus_zero else base
 
 
-def space_of(variable: ir.Variable) -> str:
-    """The state space of a variable; that of a texture, sampler or surface is its type."""
-    return variable.type.name if variable.type.kind == "o" else variable.state_space
-
-
 def _constant(value: ir.Immediate) -> str:
     if not value.is_float:
         return f"{value.value:#x}" if value.base == 16 else str(value.value)
@@ -492,8 +338,3 @@ def _statement_text(statement: ir.Statement) -> str:
     function = ir.Function("func", "f", body=[statement])
     text = format(ir.Module((1, 0), ["sm_10"], items=[function]))
     return text[text.index("{\n") + 2 : text.rindex("}")].strip()
-
-
-def read_indices(call: _Call) -> Iterator[int]:
-    """The registers that a call reads, its guard included."""
-    return read_indices_of(call.instruction.guard, [operand for operand, _ in call.reads])

@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterator
 
 from ptxlab import ir
-from ptxlab.author.convert_body import Body, space_of
+from ptxlab.author.convert.body import Body
+from ptxlab.author.convert.calls import space_of
 from ptxlab.syntax.print_declarations import print_declaration
 from ptxlab.syntax.printer import format
 
