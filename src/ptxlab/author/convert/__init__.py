@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 
 from ptxlab import ir
+from ptxlab.author import __all__ as PUBLIC  # noqa: N812 - names that the Python uses for something else
 from ptxlab.author.convert.body import Body
 from ptxlab.author.convert.calls import space_of
 from ptxlab.syntax.print_declarations import print_declaration
@@ -38,7 +39,7 @@ class _Writer:
         self.name = name
         self.classes: set[str] = set()
         self.names: dict[str, str] = {}  # Python names of the variables of the module
-        self.taken = {"ptx", "module", "Module", "param", "struct"}
+        self.taken = {"module", *PUBLIC}
 
     def write(self) -> Iterator[str]:
         items = [line for item in self.module.items for line in self._item(item)]

@@ -53,10 +53,13 @@ def shorten(lines: Sequence[str], registers: Iterable[str]) -> list[str]:
     uses = Counter(token for line in lines for token in _IDENTIFIER.findall(line))
     standing = {name.rstrip("0123456789") for name in uses}
     names = [_free(name, standing) for name in ("i", "made", *_NAMES)]
+    stretches = _stretches(parsed, lines)
     result: list[str] = []
     at = 0
     while at < len(lines):
-        found = _best(lines, parsed, at, uses, names) if parsed[at] is not None else None
+        found = None
+        if at in stretches:
+            found = _best(lines, *stretches[at], uses, names)
         if found is None:
             result.append(lines[at])
             at += 1
@@ -64,6 +67,28 @@ def shorten(lines: Sequence[str], registers: Iterable[str]) -> list[str]:
             written, at = found
             result += written
     return result
+
+
+Stretch = list[tuple[int, "_Line"]]
+
+
+def _stretches(parsed: Sequence[_Line | None], lines: Sequence[str]) -> dict[int, tuple[Stretch, int]]:
+    """For each call: the calls of its indentation around it, each with its place, and which of them it is.
+
+    Remarks of the compiler between them are left out.
+    """
+    found: dict[int, tuple[Stretch, int]] = {}
+    stretch: Stretch = []
+    for place, line in enumerate(parsed):
+        if line is None:
+            if not _NOISE.fullmatch(lines[place]):
+                stretch = []
+            continue
+        if stretch and stretch[-1][1].indent != line.indent:
+            stretch = []
+        found[place] = (stretch, len(stretch))
+        stretch.append((place, line))
+    return found
 
 
 def _free(name: str, taken: set[str]) -> str:
@@ -105,17 +130,20 @@ def _parse(line: str, known: frozenset[str]) -> _Line | None:
 
 
 def _best(
-    lines: Sequence[str], parsed: Sequence[_Line | None], at: int, uses: Counter[str], names: Sequence[str]
+    lines: Sequence[str], stretch: Stretch, first: int, uses: Counter[str], names: Sequence[str]
 ) -> tuple[list[str], int] | None:
     """The run that begins here and saves most, written as a loop, and where the lines go on after it."""
     best: tuple[int, list[str], int] | None = None
-    window = _window(parsed, lines, at)
+    at = stretch[first][0]
     for period in range(1, LONGEST_PERIOD + 1):
-        count = _repetitions(window, period)
+        count = _repetitions(stretch, first, period)
         while count >= FEWEST:
-            rows = [[line for _, line in window[start : start + period]] for start in range(0, count * period, period)]
+            rows = [
+                [line for _, line in stretch[start : start + period]]
+                for start in range(first, first + count * period, period)
+            ]
             written = _write(rows, uses, names)
-            end = window[count * period - 1][0] + 1
+            end = stretch[first + count * period - 1][0] + 1
             before = sum(len(line) + 1 for line in lines[at:end])
             after = sum(len(line) + 1 for line in written or ())
             if written is not None and after <= WORTH * before:
@@ -126,30 +154,15 @@ def _best(
     return None if best is None else best[1:]
 
 
-def _window(parsed: Sequence[_Line | None], lines: Sequence[str], at: int) -> list[tuple[int, _Line]]:
-    """The calls of one indentation from here on, remarks of the compiler between them left out."""
-    first = parsed[at]
-    assert first is not None
-    found: list[tuple[int, _Line]] = []
-    for place in range(at, min(at + 4096, len(parsed))):
-        line = parsed[place]
-        if line is not None and line.indent == first.indent:
-            found.append((place, line))
-        elif not _NOISE.fullmatch(lines[place]):
+def _repetitions(stretch: Stretch, first: int, period: int) -> int:
+    """How often the `period` lines from `first` on come again, one behind the other."""
+    place = first + period
+    while place < len(stretch):
+        before, line = stretch[place - period][1], stretch[place][1]
+        if before.skeleton != line.skeleton or len(before.returned) != len(line.returned):
             break
-    return found
-
-
-def _repetitions(window: Sequence[tuple[int, _Line]], period: int) -> int:
-    """How often the first `period` lines come again, one behind the other."""
-    count = 1
-    while (count + 1) * period <= len(window):
-        for j in range(period):
-            first, line = window[j][1], window[count * period + j][1]
-            if first.skeleton != line.skeleton or len(first.returned) != len(line.returned):
-                return count
-        count += 1
-    return count
+        place += 1
+    return (place - first) // period
 
 
 def _write(rows: list[list[_Line]], uses: Counter[str], names: Sequence[str]) -> list[str] | None:
