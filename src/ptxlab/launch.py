@@ -51,6 +51,8 @@ def launch(
     emulated_only = {"blocks": blocks is not None, "profile": profile}
     hardware_only = {"cooperative": cooperative, "stream": stream is not None, "wait": not wait}
     place, number = choose(module, device, args, checks, emulated_only, hardware_only)
+    if place != "cuda" and cluster is not None and extent(cluster) != (1, 1, 1):
+        raise NotImplementedError("clusters of several blocks are not emulated yet")
     refuse_wrong(module)
     blocks_of_grid, threads_of_block = extent(grid), extent(block)
 
@@ -72,8 +74,6 @@ def launch(
         )
 
     def on_cpu(**how: Any) -> Result:
-        if cluster is not None and extent(cluster) != (1, 1, 1):
-            raise NotImplementedError("clusters of several blocks are not emulated yet")
         return emulate(
             module,
             kernel,
