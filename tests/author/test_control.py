@@ -172,6 +172,46 @@ def test_refused(write: Any, code: str, message: str) -> None:
     assert (found.code, found.message) == (code, message)
 
 
+def test_jumps_out_of_a_block_of_the_gpu() -> None:
+    @kernel
+    def early(x: pointer[f32], n: u32):
+        with ptx.when(ptx.tid.x >= n):
+            return
+        x[0] = f32(1.0)
+
+    @kernel
+    def skipping(x: pointer[f32], n: u32):
+        for i in range(4):
+            with ptx.when(n == i):
+                continue
+            x[i] = f32(1.0)
+
+    @kernel
+    def fine(x: pointer[f32], n: u32, *, DOUBLE: bool = False):  # noqa: N803
+        with ptx.when(ptx.tid.x >= n):
+            ptx.ret()
+        with ptx.when(n == 3):
+            for i in range(4):
+                if i == 2:
+                    break
+                x[i] = f32(1.0)
+        if not DOUBLE:
+            return
+        x[0] = f32(2.0)
+
+    message = "`{}` in a block of the GPU stops the writing of the kernel, not the threads"
+    with pytest.raises(PtxError) as raised:
+        str(early)
+    (found,) = raised.value.diagnostics
+    assert (found.code, found.message, found.file) == ("early-jump", message.format("return"), __file__)
+    assert found.labels[0].span.text == "return"
+    with pytest.raises(PtxError, match=message.format("continue")):
+        str(skipping)
+    x = np.zeros(4, np.float32)
+    fine.launch(grid=1, block=4, args=[x, 3])
+    assert x.tolist() == [1, 1, 0, 0]
+
+
 def test_a_kernel_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ptxlab.author.trace.MOST_LINES", 1000)
 

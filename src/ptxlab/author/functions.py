@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ptxlab.author.emit import describe, emit
+from ptxlab.author.jumps import refuse_jumps
 from ptxlab.author.kernel import end_body, head_lines, load_parameters
 from ptxlab.author.lines import Place, here, refuse
 from ptxlab.author.parameters import Parameter, read_parameters, return_types
@@ -36,7 +37,7 @@ class DeviceFunction:
                 f"`{self.function.__name__}` takes {len(parameters)} arguments, {len(arguments)} given",
             )
         results = return_types(returned)
-        key = (self.function, tuple(sorted(constants.items(), key=lambda item: item[0])))
+        key = (self.function, tuple(sorted((name, repr(value)) for name, value in constants.items())))
         name = trace.program.functions.get(key)
         if name is None:
             name = trace.program.functions[key] = trace.program.unique(self.function.__name__)
@@ -51,6 +52,7 @@ class DeviceFunction:
         results: list[type[Value]],
         constants: dict[str, Any],
     ) -> None:
+        refuse_jumps(self.function)
         trace = Trace(program, name, "func")
         trace.names.update(parameter.name for parameter in parameters)
         trace.names.add("returned")

@@ -13,6 +13,7 @@ from typing import Any
 
 from ptxlab import ir
 from ptxlab.author.emit import describe
+from ptxlab.author.jumps import refuse_jumps
 from ptxlab.author.lines import Place, here, in_python, refuse
 from ptxlab.author.parameters import Parameter, read_parameters
 from ptxlab.author.trace import Program, Trace, writing
@@ -40,7 +41,7 @@ class Kernel:
         self.constants = constants or {}
         self.__doc__ = function.__doc__
         self._place = place
-        self._specialised: dict[tuple[tuple[str, Any], ...], Kernel] = {}
+        self._specialised: dict[tuple[tuple[str, str], ...], Kernel] = {}
 
     @property
     def name(self) -> str:
@@ -51,7 +52,7 @@ class Kernel:
     def specialise(self, **constants: Any) -> Kernel:
         """The kernel with other compile-time arguments."""
         chosen = self.constants | constants
-        key = tuple(sorted(chosen.items(), key=lambda item: item[0]))
+        key = tuple(sorted((name, repr(value)) for name, value in chosen.items()))
         found = self._specialised.get(key)
         if found is None:
             found = Kernel(self.function, self.target, self.version, self.directives, self._place, chosen)
@@ -153,6 +154,7 @@ def write_kernel(program: Program, kernel: Kernel) -> None:
             refuse(
                 "unknown-argument", f"`{kernel.name}` has no compile-time argument `{name}`", helps=[f"it has {known}"]
             )
+    refuse_jumps(kernel.function)
     trace = Trace(program, kernel.name, "entry")
     trace.names.update(parameter.name for parameter in parameters)
     with writing(trace):
@@ -164,7 +166,13 @@ def write_kernel(program: Program, kernel: Kernel) -> None:
         end_body(trace)
     head = head_lines(f".visible .entry {kernel.name}", parameters)
     for name, numbers in kernel.directives.items():
-        program.allows(DIRECTIVES[name].since)
+        if not program.allows(DIRECTIVES[name].since):
+            refuse(
+                "unavailable-feature",
+                f"`.{name}` needs {DIRECTIVES[name].since}",
+                f"this kernel is for `{program.target}`",
+                place=kernel._place,
+            )
         head.append(f".{name} {', '.join(map(str, numbers))}".rstrip())
     program.items.append("\n".join(["", *head, "{", *trace.body(), "}", ""]))
 

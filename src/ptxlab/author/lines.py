@@ -77,6 +77,13 @@ def refuse(
     raise AuthorError([error(code, message, span, label, notes=notes, helps=helps)])
 
 
+def refuse_line(code: str, message: str, file: str, line: int, label: str, helps: Sequence[str] = ()) -> NoReturn:
+    """Raise an error that shows a line of a Python file."""
+    source = _source(file)
+    span = line_span(source, line) if source is not None and line <= source.line_count else None
+    raise AuthorError([error(code, message, span, label, helps=helps)])
+
+
 @lru_cache(maxsize=64)
 def _positions(code: CodeType) -> list[tuple[int | None, int | None, int | None, int | None]]:
     return list(code.co_positions())

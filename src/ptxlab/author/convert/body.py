@@ -190,9 +190,7 @@ class Body:
         match statement:
             case ir.Instruction():
                 yield indent + self._instruction(statement)
-            case ir.Label() if self.structures is not None and statement.name in self.structures.unused:
-                return  # debug data names it, and stays behind
-            case ir.Label():
+            case ir.Label():  # also one that only debug data names: ptxas orders code by it
                 yield f"{indent}ptx.label({statement.name!r})"
             case ir.Block():
                 yield from self._block(statement, indent)

@@ -45,7 +45,6 @@ class Structures:
                 self.labels[statement.name] = statement
                 known[statement.name] += 1
         self.sole = {name for name in self.branches if uses[name] == 1 and known[name] == 1}
-        self.unused = {name for name in known if not uses[name]}
         self._last: tuple[list[ir.Statement], dict[int, int]] = ([], {})
 
     def at(self, body: list[ir.Statement], at: int) -> Structure | None:

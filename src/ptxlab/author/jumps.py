@@ -1,0 +1,74 @@
+"""Jumps of Python out of a block that runs on the GPU.
+
+`return` in a `with ptx.when(p):` ends the writing of the kernel, in all threads: what stands below would silently be
+missing. So it is refused, and `break` and `continue` with it.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ptxlab.author.lines import refuse_line
+
+_BLOCKS = frozenset(("when", "otherwise", "loop"))
+_SAY = {
+    "return": "`ptx.ret()` ends the threads that get there",
+    "break": "`ptx.leave_when(condition)` leaves a loop on the GPU",
+    "continue": "put the rest of the loop into a `with ptx.when(...):`",
+}
+
+
+def refuse_jumps(function: Callable[..., Any]) -> None:
+    """Refuse a function that jumps out of a block of the GPU; one whose source is not known passes."""
+    try:
+        lines, first = inspect.getsourcelines(function)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except (OSError, TypeError, SyntaxError):
+        return
+    file = inspect.getsourcefile(function) or ""
+    (definition,) = tree.body[:1]
+    if isinstance(definition, ast.FunctionDef):
+        _look(definition.body, None, None, lambda word, line: _refuse(word, file, line + first - 1))
+
+
+def _refuse(word: str, file: str, line: int) -> None:
+    refuse_line(
+        "early-jump",
+        f"`{word}` in a block of the GPU stops the writing of the kernel, not the threads",
+        file,
+        line,
+        "what stands below is never written",
+        helps=[_SAY[word]],
+    )
+
+
+def _look(
+    body: Iterable[ast.stmt], block: ast.stmt | None, in_loop: ast.stmt | None, refuse: Callable[[str, int], None]
+) -> None:
+    """Look through statements; `block` is the block of the GPU around them, `in_loop` the one since Python's loop."""
+    for statement in body:
+        if isinstance(statement, ast.Return) and block is not None:
+            refuse("return", statement.lineno)
+        elif isinstance(statement, (ast.Break, ast.Continue)) and in_loop is not None:
+            refuse("break" if isinstance(statement, ast.Break) else "continue", statement.lineno)
+        elif isinstance(statement, ast.With) and _is_block(statement):
+            _look(statement.body, statement, statement, refuse)
+        elif isinstance(statement, (ast.For, ast.While)):
+            _look(statement.body, block, None, refuse)
+            _look(statement.orelse, block, in_loop, refuse)
+        elif not isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+            for name in ("body", "orelse", "finalbody"):
+                _look(getattr(statement, name, ()), block, in_loop, refuse)
+
+
+def _is_block(statement: ast.With) -> bool:
+    return any(
+        isinstance(item.context_expr, ast.Call)
+        and isinstance(item.context_expr.func, ast.Attribute)
+        and item.context_expr.func.attr in _BLOCKS
+        for item in statement.items
+    )
