@@ -19,7 +19,7 @@ from ptxlab.author.instructions import ptx
 from ptxlab.author.kernel import Kernel, kernel
 from ptxlab.author.module import Module
 from ptxlab.author.parameters import param, struct
-from ptxlab.author.pointers import Array, Pointer, pointer
+from ptxlab.author.pointers import Array, Pointer, generic_pointer, pointer, shared_pointer
 from ptxlab.author.values import (
     Value,
     b8,
@@ -64,6 +64,7 @@ __all__ = [
     "f32",
     "f64",
     "function",
+    "generic_pointer",
     "kernel",
     "param",
     "pointer",
@@ -73,6 +74,7 @@ __all__ = [
     "s16",
     "s32",
     "s64",
+    "shared_pointer",
     "struct",
     "tf32",
     "u8",

@@ -14,7 +14,7 @@ from ptxlab.author.emit import describe, emit
 from ptxlab.author.jumps import refuse_jumps
 from ptxlab.author.kernel import end_body, head_lines, load_parameters
 from ptxlab.author.lines import Place, here, refuse
-from ptxlab.author.parameters import Parameter, read_parameters, return_types
+from ptxlab.author.parameters import Parameter, StructType, read_parameters, return_types
 from ptxlab.author.pointers import Pointer, PointerType, memory_type
 from ptxlab.author.trace import Program, Trace, current, writing
 from ptxlab.author.values import Value
@@ -35,6 +35,12 @@ class DeviceFunction:
             refuse(
                 "operand-count",
                 f"`{self.function.__name__}` takes {len(parameters)} arguments, {len(arguments)} given",
+            )
+        if any(isinstance(parameter.annotation, StructType) for parameter in parameters):
+            refuse(
+                "missing-type",
+                f"`{self.function.__name__}` takes a structure, which only kernels do",
+                helps=["pass its fields"],
             )
         results = return_types(returned)
         key = (self.function, tuple(sorted((name, repr(value)) for name, value in constants.items())))

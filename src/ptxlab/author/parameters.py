@@ -4,7 +4,7 @@
 |---|---|---|
 | `f32`, `u32`, ... | `.param .f32 a` | a register, loaded at the start |
 | `pointer[f32]` | `.param .u64 x` | a pointer into global memory |
-| `pointer[f32, "generic"]` | the same | a pointer that may point anywhere |
+| `generic_pointer[f32]` | the same | a pointer that may point anywhere |
 | `struct[24, 8]` | `.param .align 8 .b8 s[24]` | its address; `s.field(f32, 4)` loads from byte 4 |
 | a subclass of `struct` | the same | `s.scale` loads the field `scale` |
 | `param[u64]` | `.param .u64 x` | its address; nothing is loaded |
@@ -104,7 +104,8 @@ class Parameter:
             return f".param .align {given.align} .b8 {self.name}[{given.size}]"
         if isinstance(given, RawType):
             return f".param .{given.element.type.name} {given.attributes}{' ' * bool(given.attributes)}{self.name}"
-        return f".param .{memory_type(self.passed)} {self.name}"
+        # A half is declared as one, so that a launch knows to convert a number to it.
+        return f".param .{'f16' if self.passed.type.name == 'f16' else memory_type(self.passed)} {self.name}"
 
     @property
     def passed(self) -> type[Value]:

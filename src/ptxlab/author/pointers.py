@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar
 
 from ptxlab.author.lines import refuse
 from ptxlab.author.trace import Trace, current
@@ -37,18 +37,6 @@ class PointerType:
 
     element: type[Value]
     space: str | None = "global"
-
-
-class pointer:  # noqa: N801 - stands in annotations beside `f32`
-    """`pointer[f32]` points into global memory, `pointer[f32, "shared"]` into another space, or `"generic"`."""
-
-    def __class_getitem__(cls, item: Any) -> PointerType:
-        element, space = item if isinstance(item, tuple) else (item, "global")
-        if not (isinstance(element, type) and issubclass(element, Value)):
-            raise TypeError(f"pointer[{element!r}]: a pointer points to a type such as f32")
-        if space not in SPACES:
-            raise TypeError(f"pointer[..., {space!r}]: the state spaces are {', '.join(sorted(SPACES))}")
-        return PointerType(element, None if space == "generic" else space)
 
 
 class Pointer:
@@ -153,7 +141,7 @@ class Pointer:
             refuse("no-operator", "no instruction subtracts an index from a pointer", helps=["add a negative index"])
         return self._lend(self._advance([(-operator.index(index), self.size)]))
 
-    def __iadd__(self, index: Any) -> Pointer:
+    def __iadd__(self, index: Any) -> Self:
         """Move the pointer itself: its register is written."""
         if self.register is None or self.symbol is not None:
             refuse("no-operator", "an array stays where it is", helps=["`p = array.copy()` is a pointer to it"])
@@ -279,6 +267,44 @@ class Array(Pointer):
                 refuse("outside-array", f"index {index} is outside of `{self.symbol}`, which has {extent}")
         strides = self.strides or (1,)
         return self._advance([(index, stride * self.size) for index, stride in zip(indices, strides, strict=True)])
+
+
+if TYPE_CHECKING:
+    # To type checkers and editors these are pointers; when Python runs, `pointer[f32]` is a `PointerType`.
+    E = TypeVar("E", bound=Value)
+
+    class pointer(Pointer, Generic[E]):  # noqa: N801 - stand in annotations beside `f32`
+        """A pointer into global memory."""
+
+    class shared_pointer(Pointer, Generic[E]):  # noqa: N801
+        """A pointer into shared memory."""
+
+    class generic_pointer(Pointer, Generic[E]):  # noqa: N801
+        """A pointer that may point anywhere."""
+else:
+
+    class pointer:  # noqa: N801
+        """`pointer[f32]` points into global memory, `pointer[f32, "const"]` into another space."""
+
+        space = "global"
+
+        def __class_getitem__(cls, item: Any) -> PointerType:
+            element, space = item if isinstance(item, tuple) else (item, cls.space)
+            if not (isinstance(element, type) and issubclass(element, Value)):
+                raise TypeError(f"pointer[{element!r}]: a pointer points to a type such as f32")
+            if space not in SPACES:
+                raise TypeError(f"pointer[..., {space!r}]: the state spaces are {', '.join(sorted(SPACES))}")
+            return PointerType(element, None if space == "generic" else space)
+
+    class shared_pointer(pointer):  # noqa: N801
+        """`shared_pointer[f32]` points into shared memory."""
+
+        space = "shared"
+
+    class generic_pointer(pointer):  # noqa: N801
+        """`generic_pointer[f32]` may point anywhere."""
+
+        space = "generic"
 
 
 def address(base: Any, offset: Any = 0) -> Pointer:

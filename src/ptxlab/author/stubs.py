@@ -26,11 +26,8 @@ State = frozenset[tuple[int, int]]
 
 HEAD = '''"""Types of `ptxlab.author.ptx` for editors, made by `python -m ptxlab.author.stubs`."""
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
-
-from ptxlab.author.values import Value
+from typing import Any, Literal, overload
 
 class Components:
     """A special register of several components."""
@@ -55,7 +52,7 @@ def stubs() -> str:
         parts.append(f"    {name[1:]}: {'Components' if register.vector else 'Any'}")
         parts.append(f'    """{register.text}"""')
     parts += [f"    {name_of(head)}: {start}" for head, start in first.items()]
-    parts.append("    def __getitem__(self, words: str) -> Callable[..., Any]: ...")
+    parts.append("    def __getitem__(self, words: str) -> Any: ...")
     parts += ["", "ptx: Ptx", ""]
     return "\n".join(parts)
 
@@ -104,8 +101,18 @@ def _classes(head: str) -> tuple[list[str], str]:
         lines.append(f"class {name}:")
         lines += [f"    {name_of(word)}: {names[target]}" for word, target in edges.items() if _is_name(word)]
         lines += _call(forms, state)
-        lines.append("    def __getitem__(self, words: str) -> Callable[..., Any]: ...")
+        lines += _indexed({word: names[target] for word, target in edges.items() if name_of(word) != word})
     return lines, names[start]
+
+
+def _indexed(edges: dict[str, str]) -> Iterator[str]:
+    """`ptx.ld["global"]`: the words that are no names of Python each lead somewhere, any other text anywhere."""
+    overload = "    @overload" if edges else ""
+    for word, target in edges.items():
+        yield overload
+        yield f'    def __getitem__(self, words: Literal["{word}"]) -> {target}: ...'
+    yield from filter(None, [overload])
+    yield "    def __getitem__(self, words: str) -> Any: ..."
 
 
 def _is_name(word: str) -> bool:
