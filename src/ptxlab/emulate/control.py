@@ -100,10 +100,7 @@ def _call(function: Function, instruction: ir.Instruction) -> None:
     builder.label(on)
     for variable, argument in zip(parameters, arguments, strict=True):
         _pass(function, variable, argument, top, area.offsets[id(variable)])
-    live = function.live_after(function.position)
-    for index in function.overwritten(function.position):
-        live &= ~(1 << index)
-    function.wait(None, live, calls=True)
+    function.wait(None, function.live.across(function.position), calls=True)
     # Back again: results lie where the callee left them, above the local memory of this function.
     for variable, result in zip(returns, results, strict=True):
         _receive(function, variable, result, area.offsets[id(variable)])

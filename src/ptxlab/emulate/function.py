@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
 from ptxlab.emulate import saving, state
+from ptxlab.emulate.liveness import Liveness
 from ptxlab.emulate.loops import Iterations
 from ptxlab.emulate.machine import Machine
 from ptxlab.emulate.operands import Result, read, write
@@ -55,7 +56,8 @@ class Function:
         self._waits: list[tuple[list[str], list[str]]] = []
         self._steps: list[list[saving.Step]] = [[] for _ in self.flow.blocks]
         self._carried: dict[tuple[str, int], str] = {}
-        self._live_in = self._find_live()
+        self.live = Liveness(self.instructions, self.effects, self.flow, self.registers)
+        self.uses_carry = any(_uses_carry(instruction) for instruction in self.instructions)
         self.locals = unit.lay_out_locals(function)
         self.spilled = 0
         self.iterations = Iterations(self) if unit.profile else None
@@ -251,13 +253,13 @@ class Function:
         rest = builder.new_label("rest")
         builder.branch(empty, rest, f"b{target}", likely=False)
         builder.label(rest)
-        self.wait(state.YIELDED, self._live_in[target], target=target)
+        self.wait(state.YIELDED, self.live.at_start[target], target=target)
         builder.jump(f"b{target}")
 
     @property
     def block_number(self) -> int:
         """The basic block that is being translated."""
-        return self._block_of[self.position]
+        return self.live.block_of[self.position]
 
     def leave(self) -> None:
         """Return to the caller, or end the thread."""
@@ -315,21 +317,18 @@ class Function:
         after = builder.gap()
         self._waits.append((before, after))
         certain = target is None and self.instructions[self.position].guard is None
-        step = self._steps[self._block_of[self.position]][-1]
+        step = self._steps[self.live.block_of[self.position]][-1]
         step.waits.append(saving.Wait(live, certain, target, saves, fetches))
         self.epoch += 1
 
     def _step(self, position: int) -> saving.Step:
         """What an instruction reads and writes, before its waits are known."""
-        reads = writes = overwrites = 0
+        reads = writes = 0
         for index in self.effects.reads[position]:
             reads |= 1 << index
         for index in self.effects.writes[position]:
             writes |= 1 << index
-        if self.instructions[position].guard is None:
-            for index in self.overwritten(position):
-                overwrites |= 1 << index
-        return saving.Step(reads, writes, overwrites)
+        return saving.Step(reads, writes, self.live.overwrites(position))
 
     def _fill_waits(self) -> None:
         """Write down what each wait saves and fetches."""
@@ -361,10 +360,7 @@ class Function:
 
     def wait_here(self, status: int | None) -> None:
         """Wait in the middle of an instruction: what is read after it, save for its own results, is kept."""
-        live = self.live_after(self.position)
-        for index in self.overwritten(self.position):
-            live &= ~(1 << index)
-        self.wait(status, live)
+        self.wait(status, self.live.across(self.position))
 
     def carry(self, text: str, type: str, epoch: int) -> str:
         """Keep a value over all waits since `epoch`, and return its name here."""
@@ -400,58 +396,6 @@ class Function:
         """Which iteration of each loop around it, in which call, an instruction is executed in: a mark of 64 bits."""
         assert self.iterations is not None
         return self.iterations.mark(self.block_number)
-
-    # Liveness: which registers are read before they are written again, as bits.
-
-    def _find_live(self) -> list[int]:
-        reads = self.effects.reads
-        self.uses_carry = any(_uses_carry(instruction) for instruction in self.instructions)
-        self._block_of = [0] * len(self.instructions)
-        generated: list[int] = []
-        killed: list[int] = []
-        for block in self.flow.blocks:
-            gen = kill = 0
-            for position in range(block.end - 1, block.start - 1, -1):
-                self._block_of[position] = block.number
-                if self.instructions[position].guard is None:
-                    for index in self.overwritten(position):
-                        gen &= ~(1 << index)
-                        kill |= 1 << index
-                for index in reads[position]:
-                    gen |= 1 << index
-            generated.append(gen)
-            killed.append(kill)
-        live_in = list(generated)
-        changed = True
-        while changed:
-            changed = False
-            for block in reversed(self.flow.blocks):
-                out = 0
-                for successor in block.successors:
-                    out |= live_in[successor]
-                found = generated[block.number] | (out & ~killed[block.number])
-                if found != live_in[block.number]:
-                    live_in[block.number] = found
-                    changed = True
-        return live_in
-
-    def overwritten(self, position: int) -> list[int]:
-        """The registers that an instruction writes as a whole."""
-        return [index for index in self.effects.writes[position] if self.registers[index].vector == 1]
-
-    def live_after(self, position: int) -> int:
-        """The registers that are read after an instruction before they are written."""
-        block = self.flow.blocks[self._block_of[position]]
-        live = 0
-        for successor in block.successors:
-            live |= self._live_in[successor]
-        for at in range(block.end - 1, position, -1):
-            if self.instructions[at].guard is None:
-                for index in self.overwritten(at):
-                    live &= ~(1 << index)
-            for index in self.effects.reads[at]:
-                live |= 1 << index
-        return live
 
 
 def _sums(instructions: list[ir.Instruction], effects: Effects, registers: dict[int, ir.Register]) -> frozenset[int]:
