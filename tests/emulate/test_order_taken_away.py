@@ -15,8 +15,13 @@ ORDER = {
     "copy": r"cp\.async\.wait_[^;]*;",
 }
 # Here nothing races: what `last_block_sum` reads without order is volatile on both sides, so that it may be stale, but
-# not torn; and these copies are waited for through an mbarrier.
-ORDERED_OTHERWISE = {("last_block_sum", "fence"), ("pipeline_sums", "copy"), ("copies_on_barrier", "copy")}
+# not torn; these copies are waited for through an mbarrier; and the lanes of `wmma_half_sums` meet to load matrices.
+ORDERED_OTHERWISE = {
+    ("last_block_sum", "fence"),
+    ("pipeline_sums", "copy"),
+    ("copies_on_barrier", "copy"),
+    ("wmma_half_sums", "warp"),
+}
 
 
 def variants() -> list[tuple[Case, str]]:
