@@ -28,6 +28,7 @@ def launch(
     device: str = "auto",
     checks: bool = True,
     seed: int = 0,
+    seeds: int | Iterable[int] | None = None,
     blocks: Sequence[Sequence[int]] | None = None,
     on_error: str = "raise",
     timeout: float | None = None,
@@ -48,7 +49,7 @@ def launch(
         raise ValueError(f"on_error={on_error!r}: there are 'raise' and 'collect'")
     if compile not in (None, "ptxas", "driver") and Path(compile).suffix != ".cubin":
         raise ValueError(f"compile={compile!r}: there are 'ptxas', 'driver' and the path of a `.cubin` file")
-    emulated_only = {"blocks": blocks is not None, "profile": profile}
+    emulated_only = {"blocks": blocks is not None, "profile": profile, "seeds": seeds is not None}
     hardware_only = {"cooperative": cooperative, "stream": stream is not None, "wait": not wait}
     place, number = choose(module, device, args, checks, emulated_only, hardware_only)
     if place != "cuda" and cluster is not None and extent(cluster) != (1, 1, 1):
@@ -73,7 +74,7 @@ def launch(
             **how,
         )
 
-    def on_cpu(**how: Any) -> Result:
+    def on_cpu(seed: int = seed, **how: Any) -> Result:
         return emulate(
             module,
             kernel,
@@ -94,7 +95,54 @@ def launch(
         return gpu.compare(module, kernel, gpu.gpu(number), args, on_gpu, on_cpu, on_error)
     if place == "cuda":
         return on_gpu(args=args, on_error=on_error)
-    return on_cpu(args=[gpu.host_view(value) for value in args], on_error=on_error)
+    values = [gpu.host_view(value) for value in args]
+    if seeds is not None:
+        return explore(module, on_cpu, values, range(seeds) if isinstance(seeds, int) else list(seeds), on_error)
+    return on_cpu(args=values, on_error=on_error)
+
+
+def explore(
+    module: ir.Module, run: Callable[..., Result], args: Sequence[Any], seeds: Sequence[int], on_error: str
+) -> Result:
+    """Run under several schedules, each on the same data, until one finds an error.
+
+    The first one works on the arrays and variables themselves, the others on copies of what these held before.
+    """
+    if not seeds:
+        raise ValueError("`seeds` is empty: name at least one")
+    given, variables = _copies(args), _variables(module)
+    result = run(seed=seeds[0], args=args, on_error="collect")
+    after = _variables(module)
+    found = result
+    for seed in seeds[1:]:
+        if any(diagnostic.level == "error" for diagnostic in found.diagnostics):
+            break
+        _restore(module, variables)
+        found = run(seed=seed, args=_copies(given), on_error="collect")
+    _restore(module, after)
+    result.diagnostics = found.diagnostics
+    if on_error == "raise" and any(diagnostic.level == "error" for diagnostic in result.diagnostics):
+        raise KernelError(result.diagnostics)
+    return result
+
+
+def _copies(args: Sequence[Any]) -> list[Any]:
+    """The arguments with arrays of their own; one array twice stays one."""
+    copies = {id(value): value.copy() for value in args if hasattr(value, "__array_interface__")}
+    return [copies.get(id(value), value) for value in args]
+
+
+def _variables(module: ir.Module) -> dict[str, bytes]:
+    return {name: bytes(memory) for name, memory in module.memory.items()}
+
+
+def _restore(module: ir.Module, variables: dict[str, bytes]) -> None:
+    """Give variables their values back; those that nobody had used are new again."""
+    for name in list(module.memory):
+        if name in variables:
+            module.memory[name].raw = variables[name]
+        else:
+            del module.memory[name]
 
 
 _DEVICE = re.compile(r"(auto|cpu|cuda|both)(?::(\d+))?")
@@ -143,17 +191,14 @@ def runs_on_gpu(module: ir.Module) -> bool:
     return gpu.absence() is None and gpu.gpu(0).architecture_for(module.target) is not None
 
 
-_checked: dict[int, ir.Module] = {}
-
-
 def refuse_wrong(module: ir.Module) -> None:
     """Refuse a program with errors; one that has passed is not looked at again."""
-    if _checked.get(id(module)) is module:
+    if module.is_checked:
         return
     errors = [found for found in check(module) if found.level == "error"]
     if errors:
         raise PtxError(errors)
-    _checked[id(module)] = module
+    module.is_checked = True
 
 
 def extent(given: Extent) -> tuple[int, int, int]:

@@ -27,7 +27,7 @@ class Module(Node):
     `address_size`. `memory` holds the module's variables once a kernel has run: they outlive a launch.
     """
 
-    __slots__ = ("address_size", "comments", "items", "memory", "places", "source", "targets", "version")
+    __slots__ = ("address_size", "comments", "is_checked", "items", "memory", "places", "source", "targets", "version")
     fields = ("version", "targets", "address_size", "comments", "items")
 
     def __init__(
@@ -47,6 +47,7 @@ class Module(Node):
         self.source = source
         self.places: dict[str, Range] = {}
         self.memory: dict[str, Any] = {}
+        self.is_checked = False  # whether it has been found free of errors, so that it can be launched
 
     @property
     def target(self) -> str:
