@@ -28,7 +28,7 @@ def build() -> ModuleType:
 def test_coverage_has_every_form(build: ModuleType) -> None:
     rows = [line for line in build.coverage().splitlines() if line.startswith("| `")]
     assert len(rows) == len(forms())
-    assert "| `shl.type d, a, b` | yes | yes | yes | no |" in rows
+    assert [row for row in rows if row.startswith("| `shl.type d, a, b` | yes | yes | yes |") and "all equal" in row]
     assert "| `ret{.uni}` | yes | yes | yes | no |" in rows
     assert [row for row in rows if row.startswith("| `tcgen05.alloc") and "| yes | yes | no | no |" in row]
 
