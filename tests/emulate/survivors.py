@@ -39,7 +39,6 @@ ELSEWHERE = "the group that may still be on its way writes where nobody else doe
 ORDERED = "a barrier or fences order it anyway, so that it need not be strong"
 STALE = "a stale value may be read, but by strong accesses on both sides, which do not race; the emulator shows none"
 VOTES = "the votes of other threads are lost, which changes a value, not the order of any accesses"
-OBJECT = "nothing orders `mbarrier.inval` after the arrivals of others, but it is compared as if it arrived itself"
 
 EQUIVALENT = [
     Survivor("work_queue-blocks.sm_80", (283,), SCOPE, "only the block that took a piece adds to its result"),
@@ -98,8 +97,4 @@ MISSED = [
     Survivor("semaphore_of_two-library.sm_80", (1149,), ("acquire to relaxed",), STALE),
     Survivor("semaphore_of_two-library.sm_80", (1177,), ("release to relaxed",), STALE),
     Survivor("last_block_sum-reductions.sm_80", (535, 543), FENCE, STALE),
-    Survivor("pipeline_sums-library.sm_80", (759,), ("remove fence",), OBJECT),
-    Survivor("pipeline_sums-library.sm_80", (762,), ("acquire to relaxed",), OBJECT),
-    Survivor("pipeline_sums-library.sm_90", (766,), ("remove fence",), OBJECT),
-    Survivor("pipeline_sums-library.sm_90", (769,), ("acquire to relaxed",), OBJECT),
 ]

@@ -349,7 +349,7 @@ _PHASES = {
     "arrive": "arrive_at_phase", "drop": "drop_from_phase", "test": "wait_for_phase", "wait": "wait_for_phase",
 }  # fmt: skip
 _PHASE_KINDS = {
-    "initialise": state.STORE, "test": state.LOAD, "wait": state.LOAD,
+    "initialise": state.STORE, "invalidate": state.STORE, "test": state.LOAD, "wait": state.LOAD,
 }  # fmt: skip
 _COPIES = {
     "start": "start_copy", "commit": "commit_copies", "wait": "wait_for_copies", "arrive": "arrive_after_copies",
