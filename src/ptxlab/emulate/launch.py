@@ -30,6 +30,9 @@ from ptxlab.native.functions import signature
 from ptxlab.report import Diagnostic, KernelError, Span, render
 
 QUANTUM = 4096  # jumps backwards that a thread may take before others have a turn
+ROUNDS = 64  # of all warps of a block that bring nothing new, until other blocks have a turn
+# Where blocks can wait for each other, those that do should not wait long for the ones they wait for.
+TALKING_QUANTUM, TALKING_ROUNDS = 512, 4
 PROFILE_QUANTUM = 64  # lanes of a warp that stay near each other leave few requests open
 SPARE = 65536  # allocations that a kernel may make itself
 
@@ -173,7 +176,8 @@ class Launch:
             frame_size=needs.frame,
             local_size=needs.local,
             mail_words=facts["mail_words"],
-            quantum=QUANTUM,
+            quantum=TALKING_QUANTUM if facts["talks"] else QUANTUM,
+            rounds=TALKING_ROUNDS if facts["talks"] else ROUNDS,
             seed=seed,
             random=(seed * 0x9E3779B97F4A7C15 + 0x2545F4914F6CDD1D) & ((1 << 64) - 1) or 1,
             entry=self.compiled.address("entry"),

@@ -253,6 +253,8 @@ class Worker:
     local_size: u32
     mail_words: u32
     quantum: u32
+    rounds: u32  # of all warps of a block that bring nothing new, until other blocks have a turn
+    unused_too: u32
     seed: u64
     random: u64
     clock: u64

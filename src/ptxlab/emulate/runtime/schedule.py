@@ -35,7 +35,6 @@ SPINNING = 1
 STOPPED = 2
 BROKEN = 3
 
-ROUNDS = 64  # of all warps without anything but spinning, until other blocks have a turn
 PATIENCE = 16384  # rounds in which all who wait for a phase are told in vain that it has not come
 STEPS = 1024  # calls and returns of a thread until others have a turn
 MEETINGS = 1024  # of a warp until others have a turn
@@ -97,7 +96,7 @@ def run_block(block: Pointer[Block]) -> u32:
             idle += 1
             deliver_copies(block)
             wake_waiters(block, 0)
-            if idle >= ROUNDS:
+            if idle >= block.worker.rounds:
                 return SPINNING
         elif not deliver_copies(block):
             if not wake_waiters(block, idle):
