@@ -28,6 +28,7 @@ from ptxlab.isa.shape import find_problem
 from ptxlab.isa.special_registers import SPECIAL_REGISTERS
 
 Kind = Any
+OPAQUE = frozenset(("texref", "surfref", "samplerref"))  # types of variables that stand for their state space
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ def shape_for(expected: Expected, kind: Kind) -> Shape:
         case ("*", space, base):
             if expected.kind != "address":
                 return base
-            return ("[", base) if _reaches(expected.space, space) else "wrong space"
+            return ("[", base) if space in OPAQUE or _reaches(expected.space, space) else "wrong space"
         case ("(", *parts):
             if expected.kind == "address":
                 inner = [shape_for(e, part) for e, part in zip(expected.inner, parts[1:], strict=False)]
