@@ -128,8 +128,11 @@ def reversed_64(a: u64) -> u64:
 def find_set_bit(mask: u32, base: u32, offset: s32) -> u32:
     """The set bit of `mask` that is number `offset` from `base` on, counted from 1 upwards or from -1 downwards.
 
-    Offset 0 asks for the bit at `base` itself. All ones if there is no such bit, or `base` is none.
+    Offset 0 asks for the bit at `base` itself. All ones if there is no such bit, or `base` is none; but 0 for the
+    offset -2**31, which ptxas negates into itself and then finds to be less than the number of bits.
     """
+    if offset == -0x80000000:
+        return 0
     missing: s32 = 1 if offset == 0 else offset if offset > 0 else s32(-offset)
     position: s32 = s32(base)
     while 0 <= position < 32:

@@ -50,6 +50,8 @@ def mov(k: Machine, m: Modifiers, a: Value | tuple[Value, ...]) -> Value | tuple
         return a if m.vec else k.pack(a, f"b{sum(part.type.width for part in a)}")
     if m.vec:  # ptxas cuts the register and puts each part into an element as wide as the register
         width = a.type.width
+        if m.vec == "v4" and width == 16:  # parts of four bits are none: it goes into the first element as it is
+            return a, *(k.constant(f"b{width}", 0) for _ in range(3))
         parts = k.unpack(a, f"b{width // int(m.vec[1:])}")
         return tuple(k.cast(part, f"b{width}") for part in parts)
     return a

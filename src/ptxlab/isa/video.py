@@ -3,12 +3,17 @@
 A scalar one works on a part of `a` and of `b` and can then combine the result with `c`: by a second operation, or by
 putting it into the part of `c` that `d` selects. A SIMD one works on two halves or four bytes, and writes the lanes
 that `d` selects over those of `c`, or adds all of them up with `c`.
+
+An H200 has none of the scalar ones: ptxas writes ordinary instructions for them, and these clamp and compare in ways
+of their own. The meanings below are what they compute, which is not always what the manual says; comments tell where.
+With `d.h1`, ptxas 13.0 writes the upper half of the result; as with ptxas 13.4 and in the manual, it is the lower one
+here.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from .bits import larger, saturate, smaller
+from .bits import larger, limits, saturate, smaller
 from .compare import INTEGERS
 from .form import Modifiers, form
 from .machine import Machine, Value
@@ -38,7 +43,7 @@ BYTES: dict[str, Any] = {**LANES, "types": {
 def vadd(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -> Value:
     """Add a part of `a` and a part of `b`."""
     x, y = _part(k, "a", a), _part(k, "b", b)
-    return _finish(k, m, x + y, c)
+    return _combine(k, m, _word(k, _clamp(k, m, x + y)), c)
 
 
 @form("vsub.dtype.atype.btype{.sat} d, a, b", **ALONE)
@@ -47,7 +52,7 @@ def vadd(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -
 def vsub(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -> Value:
     """Subtract a part of `b` from a part of `a`."""
     x, y = _part(k, "a", a), _part(k, "b", b)
-    return _finish(k, m, x - y, c)
+    return _combine(k, m, _word(k, _clamp(k, m, x - y)), c)
 
 
 @form("vabsdiff.dtype.atype.btype{.sat} d, a, b", **ALONE)
@@ -56,7 +61,7 @@ def vsub(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -
 def vabsdiff(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -> Value:
     """Give the absolute difference of a part of `a` and a part of `b`."""
     x, y = _part(k, "a", a), _part(k, "b", b)
-    return _finish(k, m, larger(k, x - y, y - x), c)
+    return _combine(k, m, _clamp(k, m, larger(k, x - y, y - x)), c)
 
 
 @form("vmin.dtype.atype.btype{.sat} d, a, b", **ALONE)
@@ -65,7 +70,7 @@ def vabsdiff(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = Non
 def vmin(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -> Value:
     """Give the smaller of a part of `a` and a part of `b`."""
     x, y = _part(k, "a", a), _part(k, "b", b)
-    return _finish(k, m, smaller(k, x, y), c)
+    return _combine(k, m, _clamp(k, m, smaller(k, x, y)), c)
 
 
 @form("vmax.dtype.atype.btype{.sat} d, a, b", **ALONE)
@@ -74,7 +79,7 @@ def vmin(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -
 def vmax(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -> Value:
     """Give the larger of a part of `a` and a part of `b`."""
     x, y = _part(k, "a", a), _part(k, "b", b)
-    return _finish(k, m, larger(k, x, y), c)
+    return _combine(k, m, _clamp(k, m, larger(k, x, y)), c)
 
 
 SHIFT: dict[str, Any] = {"btype": "u32", "mode": "clamp wrap"}
@@ -86,7 +91,9 @@ SHIFT: dict[str, Any] = {"btype": "u32", "mode": "clamp wrap"}
 def vshl(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -> Value:
     """Shift a part of `a` left by a part of `b`, a count that is clamped to 32 or wraps around."""
     shifted = _part(k, "a", a) << _count(k, m, b)
-    return _finish(k, m, shifted << 30 >> 30, c)  # PTX ISA 9.7.18.1: what is clamped or combined has 34 bits
+    if m.sat:  # PTX ISA 9.7.18.1: what is clamped has 34 bits
+        shifted = _word(k, saturate(k, shifted << 30 >> 30, m.dtype))
+    return _combine(k, m, shifted, c)
 
 
 @form("vshr.dtype.atype.btype{.sat}.mode d, a, b", **ALONE | SHIFT)
@@ -94,7 +101,10 @@ def vshl(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -
 @form("vshr.dtype.atype.btype{.sat}.mode d, a, b, c", **INTO | SHIFT)
 def vshr(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -> Value:
     """Shift a part of `a` right by a part of `b`, a count that is clamped to 32 or wraps around."""
-    return _finish(k, m, _part(k, "a", a) >> _count(k, m, b), c)
+    shifted = _part(k, "a", a) >> _count(k, m, b)
+    if m.sat:  # as in `vshl`, to 32 bits even where `d` is a part; the manual clamps to the part
+        shifted = _word(k, saturate(k, shifted, m.dtype))
+    return _combine(k, m, shifted, c)
 
 
 SCALE: dict[str, Any] = {**ALONE, "scale": "shr7 shr15"}
@@ -107,15 +117,16 @@ SIGNED = {"d": "dtype", "a": "atype select(part) minus", "b": "btype select(part
 def vmad(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Multiply a part of `a` by a part of `b`, add `c` (and 1 with `.po`), and shift the sum right by 7 or 15 bits."""
     flip = k.has_minus("a") != k.has_minus("b")
-    signed = "s32" in (m.atype, m.btype) or flip or k.has_minus("c")
-    product = k.cast(_part(k, "a", a), "b128") * k.cast(_part(k, "b", b), "b128")
-    addend = k.cast(k.reinterpret(c, "s32" if signed else "u32"), "b128")
+    # The manual has the words of u32 multiplied and added as such; they are taken with a sign, whatever their types.
+    product = _word(k, _part(k, "a", a)) * _word(k, _part(k, "b", b))
+    addend = k.cast(k.reinterpret(c, "s32"), "s64")
     total = (-product if flip else product) + (-addend if k.has_minus("c") else addend)
     if m.po:
         total = total + 1
-    result = k.cast(total >> {"shr7": 7, "shr15": 15}.get(m.scale, 0), "s64" if signed else "u64")
+    signed = "s32" in (m.atype, m.btype) or flip or k.has_minus("c")
+    result = k.reinterpret(total, "s64" if signed else "u64") >> {"shr7": 7, "shr15": 15}.get(m.scale, 0)
     if m.sat:
-        result = saturate(k, result, "s32" if signed else "u32")
+        result = saturate(k, k.reinterpret(result, "s64"), "s32" if signed else "u32")
     return k.cast(result, m.dtype)
 
 
@@ -130,7 +141,7 @@ PARTS = {"d": "u32", "a": "atype select(part)", "b": "btype select(part)"}
 )
 def vset(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -> Value:
     """Compare a part of `a` with a part of `b`: 1 if it holds, else 0."""
-    return _finish(k, m, k.cast(INTEGERS[m.cmp](_part(k, "a", a), _part(k, "b", b)), "s64"), c)
+    return _combine(k, m, k.cast(INTEGERS[m.cmp](_part(k, "a", a), _part(k, "b", b)), "s64"), c)
 
 
 @form("vadd2.dtype.atype.btype{.sat} d, a, b, c", **HALVES)
@@ -250,20 +261,41 @@ def _part(k: Machine, name: str, value: Value) -> Value:
 _BITS = {"b": 8, "h": 16}
 
 
-def _finish(k: Machine, m: Modifiers, result: Value, c: Value | None) -> Value:
-    """Clamp the result of a scalar instruction, then combine it with `c` or put it into a part of `c`."""
+def _word(k: Machine, value: Value) -> Value:
+    """The low 32 bits with their sign, in 64 bits."""
+    return k.cast(k.cast(value, "s32"), "s64")
+
+
+def _clamp(k: Machine, m: Modifiers, result: Value) -> Value:
+    """The result, with `.sat` clamped to the type of `d` or of the part of it that is written.
+
+    The manual has both ends clamped. On the GPU a part becomes its greatest number even where the result is negative,
+    and what is too large for a u32 wraps around.
+    """
+    if not m.sat:
+        return result
+    chosen = k.selection("d")
+    if chosen is not None:
+        _, greatest = limits(f"{m.dtype[0]}{_BITS[chosen[0]]}")
+        return k.select(k.reinterpret(result, "u64") <= greatest, result, greatest)
+    return saturate(k, result, "s32") if m.dtype == "s32" else larger(k, result, k.constant("s64", 0))
+
+
+def _combine(k: Machine, m: Modifiers, result: Value, c: Value | None) -> Value:
+    """The result of a scalar instruction combined with `c`, or put into the part of `c` that `d` selects."""
     type = m.dtype or "u32"
     chosen = k.selection("d")
-    part = type if chosen is None else f"{type[0]}{_BITS[chosen[0]]}"
-    if m.sat:
-        result = saturate(k, result, part)
-    if c is None:
-        return k.cast(result, type)
-    if m.op2:
-        other = k.cast(c, "s64")
+    if c is not None and m.op2:
+        # All 64 bits of the result are compared with `c`, unsigned ones as a number without a sign; those of `vadd`,
+        # `vsub` and clamped shifts are copies of bit 31, so that 0x80000000 is above each u32. The manual says neither,
+        # nor that it is the type of `a` by which `vset` compares.
+        kind = (m.dtype or m.atype)[0]
+        result = k.reinterpret(result, f"{kind}64")
+        other = k.cast(k.reinterpret(c, f"{kind}32"), f"{kind}64")
         result = {"add": result + other, "min": smaller(k, result, other), "max": larger(k, result, other)}[m.op2]
-    if chosen is None:
+    if c is None or chosen is None:
         return k.cast(result, type)
+    part = f"{type[0]}{_BITS[chosen[0]]}"
     parts = list(k.unpack(c, part))
     parts[int(chosen[1])] = k.cast(result, part)
     return k.pack(parts, type)
