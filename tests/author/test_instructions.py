@@ -171,6 +171,13 @@ def test_dir_lists_what_can_follow() -> None:
     assert {"fma", "tid", "when", "and_"} <= set(dir(ptx))
 
 
+def test_tools_can_ask_for_names() -> None:
+    assert not hasattr(ptx, "no_such_instruction")
+    assert getattr(ptx.fma, "no_such_word", None) is None
+    with pytest.raises(PtxError):
+        _ = ptx.no_such_instruction
+
+
 def test_outside_of_a_kernel() -> None:
     with pytest.raises(PtxError, match="stands outside of a kernel"):
         ptx.bar.sync(0)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from ptxlab.author.lines import refuse
+from ptxlab.author.lines import NoSuchName, refuse
 from ptxlab.isa import Candidate, opcode
 from ptxlab.isa.form import Form
 from ptxlab.isa.operand import Expected
@@ -43,6 +43,7 @@ def explain_name(name: str, others: Iterable[str]) -> NoReturn:
         f"there is no instruction `{name}`",
         "no instruction of PTX has this name",
         helps=[f"did you mean `ptx.{meant}`?"] if meant else [],
+        raises=NoSuchName,
     )
 
 
@@ -58,6 +59,7 @@ def explain_word(text: str, word: str, words: Iterable[str]) -> NoReturn:
         "not a modifier of any form",
         notes=[f"legal: `{form.syntax}`" for form in nearest_forms(f"{text}.{word}")[:2]],
         helps=[f"did you mean `.{meant}`?"] if meant and not again else [],
+        raises=NoSuchName,
     )
 
 

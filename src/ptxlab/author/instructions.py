@@ -7,7 +7,7 @@ from typing import Any
 from ptxlab.author import control, memory, printing, raw
 from ptxlab.author.complaints import explain_name
 from ptxlab.author.emit import emit
-from ptxlab.author.lines import refuse
+from ptxlab.author.lines import NoSuchName, refuse
 from ptxlab.author.pointers import address, pointer_to
 from ptxlab.author.spelling import Spelling, name_of, spelling, word_of
 from ptxlab.author.values import class_of
@@ -29,6 +29,7 @@ class Components:
                 "unknown-name",
                 f"`{self._register.name}` has no component `.{name}`",
                 helps=[f"`ptx.{self._register.name[1:]}.x`, `.y` or `.z`"],
+                raises=NoSuchName,
             )
         return _read(self._register, f"{self._register.name}.{name}")
 

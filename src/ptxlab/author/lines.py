@@ -53,8 +53,8 @@ def here() -> Place:
     return Place(frame.f_code, frame.f_lineno, frame.f_lasti)
 
 
-class AuthorError(PtxError, AttributeError):
-    """A kernel is written wrongly. It is an `AttributeError` too, as Python expects of `ptx.no_such_instruction`."""
+class NoSuchName(PtxError, AttributeError):  # noqa: N818 - named for what is wrong
+    """`ptx.no_such_instruction`: an `AttributeError` too, as tools of Python expect of a name that is not there."""
 
     def __str__(self) -> str:
         return PtxError.__str__(self)
@@ -68,20 +68,21 @@ def refuse(
     notes: Sequence[str] = (),
     helps: Sequence[str] = (),
     place: Place | None = None,
+    raises: type[PtxError] = PtxError,
 ) -> NoReturn:
     """Raise an error that shows the user's line."""
     place = place or here()
     span = place.span
     if span is None:
         notes = (*notes, f"at {place.file}:{place.line}")
-    raise AuthorError([error(code, message, span, label, notes=notes, helps=helps)])
+    raise raises([error(code, message, span, label, notes=notes, helps=helps)])
 
 
 def refuse_line(code: str, message: str, file: str, line: int, label: str, helps: Sequence[str] = ()) -> NoReturn:
     """Raise an error that shows a line of a Python file."""
     source = _source(file)
     span = line_span(source, line) if source is not None and line <= source.line_count else None
-    raise AuthorError([error(code, message, span, label, helps=helps)])
+    raise PtxError([error(code, message, span, label, helps=helps)])
 
 
 @lru_cache(maxsize=64)
