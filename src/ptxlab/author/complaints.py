@@ -3,36 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from ptxlab.author.lines import NoSuchName, refuse
 from ptxlab.isa import Candidate, opcode
-from ptxlab.isa.form import Form
+from ptxlab.isa.nearest import nearest, nearest_forms
 from ptxlab.isa.operand import Expected
 from ptxlab.isa.special_registers import SPECIAL_REGISTERS
-from ptxlab.isa.table import forms_of, heads
+from ptxlab.isa.table import heads
 
 Wrong = tuple[Candidate, str, int, Expected | None]
-
-
-def nearest(word: str, words: Iterable[str]) -> str | None:
-    """The word that was probably meant."""
-    found = get_close_matches(word, list(words), n=1, cutoff=0.6)
-    return found[0] if found else None
-
-
-def nearest_forms(text: str) -> list[Form]:
-    """The forms that share most with a spelling, the nearest first."""
-    written = text.split(".")
-
-    def distance(form: Form) -> tuple[int, int]:
-        known = {value for slot in form.slots for value in slot.values} | set(form.name)
-        missing = sum(not slot.optional and not set(slot.values) & set(written) for slot in form.slots)
-        begun = sum(a == b for a, b in zip(form.name, written, strict=False))
-        return sum(part not in known for part in written) + missing, -begun
-
-    return sorted(forms_of(written[0]), key=distance)
 
 
 def explain_name(name: str, others: Iterable[str]) -> NoReturn:

@@ -24,11 +24,11 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from ptxlab import ir
+from ptxlab.isa.nearest import nearest
 from ptxlab.isa.targets import TARGETS, VERSIONS, target_named
 from ptxlab.report import Diagnostic, Label, error
 
 from ..program import Program
-from ..wording import nearest
 
 OPTIONS = ("texmode_unified", "texmode_independent", "debug", "map_f64_to_f32")
 

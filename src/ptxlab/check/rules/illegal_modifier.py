@@ -35,10 +35,10 @@ from collections.abc import Iterator
 
 from ptxlab import ir
 from ptxlab.isa.form import Form
+from ptxlab.isa.nearest import nearest, nearest_forms
 from ptxlab.report import Diagnostic, error
 
 from ..program import Program
-from ..wording import nearest, nearest_forms
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
@@ -49,7 +49,7 @@ def check(program: Program) -> Iterator[Diagnostic]:
 def explain(program: Program, instruction: ir.Instruction) -> Diagnostic:
     """The complaint of the nearest form's own rule, else a modifier that it does not take, else what it misses."""
     opcode = instruction.opcode
-    forms = nearest_forms(opcode)
+    forms = nearest_forms(opcode.text)[:3]
     notes = [f"legal: `{form.syntax}`" for form in forms[:2]]
     opcode_span = program.module.opcode_span(instruction)
     if opcode.candidates:

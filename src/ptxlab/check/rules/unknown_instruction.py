@@ -31,11 +31,11 @@ Right:
 
 from collections.abc import Iterator
 
+from ptxlab.isa.nearest import nearest
 from ptxlab.isa.table import heads
 from ptxlab.report import Diagnostic, error
 
 from ..program import Program
-from ..wording import nearest
 
 
 def check(program: Program) -> Iterator[Diagnostic]:

@@ -36,11 +36,11 @@ import re
 from collections.abc import Iterator
 
 from ptxlab import ir
+from ptxlab.isa.nearest import nearest
 from ptxlab.report import Diagnostic, Span, error
 
 from ..places import span_of_name
 from ..program import Program
-from ..wording import nearest
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
