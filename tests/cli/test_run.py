@@ -211,7 +211,7 @@ def test_what_the_kernel_prints_comes_first(tmp_path: Path) -> None:
 
 def test_seeds_stop_at_the_first_finding_and_say_how_to_replay(tmp_path: Path) -> None:
     file = write(tmp_path, RACE)
-    arguments = [file, "--block", "32", "--arg", "u32[1]=zeros", "--no-checks"]
+    arguments = [file, "--block", "32", "--arg", "u32[1]=zeros", "--no-checks", "--device", "cpu"]
     assert run(*arguments).exit_code == 0  # in the usual order thread 0 comes first
     result = run(*arguments, "--seeds", 50)
     assert result.exit_code == 1

@@ -99,6 +99,8 @@ def command(
       ptxlab run gemm.ptx --entry gemm --grid 64,64 --block 16,16 --blocks "0,0 5,3" \\
           --arg f16[1024,1024]=@a.npy --arg f16[1024,1024]=@b.npy --arg f32[1024,1024]=zeros --profile
     """
+    if device == "auto" and seeds is not None:
+        device = "cpu"  # schedules are the emulator's
     if device in ("cuda", "both") and (profile or blocks is not None):
         raise click.UsageError(f"`--{'profile' if profile else 'blocks'}` is for the emulator: leave out `--device`")
     try:

@@ -210,7 +210,11 @@ class Expressions(Naturals):
         signed = natural.signed if isinstance(natural, Integer) else type.signed
         if not signed:
             return emit(f"{'udiv' if isinstance(node.op, ast.FloorDiv) else 'urem'} {llvm} {left}, {right}")
-        quotient, rest = emit(f"sdiv {llvm} {left}, {right}"), emit(f"srem {llvm} {left}, {right}")
+        # The least integer divided by -1 is beyond the type: some processors stop there, so nothing is divided by -1.
+        minus = emit(f"icmp eq {llvm} {right}, -1")
+        divisor = emit(f"select i1 {minus}, {llvm} 1, {llvm} {right}")
+        quotient, rest = emit(f"sdiv {llvm} {left}, {divisor}"), emit(f"srem {llvm} {left}, {divisor}")
+        quotient = emit(f"select i1 {minus}, {llvm} {emit(f'sub {llvm} 0, {left}')}, {llvm} {quotient}")
         opposite = emit(f"icmp slt {llvm} {emit(f'xor {llvm} {rest}, {right}')}, 0")
         down = emit(f"and i1 {opposite}, {emit(f'icmp ne {llvm} {rest}, 0')}")
         if isinstance(node.op, ast.FloorDiv):
