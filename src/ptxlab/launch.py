@@ -10,7 +10,7 @@ from typing import Any
 
 from ptxlab import gpu, ir
 from ptxlab.check import check
-from ptxlab.emulate.launch import Result
+from ptxlab.emulate.launch import DETECTORS, Result
 from ptxlab.emulate.launch import launch as emulate
 from ptxlab.report import KernelError, PtxError, error
 
@@ -26,7 +26,7 @@ def launch(
     shared: int = 0,
     cluster: Extent | None = None,
     device: str = "auto",
-    checks: bool = True,
+    checks: bool | Iterable[str] = True,
     seed: int = 0,
     seeds: int | Iterable[int] | None = None,
     blocks: Sequence[Sequence[int]] | None = None,
@@ -49,9 +49,10 @@ def launch(
         raise ValueError(f"on_error={on_error!r}: there are 'raise' and 'collect'")
     if compile not in (None, "ptxas", "driver") and Path(compile).suffix != ".cubin":
         raise ValueError(f"compile={compile!r}: there are 'ptxas', 'driver' and the path of a `.cubin` file")
+    wanted = chosen_detectors(checks)
     emulated_only = {"blocks": blocks is not None, "profile": profile, "seeds": seeds is not None}
     hardware_only = {"cooperative": cooperative, "stream": stream is not None, "wait": not wait}
-    place, number = choose(module, device, args, checks, emulated_only, hardware_only)
+    place, number = choose(module, device, args, bool(wanted), emulated_only, hardware_only)
     if place != "cuda" and cluster is not None and extent(cluster) != (1, 1, 1):
         raise NotImplementedError("clusters of several blocks are not emulated yet")
     refuse_wrong(module)
@@ -81,7 +82,7 @@ def launch(
             grid=blocks_of_grid,
             block=threads_of_block,
             shared=shared,
-            checks=checks,
+            detectors=wanted,
             seed=seed,
             blocks=None if blocks is None else [_three(place, 0) for place in blocks],
             timeout=timeout,
@@ -99,6 +100,16 @@ def launch(
     if seeds is not None:
         return explore(module, on_cpu, values, range(seeds) if isinstance(seeds, int) else list(seeds), on_error)
     return on_cpu(args=values, on_error=on_error)
+
+
+def chosen_detectors(checks: bool | Iterable[str]) -> frozenset[str]:
+    """The detectors that `checks` names: all, none, or some by their codes."""
+    if isinstance(checks, bool):
+        return DETECTORS if checks else frozenset()
+    named = frozenset([checks] if isinstance(checks, str) else checks)
+    if unknown := sorted(named - DETECTORS):
+        raise ValueError(f"checks={unknown[0]!r}: the detectors that can be chosen are {', '.join(sorted(DETECTORS))}")
+    return named
 
 
 def explore(

@@ -221,6 +221,15 @@ def test_seeds_stop_at_the_first_finding_and_say_how_to_replay(tmp_path: Path) -
     assert run(*arguments, "--seed", seed).exit_code == 1
 
 
+def test_one_detector_alone(tmp_path: Path) -> None:
+    file = write(
+        tmp_path, RACE.replace("    atom.global.add.u32 %r2, [%rd1], 1;", "    st.global.u32 [%rd1], %r1;\n    ret;")
+    )
+    arguments = [file, "--block", "32", "--arg", "u32[1]=zeros"]
+    assert "data-race" in run(*arguments, "--check", "data-race").stdout
+    assert "data-race" not in run(*arguments, "--check", "uninitialised-read").stdout
+
+
 def test_part_of_a_grid(saxpy: Path) -> None:
     result = run(saxpy, *LAUNCH, "--blocks", "1 3,0")
     assert "y: f32[1024], 512 of 1,024 elements changed" in result.stdout

@@ -25,6 +25,15 @@ def test_without_checks_nothing_is_looked_for() -> None:
     assert launch("ld.shared.u32 %r1, [tile];", checks=False) == []
 
 
+def test_one_detector_without_the_other() -> None:
+    both = "ld.shared.u32 %r1, [tile+64]; " + RACE
+    assert {code for _, code in launch(both)} == {"data-race", "uninitialised-read"}
+    assert {code for _, code in launch(both, checks="data-race")} == {"data-race"}
+    assert {code for _, code in launch(both, checks=["uninitialised-read"])} == {"uninitialised-read"}
+    with pytest.raises(ValueError, match="the detectors that can be chosen are data-race, uninitialised-read"):
+        launch(both, checks="hang")
+
+
 def test_a_race_fails_the_launch_and_a_warning_does_not() -> None:
     with pytest.raises(ptxlab.KernelError, match="two threads write the same shared bytes"):
         launch(RACE, on_error="raise")

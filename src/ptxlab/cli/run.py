@@ -57,6 +57,8 @@ def _arguments(context: click.Context, parameter: click.Parameter, value: Sequen
 @click.option("--seeds", metavar="N", type=click.IntRange(min=1), help="Try N seeds, until one finds something.")
 @click.option("--blocks", metavar="'X,Y X,Y'", callback=_blocks, help="Run only these blocks of the grid.")
 @click.option("--checks/--no-checks", default=True, help="Look for races and the like. Memory is always safe.")
+@click.option("--check", "only", metavar="CODE", multiple=True, type=click.Choice(["data-race", "uninitialised-read"]),
+              help="Look for this only; may be given several times.")  # fmt: skip
 @click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0, min_open=True), help="Stop after so long.")
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda", "both"]), default="auto", show_default=True,
               help="Where to run; `both` compares the two bit for bit.")  # fmt: skip
@@ -77,6 +79,7 @@ def command(
     seeds: int | None,
     blocks: list[tuple[int, ...]] | None,
     checks: bool,
+    only: tuple[str, ...],
     timeout: float | None,
     device: str,
     profile: bool,
@@ -108,7 +111,7 @@ def command(
         how = {"grid": grid, "block": block or required_block(kernel), "shared": shared, "blocks": blocks}
         how |= {
             "device": device,
-            "checks": checks,
+            "checks": (only or True) if checks else False,
             "timeout": timeout,
             "on_error": "collect",
             **({"profile": True} if profile else {}),

@@ -29,6 +29,8 @@ from ptxlab.emulate.services import Services
 from ptxlab.native.functions import signature
 from ptxlab.report import Diagnostic, KernelError, Span, render
 
+# What is looked for while a kernel runs and can be left out; what stops a kernel is always told.
+DETECTORS = frozenset(("data-race", "uninitialised-read"))
 QUANTUM = 4096  # jumps backwards that a thread may take before others have a turn
 ROUNDS = 64  # of all warps of a block that bring nothing new, until other blocks have a turn
 # Where blocks can wait for each other, those that do should not wait long for the ones they wait for.
@@ -349,7 +351,7 @@ def launch(
     block: tuple[int, int, int],
     args: Sequence[Any],
     shared: int = 0,
-    checks: bool = True,
+    detectors: frozenset[str] = DETECTORS,
     seed: int = 0,
     blocks: Sequence[tuple[int, int, int]] | None = None,
     on_error: str = "raise",
@@ -358,7 +360,8 @@ def launch(
     progress: Callable[[int, int], None] | None = None,
     profile: bool = False,
 ) -> Result:
-    """Run a kernel on this machine's cores."""
+    """Run a kernel on this machine's cores; `detectors` names what to look for beside what stops a kernel."""
+    checks = bool(detectors)
     check_launch(module, kernel, grid, block, shared, blocks)
     compiled = compile_kernel(module, kernel, checks, profile)
     numbers = None
@@ -377,7 +380,8 @@ def launch(
         outcome = running.run(timeout, progress)
         result = Result(seconds=time.perf_counter() - started)
         result.output = "".join(running.services.output)
-        result.diagnostics = add_sources(module, compiled.functions, explain(running, outcome, timeout))
+        told = [d for d in explain(running, outcome, timeout) if d.code not in DETECTORS - detectors]
+        result.diagnostics = add_sources(module, compiled.functions, told)
         if profile:
             running.settle()
         result.counters = count(running)

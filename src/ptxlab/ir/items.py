@@ -79,9 +79,9 @@ class Function(Node):
         of dynamic shared memory; `on_error="collect"` returns findings instead of raising `KernelError`; `timeout` is
         in seconds.
 
-        For the emulator: `checks=False` silences the detectors; `seed` chooses the order in which threads run, and
-        `seeds=20` tries that many, each on the same data, until one finds an error; `blocks` runs only these blocks of
-        the grid; `profile=True` counts bank conflicts and sectors.
+        For the emulator: `checks=False` silences the detectors, `checks="data-race"` all but that one; `seed` chooses
+        the order in which threads run, and `seeds=20` tries that many, each on the same data, until one finds an error;
+        `blocks` runs only these blocks of the grid; `profile=True` counts bank conflicts and sectors.
 
         For a GPU: `cluster` is the blocks of a cluster; `cooperative=True` has all blocks run at once; `stream` is a
         number or an object with `__cuda_stream__`; `compile` is "ptxas", "driver" or the path of a cubin file that was
