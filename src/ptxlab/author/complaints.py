@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from ptxlab.author.lines import NoSuchName, refuse
 from ptxlab.isa import Candidate, opcode
-from ptxlab.isa.nearest import nearest, nearest_forms
+from ptxlab.isa.nearest import missing_part, nearest, nearest_forms
 from ptxlab.isa.operand import Expected
 from ptxlab.isa.special_registers import SPECIAL_REGISTERS
 from ptxlab.isa.table import heads
@@ -54,29 +54,10 @@ def explain_spelling(text: str) -> NoReturn:
             "modifiers that do not go together",
             notes=notes[:1],
         )
-    missing = _missing(text)
+    missing = missing_part(nearest_forms(text)[0], text.split(".")[1:])
     if missing:
         refuse("illegal-modifier", f"`{text}` lacks a modifier: {missing}", "a modifier is missing", notes=notes)
     refuse("illegal-modifier", f"`{text}` has its modifiers in the wrong place", "wrong order", notes=notes)
-
-
-def _missing(text: str) -> str | None:
-    """The first part of the nearest form that is required and not there."""
-    form = nearest_forms(text)[0]
-    rest = text.split(".")[1:]
-    for name in form.name[1:]:
-        if name not in rest:
-            return f"`.{name}`"
-        rest.remove(name)
-    for slot in form.slots:
-        found = next((word for word in rest if word in slot.values), None)
-        if found is not None:
-            rest.remove(found)
-        elif not slot.optional:
-            values = list(slot.values)
-            some = ", ".join(f"`.{value}`" for value in values[:8])
-            return f"one of {some}{' ...' if len(values) > 8 else ''}" if len(values) > 1 else f"`.{values[0]}`"
-    return None
 
 
 def explain_mismatch(text: str, arguments: Sequence[Any], wrong: Sequence[Wrong]) -> NoReturn:

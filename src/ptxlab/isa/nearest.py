@@ -1,6 +1,6 @@
 """What was probably meant: the nearest word, and the forms of an instruction that come nearest to a spelling."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from .form import Form
@@ -24,3 +24,21 @@ def nearest_forms(text: str) -> list[Form]:
         return sum(part not in known for part in written) + missing, -begun
 
     return sorted(forms_of(written[0]), key=distance)
+
+
+def missing_part(form: Form, modifiers: Sequence[str]) -> str | None:
+    """The first part of the form that is required and not there."""
+    rest = list(modifiers)
+    for name in form.name[1:]:
+        if name not in rest:
+            return f"`.{name}`"
+        rest.remove(name)
+    for slot in form.slots:
+        found = next((word for word in rest if word in slot.values), None)
+        if found is not None:
+            rest.remove(found)
+        elif not slot.optional:
+            values = list(slot.values)
+            some = ", ".join(f"`.{value}`" for value in values[:8])
+            return f"one of {some}{' ...' if len(values) > 8 else ''}" if len(values) > 1 else f"`.{values[0]}`"
+    return None

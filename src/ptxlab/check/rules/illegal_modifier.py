@@ -35,7 +35,7 @@ from collections.abc import Iterator
 
 from ptxlab import ir
 from ptxlab.isa.form import Form
-from ptxlab.isa.nearest import nearest, nearest_forms
+from ptxlab.isa.nearest import missing_part, nearest, nearest_forms
 from ptxlab.report import Diagnostic, error
 
 from ..program import Program
@@ -76,7 +76,7 @@ def explain(program: Program, instruction: ir.Instruction) -> Diagnostic:
             notes=notes,
             helps=[f"did you mean `.{meant}`?"] if meant and not again else [],
         )
-    missing = _missing(opcode.modifiers, form)
+    missing = missing_part(form, opcode.modifiers)
     if missing:
         return error(
             "illegal-modifier",
@@ -102,22 +102,4 @@ def _spare(modifiers: tuple[str, ...], form: Form) -> int | None:
         if place is None:
             return index
         free.remove(place)
-    return None
-
-
-def _missing(modifiers: tuple[str, ...], form: Form) -> str | None:
-    """The first part of the form that is required and not there."""
-    rest = list(modifiers)
-    for name in form.name[1:]:
-        if name not in rest:
-            return f"`.{name}`"
-        rest.remove(name)
-    for slot in form.slots:
-        found = next((word for word in rest if word in slot.values), None)
-        if found is not None:
-            rest.remove(found)
-        elif not slot.optional:
-            values = list(slot.values)
-            some = ", ".join(f"`.{value}`" for value in values[:8])
-            return f"one of {some}{' ...' if len(values) > 8 else ''}" if len(values) > 1 else f"`.{values[0]}`"
     return None
