@@ -32,9 +32,7 @@ class Thread(Exact):
 
     memory: bytearray
 
-    def load(
-        self, space: str | None, address: Where, type: str, count: int = 1, *, when: Pattern | None = None
-    ) -> tuple[Pattern, ...]:
+    def load(self, address: Where, type: str, count: int = 1, *, when: Pattern | None = None) -> tuple[Pattern, ...]:
         size = type_named(type).width // 8
         assert address.offset % (size * count) == 0, f"{address} is not aligned"
         if when is not None and not when.bits:
@@ -42,9 +40,7 @@ class Thread(Exact):
         starts = range(address.offset, address.offset + count * size, size)
         return tuple(Pattern.of(type, int.from_bytes(self.memory[start : start + size], "little")) for start in starts)
 
-    def store(
-        self, space: str | None, address: Where, values: Sequence[Pattern], *, when: Pattern | None = None
-    ) -> None:
+    def store(self, address: Where, values: Sequence[Pattern], *, when: Pattern | None = None) -> None:
         if when is None or when.bits:
             at = address.offset
             for value in values:

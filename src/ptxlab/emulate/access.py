@@ -18,10 +18,16 @@ if TYPE_CHECKING:
     from ptxlab.emulate.function import Function
 
 _WINDOWS = {"shared": ("%shared", "%shared_size"), "local": ("%local", "%local_size")}
-GENERIC, GLOBAL, CONSTANT, SHARED, LOCAL, PARAMETER = range(6)
 SEMANTICS = {"weak": 0, "constant": 1, "relaxed": 2, "acquire": 3, "release": 4, "acq_rel": 5, "sc": 6, "barrier": 7}
 SCOPES = {"": 0, "cta": 1, "cluster": 2, "gpu": 3, "sys": 4}
-SPACES = {None: GENERIC, "global": GLOBAL, "const": CONSTANT, "shared": SHARED, "local": LOCAL, "param": PARAMETER}
+SPACES = {
+    None: state.GENERIC_SPACE,
+    "global": state.GLOBAL_SPACE,
+    "const": state.CONSTANT_SPACE,
+    "shared": state.SHARED_SPACE,
+    "local": state.LOCAL_SPACE,
+    "param": state.PARAMETER_SPACE,
+}
 
 
 def locate(function: Function, address: Address, bytes: int, kind: int, condition: int = -1) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ptxlab.emulate import access, state
+from ptxlab.emulate import state
 from ptxlab.emulate.findings import explain_findings
 from ptxlab.emulate.hangs import explain_divergence, explain_hang
 from ptxlab.emulate.standing import WAITING, stand_of
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ptxlab.emulate.launch import Launch, Worker
 
 _ACCESS = {state.LOAD: "read", state.STORE: "write", state.ATOMIC: "atomic operation"}
-_SPACES = {access.SHARED: "shared", access.LOCAL: "local", access.PARAMETER: "parameter"}
+_SPACES = {state.SHARED_SPACE: "shared", state.LOCAL_SPACE: "local", state.PARAMETER_SPACE: "parameter"}
 
 
 def explain(launch: Launch, outcome: str | None, timeout: float | None) -> list[Diagnostic]:
@@ -127,7 +127,7 @@ def _bad_barrier(extra: int) -> str:
 def _neighbourhood(launch: Launch, address: int, size: int, space: int) -> tuple[str, list[str]]:
     """Which memory was missed, and by how far."""
     if space in _SPACES:
-        limit = {access.SHARED: launch.shared_size}.get(space)
+        limit = {state.SHARED_SPACE: launch.shared_size}.get(space)
         note = [f"the block has {limit} bytes of shared memory"] if limit is not None else []
         return f"{_SPACES[space]} memory", note
     region = launch.region_at(address)

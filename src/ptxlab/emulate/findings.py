@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
-from ptxlab.emulate import access, layout, state
+from ptxlab.emulate import layout, state
 from ptxlab.emulate.record import Record
 from ptxlab.emulate.runtime import reports, shadow
 from ptxlab.ir.flow import flow_of
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MOST = 40  # findings of a launch, at least half of which may be races
 _DOES = {state.LOAD: "reads", state.STORE: "writes", state.ATOMIC: "changes"}
 _DID = {state.LOAD: "read", state.STORE: "wrote", state.ATOMIC: "changed"}
-_SPACES = {access.GLOBAL: "global", access.SHARED: "shared", access.LOCAL: "local"}
+_SPACES = {state.GLOBAL_SPACE: "global", state.SHARED_SPACE: "shared", state.LOCAL_SPACE: "local"}
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def _place(instruction: ir.Instruction) -> tuple[int, int] | None:
 def _explain_unwritten(launch: Launch, found: Record, number: int) -> Diagnostic:
     space = found.get("space", number)
     bytes = _bytes(launch, space, found.get("address", number), found.get("bytes", number))
-    whose = "it has not written" if space == access.LOCAL else "nobody has written"
+    whose = "it has not written" if space == state.LOCAL_SPACE else "nobody has written"
     who = f"{_thread(launch, found.get('thread', number))} of {_block(launch, found.get('block', number))}"
     return warning(
         "uninitialised-read",
@@ -202,11 +202,11 @@ def _block(launch: Launch, block: int) -> str:
 def _bytes(launch: Launch, space: int, address: int, size: int) -> str:
     """Which bytes these are: `bytes 128..132 of tile`, with the name marked as code."""
     name, base = "", 0
-    if space == access.GLOBAL:
+    if space == state.GLOBAL_SPACE:
         region = launch.region_at(address)
         if region is not None:
             name, base = region.name, region.base
-    elif space == access.SHARED:
+    elif space == state.SHARED_SPACE:
         name, base = _shared_variable(launch, address)
     return f"bytes {address - base}..{address - base + size}" + (f" of {name}" if name else "")
 

@@ -61,8 +61,8 @@ def _explain_phase(launch: Launch, stand: Stand, group: Group, groups: list[Grou
     offset = group[0].waits_at
     notes_on = stand.phase(offset)
     bits = stand.shared_word(offset)
-    expected = bits >> phases.EXPECTED & phases.COUNT_MASK
-    pending = bits & phases.COUNT_MASK
+    expected = bits >> phases.EXPECTED & phases.ARRIVALS
+    pending = bits & phases.ARRIVALS
     bytes = bits >> phases.BYTES & phases.BYTES_MASK
     bytes -= (bytes >> 20) << 21
     came = max(expected - pending, 0)

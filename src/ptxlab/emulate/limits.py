@@ -6,20 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from ptxlab import ir
 from ptxlab.emulate import layout
+from ptxlab.isa.targets import target_named
 from ptxlab.report import Diagnostic, KernelError, error
 
-# Bytes of shared memory that a block may have, static and dynamic together, by architecture.
-_SHARED = {
-    50: 64, 52: 96, 53: 64, 60: 64, 61: 96, 62: 64, 70: 96, 72: 96, 75: 64, 80: 163, 86: 99, 87: 163, 88: 99, 89: 99,
-    90: 227, 100: 227, 101: 227, 103: 227, 107: 227, 110: 227, 120: 99, 121: 99,
-}  # fmt: skip
 _LOCAL = 512 * 1024  # bytes of local memory of a thread
-
-
-def shared_limit(target: str) -> int:
-    """The shared memory that a block of this target may have."""
-    number = int("".join(c for c in target.partition("_")[2] if c.isdigit()) or 0)
-    return 1024 * _SHARED.get(number, 227 if number > 90 else 48)
 
 
 def check_launch(
@@ -70,7 +60,7 @@ def _problems(
             if name == "maxntid" and threads > wanted[0] * wanted[1] * wanted[2]:
                 yield problem(f"`.maxntid` allows blocks of {wanted[0] * wanted[1] * wanted[2]} threads, not {threads}")
     variables = layout.Variables(module, layout.reachable(module, kernel))
-    total, limit = variables.dynamic_offset + shared, shared_limit(module.target)
+    total, limit = variables.dynamic_offset + shared, target_named(module.target).shared_memory
     if shared < 0:
         yield problem(f"{shared} bytes of shared memory")
     elif total > limit:

@@ -200,7 +200,6 @@ class Machine:
 
     def load(
         self,
-        space: str | None,
         address: Address,
         type: str,
         count: int = 1,
@@ -213,7 +212,6 @@ class Machine:
 
     def store(
         self,
-        space: str | None,
         address: Address,
         values: Sequence[Value],
         *,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
 from ptxlab.emulate.special import special_register
-from ptxlab.emulate.values import Address, Value, bits_of, constant_text, resize
+from ptxlab.emulate.values import Address, Value, constant_text, resize
 from ptxlab.isa.operand import Expected
 from ptxlab.isa.types import Type, type_named
 from ptxlab.numbers import F64, FORMATS, decode, encode
@@ -209,6 +209,3 @@ def immediate_bits(immediate: ir.Immediate, type: Type) -> int:
         return int.from_bytes(bytes(ctypes.c_double(number)), "little")
     exact = decode(F64, int.from_bytes(bytes(ctypes.c_double(number)), "little"))
     return encode(FORMATS[type.name], exact, "rn")
-
-
-__all__ = ["address_of", "bits_of", "immediate_bits", "parts_of", "read", "scalar", "value_of", "write"]

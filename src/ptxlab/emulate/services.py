@@ -7,7 +7,6 @@ import re
 import struct
 from typing import TYPE_CHECKING, Any
 
-from ptxlab import ir
 from ptxlab.emulate import state
 from ptxlab.emulate.arguments import HEAP, Region
 from ptxlab.native import offset_of
@@ -159,8 +158,3 @@ def format_printf(pattern: str, read, string) -> str:  # type: ignore[no-untyped
         return (form + ("d" if kind in "diu" else kind)) % value
 
     return _CONVERSION.sub(convert, pattern)
-
-
-def is_service(function: ir.Function) -> bool:
-    """Whether a function without a body is one that the host provides."""
-    return function.name in SERVICES

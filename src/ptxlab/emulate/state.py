@@ -43,6 +43,14 @@ BAD_BARRIER = 13
 BAD_MEMBERMASK = 14
 BAD_FREE = 15
 
+# Where an access goes.
+GENERIC_SPACE = 0
+GLOBAL_SPACE = 1
+CONSTANT_SPACE = 2
+SHARED_SPACE = 3
+LOCAL_SPACE = 4
+PARAMETER_SPACE = 5
+
 # How an access is made.
 LOAD = 0
 STORE = 1
@@ -254,14 +262,11 @@ class Worker:
     mail_words: u32
     quantum: u32
     rounds: u32  # of all warps of a block that bring nothing new, until other blocks have a turn
-    unused_too: u32
     seed: u64
     random: u64
     clock: u64
     checks: u32
-    entry_frame: u32
     entry_local: u32
-    constant_count: u32
     entry: Pointer[u8]
     next: Pointer[u64]  # of all workers together: the next of `numbers`, which are `total`
     finished: Pointer[u64]

@@ -17,11 +17,11 @@ from ptxlab.emulate.function import Function
 from ptxlab.emulate.roots import UNKNOWN, WINDOW, Roots
 from ptxlab.emulate.runtime import RUNTIME, shadow
 from ptxlab.emulate.services import SERVICES
-from ptxlab.emulate.values import Address, Value, bits_of, resize
+from ptxlab.emulate.values import Address, Value, resize
 from ptxlab.ir.shapes import shape_of
 from ptxlab.isa import Match
 from ptxlab.isa.types import type_named
-from ptxlab.native import offset_of, size_of
+from ptxlab.native import offset_of
 from ptxlab.native.functions import Signature, signature
 from ptxlab.native.text import METADATA
 from ptxlab.native.translate import declaration_text, emit
@@ -396,6 +396,3 @@ _MEMMOVE = "declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)"
 
 def _without_metadata(natives: str) -> str:
     return "" if "!0 = " in natives else METADATA
-
-
-__all__ = ["Unit", "bits_of", "size_of"]

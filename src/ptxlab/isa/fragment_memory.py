@@ -84,7 +84,7 @@ def load(matrix: Matrix, registers: int) -> Vector:
     parts: list[Value] = []
     for element, count in matrix.runs():
         bits = count * matrix.layout.bits
-        (value,) = k.load(matrix.address.space, matrix.address + matrix.offset(element), f"b{bits}")
+        (value,) = k.load(matrix.address + matrix.offset(element), f"b{bits}")
         parts.append(value)
         if bits * len(parts) >= 32:
             found.append(parts[0] if len(parts) == 1 else k.pack(parts, "b32"))
@@ -101,4 +101,4 @@ def store(matrix: Matrix, values: Vector) -> None:
     width = runs[0][1] * matrix.layout.bits
     parts = [part for value in values for part in ([value] if width >= 32 else k.unpack(value, f"b{width}"))]
     for (element, _), part in zip(runs, parts, strict=True):
-        k.store(matrix.address.space, matrix.address + matrix.offset(element), (part,))
+        k.store(matrix.address + matrix.offset(element), (part,))

@@ -144,7 +144,6 @@ class Machine(Protocol):
 
     def load(
         self,
-        space: str | None,
         address: Address,
         type: str,
         count: int = 1,
@@ -156,7 +155,6 @@ class Machine(Protocol):
 
     def store(
         self,
-        space: str | None,
         address: Address,
         values: Sequence[Value],
         *,

@@ -75,7 +75,7 @@ def ldmatrix(k: Machine, m: Modifiers, p: Address) -> tuple[Value, ...]:
     else:
         target, registers = eight_rows(8 if m.b16 else 16, max(bits, 8), count, bool(m.trans)), count
     source = memory_rows(target.rows, target.columns, bits, count)
-    row = k.load(p.space, p, "b32", 4, when=k.lane < target.rows * count)
+    row = k.load(p, "b32", 4, when=k.lane < target.rows * count)
     return move(k, row, source, target, registers)
 
 
@@ -113,7 +113,7 @@ def stmatrix(k: Machine, m: Modifiers, p: Address, a: tuple[Value, ...]) -> None
     count = int(m.num[1:])
     source = sixteen_columns(8, count) if m.m16n8 else eight_rows(8, 16, count, bool(m.trans))
     row = move(k, a, source, memory_rows(8, source.columns, source.bits, count), 4)
-    k.store(p.space, p, row, when=k.lane < 8 * count)
+    k.store(p, row, when=k.lane < 8 * count)
 
 
 @form("movmatrix.sync.aligned.m8n8.trans.b16 d, a", types={"d": "b32", "a": "b32 reg"}, since="7.8 sm_75")

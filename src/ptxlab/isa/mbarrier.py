@@ -55,7 +55,10 @@ ACQUIRE = ORDER | {"sem": (("acquire", "8.0 sm_80"), ("relaxed", "8.6 sm_90"))}
 RELAXED = ORDER | {"sem": "relaxed"}
 RELEASE_CTA = ORDER | {"sem": (("release", "8.0 sm_80"),), "scope": (("cta", "8.0 sm_80"),)}
 
-PARITY = 61  # the bit of a state that tells the parity of its phase; states are the emulator's own
+# A barrier as the emulator keeps it, which is also the state that `mbarrier.arrive` returns: in its lowest bits the
+# arrivals that are still expected, in the bit PARITY the parity of its phase.
+ARRIVALS = (1 << 20) - 1
+PARITY = 61
 
 
 def order(m: Modifiers) -> int:
@@ -100,7 +103,7 @@ def mbarrier_check_layout() -> None:
 )
 def mbarrier_pending_count(k: Machine, m: Modifiers, state: Value) -> Value:
     """Give the arrivals that were still expected in a state that `mbarrier.arrive` returned."""
-    return k.cast(state & 0xFFFFF, "u32")
+    return k.cast(state & ARRIVALS, "u32")
 
 
 @form(

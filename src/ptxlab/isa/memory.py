@@ -113,7 +113,7 @@ def _store_wide(syntax: str, **arguments: Any) -> _Declare:
             l1=_L1, l2=_L2, prefetch=_PREFETCH)  # fmt: skip
 def ld(k: Machine, m: Modifiers, a: Address, cache_policy: Value | None) -> Value | tuple[Value, ...]:
     """Load a register or a vector from memory; `.nc` reads global memory that nothing writes while the kernel runs."""
-    values = k.load(a.space, a, m.type or "b128", int(m.vec[1:]) if m.vec else 1, order=_order(m))
+    values = k.load(a, m.type or "b128", int(m.vec[1:]) if m.vec else 1, order=_order(m))
     return values if m.vec else values[0]
 
 
@@ -121,7 +121,7 @@ def ld(k: Machine, m: Modifiers, a: Address, cache_policy: Value | None) -> Valu
       types={"a": "wide element", "d": _loaded}, since="2.0 sm_20")  # fmt: skip
 def ldu(k: Machine, m: Modifiers, a: Address) -> Value | tuple[Value, ...]:
     """Load from a global address that is the same in every thread of the warp."""
-    values = k.load(a.space, a, m.type, int(m.vec[1:]) if m.vec else 1)
+    values = k.load(a, m.type, int(m.vec[1:]) if m.vec else 1)
     return values if m.vec else values[0]
 
 
@@ -150,7 +150,7 @@ def ldu(k: Machine, m: Modifiers, a: Address) -> Value | tuple[Value, ...]:
              order="relaxed release", scope=SCOPE, l1=_L1, l2=_L2)  # fmt: skip
 def st(k: Machine, m: Modifiers, a: Address, b: Any, cache_policy: Value | None) -> None:
     """Store a register, an immediate or a vector to memory."""
-    k.store(a.space, a, b if m.vec else (b,), order=_order(m))
+    k.store(a, b if m.vec else (b,), order=_order(m))
 
 
 @form("prefetch{.space}.level [a]", space="global local", level="L1 L2", types={"a": "wide"}, since="2.0 sm_20")

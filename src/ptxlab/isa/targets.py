@@ -65,6 +65,11 @@ class Target:
         """The family that `f` features are shared in: 10 for sm_100 and sm_103, 12 for sm_120 and sm_121."""
         return self.number // 10
 
+    @property
+    def shared_memory(self) -> int:
+        """The bytes of shared memory that one block can have, static and dynamic together."""
+        return 1024 * _SHARED_MEMORY.get(self.number, 227 if self.number > 90 else 48)
+
     def has(self, needed: "Target") -> bool:
         """Whether this target offers what `needed` names."""
         if needed.suffix == "a":
@@ -72,6 +77,11 @@ class Target:
         if needed.suffix == "f":
             return bool(self.suffix) and self.family == needed.family and self.number >= needed.number
         return self.number >= needed.number
+
+
+# Kilobytes that a block can have, from CUDA's table of compute capabilities; before sm_70 it is 48, from sm_90 on 227 but
+# for those named. The table does not have sm_88 and sm_107: they are taken to be like their neighbours.
+_SHARED_MEMORY = {70: 96, 72: 96, 75: 64, 80: 163, 86: 99, 87: 163, 88: 99, 89: 99, 90: 227, 120: 99, 121: 99}
 
 
 @cache

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ptxlab.isa.targets import target_named
+
 _WARP = 32
 _REGISTER_UNIT = 256
 _QUARTERS = 4
@@ -18,25 +20,24 @@ ASSUMED_THREADS = 256
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one SM has: warps, blocks, 32-bit registers, bytes of shared memory in all and for one block."""
+    """What one SM has: warps, blocks, 32-bit registers, bytes of shared memory."""
 
     warps: int
     blocks: int
     shared: int
-    shared_per_block: int
     registers: int = 65536
     shared_unit: int = 128
     shared_reserved: int = 1024
 
 
 def _limits(warps: int, blocks: int, kilobytes: int) -> Limits:
-    return Limits(warps, blocks, kilobytes * 1024, (kilobytes - 1) * 1024)
+    return Limits(warps, blocks, kilobytes * 1024)
 
 
 # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; blocks and shared memory agree with
 # cuda_occupancy.h of CUDA 13.0. The guide does not list sm_88 and sm_107, so they are not guessed here.
 LIMITS: dict[int, Limits] = {
-    75: Limits(32, 16, 65536, 65536, shared_unit=256, shared_reserved=0),
+    75: Limits(32, 16, 65536, shared_unit=256, shared_reserved=0),
     80: _limits(64, 32, 164),
     86: _limits(48, 16, 100),
     87: _limits(48, 16, 164),
@@ -88,7 +89,7 @@ def occupancy(target: str, threads: int, registers: int, shared: int) -> Occupan
         "warps": limits.warps // warps,
         "blocks": limits.blocks,
         "registers": _blocks_by_registers(limits, warps, registers),
-        "shared": _blocks_by_shared(limits, shared),
+        "shared": _blocks_by_shared(limits, shared) if shared <= target_named(target).shared_memory else 0,
     }
     limiter = min(possible, key=lambda name: possible[name])
     blocks = possible[limiter]
@@ -115,8 +116,6 @@ def _blocks_by_registers(limits: Limits, warps: int, registers: int) -> int:
 
 
 def _blocks_by_shared(limits: Limits, shared: int) -> int:
-    if shared > limits.shared_per_block:
-        return 0
     needed = _round_up(shared + limits.shared_reserved, limits.shared_unit)
     return limits.shared // needed if needed else limits.blocks
 

@@ -73,9 +73,7 @@ def check(program: Program) -> Iterator[Diagnostic]:
 
 def limit(target: Target) -> int:
     """The bytes of shared memory that ptxas lets a kernel declare."""
-    if target.suffix != "a":
-        return 48 * KILOBYTE
-    return (99 if target.family == 12 else 227) * KILOBYTE
+    return target.shared_memory if target.suffix == "a" else 48 * KILOBYTE
 
 
 def _is_shared(variable: ir.Variable) -> bool:

@@ -10,17 +10,10 @@ from ptxlab.emulate.state import (
     BARRIER_COUNT,
     BARRIER_DIVERGENCE,
     READY,
-    Barrier,
     Block,
     Thread,
 )
 from ptxlab.native import Pointer, boolean, native, u32, u64
-
-# What a reduction at a barrier gives.
-NOTHING = 0
-COUNT = 1
-ALL = 2
-ANY = 3
 
 # How threads come to a barrier: to stay, and as a whole warp.
 WAITS = 1
@@ -109,8 +102,3 @@ def release_everyone(block: Pointer[Block]) -> None:
     for number in range(16):
         if block.barriers[number].everyone != 0:
             complete_if_full(block, number)
-
-
-@native
-def is_idle(barrier: Pointer[Barrier]) -> boolean:
-    return barrier.arrived == 0

@@ -16,10 +16,9 @@ from ptxlab.emulate.runtime.shadow import (
     copy_access,
     unchain,
 )
-from ptxlab.emulate.state import LOAD, Thread
+from ptxlab.emulate.state import LOAD, SHARED_SPACE, Thread
 from ptxlab.native import Pointer, boolean, native, u32
 
-SHARED_SPACE = 3  # see `access`
 SERIAL_SHIFT = 12  # of the numbers of copies; see `copies`
 LONGEST = 64  # accesses in a chain; of more, the oldest are forgotten
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.runtime.memory import GLOBAL_SPACE, SHARED_SPACE, fail, find_memory, realloc
+from ptxlab.emulate.runtime.memory import fail, find_memory, realloc
 from ptxlab.emulate.runtime.phases import expect_arrival, join_phase
 from ptxlab.emulate.runtime.races import note_global, note_shared
 from ptxlab.emulate.runtime.shadow import COPY, OBJECT, SIZE_SHIFT, STRONG
-from ptxlab.emulate.state import ATOMIC, LOAD, NO_MEMORY, STORE, Copy, Hint, Thread
+from ptxlab.emulate.state import ATOMIC, GLOBAL_SPACE, LOAD, NO_MEMORY, SHARED_SPACE, STORE, Copy, Hint, Thread
 from ptxlab.native import Pointer, cast, copy_bytes, fill_bytes, native, size_of, u8, u32, u64
 
 ROOM = 16

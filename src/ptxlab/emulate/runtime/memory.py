@@ -6,13 +6,16 @@ from ptxlab.emulate.state import (
     BAD_CALL,
     FAILED,
     FUNCTION_WINDOW,
+    GENERIC_SPACE,
     LOAD,
+    LOCAL_SPACE,
     LOCAL_WINDOW,
     MISALIGNED,
-    NO_MEMORY,
     OUT_OF_BOUNDS,
+    PARAMETER_SPACE,
     PARAMETER_WINDOW,
     READ_ONLY,
+    SHARED_SPACE,
     SHARED_WINDOW,
     STACK_OVERFLOW,
     Allocation,
@@ -23,11 +26,6 @@ from ptxlab.emulate.state import (
 from ptxlab.native import Pointer, boolean, call, cast, external, native, u8, u32, u64
 
 WINDOW = 1 << 56
-LOCAL_SPACE = 4
-SHARED_SPACE = 3
-PARAMETER_SPACE = 5
-GENERIC_SPACE = 0
-GLOBAL_SPACE = 1
 
 
 @external
@@ -234,9 +232,3 @@ def call_host(thread: Pointer[Thread], service: u32, instruction: u32, a: u64, b
     """Ask the host for what machine code cannot do: print, allocate, fail an assertion."""
     thread.instruction = instruction
     return call(u64, thread.worker.host, thread, service, a, b, c, d, e)
-
-
-__all__ = [
-    "NO_MEMORY", "call_host", "calloc", "enter", "fail", "find_callee", "find_memory", "free", "grow_stack", "leave",
-    "malloc", "read_clock", "realloc", "restore_stack",
-]  # fmt: skip

@@ -15,14 +15,13 @@ from ptxlab.emulate.runtime.order import (
     release_to_phase,
 )
 from ptxlab.emulate.state import AT_PHASE, BAD_BARRIER, Phase, Thread
+from ptxlab.isa.mbarrier import ARRIVALS, PARITY
 from ptxlab.native import Pointer, boolean, cast, native, u32, u64
 
-COUNT_MASK = (1 << 20) - 1
 BYTES_MASK = (1 << 21) - 1
 PENDING = 0
 EXPECTED = 20
 BYTES = 40
-PARITY = 61
 MARK = 1 << 63
 ONE_PHASE = 1 << PARITY
 
@@ -40,7 +39,7 @@ def notes_on(thread: Pointer[Thread], offset: u64) -> Pointer[Phase]:
 @native
 def initialise_phase(thread: Pointer[Thread], offset: u64, count: u32, instruction: u32) -> None:
     """Begin the first phase, which expects `count` arrivals."""
-    if count == 0 or count > COUNT_MASK:
+    if count == 0 or count > ARRIVALS:
         fail(thread, BAD_BARRIER, instruction, u64(count))
         return
     barrier_at(thread, offset)[0] = MARK | u64(count) << PENDING | u64(count) << EXPECTED
@@ -91,7 +90,7 @@ def arrive_at_phase(thread: Pointer[Thread], offset: u64, count: u32, releases: 
         release_to_phase(thread, offset)
     place = barrier_at(thread, offset)
     before: u64 = place[0]
-    if (before & COUNT_MASK) < u64(count):
+    if (before & ARRIVALS) < u64(count):
         fail(thread, BAD_BARRIER, instruction, 2 << 32)
         return 0
     place[0] = before - u64(count)
@@ -124,7 +123,7 @@ def drop_from_phase(thread: Pointer[Thread], offset: u64, count: u32, releases: 
     if not is_barrier(thread, offset, instruction):
         return 0
     place = barrier_at(thread, offset)
-    expected: u64 = place[0] >> EXPECTED & COUNT_MASK
+    expected: u64 = place[0] >> EXPECTED & ARRIVALS
     if expected < u64(count):
         fail(thread, BAD_BARRIER, instruction, 2 << 32)
         return 0
@@ -137,9 +136,9 @@ def complete_phase(thread: Pointer[Thread], offset: u64) -> None:
     """Begin the next phase if this one has all its arrivals and bytes."""
     place = barrier_at(thread, offset)
     state: u64 = place[0]
-    if state & COUNT_MASK == 0 and state >> BYTES & BYTES_MASK == 0:
-        expected: u64 = state >> EXPECTED & COUNT_MASK
-        place[0] = (state ^ ONE_PHASE) & ~u64(COUNT_MASK) | expected
+    if state & ARRIVALS == 0 and state >> BYTES & BYTES_MASK == 0:
+        expected: u64 = state >> EXPECTED & ARRIVALS
+        place[0] = (state ^ ONE_PHASE) & ~u64(ARRIVALS) | expected
         notes_on(thread, offset).completed += 1
         order_phase(thread, offset)
         thread.block.moves += 1

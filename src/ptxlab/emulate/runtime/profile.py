@@ -13,8 +13,8 @@ counted, since lanes that come later then begin a request of their own.
 
 from __future__ import annotations
 
-from ptxlab.emulate.runtime.memory import SHARED_SPACE, WINDOW
-from ptxlab.emulate.state import SHARED_WINDOW, Thread, Worker
+from ptxlab.emulate.runtime.memory import WINDOW
+from ptxlab.emulate.state import SHARED_SPACE, SHARED_WINDOW, Thread, Worker
 from ptxlab.native import Array, Pointer, array, boolean, cast, count_ones, native, struct, u32, u64
 
 CAPACITY = 1 << 15

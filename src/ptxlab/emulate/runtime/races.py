@@ -31,13 +31,20 @@ from ptxlab.emulate.runtime.shadow import (
     slot_of,
     split_page,
 )
-from ptxlab.emulate.state import LOAD, LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, STORE, Thread
+from ptxlab.emulate.state import (
+    GLOBAL_SPACE,
+    LOAD,
+    LOCAL_SPACE,
+    LOCAL_WINDOW,
+    PARAMETER_WINDOW,
+    SHARED_SPACE,
+    SHARED_WINDOW,
+    STORE,
+    Thread,
+)
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u8, u32, u64, unlikely
 
 # State spaces; see `access`.
-GLOBAL_SPACE = 1
-SHARED_SPACE = 3
-LOCAL_SPACE = 4
 
 HEAP = 0x7800_0000_0000  # where memory of `malloc` begins; see `arguments`
 

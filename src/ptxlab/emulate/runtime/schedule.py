@@ -13,7 +13,6 @@ from ptxlab.emulate.runtime.order import order_lanes
 from ptxlab.emulate.runtime.phases import has_completed
 from ptxlab.emulate.state import (
     ACTIVE,
-    AT_BARRIER,
     AT_PHASE,
     BAD_MEMBERMASK,
     BARRIER_DIVERGENCE,
@@ -259,6 +258,3 @@ def perform(block: Pointer[Block], base: u32, members: u32, site: Pointer[Site])
     for lane in range(32):
         if members >> lane & 1 != 0:
             block.threads[base + lane].status = READY
-
-
-__all__ = ["AT_BARRIER", "run_block", "thread_exit"]
