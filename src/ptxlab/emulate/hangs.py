@@ -9,6 +9,7 @@ from ptxlab import ir
 from ptxlab.emulate import state
 from ptxlab.emulate.runtime import phases
 from ptxlab.emulate.standing import WAITING, Stand, Standing, do, ranges
+from ptxlab.isa.mbarrier import ARRIVALS
 from ptxlab.report import Diagnostic, Label, error
 
 if TYPE_CHECKING:
@@ -61,8 +62,8 @@ def _explain_phase(launch: Launch, stand: Stand, group: Group, groups: list[Grou
     offset = group[0].waits_at
     notes_on = stand.phase(offset)
     bits = stand.shared_word(offset)
-    expected = bits >> phases.EXPECTED & phases.ARRIVALS
-    pending = bits & phases.ARRIVALS
+    expected = bits >> phases.EXPECTED & ARRIVALS
+    pending = bits & ARRIVALS
     bytes = bits >> phases.BYTES & phases.BYTES_MASK
     bytes -= (bytes >> 20) << 21
     came = max(expected - pending, 0)

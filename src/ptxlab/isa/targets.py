@@ -79,8 +79,8 @@ class Target:
         return self.number >= needed.number
 
 
-# Kilobytes that a block can have, from CUDA's table of compute capabilities; before sm_70 it is 48, from sm_90 on 227 but
-# for those named. The table does not have sm_88 and sm_107: they are taken to be like their neighbours.
+# Kilobytes that a block can have, from CUDA's table of compute capabilities: 48 before sm_70, 227 from sm_90 on but for
+# those named. The table does not have sm_88 and sm_107: they are taken to be like their neighbours.
 _SHARED_MEMORY = {70: 96, 72: 96, 75: 64, 80: 163, 86: 99, 87: 163, 88: 99, 89: 99, 90: 227, 120: 99, 121: 99}
 
 
