@@ -9,7 +9,7 @@ import click
 from ptxlab import __version__
 
 # In the order of the help: first what one does every day.
-SUBCOMMANDS = ("check", "run", "format", "assemble", "sass", "python", "devices", "explain", "tour")
+SUBCOMMANDS = ("check", "run", "format", "assemble", "sass", "python", "bench", "devices", "explain", "tour")
 
 
 class LazyGroup(click.Group):

@@ -1,0 +1,119 @@
+"""`ptxlab bench`: a kernel of the gallery against the library a user would pick instead."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+def read_size(context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> list[dict[str, Any]]:
+    """`m=4096,n=4096,k=512` as names and values; what is no number is a word, such as a type."""
+    found = []
+    for value in values:
+        parts = [part.partition("=") for part in value.split(",")]
+        if not all(equals and word for _, equals, word in parts):
+            raise click.BadParameter(f"{value!r}: write NAME=VALUE with commas between, such as m=4096,n=4096,k=512")
+        found.append({name: int(word) if word.isdigit() else word for name, _, word in parts})
+    return found
+
+
+@click.command("bench")
+@click.argument("name", required=False)
+@click.option("--size", "sizes", metavar="NAME=VALUE,...", multiple=True, callback=read_size,
+              help="A size; may be given several times. Without it, those that the kernel names.")  # fmt: skip
+@click.option("--variant", "variants", metavar="NAME", multiple=True, help="Measure this variant only; several times.")
+@click.option("--rounds", type=click.IntRange(min=3), default=21, show_default=True, help="How many turns each takes.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the random data.")
+@click.option("--json", "kept", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
+              help="Keep every sample, with hardware and versions.")  # fmt: skip
+@click.option("--plot", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Draw the bars.")
+@click.option("--roofline", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Draw the roofline.")
+@click.pass_context
+def command(
+    context: click.Context,
+    name: str | None,
+    sizes: list[dict[str, Any]],
+    variants: tuple[str, ...],
+    rounds: int,
+    seed: int,
+    kept: Path | None,
+    plot: Path | None,
+    roofline: Path | None,
+) -> None:
+    """Measure a kernel of the gallery on the GPU, against the library one would pick instead.
+
+    Every answer is checked against float64 before anything is timed; all take turns on fresh random data that the cache
+    does not hold. Without NAME, list the gallery.
+
+    \b
+    Examples:
+      ptxlab bench
+      ptxlab bench sgemm --size m=4096,n=4096,k=4096 --plot sgemm.png
+    """
+    from ptxlab import kernels
+    from ptxlab.cli.table import table
+    from ptxlab.measure import WrongAnswerError, measure
+    from ptxlab.measure.plots import draw_bars, draw_roofline
+    from ptxlab.measure.table import as_text
+    from ptxlab.report import KernelError, render
+
+    if name is None:
+        rows = [
+            [known, kernels.entry(known).title, ", ".join(kernels.entry(known).variants)] for known in kernels.names()
+        ]
+        click.echo("\n".join(table([["name", "computes", "variants"], *rows])))
+        return
+    if name not in kernels.names():
+        close = get_close_matches(name, kernels.names(), n=1)
+        raise click.BadParameter(
+            f"there is no kernel `{name}` in the gallery; "
+            + (f"did you mean `{close[0]}`?" if close else "`ptxlab bench` lists it"),
+            param_hint="NAME",
+        )
+    entry = kernels.entry(name)
+    check_names(entry.variants, variants, "variant")
+    for size in sizes:
+        check_names(entry.sizes[0], size, "size")
+    try:
+        record = measure(name, entry, [{**entry.sizes[-1], **size} for size in sizes] or None, rounds=rounds, seed=seed,
+                         only=variants or None, progress=show_progress)  # fmt: skip
+        clear_progress()
+        click.echo(as_text(record))
+        if kept is not None:
+            record.write(kept)
+        if plot is not None:
+            draw_bars(record, plot)
+        if roofline is not None:
+            draw_roofline(record, roofline)
+    except KernelError as wrong:
+        clear_progress()
+        click.echo(render(wrong.diagnostics), err=True, nl=False)
+        context.exit(2)
+    except WrongAnswerError as wrong:
+        clear_progress()
+        click.echo(f"error: {wrong}", err=True)
+        context.exit(1)
+
+
+def check_names(known: Mapping[str, Any], given: Mapping[str, Any] | Sequence[str], what: str) -> None:
+    """Refuse a name that the kernel does not have."""
+    for name in given:
+        if name not in known:
+            raise click.UsageError(f"there is no {what} `{name}`; there are {', '.join(known)}")
+
+
+def show_progress(text: str) -> None:
+    """One line that overwrites itself, on a terminal only."""
+    if sys.stderr.isatty():
+        click.echo(f"\r\x1b[K{text}", nl=False, err=True)
+
+
+def clear_progress() -> None:
+    """Leave an empty line for what follows."""
+    if sys.stderr.isatty():
+        click.echo("\r\x1b[K", nl=False, err=True)

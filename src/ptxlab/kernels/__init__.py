@@ -1,0 +1,35 @@
+"""The gallery: kernels to learn from and to use, each a folder with its source, its README and its `entry`.
+
+An entry says what is computed, who computes it, and against which library it is measured; tests run every variant of
+every entry on the emulator with all detectors, and on a GPU where there is one.
+
+>>> "vector_addition" in names()
+True
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+from ptxlab.measure import Entry
+
+_HERE = Path(__file__).parent
+
+
+@cache
+def names() -> list[str]:
+    """All kernels of the gallery, by name."""
+    return sorted(folder.name for folder in _HERE.iterdir() if (folder / "__init__.py").is_file())
+
+
+def entry(name: str) -> Entry:
+    """What a kernel of the gallery is."""
+    found: Entry = import_module(f"ptxlab.kernels.{name}").entry
+    return found
+
+
+def readme(name: str) -> str:
+    """The text that teaches it."""
+    return (_HERE / name / "README.md").read_text(encoding="utf-8")

@@ -1,0 +1,55 @@
+"""c = a + b: the first kernel one writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ptxlab import ir
+from ptxlab.measure import Draw, Entry, Launch, Work
+from ptxlab.measure.entry import Arrays, ceil_div
+from ptxlab.syntax import load
+
+BLOCK = 256
+
+
+@cache
+def kernel() -> ir.Function:
+    """The kernel of vector_addition.ptx."""
+    return load(Path(__file__).with_name("vector_addition.ptx"))["vector_addition"]
+
+
+def one_element(a: Any, b: Any, c: Any) -> Launch:
+    """A thread for each element."""
+    n = len(c)
+    return Launch(kernel(), ceil_div(n, BLOCK), BLOCK, [a, b, c, n])
+
+
+def by_torch(torch: Any, a: Any, b: Any, c: Any) -> Callable[[], Any]:
+    """What torch does."""
+    return lambda: torch.add(a, b, out=c)
+
+
+def arrays(draw: Draw, n: int) -> Arrays:
+    """Two vectors, and room for their sum."""
+    return {"a": draw.normal(n, "f32"), "b": draw.normal(n, "f32"), "c": draw.empty(n, "f32")}
+
+
+def reference(xp: Any, a: Any, b: Any, c: Any) -> Arrays:
+    """The sum."""
+    return {"c": a + b}
+
+
+entry = Entry(
+    title="c = a + b for f32 vectors",
+    arrays=arrays,
+    reference=reference,
+    work=lambda n: Work(flops=n, bytes=12 * n, rate="f32 arithmetic"),
+    variants={"one element a thread": one_element},
+    libraries={"torch": by_torch},
+    sizes=[{"n": 1 << 20}, {"n": 1 << 24}, {"n": 1 << 28}],
+    small=[{"n": 1}, {"n": 256}, {"n": 1000}],
+    tolerance=1e-7,
+)

@@ -1,0 +1,16 @@
+"""Honest timing: kernels against the libraries a user would pick instead, on the same data, in turns.
+
+An `Entry` says what is computed and who computes it; `measure` checks every answer against float64 before it takes any
+time, and returns a `Record` that prints as a table, draws as a plot and is kept as JSON.
+"""
+
+from ptxlab.measure.checking import WrongAnswerError, check
+from ptxlab.measure.data import Draw, Host
+from ptxlab.measure.entry import Entry, Launch, UnsuitedError, Work
+from ptxlab.measure.record import Arm, Record, Sized
+from ptxlab.measure.session import measure
+
+__all__ = [
+    "Arm", "Draw", "Entry", "Host", "Launch", "Record", "Sized", "UnsuitedError", "Work", "WrongAnswerError", "check",
+    "measure",
+]  # fmt: skip

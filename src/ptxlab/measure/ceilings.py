@@ -1,0 +1,79 @@
+"""What this GPU can do at best, measured in the same turns: a copy of memory, and the library's matrix product."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ptxlab.measure.data import Device
+from ptxlab.measure.entry import Work
+
+_COPIED = 1 << 30  # bytes
+_EXTENT = 8192  # of the square matrices
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """A run that does nothing but what is to be measured."""
+
+    name: str
+    work: Work
+    action: Callable[[], Any]
+
+
+def ceilings(torch: Any, work: Work) -> list[Ceiling]:
+    """Those that say something about this work: bandwidth always, a product where it is in its unit."""
+    return [copy(torch), product(torch, work.rate)] if work.rate in PRODUCTS else [copy(torch)]
+
+
+def copy(torch: Any) -> Ceiling:
+    """A copy of 1 GiB within the GPU's memory; it reads and writes."""
+    source = torch.empty(_COPIED // 4, device="cuda").normal_()
+    target = torch.empty_like(source)
+    return Ceiling("copy", Work(0, 2 * _COPIED, "f32"), lambda: target.copy_(source))
+
+
+def product(torch: Any, type: str) -> Ceiling:
+    """The library's product of two square matrices of this type."""
+    work = Work(2 * _EXTENT**3, 0, type)
+    return Ceiling(f"{type} product", work, PRODUCTS[type](torch, Device(torch, 1)))
+
+
+def _plain(type: str) -> Callable[[Any, Device], Callable[[], Any]]:
+    def make(torch: Any, draw: Device) -> Callable[[], Any]:
+        a, b = draw.normal((_EXTENT, _EXTENT), type), draw.normal((_EXTENT, _EXTENT), type)
+        c = torch.empty_like(a)
+        return lambda: torch.matmul(a, b, out=c)
+
+    return make
+
+
+def _tf32(torch: Any, draw: Device) -> Callable[[], Any]:
+    plain = _plain("f32")(torch, draw)
+
+    def run() -> None:
+        torch.backends.cuda.matmul.allow_tf32 = True
+        try:
+            plain()
+        finally:
+            torch.backends.cuda.matmul.allow_tf32 = False
+
+    return run
+
+
+def _e4m3(torch: Any, draw: Device) -> Callable[[], Any]:
+    a, b = draw.normal((_EXTENT, _EXTENT), "e4m3"), draw.normal((_EXTENT, _EXTENT), "e4m3").t()
+    one = torch.ones((), device="cuda")
+    return lambda: torch._scaled_mm(a, b, one, one, out_dtype=torch.bfloat16, use_fast_accum=True)
+
+
+def _s8(torch: Any, draw: Device) -> Callable[[], Any]:
+    a, b = (draw.integers((_EXTENT, _EXTENT), "s8", -128, 128) for _ in range(2))
+    return lambda: torch._int_mm(a, b.t())
+
+
+PRODUCTS: dict[str, Callable[[Any, Device], Callable[[], Any]]] = {
+    "f32": _plain("f32"), "f64": _plain("f64"), "f16": _plain("f16"), "bf16": _plain("bf16"),
+    "tf32": _tf32, "e4m3": _e4m3, "s8": _s8,
+}  # fmt: skip

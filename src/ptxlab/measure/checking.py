@@ -1,0 +1,69 @@
+"""Whether an answer is right, told before any time is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from ptxlab.measure.entry import Arrays, Entry, Size
+
+
+class WrongAnswerError(Exception):
+    """An arm that does not compute what the reference says."""
+
+
+@dataclass(frozen=True)
+class Error:
+    """How far an answer is from the reference in float64."""
+
+    relative: float
+    """‖answer − reference‖ / ‖reference‖, the largest of the problem's answers."""
+    mean: float
+    """The mean of |answer − reference|."""
+
+
+def expect(xp: Any, entry: Entry, arrays: Arrays) -> Arrays:
+    """The right answers, in float64, by NumPy or torch."""
+    found: Arrays = entry.reference(xp, **{name: as_float64(xp, value) for name, value in arrays.items()})
+    return found
+
+
+def check(xp: Any, entry: Entry, size: Size, arrays: Arrays, expected: Arrays, arm: str) -> Error:
+    """How far the answers in `arrays` are from what is expected; too far is a `WrongAnswerError`."""
+    allowed, relative, mean = entry.allowed(size), 0.0, 0.0
+    for name, wanted in expected.items():
+        given = as_float64(xp, arrays[name])
+        if tuple(given.shape) != tuple(wanted.shape):
+            raise WrongAnswerError(f"{arm}: `{name}` is {tuple(given.shape)}, the reference {tuple(wanted.shape)}")
+        difference = abs(given - wanted)
+        off = float((difference * difference).sum()) ** 0.5
+        scale = float((wanted * wanted).sum()) ** 0.5
+        error = off / scale if scale else (0.0 if off == 0 else math.inf)
+        if not error <= allowed:  # NaN is wrong, too
+            place = furthest(xp, difference)
+            raise WrongAnswerError(
+                f"{arm}: `{name}` is wrong: ‖answer − reference‖ is {error:.2e} of ‖reference‖, "
+                f"{allowed:.0e} is allowed; "
+                f"element {place} is {float(given[place])!r} instead of {float(wanted[place])!r}"
+            )
+        relative, mean = max(relative, error), max(mean, float(difference.sum()) / max(math.prod(given.shape), 1))
+    return Error(relative, mean)
+
+
+def furthest(xp: Any, difference: Any) -> tuple[int, ...]:
+    """Where the answer is furthest from the reference; a NaN is furthest."""
+    distance = xp.where(difference == difference, difference, math.inf)
+    place, shape = int(distance.argmax()), tuple(difference.shape)
+    found = []
+    for extent in reversed(shape):
+        place, rest = divmod(place, extent)
+        found.append(rest)
+    return tuple(reversed(found))
+
+
+def as_float64(xp: Any, value: Any) -> Any:
+    """An array in float64; other values as they are."""
+    if not hasattr(value, "dtype"):
+        return value
+    return value.astype(xp.float64) if hasattr(value, "astype") else value.to(xp.float64)

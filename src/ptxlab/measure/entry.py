@@ -1,0 +1,124 @@
+"""What is measured: a problem, the kernels that solve it, and the libraries that a user would pick instead.
+
+    entry = Entry(
+        title="c = a + b",
+        arrays=lambda draw, n: {"a": draw.normal(n, "f32"), "b": draw.normal(n, "f32"), "c": draw.empty(n, "f32")},
+        reference=lambda xp, a, b, c: {"c": a + b},
+        work=lambda n: Work(flops=n, bytes=12 * n, rate="f32"),
+        variants={"add": lambda a, b, c: Launch(add, ceil_div(n, 256), 256, [a, b, c, n])},
+        libraries={"torch": lambda torch, a, b, c: lambda: torch.add(a, b, out=c)},
+        ...
+    )
+
+The same functions serve arrays of NumPy on the emulator and tensors of torch on a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ptxlab import author, gpu, ir
+from ptxlab.emulate.launch import Result
+from ptxlab.launch import Extent, extent
+
+Arrays = dict[str, Any]
+Size = Mapping[str, Any]
+
+
+class UnsuitedError(ValueError):
+    """A variant or library that does not do this size or type; its text says why."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a problem costs at least: operations, and bytes that memory must move when each is read or written once."""
+
+    flops: float
+    bytes: float
+    rate: str
+    """The unit that does the operations: the type of a matrix product, or `f32` for ordinary arithmetic."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel with all that a launch of it takes."""
+
+    kernel: ir.Function | author.Kernel
+    grid: Extent
+    block: Extent
+    args: Sequence[Any]
+    shared: int = 0
+    cluster: Extent | None = None
+
+    def run(self, **how: Any) -> Result:
+        """Run it; `how` is what `kernel.launch` takes besides."""
+        result: Result = self.kernel.launch(
+            self.grid, self.block, self.args, shared=self.shared, cluster=self.cluster, **how
+        )
+        return result
+
+    def prepare(self, stream: Any = None) -> gpu.Prepared:
+        """The launch with its arguments in place, for the GPU that the arrays lie on."""
+        function = self.kernel.entry if isinstance(self.kernel, author.Kernel) else self.kernel
+        assert function.module is not None
+        return gpu.prepare(
+            function.module,
+            function,
+            gpu.gpu(0),
+            grid=extent(self.grid),
+            block=extent(self.block),
+            args=self.args,
+            shared=self.shared,
+            cluster=None if self.cluster is None else extent(self.cluster),
+            stream=stream,
+        )
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A problem and who solves it.
+
+    `arrays(draw, **size)` draws the data and makes room for the answer, `reference(xp, **arrays)` computes the answer
+    in float64 with NumPy or torch as `xp`, `variants[name](**arrays)` is the launch (or the launches) of a kernel, and
+    `libraries[name](torch, **arrays)` returns what calls the library.
+    """
+
+    title: str
+    arrays: Callable[..., Arrays]
+    reference: Callable[..., Arrays]
+    work: Callable[..., Work]
+    variants: Mapping[str, Callable[..., Launch | Sequence[Launch]]]
+    sizes: Sequence[Size]
+    """The sizes to measure, the one that matters most last."""
+    small: Sequence[Size]
+    """Sizes for the emulator: enough to reach every edge."""
+    tolerance: float | Callable[..., float]
+    """How large ‖answer − reference‖ / ‖reference‖ may be, of a size if it depends on that; 0 asks for equality."""
+    libraries: Mapping[str, Callable[..., Callable[[], Any]]] = field(default_factory=dict)
+    baseline: str | None = None
+    """The arm that others are told as a multiple of; by default the first library, else the first variant."""
+
+    def launches(self, variant: str, arrays: Arrays) -> list[Launch]:
+        """What to launch, in this order, for a variant."""
+        found = self.variants[variant](**arrays)
+        return [found] if isinstance(found, Launch) else list(found)
+
+    def allowed(self, size: Size) -> float:
+        """The tolerance at a size."""
+        return self.tolerance(**size) if callable(self.tolerance) else self.tolerance
+
+    @property
+    def measured_against(self) -> str:
+        """The name of the baseline."""
+        return self.baseline or next(iter([*self.libraries, *self.variants]))
+
+
+def ceil_div(count: int, part: int) -> int:
+    """How many parts cover a count.
+
+    >>> ceil_div(1000, 256)
+    4
+    """
+    return -(-count // part)

@@ -1,0 +1,131 @@
+"""What was measured: every sample, beside the hardware and versions it was measured with; kept as JSON."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ptxlab.measure.entry import Work
+
+KINDS = ("variant", "library", "ceiling")
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One of those that took turns."""
+
+    name: str
+    kind: str
+    samples: list[float]
+    """Seconds of one run each, in the order they were taken."""
+    work: Work
+    error: float | None = None
+    """‖answer − reference‖ / ‖reference‖; None for a ceiling, which answers nothing."""
+    mean_error: float | None = None
+    note: str = ""
+    """Why there are no samples."""
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.samples)
+
+    @property
+    def spread(self) -> float:
+        """Half of what lies between the quartiles, as a part of the median."""
+        if len(self.samples) < 2:
+            return 0.0
+        first, _, third = statistics.quantiles(self.samples, n=4)
+        return (third - first) / 2 / self.median
+
+    @property
+    def flops(self) -> float:
+        """Operations a second."""
+        return self.work.flops / self.median
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes a second."""
+        return self.work.bytes / self.median
+
+
+@dataclass(frozen=True)
+class Sized:
+    """All arms at one size."""
+
+    size: dict[str, Any]
+    work: Work
+    arms: list[Arm]
+
+    def __getitem__(self, name: str) -> Arm:
+        for arm in self.arms:
+            if arm.name == name:
+                return arm
+        raise KeyError(f"{name!r} was not measured; there are {', '.join(arm.name for arm in self.arms)}")
+
+    def ratio(self, arm: str, to: str) -> float:
+        """How many times as fast an arm is as another: the median over rounds of one time over the other."""
+        first, second = self[arm].samples, self[to].samples
+        return statistics.median(other / own for own, other in zip(first, second, strict=True))
+
+    def of_ceiling(self, arm: Arm) -> float | None:
+        """The part of the nearer ceiling that an arm reaches; None where no ceiling was measured."""
+        parts = []
+        for ceiling in self.arms:
+            if ceiling.kind != "ceiling" or not ceiling.samples:
+                continue
+            if ceiling.work.flops and ceiling.work.rate == arm.work.rate:
+                parts.append(arm.flops / ceiling.flops)
+            elif not ceiling.work.flops:
+                parts.append(arm.bandwidth / ceiling.bandwidth)
+        return max(parts, default=None)
+
+
+@dataclass(frozen=True)
+class Record:
+    """A whole measurement."""
+
+    name: str
+    title: str
+    baseline: str
+    date: str
+    commit: str
+    machine: Mapping[str, Any]
+    sizes: list[Sized] = field(default_factory=list)
+
+    def as_object(self) -> dict[str, Any]:
+        """All of it, for JSON."""
+        return asdict(self)
+
+    def write(self, path: Path) -> None:
+        """Keep it as JSON; a number is as short as reads back the same within a millionth."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(_shortened(self.as_object()), indent=1) + "\n", encoding="utf-8")
+
+    @staticmethod
+    def read(path: Path) -> Record:
+        """A record that `write` kept."""
+        given = json.loads(path.read_text(encoding="utf-8"))
+        sizes = [
+            Sized(
+                one["size"], Work(**one["work"]), [Arm(**{**arm, "work": Work(**arm["work"])}) for arm in one["arms"]]
+            )
+            for one in given.pop("sizes")
+        ]
+        return Record(**given, sizes=sizes)
+
+
+def _shortened(value: Any) -> Any:
+    """The value with numbers of seven digits.
+
+    >>> _shortened({"a": [0.1234567891, 3]})
+    {'a': [0.1234568, 3]}
+    """
+    if isinstance(value, float):
+        return float(f"{value:.7g}")
+    if isinstance(value, Mapping):
+        return {name: _shortened(part) for name, part in value.items()}
+    return [_shortened(part) for part in value] if isinstance(value, list) else value

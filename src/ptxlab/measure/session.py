@@ -1,0 +1,152 @@
+"""A measurement on a GPU, from data to record.
+
+Each arm gets the same sets of fresh random data, as many as are needed to leave the L2 cache cold, and answers one of
+them correctly before any is timed. A short arm is captured in a graph and its replays are timed, so that what the
+Python costs is left out; arms take turns, ceilings among them.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date
+from typing import Any
+
+from ptxlab.measure.ceilings import ceilings
+from ptxlab.measure.checking import check, expect
+from ptxlab.measure.data import Device, poison
+from ptxlab.measure.entry import Arrays, Entry, Launch, Size, UnsuitedError
+from ptxlab.measure.machine import commit, describe, require_torch
+from ptxlab.measure.record import Arm, Record, Sized
+from ptxlab.measure.turns import Timer, take_turns
+
+Action = Callable[[], Any]
+_SHORT = 100e-6  # seconds: below it a run is captured in a graph
+_SAMPLE = 1e-3  # seconds that a sample lasts at least
+_SETS = 64  # sets of data at most
+_MEMORY = 16 << 30  # bytes that sets of data may take together
+
+
+def measure(
+    name: str,
+    entry: Entry,
+    sizes: Sequence[Size] | None = None,
+    *,
+    rounds: int = 21,
+    seed: int = 0,
+    only: Iterable[str] | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Record:
+    """Check and time all arms of an entry, at its own sizes or others; `only` names the variants that take part."""
+    torch = require_torch()
+    tell = progress or (lambda _: None)
+    record = Record(name, entry.title, entry.measured_against, date.today().isoformat(), commit(), describe(torch))
+    for size in sizes or entry.sizes:
+        tell(", ".join(f"{key} = {value}" for key, value in size.items()))
+        record.sizes.append(_measure_size(torch, entry, size, rounds, seed, set(only or entry.variants), tell))
+        gc.collect()
+        torch.cuda.empty_cache()
+    return record
+
+
+def _measure_size(
+    torch: Any, entry: Entry, size: Size, rounds: int, seed: int, only: set[str], tell: Callable[[str], None]
+) -> Sized:
+    work = entry.work(**size)
+    sets = _draw_sets(torch, entry, size, seed)
+    expected = expect(torch, entry, sets[0])
+    arms: list[Arm] = []
+    timers: dict[str, Timer] = {}
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for kind, name, make in _contestants(torch, entry, only, stream):
+            try:
+                actions = [make(arrays) for arrays in sets]
+            except UnsuitedError as reason:
+                arms.append(Arm(name, kind, [], work, note=str(reason)))
+                continue
+            for answer in expected:
+                poison(torch, sets[0][answer])
+            actions[0]()
+            torch.cuda.synchronize()
+            error = check(torch, entry, size, sets[0], expected, name)
+            arms.append(Arm(name, kind, [], work, error.relative, error.mean))
+            timers[name] = timer(torch, actions, stream)
+        del expected
+        for ceiling in ceilings(torch, work):
+            arms.append(Arm(ceiling.name, "ceiling", [], ceiling.work))
+            timers[ceiling.name] = timer(torch, [ceiling.action], stream)
+        for warm in timers.values():
+            warm()
+        samples = take_turns(timers, rounds, lambda done: tell(f"round {done} of {rounds}"))
+    for arm in arms:
+        arm.samples.extend(samples.get(arm.name, []))
+    return Sized(dict(size), work, arms)
+
+
+def _contestants(
+    torch: Any, entry: Entry, only: set[str], stream: Any
+) -> Iterable[tuple[str, str, Callable[[Arrays], Action]]]:
+    """Every variant and library: its kind, its name, and what turns arrays into a run."""
+
+    def variant(name: str) -> Callable[[Arrays], Action]:
+        return lambda arrays: _together(entry.launches(name, arrays), stream)
+
+    def library(name: str) -> Callable[[Arrays], Action]:
+        return lambda arrays: entry.libraries[name](torch, **arrays)
+
+    yield from (("variant", name, variant(name)) for name in entry.variants if name in only)
+    yield from (("library", name, library(name)) for name in entry.libraries)
+
+
+def _together(launches: Sequence[Launch], stream: Any) -> Action:
+    """One call for all launches of a variant."""
+    prepared = [launch.prepare(stream).launch for launch in launches]
+    if len(prepared) == 1:
+        return prepared[0]
+
+    def run() -> None:
+        for launch in prepared:
+            launch()
+
+    return run
+
+
+def _draw_sets(torch: Any, entry: Entry, size: Size, seed: int) -> list[Arrays]:
+    """Sets of data that together are twice the L2 cache, so that a run finds nothing of its own in it."""
+    first = entry.arrays(Device(torch, seed), **size)
+    length = sum(value.nbytes for value in first.values() if hasattr(value, "nbytes"))
+    cache = torch.cuda.get_device_properties(0).L2_cache_size
+    count = min(-(-2 * cache // max(length, 1)) + 1, _SETS, max(_MEMORY // max(length, 1), 1))
+    return [first, *(entry.arrays(Device(torch, seed + number), **size) for number in range(1, count))]
+
+
+def timer(torch: Any, actions: Sequence[Action], stream: Any) -> Timer:
+    """What times one run, as the mean over as many in a row as a sample needs, each on the next set of data."""
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+
+    def elapsed(run: Action, count: int) -> float:
+        start.record(stream)
+        run()
+        end.record(stream)
+        end.synchronize()
+        return float(start.elapsed_time(end)) / 1e3 / count
+
+    def several(count: int) -> Action:
+        def run() -> None:
+            for number in range(count):
+                actions[number % len(actions)]()
+
+        return run
+
+    actions[0]()
+    once = elapsed(several(len(actions)), len(actions))
+    count = max(1, min(round(_SAMPLE / max(once, 1e-7)), 1000))
+    if once > _SHORT:
+        run = several(count)
+        return lambda: elapsed(run, count)
+    count = max(count, len(actions))
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        several(count)()
+    return lambda: elapsed(graph.replay, count)

@@ -1,0 +1,90 @@
+"""A record as text: for a terminal, and as Markdown for the documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ptxlab.measure.record import Record, Sized
+
+HEADER = ["", "median", "spread", "TFLOP/s", "GB/s", "of ceiling", "error"]
+
+
+def as_text(record: Record) -> str:
+    """The tables of all sizes, for a terminal."""
+    parts = [f"{record.title}, on {_article(record.machine['gpu'])}"]
+    for sized in record.sizes:
+        rows = rows_of(sized, record.baseline)
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
+        parts += ["", _size(sized), *lines, *_notes(sized)]
+    return "\n".join(parts)
+
+
+def as_markdown(record: Record) -> str:
+    """The same as Markdown, with where it comes from."""
+    machine = record.machine
+    parts = [
+        f"Measured on {_article(machine['gpu'])} (driver {machine['driver']}, ptxas {machine['ptxas']}, torch "
+        f"{machine['torch']}) on {record.date}, all arms in turns, {_rounds(record)} rounds; the spread is half of "
+        "what lies between the quartiles.",
+    ]
+    for sized in record.sizes:
+        header, *rows = rows_of(sized, record.baseline)
+        parts += ["", f"**{_size(sized)}**", "", _line(header), "|---" + "|---:" * (len(header) - 1) + "|"]
+        parts += [*map(_line, rows), *_notes(sized)]
+    return "\n".join(parts)
+
+
+def rows_of(sized: Sized, baseline: str) -> list[list[str]]:
+    """The header and a row an arm: variants first, then libraries, then ceilings."""
+    rows = [[*HEADER, f"against {baseline}"]]
+    timed = [arm for arm in sized.arms if arm.samples]
+    for arm in timed:
+        reached = None if arm.kind == "ceiling" else sized.of_ceiling(arm)
+        against = arm.kind != "ceiling" and any(other.name == baseline for other in timed)
+        rows.append(
+            [
+                f"({arm.name})" if arm.kind == "ceiling" else arm.name,
+                seconds(arm.median),
+                f"±{arm.spread:.1%}",
+                f"{arm.flops / 1e12:.3g}" if arm.work.flops else "",
+                f"{arm.bandwidth / 1e9:.4g}" if arm.work.bytes else "",
+                f"{reached:.2f}" if reached is not None else "",
+                f"{arm.error:.1e}" if arm.error is not None else "",
+                f"{sized.ratio(arm.name, baseline):.2f}×" if against else "",
+            ]
+        )
+    return rows
+
+
+def seconds(value: float) -> str:
+    """A time with three digits.
+
+    >>> seconds(2.188), seconds(0.0873), seconds(6.5e-6)
+    ('2.19 s', '87.3 ms', '6.50 µs')
+    """
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if value >= scale or unit == "µs":
+            number = value / scale
+            return f"{number:.{max(0, 2 - len(str(int(number))) + 1)}f} {unit}"
+    raise AssertionError
+
+
+def _size(sized: Sized) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in sized.size.items())
+
+
+def _notes(sized: Sized) -> list[str]:
+    return [f"{arm.name}: {arm.note}" for arm in sized.arms if not arm.samples and arm.note]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _rounds(record: Record) -> int:
+    return max((len(arm.samples) for sized in record.sizes for arm in sized.arms), default=0)
+
+
+def _article(name: str) -> str:
+    return f"an {name}" if name[:1] in "AEIOUN" else f"a {name}"  # an NVIDIA

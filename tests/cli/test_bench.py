@@ -1,0 +1,35 @@
+"""`ptxlab bench` where there is no GPU to measure on."""
+
+import pytest
+from click.testing import CliRunner
+
+from ptxlab import gpu
+from ptxlab.cli.group import ptxlab
+
+
+def test_without_a_name_it_lists_the_gallery() -> None:
+    outcome = CliRunner().invoke(ptxlab, ["bench"])
+    assert outcome.exit_code == 0
+    assert "vector_addition" in outcome.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["vector_adition"], "did you mean `vector_addition`?"),
+        (["vector_addition", "--size", "m=3"], "there is no size `m`; there are n"),
+        (["vector_addition", "--size", "12"], "write NAME=VALUE"),
+        (["vector_addition", "--variant", "best"], "there is no variant `best`"),
+    ],
+)
+def test_a_name_that_is_not_there_is_told(arguments: list[str], message: str) -> None:
+    outcome = CliRunner().invoke(ptxlab, ["bench", *arguments])
+    assert outcome.exit_code == 2
+    assert message in outcome.output
+
+
+@pytest.mark.skipif(gpu.absence() is None, reason="there is a GPU")
+def test_without_a_gpu_it_says_so() -> None:
+    outcome = CliRunner().invoke(ptxlab, ["bench", "vector_addition"])
+    assert outcome.exit_code == 2
+    assert "GPU" in outcome.output

@@ -1,0 +1,55 @@
+"""Every variant of every kernel of the gallery, at sizes that reach every edge, against its reference in float64."""
+
+import re
+
+import numpy as np
+import pytest
+
+from ptxlab import gpu, kernels
+from ptxlab.measure import Host, UnsuitedError, check
+from ptxlab.measure.checking import expect
+from ptxlab.measure.entry import Size
+
+
+def words(size: Size) -> str:
+    return "-".join(f"{key}{value}" for key, value in size.items())
+
+
+CASES = [
+    pytest.param(name, variant, size, id=f"{name}-{variant}-{words(size)}")
+    for name in kernels.names()
+    for variant in kernels.entry(name).variants
+    for size in kernels.entry(name).small
+]
+
+
+def run(name: str, variant: str, size: Size, device: str) -> None:
+    entry = kernels.entry(name)
+    arrays = entry.arrays(Host(7), **size)
+    expected = expect(np, entry, arrays)
+    try:
+        launches = entry.launches(variant, arrays)
+    except UnsuitedError as reason:
+        pytest.skip(str(reason))
+    for launch in launches:
+        assert launch.run(device=device).diagnostics == []
+    check(np, entry, size, arrays, expected, variant)
+
+
+@pytest.mark.parametrize(("name", "variant", "size"), CASES)
+def test_it_is_right_and_silent_on_the_emulator(name: str, variant: str, size: Size) -> None:
+    run(name, variant, size, "cpu")
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(gpu.absence() is not None, reason="needs a GPU")
+@pytest.mark.parametrize(("name", "variant", "size"), CASES)
+def test_it_is_right_on_a_gpu(name: str, variant: str, size: Size) -> None:
+    run(name, variant, size, "cuda")
+
+
+@pytest.mark.parametrize("name", kernels.names())
+def test_its_readme_runs(name: str) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", kernels.readme(name), re.MULTILINE | re.DOTALL)
+    assert blocks, "a README shows how the kernel is called"
+    exec("\n".join(blocks), {})

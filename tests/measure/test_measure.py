@@ -1,0 +1,87 @@
+"""What a measurement decides without a GPU: order, ratios, what is wrong, and what is kept."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ptxlab import kernels
+from ptxlab.measure import Arm, Host, Record, Sized, Work, WrongAnswerError, check
+from ptxlab.measure.checking import expect
+from ptxlab.measure.plots import draw_bars, draw_roofline, is_memory_bound
+from ptxlab.measure.table import as_markdown, as_text
+from ptxlab.measure.turns import take_turns
+
+WORK = Work(flops=2e12, bytes=1e9, rate="f32")
+
+
+def record() -> Record:
+    arms = [
+        Arm("ours", "variant", [0.2, 0.4, 0.3], WORK, 1e-7, 1e-8),
+        Arm("library", "library", [0.1, 0.2, 0.6], WORK, 1e-7, 1e-8),
+        Arm("copy", "ceiling", [1e-3, 1e-3, 1e-3], Work(0, 4e9, "f32")),
+        Arm("f32 product", "ceiling", [0.1, 0.1, 0.1], Work(4e12, 0, "f32")),
+        Arm("odd", "variant", [], WORK, note="takes even sizes only"),
+    ]
+    machine = {"gpu": "NVIDIA H200", "driver": "580.1", "ptxas": "13.0", "torch": "2.9"}
+    return Record("sgemm", "product", "library", "2026-01-02", "abc", machine, [Sized({"n": 8}, WORK, arms)])
+
+
+def test_every_arm_has_every_place_in_the_order() -> None:
+    seen: list[str] = []
+    timers = {name: lambda name=name: seen.append(name) or 1.0 for name in "abc"}
+    samples = take_turns(timers, 6)
+    rounds = [seen[start : start + 3] for start in range(0, 18, 3)]
+    assert {name: len(values) for name, values in samples.items()} == {"a": 6, "b": 6, "c": 6}
+    assert all({turn[place] for turn in rounds} == set("abc") for place in range(3))
+
+
+def test_a_ratio_compares_within_rounds() -> None:
+    sized = record().sizes[0]
+    assert sized.ratio("ours", "library") == pytest.approx(0.5)  # of 0.5, 0.5 and 2
+
+
+def test_the_nearer_ceiling_counts() -> None:
+    sized = record().sizes[0]
+    assert sized.of_ceiling(sized["ours"]) == pytest.approx((2 / 0.3) / 40)
+
+
+def test_a_record_reads_back_as_it_was_written(tmp_path: Path) -> None:
+    record().write(tmp_path / "kept" / "sgemm.json")
+    assert Record.read(tmp_path / "kept" / "sgemm.json") == record()
+
+
+def test_text_and_markdown_have_a_row_an_arm() -> None:
+    text = as_text(record()).splitlines()
+    assert text[0] == "product, on an NVIDIA H200"
+    assert [line.split("  ")[0] for line in text[4:8]] == ["ours", "library", "(copy)", "(f32 product)"]
+    assert text[8] == "odd: takes even sizes only"
+    assert as_markdown(record()).count("\n| ") == 5
+
+
+@pytest.mark.parametrize("spoil", [np.nan, 1.001])
+def test_a_wrong_answer_is_told_with_its_place(spoil: float) -> None:
+    entry = kernels.entry("vector_addition")
+    arrays = entry.arrays(Host(0), n=100)
+    expected = expect(np, entry, arrays)
+    arrays["c"][:] = expected["c"]
+    assert check(np, entry, {"n": 100}, arrays, expected, "ours").relative < 1e-7
+    arrays["c"][40] *= spoil
+    with pytest.raises(WrongAnswerError, match=r"ours: `c` is wrong: .*; element \(40,\) is"):
+        check(np, entry, {"n": 100}, arrays, expected, "ours")
+
+
+def test_an_answer_that_was_never_written_is_wrong() -> None:
+    entry = kernels.entry("vector_addition")
+    arrays = entry.arrays(Host(0), n=100)
+    with pytest.raises(WrongAnswerError, match="instead of"):
+        check(np, entry, {"n": 100}, arrays, expect(np, entry, arrays), "nobody")
+
+
+def test_plots_are_pictures(tmp_path: Path) -> None:
+    draw_bars(record(), tmp_path / "bars.png")
+    draw_roofline(record(), tmp_path / "roofline.svg")
+    assert (tmp_path / "bars.png").read_bytes().startswith(b"\x89PNG")
+    drawn = (tmp_path / "roofline.svg").read_text()
+    assert drawn.count("<use") > 2
+    assert not is_memory_bound(record().sizes[0])
