@@ -40,9 +40,10 @@ def draw_roofline(record: Record, path: Path) -> None:
     plots = _pyplot()
     figure, axis = plots.subplots(figsize=(7, 5), layout="constrained")
     intensities = [sized.work.flops / sized.work.bytes for sized in record.sizes]
-    low, high = min(intensities) / 8, max(intensities) * 8
     bandwidth = max((arm.bandwidth for arm in _ceilings(record) if not arm.work.flops), default=0)
     rate = max((arm.flops for arm in _ceilings(record) if arm.work.flops), default=0)
+    knees = [rate / bandwidth] if rate and bandwidth else []
+    low, high = min(intensities + knees) / 8, max(intensities + knees) * 8
     if bandwidth:
         knee = rate / bandwidth if rate else high
         line = [low, min(knee, high), max(high, knee)]
