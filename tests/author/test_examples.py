@@ -34,7 +34,9 @@ def test_sgemm(m: int, n: int, k: int, tile: int) -> None:
     assert np.allclose(c, a.astype(np.float64) @ b.astype(np.float64), atol=1e-4)
 
 
-@pytest.mark.parametrize(("m", "n", "k", "stages"), [(16, 16, 16, 2), (32, 48, 64, 2), (32, 16, 80, 3)])
+@pytest.mark.parametrize(
+    ("m", "n", "k", "stages"), [(16, 16, 32, 2), (32, 48, 64, 2), (32, 16, 96, 3), (16, 16, 32, 4)]
+)
 def test_hgemm(m: int, n: int, k: int, stages: int) -> None:
     random = np.random.default_rng(2)
     a, b = (random.integers(-4, 5, shape).astype(np.float16) for shape in ((m, k), (n, k)))

@@ -14,12 +14,14 @@ print(saxpy.ptx)
 ```
 """
 
+from ptxlab.author.fragments import Fragment, Fragments
 from ptxlab.author.functions import DeviceFunction, function
 from ptxlab.author.instructions import ptx
 from ptxlab.author.kernel import Kernel, kernel
 from ptxlab.author.module import Module
 from ptxlab.author.parameters import param, struct
 from ptxlab.author.pointers import Array, Pointer, generic_pointer, pointer, shared_pointer
+from ptxlab.author.tiles import Tile
 from ptxlab.author.values import (
     Value,
     b8,
@@ -44,13 +46,18 @@ from ptxlab.author.values import (
     u32,
     u64,
 )
+from ptxlab.isa.swizzle import Swizzle
 
 __all__ = [
     "Array",
     "DeviceFunction",
+    "Fragment",
+    "Fragments",
     "Kernel",
     "Module",
     "Pointer",
+    "Swizzle",
+    "Tile",
     "Value",
     "b8",
     "b16",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptxlab.author import control, memory, printing, raw
+from ptxlab.author import control, fragments, memory, pipelines, printing, raw, tiles
 from ptxlab.author.complaints import explain_name
 from ptxlab.author.emit import emit
 from ptxlab.author.lines import NoSuchName, refuse
@@ -60,6 +60,10 @@ class Ptx:
     dynamic_shared = staticmethod(memory.dynamic_shared)
     constant = staticmethod(memory.constant)
     global_ = staticmethod(memory.global_)
+    tile = staticmethod(tiles.tile)
+    fragments = staticmethod(fragments.fragments)
+    copy_pipeline = staticmethod(pipelines.copy_pipeline)
+    barrier_pipeline = staticmethod(pipelines.barrier_pipeline)
     address = staticmethod(address)
     pointer_to = staticmethod(pointer_to)
     printf = staticmethod(printing.printf)

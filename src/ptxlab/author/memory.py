@@ -28,12 +28,16 @@ def dynamic_shared(element: type[Value], *extents: int, align: int = 16) -> Arra
 
     Extents beside the first tell how an index of several numbers counts: `dynamic_shared(f32, 0, 33)[i, j]`.
     """
-    program = current("`ptx.dynamic_shared`").program
-    name = "dynamic_shared_memory"
-    declaration = f"\n.extern .shared .align {align} .b8 {name}[];"
-    if name not in program.names:
+    trace = current("`ptx.dynamic_shared`")
+    program, name = trace.program, "dynamic_shared_memory"
+    declaration = f"\n.extern .shared .align {{}} .b8 {name}[];"
+    if align > program.dynamic_alignment:
+        if program.dynamic_alignment:
+            program.items.remove(declaration.format(program.dynamic_alignment))
         program.names.add(name)
-        program.items.insert(0, declaration)
+        program.items.insert(0, declaration.format(align))
+        program.dynamic_alignment = align
+    trace.alignments[name] = program.dynamic_alignment
     return array_of(element, "shared", name, extents)
 
 

@@ -234,7 +234,10 @@ def _multiply_add(index: Value, size: int, base: Value, out: Value | None) -> Va
     if kind not in "us" or index.type.lanes > 1 or width not in (32, base.type.width):
         refuse("not-an-index", f"a `{index.type.name}` is no index", helps=["an index is a u32, s32, u64 or s64"])
     mode = "wide" if width < base.type.width else "lo"
-    value: Value = _emit(f"mad.{mode}.{kind}{width}", [index, size, base], out=type(base)() if out is None else out)
+    text, operands = f"mad.{mode}.{kind}{width}", [index, size, base]
+    if size == 1 and mode == "lo":
+        text, operands = f"add.{kind}{width}", [base, index]
+    value: Value = _emit(text, operands, out=type(base)() if out is None else out)
     return value
 
 
@@ -340,6 +343,7 @@ def declare(space: str, element: type[Value], extents: tuple[int, ...], align: i
     for extent in extents:
         count *= extent
     dimensions = f"[{count}]" if extents else ""
+    trace.alignments[chosen] = align or size
     trace.write(f".{space} .align {align or size} .{memory_type(element)} {chosen}{dimensions};")
     return array_of(element, space, chosen, extents)
 

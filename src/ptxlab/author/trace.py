@@ -52,6 +52,7 @@ class Program:
     files: dict[str, int] = field(default_factory=dict)
     functions: dict[Any, str] = field(default_factory=dict)  # device functions that are written already
     names: set[str] = field(default_factory=set)
+    dynamic_alignment: int = 0  # of the shared memory whose size the launch says
     needed: Version = (1, 0)
     _known: dict[int, Candidate] = field(default_factory=dict)
 
@@ -127,6 +128,7 @@ class Trace:
         self.families: dict[str, int] = {}
         self.scopes: list[Scope] = [Scope("")]
         self.names: set[str] = set()
+        self.alignments: dict[str, int] = {}  # of the arrays declared
         self.placed: list[set[str]] = [set()]  # labels, of each block that is open
         self.labels: set[str] = set()
         self.wanted: dict[str, Place] = {}

@@ -1,0 +1,132 @@
+"""Pipelines: stages of shared memory that are filled while others are read.
+
+`copy_pipeline` counts groups of `cp.async`, and all threads of the block meet once a stage. `barrier_pipeline` has two
+`mbarrier`s a stage, one that tells that it is filled and one that it has been read, so that threads which fill and
+threads which read go their own ways. Both only write the waits and count the stages; copies are the kernel's own.
+"""
+
+from __future__ import annotations
+
+from ptxlab.author import control
+from ptxlab.author.emit import emit
+from ptxlab.author.lines import refuse
+from ptxlab.author.pointers import Array, Pointer, declare
+from ptxlab.author.trace import current
+from ptxlab.author.values import Value, b64, u32
+
+
+class Ring:
+    """The number of a stage in a register: after the last one comes the first. `parity` then changes, if it is kept."""
+
+    def __init__(self, stages: int, first: int = 0, parity: int | None = None) -> None:
+        self.stages = stages
+        self.index = u32(first)
+        self.parity = None if parity is None else u32(parity)
+
+    def advance(self) -> None:
+        """Go to the next stage: an `add`, a `setp`, and what happens after the last one."""
+        self.index += 1
+        over = self.index == self.stages
+        emit("mov.u32", [0], out=self.index, when=over)
+        if self.parity is not None:
+            emit("xor.b32", [self.parity, 1], out=self.parity, when=over)
+
+
+class CopyPipeline:
+    """Stages that `cp.async` fills, all but one ahead of the one that is read."""
+
+    def __init__(self, stages: int) -> None:
+        self.stages = stages
+        self.filling = Ring(stages, stages - 1)
+        self.reading = Ring(stages)
+
+    @property
+    def ahead(self) -> range:
+        """The stages that are filled before the loop."""
+        return range(self.stages - 1)
+
+    def commit(self) -> None:
+        """Make one group of the copies since the last one, none included; a stage is one group."""
+        emit("cp.async.commit_group", [])
+
+    def wait(self, barrier: int = 0) -> None:
+        """Wait until the stage to read is filled, by all threads; then the one read before may be filled."""
+        emit("cp.async.wait_group", [self.stages - 2])
+        emit("bar.sync", [barrier])
+
+    def advance(self) -> None:
+        """Go on to the next stage, with filling and with reading."""
+        self.filling.advance()
+        self.reading.advance()
+
+
+def copy_pipeline(stages: int) -> CopyPipeline:
+    """Stages that are filled by groups of `cp.async` and read by the whole block."""
+    if stages < 2:
+        refuse("illegal-declaration", f"{stages} stages are no pipeline", helps=["one is read while another is filled"])
+    return CopyPipeline(stages)
+
+
+class Side:
+    """One side of a pipeline: it waits for one `mbarrier` of a stage and arrives at the other."""
+
+    def __init__(self, awaited: Array, signalled: Array, parity: int) -> None:
+        self._awaited = awaited
+        self._signalled = signalled
+        self._ring = Ring(awaited.extents[0], parity=parity)
+
+    @property
+    def index(self) -> u32:
+        """The stage."""
+        return self._ring.index
+
+    @property
+    def barrier(self) -> Pointer:
+        """The `mbarrier` that the other side waits for: what copies and `expect_tx` are given."""
+        return self._signalled.at(self.index)
+
+    def wait(self) -> None:
+        """Wait until the other side is done with the stage: a loop around a `try_wait`, before sm_90 a `test_wait`."""
+        place = self._awaited.at(self.index)
+        test = "try_wait" if current().program.chip.number >= 90 else "test_wait"
+        with control.loop():
+            done = emit(f"mbarrier.{test}.parity.shared.b64", [place, self._ring.parity])
+            control.repeat_when(~done)
+
+    def arrive(self) -> None:
+        """Tell the other side that this thread is done with the stage."""
+        emit("mbarrier.arrive.shared.b64", [self.barrier])
+
+    def advance(self) -> None:
+        """Go on to the next stage."""
+        self._ring.advance()
+
+
+class BarrierPipeline:
+    """Stages with an `mbarrier` that tells that one is filled, and one that it has been read."""
+
+    def __init__(self, filled: Array, emptied: Array) -> None:
+        self.filled = filled
+        self.emptied = emptied
+
+    def producer(self) -> Side:
+        """The side that fills; all stages are empty at first."""
+        return Side(self.emptied, self.filled, parity=1)
+
+    def consumer(self) -> Side:
+        """The side that reads."""
+        return Side(self.filled, self.emptied, parity=0)
+
+
+def barrier_pipeline(stages: int, *, fills: int, reads: int, when: Value) -> BarrierPipeline:
+    """Stages that are full after `fills` arrivals and empty after `reads`; the thread of `when` makes the barriers.
+
+    The block meets behind that: `ptx.bar.sync(0)`.
+    """
+    if stages < 1:
+        refuse("illegal-declaration", f"{stages} stages are no pipeline")
+    filled, emptied = (declare("shared", b64, (stages,), 8, name) for name in ("filled", "emptied"))
+    for stage in range(stages):
+        emit("mbarrier.init.shared.b64", [filled.at(stage), fills], when=when)
+        emit("mbarrier.init.shared.b64", [emptied.at(stage), reads], when=when)
+    return BarrierPipeline(filled, emptied)
