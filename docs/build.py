@@ -11,14 +11,18 @@ from typing import Any
 
 from click import unstyle
 
+from ptxlab import kernels
 from ptxlab.cli.explain import explain_forms, pages
 from ptxlab.emulate.refuse import is_emulated
 from ptxlab.isa.form import Form
 from ptxlab.isa.table import forms
+from ptxlab.measure import Record
+from ptxlab.measure.table import as_markdown
 
 HERE = Path(__file__).parent
 BUILD = HERE.parent / "build" / "docs"
 MEASURED = HERE.parent / "evidence" / "agreement_gpu.json"
+BENCHES = HERE.parent / "evidence" / "bench"
 
 
 def instructions() -> str:
@@ -79,11 +83,22 @@ def compared(measured: Sequence[Mapping[str, Any]]) -> str:
     return f"{values:,} results, {wrong:,} differ" + (f" (approximate, by up to {distance:,} ulp)" if distance else "")
 
 
+def gallery() -> str:
+    """What teaches each kernel, and under it what was measured of it."""
+    parts = ["# The gallery\n"]
+    for name in kernels.names():
+        parts.append(kernels.readme(name).replace("\n#", "\n##").replace("# ", "## ", 1))
+        record = BENCHES / f"{name}.json"
+        if record.exists():
+            parts += ["### Measured\n", as_markdown(Record.read(record)), ""]
+    return "\n".join(parts)
+
+
 def main() -> None:
     """Write the files and say where they are."""
     BUILD.mkdir(parents=True, exist_ok=True)
     written = {page.name: page.read_text(encoding="utf-8") for page in HERE.glob("*.md")}
-    made = {"instructions.md": instructions(), "rules.md": rules(), "coverage.md": coverage()}
+    made = {"instructions.md": instructions(), "rules.md": rules(), "coverage.md": coverage(), "gallery.md": gallery()}
     for name, text in {**made, **written}.items():
         (BUILD / name).write_text(text, encoding="utf-8")
         print(f"wrote build/docs/{name}")

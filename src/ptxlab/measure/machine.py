@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 from importlib import import_module
@@ -63,7 +64,13 @@ def _version(package: str) -> str | None:
 
 
 def commit() -> str:
-    """The commit of the repository that ptxlab runs from; empty where that is an installed package."""
+    """The commit of the repository that ptxlab runs from; empty where that is an installed package.
+
+    The variable `PTXLAB_COMMIT` names it where the files were copied without their history.
+    """
+    named = os.environ.get("PTXLAB_COMMIT")
+    if named:
+        return named
     asked = subprocess.run(
         ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
         cwd=Path(__file__).parent, capture_output=True, text=True, check=False,

@@ -49,7 +49,7 @@ def draw_roofline(record: Record, path: Path) -> None:
         line = [low, min(knee, high), max(high, knee)]
         axis.plot(line, [min(x * bandwidth, rate or x * bandwidth) / 1e12 for x in line], color="#444", lw=1.5)
         axis.annotate(
-            f"{bandwidth / 1e9:.0f} GB/s", (low, low * bandwidth / 1e12), textcoords="offset points", xytext=(4, 8)
+            f"{bandwidth / 1e9:.0f} GB/s", (low, low * bandwidth / 1e12), textcoords="offset points", xytext=(12, -2)
         )
     if rate:
         axis.annotate(

@@ -16,15 +16,21 @@ BLOCK = 256
 
 
 @cache
-def kernel() -> ir.Function:
-    """The kernel of vector_addition.ptx."""
-    return load(Path(__file__).with_name("vector_addition.ptx"))["vector_addition"]
+def module() -> ir.Module:
+    """Both kernels, as vector_addition.ptx has them."""
+    return load(Path(__file__).with_name("vector_addition.ptx"))
 
 
 def one_element(a: Any, b: Any, c: Any) -> Launch:
     """A thread for each element."""
     n = len(c)
-    return Launch(kernel(), ceil_div(n, BLOCK), BLOCK, [a, b, c, n])
+    return Launch(module()["vector_addition"], ceil_div(n, BLOCK), BLOCK, [a, b, c, n])
+
+
+def four_elements(a: Any, b: Any, c: Any) -> Launch:
+    """A thread for each four elements, read and written as 16 bytes: the arrays begin at a multiple of that."""
+    n = len(c)
+    return Launch(module()["vector_addition_by_four"], ceil_div(n, 4 * BLOCK), BLOCK, [a, b, c, n])
 
 
 def by_torch(torch: Any, a: Any, b: Any, c: Any) -> Callable[[], Any]:
@@ -47,9 +53,9 @@ entry = Entry(
     arrays=arrays,
     reference=reference,
     work=lambda n: Work(flops=n, bytes=12 * n, rate="f32 arithmetic"),
-    variants={"one element a thread": one_element},
+    variants={"one element a thread": one_element, "four elements a thread": four_elements},
     libraries={"torch": by_torch},
     sizes=[{"n": 1 << 20}, {"n": 1 << 24}, {"n": 1 << 28}],
-    small=[{"n": 1}, {"n": 256}, {"n": 1000}],
+    small=[{"n": 1}, {"n": 256}, {"n": 1003}],
     tolerance=1e-7,
 )
