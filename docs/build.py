@@ -22,6 +22,7 @@ from ptxlab.measure.table import as_markdown
 HERE = Path(__file__).parent
 BUILD = HERE.parent / "build" / "docs"
 MEASURED = HERE.parent / "evidence" / "agreement_gpu.json"
+MACHINE_CODE = HERE.parent / "evidence" / "mma_sass.json"
 BENCHES = HERE.parent / "evidence" / "bench"
 
 
@@ -91,7 +92,24 @@ def gallery() -> str:
         record = BENCHES / f"{name}.json"
         if record.exists():
             parts += ["### Measured\n", as_markdown(Record.read(record)), ""]
+        if name == "mma_variants":
+            parts += ["### Machine code\n", machine_code()]
     return "\n".join(parts)
+
+
+def machine_code() -> str:
+    """What each kind of `mma` becomes."""
+    kept = json.loads(MACHINE_CODE.read_text(encoding="utf-8"))
+    targets = list(kept["kinds"][0]["sass"])
+    parts = [
+        f"What ptxas {kept['ptxas']} makes of each kind ({kept['date']}, `benchmarks/mma_sass.py`):\n",
+        "| instruction | " + " | ".join(targets) + " |",
+        "|---" * (len(targets) + 1) + "|",
+    ]
+    for kind in kept["kinds"]:
+        becomes = ["<br>".join(f"`{one}`" for one in found) if found else "refused" for found in kind["sass"].values()]
+        parts.append("| " + " | ".join([f"`{kind['instruction']}`", *becomes]) + " |")
+    return "\n".join([*parts, ""])
 
 
 def main() -> None:

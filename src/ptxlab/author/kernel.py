@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 from ptxlab import ir
 from ptxlab.author.emit import describe
@@ -101,13 +101,24 @@ class Kernel:
         return replace(result, diagnostics=in_python(self.module, result.diagnostics))
 
 
+@overload
+def kernel(function: Callable[..., Any], /) -> Kernel: ...
+
+
+@overload
+def kernel(
+    *, target: str = "sm_80", version: str | Version | None = None, **directives: int | Sequence[int]
+) -> Callable[[Callable[..., Any]], Kernel]: ...
+
+
 def kernel(
     function: Callable[..., Any] | None = None,
+    /,
     *,
     target: str = "sm_80",
     version: str | Version | None = None,
     **directives: int | Sequence[int],
-) -> Any:
+) -> Kernel | Callable[[Callable[..., Any]], Kernel]:
     """Make a Python function a kernel.
 
     `version` is that of PTX; without it, the lowest that has every instruction used. Other keywords are directives:
