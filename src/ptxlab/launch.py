@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from operator import index
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,7 @@ def launch(
         )
 
     if place == "both":
-        return gpu.compare(module, kernel, gpu.gpu(number), args, on_gpu, on_cpu, on_error)
+        return gpu.compare(module, kernel, gpu.gpu(number), args, on_gpu, on_cpu, on_error, compile)
     if place == "cuda":
         return on_gpu(args=args, on_error=on_error)
     values = [gpu.host_view(value) for value in args]
@@ -168,11 +169,10 @@ def choose(
     hardware_only: dict[str, bool],
 ) -> tuple[str, int]:
     """Where to run: `cpu`, `cuda` or `both`, and the number of the GPU."""
-    found = _DEVICE.fullmatch(device)
-    if found is None or (found[2] and found[1] in ("auto", "cpu")):
-        raise ValueError(f"device {device!r}: there are 'auto', 'cpu', 'cuda', 'cuda:1' and 'both'")
-    place, number = found[1], int(found[2] or 0)
-    there = [index for index, value in enumerate(args) if gpu.is_on_gpu(value)]
+    place, number = read_device(device)
+    there = []
+    if place in ("auto", "cpu"):
+        there = [index for index, value in enumerate(args) if gpu.is_on_gpu(value)]
     wanted = [name for name, given in emulated_only.items() if given]
     if place == "auto":
         # The detectors are the emulator's: where they are wanted, as they are unless somebody says no, it runs.
@@ -191,10 +191,17 @@ def choose(
         problem = gpu.absence()
         if problem is not None:
             raise KernelError([problem])
-        count = len(gpu.devices())
-        if number >= count:
-            raise ValueError(f"device {device!r}: this machine has {count} GPU{'s' * (count != 1)}, counted from 0")
+        gpu.gpu(number)
     return place, number
+
+
+@cache
+def read_device(device: str) -> tuple[str, int]:
+    """`cuda:1` as the place and the number of the GPU."""
+    found = _DEVICE.fullmatch(device)
+    if found is None or (found[2] and found[1] in ("auto", "cpu")):
+        raise ValueError(f"device {device!r}: there are 'auto', 'cpu', 'cuda', 'cuda:1' and 'both'")
+    return found[1], int(found[2] or 0)
 
 
 def runs_on_gpu(module: ir.Module) -> bool:
@@ -214,13 +221,15 @@ def refuse_wrong(module: ir.Module) -> None:
 
 def extent(given: Extent) -> tuple[int, int, int]:
     """`4`, `(4,)`, `(4, 2)` or `(4, 2, 1)` as three numbers."""
+    if type(given) is int:
+        return given, 1, 1
     return _three(given, 1)
 
 
 def _three(given: Extent, other: int) -> tuple[int, int, int]:
     """One to three whole numbers, filled up with `other`."""
     try:
-        values = [index(value) for value in (given if isinstance(given, Iterable) else [given])]
+        values = [index(value) for value in (given if hasattr(given, "__iter__") else (given,))]
     except TypeError:
         values = []
     if isinstance(given, str) or not 1 <= len(values) <= 3:

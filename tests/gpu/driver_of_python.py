@@ -19,6 +19,7 @@ class CUresult(IntEnum):
     CUDA_ERROR_NO_DEVICE = 100
     CUDA_ERROR_NO_BINARY_FOR_GPU = 209
     CUDA_ERROR_INVALID_PTX = 218
+    CUDA_ERROR_NOT_FOUND = 500
     CUDA_ERROR_NOT_READY = 600
     CUDA_ERROR_ILLEGAL_ADDRESS = 700
     CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES = 701
@@ -42,6 +43,7 @@ class Driver:
     CUresult = CUresult
     CUlaunchConfig = SimpleNamespace
     CUjit_option = CUdevice_attribute = CUfunction_attribute = CUlaunchAttributeID = CUpointer_attribute = _Names()
+    CUstreamCaptureMode = _Names()
 
     def __init__(self, kernel: Callable[[list[int], Any], None] | None = None) -> None:
         self.kernel = kernel
@@ -53,6 +55,10 @@ class Driver:
         self.parameters = 0
         self.attributes: dict[Any, int] = {}
         self.configs: list[Any] = []
+        self.variables: dict[bytes, bytearray] = {}
+        self.missing: set[bytes] = set()
+        self.recorded: list[Any] | None = None
+        self.graphs: dict[int, list[Any]] = {}
 
     def CUlaunchAttribute(self) -> Any:  # noqa: N802
         return SimpleNamespace(value=SimpleNamespace(clusterDim=SimpleNamespace()))
@@ -67,6 +73,8 @@ class Driver:
                 if name == "cuModuleLoadDataEx" and arguments[3]:
                     arguments[3][0][: len(self.log)] = self.log
                 return (CUresult(self.fail[name]), *[None] * (name not in QUIET))
+            if name == "cuModuleGetGlobal" and arguments[1] in self.missing:
+                return (CUresult.CUDA_ERROR_NOT_FOUND, None, None)
             method = getattr(type(self), f"_{name}", None)
             return (CUresult.CUDA_SUCCESS, *(method(self, *arguments) if method else (0,)))
 
@@ -81,6 +89,35 @@ class Driver:
         return ()
 
     def _cuCtxPopCurrent(self) -> tuple[()]:  # noqa: N802
+        return ()
+
+    def _cuDevicePrimaryCtxRetain(self, device: Any) -> tuple[int]:  # noqa: N802
+        return (1,)
+
+    def _cuCtxGetCurrent(self) -> tuple[int]:  # noqa: N802
+        return (1,)
+
+    def _cuModuleGetGlobal(self, module: Any, name: bytes) -> tuple[int, int]:  # noqa: N802
+        memory = self.variables[name]
+        return ctypes.addressof((ctypes.c_uint8 * len(memory)).from_buffer(memory)), len(memory)
+
+    def _cuStreamCreate(self, flags: int) -> tuple[int]:  # noqa: N802
+        return (77,)
+
+    def _cuStreamBeginCapture(self, stream: int, mode: str) -> tuple[()]:  # noqa: N802
+        self.recorded = []
+        return ()
+
+    def _cuStreamEndCapture(self, stream: int) -> tuple[int]:  # noqa: N802
+        self.graphs[len(self.graphs)], self.recorded = self.recorded or [], None
+        return (len(self.graphs) - 1,)
+
+    def _cuGraphInstantiate(self, graph: int, flags: int) -> tuple[int]:  # noqa: N802
+        return (graph,)
+
+    def _cuGraphLaunch(self, graph: int, stream: int) -> tuple[()]:  # noqa: N802
+        for again in self.graphs[graph]:
+            again()
         return ()
 
     def _cuEventQuery(self, event: Any) -> tuple[()]:  # noqa: N802
@@ -123,7 +160,13 @@ class Driver:
 
     def _cuLaunchKernelEx(self, config: Any, function: Any, parameters: int, extra: int) -> tuple[()]:  # noqa: N802
         self.configs.append(config)
-        if self.kernel is not None:
-            places = (ctypes.c_void_p * self.parameters).from_address(parameters)
-            self.kernel([place or 0 for place in places], config)
+        if self.kernel is None:
+            return ()
+        places = [place or 0 for place in (ctypes.c_void_p * self.parameters).from_address(parameters)]
+        if self.recorded is None or config.hStream != 77:
+            self.kernel(places, config)
+            return ()
+        # What is recorded are the values that the parameters have now.
+        kept = [ctypes.create_string_buffer(ctypes.string_at(place, 8)) for place in places]
+        self.recorded.append(lambda: self.kernel([ctypes.addressof(one) for one in kept], config))
         return ()

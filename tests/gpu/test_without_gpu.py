@@ -18,6 +18,8 @@ from ptxlab.gpu import arrays, driver, hardware, loading
 from ptxlab.gpu.driver import DriverError, explain_initialisation
 from ptxlab.gpu.failures import FATAL, OTHERS, explain
 from ptxlab.gpu.loading import read_log
+from ptxlab.gpu.prepared import _KEPT
+from ptxlab.gpu.streams import stream_handle
 from ptxlab.report import Source
 from tests.gpu import programs
 from tests.gpu.driver_of_python import CUresult, Driver
@@ -102,6 +104,12 @@ class Tensor:
 
     def data_ptr(self) -> int:
         return self.array.ctypes.data
+
+    def is_contiguous(self) -> bool:
+        return self.array.flags.c_contiguous
+
+    def get_device(self) -> int:
+        return 0 if self.is_cuda else -1
 
     def stride(self) -> tuple[int, ...]:
         return tuple(stride // self.array.itemsize for stride in self.array.strides)
@@ -253,7 +261,8 @@ def test_how_a_launch_is_configured(fake: Driver) -> None:
     assert [attribute.id for attribute in config.attrs] == [
         "CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION", "CU_LAUNCH_ATTRIBUTE_COOPERATIVE"
     ]  # fmt: skip
-    assert fake.attributes == {"CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES": 100_000}
+    # All that there is, so that a launch with less leaves enough for the next one with more.
+    assert fake.attributes == {"CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES": 232448}
 
 
 @pytest.mark.parametrize(
@@ -278,7 +287,7 @@ def test_launches_that_the_gpu_has_no_room_for(fake: Driver, how, words) -> None
         ({"device": "cuda:3"}, "this machine has 1 GPU, counted from 0"),
         ({"device": "cpu:1"}, "there are 'auto', 'cpu', 'cuda', 'cuda:1' and 'both'"),
         ({"compile": "nvcc"}, "there are 'ptxas', 'driver' and the path of a `.cubin` file"),
-        ({"wait": False}, "`wait=False` needs arrays that lie on the GPU"),
+        ({"wait": False}, "`wait=False` and graphs need arrays that lie on the GPU"),
     ],
 )
 def test_ways_to_run_that_make_no_sense(fake: Driver, how, words) -> None:
@@ -292,7 +301,7 @@ def test_streams() -> None:
             return (0, 9)
 
     torch_stream = type("Stream", (), {"cuda_stream": 8})()
-    handle = gpu.launching.stream_handle
+    handle = stream_handle
     assert [handle(stream) for stream in (None, 3, Standard(), torch_stream)] == [0, 3, 9, 8]
     with pytest.raises(TypeError, match="str is no stream"):
         handle("main")
@@ -315,6 +324,165 @@ def test_a_module_is_loaded_once(fake: Driver) -> None:
     for _ in range(3):
         module["saxpy"].launch(1, 32, [ramp(), ramp(), 2.0, 8], device="cuda")
     assert fake.calls.count("cuModuleLoadDataEx") == 1
+
+
+def test_what_repeats_is_looked_at_once(fake: Driver) -> None:
+    module = ptxlab.parse(programs.SAXPY)
+    x, y = ramp(), np.ones(8, np.float32)
+
+    def again(factor: float = 2.0, count: int = 8) -> list[str]:
+        fake.calls.clear()
+        module["saxpy"].launch(1, 32, [Tensor(x, True), Tensor(y, True), factor, count], device="cuda", wait=False)
+        return fake.calls
+
+    assert "cuModuleLoadDataEx" in again()
+    assert [name for name in again() if name != "cuCtxGetCurrent"] == ["cuLaunchKernelEx"]
+    np.testing.assert_array_equal(y, 4 * x + 1)
+    again(factor=1)  # an integer for a float
+    again(factor=0.5, count=4)
+    np.testing.assert_array_equal(y, np.where(np.arange(8) < 4, 5.5, 5) * x + 1)
+
+
+def test_what_changes_is_looked_at_again(fake: Driver) -> None:
+    module = ptxlab.parse(programs.SAXPY)
+    args = [OnGpu(ramp()), OnGpu(ramp()), 2.0, 8]
+    for grid, shared, stream in ((1, 0, 5), (2, 0, 5), (2, 64, 5), (2, 64, 6), (1, 0, 5)):
+        module["saxpy"].launch(grid, 32, args, shared=shared, stream=stream, device="cuda", wait=False)
+        config = fake.configs[-1]
+        assert (config.gridDimX, config.sharedMemBytes, config.hStream) == (grid, shared, stream)
+    for wrong, words in (
+        ([*args[:3], -1 << 40], "does not fit `.u32`"),
+        ([*args[:2], 1e39, 8], "argument 2"),
+        ([*args[:3], 8.0], "8.0 is no integer"),
+        (args[:3], "takes 4 arguments, not 3"),
+        ([OnGpu(ramp(), strides=(8,)), *args[1:]], "the array has gaps"),
+    ):
+        with pytest.raises(ptxlab.KernelError, match=words):
+            module["saxpy"].launch(1, 32, wrong, stream=5, device="cuda", wait=False)
+    launches = len(fake.configs)
+    with pytest.raises(ptxlab.KernelError, match="at most 1024 are possible"):
+        module["saxpy"].launch(1, 2048, args, device="cuda", wait=False)
+    assert len(fake.configs) == launches
+
+
+@pytest.mark.parametrize("value", [-1, np.uint32(7), np.int64(7), True, 7])
+def test_numbers_are_packed_as_the_emulator_packs_them(fake: Driver, value: object) -> None:
+    module = ptxlab.parse(programs.SAXPY)
+    found = []
+    fake.kernel = lambda places, config: found.append(ctypes.string_at(places[3], 4))
+    module["saxpy"].launch(1, 32, [0, 0, 1, value], device="cuda", wait=False)
+    assert found == [(int(value) & 0xFFFFFFFF).to_bytes(4, "little")]  # type: ignore[call-overload]
+
+
+def test_launches_that_stay_ready_are_not_too_many(fake: Driver) -> None:
+    module = ptxlab.parse(programs.SAXPY)
+    for grid in range(1, _KEPT + 40):
+        module["saxpy"].launch(grid, 32, [0, 0, 1.0, 0], device="cuda", wait=False)
+    assert len(module.on_gpu["ready"]) == _KEPT
+    fake.configs.clear()
+    module["saxpy"].launch(1, 32, [0, 0, 1.0, 0], device="cuda", wait=False)
+    assert fake.configs[0].gridDimX == 1
+
+
+def test_a_cubin_that_is_replaced_is_loaded_anew(fake: Driver, tmp_path: Path) -> None:
+    module = ptxlab.parse(programs.SAXPY)
+    path = tmp_path / "saxpy.cubin"
+    for image in (b"\x7fELF", b"\x7fELF2"):
+        path.write_bytes(image)
+        module["saxpy"].launch(1, 32, [0, 0, 1.0, 0], device="cuda", compile=path)
+        assert fake.image == image
+
+
+def test_schedules_are_tried_after_a_launch_on_a_gpu(fake: Driver) -> None:
+    module = ptxlab.parse(programs.SAXPY)
+    for how in ({"device": "cuda"}, {"device": "cpu", "seeds": 2}):
+        y = np.ones(8, np.float32)
+        module["saxpy"].launch(1, 32, [ramp(), y, 2.0, 8], **how)
+        np.testing.assert_array_equal(y, 2 * ramp() + 1)
+
+
+# Graphs.
+
+
+def test_a_graph_runs_what_was_recorded(fake: Driver) -> None:
+    module = ptxlab.parse(programs.SAXPY)
+    x, y = ramp(), np.ones(8, np.float32)
+    with gpu.graph() as twice:
+        for factor in (2.0, 3.0):
+            module["saxpy"].launch(1, 32, [OnGpu(x), OnGpu(y), factor, 8])
+        np.testing.assert_array_equal(y, 1)
+        with pytest.raises(ValueError, match="still being recorded"):
+            twice.launch()
+    np.testing.assert_array_equal(y, 1)
+    for times in (1, 2):
+        twice.launch()
+        np.testing.assert_array_equal(y, 5 * times * x + 1)
+    launch(OnGpu(x), OnGpu(y))
+    np.testing.assert_array_equal(y, 12 * x + 1)
+    assert [config.hStream for config in fake.configs] == [77, 77, 0]
+    assert fake.calls.count("cuStreamDestroy") == fake.calls.count("cuStreamCreate") == 1
+    del twice
+    assert fake.calls.count("cuGraphExecDestroy") == 1
+
+
+def test_a_graph_takes_arrays_on_the_gpu_only(fake: Driver) -> None:
+    with pytest.raises(ValueError, match="graphs need arrays that lie on the GPU"), gpu.graph():
+        launch(ramp(), ramp())
+    assert fake.calls.count("cuStreamDestroy") == 1
+    with gpu.graph(), pytest.raises(ValueError, match="recorded already"), gpu.graph():
+        pass
+
+
+def test_a_graph_that_the_driver_refuses(fake: Driver) -> None:
+    fake.fail["cuGraphInstantiate"] = CUresult.CUDA_ERROR_OUT_OF_MEMORY
+    with pytest.raises(ptxlab.KernelError, match="too little memory left") as raised, gpu.graph():
+        for _ in range(2):
+            launch(OnGpu(ramp()), OnGpu(ramp()))
+    assert raised.value.diagnostics[0].notes[0] == "it may be any launch of the graph, which has `saxpy`"
+    assert fake.calls.count("cuStreamDestroy") == 1
+    launch(OnGpu(ramp()), OnGpu(ramp()), stream=3)
+    assert fake.configs[-1].hStream == 3
+
+
+# Variables on both.
+
+
+def test_variables_of_the_module_are_compared(fake: Driver) -> None:
+    module = ptxlab.parse(programs.COUNT)
+    fake.parameters = 1
+    fake.variables[b"total"] = total = bytearray((1000).to_bytes(4, "little"))
+
+    def count(places: list[int], config: object, step: int = 1) -> None:
+        total[:] = (int.from_bytes(total, "little") + step).to_bytes(4, "little")
+        ctypes.c_uint32.from_address(ctypes.c_uint64.from_address(places[0]).value).value = int.from_bytes(
+            total, "little"
+        )
+
+    fake.kernel = count
+    out = np.zeros(1, np.uint32)
+    for expected in (41, 42):
+        assert module["k"].launch(1, 1, [out], device="both").diagnostics == []
+        assert (out[0], int.from_bytes(total, "little")) == (expected, expected)
+
+    def wrong(places: list[int], config: object) -> None:
+        count(places, config)
+        total[0] = 7
+
+    fake.kernel = wrong
+    (found,) = module["k"].launch(1, 1, [out], device="both", on_error="collect").diagnostics
+    assert found.code == "disagreement"
+    assert found.message == "the emulator and NVIDIA H200 differ in 1 of 1 elements of the variable `total`"
+    assert found.notes == ("the first is element 0: 0x0000002b on the emulator, 0x00000007 on the GPU",)
+    assert found.labels[0].span.text.startswith("total")
+
+
+def test_variables_that_the_compiler_left_out_or_that_hold_addresses_are_not_compared(fake: Driver) -> None:
+    text = programs.text("    ld.param.u64 %rd1, [out];", before=".global .u32 a;\n.global .u64 b = a;\n")
+    fake.parameters, fake.kernel = 1, None
+    fake.variables[b"b"] = there = bytearray(8)
+    fake.missing.add(b"a")
+    assert ptxlab.parse(text)["k"].launch(1, 1, [0], device="both").diagnostics == []
+    assert there == bytes(8)
 
 
 def test_a_cubin_that_was_compiled_ahead(fake: Driver, tmp_path: Path) -> None:

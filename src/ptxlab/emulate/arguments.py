@@ -52,9 +52,9 @@ def pack(module: ir.Module, kernel: ir.Function, args: Sequence[Any]) -> Paramet
                 at = -(-(max(at, region.base + region.size) + _GAP) // 256) * 256
                 found = region.base + (_array_address(value) - region.data)
                 value = found
-                if layout.size_of_variable(parameter) != 8:
+                if area.sizes[id(parameter)] != 8:
                     raise ValueError(f"an array needs a 64-bit parameter, this one is `.{parameter.type.name}`")
-            offset, size = area.offsets[id(parameter)], layout.size_of_variable(parameter)
+            offset, size = area.offsets[id(parameter)], area.sizes[id(parameter)]
             data[offset : offset + size] = scalar_bytes(parameter, value, size)
         except (TypeError, ValueError, OverflowError) as problem:
             problems.append(

@@ -79,7 +79,9 @@ class Launch:
         self.compiled = compiled
         self.grid, self.block = grid, block
         parameters = pack(compiled.module, compiled.kernel, args)
-        self.regions = sorted([*parameters.regions, *globals_of(compiled)], key=lambda region: region.base)
+        self.regions = sorted(
+            [*parameters.regions, *globals_of(compiled.module, compiled.variables)], key=lambda region: region.base
+        )
         self.parameters = ctypes.create_string_buffer(bytes(parameters.data), max(len(parameters.data), 1))
         self.seed = seed
         self.history: Record | None = None
@@ -325,9 +327,8 @@ class Worker:
             self.hints.set(index, base=(1 << 64) - 1, last=0, delta=0)
 
 
-def globals_of(compiled: Compiled) -> list[Region]:
+def globals_of(module: ir.Module, variables: layout.Variables) -> list[Region]:
     """The memory of the module's variables, which keep their values from launch to launch."""
-    module, variables = compiled.module, compiled.variables
     known = module.memory
     addresses = {name: state.FUNCTION_WINDOW + 16 * number for name, number in layout.function_numbers(module).items()}
     regions = []

@@ -18,9 +18,10 @@ GAP = 4096  # between variables, so that a step too far is found out
 
 @dataclass
 class Layout:
-    """Offsets of variables in a stretch of memory, by the identity of the variable."""
+    """Offsets and sizes of variables in a stretch of memory, by the identity of the variable."""
 
     offsets: dict[int, int] = field(default_factory=dict)
+    sizes: dict[int, int] = field(default_factory=dict)
     size: int = 0
     alignment: int = 1
 
@@ -28,8 +29,9 @@ class Layout:
         """Put a variable behind the others."""
         alignment = alignment_of(variable)
         offset = -(-self.size // alignment) * alignment
-        self.offsets[id(variable)] = offset
-        self.size = offset + size_of_variable(variable)
+        size = size_of_variable(variable)
+        self.offsets[id(variable)], self.sizes[id(variable)] = offset, size
+        self.size = offset + size
         self.alignment = max(self.alignment, alignment)
         return offset
 
@@ -242,6 +244,18 @@ class Variables:
                 address += initial.offset
                 return address if initial.mask is None else _masked(address, initial.mask)
         raise AssertionError(f"{initial!r} as an initial value")
+
+
+def has_addresses(variable: ir.Variable) -> bool:
+    """Whether a variable begins with an address, which is another one on every device."""
+    pending = [variable.initialiser]
+    while pending:
+        initial = pending.pop()
+        if isinstance(initial, ir.SymbolAddress):
+            return True
+        if isinstance(initial, ir.InitialiserList):
+            pending.extend(initial.elements)
+    return False
 
 
 def shared_variables(variables: Variables) -> list[tuple[ir.Variable, int]]:

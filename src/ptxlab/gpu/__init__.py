@@ -1,13 +1,19 @@
 """Kernels on a GPU: which there are, loading, arguments, launches, and what their failures mean.
 
 `devices` lists the GPUs; `launch` is what `kernel.launch(device="cuda")` does; `prepare` turns arguments into a launch
-that costs one call of the driver each time; `compare` runs a kernel here and on the emulator.
+that costs one call of the driver each time; `graph` records launches and starts them together; `compare` runs a kernel
+here and on the emulator.
 """
 
 from ptxlab.gpu.arrays import host_view, is_on_gpu
 from ptxlab.gpu.comparison import compare
 from ptxlab.gpu.driver import absence
+from ptxlab.gpu.graphs import Graph, graph
 from ptxlab.gpu.hardware import Gpu, devices, gpu
-from ptxlab.gpu.launching import Prepared, launch, prepare
+from ptxlab.gpu.launching import launch, prepare
+from ptxlab.gpu.prepared import Prepared
 
-__all__ = ["Gpu", "Prepared", "absence", "compare", "devices", "gpu", "host_view", "is_on_gpu", "launch", "prepare"]
+__all__ = [
+    "Gpu", "Graph", "Prepared", "absence", "compare", "devices", "gpu", "graph", "host_view", "is_on_gpu", "launch",
+    "prepare",
+]  # fmt: skip

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 _HOST = (1, 3)  # DLPack: memory of the host, and such memory that stays where it is for a GPU
 _CUDA = (2, 13)  # memory of a GPU, and memory that moves
 LEGACY_STREAM = 1  # DLPack and the array interface call the default stream so
+_NO_ARRAYS = (bool, int, float, complex, str, bytes, bytearray, memoryview)
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(NamedTuple):
     """The bytes of an array; `gpu` is the number of the GPU it lies on, None for the host's memory, -1 if untold."""
 
     address: int
@@ -24,17 +23,17 @@ class Memory:
     gpu: int | None
     writable: bool = True
     stream: int | None = None
-    owner: Any = field(default=None, repr=False)
+    owner: Any = None
 
 
 def memory_of(value: Any) -> Memory | None:
     """The memory of an array that is not NumPy's; None for anything else."""
-    if isinstance(value, (bool, int, float, complex, str, bytes, bytearray, memoryview)):
-        return None
-    if hasattr(value, "__array_interface__") or hasattr(type(value), "__array_interface__"):
+    if isinstance(value, _NO_ARRAYS):
         return None
     if hasattr(value, "data_ptr") and hasattr(value, "element_size"):
         return _torch(value)
+    if hasattr(value, "__array_interface__") or hasattr(type(value), "__array_interface__"):
+        return None
     interface = getattr(value, "__cuda_array_interface__", None)
     if interface is not None:
         return _interface(interface, value)
@@ -76,11 +75,12 @@ class _Bytes:
 
 
 def _torch(value: Any) -> Memory:
-    require_dense(tuple(value.shape), tuple(value.stride()))
-    gpu = (value.device.index or 0) if value.is_cuda else None
+    if not value.is_contiguous():
+        require_dense(tuple(value.shape), tuple(value.stride()))
+    gpu = value.get_device() if value.is_cuda else None
     if gpu is None and value.device.type != "cpu":
         raise TypeError(f"the tensor lies on {value.device}; only the CPU and CUDA are known here")
-    return Memory(int(value.data_ptr()), int(value.numel() * value.element_size()), gpu, owner=value)
+    return Memory(value.data_ptr(), value.numel() * value.element_size(), gpu, owner=value)
 
 
 def _interface(interface: dict[str, Any], owner: Any) -> Memory:

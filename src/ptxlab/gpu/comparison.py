@@ -12,6 +12,8 @@ from ptxlab.emulate.launch import Result
 from ptxlab.gpu.arrays import Memory, host_view, memory_of
 from ptxlab.gpu.driver import call, current
 from ptxlab.gpu.hardware import Gpu
+from ptxlab.gpu.loading import Compiler, load
+from ptxlab.gpu.variables import REASONS, Variables
 from ptxlab.report import Diagnostic, KernelError, error
 
 
@@ -23,18 +25,26 @@ def compare(
     on_gpu: Callable[..., Result],
     on_cpu: Callable[..., Result],
     on_error: str = "raise",
+    compile: Compiler | None = None,
 ) -> Result:
     """Run both on the same data; the emulator's result, and its arrays, with a finding where the GPU's differ.
 
-    Arrays that lie on the GPU end up as the GPU leaves them; the emulator works on copies.
+    Arrays that lie on the GPU end up as the GPU leaves them; the emulator works on copies. Variables of the module
+    begin on both as the emulator has them.
     """
     values, mirrors = mirror(args, gpu)
     regions = pack(module, kernel, values).regions
+    variables = Variables(module, kernel, load(module, kernel, gpu, compile))
+    variables.equalise()
     kept: dict[int, bytearray] = {}
     hardware = on_gpu(args=args, on_error="collect", kept=kept)
-    kept |= bring_back(mirrors, gpu)
+    if not hardware.diagnostics:
+        kept |= bring_back(mirrors, gpu)
+        variables.bring_back()
     result = on_cpu(args=values, on_error="collect")
     result.diagnostics += differences(module, kernel, gpu, values, regions, kept, hardware, result)
+    if not hardware.diagnostics:
+        result.diagnostics += variables.differences()
     if on_error == "raise" and any(found.level == "error" for found in result.diagnostics):
         raise KernelError(result.diagnostics)
     return result
@@ -131,7 +141,7 @@ def _difference(
             "this argument",
             notes=[f"the first is element [{place}]: {_show(here[part], kind)} on the emulator, "
                    f"{_show(there[part], kind)} on the GPU"],
-            helps=["a race or an approximate instruction can be the reason; the emulator's `checks` find races"],
+            helps=[REASONS],
         )
     ]  # fmt: skip
 

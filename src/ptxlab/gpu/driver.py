@@ -11,8 +11,6 @@ with driver 580), so `broken` remembers it, and what comes later is told so.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -90,7 +88,7 @@ def no_gpu(reason: str, help: str) -> Diagnostic:
     return error("no-gpu", "there is no GPU to run on", None, notes=[reason], helps=[help, ELSEWHERE])
 
 
-_contexts: dict[int, Any] = {}
+_contexts: dict[int, int] = {}
 _broken: list[str] = []
 _lock = threading.Lock()
 
@@ -105,14 +103,29 @@ def mark_broken(reason: str) -> None:
     _broken.append(reason)
 
 
-@contextmanager
-def current(number: int) -> Iterator[None]:
+class current:  # noqa: N801 - it reads as a verb's object: `with current(0):`
     """Calls inside go to this GPU; afterwards to where they went before."""
+
+    __slots__ = ("number", "pushed")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.pushed = False
+
+    def __enter__(self) -> None:
+        context = _contexts.get(self.number) or _context(self.number)
+        if int(call("cuCtxGetCurrent")) != context:
+            call("cuCtxPushCurrent", context)
+            self.pushed = True
+
+    def __exit__(self, *problem: object) -> None:
+        if self.pushed:
+            bindings().cuCtxPopCurrent()
+
+
+def _context(number: int) -> int:
+    """The primary context of a GPU, kept as long as the process lives."""
     with _lock:
         if number not in _contexts:
-            _contexts[number] = call("cuDevicePrimaryCtxRetain", call("cuDeviceGet", number))
-    call("cuCtxPushCurrent", _contexts[number])
-    try:
-        yield
-    finally:
-        bindings().cuCtxPopCurrent()
+            _contexts[number] = int(call("cuDevicePrimaryCtxRetain", call("cuDeviceGet", number)))
+    return _contexts[number]

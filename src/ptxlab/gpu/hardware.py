@@ -69,8 +69,11 @@ def devices() -> list[Gpu]:
 
 @cache
 def gpu(number: int = 0) -> Gpu:
-    """The GPU of that number; raises `KernelError` where there is none."""
+    """The GPU of that number; raises `KernelError` where there is no GPU at all, `ValueError` for a wrong number."""
     attribute = bindings().CUdevice_attribute
+    count = call("cuDeviceGetCount")
+    if number >= count:
+        raise ValueError(f"device 'cuda:{number}': this machine has {count} GPU{'s' * (count != 1)}, counted from 0")
     device = call("cuDeviceGet", number)
 
     def ask(name: str) -> int:

@@ -41,6 +41,7 @@ class Loaded:
             given = {options.CU_JIT_ERROR_LOG_BUFFER: log, options.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: len(log)}
         self.gpu = gpu
         self.functions: dict[str, Any] = {}
+        self.static: dict[str, int] = {}
         with current(gpu.number):
             self.handle = call("cuModuleLoadDataEx", image, len(given), list(given), list(given.values()))
             context = call("cuCtxGetCurrent")
@@ -53,6 +54,23 @@ class Loaded:
             self.functions[name] = call("cuModuleGetFunction", self.handle, name.encode())
         return self.functions[name]
 
+    def static_shared(self, name: str) -> int:
+        """The bytes of shared memory that a kernel declares itself."""
+        if name not in self.static:
+            kind = bindings().CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
+            self.static[name] = int(call("cuFuncGetAttribute", kind, self.function(name)))
+        return self.static[name]
+
+    def variable(self, name: str) -> tuple[int, int] | None:
+        """Address and size of a variable of the module; None where the compiler has left it out."""
+        try:
+            address, size = call("cuModuleGetGlobal", self.handle, name.encode())
+        except DriverError as problem:
+            if problem.name == "CUDA_ERROR_NOT_FOUND":
+                return None
+            raise
+        return int(address), int(size)
+
 
 def _unload(driver: Any, context: Any, handle: Any) -> None:
     """Unload a module; whatever the driver says to it, there is nobody to tell."""
@@ -64,11 +82,23 @@ def _unload(driver: Any, context: Any, handle: Any) -> None:
 
 def load(module: ir.Module, kernel: ir.Function, gpu: Gpu, compiler: Compiler | None = None) -> Loaded:
     """The module on the GPU: as it was loaded before, or compiled and loaded now."""
-    key = f"on GPU {gpu.number} by {compiler}"  # no name of a variable has blanks
-    found = module.memory.get(key)
-    if not isinstance(found, Loaded):
-        found = module.memory[key] = _load(module, kernel, gpu, compiler or _default_compiler())
+    key = gpu.number, identity(compiler)
+    found = module.on_gpu.get(key)
+    if found is None:
+        found = module.on_gpu[key] = _load(module, kernel, gpu, compiler or _default_compiler())
+    assert isinstance(found, Loaded)
     return found
+
+
+def identity(compiler: Compiler | None) -> Any:
+    """What tells one compiler, or one file that was compiled ahead, from another: a file that was replaced is new."""
+    if compiler in (None, "ptxas", "driver"):
+        return compiler
+    path = Path(compiler)
+    if not path.exists():
+        return path, None
+    state = path.stat()
+    return path, state.st_mtime_ns, state.st_size, state.st_ino
 
 
 def _default_compiler() -> Compiler:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -56,11 +57,44 @@ class Copies:
             bindings().cuMemFree(self.places.popitem()[1])
 
 
-@dataclass
+class Signature:
+    """The parameters of a kernel as C's library for Python writes them: all numbers and addresses in one call."""
+
+    def __init__(self, kernel: ir.Function) -> None:
+        self.area = layout.block_of(kernel.parameters)
+        codes, end = ["<"], 0
+        for parameter in kernel.parameters:
+            offset, size = self.area.offsets[id(parameter)], self.area.sizes[id(parameter)]
+            simple = not parameter.dimensions and parameter.vector == 1
+            codes += [f"{offset - end}x", _CODES.get(parameter.type.name, "") if simple else ""]
+            end = offset + size
+        self._all: struct.Struct | None = struct.Struct("".join(codes)) if "" not in codes else None
+
+    def pack(self, values: Sequence[Any]) -> bytes | None:
+        """The parameters as bytes, or None where that takes a closer look."""
+        if self._all is None:
+            return None
+        for value in values:
+            if type(value) is not int and type(value) is not float:
+                return None
+        try:
+            return self._all.pack(*values)
+        except (struct.error, OverflowError):
+            return None
+
+
+_CODES = {
+    "u8": "B", "u16": "H", "u32": "I", "u64": "Q", "s8": "b", "s16": "h", "s32": "i", "s64": "q",
+    "b8": "B", "b16": "H", "b32": "I", "b64": "Q", "f16": "e", "f32": "f", "f64": "d",
+}  # fmt: skip
+
+
+@dataclass(slots=True)
 class Parameters:
     """The parameters as bytes, the arrays that are copied, and the memory that lies on the GPU already."""
 
     kernel: ir.Function
+    signature: Signature
     values: Sequence[Any]
     data: bytes
     copies: Copies
@@ -68,28 +102,36 @@ class Parameters:
 
     def placed(self) -> bytes:
         """The parameters once all arrays are on the GPU: with the addresses they have there."""
+        if not self.copies.regions:
+            return self.data
         found = bytearray(self.data)
-        area = layout.block_of(self.kernel.parameters)
         for parameter, value in zip(self.kernel.parameters, self.values, strict=True):
             if is_array(value):
-                at = area.offsets[id(parameter)]
+                at = self.signature.area.offsets[id(parameter)]
                 virtual = int.from_bytes(found[at : at + 8], "little")
                 found[at : at + 8] = self.copies.address_of(virtual).to_bytes(8, "little")
         return bytes(found)
 
 
-def convert(module: ir.Module, kernel: ir.Function, args: Sequence[Any], gpu: Gpu) -> Parameters:
+_NO_COPIES = Copies(())
+
+
+def convert(module: ir.Module, kernel: ir.Function, signature: Signature, args: Sequence[Any], gpu: Gpu) -> Parameters:
     """Turn arguments into parameters; what does not fit is told for all of them at once."""
     memories: list[Memory] = []
     values: list[Any] = []
     problems: list[Diagnostic] = []
     for number, value in enumerate(args):
+        if type(value) is int or type(value) is float:
+            values.append(value)
+            continue
         try:
             memory = memory_of(value)
             if memory is None or memory.gpu is None:
                 values.append(host_view(value))
                 continue
-            _require_gpu(memory, gpu)
+            if memory.gpu != gpu.number:
+                _require_gpu(memory, gpu)
             memories.append(memory)
             values.append(memory.address)
         except (TypeError, ValueError) as problem:
@@ -99,8 +141,11 @@ def convert(module: ir.Module, kernel: ir.Function, args: Sequence[Any], gpu: Gp
                                   "the parameter is declared here"))  # fmt: skip
     if problems:
         raise KernelError(problems)
+    data = signature.pack(values)
+    if data is not None:
+        return Parameters(kernel, signature, values, data, _NO_COPIES, memories)
     parameters = pack(module, kernel, values)
-    return Parameters(kernel, values, bytes(parameters.data), Copies(parameters.regions), memories)
+    return Parameters(kernel, signature, values, bytes(parameters.data), Copies(parameters.regions), memories)
 
 
 def _require_gpu(memory: Memory, gpu: Gpu) -> None:

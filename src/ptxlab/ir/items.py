@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -87,9 +88,7 @@ class Function(Node):
         number or an object with `__cuda_stream__`; `compile` is "ptxas", "driver" or the path of a cubin file that was
         compiled ahead; `wait=False` returns at once.
         """
-        # Running lies layers above the program; this method is the door to it.
-        run = import_module("ptxlab.launch").launch
-        return run(self, grid, block, args, **how)
+        return _launcher()(self, grid, block, args, **how)
 
     @property
     def noreturn(self) -> bool:
@@ -125,6 +124,12 @@ class Function(Node):
             if isinstance(statement, (Label, BranchTargets, CallTargets, CallPrototype)):
                 found.setdefault(statement.name, statement)
         return found
+
+
+@cache
+def _launcher() -> Any:
+    """What runs kernels: it lies layers above the program, and `Function.launch` is the door to it."""
+    return import_module("ptxlab.launch").launch
 
 
 class Alias(Node):

@@ -24,10 +24,13 @@ class Module(Node):
 
     `targets` holds the words of the first `.target`: the architecture, then options such as `debug`. `comments` are
     those that stand before or inside the header. `places` has the source range of `version`, `target` and
-    `address_size`. `memory` holds the module's variables once a kernel has run: they outlive a launch.
+    `address_size`. `memory` holds the module's variables once a kernel has run on the emulator: they outlive a launch;
+    `on_gpu` what was loaded and looked at for launches on a GPU.
     """
 
-    __slots__ = ("address_size", "comments", "is_checked", "items", "memory", "places", "source", "targets", "version")
+    __slots__ = (
+        "address_size", "comments", "is_checked", "items", "memory", "on_gpu", "places", "source", "targets", "version",
+    )  # fmt: skip
     fields = ("version", "targets", "address_size", "comments", "items")
 
     def __init__(
@@ -47,6 +50,7 @@ class Module(Node):
         self.source = source
         self.places: dict[str, Range] = {}
         self.memory: dict[str, Any] = {}
+        self.on_gpu: dict[Any, Any] = {}
         self.is_checked = False  # whether it has been found free of errors, so that it can be launched
 
     @property

@@ -1,0 +1,188 @@
+"""A launch that the driver can be given: the kernel, the sizes that were looked at, and room for its parameters.
+
+Making one takes far longer than starting it, so `ready` keeps those of a module by all that they are made from. Only
+the bytes of the parameters change from launch to launch.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import Any
+
+from ptxlab import ir
+from ptxlab.emulate.limits import check_launch
+from ptxlab.gpu.driver import DriverError, bindings, call, current
+from ptxlab.gpu.hardware import Gpu
+from ptxlab.gpu.loading import Compiler, Loaded, identity, load
+from ptxlab.gpu.parameters import Signature
+from ptxlab.gpu.waiting import fail
+from ptxlab.report import KernelError, error
+
+Extents = tuple[int, int, int]
+_KEPT = 256  # launches of a module that stay ready
+_PLAIN_SHARED = 48 * 1024  # bytes of dynamic shared memory that a kernel gets without asking
+_PORTABLE_CLUSTER = 8  # blocks of a cluster that every GPU with clusters has
+
+
+class Prepared:
+    """A kernel with its parameters in place; `launch` starts it and does not wait."""
+
+    def __init__(
+        self,
+        module: ir.Module,
+        kernel: ir.Function,
+        loaded: Loaded,
+        grid: Extents,
+        block: Extents,
+        shared: int,
+        cluster: Extents | None,
+        cooperative: bool,
+        stream: int,
+    ) -> None:
+        self.module, self.kernel, self.loaded = module, kernel, loaded
+        self.signature = Signature(kernel)
+        self.owners: Any = ()  # of the memory that the parameters point to
+        driver = bindings()
+        with current(loaded.gpu.number):
+            check_sizes(module, kernel, loaded, shared, grid, cluster)
+            self.function = loaded.function(kernel.name)
+            _allow(loaded, kernel, shared, cluster)
+        area = self.signature.area
+        data = (ctypes.c_uint8 * max(area.size, 1))()
+        places = [ctypes.addressof(data) + area.offsets[id(parameter)] for parameter in kernel.parameters]
+        self._data = memoryview(data).cast("B")[: area.size]
+        self._pointers = (ctypes.c_void_p * max(len(places), 1))(*places)
+        self._parameters = ctypes.addressof(self._pointers)
+        self._lock = threading.Lock()
+        self.config = driver.CUlaunchConfig()
+        self.config.gridDimX, self.config.gridDimY, self.config.gridDimZ = grid
+        self.config.blockDimX, self.config.blockDimY, self.config.blockDimZ = block
+        self.config.sharedMemBytes = shared
+        self.config.hStream = stream
+        attributes = _attributes(cluster, cooperative)
+        self.config.attrs, self.config.numAttrs = attributes, len(attributes)
+        self._start = driver.cuLaunchKernelEx
+
+    def fill(self, data: bytes) -> None:
+        """Put the parameters in place."""
+        self._data[:] = data
+
+    def start(self, data: bytes) -> None:
+        """Start the kernel with these parameters; the driver has taken them when the call returns."""
+        with self._lock:
+            self._data[:] = data
+            (status,) = self._start(self.config, self.function, self._parameters, 0)
+        if status:
+            raise DriverError(status.name, "cuLaunchKernelEx")
+
+    def launch(self) -> None:
+        """Start the kernel on its stream, in the context that is current in this thread, and do not wait for it."""
+        (status,) = self._start(self.config, self.function, self._parameters, 0)
+        if status:
+            problem = DriverError(status.name, "cuLaunchKernelEx")
+            raise KernelError([fail(problem, self.module, self.kernel, self.loaded.gpu)])
+
+
+def make(
+    module: ir.Module,
+    kernel: ir.Function,
+    gpu: Gpu,
+    grid: Extents,
+    block: Extents,
+    shared: int,
+    cluster: Extents | None,
+    cooperative: bool,
+    stream: int,
+    compile: Compiler | None,
+) -> Prepared:
+    """A launch whose sizes fit the kernel and the GPU; only its parameters are missing."""
+    check_launch(module, kernel, grid, block, 0, None)
+    loaded = load(module, kernel, gpu, compile)
+    return Prepared(module, kernel, loaded, grid, block, shared, cluster, cooperative, stream)
+
+
+def ready(
+    module: ir.Module,
+    kernel: ir.Function,
+    gpu: Gpu,
+    grid: Extents,
+    block: Extents,
+    shared: int,
+    cluster: Extents | None,
+    cooperative: bool,
+    stream: int,
+    compile: Compiler | None,
+) -> Prepared:
+    """The same, as it was made for the last launch that was like this one."""
+    how = grid, block, shared, cluster, cooperative, stream
+    key = id(kernel), gpu.number, how, compile if compile is None else identity(compile)
+    kept: dict[Any, Prepared] = module.on_gpu.setdefault("ready", {})
+    found = kept.get(key)
+    if found is None:
+        found = make(module, kernel, gpu, *how, compile)
+        if len(kept) >= _KEPT:
+            kept.pop(next(iter(kept)), None)
+        kept[key] = found  # it holds the kernel, so that its number stays its own
+    return found
+
+
+def _allow(loaded: Loaded, kernel: ir.Function, shared: int, cluster: Extents | None) -> None:
+    """Ask for what a kernel does not get by itself; as much as there is, so that no launch takes it from another."""
+    attribute = bindings().CUfunction_attribute
+    function = loaded.function(kernel.name)
+    if shared > _PLAIN_SHARED:
+        most = loaded.gpu.shared - loaded.static_shared(kernel.name)
+        call("cuFuncSetAttribute", function, attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most)
+    if cluster is not None and cluster[0] * cluster[1] * cluster[2] > _PORTABLE_CLUSTER:
+        call("cuFuncSetAttribute", function, attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)
+
+
+def _attributes(cluster: Extents | None, cooperative: bool) -> list[Any]:
+    driver = bindings()
+    found = []
+    if cluster is not None:
+        one = driver.CUlaunchAttribute()
+        one.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        one.value.clusterDim.x, one.value.clusterDim.y, one.value.clusterDim.z = cluster
+        found.append(one)
+    if cooperative:
+        one = driver.CUlaunchAttribute()
+        one.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+        one.value.cooperative = 1
+        found.append(one)
+    return found
+
+
+def check_sizes(
+    module: ir.Module, kernel: ir.Function, loaded: Loaded, shared: int, grid: Extents, cluster: Extents | None
+) -> None:
+    """Refuse what this GPU has no room for."""
+    gpu, static = loaded.gpu, loaded.static_shared(kernel.name)
+    span = module.name_span(kernel)
+    problems = []
+    if shared < 0:
+        problems.append(error("bad-launch", f"`{kernel.name}`: {shared} bytes of shared memory", span, "this kernel"))
+    elif static + shared > gpu.shared:
+        problems.append(
+            error(
+                "bad-launch",
+                f"`{kernel.name}`: {static + shared} bytes of shared memory, {gpu.name} has {gpu.shared} for a block",
+                span,
+                "this kernel",
+                notes=[f"{static} bytes are declared in the module, {shared} are asked for at launch"],
+                helps=["use smaller tiles or fewer stages"],
+            )
+        )
+    if cluster is not None and any(size % part for size, part in zip(grid, cluster, strict=True) if part > 0):
+        problems.append(
+            error(
+                "bad-launch",
+                f"`{kernel.name}`: a grid of {grid} is no multiple of the cluster {cluster}",
+                span,
+                "this kernel",
+                helps=["round the grid up, and let the blocks beyond do nothing"],
+            )
+        )
+    if problems:
+        raise KernelError(problems)
