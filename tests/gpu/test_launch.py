@@ -4,6 +4,7 @@ import ctypes
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -161,9 +162,107 @@ def test_variables_keep_their_values() -> None:
 
 
 def test_dynamic_shared_memory_beyond_48_kilobytes() -> None:
-    out = np.zeros(200, np.uint32)
-    kernel(programs.DYNAMIC).launch(1, 200, [out], shared=200 * 1024, device="cuda")
-    np.testing.assert_array_equal(out, np.arange(200))
+    k = kernel(programs.DYNAMIC)
+    for kilobytes in (200, 100, 200):
+        out = np.zeros(kilobytes, np.uint32)
+        k.launch(1, kilobytes, [out], shared=kilobytes * 1024, device="cuda")
+        np.testing.assert_array_equal(out, np.arange(kilobytes))
+
+
+def test_variables_of_both_begin_alike_and_are_compared() -> None:
+    k = kernel(programs.COUNT)
+    out = np.zeros(1, np.uint32)
+    for device, expected in (("cuda", 41), ("cuda", 42), ("cpu", 41), ("both", 42), ("both", 43), ("cuda", 44)):
+        assert not k.launch(1, 1, [out], device=device).diagnostics
+        assert out[0] == expected, device
+
+
+def test_a_thread_that_has_never_called_the_driver_can_launch() -> None:
+    k = kernel(programs.COUNT)
+    found: list[int] = []
+
+    def work() -> None:
+        out = np.zeros(1, np.uint32)
+        k.launch(1, 1, [out], device="cuda")
+        found.append(int(out[0]))
+
+    for _ in range(3):
+        worker = threading.Thread(target=work)
+        worker.start()
+        worker.join()
+    assert found == [41, 42, 43]
+
+
+def test_graphs() -> None:
+    pytest.importorskip("torch")
+    assert run("""
+import gc, torch, ptxlab
+from ptxlab import gpu
+from tests.gpu import programs
+module = ptxlab.parse(programs.SAXPY)
+k = module["saxpy"]
+x, y = torch.arange(1000, device="cuda", dtype=torch.float32), torch.ones(1000, device="cuda")
+torch.cuda.synchronize()
+with gpu.graph() as steps:  # the module is loaded while it is recorded
+    k.launch(4, 256, [x, y, 2.0, 1000])
+    k.launch(4, 256, [x, y, 3.0, 1000], device="cuda", wait=False)
+torch.cuda.synchronize()
+assert y.eq(1).all()
+for _ in range(3):
+    steps.launch()
+side = torch.cuda.Stream()
+torch.cuda.synchronize()
+steps.launch(side)
+torch.cuda.synchronize()
+assert y.eq(20 * x + 1).all(), y
+
+y.fill_(1)
+stream = torch.cuda.Stream()
+torch.cuda.synchronize()
+with gpu.graph(stream=stream) as mixed, torch.cuda.stream(stream):  # what torch does there is recorded too
+    k.launch(4, 256, [x, y, 2.0, 1000])
+    y.mul_(2)
+mixed.launch()
+torch.cuda.synchronize()
+assert y.eq(4 * x + 2).all(), y
+
+y.fill_(1)
+theirs = torch.cuda.CUDAGraph()
+with torch.cuda.graph(theirs):
+    k.launch(4, 256, [x, y, 2.0, 1000], stream=torch.cuda.current_stream(), wait=False)
+theirs.replay()
+theirs.replay()
+torch.cuda.synchronize()
+assert y.eq(4 * x + 1).all(), y
+own = torch.ones(1000, device="cuda")
+with gpu.graph() as keeps:
+    k.launch(4, 256, [x, own, 2.0, 1000])
+place = own.data_ptr()
+del own
+gc.collect()
+assert torch.ones(1000, device="cuda").data_ptr() != place  # the graph keeps it
+keeps.launch()
+torch.cuda.synchronize()
+print("fine")
+""") == "fine\n"  # fmt: skip
+
+
+def test_a_launch_in_place_of_one_with_other_numbers() -> None:
+    pytest.importorskip("torch")
+    assert run("""
+import torch, ptxlab
+from tests.gpu import programs
+k = ptxlab.parse(programs.SAXPY)["saxpy"]
+x = torch.arange(1000, device="cuda", dtype=torch.float32)
+torch.cuda.synchronize()
+results = [torch.zeros(1000, device="cuda") for _ in range(500)]
+torch.cuda.synchronize()
+for factor, y in enumerate(results):
+    k.launch(4, 256, [x, y, float(factor), 1000], wait=False)
+torch.cuda.synchronize()
+assert all(y.eq(factor * x).all() for factor, y in enumerate(results))
+print("fine")
+""") == "fine\n"  # fmt: skip
 
 
 def test_too_much_shared_memory_is_refused() -> None:

@@ -435,9 +435,12 @@ def test_a_graph_takes_arrays_on_the_gpu_only(fake: Driver) -> None:
 
 def test_a_graph_that_the_driver_refuses(fake: Driver) -> None:
     fake.fail["cuGraphInstantiate"] = CUresult.CUDA_ERROR_OUT_OF_MEMORY
-    with pytest.raises(ptxlab.KernelError, match="too little memory left") as raised, gpu.graph():
-        for _ in range(2):
-            launch(OnGpu(ramp()), OnGpu(ramp()))
+    both = gpu.graph()
+    both.__enter__()
+    for _ in range(2):
+        launch(OnGpu(ramp()), OnGpu(ramp()))
+    with pytest.raises(ptxlab.KernelError, match="too little memory left") as raised:
+        both.__exit__(None, None, None)
     assert raised.value.diagnostics[0].notes[0] == "it may be any launch of the graph, which has `saxpy`"
     assert fake.calls.count("cuStreamDestroy") == 1
     launch(OnGpu(ramp()), OnGpu(ramp()), stream=3)
