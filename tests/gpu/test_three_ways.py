@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,9 @@ from tests.gpu.programs import SAXPY
 from tests.tools import is_there, needs_ptxas
 
 PAGE = (Path(__file__).parents[2] / "docs" / "three-ways.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"(<!-- needs a GPU -->\n)?```python\n(.*?)```", PAGE, re.DOTALL)
+WAYS, _, MANY = PAGE.partition("## Many launches")
+EXAMPLE = re.compile(r"(<!-- needs a GPU -->\n)?```python\n(.*?)```", re.DOTALL)
+BLOCKS, MORE = EXAMPLE.findall(WAYS), EXAMPLE.findall(MANY)
 COMMAND = re.findall(r"```console\n\$ ptxlab (.*?)\n```", PAGE, re.DOTALL)
 
 
@@ -27,6 +30,7 @@ def run(code: str) -> None:
 
 def test_the_page_has_its_examples() -> None:
     assert [bool(marked) for marked, _ in BLOCKS] == [False, False, True, True, True]
+    assert [bool(marked) for marked, _ in MORE] == [True, True]
     assert len(COMMAND) == 1
 
 
@@ -43,6 +47,18 @@ def test_examples_on_a_gpu(code: str, tmp_path: Path, monkeypatch: pytest.Monkey
     Path("saxpy.ptx").write_text(SAXPY)
     assert CliRunner().invoke(command_line, COMMAND[0].replace("sm_90", gpu().target).split()).exit_code == 0
     run(code)
+
+
+@pytest.mark.gpu
+def test_many_launches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    Path("saxpy.ptx").write_text(SAXPY)
+    names: dict[str, Any] = {}
+    for code in (BLOCKS[0][1], MORE[0][1], MORE[1][1]):
+        exec(code, names)
+    torch.cuda.synchronize()
+    assert names["y"].eq(401).all()
 
 
 @needs_ptxas
