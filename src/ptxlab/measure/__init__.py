@@ -9,8 +9,22 @@ from ptxlab.measure.data import Draw, Host
 from ptxlab.measure.entry import Entry, Launch, UnsuitedError, Work
 from ptxlab.measure.record import Arm, Record, Sized
 from ptxlab.measure.session import measure
+from ptxlab.measure.tuning import Trial, Tuned, tune
 
 __all__ = [
-    "Arm", "Draw", "Entry", "Host", "Launch", "Record", "Sized", "UnsuitedError", "Work", "WrongAnswerError", "check",
+    "Arm",
+    "Draw",
+    "Entry",
+    "Host",
+    "Launch",
+    "Record",
+    "Sized",
+    "Trial",
+    "Tuned",
+    "UnsuitedError",
+    "Work",
+    "WrongAnswerError",
+    "check",
     "measure",
+    "tune",
 ]  # fmt: skip

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ptxlab import author, gpu, ir
@@ -59,13 +60,23 @@ class Launch:
         )
         return result
 
-    def prepare(self, stream: Any = None) -> gpu.Prepared:
-        """The launch with its arguments in place, for the GPU that the arrays lie on."""
-        function = self.kernel.entry if isinstance(self.kernel, author.Kernel) else self.kernel
-        assert function.module is not None
+    @property
+    def function(self) -> ir.Function:
+        """The kernel as the program has it."""
+        return self.kernel.entry if isinstance(self.kernel, author.Kernel) else self.kernel
+
+    @property
+    def module(self) -> ir.Module:
+        """The program that the kernel belongs to."""
+        found = self.function.module
+        assert found is not None
+        return found
+
+    def prepare(self, stream: Any = None, compile: Path | None = None) -> gpu.Prepared:
+        """The launch with its arguments in place, for the GPU that the arrays lie on; `compile` is a cubin to load."""
         return gpu.prepare(
-            function.module,
-            function,
+            self.module,
+            self.function,
             gpu.gpu(0),
             grid=extent(self.grid),
             block=extent(self.block),
@@ -73,6 +84,7 @@ class Launch:
             shared=self.shared,
             cluster=None if self.cluster is None else extent(self.cluster),
             stream=stream,
+            compile=compile,
         )
 
 

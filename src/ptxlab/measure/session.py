@@ -8,8 +8,9 @@ Python costs is left out; arms take turns, ceilings among them.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 from ptxlab.measure.ceilings import ceilings
@@ -19,6 +20,7 @@ from ptxlab.measure.entry import Arrays, Entry, Launch, Size, UnsuitedError
 from ptxlab.measure.machine import commit, describe, require_torch
 from ptxlab.measure.record import Arm, Record, Sized
 from ptxlab.measure.turns import Timer, take_turns
+from ptxlab.syntax import format
 
 Action = Callable[[], Any]
 _SHORT = 100e-6  # seconds: below it a run is captured in a graph
@@ -53,7 +55,7 @@ def _measure_size(
     torch: Any, entry: Entry, size: Size, rounds: int, seed: int, only: set[str], tell: Callable[[str], None]
 ) -> Sized:
     work = entry.work(**size)
-    sets = _draw_sets(torch, entry, size, seed)
+    sets = draw_sets(torch, entry, size, seed)
     expected = expect(torch, entry, sets[0])
     arms: list[Arm] = []
     timers: dict[str, Timer] = {}
@@ -90,7 +92,7 @@ def _contestants(
     """Every variant and library: its kind, its name, and what turns arrays into a run."""
 
     def variant(name: str) -> Callable[[Arrays], Action]:
-        return lambda arrays: _together(entry.launches(name, arrays), stream)
+        return lambda arrays: together(entry.launches(name, arrays), stream)
 
     def library(name: str) -> Callable[[Arrays], Action]:
         return lambda arrays: entry.libraries[name](torch, **arrays)
@@ -99,9 +101,10 @@ def _contestants(
     yield from (("library", name, library(name)) for name in entry.libraries)
 
 
-def _together(launches: Sequence[Launch], stream: Any) -> Action:
-    """One call for all launches of a variant."""
-    prepared = [launch.prepare(stream).launch for launch in launches]
+def together(launches: Sequence[Launch], stream: Any, cubins: Mapping[str, Path] | None = None) -> Action:
+    """One call for all launches of a variant; `cubins` has what was compiled already, by the text of the program."""
+    known = cubins or {}
+    prepared = [launch.prepare(stream, known.get(format(launch.module))).launch for launch in launches]
     if len(prepared) == 1:
         return prepared[0]
 
@@ -112,7 +115,7 @@ def _together(launches: Sequence[Launch], stream: Any) -> Action:
     return run
 
 
-def _draw_sets(torch: Any, entry: Entry, size: Size, seed: int) -> list[Arrays]:
+def draw_sets(torch: Any, entry: Entry, size: Size, seed: int) -> list[Arrays]:
     """Sets of data that together are twice the L2 cache, so that a run finds nothing of its own in it."""
     first = entry.arrays(Device(torch, seed), **size)
     length = sum(value.nbytes for value in first.values() if hasattr(value, "nbytes"))

@@ -1,0 +1,283 @@
+"""`tune`: which values of a kernel's parameters are fastest.
+
+Every combination is written as PTX, assembled in parallel by any executor of `concurrent.futures`, checked for the
+right answer, and timed in turns with the others; what is slow after its first turn drops out. Results are kept in a
+file, and a combination that is there already is not tried again. Only timing needs a GPU: without one, what assembles
+is checked on the emulator, and the file says which are right.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ptxlab import gpu
+from ptxlab.measure.checking import WrongAnswerError, check, expect
+from ptxlab.measure.data import Host, poison
+from ptxlab.measure.entry import Arrays, Entry, Launch, Size, UnsuitedError
+from ptxlab.measure.machine import describe, require_torch
+from ptxlab.measure.session import draw_sets, timer, together
+from ptxlab.measure.turns import Timer, take_turns
+from ptxlab.report import KernelError, PtxError
+from ptxlab.syntax import format
+from ptxlab.toolchain import assemble
+
+Maker = Callable[..., Callable[..., Launch | Sequence[Launch]]]
+"""Takes the parameters and returns a variant; raises `UnsuitedError` for a combination that is none."""
+_HOPELESS = 1.5  # times the fastest: what takes longer in its first turn has no second
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What came of one combination."""
+
+    parameters: dict[str, Any]
+    program: str
+    """A digest of its PTX: another text is another trial."""
+    samples: list[float] = field(default_factory=list)
+    """Seconds a run; none where it was not timed."""
+    registers: int | None = None
+    spilled: int | None = None
+    """Bytes of registers that ptxas had to put into memory."""
+    is_right: bool = False
+    problem: str = ""
+    """Why it is out: unsuited, refused by ptxas, or wrong."""
+
+    @property
+    def seconds(self) -> float | None:
+        return statistics.median(self.samples) if self.samples else None
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """All trials of a size, on a machine."""
+
+    size: dict[str, Any]
+    machine: Mapping[str, Any]
+    trials: list[Trial]
+
+    @property
+    def best(self) -> Trial:
+        """The fastest; where nothing was timed, the first that is right."""
+        right = [trial for trial in self.trials if trial.is_right]
+        if not right:
+            reasons = sorted({trial.problem for trial in self.trials if trial.problem})
+            raise UnsuitedError(f"no combination is right: {'; '.join(reasons)}")
+        return min(right, key=lambda trial: trial.seconds or float("inf"))
+
+    def write(self, path: Path) -> None:
+        """Keep it as JSON."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+
+    @staticmethod
+    def read(path: Path) -> Tuned:
+        """What `write` kept."""
+        given = json.loads(path.read_text(encoding="utf-8"))
+        return Tuned(given["size"], given["machine"], [Trial(**trial) for trial in given["trials"]])
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A combination on its way."""
+
+    trial: Trial
+    launches: Callable[[Arrays], list[Launch]]
+
+
+def tune(
+    kernel: Maker,
+    parameters: Mapping[str, Sequence[Any]],
+    problem: Entry,
+    size: Size | None = None,
+    *,
+    executor: Executor | None = None,
+    keep: Path | None = None,
+    rounds: int = 7,
+    target: str | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Tuned:
+    """Try every combination of `parameters` on a problem, at its last size unless another is given.
+
+    best = tune(make, {"rows": [64, 128], "stages": [2, 3, 4]}, entry, keep=Path("gemm.json")).best
+
+    `executor` assembles; by default it is this machine's cores, and that of a Dask cluster is the cluster. `target` is
+    what to assemble for where there is no GPU; by default what each kernel states.
+    """
+    tell = progress or (lambda _: None)
+    chosen = dict(size or problem.sizes[-1])
+    has_gpu = gpu.absence() is None
+    machine = describe(require_torch()) if has_gpu else {"gpu": None}
+    known = _known(keep, chosen, machine)
+    sets = draw_sets(require_torch(), problem, chosen, 0) if has_gpu else []
+    shapes = sets[0] if has_gpu else problem.arrays(Host(0), **problem.small[-1])
+    candidates, done = [], []
+    for combination in _combinations(parameters):
+        candidate = _write(kernel, combination, shapes)
+        kept = known.get((json.dumps(combination, sort_keys=True), candidate.trial.program))
+        if kept is not None or candidate.trial.problem:
+            done.append(kept or candidate.trial)
+        else:
+            candidates.append(candidate)
+    with tempfile.TemporaryDirectory(prefix="ptxlab-") as folder:
+        architecture = gpu.gpu(0).architecture_for if has_gpu else (lambda stated: target or stated)
+        ready, refused, cubins = _assemble(candidates, shapes, architecture, executor, Path(folder), tell)
+        done += refused
+        tried = _time(problem, chosen, sets, ready, cubins, rounds, tell) if has_gpu else _check(problem, ready, tell)
+    tuned = Tuned(chosen, machine, [*done, *tried])
+    if keep is not None:
+        tuned.write(keep)
+    return tuned
+
+
+def _combinations(parameters: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(parameters, values, strict=True)) for values in product(*parameters.values())]
+
+
+def _known(keep: Path | None, size: Size, machine: Mapping[str, Any]) -> dict[tuple[str, str], Trial]:
+    """The trials that a file holds, if they were made at this size on such a machine."""
+    if keep is None or not keep.exists():
+        return {}
+    kept = Tuned.read(keep)
+    if kept.size != dict(size) or dict(kept.machine) != dict(machine):
+        return {}
+    return {(json.dumps(trial.parameters, sort_keys=True), trial.program): trial for trial in kept.trials}
+
+
+def _write(kernel: Maker, parameters: dict[str, Any], arrays: Arrays) -> _Candidate:
+    """Write the PTX of a combination; the arrays are there for their types alone."""
+    try:
+        variant = kernel(**parameters)
+        texts = [format(launch.module) for launch in _launches(variant, arrays)]
+    except UnsuitedError as reason:
+        return _Candidate(Trial(parameters, "", problem=str(reason)), lambda arrays: [])
+    digest = sha256("\n".join(texts).encode()).hexdigest()[:16]
+    return _Candidate(Trial(parameters, digest), lambda arrays: _launches(variant, arrays))
+
+
+def _launches(variant: Callable[..., Launch | Sequence[Launch]], arrays: Arrays) -> list[Launch]:
+    found = variant(**arrays)
+    return [found] if isinstance(found, Launch) else list(found)
+
+
+def assemble_text(text: str, target: str) -> tuple[bytes | None, str, int, int]:
+    """What ptxas makes of a text: the cubin or why there is none, registers of a thread, bytes spilled.
+
+    A function of a module that takes and returns plain values, so that an executor can send it to another machine.
+    """
+    made = assemble(text, target)
+    registers = max((one.registers or 0 for one in made.resources), default=0)
+    spilled = sum((one.spill_stores or 0) for one in made.resources)
+    return made.cubin, "; ".join(found.message for found in made.diagnostics), registers, spilled
+
+
+def _assemble(
+    candidates: Sequence[_Candidate],
+    arrays: Arrays,
+    architecture: Callable[[str], str | None],
+    executor: Executor | None,
+    folder: Path,
+    tell: Callable[[str], None],
+) -> tuple[list[_Candidate], list[Trial], dict[str, Path]]:
+    """Those that assemble, those that don't, and a file with the cubin of each text."""
+    ready, refused, cubins = [], [], {}
+    own = ThreadPoolExecutor() if executor is None else None  # ptxas is a process of its own: threads serve
+    try:
+        pool = executor or own
+        assert pool is not None
+        jobs = []
+        for candidate in candidates:
+            modules = {format(launch.module): launch.module for launch in candidate.launches(arrays)}
+            targets = {text: architecture(module.target) or module.target for text, module in modules.items()}
+            jobs.append([(text, pool.submit(assemble_text, text, target)) for text, target in targets.items()])
+        for number, (candidate, job) in enumerate(zip(candidates, jobs, strict=True), 1):
+            made = [(text, *future.result()) for text, future in job]
+            tell(f"assembled {number} of {len(candidates)}")
+            problems = [problem for _, cubin, problem, _, _ in made if cubin is None]
+            trial = asdict(candidate.trial) | {
+                "registers": max(registers for *_, registers, _ in made),
+                "spilled": sum(spilled for *_, spilled in made),
+                "problem": problems[0] if problems else "",
+            }
+            if problems:
+                refused.append(Trial(**trial))
+                continue
+            for text, cubin, *_ in made:
+                assert cubin is not None
+                cubins[text] = folder / f"{sha256(text.encode()).hexdigest()}.cubin"
+                cubins[text].write_bytes(cubin)
+            ready.append(_Candidate(Trial(**trial), candidate.launches))
+    finally:
+        if own is not None:
+            own.shutdown(cancel_futures=True)
+    return ready, refused, cubins
+
+
+def _check(problem: Entry, candidates: Sequence[_Candidate], tell: Callable[[str], None]) -> list[Trial]:
+    """Whether each is right on the emulator, with all detectors, at the problem's last small size."""
+    size = problem.small[-1]
+    tried = []
+    for number, candidate in enumerate(candidates, 1):
+        arrays = problem.arrays(Host(number), **size)
+        expected = expect(np, problem, arrays)
+        wrong = ""
+        try:
+            for launch in candidate.launches(arrays):
+                launch.run(device="cpu")
+            check(np, problem, size, arrays, expected, "it")
+        except (WrongAnswerError, KernelError, PtxError, UnsuitedError) as found:
+            wrong = str(found)
+        tried.append(Trial(**asdict(candidate.trial) | {"is_right": not wrong, "problem": wrong}))
+        tell(f"checked {number} of {len(candidates)}")
+    return tried
+
+
+def _time(
+    problem: Entry,
+    size: Size,
+    sets: Sequence[Arrays],
+    candidates: Sequence[_Candidate],
+    cubins: Mapping[str, Path],
+    rounds: int,
+    tell: Callable[[str], None],
+) -> list[Trial]:
+    """Check each on the GPU and time those that are right, in turns; what is hopeless has one turn only."""
+    torch = require_torch()
+    expected = expect(torch, problem, sets[0])
+    stream = torch.cuda.Stream()
+    tried: list[Trial] = []
+    timers: dict[str, Timer] = {}
+    with torch.cuda.stream(stream):
+        for candidate in candidates:
+            wrong = ""
+            try:
+                actions = [together(candidate.launches(arrays), stream, cubins) for arrays in sets]
+                for answer in expected:
+                    poison(torch, sets[0][answer])
+                actions[0]()
+                torch.cuda.synchronize()
+                check(torch, problem, size, sets[0], expected, "it")
+                timers[str(len(tried))] = timer(torch, actions, stream)
+            except (WrongAnswerError, KernelError, PtxError, UnsuitedError) as found:
+                wrong = str(found)
+            tried.append(Trial(**asdict(candidate.trial) | {"is_right": not wrong, "problem": wrong}))
+            tell(f"checked {len(tried)} of {len(candidates)}")
+        samples = take_turns(timers, 1)
+        fastest = min((times[0] for times in samples.values()), default=0.0)
+        hopeful = {name: timers[name] for name, times in samples.items() if times[0] <= _HOPELESS * fastest}
+        more = take_turns(
+            hopeful, rounds - 1, lambda turn: tell(f"turn {turn + 1} of {rounds}, {len(hopeful)} take part")
+        )
+    for name, times in samples.items():
+        tried[int(name)].samples.extend(times + more.get(name, []))
+    return tried

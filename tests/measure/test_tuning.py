@@ -1,0 +1,104 @@
+"""Which combinations `tune` finds right, wrong and impossible, and who assembles them."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ptxlab import gpu
+from ptxlab.author import f32, kernel, pointer, ptx, u32
+from ptxlab.kernels import vector_addition
+from ptxlab.measure import Launch, UnsuitedError, tune
+from ptxlab.measure.entry import ceil_div
+
+
+@kernel
+def add(a: pointer[f32], b: pointer[f32], c: pointer[f32], n: u32, *, EACH: int, STEP: int) -> None:  # noqa: N803
+    """Some elements a thread, a step apart."""
+    first = ptx.ctaid.x * (EACH * ptx.ntid.x) + ptx.tid.x
+    for number in range(EACH):
+        i = first + number * STEP
+        with ptx.when(i < n):
+            c[i] = a[i] + b[i]
+
+
+def make(each: int, step: int) -> Callable[..., Launch]:
+    if each > 4:
+        raise UnsuitedError(f"{each} are too many for a thread")
+
+    def variant(a: Any, b: Any, c: Any) -> Launch:
+        return Launch(add.specialise(EACH=each, STEP=step), ceil_div(len(c), 128 * each), 128, [a, b, c, len(c)])
+
+    return variant
+
+
+@pytest.fixture(params=["threads", "processes", "a Dask cluster"])
+def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
+    if request.param == "threads":
+        with ThreadPoolExecutor(2) as pool:
+            yield pool
+    elif request.param == "processes":
+        with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+            yield pool
+    else:
+        distributed = pytest.importorskip("distributed")
+        with (
+            distributed.LocalCluster(
+                n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+            ) as local,
+            distributed.Client(local) as client,
+        ):
+            yield client.get_executor()
+
+
+@pytest.mark.filterwarnings("default")  # Dask's own
+@pytest.mark.skipif(gpu.absence() is None, reason="where there is a GPU, it decides")
+def test_what_is_right_is_told_from_what_is_not(executor: Executor) -> None:
+    told: list[str] = []
+    found = tune(
+        make, {"each": [1, 3, 8], "step": [128]}, vector_addition.entry, executor=executor, progress=told.append
+    )
+    assert [(trial.parameters["each"], trial.is_right) for trial in found.trials] == [(8, False), (1, True), (3, True)]
+    assert found.trials[0].problem == "8 are too many for a thread"
+    assert all(trial.registers for trial in found.trials[1:])
+    assert told == ["assembled 1 of 2", "assembled 2 of 2", "checked 1 of 2", "checked 2 of 2"]
+
+
+@pytest.mark.skipif(gpu.absence() is None, reason="where there is a GPU, it decides")
+def test_a_wrong_combination_is_out_and_says_why() -> None:
+    found = tune(make, {"each": [2], "step": [64, 128]}, vector_addition.entry)  # 64: half of the elements, twice
+    wrong, right = found.trials
+    assert not wrong.is_right
+    assert "`c` is wrong" in wrong.problem or "data-race" in wrong.problem
+    assert found.best == right
+
+
+def test_what_is_kept_is_not_tried_again(tmp_path: Path) -> None:
+    kept = tmp_path / "add.json"
+    size = {"n": 5000}
+    first = tune(make, {"each": [1, 2], "step": [128]}, vector_addition.entry, size, keep=kept)
+    told: list[str] = []
+    second = tune(
+        make, {"each": [1, 2, 4], "step": [128]}, vector_addition.entry, size, keep=kept, progress=told.append
+    )
+    assert second.trials[:2] == first.trials
+    assert "assembled 1 of 1" in told
+    assert second.best.is_right
+
+
+def test_nothing_right_is_an_error_that_lists_the_reasons() -> None:
+    found = tune(make, {"each": [5, 6], "step": [1]}, vector_addition.entry, {"n": 5000})
+    with pytest.raises(UnsuitedError, match="no combination is right: 5 are too many for a thread; 6 are"):
+        _ = found.best
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(gpu.absence() is not None, reason="needs a GPU")
+def test_on_a_gpu_the_fastest_is_the_best() -> None:
+    pytest.importorskip("torch")
+    found = tune(make, {"each": [1, 4], "step": [64, 128]}, vector_addition.entry, {"n": 1 << 22}, rounds=3)
+    assert [trial.is_right for trial in found.trials] == [False, True, False, True]
+    assert found.best.seconds == min(trial.seconds for trial in found.trials if trial.seconds is not None)
