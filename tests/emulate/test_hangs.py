@@ -150,7 +150,7 @@ def test_a_phase_that_misses_an_arrival() -> None:
         "  ...",
         "17 |     mbarrier.test_wait.parity.shared.b64 %p2, [full], 0;",
         "   |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ "
-        "warps 0 and 1 of block (0,0,0) wait here for phase 0",
+        "warps 0 and 1 of block (0,0,0) wait here for phase 0 of the mbarrier `full`",
         "   |",
         "   = note: 1 of 2 arrivals came (line 15, thread 0); 0 bytes are outstanding; "
         "no running thread or copy can arrive",
@@ -164,7 +164,7 @@ def test_a_phase_that_nobody_arrives_in() -> None:
     )
     found = problem(again, block=32)
     assert found.code == "hang"
-    assert found.labels[0].text == "warp 0 of block (0,0,0) waits here for phase 1"
+    assert found.labels[0].text == "warp 0 of block (0,0,0) waits here for phase 1 of the mbarrier `full`"
     assert found.notes[0].startswith("0 of 1 arrivals came; 0 bytes are outstanding")
     silent(again.replace("second:", "bar.sync 0;\n@%p1 mbarrier.arrive.shared.b64 %rd1, [full];\nsecond:"), block=32)
 
@@ -210,10 +210,14 @@ ret;
 
 def test_a_lock_that_is_held_while_waiting_for_lanes() -> None:
     silent(LOCK.format(inside=""), block=64, checks=False)
-    found = problem(LOCK.format(inside="bar.warp.sync -1;"), block=32, timeout=0.3, checks=False)
-    assert found.code == "timeout"
-    assert line_of(found) == "@%p1 bra again;"
-    assert found.notes[1] == "thread 0 waits meanwhile, on line 15"
+    found = problem(LOCK.format(inside="bar.warp.sync -1;"), block=32, checks=False)
+    assert found.code == "hang"
+    assert found.message == "31 threads wait in a loop for a change that never comes"
+    assert labels(found) == {
+        "atom.shared.cas.b32 %r1, [lock], 0, 1;": "lanes 1 to 31 of warp 0 of block (0,0,0) look here again and again",
+        "bar.warp.sync -1;": "thread 0 waits here for lanes 0 to 31",
+    }
+    assert found.notes == ("no thread is left that could change memory, and no copy is under way",)
 
 
 @pytest.mark.parametrize(
@@ -236,8 +240,10 @@ def test_warps_that_meet_in_a_loop_let_others_run(meeting: str) -> None:
     ret;
     """
     assert launch(body, block=64, timeout=5, checks=False).diagnostics == []
-    found = problem(body.replace("mov.u32 %r3, 1;", "mov.u32 %r3, 0;"), block=64, timeout=0.3, checks=False)
-    assert found.code == "timeout"
+    found = problem(body.replace("mov.u32 %r3, 1;", "mov.u32 %r3, 0;"), block=64, checks=False)
+    assert found.code == "hang"
+    assert line_of(found) == "ld.volatile.shared.u32 %r4, [flag];"
+    assert found.notes[1] == "warp 1 has exited"
 
 
 def test_blocks_that_wait_for_each_other() -> None:
@@ -253,7 +259,9 @@ def test_blocks_that_wait_for_each_other() -> None:
     ret;
     """
     assert launch(body, ".u64 p", [np.zeros(1, "u4")], grid=200, block=32, checks=False).diagnostics == []
-    found = problem(body.replace("%r1, %nctaid.x", "%r1, -1"), ".u64 p", [np.zeros(1, "u4")], grid=8, timeout=0.3,
-                    block=32, checks=False)  # fmt: skip
-    assert found.code == "timeout"
-    assert found.notes[0] == "0 of 8 blocks had ended"
+    found = problem(body.replace("%r1, %nctaid.x", "%r1, -1"), ".u64 p", [np.zeros(1, "u4")], grid=8, block=32,
+                    checks=False)  # fmt: skip
+    assert found.code == "hang"
+    assert line_of(found) == "ld.volatile.global.u32 %r3, [%rd1];"
+    assert found.labels[0].text == "warp 0 of block (0,0,0) looks here again and again"
+    assert found.notes[0].endswith("no copy is under way; 0 of 8 blocks have ended")

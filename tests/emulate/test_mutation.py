@@ -27,6 +27,8 @@ SAMPLE = [
     ("triton_matmul_tf32-triton_matmul_tf32.sm_80", "wait for one group less", "data-race"),
     ("copies_on_barrier-pipelines.sm_80", "remove arrive", "data-race"),
     ("ring-ring", "remove arrive", "hang"),
+    ("block_barriers-pipelines.sm_80", "remove arrive", "hang"),
+    ("block_barriers-pipelines.sm_90", "remove arrive", "hang"),
 ]
 
 

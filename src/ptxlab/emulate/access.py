@@ -110,6 +110,7 @@ def load(
         builder.label(then)
         condition = function.unit.count_here(function)
     place = locate(function, address, size * count, state.LOAD, condition)
+    function.unit.note_look(function, address.space)
     function.unit.note_access(function, address, size * count, state.LOAD, order, size)
     texts = [
         builder.value(f"load {bits_of(type)}, ptr {_offset(function, place, size * index)}, align 1")
@@ -140,6 +141,9 @@ def store(function: Function, address: Address, values: Sequence[Value], when: V
     if function.unit.checks:
         unchanged = _holds(function, place, values, size)
         function.unit.note_access(function, address, size * len(values), state.STORE, order, size, unchanged)
+        function.unit.note_change(function, address.space, builder.value(f"xor i1 {unchanged}, true"))
+    else:
+        function.unit.note_change(function, address.space)
     for index, value in enumerate(values):
         builder.emit(f"store {value.typed}, ptr {_offset(function, place, size * index)}, align 1")
     if when is not None:
@@ -168,7 +172,10 @@ def update(function: Function, address: Address, type: Type, change: Callable[[V
     place = locate(function, address, size, state.ATOMIC)
     function.unit.note_access(function, address, size, state.ATOMIC, order, size)
     old = Value(function, type, builder.value(f"load {bits_of(type)}, ptr {place}, align 1"))
-    builder.emit(f"store {change(old).typed}, ptr {place}, align 1")
+    new = change(old)
+    builder.emit(f"store {new.typed}, ptr {place}, align 1")
+    function.unit.note_look(function, address.space)
+    function.unit.note_change(function, address.space, builder.value(f"icmp ne {old.typed}, {new.text}"))
     return old
 
 

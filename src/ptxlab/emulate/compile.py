@@ -100,6 +100,10 @@ def _translate(module: ir.Module, kernel: ir.Function, checks: bool, profile: bo
         "talks": unit.talks,
         "stack": unit.uses_stack,
         "written": unit.written,
+        "changes": sorted(unit.changes),
+        "looks": [counter for far in (True, False) for counter in sorted(unit.looks) if unit.looks[counter] is far],
+        "far": sum(unit.looks.values()),
+        "timed_slots": unit.timed_slots,
     }
     packed = json.dumps(facts).encode()
     return len(packed).to_bytes(8, "little") + packed + code

@@ -207,14 +207,5 @@ def _bytes(launch: Launch, space: int, address: int, size: int) -> str:
         if region is not None:
             name, base = region.name, region.base
     elif space == state.SHARED_SPACE:
-        name, base = _shared_variable(launch, address)
+        name, base = layout.shared_variable_at(launch.compiled.variables, address)
     return f"bytes {address - base}..{address - base + size}" + (f" of {name}" if name else "")
-
-
-def _shared_variable(launch: Launch, offset: int) -> tuple[str, int]:
-    """The shared variable at an offset, and where it begins."""
-    for variable, start in layout.shared_variables(launch.compiled.variables):
-        size = layout.size_of_variable(variable)
-        if start <= offset and (offset < start + size or (size == 0 and variable.linkage == "extern")):
-            return f"`{variable.name}`", start
-    return "", 0

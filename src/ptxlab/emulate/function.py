@@ -15,6 +15,7 @@ from ptxlab.emulate.liveness import Liveness
 from ptxlab.emulate.loops import Iterations
 from ptxlab.emulate.machine import Machine
 from ptxlab.emulate.operands import Result, read, write
+from ptxlab.emulate.timed import timed_registers
 from ptxlab.emulate.values import Value, bits_of
 from ptxlab.ir.effects import Effects, registers_in
 from ptxlab.ir.flow import END, flow_of
@@ -61,6 +62,8 @@ class Function:
         self.locals = unit.lay_out_locals(function)
         self.spilled = 0
         self.iterations = Iterations(self) if unit.profile else None
+        self.block_counter = 0
+        self.guard_counter = (-1, 0)
 
     def _read_results_at_end(self) -> None:
         """Results that are registers, as old PTX has them, are read where the function returns."""
@@ -89,6 +92,12 @@ class Function:
     def instruction_number(self) -> int:
         """The number, in the whole program, of the instruction that is being translated."""
         return self.first + self.position
+
+    @property
+    def counter(self) -> int:
+        """The counter of the unit that counts how often the instruction that is being translated is executed."""
+        number, counter = self.guard_counter
+        return counter if number == self.instruction_number else self.block_counter
 
     # Registers.
 
@@ -391,6 +400,15 @@ class Function:
             offset = self._slots[key] = -(-self._frame_size // size) * size
             self._frame_size = offset + size
         return offset
+
+    def timed_slots(self) -> list[int]:
+        """Where in the frame there is only what depends on the time or counts iterations, known at the end."""
+        timed = timed_registers(self.instructions, self.effects)
+        return sorted(
+            offset
+            for key, offset in self._slots.items()
+            if key in ("this call", "next call") or (isinstance(key, tuple) and (key[0] == "loop" or key[0] in timed))
+        )
 
     def iteration(self) -> Value:
         """Which iteration of each loop around it, in which call, an instruction is executed in: a mark of 64 bits."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
-from ptxlab.emulate import state
+from ptxlab.emulate import layout, state
 from ptxlab.emulate.runtime import phases
-from ptxlab.emulate.standing import WAITING, Stand, Standing, do, ranges
+from ptxlab.emulate.spinning import spin_around
+from ptxlab.emulate.standing import SPINS, WAITING, Stand, Standing, do, ranges
 from ptxlab.isa.mbarrier import ARRIVALS
 from ptxlab.report import Diagnostic, Label, error
 
@@ -20,17 +22,36 @@ Group = list[Standing]
 
 def explain_hang(launch: Launch, stand: Stand) -> Diagnostic:
     """Why the block cannot go on."""
-    waiting = [thread for thread in stand.threads if thread.status in WAITING]
+    alive = [thread for thread in stand.threads if thread.status != state.DONE]
+    looks = {place: _look(launch, place) for place in {thread.instruction for thread in alive}}
+    stuck = [_stuck(thread, looks, stand.is_still) for thread in alive]
+    waiting = [thread for thread in stuck if thread.status in WAITING]
     for warp in sorted({thread.warp for thread in waiting}):
         lanes = [thread for thread in waiting if thread.warp == warp]
         apart = len({(thread.instruction, thread.members * (thread.status == state.MEETING)) for thread in lanes}) > 1
         if apart and any(_is_together(launch, thread) for thread in lanes):
             return explain_divergence(launch, stand, lanes)
-    groups = _groups(waiting)
-    for group in groups:
-        if group[0].status == state.AT_PHASE:
-            return _explain_phase(launch, stand, group, groups)
+    groups = _groups(stuck)
+    for status, explain in ((state.AT_PHASE, _explain_phase), (SPINS, _explain_spin)):
+        for group in groups:
+            if group[0].status == status:
+                return explain(launch, stand, group, groups)
     return _explain_barrier(launch, stand, groups)
+
+
+def _look(launch: Launch, place: int) -> int:
+    """What the loop around an instruction looks at, or the instruction itself."""
+    spin = spin_around(launch, place)
+    return place if spin is None or spin.look is None else spin.look
+
+
+def _stuck(thread: Standing, looks: dict[int, int], is_still: bool) -> Standing:
+    """What a thread does in vain, for all that it runs now and then: it asks for a phase, or goes round a loop."""
+    if thread.status in WAITING and not (is_still and thread.ran):
+        return thread
+    if thread.asked:
+        return replace(thread, status=state.AT_PHASE, instruction=thread.asked - 1)
+    return replace(thread, status=SPINS, instruction=looks[thread.instruction])
 
 
 def explain_divergence(launch: Launch, stand: Stand, lanes: Group, culprit: Standing | None = None) -> Diagnostic:
@@ -51,7 +72,7 @@ def explain_divergence(launch: Launch, stand: Stand, lanes: Group, culprit: Stan
         "barrier-divergence",
         message,
         launch.span_of(first.instruction),
-        _wait(stand, groups[0], f" of {stand.name}"),
+        _wait(launch, stand, groups[0], f" of {stand.name}"),
         others=_labels(launch, stand, groups[1:]),
         notes=notes,
         helps=helps,
@@ -93,10 +114,37 @@ def _explain_phase(launch: Launch, stand: Stand, group: Group, groups: list[Grou
         "hang",
         f"{_threads(group)} for a phase that never completes",
         launch.span_of(group[0].instruction),
-        f"{_wait(stand, group, f' of {stand.name}')} for phase {phase}",
+        _wait(launch, stand, group, f" of {stand.name}", f"phase {phase} of "),
         others=others[:3],
         notes=notes[:2],
         helps=helps,
+    )
+
+
+def _mbarrier(launch: Launch, offset: int) -> str:
+    """`the mbarrier full`, with the name marked as code"""
+    name, start = layout.shared_variable_at(launch.compiled.variables, offset)
+    if name and start == offset:
+        return f"the mbarrier {name}"
+    return f"the mbarrier at byte {offset - start} of {name or 'shared memory'}"
+
+
+def _explain_spin(launch: Launch, stand: Stand, group: Group, groups: list[Group]) -> Diagnostic:
+    place = group[0].instruction
+    others = _labels(launch, stand, [other for other in groups if other is not group])
+    spin = spin_around(launch, place)
+    span = None if spin is None else launch.span_of(spin.start)
+    if span is not None and span != launch.span_of(place):
+        others.append(Label(span, "the loop begins here"))
+    blocks = f"; {launch.finished.value} of {launch.total} blocks have ended" if launch.total > 1 else ""
+    return error(
+        "hang",
+        f"{_threads(group)} in a loop for a change that never comes",
+        launch.span_of(place),
+        _wait(launch, stand, group, f" of {stand.name}"),
+        others=others,
+        notes=[f"no thread is left that could change memory, and no copy is under way{blocks}", *_exited(stand)],
+        helps=["write what the loop looks for before the threads that could write it wait or exit"],
     )
 
 
@@ -111,7 +159,7 @@ def _explain_barrier(launch: Launch, stand: Stand, groups: list[Group]) -> Diagn
         "hang",
         f"{_threads(group)} at barrier {number} for threads that never come",
         launch.span_of(group[0].instruction),
-        _wait(stand, group, f" of {stand.name}"),
+        _wait(launch, stand, group, f" of {stand.name}"),
         others=others[:3],
         notes=[f"{arrived} of {expected} threads have come to barrier {number}", *_exited(stand)],
         helps=["let all threads that the barrier counts come to it, or lower its count"] if not others else
@@ -130,7 +178,7 @@ def _labels(launch: Launch, stand: Stand, groups: Sequence[Group]) -> list[Label
     for group in groups[:2]:
         span = launch.span_of(group[0].instruction)
         if span is not None:
-            found.append(Label(span, _wait(stand, group)))
+            found.append(Label(span, _wait(launch, stand, group)))
     return found
 
 
@@ -145,15 +193,19 @@ def _groups(threads: Sequence[Standing]) -> list[Group]:
     return sorted(found.values(), key=lambda group: -len(group))
 
 
-def _wait(stand: Stand, group: Group, of: str = "") -> str:
+def _wait(launch: Launch, stand: Stand, group: Group, of: str = "", phase: str = "") -> str:
     """`lanes 0 to 15 of warp 0 wait here for lanes 0 to 31`"""
     first = group[0]
-    text = do(group, stand.threads, f"{of} waits here", f"{of} wait here").replace("  ", " ")
+    looks = first.status == SPINS
+    one, several = ("looks here again and again", "look here again and again") if looks else ("waits here", "wait here")
+    text = do(group, stand.threads, f"{of} {one}", f"{of} {several}").replace("  ", " ")
     match first.status:
         case state.MEETING:
             return f"{text} for lanes {ranges(lane for lane in range(32) if first.members >> lane & 1)}"
         case state.AT_BARRIER:
             return f"{text} at barrier {first.barrier}"
+        case state.AT_PHASE:
+            return f"{text} for {phase}{_mbarrier(launch, first.waits_at)}"
     return text
 
 

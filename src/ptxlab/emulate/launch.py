@@ -105,6 +105,11 @@ class Launch:
         threads = block[0] * block[1] * block[2]
         check_memory(compiled.module, compiled.kernel, threads, self.needs.block, workers, available())
         self.profiles: list[tuple[Record, Record, Record]] = []
+        facts = compiled.facts
+        self.changes, self.looks = (_array(facts[name]) for name in ("changes", "looks"))
+        self.marked = ctypes.create_string_buffer(b"\1" * (facts["frame_sizes"][0] // 8))
+        for offset in facts["timed_slots"]:
+            self.marked[offset // 8] = b"\0"
         self.workers = [self._worker(shared, seed, len(parameters.data)) for _ in range(workers)]
 
     # Memory.
@@ -196,6 +201,15 @@ class Launch:
             history=0 if self.history is None else self.history.address,
             checks=int(self.history is not None),
             watched=self._watched(),
+            changes=ctypes.addressof(self.changes),
+            looks=ctypes.addressof(self.looks),
+            change_count=len(facts["changes"]),
+            far_count=facts["far"],
+            look_count=len(facts["looks"]),
+            mark_size=facts["frame_sizes"][0],
+            largest_frame=max(facts["frame_sizes"]),
+            largest_local=max(facts["local_sizes"]),
+            marked=ctypes.addressof(self.marked),
         )
         return worker
 
@@ -299,6 +313,10 @@ class Launch:
                     block=block.get("number"),
                     address=address,
                 )
+
+
+def _array(numbers: Sequence[int]) -> ctypes.Array[ctypes.c_uint32]:
+    return (ctypes.c_uint32 * max(len(numbers), 1))(*numbers)
 
 
 def begin_history() -> tuple[Record, Record]:

@@ -265,6 +265,15 @@ def shared_variables(variables: Variables) -> list[tuple[ir.Variable, int]]:
     return [(variable, variables.shared[id(variable)]) for variable in every if id(variable) in variables.shared]
 
 
+def shared_variable_at(variables: Variables, offset: int) -> tuple[str, int]:
+    """The shared variable at an offset, its name marked as code, and where it begins; empty if there is none."""
+    for variable, start in shared_variables(variables):
+        size = size_of_variable(variable)
+        if start <= offset and (offset < start + size or (size == 0 and variable.linkage == "extern")):
+            return f"`{variable.name}`", start
+    return "", 0
+
+
 def _masked(value: int, mask: int) -> int:
     """One byte of a value, the one that `mask` names."""
     shift = (mask & -mask).bit_length() - 1

@@ -270,9 +270,11 @@ class Machine:
         self.function.unit.note_access(self.function, place, 8, kind, "barrier", 8)
         found = self.runtime(_PHASES[operation], offset, *values, self.place, result=type)
         if operation in ("wait", "test"):  # a test that fails may take as long as a wait does
+            self.function.unit.note_look(self.function, "shared")
             self.wait()
             answer = Value(self.function, type_named("u64"), self.function.load_field("answer", "i64"))
             return answer != 0
+        self.function.unit.note_change(self.function, "shared")
         self.check()
         return found
 
@@ -288,6 +290,8 @@ class Machine:
             else:
                 plain.append(value.value if number else self._shared_offset(value))
         name = _COPIES[operation]
+        if operation in ("start", "arrive"):
+            self.function.unit.note_change(self.function, "shared")
         if operation == "start":
             plain.append(self.function.unit.watches(self.function))
         self.runtime(name, *plain, *([self.place] if name in ("start_copy", "arrive_after_copies") else []))

@@ -32,7 +32,7 @@ _CONSTANTS = {
 _CLUSTER = {"%clusterid": "%ctaid", "%nclusterid": "%nctaid"}
 _WIDE = {"%gridid": 1, "%current_graph_exec": 0, **{f"%pm{n}_64": 0 for n in range(8)}}
 _MASKS = {"%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt"}
-_CLOCKS = {
+CLOCKS = {
     "%clock": 0, "%clock_hi": 32, "%clock64": None,
     "%globaltimer": None, "%globaltimer_lo": 0, "%globaltimer_hi": 32,
 }  # fmt: skip
@@ -47,7 +47,7 @@ NAMES = frozenset(
         _CLUSTER,
         _WIDE,
         _MASKS,
-        _CLOCKS,
+        CLOCKS,
         ("%warpid", "%is_explicit_cluster"),
     )
     for name in names
@@ -74,9 +74,9 @@ def special_register(function: Function, operand: ir.SpecialRegister) -> Value:
         if name in names:
             at = builder.value(f"getelementptr i8, ptr {pointer}, i64 {offset_of(owner, names[name])}")
             return Value(function, _U32, builder.value(f"load i32, ptr {at}, !invariant.load !2"))
-    if name in _CLOCKS:
+    if name in CLOCKS:
         clock = builder.value(f"call i64 @{function.unit.runtime('read_clock')}(ptr %thread)")
-        shift = _CLOCKS[name]
+        shift = CLOCKS[name]
         value = Value(function, _U64, clock)
         if shift is None:
             return value

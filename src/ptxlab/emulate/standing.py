@@ -14,6 +14,7 @@ from ptxlab.native import offset_of, size_of
 if TYPE_CHECKING:
     from ptxlab.emulate.launch import Launch, Worker
 
+SPINS = -1  # like a status: a thread that goes round a loop
 WAITING = (state.MEETING, state.ACTIVE, state.AT_BARRIER, state.AT_PHASE)
 
 
@@ -28,6 +29,8 @@ class Standing:
     members: int
     waits_at: int
     waits_for: int
+    asked: int
+    ran: int
 
     @property
     def warp(self) -> int:
@@ -51,7 +54,7 @@ class Stand:
                 number,
                 *(
                     threads.get(name, number)
-                    for name in ("status", "instruction", "barrier", "members", "waits_at", "waits_for")
+                    for name in ("status", "instruction", "barrier", "members", "waits_at", "waits_for", "asked", "ran")
                 ),
             )
             for number in range(self.block.get("count"))
@@ -62,6 +65,12 @@ class Stand:
         """`block (1,0,0)`"""
         gx, gy = self.launch.grid[0], self.launch.grid[1]
         return f"block ({self.number % gx},{self.number // gx % gy},{self.number // gx // gy})"
+
+    @property
+    def is_still(self) -> bool:
+        """Whether its threads run and yet go nowhere."""
+        watch = self.block.address + offset_of(state.Block, "watch")
+        return bool(Record.at(state.Watch, watch).get("is_still"))
 
     def barrier(self, number: int) -> Record:
         """One of the sixteen barriers."""

@@ -153,6 +153,27 @@ class Copy:
 
 
 @struct
+class Watch:
+    """Whether a block goes anywhere: the state it was in some time ago, and what happened since; see `stillness`."""
+
+    changes: u64  # of memory, by all blocks, up to now
+    near: u64  # looks at memory and mbarriers when the state was noted
+    far: u64  # those of them that other blocks can answer
+    times: u64  # looks at a clock
+    mark: u64  # of the state
+    least: u64  # of all marks since then
+    cycle: u64  # the least mark of the cycle in which time made no difference
+    quiet: u32  # rounds without a change
+    age: u32  # rounds since the state was noted
+    span: u32  # and how many there may be until another is
+    leaps: u32  # in time that made no difference
+    is_still: u32  # whether the state has come again
+    is_near: u32  # whether no other block can help
+    is_timed: u32  # whether a clock may
+    unused: u32
+
+
+@struct
 class Thread:
     """One thread: what it does, where it goes on, and its memory."""
 
@@ -197,6 +218,8 @@ class Thread:
     copy_index: u32  # of the next copy in its group
     copies_done: u32  # up to which copy it knows its own are done
     copies_shared: u32  # and all threads of the block know it
+    asked: u32  # 1 + the instruction that last asked for a phase, since the block's state was noted
+    ran: u32  # whether it has run since then
     unused: u32
     known: Knowledge  # of others, beyond what its whole warp or block knows
     pending: Knowledge  # what it has read from its block, and will know when it passes a fence
@@ -226,6 +249,8 @@ class Block:
     known: Knowledge  # what all its threads know of other blocks
     local_marks: Pointer[u8]  # which bytes of local memory have been written, a bit for each
     moves: u64  # counts what only happens when somebody makes progress
+    times: u64  # that its threads looked at a clock
+    watch: Watch
     first: u32  # the warp to begin with
     barrier_stamp: u32  # up to which all its threads know what all of them did
     barriers: Array[Barrier, 16]
@@ -277,4 +302,14 @@ class Worker:
     resident_room: u32
     unused: u32
     fault: Pointer[Fault]
+    deliveries: u64  # of copies, by all blocks
+    changes: Pointer[u32]  # the counters of what changes memory
+    looks: Pointer[u32]  # and of what looks at it: first at memory of all blocks, then at that of its own
+    change_count: u32
+    far_count: u32
+    look_count: u32
+    mark_size: u32  # bytes of the kernel's own frame
+    largest_frame: u32  # of any function
+    largest_local: u32
+    marked: Pointer[u8]  # which words of them do; the others tell only the time
     broken: Pointer[Block]  # the block in which it was found, for those who explain it

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ptxlab import ir
 from ptxlab.emulate import state
+from ptxlab.emulate.spinning import spin_around
 from ptxlab.emulate.standing import WAITING, Stand, Standing, do, stand_of
-from ptxlab.ir.flow import END, flow_of
 from ptxlab.report import Diagnostic, Label, error
 
 if TYPE_CHECKING:
     from ptxlab.emulate.launch import Launch
-
-# Instructions by which a thread finds out what others have done.
-_LOOKS = ("ld", "atom", "mbarrier")
 
 
 def explain_stop(launch: Launch, outcome: str, timeout: float | None) -> Diagnostic:
@@ -25,21 +21,24 @@ def explain_stop(launch: Launch, outcome: str, timeout: float | None) -> Diagnos
     message = f"the kernel was stopped {reason}"
     done = f"{launch.finished.value} of {launch.total} blocks had ended"
     running = [(stand, thread) for stand in stands for thread in stand.threads if _runs(thread)]
+    running = running or [(stand, thread) for stand in stands for thread in stand.threads if thread.status in WAITING]
     if not running:
         return error(
             outcome, message, launch.compiled.module.name_span(launch.compiled.kernel), "this kernel", notes=[done]
         )
     place, _ = Counter(thread.instruction for _, thread in running).most_common(1)[0]
     stand = next(stand for stand, thread in running if thread.instruction == place)
-    spinning = [thread for thread in stand.threads if _runs(thread) and thread.instruction == place]
+    spinning = [thread for other, thread in running if other is stand and thread.instruction == place]
     others, loops = _loop(launch, place)
     helps = ["let the loop end, or raise the time limit"] if loops and outcome == "timeout" else []
-    waiting = [thread for thread in stand.threads if thread.status in WAITING]
+    waiting = [thread for thread in stand.threads if thread.status in WAITING and thread not in spinning]
     notes = [done]
     if waiting:
         line = launch.line_of(waiting[0].instruction)
         notes.append(f"{do(waiting, stand.threads, 'waits', 'wait')} meanwhile, on line {line}")
-    verb = "jumps back here" if loops else "was here"
+    verb = "was here"
+    if loops:
+        verb = "jumps back here" if launch.compiled.places[place][1].opcode.mnemonic == "bra" else "goes round here"
     return error(
         outcome,
         message,
@@ -57,28 +56,16 @@ def _runs(thread: Standing) -> bool:
 
 
 def _loop(launch: Launch, place: int) -> tuple[list[Label], bool]:
-    """What a jump backwards repeats: where it leads to, and what the loop looks at; false if it is none."""
-    places = launch.compiled.places
-    function, instruction = places[place]
-    first = next(index for index, (other, _) in enumerate(places) if other is function)
-    if instruction.opcode.mnemonic != "bra":
+    """What is said of the loop around an instruction; false if there is none."""
+    spin = spin_around(launch, place)
+    if spin is None:
         return [], False
-    flow = flow_of(function)
-    targets = flow.targets[place - first]
-    if targets[0] == END or flow.blocks[targets[0]].start > place - first:
-        return [], False
-    start = first + flow.blocks[targets[0]].start
     labels: list[Label] = []
-    looks = [n for n in range(start, place) if _looks(places[n][1])]
-    for number, text in ((start, "the loop begins here"), *((n, "it looks here for a change") for n in looks[-1:])):
-        span = launch.span_of(number)
-        if span is not None and number != place and all(label.span != span for label in labels):
+    for number, text in ((spin.start, "the loop begins here"), (spin.look, "it looks here for a change")):
+        span = None if number is None or number == place else launch.span_of(number)
+        if span is not None and all(label.span != span for label in labels):
             labels.append(Label(span, text))
     return labels, True
-
-
-def _looks(instruction: ir.Instruction) -> bool:
-    return instruction.opcode.mnemonic in _LOOKS and "param" not in instruction.opcode.modifiers
 
 
 def _name(launch: Launch, stand: Stand, thread: Standing) -> str:

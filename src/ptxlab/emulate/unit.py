@@ -27,6 +27,7 @@ from ptxlab.native.text import METADATA
 from ptxlab.native.translate import declaration_text, emit
 
 _U64 = type_named("u64")
+_SEEN_BY_OTHERS = (None, "global", "shared")
 
 
 class Unit:
@@ -54,6 +55,8 @@ class Unit:
         self.counters: list[tuple[int, int]] = []
         self.traffic: list[tuple[int, str, int, int, int]] = []
         self.profile_sites: list[int] = []
+        self.changes: set[int] = set()
+        self.looks: dict[int, bool] = {}
         self.written = 0
         self._roots: dict[int, Roots] = {}
         self._keys: dict[object, int] = {}
@@ -71,6 +74,7 @@ class Unit:
         callees = [_callee(by_name.get(name)) for name in self.numbers]
         self.frame_sizes = [function.frame_size for function in translated]
         self.local_sizes = [function.locals.size for function in translated]
+        self.timed_slots = translated[0].timed_slots()
         tables = [
             "@entry = alias void (ptr), ptr @f0",
             f"@callees = constant [{len(callees)} x {{ ptr, i32, i32 }}] [ {', '.join(callees)} ]",
@@ -103,16 +107,32 @@ class Unit:
 
     def count_block(self, function: Function, start: int, end: int) -> None:
         """Count how often a basic block runs."""
-        self._count(function, (function.first + start, function.first + end))
+        function.block_counter = self._count(function, (function.first + start, function.first + end))
 
     def count_guarded(self, function: Function) -> None:
         """Count how often the guard of an instruction holds."""
         if is_counted_apart(function.instructions[function.position]):
-            self._count(function, (function.instruction_number, function.instruction_number))
+            number = function.instruction_number
+            function.guard_counter = number, self._count(function, (number, number))
 
     def count_here(self, function: Function, amount: str = "1") -> int:
         """Count how often, or how much, this part of an instruction does; the number of the counter."""
         return self._count(function, (-1, -1), amount)
+
+    def note_change(self, function: Function, space: str | None, condition: str | None = None) -> None:
+        """Have it counted how often this instruction changes memory that other threads see: always, or if told so."""
+        if space not in _SEEN_BY_OTHERS:
+            return
+        if condition is None:
+            self.changes.add(function.counter)
+        else:
+            amount = function.builder.value(f"zext i1 {condition} to i64")
+            self.changes.add(self.count_here(function, amount))
+
+    def note_look(self, function: Function, space: str | None) -> None:
+        """Have it counted how often this instruction looks at what other threads, or even other blocks, may change."""
+        if space in _SEEN_BY_OTHERS:
+            self.looks[function.counter] = self.looks.get(function.counter, False) or space != "shared"
 
     def _count(self, function: Function, what: tuple[int, int], amount: str = "1") -> int:
         builder = function.builder
@@ -173,6 +193,7 @@ class Unit:
             numbers.append(argument_value(function, parameter, argument))
         numbers += [0] * (5 - len(numbers))
         number = list(SERVICES).index(name)
+        self.note_change(function, "global")
         found = self.runtime_call(function, "call_host", (number, function.instruction_number, *numbers), "u64")
         access.stop_if_failed(function)
         if results and found is not None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from ptxlab.emulate.runtime.memory import calloc, free
 from ptxlab.emulate.runtime.order import begin_order, end_order
-from ptxlab.emulate.state import READY, Barrier, Block, Phase, Thread, Worker
-from ptxlab.native import Pointer, cast, fill_bytes, native, size_of, u8, u32, u64
+from ptxlab.emulate.state import READY, Barrier, Block, Phase, Thread, Watch, Worker
+from ptxlab.native import Pointer, address_of, cast, fill_bytes, native, size_of, u8, u32, u64
 
 BLOCK_SIZE = size_of(Block)
 THREAD_SIZE = size_of(Thread)
 BARRIER_SIZE = size_of(Barrier)
 PHASE_SIZE = size_of(Phase)
+WATCH_SIZE = size_of(Watch)
 
 
 @native
@@ -55,6 +56,7 @@ def restart_block(block: Pointer[Block], number: u64) -> None:
     block.live = block.count
     block.number = number
     block.first = 0
+    fill_bytes(cast(Pointer[u8], address_of(block.watch)), 0, WATCH_SIZE)
     block.x = u32(number % u64(worker.grid_x))
     block.y = u32(number // u64(worker.grid_x) % u64(worker.grid_y))
     block.z = u32(number // u64(worker.grid_x) // u64(worker.grid_y))

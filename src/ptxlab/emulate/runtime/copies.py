@@ -136,6 +136,7 @@ def finish_copies(thread: Pointer[Thread], kept: u32) -> None:
             else:
                 deliver(thread, copy)
             thread.block.moves += 1
+            thread.worker.deliveries += 1
         else:
             kept_copy = thread.copies + left
             if left != index:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ptxlab.emulate.runtime.blocks import begin_block, end_block, restart_block
 from ptxlab.emulate.runtime.order import end_history
-from ptxlab.emulate.runtime.schedule import FINISHED, SPINNING, run_block
+from ptxlab.emulate.runtime.schedule import FINISHED, SPINNING, STILL, report_hang, run_block
+from ptxlab.emulate.runtime.stillness import is_still, leap, outlasts_time
 from ptxlab.emulate.state import NO_MEMORY, Block, Worker
 from ptxlab.native import Pointer, atomic_add, atomic_load, atomic_store, cast, native, u32, u64
 
@@ -35,7 +36,7 @@ def run_grid(worker: Pointer[Worker]) -> None:
                 if outcome == FINISHED:
                     spare = block
                     atomic_add(worker.finished, 1)
-                elif outcome == SPINNING:
+                elif outcome == SPINNING or outcome == STILL:  # noqa: SIM109 - native functions know no tuples
                     worker.residents[waiting] = block
                     waiting += 1
                 else:
@@ -44,6 +45,7 @@ def run_grid(worker: Pointer[Worker]) -> None:
             elif waiting == 0:
                 break
         position: u32 = 0
+        still: u32 = 0
         while position < waiting and atomic_load(worker.stop) == 0:
             resident = worker.residents[position]
             outcome = run_block(resident)
@@ -54,9 +56,14 @@ def run_grid(worker: Pointer[Worker]) -> None:
                 end_block(resident)
             elif outcome == SPINNING:
                 position += 1
+            elif outcome == STILL:
+                position += 1
+                still += 1
             else:
                 report_stop(worker, resident)
                 break
+        if still != 0 and still == waiting and atomic_load(worker.finished) + u64(waiting) == worker.total:
+            go_on_together(worker, waiting)
     for left in range(waiting):
         resident = worker.residents[left]
         if cast(u64, worker.broken) == 0:
@@ -65,6 +72,26 @@ def run_grid(worker: Pointer[Worker]) -> None:
             end_block(resident)
     if cast(u64, spare) != 0:
         end_block(spare)
+
+
+@native
+def go_on_together(worker: Pointer[Worker], count: u32) -> None:
+    """Let time pass for blocks of which each waits for the others, and all others have ended; or say that they hang."""
+    first: u32 = 0
+    in_vain = True
+    for index in range(count):
+        block = worker.residents[index]
+        if not is_still(block):
+            return
+        if block.number < worker.residents[first].number:
+            first = index
+        in_vain = outlasts_time(block) and in_vain
+    if in_vain:
+        report_hang(worker.residents[first])
+        report_stop(worker, worker.residents[first])
+        return
+    for index in range(count):
+        leap(worker.residents[index])
 
 
 @native

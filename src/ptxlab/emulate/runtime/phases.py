@@ -153,6 +153,7 @@ def wait_for_phase(thread: Pointer[Thread], offset: u64, parity: u64, acquires: 
     thread.waits_for = (parity & 1) | u64(acquires) << 1
     thread.status = AT_PHASE
     thread.instruction = instruction
+    thread.asked = instruction + 1
 
 
 @native

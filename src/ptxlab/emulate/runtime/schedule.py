@@ -1,7 +1,7 @@
 """Taking threads to their next meeting point: lanes of a warp, warps of a block, blocks of a worker.
 
 A warp runs until all its lanes wait for something outside of it, or do nothing but spin; then the next has its turn.
-A block in which nobody can go on, and for which no copy is under way, hangs.
+A block in which nobody can go on, and for which no copy is under way, hangs; so does one that only seems to go on.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from ptxlab.emulate.runtime.copies import finish_copies
 from ptxlab.emulate.runtime.memory import fail
 from ptxlab.emulate.runtime.order import order_lanes
 from ptxlab.emulate.runtime.phases import has_completed
+from ptxlab.emulate.runtime.stillness import goes_nowhere, is_still, leap, outlasts_time
 from ptxlab.emulate.state import (
     ACTIVE,
     AT_PHASE,
@@ -33,8 +34,10 @@ FINISHED = 0
 SPINNING = 1
 STOPPED = 2
 BROKEN = 3
+STILL = 4  # it can go on only if other blocks change something
 
-PATIENCE = 16384  # rounds in which all who wait for a phase are told in vain that it has not come
+SELDOM = 8  # rounds after which a block that makes progress is asked whether it goes anywhere
+FAIR = 256  # times as many rounds as one that spins has a block that does not, until other blocks have a turn
 STEPS = 1024  # calls and returns of a thread until others have a turn
 MEETINGS = 1024  # of a warp until others have a turn
 
@@ -64,6 +67,7 @@ def next_random(block: Pointer[Block]) -> u64:
 def run_thread(thread: Pointer[Thread]) -> None:
     """Run a thread until it waits; one that does nothing but call lets others run now and then."""
     steps: u32 = 0
+    thread.ran = 1
     while thread.status == READY:
         call(None, thread.code, thread)
         steps += 1
@@ -73,8 +77,11 @@ def run_thread(thread: Pointer[Thread]) -> None:
 
 @native
 def run_block(block: Pointer[Block]) -> u32:
-    """Run a block until it ends, breaks, is stopped, or does nothing but spin."""
+    """Run a block until it ends, breaks, is stopped, or has nothing to do but wait for other blocks."""
     idle: u32 = 0
+    rounds: u32 = 0
+    if is_still(block):
+        return STILL
     while block.live > 0:
         before: u64 = block.moves
         can_run: u32 = 0
@@ -89,19 +96,22 @@ def run_block(block: Pointer[Block]) -> u32:
             block.first = u32(next_random(block) % u64(block.warps))
         if block.live == 0:
             return FINISHED
+        idle += 1
+        rounds += 1
         if block.moves != before:
             idle = 0
-        elif can_run != 0:
-            idle += 1
-            deliver_copies(block)
-            wake_waiters(block, 0)
-            if idle >= block.worker.rounds:
-                return SPINNING
-        elif not deliver_copies(block):
-            if not wake_waiters(block, idle):
+        elif not deliver_copies(block) and not wake_waiters(block) and can_run == 0:
+            report_hang(block)
+            return BROKEN
+        if (idle != 0 or rounds % SELDOM == 0) and goes_nowhere(block):
+            if block.watch.is_near == 0:
+                return STILL
+            if outlasts_time(block):
                 report_hang(block)
                 return BROKEN
-            idle += 1
+            leap(block)
+        if idle >= block.worker.rounds or rounds >= block.worker.rounds * FAIR:
+            return SPINNING
     return FINISHED
 
 
@@ -118,10 +128,8 @@ def deliver_copies(block: Pointer[Block]) -> boolean:
 
 
 @native
-def wake_waiters(block: Pointer[Block], idle: u32) -> boolean:
+def wake_waiters(block: Pointer[Block]) -> boolean:
     """Tell those that wait for a phase that it has not come, as the hardware does after a while."""
-    if idle >= PATIENCE:
-        return False
     woken = False
     for index in range(block.count):
         thread = block.threads + index

@@ -1,0 +1,314 @@
+"""Threads that ask again and again: a loop that can end stays alone, one that cannot is a hang, whatever it does."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ptxlab.report import Diagnostic
+from tests.emulate.launching import launch, line_of, problem
+
+
+def silent(body: str, *given: Any, **how: Any) -> None:
+    assert launch(body, *given, **how, on_error="collect").diagnostics == []
+
+
+def hang(body: str, *given: Any, **how: Any) -> Diagnostic:
+    found = problem(body, *given, **how)
+    assert found.code == "hang", found.message
+    return found
+
+
+# For other warps and other blocks.
+
+WARPS = """
+.shared .align 4 .b32 flag;
+mov.u32 %r1, %tid.x;
+setp.lt.u32 %p1, %r1, 32;
+@%p1 st.volatile.shared.u32 [flag], 0;
+bar.sync 0;
+@!%p1 bra second;
+first:
+nanosleep.u32 {sleep};
+ld.relaxed.cta.shared.u32 %r2, [flag];
+setp.eq.u32 %p2, %r2, 0;
+@%p2 bra first;
+ret;
+second:
+mov.u32 %r3, 0;
+work:
+add.u32 %r3, %r3, 1;
+setp.lt.u32 %p3, %r3, 1000000;
+@%p3 bra work;
+st.relaxed.cta.shared.u32 [flag], {value};
+ret;
+"""
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_flag_of_another_warp(seed: int) -> None:
+    silent(WARPS.format(sleep=100, value=1), block=64, seed=seed)
+    found = hang(WARPS.format(sleep=100, value=0), block=64, seed=seed)
+    assert line_of(found) == "ld.relaxed.cta.shared.u32 %r2, [flag];"
+    assert found.labels[0].text == "warp 0 of block (0,0,0) looks here again and again"
+    assert found.notes[1] == "warp 1 has exited"
+
+
+BLOCKS = """
+ld.param.u64 %rd1, [p];
+mov.u32 %r1, %ctaid.x;
+setp.ne.u32 %p1, %r1, 0;
+@%p1 bra second;
+first:
+nanosleep.u32 20;
+{together}
+ld.relaxed.gpu.global.u32 %r2, [%rd1];
+setp.ne.u32 %p2, %r2, 3;
+@%p2 bra first;
+ret;
+second:
+mov.u32 %r3, 0;
+work:
+add.u32 %r3, %r3, 1;
+setp.lt.u32 %p3, %r3, 100000;
+@%p3 bra work;
+red.relaxed.gpu.global.add.u32 [%rd1], 1;
+ret;
+"""
+
+
+@pytest.mark.parametrize("checks", [True, False])
+@pytest.mark.parametrize("together", ["", "bar.sync 0;"])
+def test_a_flag_of_other_blocks(together: str, checks: bool) -> None:
+    """The first block waits for later ones, even if it comes to a barrier meanwhile."""
+    body = BLOCKS.format(together=together)
+    silent(body, ".u64 p", [np.zeros(1, "u4")], grid=4, checks=checks)
+    found = hang(body, ".u64 p", [np.zeros(1, "u4")], grid=3, checks=checks)
+    assert line_of(found) == "ld.relaxed.gpu.global.u32 %r2, [%rd1];"
+    assert found.notes[0].endswith("2 of 3 blocks have ended")
+
+
+def test_one_block_hangs_while_others_run() -> None:
+    body = """
+    .shared .align 8 .b64 full;
+    mov.u32 %r1, %ctaid.x;
+    setp.eq.u32 %p1, %r1, 2;
+    selp.u32 %r2, 2, 1, %p1;
+    mbarrier.init.shared.b64 [full], %r2;
+    mbarrier.arrive.shared.b64 %rd1, [full];
+    again:
+    nanosleep.u32 10;
+    mbarrier.test_wait.shared.b64 %p2, [full], %rd1;
+    @!%p2 bra again;
+    ret;
+    """
+    found = hang(body, grid=5, checks=False)
+    assert found.labels[0].text == "thread 0 of block (2,0,0) waits here for phase 0 of the mbarrier `full`"
+    silent(body.replace("selp.u32 %r2, 2, 1, %p1", "mov.u32 %r2, 1"), grid=5, checks=False)
+
+
+def test_values_that_are_written_again() -> None:
+    """Lanes pass on what one of them has read, as Triton does it: a store that changes nothing helps nobody."""
+    body = """
+    .shared .align 4 .b32 seen;
+    ld.param.u64 %rd1, [p];
+    mov.u32 %r1, %tid.x;
+    setp.eq.u32 %p1, %r1, 0;
+    again:
+    @%p1 atom.global.cas.b32 %r2, [%rd1], 1, 1;
+    @%p1 st.shared.u32 [seen], %r2;
+    bar.sync 0;
+    ld.shared.u32 %r3, [seen];
+    bar.sync 0;
+    setp.ne.u32 %p2, %r3, 1;
+    @%p2 bra again;
+    ret;
+    """
+    silent(body, ".u64 p", [np.ones(1, "u4")], block=64)
+    found = hang(body, ".u64 p", [np.zeros(1, "u4")], block=64)
+    assert found.message == "64 threads wait in a loop for a change that never comes"
+
+
+def test_a_loop_that_writes_is_no_hang() -> None:
+    body = """
+    ld.param.u64 %rd1, [p];
+    again:
+    red.global.add.u32 [%rd1], 1;
+    ld.volatile.global.u32 %r1, [%rd1+4];
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra again;
+    ret;
+    """
+    assert problem(body, ".u64 p", [np.zeros(2, "u4")], timeout=0.3).code == "timeout"
+
+
+# For a phase.
+
+PHASE = """
+.shared .align 8 .b64 full;
+mbarrier.init.shared.b64 [full], {count};
+mbarrier.arrive.shared.b64 %rd1, [full];
+mov.u32 %r1, 0;
+again:
+{body}
+ret;
+"""
+SLEEP = "nanosleep.u32 10;\nmbarrier.test_wait.shared.b64 %p1, [full], %rd1;\n@!%p1 bra again;"
+BACKWARDS = """
+mbarrier.test_wait.shared.b64 %p1, [full], %rd1;
+@%p1 ret;
+add.u32 %r1, %r1, 1;
+and.b32 %r1, %r1, 7;
+setp.ne.u32 %p2, %r1, 0;
+@%p2 bra again;
+nanosleep.u32 10;
+bra again;
+"""
+
+
+@pytest.mark.parametrize("body", [SLEEP, BACKWARDS])
+@pytest.mark.parametrize("profile", [False, True])
+def test_a_phase_that_is_asked_for_between_naps(body: str, profile: bool) -> None:
+    silent(PHASE.format(count=1, body=body), profile=profile)
+    found = hang(PHASE.format(count=2, body=body), profile=profile)
+    assert line_of(found) == "mbarrier.test_wait.shared.b64 %p1, [full], %rd1;"
+    assert found.notes[0].startswith("1 of 2 arrivals came (line 12, thread 0); 0 bytes are outstanding")
+
+
+def test_a_loop_that_gives_up_after_many_tries() -> None:
+    tries = """
+    mbarrier.test_wait.shared.b64 %p1, [full], %rd1;
+    add.u32 %r1, %r1, 1;
+    setp.ge.or.u32 %p1, %r1, 100000, %p1;
+    @!%p1 bra again;
+    """
+    silent(PHASE.format(count=2, body=tries))
+
+
+def test_a_function_that_asks() -> None:
+    asks = """.shared .align 8 .b64 full;
+.func (.reg .pred %done) ask(.reg .b64 %state)
+{
+    nanosleep.u32 10;
+    mbarrier.test_wait.shared.b64 %done, [full], %state;
+    ret;
+}
+"""
+    body = PHASE.format(count=2, body="call (%p1), ask, (%rd1);\n@!%p1 bra again;").replace(
+        ".shared .align 8 .b64 full;\n", ""
+    )
+    found = hang(body, before=asks)
+    assert line_of(found) == "mbarrier.test_wait.shared.b64 %done, [full], %state;"
+    silent(body.replace("[full], 2", "[full], 1"), before=asks)
+
+
+# For a time.
+
+DEADLINE = """
+.shared .align 4 .b32 flag;
+st.volatile.shared.u32 [flag], 0;
+mov.{type} {start}, {clock};
+again:
+ld.volatile.shared.u32 %r1, [flag];
+setp.ne.u32 %p1, %r1, 0;
+@%p1 ret;
+mov.{type} {now}, {clock};
+sub.{type} {now}, {now}, {start};
+setp.{compare}.{type} %p2, {now}, {limit};
+{sleep}
+@%p2 bra again;
+ret;
+"""
+LONG = {"type": "u64", "start": "%rd1", "now": "%rd2"}
+SHORT = {"type": "u32", "start": "%r2", "now": "%r3"}
+
+
+@pytest.mark.parametrize("sleep", ["", "nanosleep.u32 1000;"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        LONG | {"clock": "%globaltimer", "limit": 10**10},
+        LONG | {"clock": "%globaltimer", "limit": 10**15},
+        LONG | {"clock": "%clock64", "limit": 1 << 50},
+        SHORT | {"clock": "%clock", "limit": 1 << 30},
+        SHORT | {"clock": "%clock", "limit": 0xE0000000},
+        SHORT | {"clock": "%globaltimer_lo", "limit": 0x7FFFFFFF},
+    ],
+    ids=lambda how: f"{how['clock']} {how['limit']}",
+)
+def test_a_deadline(how: dict[str, Any], sleep: str) -> None:
+    """The loop leaves when its time has come, however late; one that does not care about the time is a hang."""
+    silent(DEADLINE.format(**how, sleep=sleep, compare="lt"), block=32)
+    found = hang(DEADLINE.format(**how, sleep=sleep, compare="ne").replace(f"{how['limit']};", "1;"), block=32)
+    assert line_of(found) == "ld.volatile.shared.u32 %r1, [flag];"
+
+
+def test_a_hundred_deadlines_one_after_the_other() -> None:
+    body = """
+    .shared .align 4 .b32 flag;
+    st.volatile.shared.u32 [flag], 0;
+    mov.u32 %r2, 0;
+    next:
+    mov.u64 %rd1, %globaltimer;
+    again:
+    ld.volatile.shared.u32 %r1, [flag];
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 ret;
+    mov.u64 %rd2, %globaltimer;
+    sub.u64 %rd2, %rd2, %rd1;
+    setp.lt.u64 %p2, %rd2, 1000000000;
+    @%p2 bra again;
+    {count}
+    setp.lt.u32 %p3, %r2, 100;
+    @%p3 bra next;
+    ret;
+    """
+    silent(body.format(count="add.u32 %r2, %r2, 1;"))
+    assert line_of(hang(body.format(count=""))) == "ld.volatile.shared.u32 %r1, [flag];"
+
+
+def test_a_counter_that_only_time_moves() -> None:
+    """What is counted with the help of a clock is no mere time: this loop ends, after hours."""
+    body = """
+    .shared .align 4 .b32 flag;
+    st.volatile.shared.u32 [flag], 0;
+    mov.u64 %rd1, %globaltimer;
+    mov.u32 %r2, 0;
+    again:
+    ld.volatile.shared.u32 %r1, [flag];
+    mov.u64 %rd2, %globaltimer;
+    sub.u64 %rd3, %rd2, %rd1;
+    setp.gt.u64 %p1, %rd3, 1000000000;
+    selp.u32 %r3, 1, 0, %p1;
+    add.u32 %r2, %r2, %r3;
+    selp.b64 %rd1, %rd2, %rd1, %p1;
+    setp.lt.u32 %p2, %r2, 100;
+    @%p2 bra again;
+    ret;
+    """
+    silent(body)
+
+
+# What stops a kernel that is no hang.
+
+
+def test_a_timeout_shows_where_threads_ask() -> None:
+    """The second warp has exited, and the first has just asked when the time is over, or is about to."""
+    body = """
+    .shared .align 8 .b64 full;
+    mov.u32 %r1, %tid.x;
+    setp.ge.u32 %p1, %r1, 32;
+    @%p1 ret;
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 mbarrier.init.shared.b64 [full], 1;
+    bar.warp.sync -1;
+    again:
+    add.u32 %r1, %r1, 1;
+    mbarrier.test_wait.parity.shared.b64 %p2, [full], 0;
+    @!%p2 bra again;
+    ret;
+    """
+    found = problem(body, block=64, timeout=0.3)
+    assert found.code == "timeout"
+    assert line_of(found) == "mbarrier.test_wait.parity.shared.b64 %p2, [full], 0;"
+    assert "goes round here" in found.labels[0].text
