@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from ptxlab.author.convert import to_python
 from ptxlab.cli.group import ptxlab
-from ptxlab.syntax import parse
+from ptxlab.syntax import format, parse
 from ptxlab.syntax.printer import format_instruction
 
 from ..corpus import Case, files
@@ -112,6 +112,30 @@ def test_the_python_writes_the_same_machine_code(case: Case, tmp_path: Path) -> 
     for code in (made, original):
         code.pop(".nv.global", None)  # zeros, which the file does not hold: what stands there belongs to other sections
     assert made == original
+
+
+def test_a_register_named_like_a_parameter_has_a_name_of_its_own(tmp_path: Path) -> None:
+    text = """.version 7.0
+.target sm_80
+.address_size 64
+
+.visible .entry k(
+    .param .u64 x,
+    .param .u64 ptx
+)
+{
+    .reg .b64 %x, %ptx;
+
+    ld.param.u64 %x, [x];
+    ld.param.u64 %ptx, [ptx];
+    ld.param.u64 %x, [x];
+    st.global.u64 [%x], %ptx;
+    ret;
+}
+"""
+    again = parse(written(to_python(parse(text), "k.ptx"), tmp_path / "module.py"))
+    loads = [str(line).split(", ")[1] for line in format(again).splitlines() if "ld.param" in line]
+    assert loads == ["[x];", "[ptx];", "[x];"]
 
 
 def test_command_line(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from ptxlab.author.lines import Place, here, refuse
 from ptxlab.isa import Candidate, Type
 from ptxlab.isa.targets import TARGETS, VERSIONS, Since, Version, target_named
 
-MOST_LINES = 2_000_000
+MOST_LINES = 250_000
 
 # Names of registers by what they are declared as, as NVIDIA's compilers write them.
 _PREFIXES = {

@@ -136,10 +136,12 @@ class _Writer:
         parameters = []
         for variable in function.parameters:
             annotation = self._annotation(variable)
-            if annotation is None or not _is_plain(variable.name):
+            if annotation is None or not _is_plain(variable.name) or variable.name in self.taken:
                 return None
-            body.names[variable.name] = variable.name
             parameters.append(f"{variable.name}: {annotation}")
+        names = [variable.name for variable in function.parameters]
+        body.names.update(zip(names, names, strict=True))
+        self.taken.update(names)
         decorator = f"@module.kernel({', '.join(directives)})" if directives else "@module.kernel"
         head = f"def {function.name}({', '.join(parameters)}):"
         if len(head) <= 110:

@@ -35,7 +35,7 @@ def spell(type: str, accumulator: str) -> str:
 @kernel(target="sm_89", reqntid=32)
 def multiply(a: pointer[b32], b: pointer[b32], c: pointer[b32], d: pointer[b32], *, SPELLING: str) -> None:  # noqa: N803
     """A tile a warp: A by rows, B by columns, C and D by rows, each tile after the other in memory."""
-    instruction = ptx.mma.sync.aligned
+    instruction: Any = ptx.mma.sync.aligned
     for word in SPELLING.split("."):
         instruction = getattr(instruction, word)
     held = ptx.fragments(instruction)

@@ -1,0 +1,19 @@
+"""A step of every build: the types of `ptxlab.author.ptx` for editors, made from the instruction table."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class Stubs(BuildHookInterface):  # type: ignore[type-arg]
+    """Writes `instructions.pyi` into the package."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Write it; the table needs nothing but Python."""
+        source = Path(self.root) / "src"
+        sys.path.insert(0, str(source))
+        from ptxlab.author.stubs import stubs
+
+        (source / "ptxlab" / "author" / "instructions.pyi").write_text(stubs(), encoding="utf-8")
