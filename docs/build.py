@@ -17,13 +17,15 @@ from ptxlab.emulate.refuse import is_emulated
 from ptxlab.isa.form import Form
 from ptxlab.isa.table import forms
 from ptxlab.measure import Record
-from ptxlab.measure.table import as_markdown
+from ptxlab.measure.table import as_markdown, seconds
 
 HERE = Path(__file__).parent
 BUILD = HERE.parent / "build" / "docs"
 MEASURED = HERE.parent / "evidence" / "agreement_gpu.json"
 MACHINE_CODE = HERE.parent / "evidence" / "mma_sass.json"
+REGISTER_USE = HERE.parent / "evidence" / "register_use.json"
 BENCHES = HERE.parent / "evidence" / "bench"
+TEXT = HERE.parent / "evidence" / "optimisation_text.json"
 
 
 def instructions() -> str:
@@ -94,6 +96,8 @@ def gallery() -> str:
             parts += ["### Measured\n", as_markdown(Record.read(record)), ""]
         if name == "mma_variants":
             parts += ["### Machine code\n", machine_code()]
+        if name == "registers":
+            parts += ["### Machine code\n", register_use()]
     return "\n".join(parts)
 
 
@@ -112,11 +116,49 @@ def machine_code() -> str:
     return "\n".join([*parts, ""])
 
 
+def register_use() -> str:
+    """What each directive on registers does to the machine code."""
+    kept = json.loads(REGISTER_USE.read_text(encoding="utf-8"))
+    parts = [
+        f"By ptxas {kept['ptxas']} for {kept['target']} ({kept['date']}, `benchmarks/register_use.py`):\n",
+        "| said | registers | bytes spilled | instructions | warps on an SM |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    parts += [f"| `{said}` | " + " | ".join(map(str, row.values())) + " |" for said, row in kept["use"].items()]
+    return "\n".join([*parts, ""])
+
+
+def techniques() -> str:
+    """The optimisation text's table of techniques, with what we measured of each beside it."""
+    text = json.loads(TEXT.read_text(encoding="utf-8"))
+    records = {name: Record.read(BENCHES / f"{name}.json") for name in {one["entry"] for one in text["techniques"]}}
+    machine = next(iter(records.values())).machine["gpu"]
+    parts = [
+        "# Techniques\n",
+        f"On the left what {text['source']}, says of an {text['machine']}; some techniques it names without a figure. "
+        f"On the right what `ptxlab bench` measured of our own kernels on an {machine}, where the data of one run does "
+        "not stay in the cache for the next. The kernels are in [the gallery](gallery.md), what to make of it in [the "
+        "claims](claims.md).\n",
+        "| technique | text: before | after | speed-up | ours | size | before | after | speed-up |",
+        "|---|---:|---:|---:|---|---|---:|---:|---:|",
+    ]
+    for one in text["techniques"]:
+        before, after = one["arms"]
+        told = [one["name"], *(one.get(key, "") for key in ("before", "after", "speed_up")), f"{before} → {after}"]
+        for sized in records[one["entry"]].sizes:
+            size = ", ".join(f"{name} = {value}" for name, value in sized.size.items())
+            times = [seconds(sized[arm].median) for arm in (before, after)]
+            parts.append("| " + " | ".join([*told, size, *times, f"{sized.ratio(after, before):.2f}"]) + " |")
+            told = [""] * len(told)
+    return "\n".join([*parts, ""])
+
+
 def main() -> None:
     """Write the files and say where they are."""
     BUILD.mkdir(parents=True, exist_ok=True)
     written = {page.name: page.read_text(encoding="utf-8") for page in HERE.glob("*.md")}
-    made = {"instructions.md": instructions(), "rules.md": rules(), "coverage.md": coverage(), "gallery.md": gallery()}
+    makers = [instructions, rules, coverage, gallery, techniques]
+    made = {f"{maker.__name__}.md": maker() for maker in makers}
     for name, text in {**made, **written}.items():
         (BUILD / name).write_text(text, encoding="utf-8")
         print(f"wrote build/docs/{name}")

@@ -10,6 +10,7 @@ import pytest
 from ptxlab.cli.explain import pages
 from ptxlab.cli.tour import SAXPY
 from ptxlab.isa.table import forms
+from ptxlab.kernels import registers
 
 DOCS = Path(__file__).parent.parent / "docs"
 EMULATOR = (DOCS / "emulator.md").read_text(encoding="utf-8")
@@ -31,6 +32,23 @@ def test_coverage_has_every_form(build: ModuleType) -> None:
     assert [row for row in rows if row.startswith("| `shl.type d, a, b` | yes | yes | yes |") and "all equal" in row]
     assert "| `ret{.uni}` | yes | yes | yes | no |" in rows
     assert [row for row in rows if row.startswith("| `tcgen05.alloc") and "| yes | yes | no | no |" in row]
+
+
+def test_every_technique_of_the_text_was_measured(build: ModuleType) -> None:
+    rows = [line.split(" | ") for line in build.techniques().splitlines() if line.startswith("| ")][1:]
+    assert [row[0].strip("| ") for row in rows if row[1].strip()] == [
+        "software pipelining by `cp.async`",
+        "cache hints `ld.cs`, `st.wt`",
+        "warp reduction by `shfl`",
+        "attention tile by `mma`",
+    ]
+    assert all(float(row[-1].rstrip(" |")) > 0 for row in rows)
+
+
+def test_the_gallery_says_what_directives_on_registers_do(build: ModuleType) -> None:
+    rows = [line for line in build.register_use().splitlines() if line.startswith("| `")]
+    assert len(rows) == len(registers.DIRECTIVES)
+    assert build.register_use() in build.gallery()
 
 
 def test_the_python_on_the_emulator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
