@@ -300,7 +300,7 @@ class Worker:
     profile: Pointer[u8]  # what is known of requests to memory; null where nobody asked
     residents: Pointer[Pointer[Block]]
     resident_room: u32
-    unused: u32
+    is_last: u32  # whether all blocks but its residents have ended
     fault: Pointer[Fault]
     deliveries: u64  # of copies, by all blocks
     changes: Pointer[u32]  # the counters of what changes memory

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptxlab.emulate.runtime.blocks import begin_block, end_block, restart_block
 from ptxlab.emulate.runtime.order import end_history
 from ptxlab.emulate.runtime.schedule import FINISHED, SPINNING, STILL, report_hang, run_block
-from ptxlab.emulate.runtime.stillness import is_still, leap, outlasts_time
+from ptxlab.emulate.runtime.stillness import is_still, leap, outlasts_time, watch_anew
 from ptxlab.emulate.state import NO_MEMORY, Block, Worker
 from ptxlab.native import Pointer, atomic_add, atomic_load, atomic_store, cast, native, u32, u64
 
@@ -76,7 +76,15 @@ def run_grid(worker: Pointer[Worker]) -> None:
 
 @native
 def go_on_together(worker: Pointer[Worker], count: u32) -> None:
-    """Let time pass for blocks of which each waits for the others, and all others have ended; or say that they hang."""
+    """Let time pass for blocks of which each waits for the others, and all others have ended; or say that they hang.
+
+    What blocks on other cores have changed until they ended is not counted here, so all are watched once more.
+    """
+    if worker.is_last == 0:
+        worker.is_last = 1
+        for index in range(count):
+            watch_anew(worker.residents[index])
+        return
     first: u32 = 0
     in_vain = True
     for index in range(count):

@@ -30,11 +30,9 @@ def goes_nowhere(block: Pointer[Block]) -> boolean:
     if changes != watch.changes:
         watch.changes = changes
         watch.quiet = 0
-        watch.age = 0
-        watch.span = 0
-        watch.is_still = 0
         watch.leaps = 0
         watch.times = block.times
+        watch_anew(block)
         return False
     watch.quiet += 1
     patience: u32 = PATIENCE
@@ -86,6 +84,14 @@ def is_still(block: Pointer[Block]) -> boolean:
 
 
 @native
+def watch_anew(block: Pointer[Block]) -> None:
+    """Forget the states in which a block was."""
+    block.watch.is_still = 0
+    block.watch.age = 0
+    block.watch.span = 0
+
+
+@native
 def outlasts_time(block: Pointer[Block]) -> boolean:
     """Whether a block that goes nowhere has seen enough of the future without going elsewhere."""
     watch = address_of(block.watch)
@@ -102,9 +108,7 @@ def leap(block: Pointer[Block]) -> None:
     """Let a long time pass for a block that goes nowhere, and watch it anew."""
     watch = address_of(block.watch)
     watch.leaps += 1
-    watch.is_still = 0
-    watch.age = 0
-    watch.span = 0
+    watch_anew(block)
     block.worker.clock += (1 << (LONG_LEAP + watch.leaps)) + SHORT_LEAP + u64(watch.leaps) * SPREAD % 65536
 
 
