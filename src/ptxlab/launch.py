@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from operator import index
 from pathlib import Path
 from typing import Any
@@ -50,31 +50,28 @@ def launch(
         raise ValueError(f"on_error={on_error!r}: there are 'raise' and 'collect'")
     if compile not in (None, "ptxas", "driver") and Path(compile).suffix != ".cubin":
         raise ValueError(f"compile={compile!r}: there are 'ptxas', 'driver' and the path of a `.cubin` file")
-    wanted = chosen_detectors(checks)
-    emulated_only = {"blocks": blocks is not None, "profile": profile, "seeds": seeds is not None}
-    hardware_only = {"cooperative": cooperative, "stream": stream is not None, "wait": not wait}
+    wanted = DETECTORS if checks is True else chosen_detectors(checks)
+    emulated_only = "blocks" if blocks is not None else "profile" if profile else "seeds" if seeds is not None else ""
+    hardware_only = "cooperative" if cooperative else "stream" if stream is not None else "" if wait else "wait"
     place, number = choose(module, device, args, bool(wanted), emulated_only, hardware_only)
     if place != "cuda" and cluster is not None and extent(cluster) != (1, 1, 1):
         raise NotImplementedError("clusters of several blocks are not emulated yet")
     refuse_wrong(module)
     blocks_of_grid, threads_of_block = extent(grid), extent(block)
-
-    def on_gpu(**how: Any) -> Result:
-        return gpu.launch(
-            module,
-            kernel,
-            gpu.gpu(number),
-            grid=blocks_of_grid,
-            block=threads_of_block,
-            shared=shared,
-            cluster=None if cluster is None else extent(cluster),
-            cooperative=cooperative,
-            stream=stream,
-            compile=compile,
-            wait=wait,
-            timeout=timeout,
-            **how,
-        )
+    if place != "cpu":
+        on_gpu = {
+            "grid": blocks_of_grid,
+            "block": threads_of_block,
+            "shared": shared,
+            "cluster": None if cluster is None else extent(cluster),
+            "cooperative": cooperative,
+            "stream": stream,
+            "compile": compile,
+            "wait": wait,
+            "timeout": timeout,
+        }
+        if place == "cuda":
+            return gpu.launch(module, kernel, gpu.gpu(number), args=args, on_error=on_error, **on_gpu)
 
     def on_cpu(seed: int = seed, **how: Any) -> Result:
         return emulate(
@@ -94,9 +91,9 @@ def launch(
         )
 
     if place == "both":
-        return gpu.compare(module, kernel, gpu.gpu(number), args, on_gpu, on_cpu, on_error, compile)
-    if place == "cuda":
-        return on_gpu(args=args, on_error=on_error)
+        chosen = gpu.gpu(number)
+        there = partial(gpu.launch, module, kernel, chosen, **on_gpu)
+        return gpu.compare(module, kernel, chosen, args, there, on_cpu, on_error, compile)
     values = [gpu.host_view(value) for value in args]
     if seeds is not None:
         return explore(module, on_cpu, values, range(seeds) if isinstance(seeds, int) else list(seeds), on_error)
@@ -165,28 +162,28 @@ def choose(
     device: str,
     args: Sequence[Any],
     checks: bool,
-    emulated_only: dict[str, bool],
-    hardware_only: dict[str, bool],
+    emulated_only: str,
+    hardware_only: str,
 ) -> tuple[str, int]:
-    """Where to run: `cpu`, `cuda` or `both`, and the number of the GPU."""
+    """Where to run: `cpu`, `cuda` or `both`, and the number of the GPU.
+
+    `emulated_only` and `hardware_only` name an option that was given and is for one of them alone.
+    """
     place, number = read_device(device)
     there = []
     if place in ("auto", "cpu"):
         there = [index for index, value in enumerate(args) if gpu.is_on_gpu(value)]
-    wanted = [name for name, given in emulated_only.items() if given]
     if place == "auto":
         # The detectors are the emulator's: where they are wanted, as they are unless somebody says no, it runs.
-        asked = any(hardware_only.values()) or (not checks and not wanted and runs_on_gpu(module))
+        asked = hardware_only or (not checks and not emulated_only and runs_on_gpu(module))
         place = "cuda" if there or asked else "cpu"
     if place == "cpu" and there:
         raise KernelError([error("bad-argument", f"argument {there[0]} lies on a GPU, the launch does not", None,
                                  helps=['launch with `device="cuda"`, or copy the array here first'])])  # fmt: skip
-    if place != "cpu" and wanted:
-        raise ValueError(f"`{wanted[0]}` is for the emulator alone: launch with device='cpu'")
-    if place != "cuda":
-        given = [name for name, is_given in hardware_only.items() if is_given]
-        if given:
-            raise ValueError(f"`{given[0]}` is for a GPU alone: launch with device='cuda'")
+    if place != "cpu" and emulated_only:
+        raise ValueError(f"`{emulated_only}` is for the emulator alone: launch with device='cpu'")
+    if place != "cuda" and hardware_only:
+        raise ValueError(f"`{hardware_only}` is for a GPU alone: launch with device='cuda'")
     if place != "cpu":
         problem = gpu.absence()
         if problem is not None:

@@ -6,7 +6,8 @@ torch's tensors are asked directly, others through the CUDA array interface (CuP
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 _HOST = (1, 3)  # DLPack: memory of the host, and such memory that stays where it is for a GPU
@@ -28,10 +29,10 @@ class Memory(NamedTuple):
 
 def memory_of(value: Any) -> Memory | None:
     """The memory of an array that is not NumPy's; None for anything else."""
+    if is_torch(value.__class__):
+        return _torch(value)
     if isinstance(value, _NO_ARRAYS):
         return None
-    if hasattr(value, "data_ptr") and hasattr(value, "element_size"):
-        return _torch(value)
     if hasattr(value, "__array_interface__") or hasattr(type(value), "__array_interface__"):
         return None
     interface = getattr(value, "__cuda_array_interface__", None)
@@ -44,11 +45,17 @@ def memory_of(value: Any) -> Memory | None:
 
 def is_on_gpu(value: Any) -> bool:
     """Whether an argument is an array in a GPU's memory; nothing is copied to tell."""
-    if hasattr(value, "data_ptr") and hasattr(value, "element_size"):
+    if is_torch(value.__class__):
         return bool(value.is_cuda)
     if hasattr(value, "__array_interface__") or not hasattr(value, "__dlpack_device__"):
         return getattr(value, "__cuda_array_interface__", None) is not None
     return int(value.__dlpack_device__()[0]) in _CUDA
+
+
+@cache
+def is_torch(kind: Hashable) -> bool:
+    """Whether values of this type are tensors of torch, which is not imported to tell."""
+    return hasattr(kind, "data_ptr") and hasattr(kind, "element_size")
 
 
 def host_view(value: Any) -> Any:
@@ -80,7 +87,7 @@ def _torch(value: Any) -> Memory:
     gpu = value.get_device() if value.is_cuda else None
     if gpu is None and value.device.type != "cpu":
         raise TypeError(f"the tensor lies on {value.device}; only the CPU and CUDA are known here")
-    return Memory(value.data_ptr(), value.numel() * value.element_size(), gpu, owner=value)
+    return Memory(value.data_ptr(), value.numel() * value.element_size(), gpu, True, None, value)
 
 
 def _interface(interface: dict[str, Any], owner: Any) -> Memory:

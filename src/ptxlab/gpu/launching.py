@@ -63,9 +63,8 @@ def _start(prepared: Prepared, parameters: Parameters, stream: int) -> None:
     if parameters.copies.regions:
         raise ValueError("arrays of this machine's memory are copied back when the kernel has ended; "
                          "`wait=False` and graphs need arrays that lie on the GPU")  # fmt: skip
-    with current(prepared.loaded.gpu.number):
-        _await_producers(parameters, stream)
-        prepared.start(parameters.data)
+    _await_producers(parameters, stream)
+    prepared.start(parameters.data)
     if recording.graph is not None:
         recording.graph.add(prepared, parameters.memories)
 
@@ -106,7 +105,7 @@ def _run(
 def _await_producers(parameters: Parameters, stream: int) -> None:
     """Wait for streams that arrays say they are made on."""
     for memory in parameters.memories:
-        if memory.stream not in (None, LEGACY_STREAM, stream):
+        if memory.stream is not None and memory.stream not in (LEGACY_STREAM, stream):
             call("cuStreamSynchronize", memory.stream)
 
 

@@ -70,13 +70,10 @@ class Signature:
             end = offset + size
         self._all: struct.Struct | None = struct.Struct("".join(codes)) if "" not in codes else None
 
-    def pack(self, values: Sequence[Any]) -> bytes | None:
+    def pack(self, values: Sequence[int | float]) -> bytes | None:
         """The parameters as bytes, or None where that takes a closer look."""
         if self._all is None:
             return None
-        for value in values:
-            if type(value) is not int and type(value) is not float:
-                return None
         try:
             return self._all.pack(*values)
         except (struct.error, OverflowError):
@@ -121,6 +118,7 @@ def convert(module: ir.Module, kernel: ir.Function, signature: Signature, args: 
     memories: list[Memory] = []
     values: list[Any] = []
     problems: list[Diagnostic] = []
+    simple = True
     for number, value in enumerate(args):
         if type(value) is int or type(value) is float:
             values.append(value)
@@ -129,6 +127,7 @@ def convert(module: ir.Module, kernel: ir.Function, signature: Signature, args: 
             memory = memory_of(value)
             if memory is None or memory.gpu is None:
                 values.append(host_view(value))
+                simple = False
                 continue
             if memory.gpu != gpu.number:
                 _require_gpu(memory, gpu)
@@ -141,7 +140,7 @@ def convert(module: ir.Module, kernel: ir.Function, signature: Signature, args: 
                                   "the parameter is declared here"))  # fmt: skip
     if problems:
         raise KernelError(problems)
-    data = signature.pack(values)
+    data = signature.pack(values) if simple else None
     if data is not None:
         return Parameters(kernel, signature, values, data, _NO_COPIES, memories)
     parameters = pack(module, kernel, values)

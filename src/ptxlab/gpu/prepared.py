@@ -44,7 +44,9 @@ class Prepared:
         self.signature = Signature(kernel)
         self.owners: Any = ()  # of the memory that the parameters point to
         driver = bindings()
+        self._current = driver.cuCtxGetCurrent
         with current(loaded.gpu.number):
+            self._context = int(call("cuCtxGetCurrent"))
             check_sizes(module, kernel, loaded, shared, grid, cluster)
             self.function = loaded.function(kernel.name)
             _allow(loaded, kernel, shared, cluster)
@@ -70,6 +72,13 @@ class Prepared:
 
     def start(self, data: bytes) -> None:
         """Start the kernel with these parameters; the driver has taken them when the call returns."""
+        if int(self._current()[1]) == self._context:  # as nearly always, and asking is cheaper than making it so
+            self._start_here(data)
+        else:
+            with current(self.loaded.gpu.number):
+                self._start_here(data)
+
+    def _start_here(self, data: bytes) -> None:
         with self._lock:
             self._data[:] = data
             (status,) = self._start(self.config, self.function, self._parameters, 0)
