@@ -3,10 +3,12 @@
     PYTHONPATH=src:. python3 -m tests.gpu.sanitizer collect build/sanitizer.json      # anywhere
     PYTHONPATH=src:. python3 -m tests.gpu.sanitizer run build/sanitizer.json          # on a machine with a GPU
 
-`collect` runs the tests of the detectors and keeps every kernel they launch, wrong or right, with its arguments and
-what the emulator says of it. `run` launches each of them under every tool of compute-sanitizer, and without any, and
-writes evidence/sanitizer.json. Many kernels share a process, which is started again behind one that breaks its context
-or never ends; a report belongs to the kernel that it names.
+`collect` runs the tests of the detectors and keeps every kernel they launch, wrong or right, with its arguments, its
+code for a GPU and what the emulator says of it. ptxas leaves out loads whose value nobody uses, and with them the races
+of many a test, so values that are loaded are stored to a word of the thread's own; the emulator must say the same of
+both. `run` launches each kernel under every tool of compute-sanitizer, and without any, and writes
+evidence/sanitizer.json. Many kernels share a process, which is started again behind one that breaks its context or
+never ends; a report belongs to the kernel that it names.
 """
 
 import argparse
@@ -17,8 +19,10 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
@@ -28,6 +32,8 @@ from typing import Any
 import numpy as np
 
 import ptxlab
+from ptxlab.gpu import Gpu
+from ptxlab.gpu.loading import compile_text
 from ptxlab.report import KernelError, PtxError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,15 +42,17 @@ TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 ALONE = "none"  # no tool: what the GPU itself says
 ENDLESS = ("hang", "timeout", "barrier-divergence")
 HARMLESS = ((), ("data-race",), ("uninitialised-read",))  # what lets a kernel end, most of the time
-TOGETHER = 24  # kernels of one process that are expected to end
-PATIENCE = 3  # seconds that a kernel may take
+TOGETHER = 40  # kernels of one process that are expected to end
+SOME = 3  # of those that may break it off
+ALIKE = 2  # kernels of one test that end badly in the same way
+PATIENCE = 2  # seconds that a kernel may take
 STARTING = 30  # seconds that a process may take
 
 
 # The kernels.
 
 
-def collect(path: Path) -> None:
+def collect(path: Path, target_name: str) -> None:
     """Run the tests of the detectors and keep the kernels that they launch."""
     import pytest
 
@@ -76,12 +84,68 @@ def collect(path: Path) -> None:
         return result
 
     door.emulate = keep
+    target = Gpu(0, "", target_name, 0, 0, 0, (13, 0))
     files = [f"tests/emulate/test_{name}.py" for name in TESTS]
     status = pytest.main(["-q", "-n", "0", "-p", "no:cacheprovider", *files], plugins=[names])
     assert status == 0, "the tests must pass: they say which kernels are wrong"
+    door.emulate = emulate
+    chosen = []
+    for case in thin_out(list(cases.values())):
+        architecture = target.architecture_for(ptxlab.parse(case["text"]).target)
+        if architecture is not None:
+            case["text"] = name_anew(keep_loads(case), case["entry"], len(chosen))
+            cubin = compile_text(case["text"], architecture, None)
+            chosen.append(case | {"cubin": base64.b64encode(zlib.compress(cubin)).decode()})
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"commit": commit(), "cases": list(cases.values())}, indent=1), encoding="utf-8")
-    print(f"{len(cases)} kernels, {sum(bool(case['emulator']) for case in cases.values())} of them wrong")
+    path.write_text(json.dumps({"commit": commit(), "cases": chosen}, indent=1), encoding="utf-8")
+    print(f"{len(chosen)} kernels, {sum(bool(case['emulator']) for case in chosen)} of them wrong, "
+          f"{sum('kept' in case['text'] for case in chosen)} with loads that are kept")  # fmt: skip
+
+
+def thin_out(cases: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without those that break off a process and are like others of the same test: each costs a process a tool."""
+    seen: Counter[tuple[str, ...]] = Counter()
+    chosen = []
+    for case in cases:
+        kind = (case["test"].partition("[")[0] if "page" not in case["test"] else case["test"], *case["emulator"])
+        seen[kind] += 1
+        if tuple(case["emulator"]) in HARMLESS or seen[kind] <= ALIKE:
+            chosen.append(case)
+    return chosen
+
+
+def keep_loads(case: dict[str, Any]) -> str:
+    """The text with a store behind every load of 32 bits, where the emulator finds the same in it."""
+    before, entry, body = re.split(r"((?:\.visible\s+)?\.entry\b)", case["text"], maxsplit=1)
+    changed, count = LOAD.subn(r"\g<0> \g<1>st.global.u32 [%kept_at], \g<2>;", body)
+    if not count or not re.search(r"\.reg\s+\.[bus]32\s+[^;]*%r<", body):
+        return str(case["text"])
+    words = np.prod(case["grid"]) * np.prod(case["block"])
+    changed = changed.replace("{", "{" + OWN_WORD, 1)
+    text = f"{before}.global .align 4 .b8 kept[{4 * words}];\n{entry}{changed}"
+    try:
+        found = ptxlab.parse(text)[case["entry"]].launch(
+            case["grid"], case["block"], read_arguments(case["args"]), shared=case["shared"], device="cpu",
+            timeout=5, on_error="collect",
+        )  # fmt: skip
+    except PtxError:
+        return str(case["text"])
+    same = sorted({diagnostic.code for diagnostic in found.diagnostics}) == case["emulator"]
+    return text if same else str(case["text"])
+
+
+LOAD = re.compile(r"((?:@!?%\w+\s+)?)\bld\.[\w.:]+\s+(%r\d+)\s*,\s*\[[^\]]*\]\s*;")
+OWN_WORD = """
+    .reg .b32 %kept<3>; .reg .b64 %kept_start, %kept_at;
+    mov.u32 %kept0, %ctaid.x; mov.u32 %kept1, %ntid.x; mov.u32 %kept2, %tid.x;
+    mad.lo.u32 %kept0, %kept0, %kept1, %kept2;
+    mov.u64 %kept_start, kept; mad.wide.u32 %kept_at, %kept0, 4, %kept_start;
+"""
+
+
+def name_anew(text: str, entry: str, number: int) -> str:
+    """The text with another name of its kernel."""
+    return re.sub(rf"(\.entry\s+){re.escape(entry)}(?![\w$])", rf"\g<1>{named(number)}", text)
 
 
 def write_argument(value: Any, before: Sequence[Any]) -> Any:
@@ -127,13 +191,17 @@ def child(path: Path, numbers: Sequence[int]) -> None:
     for number in numbers:
         case = cases[number]
         print(f"@@ {number} begins", flush=True)
-        text = re.sub(rf"(\.entry\s+){re.escape(case['entry'])}\b", rf"\g<1>{named(number)}", case["text"])
         codes: list[str] = []
         try:
-            result = ptxlab.parse(text, name="k.ptx")[named(number)].launch(
-                case["grid"], case["block"], read_arguments(case["args"]), shared=case["shared"], device="cuda",
-                timeout=PATIENCE, on_error="collect",
-            )  # fmt: skip
+            module = ptxlab.parse(case["text"], name="k.ptx")
+            module.is_checked = True  # by the emulator
+            with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+                file.write(zlib.decompress(base64.b64decode(case["cubin"])))
+                file.flush()
+                result = module[named(number)].launch(
+                    case["grid"], case["block"], read_arguments(case["args"]), shared=case["shared"], device="cuda",
+                    compile=file.name, timeout=PATIENCE, on_error="collect",
+                )  # fmt: skip
             codes = [found.code for found in result.diagnostics]
         except (PtxError, KernelError) as problem:
             codes = [f"refused: {problem.diagnostics[0].message}"]
@@ -207,14 +275,17 @@ def read_output(output: str, is_ended: bool, numbers: Sequence[int], found: dict
 
 
 def parts(cases: Sequence[dict[str, Any]]) -> list[list[int]]:
-    """The kernels in groups: first those that end badly, a process each, then those that end, then the endless."""
+    """The kernels in groups: first those that end, then those that may break their context, then the endless."""
     alone, together, endless = [], [], []
     for number, case in enumerate(cases):
         codes = tuple(case["emulator"])
         home = together if codes in HARMLESS else endless if set(codes) & set(ENDLESS) else alone
         home.append(number)
-    groups = [together[start : start + TOGETHER] for start in range(0, len(together), TOGETHER)]
-    return [*groups, *([number] for number in (*alone, *endless))]
+    return [
+        home[start : start + size]
+        for home, size in ((together, TOGETHER), (alone, SOME), (endless, 1))
+        for start in range(0, len(home), size)
+    ]
 
 
 def run(path: Path, output: Path, workers: int, seconds: float, keep_log: Path | None) -> None:
@@ -284,11 +355,12 @@ def main() -> None:
     parser.add_argument("numbers", type=int, nargs="*")
     parser.add_argument("--output", type=Path, default=ROOT / "evidence" / "sanitizer.json")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--target", default="sm_90", help="the GPU that `collect` compiles for")
     parser.add_argument("--seconds", type=float, default=3600, help="begin nothing more after that")
     parser.add_argument("--log", type=Path, help="keep all that was printed, compressed")
     options = parser.parse_args()
     if options.step == "collect":
-        collect(options.cases)
+        collect(options.cases, options.target)
     elif options.step == "child":
         child(options.cases, options.numbers)
     elif shutil.which("compute-sanitizer") is None:
