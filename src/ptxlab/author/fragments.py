@@ -104,9 +104,10 @@ class Fragment:
         rows, columns = zip(*steps, strict=True)
         return weigh_bits(lane, rows), weigh_bits(lane, columns)
 
-    def load(self, pointer: Pointer) -> tuple[Value, ...]:
-        """The registers, by one `ldmatrix`; each lane points to the row that `row_of` says."""
-        return _several(emit(f"ldmatrix{self._modifiers}", [pointer]))
+    def load(self, pointer: Pointer, out: Sequence[Value] | None = None) -> tuple[Value, ...]:
+        """The registers, fresh ones or those of `out`, by one `ldmatrix`; each lane points to the row of `row_of`."""
+        result = emit(f"ldmatrix{self._modifiers}", [pointer], out=None if out is None else tuple(out))
+        return result if isinstance(result, tuple) else (result,)
 
     def store(self, pointer: Pointer, values: Sequence[Value]) -> None:
         """Write the registers by one `stmatrix`."""
@@ -187,7 +188,3 @@ def weigh_bits(number: Any, weights: Sequence[int]) -> Any:
         part = part << shift if shift > 0 else part >> -shift if shift < 0 else part
         total = part if total is None else total + part
     return 0 if total is None else total
-
-
-def _several(result: Any) -> tuple[Value, ...]:
-    return result if isinstance(result, tuple) else (result,)

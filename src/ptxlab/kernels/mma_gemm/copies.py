@@ -1,0 +1,97 @@
+"""Copies of strips of A and B into shared memory, by `cp.async`.
+
+A thread copies the same 16 bytes of several rows, so that there is one number for all its copies that tells how many of
+these bytes there are: 16, fewer at the end of a row, 0 behind it. The others become zero, and nothing has to branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from ptxlab.author import Tile, b8, ptx, s32
+from ptxlab.kernels.mma_gemm.shapes import Kind, Shape
+
+CHUNK = 16  # bytes that a copy moves
+COPY = ptx.cp["async"].cg.shared.global_
+Copy = Callable[[], None]
+
+
+class Copies:
+    """What a thread copies, and how far copies and multiplications have got along the rows."""
+
+    def __init__(self, kind: Kind, shape: Shape, k: Any, short: bool) -> None:
+        chunks = shape.depth // CHUNK
+        self.kind, self.shape, self.short = kind, shape, short
+        self.row_bytes = k * kind.size
+        self.row, self.column = ptx.tid.x // chunks, ptx.tid.x % chunks * CHUNK
+        self.at_once = shape.threads // chunks  # rows that the block copies at once
+        self.unread = s32()  # bytes of a row that are not multiplied yet
+        self.unread.set(self.row_bytes.view(s32))
+        self.missing: Any = self.unread - self.column.view(s32)  # bytes from this thread's chunk to the end of the row
+        self.bytes = s32()  # bytes of the chunk that there are
+        self.offset = 0  # bytes of shared memory that are taken
+        self.sources: list[Source] = []
+
+    def of(self, matrix: Any, rows: Any, first: Any, count: int) -> Tile:
+        """The ring of tiles for `count` rows of a matrix, from the first on."""
+        memory = ptx.dynamic_shared(b8, align=1024) + self.offset
+        columns, swizzle = self.shape.depth // self.kind.size, f"{self.shape.depth}B"
+        tile = ptx.tile(self.kind.element, count, columns, swizzle=swizzle, copies=self.shape.stages, at=memory)
+        self.offset += tile.bytes
+        row, last = first + self.row, None
+        if self.short:  # rows behind the last one are copies of it, and never stored
+            row = ptx.min.u32(row, rows - 1)
+            last = rows - 1 - row
+        source = matrix.view(b8) + ptx.mul.wide.u32(row, self.row_bytes) + self.column
+        place = tile.at(self.row, self.column // self.kind.size)
+        stride = None if self.short else ptx.mul.wide.u32(self.row_bytes, self.at_once)
+        self.sources.append(Source(self, place, source.copy(), count // self.at_once, stride, last))
+        return tile
+
+    def next(self, stage: Any) -> list[Copy]:
+        """The copies of the next strip into a stage, to be written wherever they fit."""
+        ptx.min.s32(self.missing, CHUNK, out=self.bytes)
+        ptx.max.s32(self.bytes, 0, out=self.bytes)
+        return [copy for source in self.sources for copy in source.copies(stage)]
+
+    def advance(self) -> None:
+        """Go on to the next strip."""
+        self.missing -= self.shape.depth
+        for source in self.sources:
+            source.pointer += self.shape.depth
+
+    def remain(self) -> Any:
+        """Count one strip as multiplied; whether there are more."""
+        self.unread -= self.shape.depth
+        return self.unread > 0
+
+
+@dataclass
+class Source:
+    """Rows of a matrix, `at_once` apart, that a thread copies."""
+
+    owner: Copies
+    place: Any
+    pointer: Any
+    count: int
+    stride: Any  # bytes from one to the next
+    last: Any  # instead of it, where there may be too few rows: how many come behind the first
+
+    def copies(self, stage: Any) -> list[Copy]:
+        """One copy a row."""
+        place, rows = self.place.move(copy=stage), [self.pointer]
+
+        def copy(number: int) -> None:
+            if number:
+                rows.append(self.row(number) if self.stride is None else ptx.address(rows[-1], self.stride))
+            COPY(place.move(rows=number * self.owner.at_once), rows[-1], CHUNK, self.owner.bytes)
+
+        return [partial(copy, number) for number in range(self.count)]
+
+    def row(self, number: int) -> Any:
+        """The address in a row, or in the last one."""
+        row = ptx.min.u32(self.last, number * self.owner.at_once)
+        return ptx.address(self.pointer, ptx.mul.wide.u32(row, self.owner.row_bytes))

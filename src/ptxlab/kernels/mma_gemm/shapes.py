@@ -1,0 +1,92 @@
+"""Types and shapes: what the kernel is written for, and which shape suits a problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ptxlab.author import Value, b8, bf16, f16, f32, ptx, s8, s32
+from ptxlab.measure.entry import ceil_div
+
+MMA = ptx.mma.sync.aligned
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A type to multiply: of elements in memory, the instruction, what adds up, what comes out."""
+
+    element: type[Value]
+    multiply: Any
+    total: type[Value]
+    result: type[Value]
+
+    @property
+    def size(self) -> int:
+        """Bytes of an element."""
+        return self.element.type.width // 8
+
+
+KINDS = {
+    "f16": Kind(f16, MMA.m16n8k16.row.col.f32.f16.f16.f32, f32, f16),
+    "bf16": Kind(bf16, MMA.m16n8k16.row.col.f32.bf16.bf16.f32, f32, bf16),
+    "tf32": Kind(f32, MMA.m16n8k8.row.col.f32.tf32.tf32.f32, f32, f32),
+    "e4m3": Kind(b8, MMA.m16n8k32.row.col.f32.e4m3.e4m3.f32, f32, bf16),
+    "s8": Kind(s8, MMA.m16n8k32.row.col.s32.s8.s8.s32, s32, s32),
+}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How the work is cut: rows and columns of D for a block and a warp, the ring of stages, the order of blocks."""
+
+    rows: int
+    columns: int
+    warp_rows: int
+    warp_columns: int
+    stages: int
+    depth: int = 128  # bytes of a row in a stage
+    group: int = 8  # rows of tiles that are made together, for the L2 cache
+    copies_first: bool = True  # whether copies stand before the loads of a step, or behind them
+    target: str = "sm_80"
+
+    @property
+    def warps(self) -> int:
+        """Warps of a block."""
+        return self.rows // self.warp_rows * (self.columns // self.warp_columns)
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return 32 * self.warps
+
+    def tiles(self, m: int, n: int) -> int:
+        """Blocks that make D."""
+        return ceil_div(m, self.rows) * ceil_div(n, self.columns)
+
+    def shared(self, kind: Kind) -> int:
+        """Bytes of shared memory: for the stages, and after them for a tile of D."""
+        ring = (self.rows + self.columns) * self.depth * self.stages
+        return max(ring, self.rows * self.columns * kind.result.type.width // 8)
+
+
+LARGE = Shape(160, 256, 80, 64, stages=4, target="sm_90")  # all the registers and shared memory that an SM has
+WIDE = Shape(128, 256, 64, 64, stages=4, copies_first=False, target="sm_90")
+SQUARE = Shape(128, 128, 64, 64, stages=3, copies_first=False)
+SMALL = Shape(64, 64, 32, 32, stages=3)
+
+# Blocks that an SM of an H200 holds at a time, and how fast it multiplies with them beside the fastest.
+SHAPES = {LARGE: (1, 1.0), WIDE: (1, 0.98), SQUARE: (2, 0.95), SMALL: (4, 0.6)}
+# fp8 has to be made f16 before Hopper's `mma.sync` multiplies it, which takes registers.
+SHAPES_OF_FP8 = {Shape(128, 128, 64, 32, stages=3, target="sm_89"): (1, 1.0), replace(SMALL, target="sm_89"): (4, 0.6)}
+SMS = 132
+
+
+def suited(type: str, m: int, n: int) -> Shape:
+    """The shape that takes the fewest rounds of work on a GPU with `SMS` processors."""
+    shapes = SHAPES_OF_FP8 if type == "e4m3" else SHAPES
+
+    def cost(shape: Shape) -> float:
+        held, speed = shapes[shape]
+        return ceil_div(shape.tiles(m, n), held * SMS) * held * shape.rows * shape.columns / speed
+
+    return min(shapes, key=cost)
