@@ -94,7 +94,8 @@ class Entry:
 
     `arrays(draw, **size)` draws the data and makes room for the answer, `reference(xp, **arrays)` computes the answer
     in float64 with NumPy or torch as `xp`, `variants[name](**arrays)` is the launch (or the launches) of a kernel, and
-    `libraries[name](torch, **arrays)` returns what calls the library.
+    `libraries[name](torch, **arrays)` returns what calls the library: it writes the answers into the arrays, or returns
+    those that the library made, by name.
     """
 
     title: str
