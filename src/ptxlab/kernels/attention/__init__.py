@@ -1,0 +1,110 @@
+"""o = softmax(q·kᵀ/√d)·v for many heads, in one pass over the keys."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from itertools import product
+from typing import Any
+
+from ptxlab.kernels.attention.kernel import Plan, attention
+from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
+from ptxlab.measure.entry import Arrays, ceil_div
+
+MASKS = ("none", "causal")
+SHORT = 128  # so long a head is one for small tiles: more blocks, and fewer rows that nobody has
+
+
+def attend(q: Any, k: Any, v: Any, o: Any, mask: str = "none", **chosen: Any) -> Launch:
+    """A launch for arrays of batch × heads × length × head size; `chosen` are parts of a plan other than ours.
+
+    Under the mask "causal" a row looks at the keys up to its own.
+    """
+    batch, heads, length, size = q.shape
+    if size not in (64, 128):
+        raise UnsuitedError(f"heads of {size} elements: this kernel is for 64 and 128")
+    tiles = {"tiles": 1, "keys": 32} if length <= SHORT else {"tiles": 2, "keys": 8192 // size}
+    plan = Plan(size, type_of(q), mask == "causal", **(tiles | chosen))
+    blocks = ceil_div(length, plan.rows)
+    return Launch(attention(plan), batch * heads * blocks, plan.threads, [q, k, v, o, length, blocks], plan.shared)
+
+
+def make(**chosen: Any) -> Callable[..., Launch]:
+    """The kernel with another plan, for `tune`."""
+    return partial(attend, **chosen)
+
+
+def type_of(array: Any) -> str:
+    """What PTX calls the type of an array's elements."""
+    found = {"bfloat16": "bf16", "float16": "f16"}.get(str(array.dtype).rpartition(".")[2])
+    if found is None:
+        raise UnsuitedError(f"elements are {array.dtype}: this kernel is for bfloat16 and float16")
+    return found
+
+
+def by_torch(backend: str, torch: Any, q: Any, k: Any, v: Any, o: Any, mask: str) -> Callable[[], Any]:
+    """torch's attention by one of its backends; it makes room for the answer itself."""
+    choice = torch.nn.attention
+
+    def run() -> Arrays:
+        with choice.sdpa_kernel(choice.SDPBackend[backend]):
+            return {"o": torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=mask == "causal")}
+
+    return run
+
+
+def arrays(draw: Draw, batch: int, heads: int, length: int, size: int, type: str, mask: str) -> Arrays:
+    """Queries, keys and values, and room for the answer."""
+    shape = (batch, heads, length, size)
+    drawn = {name: draw.normal(shape, type) for name in "qkv"}
+    return {**drawn, "o": draw.empty(shape, type), "mask": mask}
+
+
+def reference(xp: Any, q: Any, k: Any, v: Any, o: Any, mask: str) -> Arrays:
+    """The formula, head by head."""
+    answer = xp.empty_like(q)
+    for place in product(range(q.shape[0]), range(q.shape[1])):
+        scores = q[place] @ k[place].T / math.sqrt(q.shape[3])
+        if mask == "causal":
+            scores = xp.where(xp.tril(xp.ones_like(scores)) > 0, scores, -math.inf)
+        weights = xp.exp(scores - xp.amax(scores, 1)[:, None])
+        answer[place] = weights @ v[place] / weights.sum(1)[:, None]
+    return {"o": answer}
+
+
+def work(batch: int, heads: int, length: int, size: int, type: str, mask: str) -> Work:
+    """Two products, of which a causal mask leaves half."""
+    pairs = length * length // (2 if mask == "causal" else 1)
+    return Work(flops=4 * batch * heads * pairs * size, bytes=8 * batch * heads * length * size, rate=type)
+
+
+def sized(batch: int, heads: int, length: int, size: int, type: str, mask: str) -> dict[str, Any]:
+    """The names of a size's parts."""
+    return {"batch": batch, "heads": heads, "length": length, "size": size, "type": type, "mask": mask}
+
+
+entry = Entry(
+    title="o = softmax(q·kᵀ/√d)·v for many heads",
+    arrays=arrays,
+    reference=reference,
+    work=work,
+    variants={"mma.sync": attend},
+    libraries={
+        "torch, flash": partial(by_torch, "FLASH_ATTENTION"),
+        "torch, cuDNN": partial(by_torch, "CUDNN_ATTENTION"),
+    },
+    sizes=[
+        *(sized(4, 16, 4096, 64, "bf16", mask) for mask in MASKS),
+        sized(4, 16, 4096, 128, "f16", "none"),
+        *(sized(4, 16, 4096, 128, "bf16", mask) for mask in MASKS),
+        *(sized(1, 16, 16384, 128, "bf16", mask) for mask in reversed(MASKS)),
+    ],
+    small=[
+        sized(1, 1, 1, 64, "bf16", "causal"),
+        sized(2, 1, 100, 64, "bf16", "causal"),
+        sized(1, 2, 77, 128, "f16", "none"),
+        sized(1, 1, 200, 128, "bf16", "causal"),
+    ],
+    tolerance=5e-3,
+)

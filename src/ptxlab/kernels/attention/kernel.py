@@ -1,0 +1,203 @@
+"""The kernel: Q stays, K and V come by and by, and the answer grows in registers.
+
+A block has some rows of Q and goes over the keys, a few at a time. `cp.async` brings the next keys and values while
+these are multiplied. What the first product leaves in a lane's registers is, packed to 16 bits, what the second one
+takes from them as its left operand, so that the weights never leave the registers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from ptxlab.author import Kernel, Swizzle, b8, b16, f32, kernel, pointer, ptx, s32, u32
+from ptxlab.kernels.attention.softmax import ALL, Softmax
+
+CHUNK = 8  # elements that are copied at once: 16 bytes
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is decided when the kernel is written."""
+
+    size: int
+    """Of a head: 64 or 128."""
+    type: str
+    """Of the elements: bf16 or f16."""
+    causal: bool
+    """Whether a row looks only at keys that are not behind it."""
+    keys: int
+    """That are multiplied at once."""
+    warps: int = 4
+    tiles: int = 2
+    """Times 16 are the rows of a warp."""
+    stages: int = 2
+    """Of keys and values in shared memory."""
+    blocks: int = 2
+    """That a multiprocessor has at once, which says how many registers a thread may have."""
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        return 32 * self.warps
+
+    @property
+    def rows(self) -> int:
+        """Rows of Q that a block has."""
+        return 16 * self.tiles * self.warps
+
+    @property
+    def shared(self) -> int:
+        """Bytes of shared memory that a block needs."""
+        return 2 * self.size * (self.rows + 2 * self.stages * self.keys)
+
+
+@cache
+def attention(plan: Plan) -> Kernel:
+    """The kernel that takes q, k, v, o, their length, and how many blocks share a head."""
+
+    @kernel(target="sm_80", maxntid=plan.threads, minnctapersm=plan.blocks)
+    def attention(q: pointer[b16], k: pointer[b16], v: pointer[b16], o: pointer[b16], length: u32, blocks: u32) -> None:
+        write(plan, q, k, v, o, length, blocks)
+
+    return attention
+
+
+def write(plan: Plan, q: Any, k: Any, v: Any, o: Any, length: Any, blocks: Any) -> None:
+    """The body, from top to bottom."""
+    multiply = ptx[f"mma.sync.aligned.m16n8k16.row.col.f32.{plan.type}.{plan.type}.f32"]
+    pack = ptx[f"cvt.rn.{plan.type}x2.f32"]
+    left, right, _, result = ptx.fragments(multiply)
+    some_keys, some_values = right.stacked(2), right.transposed.stacked(2)  # 16 of them: a product's two operands
+    tiles = range(plan.tiles)
+
+    # Which rows. Of a head, the last come first: under a causal mask they have the most keys.
+    thread = ptx.tid.x
+    lane, warp = thread & 31, thread >> 5
+    head = ptx.ctaid.x // blocks
+    first = (blocks - 1 - ptx.ctaid.x % blocks) * plan.rows
+    end = ptx.min.u32(length, first + plan.rows) if plan.causal else length  # of the keys that any row looks at
+
+    # Shared memory. The swizzle puts eight rows of a column into different banks.
+    swizzle = Swizzle(3, shift=int(math.log2(2 * plan.size)) - 4)
+    memory = ptx.dynamic_shared(b8, align=swizzle.period)
+    q_tile = ptx.tile(b16, plan.rows, plan.size, swizzle=swizzle, at=memory)
+    k_tile = ptx.tile(b16, plan.keys, plan.size, swizzle=swizzle, copies=plan.stages, at=memory + q_tile.bytes)
+    behind = q_tile.bytes + k_tile.bytes
+    v_tile = ptx.tile(b16, plan.keys, plan.size, swizzle=swizzle, copies=plan.stages, at=memory + behind)
+
+    # Copies. A thread has the chunks of one column, in every `step`-th row.
+    across = plan.size // CHUNK
+    step = plan.threads // across
+    row, column = thread // across, thread % across * CHUNK
+
+    def row_of(matrix: Any, number: Any) -> Any:
+        place = ptx.mad.wide.u32(head * length + number, 2 * plan.size, matrix.address)
+        return ptx.pointer_to(b16, "global", place)
+
+    def copy(place: Any, source: Any, rows: int, remaining: Any) -> None:
+        """Copy rows to shared memory; those that do not remain become zeros."""
+        for start in range(0, rows, step):
+            given = ptx.selp.b32(16, 0, remaining > start)
+            ptx.cp["async"].cg.shared.global_(
+                place.move(rows=start), ptx.address(source, 2 * plan.size * start), 16, given
+            )
+
+    k_place, v_place = k_tile.at(row, column), v_tile.at(row, column)
+    k_source, v_source = (row_of(matrix, row) + column for matrix in (k, v))
+    k_source, v_source = k_source.copy(), v_source.copy()
+    remaining = (end - row).view(s32)
+    pipeline = ptx.copy_pipeline(plan.stages)
+
+    def fetch(stage: Any) -> None:
+        copy(k_place.move(copy=stage), k_source, plan.keys, remaining)
+        copy(v_place.move(copy=stage), v_source, plan.keys, remaining)
+        pipeline.commit()
+        for moving in (k_source, v_source):
+            moving += plan.keys * plan.size
+        ptx.sub.s32(remaining, plan.keys, out=remaining)
+
+    copy(q_tile.at(row, column), row_of(q, first + row) + column, plan.rows, (length - first - row).view(s32))
+    for stage in pipeline.ahead:
+        fetch(stage)
+
+    # What a lane holds.
+    own = warp * (16 * plan.tiles)
+    held_row, held_column = result.first(lane)
+    q_rows, k_rows, v_rows = (
+        q_tile.matrices(left, lane, own),
+        k_tile.matrices(some_keys, lane),
+        v_tile.matrices(some_values, lane),
+    )
+    sums = [[[f32(0.0) for _ in range(4)] for _ in range(plan.size // 8)] for _ in tiles]
+    softmax = Softmax(plan.tiles, plan.size)
+    last = first + own + held_row - held_column if plan.causal else length - 1 - held_column
+    limit = last.view(s32)  # the last key that the lane's first row looks at, counted from the lane's first key
+    zeros = [f32(0.0)] * 4
+
+    def multiply_keys(stage: Any) -> list[Any]:
+        """Q Kᵀ: the scores of some keys."""
+        scores = [[f32.several(4) for _ in range(plan.keys // 8)] for _ in tiles]
+        place = k_rows.move(copy=stage)
+        for depth in range(0, plan.size, 16):
+            lefts = [left.load(q_rows.move(rows=16 * tile, columns=depth)) for tile in tiles]
+            for key in range(0, plan.keys, 16):
+                rights = some_keys.load(place.move(rows=key, columns=depth))
+                for tile in tiles:
+                    for half in range(2):
+                        out = scores[tile][key // 8 + half]
+                        multiply(lefts[tile], rights[2 * half :][:2], out if depth else zeros, out=out)
+        return scores
+
+    def multiply_values(scores: list[Any], stage: Any) -> None:
+        """Sums += weights V, for 16 keys at a time."""
+        place = v_rows.move(copy=stage)
+        columns = [place.move(columns=at) for at in range(0, plan.size, 16)]
+        offsets = softmax.offsets()
+        for key in range(0, plan.keys, 16):
+            lefts = [softmax.weigh(tile, scores[tile][key // 8 :][:2], offsets[tile], pack) for tile in tiles]
+            for at in range(0, plan.size, 16):
+                rights = some_values.load(columns[at // 16].move(rows=key))
+                for tile in tiles:
+                    for half in range(2):
+                        out = sums[tile][at // 8 + half]
+                        multiply(lefts[tile], rights[2 * half :][:2], out, out=out)
+
+    def attend(masked: bool, is_last: bool = False) -> None:
+        """Look at some keys."""
+        pipeline.wait()
+        if not is_last:
+            fetch(pipeline.filling.index)
+        scores = multiply_keys(pipeline.reading.index)
+        if masked:
+            softmax.mask(scores, limit, plan.causal)
+        softmax.grow(scores, sums)
+        multiply_values(scores, pipeline.reading.index)
+        pipeline.advance()
+        ptx.sub.s32(limit, plan.keys, out=limit)
+
+    # Only keys on the diagonal, or beyond the end, need a mask; they are the last ones.
+    before = (end - 1) // plan.keys
+    free = ptx.min.u32(before, first // plan.keys) if plan.causal else before
+    for _ in ptx.range(free):
+        attend(masked=False)
+    if plan.causal and plan.rows > plan.keys:
+        for _ in ptx.range(free, before):
+            attend(masked=True)
+    attend(masked=True, is_last=True)
+
+    # A warp puts its rows where its own of Q were, and stores them by whole chunks.
+    for tile in tiles:
+        for half, inverse in enumerate(softmax.inverses(tile)):
+            for number, block in enumerate(sums[tile]):
+                low, high = (sum * inverse for sum in block[2 * half :][:2])
+                place = q_tile.at(own + held_row + (16 * tile + 8 * half), held_column + 8 * number)
+                ptx.st.shared.b32(place, pack(high, low))
+    ptx.bar.warp.sync(ALL)
+    for start in range(0, 16 * plan.tiles, 32 // across):
+        row, column = own + lane // across + start, lane % across * CHUNK
+        chunk = ptx.ld.shared.v4.b32(q_tile.at(row, column))
+        with ptx.when(first + row < length):
+            ptx.st.global_.v4.b32(row_of(o, first + row) + column, chunk)

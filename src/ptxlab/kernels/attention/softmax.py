@@ -1,0 +1,103 @@
+"""The softmax of rows whose scores come some keys at a time.
+
+The weight of a key is 2^((score − maximum)·scale), with the maximum of the row so far. Where that grows, all that was
+summed before is too large by a known factor. Scaling it at once is what one reads about; here it waits until some row
+of the warp has grown by 2^8, which after the first keys seldom happens: until then sums and weights are too large by a
+factor that both share, and that cancels in the end.
+
+A lane has, of each tile of 16 rows, two rows 8 apart; four lanes share a row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ptxlab.author import f32, ptx
+
+ALL = 0xFFFFFFFF  # the lanes of a warp
+GROWTH = 8.0  # powers of two
+
+
+class Softmax:
+    """Maxima and totals of the rows of a lane, in registers."""
+
+    def __init__(self, tiles: int, size: int) -> None:
+        self.scale = math.log2(math.e) / math.sqrt(size)
+        self.maxima = [[f32(-math.inf) for _ in range(2)] for _ in range(tiles)]
+        self.totals = [[f32(0.0) for _ in range(2)] for _ in range(tiles)]  # of the lane's own keys
+
+    def mask(self, scores: list[Any], limit: Any, causal: bool) -> None:
+        """Let no row look at keys behind `limit`, which is the first row's; under a causal mask others look further."""
+        for tile, blocks in enumerate(scores):
+            for number, block in enumerate(blocks):
+                for element, score in enumerate(block):
+                    half, column = divmod(element, 2)
+                    further = 16 * tile + 8 * half if causal else 0
+                    ptx.mov.f32(-math.inf, out=score, when=limit < 8 * number + column - further)
+
+    def grow(self, scores: list[Any], sums: list[Any]) -> None:
+        """Take new scores into the maxima; if one grows by much, scale what was summed before."""
+        grown = [[self._maximum(scores, tile, half) for half in range(2)] for tile in range(len(scores))]
+        growths = [
+            new - old
+            for after, before in zip(grown, self.maxima, strict=True)
+            for new, old in zip(after, before, strict=True)
+        ]
+        is_much = combine(ptx.max.f32, growths) > GROWTH / self.scale
+        with ptx.when(ptx.vote.sync.any.pred(is_much, ALL)):
+            for tile, blocks in enumerate(sums):
+                for half in range(2):
+                    maximum = self.maxima[tile][half]
+                    factor = ptx.ex2.approx.ftz.f32((maximum - grown[tile][half]) * self.scale)
+                    maximum.set(grown[tile][half])
+                    self.totals[tile][half] *= factor
+                    for block in blocks:
+                        for sum in block[2 * half :][:2]:
+                            sum *= factor
+
+    def _maximum(self, scores: list[Any], tile: int, half: int) -> Any:
+        most = combine(ptx.max.f32, [score for block in scores[tile] for score in block[2 * half :][:2]])
+        for distance in (1, 2):
+            most = ptx.max.f32(most, exchange(most, distance))
+        return ptx.max.f32(most, self.maxima[tile][half])
+
+    def offsets(self) -> list[list[Any]]:
+        """What to add to scaled scores, so that the power of two of the sum is the weight."""
+        return [[maximum * -self.scale for maximum in rows] for rows in self.maxima]
+
+    def weigh(self, tile: int, blocks: list[Any], offsets: list[Any], pack: Callable[..., Any]) -> list[Any]:
+        """The weights of 16 keys, packed as the left operand of a product; they count into the totals."""
+        packed = []
+        for block in blocks:
+            for half in range(2):
+                low, high = (
+                    ptx.ex2.approx.ftz.f32(ptx.fma.rn.f32(score, self.scale, offsets[half]))
+                    for score in block[2 * half :][:2]
+                )
+                self.totals[tile][half] += low + high
+                packed.append(pack(high, low))
+        return packed
+
+    def inverses(self, tile: int) -> list[Any]:
+        """What sums are to be multiplied with in the end."""
+        found = []
+        for total in self.totals[tile]:
+            for distance in (1, 2):
+                total = total + exchange(total, distance)
+            found.append(ptx.rcp.approx.ftz.f32(total))
+        return found
+
+
+def exchange(value: Any, distance: int) -> Any:
+    """The value of the lane so far away."""
+    return ptx.shfl.sync.bfly.b32(value, distance, 31, ALL, out=f32())
+
+
+def combine(operation: Callable[[Any, Any], Any], values: list[Any]) -> Any:
+    """All values by one operation, in pairs, so that few wait for each other."""
+    while len(values) > 1:
+        pairs = [operation(one, other) for one, other in zip(values[::2], values[1::2], strict=False)]
+        values = pairs + values[len(values) // 2 * 2 :]
+    return values[0]
