@@ -56,9 +56,10 @@ def launch(
     place, number = choose(module, device, args, bool(wanted), emulated_only, hardware_only)
     if place != "cuda" and cluster is not None and extent(cluster) != (1, 1, 1):
         raise NotImplementedError("clusters of several blocks are not emulated yet")
+    chosen = None if place == "cpu" else gpu.gpu(number)
     refuse_wrong(module)
     blocks_of_grid, threads_of_block = extent(grid), extent(block)
-    if place != "cpu":
+    if chosen is not None:
         on_gpu = {
             "grid": blocks_of_grid,
             "block": threads_of_block,
@@ -71,7 +72,7 @@ def launch(
             "timeout": timeout,
         }
         if place == "cuda":
-            return gpu.launch(module, kernel, gpu.gpu(number), args=args, on_error=on_error, **on_gpu)
+            return gpu.launch(module, kernel, chosen, args=args, on_error=on_error, **on_gpu)
 
     def on_cpu(seed: int = seed, **how: Any) -> Result:
         return emulate(
@@ -90,8 +91,7 @@ def launch(
             **how,
         )
 
-    if place == "both":
-        chosen = gpu.gpu(number)
+    if chosen is not None:
         there = partial(gpu.launch, module, kernel, chosen, **on_gpu)
         return gpu.compare(module, kernel, chosen, args, there, on_cpu, on_error, compile)
     values = [gpu.host_view(value) for value in args]
@@ -184,11 +184,6 @@ def choose(
         raise ValueError(f"`{emulated_only}` is for the emulator alone: launch with device='cpu'")
     if place != "cuda" and hardware_only:
         raise ValueError(f"`{hardware_only}` is for a GPU alone: launch with device='cuda'")
-    if place != "cpu":
-        problem = gpu.absence()
-        if problem is not None:
-            raise KernelError([problem])
-        gpu.gpu(number)
     return place, number
 
 

@@ -109,8 +109,8 @@ class Driver:
         return ()
 
     def _cuStreamEndCapture(self, stream: int) -> tuple[int]:  # noqa: N802
-        self.graphs[len(self.graphs)], self.recorded = self.recorded or [], None
-        return (len(self.graphs) - 1,)
+        self.graphs[len(self.graphs) + 1], self.recorded = self.recorded or [], None
+        return (len(self.graphs),)
 
     def _cuGraphInstantiate(self, graph: int, flags: int) -> tuple[int]:  # noqa: N802
         return (graph,)

@@ -46,7 +46,8 @@ TOGETHER = 40  # kernels of one process that are expected to end
 SOME = 3  # of those that may break it off
 ALIKE = 2  # kernels of one test that end badly in the same way
 PATIENCE = 2  # seconds that a kernel may take
-STARTING = 30  # seconds that a process may take
+STARTING = 15  # seconds that a process may take
+EACH = 2  # seconds more for each of its kernels
 
 
 # The kernels.
@@ -215,17 +216,20 @@ def child(path: Path, numbers: Sequence[int]) -> None:
 # Outside.
 
 
-def watch(path: Path, tool: str, numbers: Sequence[int]) -> dict[int, dict[str, str]]:
-    """What a tool says of some kernels."""
+def watch(path: Path, tool: str, numbers: Sequence[int], end: float) -> dict[int, dict[str, str]]:
+    """What a tool says of some kernels, of as many as there is time for until `end`."""
     found: dict[int, dict[str, str]] = {}
     left = list(numbers)
-    while left:
+    while left and time.perf_counter() < end:
         command = [sys.executable, "-m", "tests.gpu.sanitizer", "child", str(path), *map(str, left)]
         if tool != ALONE:
             command = ["compute-sanitizer", "--tool", tool, "--show-backtrace", "no", *command]
-        output, is_ended = run_bounded(command, STARTING)
-        log.append({"tool": tool, "kernels": left, "output": output})
-        left = left[read_output(output, is_ended, left, found) :]
+        begun = time.perf_counter()
+        output, is_ended = run_bounded(command, min(STARTING + EACH * len(left), end - begun))
+        taken = time.perf_counter()
+        log.append({"tool": tool, "kernels": left, "seconds": round(taken - begun, 1), "output": output})
+        unended = "broken off" if is_ended else "timeout" if taken < end else None
+        left = left[read_output(output, unended, left, found) :]
     return found
 
 
@@ -245,8 +249,8 @@ def run_bounded(command: Sequence[str], seconds: float) -> tuple[str, bool]:
             return process.communicate()[0], False
 
 
-def read_output(output: str, is_ended: bool, numbers: Sequence[int], found: dict[int, dict[str, str]]) -> int:
-    """Sort what was printed by kernel; how many of them are done with."""
+def read_output(output: str, unended: str | None, numbers: Sequence[int], found: dict[int, dict[str, str]]) -> int:
+    """Sort what was printed by kernel; how many of them are done with. `unended` is said of one without an end."""
     reports: dict[int, str] = {}
     for report in re.findall(r"^========= \S.*(?:\n=========  +.*)*", output, re.M):
         about = re.search(r"\bcase_(\d+)_k\b", report)
@@ -258,7 +262,9 @@ def read_output(output: str, is_ended: bool, numbers: Sequence[int], found: dict
             break
         done += 1
         end = re.search(rf"@@ {number} ends (.*)", output)
-        codes = json.loads(end[1]) if end else ["timeout"] if not is_ended else ["broken off"]
+        if end is None and unended is None:
+            break
+        codes = json.loads(end[1]) if end else [unended]
         if number in reports:
             found[number] = {"verdict": "found", "said": re.sub(r"case_\d+_k", "k", reports[number])}
         elif codes[:1] == ["timeout"]:
@@ -269,7 +275,7 @@ def read_output(output: str, is_ended: bool, numbers: Sequence[int], found: dict
             found[number] = {"verdict": "refused", "said": codes[0].removeprefix("refused: ")}
         else:
             found[number] = {"verdict": "stops", "said": codes[0]}
-    if not done:  # it did not even begin: the end of what was said tells why
+    if not done and unended is not None:  # it did not even begin: the end of what was said tells why
         found[numbers[0]] = {"verdict": "other", "said": output[-300:]}
     return max(done, 1)
 
@@ -289,7 +295,7 @@ def parts(cases: Sequence[dict[str, Any]]) -> list[list[int]]:
 
 
 def run(path: Path, output: Path, workers: int, seconds: float, keep_log: Path | None) -> None:
-    """Watch every kernel under every tool, and keep what was said; what is not begun in `seconds` is left out."""
+    """Watch every kernel under every tool, and keep what was said; what is not done in `seconds` is left out."""
     from ptxlab.gpu.hardware import driver_release, gpu
     from ptxlab.toolchain import find
 
@@ -300,7 +306,7 @@ def run(path: Path, output: Path, workers: int, seconds: float, keep_log: Path |
     asked = [(tool, group) for group in parts(cases) for tool in (ALONE, *TOOLS)]
 
     def answer(one: tuple[str, list[int]]) -> tuple[str, dict[int, dict[str, str]]]:
-        return one[0], watch(path, *one) if time.perf_counter() - started < seconds else {}
+        return one[0], watch(path, *one, end=started + seconds)
 
     with ThreadPoolExecutor(workers) as pool:
         answers = list(pool.map(answer, asked))
@@ -356,7 +362,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=ROOT / "evidence" / "sanitizer.json")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--target", default="sm_90", help="the GPU that `collect` compiles for")
-    parser.add_argument("--seconds", type=float, default=3600, help="begin nothing more after that")
+    parser.add_argument("--seconds", type=float, default=3600, help="stop after that; what is missing is left out")
     parser.add_argument("--log", type=Path, help="keep all that was printed, compressed")
     options = parser.parse_args()
     if options.step == "collect":

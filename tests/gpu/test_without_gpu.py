@@ -176,6 +176,26 @@ def test_arguments_that_do_not_fit(fake: Driver, x: object, words: str) -> None:
     assert fake.memory == {}
 
 
+def test_an_array_on_another_gpu(fake: Driver) -> None:
+    elsewhere = Tensor(ramp(), True)
+    elsewhere.get_device = lambda: 1  # type: ignore[method-assign]
+    with pytest.raises(ptxlab.KernelError, match=r'lies on GPU 1, the launch is on GPU 0.*`device="cuda:1"`'):
+        launch(elsewhere, ramp())
+    assert fake.memory == {}
+
+
+def test_without_a_driver_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Missing:
+        def cuInit(self, flags: int) -> None:  # noqa: N802
+            raise RuntimeError("Failed to dlopen libcuda.so.1")
+
+    monkeypatch.setattr(driver, "import_module", lambda name: Missing())
+    found = driver._open.__wrapped__()
+    assert found.code == "no-gpu"
+    assert found.notes == ("the CUDA driver can't be loaded: failed to dlopen libcuda.so.1",)
+    assert "install NVIDIA's driver" in found.helps[0].text
+
+
 def test_an_array_on_the_gpu_is_refused_by_the_emulator(fake: Driver) -> None:
     with pytest.raises(ptxlab.KernelError, match="argument 1 lies on a GPU"):
         launch(ramp(), OnGpu(ramp()), device="cpu")
@@ -429,8 +449,11 @@ def test_a_graph_takes_arrays_on_the_gpu_only(fake: Driver) -> None:
     with pytest.raises(ValueError, match="graphs need arrays that lie on the GPU"), gpu.graph():
         launch(ramp(), ramp())
     assert fake.calls.count("cuStreamDestroy") == 1
+    assert fake.calls.count("cuGraphDestroy") == 1
     with gpu.graph(), pytest.raises(ValueError, match="recorded already"), gpu.graph():
         pass
+    with gpu.graph(), pytest.raises(ValueError, match="nothing to compare"):
+        launch(OnGpu(ramp()), OnGpu(ramp()), device="both")
 
 
 def test_a_graph_that_the_driver_refuses(fake: Driver) -> None:
@@ -443,6 +466,7 @@ def test_a_graph_that_the_driver_refuses(fake: Driver) -> None:
         both.__exit__(None, None, None)
     assert raised.value.diagnostics[0].notes[0] == "it may be any launch of the graph, which has `saxpy`"
     assert fake.calls.count("cuStreamDestroy") == 1
+    assert fake.calls.count("cuGraphDestroy") == 1
     launch(OnGpu(ramp()), OnGpu(ramp()), stream=3)
     assert fake.configs[-1].hStream == 3
 

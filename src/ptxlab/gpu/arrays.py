@@ -58,6 +58,11 @@ def is_torch(kind: Hashable) -> bool:
     return hasattr(kind, "data_ptr") and hasattr(kind, "element_size")
 
 
+def is_ready(tensor: Any, gpu: int) -> bool:
+    """Whether a tensor lies on that GPU, without gaps: then its address is all that a launch needs."""
+    return bool(tensor.is_cuda and tensor.is_contiguous() and tensor.get_device() == gpu)
+
+
 def host_view(value: Any) -> Any:
     """A NumPy array of the bytes of an array in the host's memory that is not NumPy's; other values as they are."""
     memory = memory_of(value)

@@ -13,6 +13,7 @@ from ptxlab.gpu.arrays import Memory, host_view, memory_of
 from ptxlab.gpu.driver import call, current
 from ptxlab.gpu.hardware import Gpu
 from ptxlab.gpu.loading import Compiler, load
+from ptxlab.gpu.streams import recording
 from ptxlab.gpu.variables import REASONS, Variables
 from ptxlab.report import Diagnostic, KernelError, error
 
@@ -32,6 +33,10 @@ def compare(
     Arrays that lie on the GPU end up as the GPU leaves them; the emulator works on copies. Variables of the module
     begin on both as the emulator has them.
     """
+    if recording.graph is not None:
+        raise ValueError(
+            "a launch that is recorded in a graph does not run yet: `device='both'` has nothing to compare"
+        )
     values, mirrors = mirror(args, gpu)
     regions = pack(module, kernel, values).regions
     variables = Variables(module, kernel, load(module, kernel, gpu, compile))

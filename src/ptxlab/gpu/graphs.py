@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from ptxlab.gpu.arrays import Memory
 from ptxlab.gpu.driver import DriverError, bindings, broken, call, current
 from ptxlab.gpu.prepared import Prepared
 from ptxlab.gpu.streams import recording, stream_handle
@@ -23,17 +22,20 @@ class Graph:
         self.number = number
         self.stream = stream
         self.parts: list[Prepared] = []
-        self.owners: list[Memory] = []  # of arrays, which live as long as the graph
+        self.owners: list[Any] = []  # arrays, which live as long as the graph
         self._executable: Any = None
 
-    def add(self, part: Prepared, owners: Sequence[Memory]) -> None:
+    def add(self, part: Prepared, owners: Sequence[Any]) -> None:
         """Remember a launch that the driver has recorded, and keep what it works on."""
         self.parts.append(part)
         self.owners += owners
 
     def close(self, graph: Any) -> None:
         """Make what was recorded ready to be started."""
-        self._executable = call("cuGraphInstantiate", graph, 0)
+        try:
+            self._executable = call("cuGraphInstantiate", graph, 0)
+        finally:
+            bindings().cuGraphDestroy(graph)
         weakref.finalize(self, _destroy, bindings(), self._executable).atexit = False
 
     def launch(self, stream: Any = None) -> None:
@@ -78,25 +80,25 @@ def graph(number: int = 0, stream: Any = None) -> Iterator[Graph]:
     refuse_broken()
     if recording.graph is not None:
         raise ValueError("a graph is being recorded already")
+    driver = bindings()
     with current(number):
         own = None if stream is not None else call("cuStreamCreate", 1)  # it waits for no other stream
         made = Graph(number, stream_handle(stream) if own is None else int(own))
         try:
             # Relaxed: a kernel may be loaded while it is recorded.
-            mode = bindings().CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
-            call("cuStreamBeginCapture", made.stream, mode)
+            call("cuStreamBeginCapture", made.stream, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
             recording.graph = made
             try:
                 yield made
             finally:
                 recording.graph = None
-                status, recorded = bindings().cuStreamEndCapture(made.stream)
+                status, recorded = driver.cuStreamEndCapture(made.stream)
+                if not int(status):
+                    made.close(recorded)
             if int(status):
                 raise DriverError(status.name, "cuStreamEndCapture")
-            made.close(recorded)
-            call("cuGraphDestroy", recorded)
         except DriverError as problem:
             raise KernelError([made.explain(problem)]) from None
         finally:
             if own is not None:
-                bindings().cuStreamDestroy(own)
+                driver.cuStreamDestroy(own)

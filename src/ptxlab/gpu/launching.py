@@ -63,10 +63,12 @@ def _start(prepared: Prepared, parameters: Parameters, stream: int) -> None:
     if parameters.copies.regions:
         raise ValueError("arrays of this machine's memory are copied back when the kernel has ended; "
                          "`wait=False` and graphs need arrays that lie on the GPU")  # fmt: skip
-    _await_producers(parameters, stream)
+    if parameters.streams:
+        with current(prepared.loaded.gpu.number):
+            _await_producers(parameters, stream)
     prepared.start(parameters.data)
     if recording.graph is not None:
-        recording.graph.add(prepared, parameters.memories)
+        recording.graph.add(prepared, parameters.owners)
 
 
 def _run(
@@ -104,9 +106,8 @@ def _run(
 
 def _await_producers(parameters: Parameters, stream: int) -> None:
     """Wait for streams that arrays say they are made on."""
-    for memory in parameters.memories:
-        if memory.stream is not None and memory.stream not in (LEGACY_STREAM, stream):
-            call("cuStreamSynchronize", memory.stream)
+    for other in set(parameters.streams) - {LEGACY_STREAM, stream}:
+        call("cuStreamSynchronize", other)
 
 
 def prepare(
@@ -134,5 +135,5 @@ def prepare(
         raise ValueError("a prepared launch takes arrays that lie on the GPU; these would be copied each time: "
                          + ", ".join(region.name for region in parameters.copies.regions))  # fmt: skip
     made.fill(parameters.data)
-    made.owners = parameters.memories
+    made.owners = parameters.owners
     return made

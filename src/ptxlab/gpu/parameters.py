@@ -11,7 +11,7 @@ from typing import Any
 from ptxlab import ir
 from ptxlab.emulate import layout
 from ptxlab.emulate.arguments import Region, is_array, pack
-from ptxlab.gpu.arrays import Memory, host_view, memory_of
+from ptxlab.gpu.arrays import Memory, host_view, is_ready, is_torch, memory_of
 from ptxlab.gpu.driver import bindings, broken, call, current
 from ptxlab.gpu.hardware import Gpu
 from ptxlab.report import Diagnostic, KernelError, error
@@ -88,14 +88,18 @@ _CODES = {
 
 @dataclass(slots=True)
 class Parameters:
-    """The parameters as bytes, the arrays that are copied, and the memory that lies on the GPU already."""
+    """The parameters as bytes, the arrays that are copied, and those that lie on the GPU already.
+
+    `streams` are those that arrays say they are made on.
+    """
 
     kernel: ir.Function
     signature: Signature
     values: Sequence[Any]
     data: bytes
     copies: Copies
-    memories: Sequence[Memory]
+    owners: Sequence[Any]
+    streams: Sequence[int]
 
     def placed(self) -> bytes:
         """The parameters once all arrays are on the GPU: with the addresses they have there."""
@@ -115,13 +119,18 @@ _NO_COPIES = Copies(())
 
 def convert(module: ir.Module, kernel: ir.Function, signature: Signature, args: Sequence[Any], gpu: Gpu) -> Parameters:
     """Turn arguments into parameters; what does not fit is told for all of them at once."""
-    memories: list[Memory] = []
+    owners: list[Any] = []
+    streams: list[int] = []
     values: list[Any] = []
     problems: list[Diagnostic] = []
     simple = True
     for number, value in enumerate(args):
         if type(value) is int or type(value) is float:
             values.append(value)
+            continue
+        if is_torch(value.__class__) and is_ready(value, gpu.number):
+            values.append(value.data_ptr())
+            owners.append(value)
             continue
         try:
             memory = memory_of(value)
@@ -131,8 +140,10 @@ def convert(module: ir.Module, kernel: ir.Function, signature: Signature, args: 
                 continue
             if memory.gpu != gpu.number:
                 _require_gpu(memory, gpu)
-            memories.append(memory)
             values.append(memory.address)
+            owners.append(memory.owner)
+            if memory.stream is not None:
+                streams.append(memory.stream)
         except (TypeError, ValueError) as problem:
             values.append(0)
             span = module.span(kernel.parameters[number]) if number < len(kernel.parameters) else None
@@ -142,9 +153,9 @@ def convert(module: ir.Module, kernel: ir.Function, signature: Signature, args: 
         raise KernelError(problems)
     data = signature.pack(values) if simple else None
     if data is not None:
-        return Parameters(kernel, signature, values, data, _NO_COPIES, memories)
+        return Parameters(kernel, signature, values, data, _NO_COPIES, owners, streams)
     parameters = pack(module, kernel, values)
-    return Parameters(kernel, signature, values, bytes(parameters.data), Copies(parameters.regions), memories)
+    return Parameters(kernel, signature, values, bytes(parameters.data), Copies(parameters.regions), owners, streams)
 
 
 def _require_gpu(memory: Memory, gpu: Gpu) -> None:
