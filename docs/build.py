@@ -26,6 +26,8 @@ MACHINE_CODE = HERE.parent / "evidence" / "mma_sass.json"
 REGISTER_USE = HERE.parent / "evidence" / "register_use.json"
 BENCHES = HERE.parent / "evidence" / "bench"
 TEXT = HERE.parent / "evidence" / "optimisation_text.json"
+LAUNCHES = HERE.parent / "evidence" / "launch.json"
+SANITIZER = HERE.parent / "evidence" / "sanitizer.json"
 
 
 def instructions() -> str:
@@ -153,11 +155,71 @@ def techniques() -> str:
     return "\n".join([*parts, ""])
 
 
+def launches() -> str:
+    """What a launch costs the program that makes it, beside others who launch kernels from Python."""
+    found = json.loads(LAUNCHES.read_text(encoding="utf-8"))
+    about = found["about"]
+    lines = [
+        "# What a launch costs\n",
+        "Microseconds that one call keeps its caller: median and quartiles of rows of launches that take turns, on an "
+        f"{about['gpu']} (driver {about['driver']}, Python {about['python']}, {about['date']}), by "
+        "`benchmarks/launch.py`.\n",
+        "| way | median | quartiles | beside `cuda.core.launch` |",
+        "|---|---|---|---|",
+    ]
+    base = found["ways"]["cuda.core.launch"]["microseconds"]
+    for name, way in found["ways"].items():
+        low, high = way["quartiles"]
+        median = way["microseconds"]
+        lines.append(f"| {name} | {median:.2f} | {low:.2f} to {high:.2f} | {median / base:.2f} |")
+    return "\n".join([*lines, ""])
+
+
+def sanitizer(path: Path = SANITIZER) -> str:
+    """Who finds what: the emulator, and each tool of compute-sanitizer, on the kernels of our own tests."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    tools = ("memcheck", "racecheck", "synccheck", "initcheck")
+    lines = [
+        "# Who finds what\n",
+        f"The kernels of the detectors' own tests, on the emulator and under compute-sanitizer ({found['sanitizer']}, "
+        f"{found['gpu']}, driver {found['driver']}, {found['date']}), by `{found['command']}`. The tests are made for "
+        "the emulator, so it finds all of them; what it misses elsewhere is in `evidence/mutation.json`. A number is "
+        "how many of the kernels a tool reports; the last column is what the GPU does by itself.\n",
+        "| what is wrong | kernels | emulator | " + " | ".join(tools) + " | any tool | GPU alone |",
+        "|---" * (len(tools) + 5) + "|",
+    ]
+    kinds: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for kernel in found["kernels"]:
+        kinds[", ".join(f"`{code}`" for code in kernel["emulator"]) or "nothing: a report is false"].append(kernel)
+    order = sorted(kinds, key=lambda name: (not name.startswith("`"), name))
+    lines += [f"| {kind} | {found_by(kinds[kind], tools)} |" for kind in order]
+    return "\n".join([*lines, ""])
+
+
+def found_by(kernels: Sequence[Mapping[str, Any]], tools: Sequence[str]) -> str:
+    """How many kernels each reports, those that a tool was not run on left out."""
+
+    def verdict(kernel: Mapping[str, Any], tool: str) -> str:
+        return str(kernel["tools"].get(tool, {"verdict": "not run"})["verdict"])
+
+    cells = [str(len(kernels)), str(sum(bool(kernel["emulator"]) for kernel in kernels))]
+    for tool in tools:
+        verdicts = Counter(verdict(kernel, tool) for kernel in kernels)
+        ran = len(kernels) - verdicts["not run"]
+        cells.append(f"{verdicts['found']}" + (f" of {ran}" if ran < len(kernels) else ""))
+    cells.append(str(sum(any(verdict(kernel, tool) == "found" for tool in tools) for kernel in kernels)))
+    alone = Counter(verdict(kernel, "none") for kernel in kernels)
+    cells.append(", ".join(f"{count} {name}" for name, count in sorted(alone.items())))
+    return " | ".join(cells)
+
+
 def main() -> None:
     """Write the files and say where they are."""
     BUILD.mkdir(parents=True, exist_ok=True)
     written = {page.name: page.read_text(encoding="utf-8") for page in HERE.glob("*.md")}
-    makers = [instructions, rules, coverage, gallery, techniques]
+    makers = [instructions, rules, coverage, gallery, techniques, launches]
+    if SANITIZER.exists():  # it takes a GPU, and minutes of it
+        makers.append(sanitizer)
     made = {f"{maker.__name__}.md": maker() for maker in makers}
     for name, text in {**made, **written}.items():
         (BUILD / name).write_text(text, encoding="utf-8")

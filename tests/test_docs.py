@@ -1,6 +1,7 @@
 """The pages that are written by hand tell the truth, and those that are made have what they should."""
 
 import importlib.util
+import json
 import re
 from pathlib import Path
 from types import ModuleType
@@ -49,6 +50,33 @@ def test_the_gallery_says_what_directives_on_registers_do(build: ModuleType) -> 
     rows = [line for line in build.register_use().splitlines() if line.startswith("| `")]
     assert len(rows) == len(registers.DIRECTIVES)
     assert build.register_use() in build.gallery()
+
+
+def test_what_a_launch_costs(build: ModuleType) -> None:
+    page = build.launches()
+    ratio = float(re.search(r"^\| prepared\.launch\(\) \|.*\| ([\d.]+) \|$", page, re.M)[1])  # type: ignore[index]
+    assert ratio < 1.2
+
+
+def test_who_finds_what(build: ModuleType, tmp_path: Path) -> None:
+    def kernel(emulator: list[str], **tools: str) -> dict[str, object]:
+        return {"test": "", "emulator": emulator, "tools": {name: {"verdict": word} for name, word in tools.items()}}
+
+    evidence = {
+        "command": "python -m tests.gpu.sanitizer", "sanitizer": "2025.3", "gpu": "H200", "driver": "580", "date": "",
+        "kernels": [
+            kernel(["data-race"], none="silent", memcheck="silent", racecheck="found", synccheck="silent"),
+            kernel(["data-race"], none="hangs", memcheck="silent", racecheck="silent", synccheck="silent"),
+            kernel([], none="silent", memcheck="silent", racecheck="silent", synccheck="found", initcheck="silent"),
+        ],
+    }  # fmt: skip
+    path = tmp_path / "sanitizer.json"
+    path.write_text(json.dumps(evidence))
+    rows = [line for line in build.sanitizer(path).splitlines() if line.startswith("| ")]
+    assert rows[1:] == [
+        "| `data-race` | 2 | 2 | 0 | 1 | 0 | 0 of 0 | 1 | 1 hangs, 1 silent |",
+        "| nothing: a report is false | 1 | 0 | 0 | 0 | 1 | 0 | 1 | 1 silent |",
+    ]
 
 
 def test_the_python_on_the_emulator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
