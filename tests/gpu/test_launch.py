@@ -1,11 +1,7 @@
 """Launches on a GPU: what arrays end up as, and what is said when something goes wrong."""
 
 import ctypes
-import os
-import subprocess
-import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,11 +11,11 @@ from ptxlab import gpu
 from ptxlab.gpu.driver import call, current
 from ptxlab.gpu.loading import Loaded, read_log
 from ptxlab.report import Source
+from tests.processes import run
 
 from . import programs
 
 pytestmark = pytest.mark.gpu
-ROOT = Path(__file__).parents[2]
 
 
 def kernel(text: str) -> "ptxlab.ir.Function":
@@ -96,15 +92,6 @@ print("equal")
 """
     pytest.importorskip(library)
     assert run(code) == "equal\n"
-
-
-def run(code: str) -> str:
-    """The output of a program of its own: what breaks a context, or loads a library, stays there."""
-    environment = {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240, cwd=ROOT,
-                           env=os.environ | environment)  # fmt: skip
-    assert shown.returncode == 0, shown.stderr[-3000:]
-    return shown.stdout
 
 
 def test_torch_tensors_of_every_kind() -> None:
