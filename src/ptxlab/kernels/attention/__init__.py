@@ -48,7 +48,7 @@ def by_torch(backend: str, torch: Any, q: Any, k: Any, v: Any, o: Any, mask: str
     choice = torch.nn.attention
 
     def run() -> Arrays:
-        with choice.sdpa_kernel(choice.SDPBackend[backend]):
+        with choice.sdpa_kernel(getattr(choice.SDPBackend, backend)):
             return {"o": torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=mask == "causal")}
 
     return run
