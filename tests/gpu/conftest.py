@@ -1,8 +1,13 @@
-"""Tests with the marker `gpu` are skipped where there is no GPU, and say why."""
+"""Tests with the marker `gpu` are skipped where there is no GPU, and say why; `fake` is one made of Python."""
+
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from ptxlab.gpu import absence
+from ptxlab.gpu import absence, driver, hardware, loading
+from tests.gpu.driver_of_python import Driver
+from tests.gpu.stand_ins import saxpy
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -12,3 +17,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("gpu"):
             item.add_marker(pytest.mark.skip(reason=f"{problem.message}: {problem.notes[0]}"))
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Driver]:
+    """An H200 whose kernel `saxpy` is Python, and a cubin that nobody had to compile."""
+    made = Driver(saxpy)
+    made.parameters = 4
+    monkeypatch.setenv("PTXLAB_CACHE", str(tmp_path))
+    monkeypatch.setattr(driver, "_open", lambda: made)
+    monkeypatch.setattr(driver, "_contexts", {})
+    monkeypatch.setattr(driver, "_broken", [])
+    monkeypatch.setattr(loading, "compile_text", lambda *given: b"cubin")
+    monkeypatch.setattr(loading, "_default_compiler", lambda: "ptxas")
+    hardware.gpu.cache_clear()
+    yield made
+    hardware.gpu.cache_clear()
