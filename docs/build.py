@@ -13,7 +13,7 @@ from click import unstyle
 
 from ptxlab import kernels
 from ptxlab.cli.explain import explain_forms, pages
-from ptxlab.emulate.refuse import is_emulated
+from ptxlab.emulate.refuse import is_emulated, reason_of
 from ptxlab.isa.form import Form
 from ptxlab.isa.table import forms
 from ptxlab.measure import Record
@@ -74,7 +74,8 @@ def coverage() -> str:
 def row(form: Form, measured: Sequence[Mapping[str, Any]]) -> str:
     """One form in the table of what is covered."""
     syntax = form.syntax.replace("|", "\\|")
-    return f"| `{syntax}` | yes | yes | {'yes' if is_emulated(form) else 'no'} | {compared(measured)} |"
+    emulated = "yes" if is_emulated(form) else f"no: {reason_of(form)}"
+    return f"| `{syntax}` | yes | yes | {emulated} | {compared(measured)} |"
 
 
 def compared(measured: Sequence[Mapping[str, Any]]) -> str:

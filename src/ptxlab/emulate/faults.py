@@ -95,6 +95,8 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
             return told(
                 "bad-free", f"`free` of {address:#x}, which `malloc` has not given or which is free already", who
             )
+        case state.BAD_SIZE:
+            return told("misaligned", f"`st.bulk` of {extra} bytes, no multiple of 8 up to 16777216", who)
         case state.HANG:
             stand = stand_of(launch, worker)
             assert stand is not None

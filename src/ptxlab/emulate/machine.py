@@ -221,6 +221,14 @@ class Machine:
         """Values side by side to memory."""
         access.store(self.function, address, values, when, order)
 
+    def fill(self, address: Address, size: Value) -> None:
+        """Write that many zero bytes to shared memory."""
+        offset = self._shared_offset(address)
+        self.runtime("fill_shared", offset, size, self.place)
+        self.check()
+        self.function.unit.note_change(self.function, "shared")
+        self.function.unit.count_access(self.function, Address("shared", offset), size, state.STORE)
+
     def update(self, address: Address, type: str, change: Callable[[Value], Value], order: str = "") -> Value:
         """Change a value in memory at one go, and return what it was."""
         return access.update(self.function, address, type_named(type), change, order)
@@ -243,6 +251,10 @@ class Machine:
         """Order the accesses of this thread before it with those after it."""
         semantics, _, scope = order.partition(".")
         self.runtime("pass_fence", access.SEMANTICS[semantics], access.SCOPES[scope])
+
+    def fence_proxy(self, space: str | None) -> None:
+        """Order ordinary accesses of this thread and those of asynchronous copies, to shared or global memory."""
+        self.runtime("pass_proxy_fence", int(space != "global"), int(space in (None, "global")))
 
     def barrier(self, number: Value, count: Value | None, *, value: Value | None = None, waits: bool = True) -> Value:
         """Arrive at a barrier of the block and, with `waits`, stay until it opens."""
@@ -269,12 +281,14 @@ class Machine:
         access.locate(self.function, place, 8, kind)
         self.function.unit.note_access(self.function, place, 8, kind, "barrier", 8)
         found = self.runtime(_PHASES[operation], offset, *values, self.place, result=type)
-        if operation in ("wait", "test"):  # a test that fails may take as long as a wait does
+        if kind == state.LOAD:
             self.function.unit.note_look(self.function, "shared")
+        else:
+            self.function.unit.note_change(self.function, "shared")
+        if operation in ("wait", "test"):  # a test that fails may take as long as a wait does
             self.wait()
             answer = Value(self.function, type_named("u64"), self.function.load_field("answer", "i64"))
             return answer != 0
-        self.function.unit.note_change(self.function, "shared")
         self.check()
         return found
 
@@ -347,11 +361,13 @@ _WINDOWS = {
     "const": 0,
 }
 _PHASES = {
-    "initialise": "initialise_phase", "invalidate": "invalidate_phase", "expect": "change_bytes",
-    "arrive": "arrive_at_phase", "drop": "drop_from_phase", "test": "wait_for_phase", "wait": "wait_for_phase",
+    "initialise": "initialise_phase", "invalidate": "invalidate_phase", "layout": "layout_of_phase",
+    "expect": "change_bytes", "arrive": "arrive_at_phase", "drop": "drop_from_phase", "test": "wait_for_phase",
+    "wait": "wait_for_phase",
 }  # fmt: skip
 _PHASE_KINDS = {
     "initialise": state.STORE, "invalidate": state.STORE, "test": state.LOAD, "wait": state.LOAD,
+    "layout": state.LOAD,
 }  # fmt: skip
 _COPIES = {
     "start": "start_copy", "commit": "commit_copies", "wait": "wait_for_copies", "arrive": "arrive_after_copies",

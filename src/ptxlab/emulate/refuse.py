@@ -30,6 +30,27 @@ def refuse(module: ir.Module, kernel: ir.Function) -> None:
         raise KernelError(found.values())
 
 
+# Why the instructions of a whole chapter have no meaning; where only some have none, they say it themselves.
+_TENSOR, _BULK = "the tensor cores of Hopper and Blackwell", "copies in bulk and tensor maps"
+_CLUSTER, _FABRIC, _TEXTURE = (
+    "clusters of several blocks",
+    "several GPUs on a fabric",
+    "textures, samplers and surfaces",
+)
+_CHAPTERS = {
+    "wgmma": _TENSOR, "tcgen05": _TENSOR, "tcgen05_mma": _TENSOR, "tcgen05_scaled": _TENSOR,
+    "bulk_copy": _BULK, "tensor_copy": _BULK, "tensormap": _BULK, "cluster": _CLUSTER,
+    "multimem": _FABRIC, "fabric": _FABRIC, "texture": _TEXTURE, "surface": _TEXTURE,
+}  # fmt: skip
+
+
+def reason_of(form: Form) -> str:
+    """Why an instruction is not emulated."""
+    if form.chapter in _CHAPTERS:
+        return f"{_CHAPTERS[form.chapter]} are not emulated yet"
+    return form.unknown
+
+
 def is_emulated(form: Form) -> bool:
     """Whether the emulator knows the instruction; modifiers it may have that lead to other blocks are still refused."""
     return form.name[0] in HANDLERS or form.meaning is not None
@@ -69,9 +90,11 @@ def _missing_instruction(module: ir.Module, instruction: ir.Instruction) -> Iter
         return
     match = opcode.match(tuple(shape_of(operand) for operand in instruction.operands))
     span = module.opcode_span(instruction)
-    if not isinstance(match, Match) or match.form.meaning is None:
-        yield f"`{opcode.text}` is not emulated", span, "the emulator does not know this instruction yet"
-    elif any(_SHARED_BY_A_CLUSTER in word for word in opcode.modifiers):
+    if not isinstance(match, Match):
+        yield f"`{opcode.text}` is not emulated", span, "the emulator does not know this instruction"
+    elif match.form.meaning is None:
+        yield f"`{opcode.text}` is not emulated", span, reason_of(match.form)
+    elif opcode.mnemonic != "fence" and any(_SHARED_BY_A_CLUSTER in word for word in opcode.modifiers):
         yield f"`{opcode.text}` is not emulated", span, "it reaches the shared memory of other blocks of a cluster"
 
 

@@ -42,6 +42,7 @@ ASSERTION = 12
 BAD_BARRIER = 13
 BAD_MEMBERMASK = 14
 BAD_FREE = 15
+BAD_SIZE = 16
 
 # Where an access goes.
 GENERIC_SPACE = 0
@@ -220,6 +221,8 @@ class Thread:
     copies_shared: u32  # and all threads of the block know it
     asked: u32  # 1 + the instruction that last asked for a phase, since the block's state was noted
     ran: u32  # whether it has run since then
+    shared_proxy_fence: u32  # the stamp when it last put its accesses in order with those of asynchronous copies
+    global_proxy_fence: u32
     unused: u32
     known: Knowledge  # of others, beyond what its whole warp or block knows
     pending: Knowledge  # what it has read from its block, and will know when it passes a fence

@@ -6,7 +6,7 @@ they are immediates. It knows `barrier` and `bar.warp.sync` from PTX 5.1 on, the
 
 from ptxlab.native import Pointer, native, u32
 
-from .form import Modifiers, form
+from .form import Modifiers, form, unknown
 from .machine import Machine, Value
 from .vocabulary import SCOPE
 
@@ -81,6 +81,7 @@ def barrier_red(k: Machine, m: Modifiers, a: Value, b: Value | None, c: Value) -
 
 @form("barrier.cluster.arrive{.sem}{.aligned}", sem=[("release relaxed", "8.0 sm_90")], since="7.8 sm_90")
 @form("barrier.cluster.wait{.acquire}{.aligned}", acquire=[("acquire", "8.0 sm_90")], since="7.8 sm_90")
+@unknown("clusters of several blocks")
 def barrier_cluster() -> None:
     """Arrive, or wait, at the one barrier that all blocks of a cluster share."""
 
@@ -103,19 +104,24 @@ def fence(k: Machine, m: Modifiers) -> None:
     k.fence(f"{m.sem or 'acq_rel'}.{m.scope}")
 
 
+@form("fence.mbarrier_init.release.cluster", name="fence", since="8.0 sm_90")
+def fence_mbarrier_init(k: Machine, m: Modifiers) -> None:
+    """Order the set-up of barriers before it with what other blocks of the cluster do to them."""
+
+
+@form("fence.proxy.alias", name="fence.proxy", since="7.5 sm_70")
+def fence_proxy_alias(k: Machine, m: Modifiers) -> None:
+    """Order accesses to one memory under different addresses; here there is one address for each."""
+
+
+@form("fence.proxy.async{.space}", space="global shared::cta shared::cluster", name="fence.proxy", since="8.0 sm_90")
+def fence_proxy_async(k: Machine, m: Modifiers) -> None:
+    """Order ordinary memory accesses and those of asynchronous copies, before it with after it, in both directions."""
+    k.fence_proxy(m.space)
+
+
 @form("fence.acquire.sync_restrict::shared::cluster.cluster", name="fence", since="8.6 sm_90")
 @form("fence.release.sync_restrict::shared::cta.cluster", name="fence", since="8.6 sm_90")
-@form("fence.mbarrier_init.release.cluster", name="fence", since="8.0 sm_90")
-@form("fence.proxy.alias", name="fence.proxy", since="7.5 sm_70")
-@form("fence.proxy.async{.space}", space="global shared::cta shared::cluster", name="fence.proxy", since="8.0 sm_90")
-@form("fence.proxy.tensormap::generic.release.scope", scope=SCOPE, name="fence.proxy", since="8.3 sm_90")
-@form(
-    "fence.proxy.tensormap::generic.acquire.scope [a], size",
-    scope=SCOPE,
-    types={"size": "imm(128)"},
-    name="fence.proxy",
-    since="8.3 sm_90",
-)
 @form(
     "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster", name="fence.proxy", since="8.6 sm_90"
 )
@@ -125,7 +131,30 @@ def fence(k: Machine, m: Modifiers) -> None:
     name="fence.proxy",
     since="9.4 sm_90",
 )
+@unknown("it orders what several blocks of a cluster do")
+def fence_cluster() -> None:
+    """Order accesses to the shared memory of a cluster before it with those after it, perhaps between two proxies."""
+
+
+@form("fence.proxy.tensormap::generic.release.scope", scope=SCOPE, name="fence.proxy", since="8.3 sm_90")
+@form(
+    "fence.proxy.tensormap::generic.acquire.scope [a], size",
+    scope=SCOPE,
+    types={"size": "imm(128)"},
+    name="fence.proxy",
+    since="8.3 sm_90",
+)
+@unknown("it orders changes of tensor maps")
+def fence_tensormap() -> None:
+    """Order changes of a tensor map before it with its uses after it."""
+
+
 @form("fence.proxy.alias.sem.sys", sem="acquire release", name="fence.proxy", since="9.4 sm_90")
+@unknown("it is not in the manual")
+def fence_alias() -> None:
+    """Taken by ptxas, but not in the manual."""
+
+
 @form(
     "fence.proxy.pair.alias.sem.sys",
     pair="generic::fabric fabric::generic fabric::fabric",
@@ -133,5 +162,6 @@ def fence(k: Machine, m: Modifiers) -> None:
     name="fence.proxy",
     since="9.3 sm_100",
 )
-def fence_proxy() -> None:
-    """Order memory accesses before it with those after it, of a kind of access or between a pair of proxies."""
+@unknown("it orders what several GPUs do to one memory")
+def fence_fabric() -> None:
+    """Order accesses to one memory under different addresses, of this GPU and of others on its fabric."""

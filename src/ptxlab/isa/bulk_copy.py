@@ -6,6 +6,7 @@ Copies of tensors, whose opcode goes on with `.tensor`, are in tensor_copy.py.
 from typing import Any
 
 from .form import Modifiers, Specification, form
+from .machine import Address, Machine, Value
 from .vocabulary import SCOPE, together
 
 STRONG = "9.3 sm_90"  # the manual asks for sm_90a, sm_100f or sm_110f everywhere, ptxas only for one direction
@@ -232,6 +233,10 @@ ASYNC_STORE = "st.async{.sem}{.space}.mbarrier::complete_tx::bytes{.vec}.type [a
     name="st.async",
     since="8.7 sm_100",
 )
+def st() -> None:
+    """Store to another block and tell its barrier, or to global memory, in the background."""
+
+
 @form(
     "st.bulk{.weak}{.shared::cta} [a], size, zero",
     types={"size": "u64 within(0..16777216/8)", "zero": "imm(0)"},
@@ -242,8 +247,9 @@ ASYNC_STORE = "st.async{.sem}{.space}.mbarrier::complete_tx::bytes{.vec}.type [a
     types={"size": "u32 reg", "zero": "imm(0)"},
     since="9.0 sm_100",
 )
-def st() -> None:
-    """Store to another block and tell its barrier, or store zeros to a block of memory, in the background."""
+def st_bulk(k: Machine, m: Modifiers, a: Address, size: Value, zero: int) -> None:
+    """Store `size` zero bytes, a multiple of 8, to shared memory."""
+    k.fill(a, k.cast(size, "u64"))
 
 
 ASYNC_REDUCTION = (

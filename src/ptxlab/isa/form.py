@@ -89,6 +89,7 @@ class Form:
     bounds: tuple[Bound, ...] = ()
     text: str = ""
     meaning: Callable[..., Any] | None = field(default=None)
+    unknown: str = ""
     chapter: str = ""
 
     def modifiers(self, chosen: Mapping[str, str | None]) -> Modifiers:
@@ -174,6 +175,7 @@ def form(
                 bounds=tuple(bounds),
                 text=inspect.cleandoc(function.__doc__ or ""),
                 meaning=function if function.__code__.co_argcount else None,
+                unknown=getattr(function, "unknown", ""),
                 chapter=function.__module__.rpartition(".")[2],
             )
 
@@ -181,6 +183,16 @@ def form(
         return function
 
     return declare
+
+
+def unknown(why: str) -> Callable[[F], F]:
+    """Say, below the forms of an instruction that has no meaning, why it has none."""
+
+    def note(function: F) -> F:
+        function.unknown = why  # type: ignore[attr-defined]
+        return function
+
+    return note
 
 
 _OPERAND = re.compile(r"\s*(?:(\{!\})?(\w+)(?:\{\|(\w+)\}|\|(\w+))?|\[([^\]]*)\]|(\{,|\{|\}|,))")

@@ -6,7 +6,7 @@ from ptxlab.numbers.parameters import FORMAT
 
 from .bound import Bound
 from .floats import bits, compute, each_float, extremum, magnitude, settle, sign_of
-from .form import Modifiers, form
+from .form import Modifiers, form, unknown
 from .machine import Machine, Value
 
 _F16 = "f16 f16x2"
@@ -65,9 +65,9 @@ def fma(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
 
 @form("fma.rnd{.relu}.type d, a, b, c", type=_BF16, rnd="rz rm rp", since="7.0 sm_80")
 @form("fma.rnd.oob{.relu}.type d, a, b, c", type=_BF16, rnd="rz rm rp", since="8.1 sm_90")
+@unknown("it is not in the manual, and on an H200 it computes `.bf16` as `.f16` and ignores the rounding of `.bf16x2`")
 def fma_rounded() -> None:
     """Taken by ptxas, but not in the manual, and not what it says: on an H200, `.bf16` is then computed as `.f16`."""
-    # It has no meaning here, so that nobody relies on one; of .bf16x2 the rounding is ignored.
 
 
 @form("neg{.ftz}.type d, a", type=_F16, since="5.1 sm_53")

@@ -169,6 +169,12 @@ class Machine(Protocol):
     def fence(self, order: str) -> None:
         """Order the accesses of this thread before it with those after it."""
 
+    def fence_proxy(self, space: str | None) -> None:
+        """Order what this thread and what asynchronous copies do, to shared or global memory or (None) to both."""
+
+    def fill(self, address: Address, size: Value) -> None:
+        """Write that many zero bytes to shared memory."""
+
     def window(self, space: str) -> int:
         """Where the addresses of a state space begin among generic ones."""
 

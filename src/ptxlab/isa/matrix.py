@@ -6,7 +6,7 @@ with a sparse A is in matrix_sparse.py, `mma` with scale factors in matrix_scale
 
 from typing import Any
 
-from .form import Modifiers, Specification, form
+from .form import Modifiers, Specification, form, unknown
 from .fragment import registers
 from .layouts import fragments
 from .machine import Machine
@@ -116,8 +116,8 @@ def mma(k: Machine, m: Modifiers, a: Vector, b: Vector, c: Vector) -> Vector:
     return collect(k, product_of(m, layouts, a, b, c), a, b, c)
 
 
-# ptxas takes these two, but on an H200 no product comes out of them.
 @form(DENSE, shape="m8n8k4", **ANY_LAYOUT, **BFLOAT, types=FOUR, since="7.0 sm_80")
 @form(DENSE, shape="m8n8k4", **ANY_LAYOUT, **TF32, types=FOUR, since="7.0 sm_80")
+@unknown("it is not in the manual, and on an H200 no product comes out of it")
 def mma_undefined() -> None:
     """Multiply four pairs of 8x4 and 4x8 matrices of bf16 or tf32: not in the manual."""

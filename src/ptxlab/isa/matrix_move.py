@@ -3,7 +3,7 @@
 Each lane holds one register a matrix of 8x8 16-bit or 16x8 8-bit elements, two registers a matrix of 16x16 bytes.
 """
 
-from .form import Modifiers, form
+from .form import Modifiers, form, unknown
 from .layouts import Layout
 from .layouts_rows import eight_rows, memory_rows, sixteen_columns
 from .machine import Address, Machine, Value
@@ -79,7 +79,6 @@ def ldmatrix(k: Machine, m: Modifiers, p: Address) -> tuple[Value, ...]:
     return move(k, row, source, target, registers)
 
 
-# What is in the registers after this one is not written down anywhere yet.
 @form(
     "ldmatrix.sync.aligned.m8n16.num{.space}.s8.s4 d, [p]",
     num="x1 x2 x4",
@@ -87,6 +86,7 @@ def ldmatrix(k: Machine, m: Modifiers, p: Address) -> tuple[Value, ...]:
     types={"d": one_each},
     since="9.4 sm_100f sm_101f sm_120f",
 )
+@unknown("what is in the registers after it is not written down anywhere yet")
 def ldmatrix_signed() -> None:
     """Read 8x16 matrices of 4-bit integers from shared memory as 8-bit ones."""
 

@@ -4,7 +4,7 @@ A multiplicand of f16 takes eight registers in every shape; other fragments divi
 Until PTX 6.3 `.aligned` was implied and could not be spelled.
 """
 
-from .form import Modifiers, Specification, form
+from .form import Modifiers, Specification, form, unknown
 from .fragment import extents, registers
 from .fragment_memory import Matrix, load, store
 from .layouts import opaque_accumulator, opaque_fragments, opaque_multiplicand
@@ -157,13 +157,14 @@ def wmma_mma(k: Machine, m: Modifiers, a: Vector, b: Vector, c: Vector) -> Vecto
     return collect(k, product_of(m, layouts, a, b, c, longest_step=longest), a, b, c)
 
 
-# ptxas also takes the two larger shapes of f64, though no load or store goes with them to tell what is where.
 @form(DOUBLE, shape="m16n16k8 m16n16k16", rnd="rn rz rm rp", **ANY_LAYOUT, **F64, **multiplied(), since="7.0 sm_80")
+@unknown("it is not in the manual, and no load or store goes with it to tell which element is where")
 def wmma_mma_unloadable() -> None:
     """Multiply larger matrices of f64, for which there is no wmma.load: not in the manual."""
 
 
 @form(unaligned(HALF_SATURATED), shape=FIRST_SHAPES, **ANY_LAYOUT, **FLOATS, **multiplied(), since=IMPLIED)
 @form(HALF_SATURATED, shape=SHAPES, **ANY_LAYOUT, **FLOATS, **multiplied(), since="6.3 sm_70 until 6.5 sm_70")
+@unknown("it was removed with PTX 6.5, and no manual since says what it does to infinities and NaNs")
 def wmma_mma_saturated() -> None:
     """Multiply matrix `a` by `b` and add `c`; what would be infinite is the largest finite number."""

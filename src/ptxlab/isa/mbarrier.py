@@ -5,7 +5,7 @@ An address without a state space is generic, yet where it names a variable, ptxa
 
 from typing import Any
 
-from .form import Modifiers, Specification, form
+from .form import Modifiers, Specification, form, unknown
 from .machine import Address, Machine, Value
 from .vocabulary import SHARED, together
 
@@ -75,7 +75,7 @@ def order(m: Modifiers) -> int:
 )
 def mbarrier_init(k: Machine, m: Modifiers, a: Address, count: Value) -> None:
     """Set a barrier up: each phase expects `count` arrivals."""
-    k.phase("initialise", a, count)
+    k.phase("initialise", a, count, int(m.layout == "layout::v1"))
 
 
 @form("mbarrier.inval{.space}.b64 [a]", space=SHARED, types=operands("a"), since="7.0 sm_80")
@@ -91,8 +91,9 @@ def mbarrier_inval(k: Machine, m: Modifiers, a: Address) -> None:
     types={"d": "pred"},
     since="9.3 sm_90",
 )
-def mbarrier_check_layout() -> None:
+def mbarrier_check_layout(k: Machine, m: Modifiers, a: Address) -> Value:
     """Tell whether a barrier has that layout."""
+    return k.phase("layout", a, type="u32") == int(m.layout == "layout::v1")
 
 
 @form(
@@ -154,6 +155,7 @@ def mbarrier_expect_tx(k: Machine, m: Modifiers, a: Address, bytes: Value) -> No
     since=MULTICAST,
     **RELEASE,
 )
+@unknown("clusters of several blocks")
 def mbarrier_multicast() -> None:
     """Do the same to the barriers at one offset in several blocks of the cluster."""
 
@@ -288,29 +290,11 @@ def mbarrier_test_wait(k: Machine, m: Modifiers, a: Address, state: Value) -> Va
     **ACQUIRE,
 )
 @form(
-    "mbarrier.test_wait.phase{.sem}{.scope}{.space}.b64 d{|report}, value, [a], state",
-    phase="phase_type::primary",
-    space=SHARED,
-    types=operands("report value a state", d="pred"),
-    writes="d report value",
-    since=REPORT,
-    **ACQUIRE,
-)
-@form(
     "mbarrier.test_wait.parity.phase{.sem}{.scope}{.space}.b64 d|report, [a], parity",
     phase="phase_type::primary",
     space=SHARED,
     types=operands("report a parity", d="pred"),
     writes="d report",
-    since=REPORT,
-    **ACQUIRE,
-)
-@form(
-    "mbarrier.test_wait.parity.phase{.sem}{.scope}{.space}.b64 d{|report}, value, [a], parity",
-    phase="phase_type::primary",
-    space=SHARED,
-    types=operands("report value a parity", d="pred"),
-    writes="d report value",
     since=REPORT,
     **ACQUIRE,
 )
@@ -324,20 +308,45 @@ def mbarrier_test_wait(k: Machine, m: Modifiers, a: Address, state: Value) -> Va
     **ACQUIRE,
 )
 @form(
-    "mbarrier.try_wait.phase{.sem}{.scope}{.space}.b64 d{|report}, value, [a], state{, hint}",
-    phase="phase_type::primary",
-    space=SHARED,
-    types=operands("report value a state hint", d="pred"),
-    writes="d report value",
-    since=REPORT,
-    **ACQUIRE,
-)
-@form(
     "mbarrier.try_wait.parity.phase{.sem}{.scope}{.space}.b64 d|report, [a], parity{, hint}",
     phase="phase_type::primary",
     space=SHARED,
     types=operands("report a parity hint", d="pred"),
     writes="d report",
+    since=REPORT,
+    **ACQUIRE,
+)
+def mbarrier_report(
+    k: Machine, m: Modifiers, a: Address, state: Value | None, parity: Value | None, hint: Value | None
+) -> tuple[Value, Value]:
+    """Ask whether a phase is over, and whether its barrier has anything to report: only bulk copies and fabrics do."""
+    return _asked(k, m, a, state, parity), k.constant("pred", 0)
+
+
+@form(
+    "mbarrier.test_wait.phase{.sem}{.scope}{.space}.b64 d{|report}, value, [a], state",
+    phase="phase_type::primary",
+    space=SHARED,
+    types=operands("report value a state", d="pred"),
+    writes="d report value",
+    since=REPORT,
+    **ACQUIRE,
+)
+@form(
+    "mbarrier.test_wait.parity.phase{.sem}{.scope}{.space}.b64 d{|report}, value, [a], parity",
+    phase="phase_type::primary",
+    space=SHARED,
+    types=operands("report value a parity", d="pred"),
+    writes="d report value",
+    since=REPORT,
+    **ACQUIRE,
+)
+@form(
+    "mbarrier.try_wait.phase{.sem}{.scope}{.space}.b64 d{|report}, value, [a], state{, hint}",
+    phase="phase_type::primary",
+    space=SHARED,
+    types=operands("report value a state hint", d="pred"),
+    writes="d report value",
     since=REPORT,
     **ACQUIRE,
 )
@@ -350,8 +359,19 @@ def mbarrier_test_wait(k: Machine, m: Modifiers, a: Address, state: Value) -> Va
     since=REPORT,
     **ACQUIRE,
 )
-def mbarrier_report() -> None:
-    """Ask whether a phase is over, and what its barrier has to report."""
+def mbarrier_report_value(
+    k: Machine, m: Modifiers, a: Address, state: Value | None, parity: Value | None, hint: Value | None
+) -> tuple[Value, Value, Value]:
+    """Ask whether a phase is over, and what its barrier has to report: 0 for nothing."""
+    return _asked(k, m, a, state, parity), k.constant("pred", 0), k.constant("b8", 0)
+
+
+def _asked(k: Machine, m: Modifiers, a: Address, state: Value | None, parity: Value | None) -> Value:
+    """Whether a phase is over that is known by a state or by its parity."""
+    if state is not None:
+        return k.phase("test", a, state >> PARITY, order(m), type="pred")
+    assert parity is not None
+    return k.phase("test", a, k.cast(parity, "u64"), order(m), type="pred")
 
 
 @form(

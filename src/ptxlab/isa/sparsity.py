@@ -4,7 +4,8 @@ A thread does it alone, in registers. Kept elements and the positions they belon
 their own, `kept` and `indices`.
 """
 
-from .form import Modifiers, form
+from .form import Modifiers, form, unknown
+from .machine import Machine, Value
 
 REPETITIONS = "x1 x2 x4 x8 x16 x32 x64"
 FACTORS = "sp::1:2 sp::1:4 sp::1:8 sp::1:16 sp::2:4 sp::2:8 sp::2:16 sp::4:8 sp::4:16"
@@ -30,7 +31,7 @@ def index(m: Modifiers) -> int:
     return int(m.index[1:])
 
 
-def kept(m: Modifiers) -> int:
+def chosen(m: Modifiers) -> int:
     """How many elements of a group are kept."""
     return int(m.factor.split(":")[2])
 
@@ -42,7 +43,7 @@ def group(m: Modifiers) -> int:
 
 def fits(m: Modifiers) -> str | None:
     """What an element, an index and a vector have room for."""
-    if kept(m) * element(m) > 32:
+    if chosen(m) * element(m) > 32:
         return f"`.{m.factor}` keeps more than 32 bits of `.{m.element}` elements"
     if group(m) > 1 << index(m):
         return f"`.{m.index}` cannot count the {group(m)} elements of `.{m.factor}`"
@@ -66,6 +67,7 @@ def fits(m: Modifiers) -> str | None:
     name="spcompress",
     since="9.4 sm_107a",
 )
+@unknown("the manual leaves open which of equal elements are kept, and in which order")
 def spcompress() -> None:
     """Keep two of each four elements, the largest or smallest as `selection` says, and tell which they were."""
 
@@ -78,12 +80,28 @@ def spcompress() -> None:
     num=REPETITIONS,
     types={
         "d": lambda m: words(group(m) * element(m) * repetitions(m)),
-        "indices": lambda m: words(kept(m) * index(m) * repetitions(m)),
-        "kept": lambda m: words(kept(m) * element(m) * repetitions(m)),
+        "indices": lambda m: words(chosen(m) * index(m) * repetitions(m)),
+        "kept": lambda m: words(chosen(m) * element(m) * repetitions(m)),
     },
     where=fits,
     name="spdecompress",
     since="9.4 sm_107a",
 )
-def spdecompress() -> None:
+def spdecompress(k: Machine, m: Modifiers, indices: tuple[Value, ...], kept: tuple[Value, ...]) -> tuple[Value, ...]:
     """Put the kept elements of each group back to where their indices say, with zeros between them."""
+    type, bits = f"b{element(m)}", index(m)
+    places = [
+        (word >> at) & ((1 << bits) - 1)
+        for word in (k.cast(word, "u32") for word in indices)
+        for at in range(0, 32, bits)
+    ]
+    elements = [part for word in kept for part in k.unpack(word, type)]
+    dense: list[Value] = []
+    for start in range(0, chosen(m) * repetitions(m), chosen(m)):
+        for position in range(group(m)):
+            found = k.constant(type, 0)
+            for at in range(start, start + chosen(m)):  # of two for one position the manual takes the later one
+                found = k.select(places[at] == position, elements[at], found)
+            dense.append(found)
+    size = 32 // element(m)
+    return tuple(k.pack(dense[at : at + size], "b32") for at in range(0, len(dense), size))

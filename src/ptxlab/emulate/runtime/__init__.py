@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .barrier import arrive_at_barrier
-from .copies import arrive_after_copies, commit_copies, start_copy, wait_for_copies
-from .flags import pass_fence
+from .copies import arrive_after_copies, commit_copies, fill_shared, start_copy, wait_for_copies
+from .flags import pass_fence, pass_proxy_fence
 from .grid import end_broken, run_grid
 from .memory import call_host, enter, fail, find_callee, find_memory, grow_stack, leave, read_clock, restore_stack
 from .phases import (
@@ -17,6 +17,7 @@ from .phases import (
     drop_from_phase,
     initialise_phase,
     invalidate_phase,
+    layout_of_phase,
     wait_for_phase,
 )
 from .profile import note_request, settle_all
@@ -27,9 +28,10 @@ RUNTIME: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
         arrive_after_copies, arrive_at_barrier, arrive_at_phase, call_host, change_bytes, commit_copies,
-        drop_from_phase, enter, fail, find_callee, find_memory, grow_stack, initialise_phase, invalidate_phase, leave,
-        note_generic, note_global, note_local, note_request, note_shared, pass_fence, read_clock, restore_stack,
-        start_copy, thread_exit, wait_for_copies, wait_for_phase,
+        drop_from_phase, enter, fail, fill_shared, find_callee, find_memory, grow_stack, initialise_phase,
+        invalidate_phase, layout_of_phase, leave, note_generic, note_global, note_local, note_request, note_shared,
+        pass_fence, pass_proxy_fence, read_clock, restore_stack, start_copy, thread_exit, wait_for_copies,
+        wait_for_phase,
     )
 }  # fmt: skip
 ENTRIES: tuple[Callable[..., Any], ...] = (run_grid, end_broken, settle_all)

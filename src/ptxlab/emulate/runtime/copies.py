@@ -6,11 +6,23 @@ from ptxlab.emulate.runtime.memory import fail, find_memory, realloc
 from ptxlab.emulate.runtime.phases import expect_arrival, join_phase
 from ptxlab.emulate.runtime.races import note_global, note_shared
 from ptxlab.emulate.runtime.shadow import COPY, OBJECT, SIZE_SHIFT, STRONG
-from ptxlab.emulate.state import ATOMIC, GLOBAL_SPACE, LOAD, NO_MEMORY, SHARED_SPACE, STORE, Copy, Hint, Thread
+from ptxlab.emulate.state import (
+    ATOMIC,
+    BAD_SIZE,
+    GLOBAL_SPACE,
+    LOAD,
+    NO_MEMORY,
+    SHARED_SPACE,
+    STORE,
+    Copy,
+    Hint,
+    Thread,
+)
 from ptxlab.native import Pointer, cast, copy_bytes, fill_bytes, native, size_of, u8, u32, u64
 
 ROOM = 16
 LIMIT = 4096
+MOST_ZEROS = 1 << 24
 SERIAL_SHIFT = 12
 COPY_SIZE = size_of(Copy)
 
@@ -72,6 +84,24 @@ def start_copy(
         note_shared(thread, destination, size, STORE | COPY, instruction)
         if thread.copy_index < (1 << SERIAL_SHIFT) - 1:
             thread.copy_index += 1
+
+
+@native
+def fill_shared(thread: Pointer[Thread], offset: u64, size: u64, instruction: u32) -> None:
+    """Write zeros to shared memory: what `st.bulk` does, at once and as ordinary stores do."""
+    if size % 8 != 0 or size > MOST_ZEROS:
+        fail(thread, BAD_SIZE, instruction, size)
+        return
+    nowhere = cast(Pointer[Hint], 0)
+    if size == 0:
+        return
+    place = find_memory(thread, offset, u32(size), 8, SHARED_SPACE, STORE, instruction, nowhere)
+    if cast(u64, place) == 0:
+        return
+    if thread.worker.checks != 0:
+        for at in range(size // 8):
+            note_shared(thread, offset + 8 * at, 8, STORE | 3 << SIZE_SHIFT, instruction)
+    fill_bytes(place, 0, size)
 
 
 @native

@@ -1,7 +1,8 @@
 """mbarrier objects: 64 bits of shared memory that count arrivals and bytes, phase by phase.
 
 From the lowest bit: 20 bits of arrivals still expected in this phase, 20 bits of arrivals that a phase expects, 21 bits
-of bytes outstanding (two's complement), the parity of the phase, and a mark by which an initialised one is known.
+of bytes outstanding (two's complement), the parity of the phase, the layout (which changes nothing here), and a mark by
+which an initialised one is known.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ BYTES_MASK = (1 << 21) - 1
 PENDING = 0
 EXPECTED = 20
 BYTES = 40
+LAYOUT = 62
 MARK = 1 << 63
 ONE_PHASE = 1 << PARITY
 
@@ -37,12 +39,12 @@ def notes_on(thread: Pointer[Thread], offset: u64) -> Pointer[Phase]:
 
 
 @native
-def initialise_phase(thread: Pointer[Thread], offset: u64, count: u32, instruction: u32) -> None:
+def initialise_phase(thread: Pointer[Thread], offset: u64, count: u32, layout: u32, instruction: u32) -> None:
     """Begin the first phase, which expects `count` arrivals."""
     if count == 0 or count > ARRIVALS:
         fail(thread, BAD_BARRIER, instruction, u64(count))
         return
-    barrier_at(thread, offset)[0] = MARK | u64(count) << PENDING | u64(count) << EXPECTED
+    barrier_at(thread, offset)[0] = MARK | u64(layout) << LAYOUT | u64(count) << PENDING | u64(count) << EXPECTED
     notes = notes_on(thread, offset)
     notes.offset = offset
     notes.completed = 0
@@ -57,6 +59,14 @@ def initialise_phase(thread: Pointer[Thread], offset: u64, count: u32, instructi
 def invalidate_phase(thread: Pointer[Thread], offset: u64, instruction: u32) -> None:
     barrier_at(thread, offset)[0] = 0
     begin_phases(thread, offset)
+
+
+@native
+def layout_of_phase(thread: Pointer[Thread], offset: u64, instruction: u32) -> u32:
+    """The number of the layout that an mbarrier was initialised with."""
+    if not is_barrier(thread, offset, instruction):
+        return 0
+    return u32(barrier_at(thread, offset)[0] >> LAYOUT & 1)
 
 
 @native
