@@ -1,12 +1,14 @@
-"""What a measurement decides without a GPU: order, ratios, what is wrong, and what is kept."""
+"""What a measurement decides: order, ratios, what is wrong, and what is kept; most of it without a GPU."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ptxlab import kernels
-from ptxlab.measure import Arm, Host, Record, Sized, Work, WrongAnswerError, check
+from ptxlab import gpu, kernels
+from ptxlab.kernels import vector_addition
+from ptxlab.measure import Arm, Host, Record, Sized, Work, WrongAnswerError, check, measure
 from ptxlab.measure.checking import expect
 from ptxlab.measure.plots import draw_bars, draw_roofline, is_memory_bound
 from ptxlab.measure.table import as_markdown, as_text
@@ -85,3 +87,16 @@ def test_plots_are_pictures(tmp_path: Path) -> None:
     drawn = (tmp_path / "roofline.svg").read_text()
     assert drawn.count("<use") > 2
     assert not is_memory_bound(record().sizes[0])
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(gpu.absence() is not None, reason="needs a GPU")
+def test_what_a_library_returns_is_its_answer() -> None:
+    pytest.importorskip("torch")
+    entry = vector_addition.entry
+    right = replace(entry, libraries={"sum": lambda torch, a, b, c: lambda: {"c": a + b}})
+    record = measure("sum", right, [{"n": 1000}], rounds=3)
+    assert len(record.sizes[0]["sum"].samples) == 3
+    wrong = replace(entry, libraries={"difference": lambda torch, a, b, c: lambda: {"c": a - b}})
+    with pytest.raises(WrongAnswerError, match="difference: `c` is wrong"):
+        measure("sum", wrong, [{"n": 1000}], rounds=3)
