@@ -117,10 +117,10 @@ def multiply(kind: Kind, shape: Shape, copies: Copies, a: Any, b: Any, lane: Any
 
 
 def multiply_step(kind: Kind, left: Any, right: Any, sums: Any) -> None:
-    """All multiplications of a step."""
+    """All multiplications of a step, back and forth: neighbours have an operand in common, which is read once."""
     if kind.multiply is KINDS["tf32"].multiply:  # memory has f32, which is rounded here
         for register in (register for fragment in (*left, *right) for register in fragment):
             ptx.cvt.rna.tf32.f32(register, out=register)
     for i, a in enumerate(left):
-        for j, total in enumerate(sums[i]):
-            kind.multiply(a, right[j // 2][j % 2 * 2 : j % 2 * 2 + 2], total, out=total)
+        for j in range(len(sums[i])) if i % 2 == 0 else reversed(range(len(sums[i]))):
+            kind.multiply(a, right[j // 2][j % 2 * 2 : j % 2 * 2 + 2], sums[i][j], out=sums[i][j])

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ptxlab.author import Value, b8, bf16, f16, f32, ptx, s8, s32
-from ptxlab.measure.entry import ceil_div
+from ptxlab.measure.entry import UnsuitedError, ceil_div
 
 MMA = ptx.mma.sync.aligned
 
@@ -49,6 +49,19 @@ class Shape:
     copies_first: bool = True  # whether copies stand before the loads of a step, or behind them
     target: str = "sm_80"
 
+    def __post_init__(self) -> None:
+        at_once = self.threads * 16 // self.depth  # rows that all threads copy at once
+        parts = (
+            (self.rows, self.warp_rows),
+            (self.columns, self.warp_columns),
+            (self.warp_rows, 16),
+            (self.warp_columns, 16),
+        )
+        if self.depth not in (64, 128) or self.stages < 2 or any(whole % part for whole, part in parts):
+            raise UnsuitedError(f"{self} does not divide into warps of 16 by 16 and strips of 64 or 128 bytes")
+        if self.rows % at_once or self.columns % at_once:
+            raise UnsuitedError(f"{self} has no whole number of copies a thread, {at_once} rows at once")
+
     @property
     def warps(self) -> int:
         """Warps of a block."""
@@ -72,21 +85,17 @@ class Shape:
 LARGE = Shape(160, 256, 80, 64, stages=4, target="sm_90")  # all the registers and shared memory that an SM has
 WIDE = Shape(128, 256, 64, 64, stages=4, copies_first=False, target="sm_90")
 SQUARE = Shape(128, 128, 64, 64, stages=3, copies_first=False)
+NARROW = Shape(128, 64, 64, 32, stages=4)
 SMALL = Shape(64, 64, 32, 32, stages=3)
 
-# Blocks that an SM of an H200 holds at a time, and how fast it multiplies with them beside the fastest.
-SHAPES = {LARGE: (1, 1.0), WIDE: (1, 0.98), SQUARE: (2, 0.95), SMALL: (4, 0.6)}
-# fp8 has to be made f16 before Hopper's `mma.sync` multiplies it, which takes registers.
-SHAPES_OF_FP8 = {Shape(128, 128, 64, 32, stages=3, target="sm_89"): (1, 1.0), replace(SMALL, target="sm_89"): (4, 0.6)}
+# How fast an SM of an H200 multiplies with each, beside the fastest.
+SPEEDS = {LARGE: 1.0, WIDE: 0.98, SQUARE: 0.95, NARROW: 0.75, SMALL: 0.63}
+# Before Blackwell fp8 is made f16 first, which takes registers.
+SPEEDS_OF_FP8 = {replace(SQUARE, copies_first=True, target="sm_89"): 1.0, replace(SMALL, target="sm_89"): 0.97}
 SMS = 132
 
 
 def suited(type: str, m: int, n: int) -> Shape:
-    """The shape that takes the fewest rounds of work on a GPU with `SMS` processors."""
-    shapes = SHAPES_OF_FP8 if type == "e4m3" else SHAPES
-
-    def cost(shape: Shape) -> float:
-        held, speed = shapes[shape]
-        return ceil_div(shape.tiles(m, n), held * SMS) * held * shape.rows * shape.columns / speed
-
-    return min(shapes, key=cost)
+    """The shape with which the SM that has most to do is done first, if there are `SMS` of them."""
+    speeds = SPEEDS_OF_FP8 if type == "e4m3" else SPEEDS
+    return min(speeds, key=lambda shape: ceil_div(shape.tiles(m, n), SMS) * shape.rows * shape.columns / speeds[shape])
