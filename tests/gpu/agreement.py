@@ -5,7 +5,7 @@
 A form's spellings become kernels (see `tests/isa/kernels.py`) that run with the same operands on both; results are
 compared bit for bit. A form of matrices runs on `--tiles` tiles a spelling. Mismatches are printed with their operands
 and both results; the status is 1 if there are any outside of approximate instructions. `--evidence` writes
-evidence/agreement_gpu.json.
+evidence/agreement_gpu.json, and with `--merge` only what it says of the forms that ran.
 """
 
 import argparse
@@ -51,6 +51,8 @@ LEFT_OUT = ("cvta", "isspacep", "mapa", "getctarank", "cvta_to", "istypep", "cre
 BLOCK = 128
 TOGETHER = 8  # spellings in one kernel
 FIRST = 3  # mismatches of a spelling that are shown
+
+Row = dict[str, Any]  # what the evidence says of a form
 
 
 @dataclass
@@ -263,6 +265,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--commit", default="", help="what is measured, where there is no git to ask")
     parser.add_argument("--evidence", action="store_true", help="write evidence/agreement_gpu.json")
+    parser.add_argument("--merge", action="store_true", help="keep what the evidence says of other forms")
     parser.add_argument("--output", type=Path, default=ROOT / "evidence" / "agreement_gpu.json")
     options = parser.parse_args()
     started = time.perf_counter()
@@ -299,7 +302,7 @@ def write(options: argparse.Namespace, tallies: Sequence[Tally], seconds: float)
     from ptxlab.toolchain import find
 
     known = gpu.devices()
-    head = {
+    head: Row = {
         "command": "python -m tests.gpu.agreement",
         "options": {name: getattr(options, name) for name in ("values", "tiles", "most", "seed", "only")},
         "gpu": known[0].name if known else None,
@@ -311,19 +314,36 @@ def write(options: argparse.Namespace, tallies: Sequence[Tally], seconds: float)
         "commit": options.commit or commit(),
         "date": date.today().isoformat(),
         "seconds": round(seconds, 1),
-        "values": sum(tally.values for tally in tallies),
-        "mismatches": sum(tally.mismatches for tally in tallies if not tally.approximate),
     }
-    rows = []
-    for tally in tallies:
-        row = {key: value for key, value in vars(tally).items() if value or key in ("values", "mismatches")}
-        row.pop("seconds", None)
-        row["shown"] = tally.shown[: 2 * FIRST]
-        rows.append("  " + json.dumps({key: value for key, value in row.items() if value != []}))
+    rows = [entry(tally) for tally in tallies]
+    if options.merge:
+        head, rows = merged(json.loads(options.output.read_text(encoding="utf-8")), head, rows)
+    head["values"] = sum(row["values"] for row in rows)
+    head["mismatches"] = sum(row["mismatches"] for row in rows if not row.get("approximate"))
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(head, indent=1)[:-2] + ',\n "forms": [\n' + ",\n".join(rows) + "\n ]\n}\n"
+    lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
+    text = json.dumps(head, indent=1)[:-2] + f',\n "forms": [\n{lines}\n ]\n}}\n'
     json.loads(text)
     options.output.write_text(text, encoding="utf-8")
+
+
+def entry(tally: Tally) -> Row:
+    """What is kept of a form."""
+    row = {key: value for key, value in vars(tally).items() if value or key in ("values", "mismatches")}
+    row.pop("seconds", None)
+    return row | ({"shown": tally.shown[: 2 * FIRST]} if tally.shown else {})
+
+
+def merged(kept: Row, head: Row, rows: Sequence[Row]) -> tuple[Row, list[Row]]:
+    """The evidence that there was, with what is new put in its place; the head lists the runs that added to it."""
+    known = {identity(row): row for row in kept.pop("forms")}
+    known |= {identity(row): row for row in rows}
+    runs = [*kept.pop("merged", []), head | {"forms": len(rows)}]
+    return kept | {"merged": runs}, [known[key] for key in sorted(known)]
+
+
+def identity(row: Row) -> tuple[str, str, str]:
+    return row["chapter"], row["form"], row["example"]
 
 
 def commit() -> str:

@@ -6,7 +6,7 @@ such spellings have forms of their own, which end with PTX 1.4, and are approxim
 
 from math import pi
 
-from ptxlab.numbers import approximate, transcendental
+from ptxlab.numbers import approximate
 from ptxlab.numbers.extremum import maximum, minimum
 
 from .bound import Bound
@@ -196,31 +196,31 @@ def rsqrt(k: Machine, m: Modifiers, a: Value) -> Value:
 @form("sin.f32 d, a", since=_BEFORE_1_4)
 def sin(k: Machine, m: Modifiers, a: Value) -> Value:
     """Take the sine of an angle in radians, approximately."""
-    return k.call(transcendental.sine, a, type="f32")
+    return k.call(approximate.sine, a, type="f32")
 
 
 @form("cos.approx{.ftz}.f32 d, a", since="1.4", bounds=_WAVE)
 @form("cos.f32 d, a", since=_BEFORE_1_4)
 def cos(k: Machine, m: Modifiers, a: Value) -> Value:
     """Take the cosine of an angle in radians, approximately."""
-    return k.call(transcendental.cosine, a, type="f32")
+    return k.call(approximate.cosine, a, type="f32")
 
 
 @form("lg2.approx{.ftz}.f32 d, a", since="1.4", bounds=_LG2)
 @form("lg2.f32 d, a", since=_BEFORE_1_4)
 def lg2(k: Machine, m: Modifiers, a: Value) -> Value:
     """Take the logarithm to base 2, approximately."""
-    return k.call(transcendental.logarithm, a, _flushes(m), type="f32")
+    return k.call(approximate.logarithm, a, _flushes(m), type="f32")
 
 
 @form("ex2.approx{.ftz}.f32 d, a", since="1.4", bounds=_EX2)
 @form("ex2.f32 d, a", since=_BEFORE_1_4)
 def ex2(k: Machine, m: Modifiers, a: Value) -> Value:
     """Raise 2 to the power `a`, approximately."""
-    return k.call(transcendental.power, a, _flushes(m), type="f32")
+    return k.call(approximate.power, a, _flushes(m), type="f32")
 
 
 @form("tanh.approx.f32 d, a", since="7.0 sm_75", bounds=_TANH)
 def tanh(k: Machine, m: Modifiers, a: Value) -> Value:
     """Take the hyperbolic tangent, approximately."""
-    return k.call(transcendental.tangent, a, type="f32")
+    return k.call(approximate.tangent, a, type="f32")

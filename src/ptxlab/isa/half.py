@@ -1,6 +1,6 @@
 """Floating-point instructions on `.f16`, `.bf16` and pairs of them (PTX ISA 9.7.4)."""
 
-from ptxlab.numbers import transcendental
+from ptxlab.numbers import approximate
 from ptxlab.numbers.extremum import maximum, minimum
 from ptxlab.numbers.parameters import FORMAT
 
@@ -112,7 +112,7 @@ def tanh(k: Machine, m: Modifiers, a: Value) -> Value:
     """Take the hyperbolic tangent of half-precision numbers, approximately."""
 
     def one(a: Value) -> Value:
-        return k.call(transcendental.half_tangent, a, FORMAT[a.type.name], type=a.type.name)
+        return k.call(approximate.half_tangent, a, FORMAT[a.type.name], type=a.type.name)
 
     return each_float(k, one, a)
 
@@ -123,6 +123,6 @@ def ex2(k: Machine, m: Modifiers, a: Value) -> Value:
     """Raise 2 to a half-precision power, approximately."""
 
     def one(a: Value) -> Value:
-        return k.call(transcendental.half_power, a, FORMAT[a.type.name], int(bool(m.ftz)), type=a.type.name)
+        return k.call(approximate.half_power, a, FORMAT[a.type.name], type=a.type.name)
 
     return each_float(k, one, a)

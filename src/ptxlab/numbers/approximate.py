@@ -1,109 +1,157 @@
-"""Approximate reciprocals, roots and quotients on patterns, also compiled.
+"""The approximate instructions on patterns, bit for bit as an H200 has them, also compiled.
 
-Each is computed in f64 and rounded once, so that results are the same on every host, nearly always the correctly
-rounded ones, and within the bounds that the manual states. A GPU's own results lie within the same bounds, but are
-others in the last bits.
+Each is a function of the function unit, and around it what ptxas puts there: a factor where operands or results would
+be subnormal, which the unit does not know, or where a reciprocal would; the product with 1/2π that makes turns of an
+angle; a step of Newton's method in f64.
 """
 
-from ptxlab.native import bits_float, boolean, f32, f64, float_bits, native, sqrt, u32, u64
-from ptxlab.numbers.packing import flush, is_nan
-from ptxlab.numbers.parameters import F32, F64, FTZ
+from ptxlab.native import bits_float, boolean, f64, float_bits, fma, native, u32, u64
+from ptxlab.numbers import function_unit, soft
+from ptxlab.numbers.conversion import convert, widen
+from ptxlab.numbers.function_unit import INFINITY
+from ptxlab.numbers.packing import is_nan
+from ptxlab.numbers.parameters import F16, F32, F64, FTZ, RN, RZ
 
-NAN = 0x7FFF_FFFF
-INFINITY = 0x7F80_0000
-_HIGH_NAN = 0x7FFF_FFFF_0000_0000
+_LEAST_NORMAL = 0x0080_0000
+_SUBNORMAL_REACH = 0x7E80_0000  # 2**126: the reciprocals of what is above are subnormal
+_QUARTER = 0x3E80_0000
+_TWO_TO_24 = 0x4B80_0000
+_TWO_TO_12 = 0x4580_0000
+_TWO_TO_MINUS_12 = 0x3980_0000
+_MINUS_24 = 0xC1C0_0000
+_MINUS_126 = 0xC2FC_0000
+_HALF = 0x3F00_0000
+_TURNS_OF_RADIAN = 0x3E22_F983
 _MAGNITUDE_F64 = 0x7FFF_FFFF_FFFF_FFFF
 _INFINITY_F64 = 0x7FF0_0000_0000_0000
 
 
 @native(inline=True)
-def read(a: u32, ftz: boolean) -> u32:
-    """An f32 operand."""
-    return u32(flush(a, F32, FTZ if ftz else 0))
+def _times(a: u32, b: u32, ftz: boolean) -> u32:
+    """A product in f32."""
+    return u32(soft.mul(a, b, F32, RN, FTZ if ftz else 0))
 
 
 @native(inline=True)
-def write(number: f64, ftz: boolean) -> u32:
-    """The f32 nearest to a result that is no NaN."""
-    return u32(flush(float_bits(f32, f32(number)), F32, FTZ if ftz else 0))
+def _is_small(a: u32) -> boolean:
+    """Whether a number is subnormal or zero."""
+    return a & 0x7FFF_FFFF < _LEAST_NORMAL
+
+
+@native(inline=True)
+def _is_large(a: u32) -> boolean:
+    """Whether a number, not a NaN, is so large that its reciprocal is subnormal."""
+    return _SUBNORMAL_REACH < a & 0x7FFF_FFFF <= INFINITY
 
 
 @native
 def reciprocal(a: u32, ftz: boolean) -> u32:
     """1 / `a`."""
-    a = read(a, ftz)
-    if is_nan(a, F32):
-        return NAN
-    if a & 0x7FFF_FFFF == 0:
-        return a | INFINITY
-    return write(1.0 / f64(bits_float(f32, a)), ftz)
+    if not ftz and (_is_small(a) or _is_large(a)):
+        factor: u32 = _TWO_TO_24 if _is_small(a) else _QUARTER
+        return _times(function_unit.reciprocal(_times(a, factor, False)), factor, False)
+    return function_unit.reciprocal(a)
 
 
 @native
 def square_root(a: u32, ftz: boolean) -> u32:
     """The square root of `a`."""
-    a = read(a, ftz)
-    if a == 0x8000_0000:
-        return a
-    if a > INFINITY:
-        return NAN
-    return write(sqrt(f64(bits_float(f32, a))), ftz)
+    if not ftz and _is_small(a):
+        return _times(function_unit.root(_times(a, _TWO_TO_24, False)), _TWO_TO_MINUS_12, False)
+    return function_unit.root(a)
 
 
 @native
 def reciprocal_root(a: u32, ftz: boolean) -> u32:
     """1 / the square root of `a`."""
-    a = read(a, ftz)
-    if a & 0x7FFF_FFFF == 0:
-        return a | INFINITY
-    if a > INFINITY:
-        return NAN
-    return write(1.0 / sqrt(f64(bits_float(f32, a))), ftz)
+    if not ftz and _is_small(a):
+        return _times(function_unit.reciprocal_root(_times(a, _TWO_TO_24, False)), _TWO_TO_12, False)
+    return function_unit.reciprocal_root(a)
 
 
 @native
 def quotient(a: u32, b: u32, ftz: boolean, full: boolean) -> u32:
     """`a` / `b`; unless in `full` range, a divisor above 2**126 has no reciprocal but zero."""
-    a = read(a, ftz)
-    b = read(b, ftz)
-    sign: u32 = (a ^ b) & 0x8000_0000
-    dividend: u32 = a & 0x7FFF_FFFF
-    divisor: u32 = b & 0x7FFF_FFFF
-    if not full and 0x7E80_0000 < divisor < INFINITY:
-        divisor = INFINITY
-    if dividend > INFINITY or divisor > INFINITY or (dividend == divisor and (divisor == 0 or divisor >= INFINITY)):
-        return NAN
-    if divisor == 0:
-        return sign | INFINITY
-    return sign | write(f64(bits_float(f32, dividend)) / f64(bits_float(f32, divisor)), ftz)
+    if full and _is_large(b):
+        a = _times(a, _QUARTER, ftz)
+        b = _times(b, _QUARTER, ftz)
+    elif not ftz and _is_small(b):
+        a = _times(a, _TWO_TO_24, False)
+        b = _times(b, _TWO_TO_24, False)
+    return _times(a, function_unit.reciprocal(b), ftz)
+
+
+@native
+def logarithm(a: u32, ftz: boolean) -> u32:
+    """The logarithm of `a` to base 2."""
+    if not ftz and _is_small(a):
+        return u32(soft.add(function_unit.logarithm(_times(a, _TWO_TO_24, False)), _MINUS_24, F32, RN, 0))
+    return function_unit.logarithm(a)
+
+
+@native
+def power(a: u32, ftz: boolean) -> u32:
+    """2 to the power `a`."""
+    if not ftz and _MINUS_126 < a <= INFINITY | 0x8000_0000:
+        half: u32 = function_unit.power(_times(a, _HALF, False))
+        return _times(half, half, False)
+    return function_unit.power(a)
+
+
+@native
+def sine(a: u32) -> u32:
+    """The sine of `a`."""
+    return function_unit.wave(_turns(a), 0)
+
+
+@native
+def cosine(a: u32) -> u32:
+    """The cosine of `a`."""
+    return function_unit.wave(_turns(a), 1)
+
+
+@native(inline=True)
+def _turns(a: u32) -> u32:
+    """How often an angle goes around, rounded towards zero; most of the error that the manual allows is made here."""
+    return u32(soft.mul(a, _TURNS_OF_RADIAN, F32, RZ, 0))
+
+
+@native
+def tangent(a: u32) -> u32:
+    """The hyperbolic tangent of `a`."""
+    return function_unit.tangent(a)
+
+
+@native
+def half_power(a: u32, format: u32) -> u32:
+    """2 to the power `a`, of an f16 or bf16."""
+    return _narrow(function_unit.power(widen(a, format)), format)
+
+
+@native
+def half_tangent(a: u32, format: u32) -> u32:
+    """The hyperbolic tangent of `a`, an f16 or bf16."""
+    return _narrow(function_unit.tangent(widen(a, format)), format)
+
+
+@native(inline=True)
+def _narrow(a: u32, format: u32) -> u32:
+    """A result in f32 without its last bits; what lies beyond the largest f16 is infinite."""
+    if format == F16 and 0x4780_0000 <= a < INFINITY:
+        return 0x7C00
+    return u32(convert(a, F32, format, RZ, 0))
 
 
 @native
 def high_reciprocal(a: u64) -> u64:
     """1 / `a`, of the upper half of an f64, as the upper half of one."""
-    a = flush(a & 0xFFFF_FFFF_0000_0000, F64, FTZ)
-    if is_nan(a, F64):
-        return _HIGH_NAN
-    if a & _MAGNITUDE_F64 == 0:
-        return a | _INFINITY_F64
-    return _high(1.0 / bits_float(f64, a))
+    return u64(function_unit.high_reciprocal(u32(a >> 32))) << 32
 
 
 @native
 def high_reciprocal_root(a: u64) -> u64:
     """1 / the square root of `a`, of the upper half of an f64, as the upper half of one."""
-    a = flush(a & 0xFFFF_FFFF_0000_0000, F64, FTZ)
-    if a & _MAGNITUDE_F64 == 0:
-        return a | _INFINITY_F64
-    if a > _INFINITY_F64:
-        return _HIGH_NAN
-    return _high(1.0 / sqrt(bits_float(f64, a)))
-
-
-@native(inline=True)
-def _high(number: f64) -> u64:
-    """The nearest number whose lower half is zero."""
-    return flush((float_bits(f64, number) + 0x8000_0000) & 0xFFFF_FFFF_0000_0000, F64, FTZ)
+    return u64(function_unit.high_reciprocal_root(u32(a >> 32))) << 32
 
 
 @native
@@ -113,6 +161,17 @@ def reciprocal_root_f64(a: u64) -> u64:
         return a | 0x0008_0000_0000_0000
     if a & _MAGNITUDE_F64 == 0:
         return a | _INFINITY_F64
-    if a > _INFINITY_F64:
-        return 0xFFF8_0000_0000_0000
-    return float_bits(f64, 1.0 / sqrt(bits_float(f64, a)))
+    if a >= _INFINITY_F64:
+        return 0 if a == _INFINITY_F64 else 0xFFF8_0000_0000_0000
+    number: f64 = bits_float(f64, a)
+    if a >> 52 == 0:
+        return float_bits(f64, _refined_root(number * 2.0**54) * 2.0**27)
+    return float_bits(f64, _refined_root(number))
+
+
+@native(inline=True)
+def _refined_root(number: f64) -> f64:
+    """1 / the square root of a normal number, made more exact once."""
+    first: f64 = bits_float(f64, high_reciprocal_root(float_bits(f64, number)))
+    error: f64 = fma(f64, number, -(first * first), 1.0)
+    return fma(f64, fma(f64, error, 0.375, 0.5), first * error, first)
