@@ -98,6 +98,7 @@ def _translate(module: ir.Module, kernel: ir.Function, checks: bool, profile: bo
         "frame_sizes": unit.frame_sizes,
         "local_sizes": unit.local_sizes,
         "talks": unit.talks,
+        "clock": "read_clock" in unit.runtime_functions,
         "stack": unit.uses_stack,
         "written": unit.written,
         "changes": sorted(unit.changes),

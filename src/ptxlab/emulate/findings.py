@@ -42,10 +42,10 @@ class Party:
 
 def explain_findings(launch: Launch) -> Iterator[Diagnostic]:
     """What the detectors of order have found, races first; what a race explains is not told again."""
-    if launch.history is None or launch.findings is None:
-        return
-    found = launch.findings
-    numbers = range(launch.history.get("finding_count"))
+    # Only one core tells: where several find something, it is all done again.
+    (worker, *_) = launch.workers
+    found = worker.findings
+    numbers = range(worker.history.get("finding_count"))
     told = [_explain_race(launch, found, number) for number in numbers if found.get("kind", number) == reports.RACE]
     yield from _most_severe(told)
     racing = {
@@ -57,7 +57,7 @@ def explain_findings(launch: Launch) -> Iterator[Diagnostic]:
     for number in numbers:
         if found.get("kind", number) == reports.UNWRITTEN and found.get("instruction", number) not in racing:
             yield _explain_unwritten(launch, found, number)
-    if launch.history.get("unwatched"):
+    if worker.history.get("unwatched"):
         yield warning(
             "incomplete-check",
             "races were not looked for in all memory, since there was too little to remember all accesses",

@@ -50,7 +50,7 @@ class Page:
     number: u64  # the address over the size of a page, plus 1; 0: unused
     accesses: Pointer[Access]
     fine: u32
-    unused: u32
+    written: u32  # whether any of the accesses writes
 
 
 @struct
@@ -124,3 +124,5 @@ class History:
     finding_count: u32
     finding_room: u32
     scratch: Knowledge
+    is_trial: u32  # whether other cores run blocks at the same time, each with a history of its own; see `sharing`
+    unused: u32

@@ -10,6 +10,7 @@ import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any
 
 from ptxlab import ir
@@ -21,10 +22,11 @@ from ptxlab.emulate.faults import explain
 from ptxlab.emulate.findings import MOST
 from ptxlab.emulate.limits import check_launch, check_memory
 from ptxlab.emulate.locations import add_sources
-from ptxlab.emulate.needs import available, needs_of
+from ptxlab.emulate.needs import available, marks_offset, needs_of, room_to_keep
 from ptxlab.emulate.record import Record, room_of
-from ptxlab.emulate.runtime import ENTRIES
 from ptxlab.emulate.runtime import profile as requests
+from ptxlab.emulate.runtime.grid import end_broken, run_grid
+from ptxlab.emulate.runtime.sharing import put_back, share_bytes
 from ptxlab.emulate.services import Services
 from ptxlab.native.functions import signature
 from ptxlab.report import Diagnostic, KernelError, Span, render
@@ -37,6 +39,8 @@ ROUNDS = 64  # of all warps of a block that bring nothing new, until other block
 TALKING_QUANTUM, TALKING_ROUNDS = 512, 4
 PROFILE_QUANTUM = 64  # lanes of a warp that stay near each other leave few requests open
 SPARE = 65536  # allocations that a kernel may make itself
+MOST_HISTORY = 4 << 30  # bytes for what the detectors remember of global memory
+SHARES, MOST_AT_ONCE = 32, 64  # of the blocks a worker takes a 32nd of its share at a time, and no more than 64
 
 Callback = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint32, *[ctypes.c_uint64] * 5)
 
@@ -84,13 +88,11 @@ class Launch:
         )
         self.parameters = ctypes.create_string_buffer(bytes(parameters.data), max(len(parameters.data), 1))
         self.seed = seed
-        self.history: Record | None = None
-        self.findings: Record | None = None
-        if checks:
-            self.history, self.findings = begin_history()
+        self.checks = checks
         self.stop = ctypes.c_uint32(0)
         self.next = ctypes.c_uint64(0)
         self.finished = ctypes.c_uint64(0)
+        self.stuck = ctypes.c_uint64(0)
         self.numbers = None if numbers is None else (ctypes.c_uint64 * max(len(numbers), 1))(*numbers)
         self.total = grid[0] * grid[1] * grid[2] if numbers is None else len(numbers)
         self.services = Services(self)
@@ -98,27 +100,33 @@ class Launch:
         allocates = any(function.name == "malloc" for function in compiled.module.functions)
         self.allocations = Record(state.Allocation, len(self.regions) + SPARE * allocates)
         self.lock = threading.Lock()
-        for index in range(len(self.regions)):
-            self._list_region(index)
         self.shared_size = compiled.variables.dynamic_offset + shared
         self.needs = needs_of(compiled, block, self.shared_size, workers)
+        workers = max(1, min(workers, available() // self.needs.block))
+        self.kept = room_to_keep(self.regions) if checks and workers > 1 else None
+        self.is_trial = self.kept is not None
+        if checks and not self.is_trial:
+            workers = 1
+        for index in range(len(self.regions)):
+            self._list_region(index)
         threads = block[0] * block[1] * block[2]
-        check_memory(compiled.module, compiled.kernel, threads, self.needs.block, workers, available())
+        check_memory(compiled.module, compiled.kernel, threads, self.needs.block, available())
         self.profiles: list[tuple[Record, Record, Record]] = []
         facts = compiled.facts
         self.changes, self.looks = (_array(facts[name]) for name in ("changes", "looks"))
         self.marked = ctypes.create_string_buffer(b"\1" * (facts["frame_sizes"][0] // 8))
         for offset in facts["timed_slots"]:
             self.marked[offset // 8] = b"\0"
-        self.workers = [self._worker(shared, seed, len(parameters.data)) for _ in range(workers)]
+        self.workers = [self._worker(shared, len(parameters.data), workers) for _ in range(workers)]
 
     # Memory.
 
     def _list_region(self, index: int) -> None:
         region = self.regions[index]
-        self.allocations.set(
-            index, base=region.base, size=region.size, data=region.data, writable=int(region.writable), number=index
-        )
+        self.allocations.set(index, base=region.base, size=region.size, data=region.data, writable=int(region.writable))
+        if self.kept is not None and region.base in self.kept:
+            kept = ctypes.addressof(self.kept[region.base])
+            self.allocations.set(index, kept=kept, marks=kept + marks_offset(region.size))
 
     def add_region(self, region: Region) -> bool:
         """Let the kernel touch more memory; regions come in the order of their addresses."""
@@ -158,10 +166,12 @@ class Launch:
 
     # Running.
 
-    def _worker(self, shared: int, seed: int, parameter_size: int) -> Worker:
+    def _worker(self, shared: int, parameter_size: int, workers: int) -> Worker:
         facts = self.compiled.facts
         needs = self.needs
         worker = Worker(facts["hints"], len(facts["counters"]), needs.residents)
+        if self.checks:
+            worker.history.set(limit=min(available() // 4, MOST_HISTORY) // workers, is_trial=int(self.is_trial))
         worker.record.set(
             stop=ctypes.addressof(self.stop),
             allocations=self.allocations.address,
@@ -187,19 +197,21 @@ class Launch:
             mail_words=facts["mail_words"],
             quantum=TALKING_QUANTUM if facts["talks"] else QUANTUM,
             rounds=TALKING_ROUNDS if facts["talks"] else ROUNDS,
-            seed=seed,
-            random=(seed * 0x9E3779B97F4A7C15 + 0x2545F4914F6CDD1D) & ((1 << 64) - 1) or 1,
+            seed=self.seed,
             entry=self.compiled.address("entry"),
             entry_local=facts["local_sizes"][0],
             next=ctypes.addressof(self.next),
             finished=ctypes.addressof(self.finished),
             numbers=0 if self.numbers is None else ctypes.addressof(self.numbers),
             total=self.total,
+            chunk=max(1, min(MOST_AT_ONCE, self.total // (workers * SHARES))),
+            stuck=ctypes.addressof(self.stuck),
+            stuck_limit=workers if self.is_trial else 0,
             residents=ctypes.addressof(worker.residents),
             resident_room=needs.residents,
             fault=worker.fault.address,
-            history=0 if self.history is None else self.history.address,
-            checks=int(self.history is not None),
+            history=worker.history.address,
+            checks=int(self.checks),
             watched=self._watched(),
             changes=ctypes.addressof(self.changes),
             looks=ctypes.addressof(self.looks),
@@ -234,49 +246,85 @@ class Launch:
                 watched |= bits
         return watched
 
-    def run(self, timeout: float | None, progress: Callable[[int, int], None] | None) -> str | None:
-        """Run all blocks; `timeout` or `interrupted` if they were stopped."""
-        ends = [worker.end for worker in self.workers]
-        started = time.perf_counter()
+    def run(self, until: float | None, progress: Callable[[int, int], None] | None) -> str | None:
+        """Run all blocks; `timeout` or `interrupted` if they were stopped, `failed` if one core is to run them."""
         outcome: str | None = None
+        running = self.workers
         try:
-            for worker in self.workers:
-                threading.Thread(target=self._work, args=(worker,), daemon=True).start()
-            while not all(end.is_set() for end in ends):
-                left = 0.05 if timeout is None else max(min(0.05, started + timeout - time.perf_counter()), 0)
-                for end in ends:
-                    end.wait(left)
-                if progress is not None:
-                    progress(self.finished.value, self.total)
-                if timeout is not None and time.perf_counter() - started >= timeout and not self.stop.value:
+            while running and outcome is None:
+                self.stuck.value = len(self.workers) - len(running)
+                outcome = self._run_workers(running, until, progress)
+                if outcome is None and self.is_trial and self.has_failed():
+                    outcome = "failed"
+                running = [worker for worker in self.workers if worker.record.get("waiting")]
+                if outcome is None and running and until is not None and time.perf_counter() >= until:
                     outcome = "timeout"
-                    self.request_stop()
         except KeyboardInterrupt:
             outcome = "interrupted"
-        finally:  # nothing that machine code works on may go before that has stopped, however impatient somebody is
-            self.request_stop()
-            while not all(end.is_set() for end in ends):
-                with contextlib.suppress(KeyboardInterrupt):
-                    for end in ends:
-                        end.wait(1)
+        self.request_stop()
+        for worker in self.workers:  # those that were about to go on give up their blocks
+            self._call(run_grid, worker)
         if self.services.failure is not None:
             raise self.services.failure
         return outcome
 
+    def _run_workers(
+        self, workers: list[Worker], until: float | None, progress: Callable[[int, int], None] | None
+    ) -> str | None:
+        """Have workers run until all have ended, or none gets any further; `timeout` if they were stopped."""
+        ends = [worker.end for worker in workers]
+        try:
+            for worker in workers:
+                worker.end.clear()
+                threading.Thread(target=self._work, args=(worker,), daemon=True).start()
+            while True:
+                left = 0.05 if until is None else max(min(0.05, until - time.perf_counter()), 0)
+                for end in ends:
+                    end.wait(left)
+                if progress is not None:
+                    progress(self.finished.value, self.total)
+                if all(end.is_set() for end in ends):
+                    break
+                if until is not None and time.perf_counter() >= until and not self.stop.value:
+                    return "timeout"
+        finally:  # nothing that machine code works on may go before that has stopped, however impatient somebody is
+            if not all(end.is_set() for end in ends):
+                self.request_stop()
+            while not all(end.is_set() for end in ends):
+                with contextlib.suppress(KeyboardInterrupt):
+                    for end in ends:
+                        end.wait(1)
+        return None
+
     def _work(self, worker: Worker) -> None:
         """Have one core run blocks; that this is a method keeps all memory alive as long as it takes."""
         try:
-            ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.compiled.address(signature(ENTRIES[0]).symbol))(
-                worker.record.address
-            )
+            self._call(run_grid, worker)
         finally:
             worker.end.set()
 
+    def _call(self, entry: Callable[..., Any], *workers: Worker) -> int:
+        """Call a function of the runtime on workers."""
+        function = ctypes.CFUNCTYPE(ctypes.c_uint32, *[ctypes.c_void_p] * len(workers))
+        return int(
+            function(self.compiled.address(signature(entry).symbol))(*(worker.record.address for worker in workers))
+        )
+
+    def has_failed(self) -> bool:
+        """Whether a trial says nothing, since something was found or blocks of different workers share memory."""
+        return any(
+            worker.fault.get("kind") or worker.history.get("finding_count") or worker.history.get("unwatched")
+            for worker in self.workers
+        ) or any(self._call(share_bytes, one, other) for one, other in combinations(self.workers, 2))
+
+    def put_back(self) -> None:
+        """Make all memory what it was before a trial."""
+        self._call(put_back, self.workers[0])
+
     def end(self) -> None:
         """Give back the blocks that were kept for an explanation, and let go of what refers to each other."""
-        end_broken = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.compiled.address(signature(ENTRIES[1]).symbol))
         for worker in self.workers:
-            end_broken(worker.record.address)
+            self._call(end_broken, worker)
         del self.callback, self.services
 
     def profile(self) -> None:
@@ -291,9 +339,8 @@ class Launch:
 
     def settle(self) -> None:
         """Count the requests that are still open."""
-        settle_all = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.compiled.address(signature(ENTRIES[2]).symbol))
         for worker in self.workers:
-            settle_all(worker.record.address)
+            self._call(requests.settle_all, worker)
 
     def request_stop(self) -> None:
         """Have every worker stop at its next look around."""
@@ -319,24 +366,21 @@ def _array(numbers: Sequence[int]) -> ctypes.Array[ctypes.c_uint32]:
     return (ctypes.c_uint32 * max(len(numbers), 1))(*numbers)
 
 
-def begin_history() -> tuple[Record, Record]:
-    """What the detectors remember, and room for what they find."""
-    memory, found = Record(history.History), Record(history.Finding, MOST)
-    memory.set(limit=min(available() // 4, 4 << 30), findings=found.address, finding_room=MOST)
-    return memory, found
-
-
 class Worker:
     """What one core works with, kept by Python."""
 
     def __init__(self, hints: int, counters: int, residents: int) -> None:
         self.record = Record(state.Worker)
         self.fault = Record(state.Fault)
+        self.history = Record(history.History)
+        self.findings = Record(history.Finding, MOST)
+        self.history.set(findings=self.findings.address, finding_room=MOST)
         self.hints = Record(state.Hint, hints)
         self.hint_count = hints
         self.counters = (ctypes.c_uint64 * max(counters, 1)).from_buffer(room_of(8 * counters))
         self.residents = (ctypes.c_void_p * residents)()
         self.end = threading.Event()  # unlike a thread, it tells the truth after an interrupted wait
+        self.end.set()
         self.forget_hints()
 
     def forget_hints(self) -> None:
@@ -386,17 +430,23 @@ def launch(
     numbers = None
     if blocks is not None:
         numbers = [x + grid[0] * (y + grid[1] * z) for x, y, z in blocks]
-    if compiled.facts["talks"] or checks:  # atomic operations, `malloc` and the detectors count on one core
-        workers = 1
-    elif workers is None:
-        workers = os.cpu_count() or 1
     total = grid[0] * grid[1] * grid[2] if numbers is None else len(numbers)
+    workers = max(1, min(workers or os.cpu_count() or 1, total))
+    if profile or compiled.facts["talks"] or compiled.facts["clock"]:  # what blocks do depends on those before them
+        workers = 1
     started = time.perf_counter()
-    running = Launch(compiled, grid, block, args, shared, seed, numbers, max(1, min(workers, total)), checks)
+    until = None if timeout is None else started + timeout
+    running = Launch(compiled, grid, block, args, shared, seed, numbers, workers, checks)
     if profile:
         running.profile()
     try:
-        outcome = running.run(timeout, progress)
+        outcome = running.run(until, progress)
+        if outcome == "failed":
+            running.put_back()
+            again = Launch(compiled, grid, block, args, shared, seed, numbers, 1, checks)
+            running.end()
+            running = again
+            outcome = running.run(until, progress)
         result = Result(seconds=time.perf_counter() - started)
         result.output = "".join(running.services.output)
         told = [d for d in explain(running, outcome, timeout) if d.code not in DETECTORS - detectors]

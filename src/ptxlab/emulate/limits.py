@@ -75,16 +75,15 @@ def _problems(
             break
 
 
-def check_memory(module: ir.Module, kernel: ir.Function, threads: int, bytes: int, workers: int, free: int) -> None:
+def check_memory(module: ir.Module, kernel: ir.Function, threads: int, bytes: int, free: int) -> None:
     """Refuse a launch for which this machine has too little memory."""
-    if bytes * workers <= free:
+    if bytes <= free:
         return
-    each = f"{workers} blocks at a time take" if workers > 1 else "a block takes"
     raise KernelError(
         [
             error(
                 "out-of-memory",
-                f"`{kernel.name}`: {each} {_amount(bytes * workers)} on this machine, which has {_amount(free)} free",
+                f"`{kernel.name}`: a block takes {_amount(bytes)} on this machine, which has {_amount(free)} free",
                 module.name_span(kernel),
                 "this kernel",
                 notes=[f"a block has {threads} threads with {_amount(bytes // threads)} of registers and memory each"],

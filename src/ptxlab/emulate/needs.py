@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate import state
+from ptxlab.emulate.arguments import Region
+from ptxlab.emulate.runtime import shadow
 from ptxlab.native import size_of
 
 if TYPE_CHECKING:
@@ -42,6 +47,27 @@ def needs_of(compiled: Compiled, block: tuple[int, int, int], shared: int, worke
     fitting = available() // 2 // workers // bytes
     limit = RESIDENTS if facts["talks"] else QUIET_RESIDENTS
     return Needs(frame, local, bytes, max(1, min(limit, fitting)))
+
+
+def room_to_keep(regions: Sequence[Region]) -> dict[int, ctypes.Array[ctypes.c_char]] | None:
+    """Room for what a kernel may write as it was before, by address, with marks behind it; None if there is none.
+
+    It takes addresses only, and memory where something is kept.
+    """
+    found = {}
+    for region in regions:
+        if region.writable:
+            size = marks_offset(region.size) + 4 * (region.size // shadow.PAGE + 2)
+            try:
+                found[region.base] = (ctypes.c_char * size).from_buffer(mmap.mmap(-1, size))
+            except OSError:
+                return None
+    return found
+
+
+def marks_offset(size: int) -> int:
+    """Where the marks of the pages of a region begin."""
+    return -(-size // 64) * 64
 
 
 def available() -> int:

@@ -65,8 +65,10 @@ class Allocation:
     base: u64
     size: u64
     data: Pointer[u8]
+    kept: Pointer[u8]  # where pages are kept as they were before the launch; see `sharing`
+    marks: Pointer[u32]  # and which are, for each page; null where nothing has to be kept
     writable: u32
-    number: u32
+    unused: u32
 
 
 @struct
@@ -189,6 +191,7 @@ class Thread:
     local_size: u64
     local_base: u64  # where the local memory of the running function begins
     local_top: u64  # where that of the next one would
+    local_used: u64  # up to where any has reached
     mail: Pointer[u32]
     hints: Pointer[Hint]
     counters: Pointer[u64]
@@ -241,6 +244,7 @@ class Block:
     z: u32
     warps: u32
     number: u64
+    random: u64  # of its own, so that its schedule depends on nothing but the seed
     shared: Pointer[u8]
     shared_size: u64
     mail: Pointer[u32]
@@ -291,7 +295,6 @@ class Worker:
     quantum: u32
     rounds: u32  # of all warps of a block that bring nothing new, until other blocks have a turn
     seed: u64
-    random: u64
     clock: u64
     checks: u32
     entry_local: u32
@@ -300,10 +303,17 @@ class Worker:
     finished: Pointer[u64]
     numbers: Pointer[u64]  # null: all of the grid
     total: u64
+    chunk: u64  # how many a worker takes at a time
+    first: u64  # of those it has taken, which it has not begun
+    past: u64
+    stuck: Pointer[u64]  # of all workers together: how many can do nothing but spin, or nothing at all
+    stuck_limit: u64  # and how many may be until the host looks at them
     profile: Pointer[u8]  # what is known of requests to memory; null where nobody asked
     residents: Pointer[Pointer[Block]]
     resident_room: u32
+    waiting: u32  # blocks among `residents`
     is_last: u32  # whether all blocks but its residents have ended
+    unused: u32
     fault: Pointer[Fault]
     deliveries: u64  # of copies, by all blocks
     changes: Pointer[u32]  # the counters of what changes memory

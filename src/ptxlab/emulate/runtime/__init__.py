@@ -23,6 +23,7 @@ from .phases import (
 from .profile import note_request, settle_all
 from .races import note_generic, note_global, note_local, note_shared
 from .schedule import thread_exit
+from .sharing import put_back, share_bytes
 
 RUNTIME: dict[str, Callable[..., Any]] = {
     function.__name__: function
@@ -34,4 +35,4 @@ RUNTIME: dict[str, Callable[..., Any]] = {
         wait_for_phase,
     )
 }  # fmt: skip
-ENTRIES: tuple[Callable[..., Any], ...] = (run_grid, end_broken, settle_all)
+ENTRIES: tuple[Callable[..., Any], ...] = (run_grid, end_broken, settle_all, share_bytes, put_back)

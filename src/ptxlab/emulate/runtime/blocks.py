@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ptxlab.emulate.runtime.memory import calloc, free
 from ptxlab.emulate.runtime.order import begin_order, end_order
+from ptxlab.emulate.runtime.shadow import SCATTER
 from ptxlab.emulate.state import READY, Barrier, Block, Phase, Thread, Watch, Worker
 from ptxlab.native import Pointer, address_of, cast, fill_bytes, native, size_of, u8, u32, u64
 
@@ -12,6 +13,7 @@ THREAD_SIZE = size_of(Thread)
 BARRIER_SIZE = size_of(Barrier)
 PHASE_SIZE = size_of(Phase)
 WATCH_SIZE = size_of(Watch)
+SPREAD = 0xBF58476D1CE4E5B9
 
 
 @native
@@ -26,11 +28,8 @@ def begin_block(worker: Pointer[Worker], number: u64) -> Pointer[Block]:
     block.warps = warps
     block.live = count
     block.worker = worker
-    block.number = number
     block.shared_size = u64(worker.shared_size)
-    block.x = u32(number % u64(worker.grid_x))
-    block.y = u32(number // u64(worker.grid_x) % u64(worker.grid_y))
-    block.z = u32(number // u64(worker.grid_x) // u64(worker.grid_y))
+    name_block(block, number)
     block.threads = cast(Pointer[Thread], calloc(u64(count), THREAD_SIZE))
     block.shared = calloc(1, u64(worker.shared_size) + 256)
     block.mail = cast(Pointer[u32], calloc(u64(warps), 128 * u64(worker.mail_words)))
@@ -52,19 +51,28 @@ def begin_block(worker: Pointer[Worker], number: u64) -> Pointer[Block]:
 @native
 def restart_block(block: Pointer[Block], number: u64) -> None:
     """Make a block that has ended another one: its memory is used again."""
-    worker = block.worker
     block.live = block.count
-    block.number = number
     block.first = 0
     fill_bytes(cast(Pointer[u8], address_of(block.watch)), 0, WATCH_SIZE)
-    block.x = u32(number % u64(worker.grid_x))
-    block.y = u32(number // u64(worker.grid_x) % u64(worker.grid_y))
-    block.z = u32(number // u64(worker.grid_x) // u64(worker.grid_y))
+    name_block(block, number)
     end_order(block)
     fill_bytes(block.shared, 0, block.shared_size)
     fill_bytes(cast(Pointer[u8], block.barriers), 0, 16 * BARRIER_SIZE)
     fill_bytes(cast(Pointer[u8], block.phases), 0, 64 * PHASE_SIZE)
     start_threads(block)
+
+
+@native
+def name_block(block: Pointer[Block], number: u64) -> None:
+    """Say which block of the grid it is, and with which random numbers it begins."""
+    worker = block.worker
+    block.number = number
+    block.x = u32(number % u64(worker.grid_x))
+    block.y = u32(number // u64(worker.grid_x) % u64(worker.grid_y))
+    block.z = u32(number // u64(worker.grid_x) // u64(worker.grid_y))
+    mixed: u64 = u64(worker.seed * SCATTER) + u64(number * SPREAD) + 1
+    mixed = u64((mixed ^ (mixed >> 30)) * SPREAD)
+    block.random = mixed ^ (mixed >> 27) | 1
 
 
 @native
@@ -88,6 +96,8 @@ def start_threads(block: Pointer[Block]) -> None:
         thread.local_size = u64(worker.local_size)
         thread.local_base = 0
         thread.local_top = u64(worker.entry_local)
+        fill_bytes(thread.local, 0, thread.local_used)  # nothing is to depend on which block was here before
+        thread.local_used = thread.local_top
         thread.mail = block.mail + (index // 32 * 32 * worker.mail_words + index % 32)
         thread.hints = worker.hints
         thread.counters = worker.counters

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from ptxlab.emulate.runtime.blocks import begin_block, end_block, restart_block
 from ptxlab.emulate.runtime.order import end_history
-from ptxlab.emulate.runtime.schedule import FINISHED, SPINNING, STILL, report_hang, run_block
+from ptxlab.emulate.runtime.schedule import BROKEN, FINISHED, SPINNING, STILL, report_hang, run_block
 from ptxlab.emulate.runtime.stillness import is_still, leap, outlasts_time, watch_anew
 from ptxlab.emulate.state import NO_MEMORY, Block, Worker
-from ptxlab.native import Pointer, atomic_add, atomic_load, atomic_store, cast, native, u32, u64
+from ptxlab.native import Pointer, atomic_add, atomic_load, atomic_store, boolean, cast, native, u32, u64
+
+LESS = (1 << 64) - 1  # added to a count, it makes that one less
 
 
 @native
 def run_grid(worker: Pointer[Worker]) -> None:
-    """Run blocks until none is left, one breaks, or the launch is stopped."""
+    """Run blocks until none is left, one breaks, the launch is stopped, or no worker can do anything but spin."""
     spare = cast(Pointer[Block], 0)
-    waiting: u32 = 0
+    is_stuck = False
     while atomic_load(worker.stop) == 0:
         block = spare
-        if waiting < worker.resident_room:
-            index: u64 = atomic_add(worker.next, 1)
-            if index < worker.total:
-                number: u64 = index
+        moved = False
+        if worker.waiting < worker.resident_room:
+            if take_blocks(worker):
+                number: u64 = worker.first
+                worker.first += 1
+                moved = True
                 if cast(u64, worker.numbers) != 0:
-                    number = worker.numbers[index]
+                    number = worker.numbers[number]
                 if cast(u64, block) == 0:
                     block = begin_block(worker, number)
                     if cast(u64, block) == 0:
@@ -32,27 +36,28 @@ def run_grid(worker: Pointer[Worker]) -> None:
                 else:
                     restart_block(block, number)
                 spare = cast(Pointer[Block], 0)
-                outcome: u32 = run_block(block)
+                outcome: u32 = advance(worker, block)
                 if outcome == FINISHED:
                     spare = block
                     atomic_add(worker.finished, 1)
                 elif outcome == SPINNING or outcome == STILL:  # noqa: SIM109 - native functions know no tuples
-                    worker.residents[waiting] = block
-                    waiting += 1
+                    worker.residents[worker.waiting] = block
+                    worker.waiting += 1
                 else:
                     report_stop(worker, block)
                     break
-            elif waiting == 0:
+            elif worker.waiting == 0:
                 break
         position: u32 = 0
         still: u32 = 0
-        while position < waiting and atomic_load(worker.stop) == 0:
+        while position < worker.waiting and atomic_load(worker.stop) == 0:
             resident = worker.residents[position]
-            outcome = run_block(resident)
+            outcome = advance(worker, resident)
             if outcome == FINISHED:
+                moved = True
                 atomic_add(worker.finished, 1)
-                waiting -= 1
-                worker.residents[position] = worker.residents[waiting]
+                worker.waiting -= 1
+                worker.residents[position] = worker.residents[worker.waiting]
                 end_block(resident)
             elif outcome == SPINNING:
                 position += 1
@@ -62,16 +67,50 @@ def run_grid(worker: Pointer[Worker]) -> None:
             else:
                 report_stop(worker, resident)
                 break
-        if still != 0 and still == waiting and atomic_load(worker.finished) + u64(waiting) == worker.total:
-            go_on_together(worker, waiting)
-    for left in range(waiting):
+        if still != 0 and still == worker.waiting and atomic_load(worker.finished) + u64(still) == worker.total:
+            go_on_together(worker, still)
+        if moved == is_stuck:
+            atomic_add(worker.stuck, LESS if moved else u64(1))
+            is_stuck = not moved
+        if is_stuck and atomic_load(worker.stuck) == worker.stuck_limit:
+            break
+    if not is_stuck:
+        atomic_add(worker.stuck, 1)
+    if atomic_load(worker.stop) != 0:
+        leave_residents(worker)
+    if cast(u64, spare) != 0:
+        end_block(spare)
+
+
+@native
+def advance(worker: Pointer[Worker], block: Pointer[Block]) -> u32:
+    """Run a block; in a trial, one that waits for others breaks it, since one core is to run them together."""
+    outcome: u32 = run_block(block)
+    if outcome == STILL and worker.stuck_limit != 0:
+        report_hang(block)
+        return BROKEN
+    return outcome
+
+
+@native
+def take_blocks(worker: Pointer[Worker]) -> boolean:
+    """Have a block to begin, if there is one left: those of a chunk lie side by side, and so may what they access."""
+    if worker.first == worker.past:
+        worker.first = min(atomic_add(worker.next, worker.chunk), worker.total)
+        worker.past = min(worker.first + worker.chunk, worker.total)
+    return worker.first < worker.past
+
+
+@native
+def leave_residents(worker: Pointer[Worker]) -> None:
+    """Give back the blocks that wait; if none broke, one of them is kept to be explained."""
+    for left in range(worker.waiting):
         resident = worker.residents[left]
         if cast(u64, worker.broken) == 0:
             report_stop(worker, resident)
         elif cast(u64, worker.broken) != cast(u64, resident):
             end_block(resident)
-    if cast(u64, spare) != 0:
-        end_block(spare)
+    worker.waiting = 0
 
 
 @native
@@ -111,7 +150,8 @@ def report_stop(worker: Pointer[Worker], block: Pointer[Block]) -> None:
 
 @native
 def end_broken(worker: Pointer[Worker]) -> None:
-    """Give back the memory of the block that was kept for an explanation, and what the detectors remembered."""
+    """Give back the memory of the blocks that were kept, and what the detectors remembered."""
+    leave_residents(worker)
     if cast(u64, worker.broken) != 0:
         end_block(worker.broken)
         worker.broken = cast(Pointer[Block], 0)

@@ -185,6 +185,7 @@ def enter(
     thread.frame = frame
     thread.local_base = base
     thread.local_top = base + u64(callee.local_size)
+    thread.local_used = max(thread.local_used, max(thread.local_top, base + passed))
     thread.resume = 0
     thread.call_depth += 1
     return True
@@ -210,6 +211,7 @@ def grow_stack(thread: Pointer[Thread], size: u64, alignment: u64, instruction: 
         fail(thread, STACK_OVERFLOW, instruction, u64(thread.call_depth))
         return 0
     thread.local_top = (start + size + 15) // 16 * 16
+    thread.local_used = max(thread.local_used, start + size)
     return start
 
 

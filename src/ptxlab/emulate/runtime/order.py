@@ -21,7 +21,7 @@ from ptxlab.emulate.runtime.clocks import (
 )
 from ptxlab.emulate.runtime.flags import find_flag, flag_at, free_flags, hand_over
 from ptxlab.emulate.runtime.memory import free
-from ptxlab.emulate.runtime.shadow import free_pages
+from ptxlab.emulate.runtime.shadow import drop_pages, free_pages
 from ptxlab.emulate.state import AT_BARRIER, DONE, Block, Thread, Worker
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u8, u32, u64
 
@@ -68,7 +68,7 @@ def end_history(worker: Pointer[Worker]) -> None:
     if worker.checks == 0:
         return
     history = worker.history
-    free_pages(history, address_of(history.pages))
+    drop_pages(address_of(history.pages))
     free_flags(address_of(history.flags))
     forget(address_of(history.scratch))
     free(cast(Pointer[u8], history.chained))

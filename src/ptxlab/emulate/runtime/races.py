@@ -31,6 +31,7 @@ from ptxlab.emulate.runtime.shadow import (
     slot_of,
     split_page,
 )
+from ptxlab.emulate.runtime.sharing import keep_page
 from ptxlab.emulate.state import (
     GLOBAL_SPACE,
     LOAD,
@@ -155,9 +156,13 @@ def note(
         stop: u64 = (at | (PAGE - 1)) + 1
         if stop > end:
             stop = end
+        if space == GLOBAL_SPACE and about & KIND != LOAD and (cast(u64, page) == 0 or page.written == 0):
+            keep_page(thread, at)
         if unlikely(cast(u64, page) == 0):
             history.unwatched += 1
             return
+        if about & KIND != LOAD:
+            page.written = 1
         if page.fine == 0 and ((at | stop) & 3) != 0 and not split_page(history, page):
             history.unwatched += 1
             return
@@ -201,14 +206,19 @@ def is_compatible(thread: Pointer[Thread], access: Pointer[Access], about: u32) 
 
 @native(inline=True)
 def is_conflict(thread: Pointer[Thread], access: Pointer[Access], about: u32) -> boolean:
-    """Whether a new access races with one before it; two writes of the same value do not."""
+    """Whether a new access races with one before it; two writes of the same value do not.
+
+    In a trial they do, if they are by different blocks: which of them changes the value may then be chance.
+    """
     if about & KIND == LOAD and access.about & KIND == LOAD:
         return False
     if about & STALE != 0:
         return True
     if is_known(thread, access) or is_compatible(thread, access, about):
         return False
-    return about & UNCHANGED == 0 or access.about & (KIND | COPY) != STORE
+    if about & UNCHANGED == 0 or access.about & (KIND | COPY) != STORE:
+        return True
+    return thread.worker.history.is_trial != 0 and access.block != u32(thread.block.number)
 
 
 @native

@@ -6,7 +6,7 @@ from ptxlab.emulate.history import Access
 from ptxlab.emulate.runtime.before import untold_lanes
 from ptxlab.emulate.runtime.shadow import WARP_SHIFT
 from ptxlab.emulate.state import Thread
-from ptxlab.native import Pointer, native, trailing_zeros, u32, u64
+from ptxlab.native import Pointer, atomic_store, native, trailing_zeros, u32, u64
 
 # Kinds of findings.
 RACE = 1
@@ -25,6 +25,7 @@ def report_race(
 ) -> None:
     """Note a race, unless these two instructions have had one, in a warp or between warps as this one is."""
     history = thread.worker.history
+    end_trial(thread)
     is_near: u32 = u32(other.block == u32(thread.block.number) and other.about >> WARP_SHIFT == thread.number // 32)
     for index in range(history.finding_count):
         found = history.findings + index
@@ -58,6 +59,7 @@ def report_unwritten(
 ) -> None:
     """Note a read of what nobody wrote, unless this instruction has had one."""
     history = thread.worker.history
+    end_trial(thread)
     for index in range(history.finding_count):
         found = history.findings + index
         if found.kind == UNWRITTEN and found.instruction == instruction:
@@ -74,3 +76,10 @@ def report_unwritten(
     found.address = address
     found.bytes = bytes
     found.space = space
+
+
+@native
+def end_trial(thread: Pointer[Thread]) -> None:
+    """Stop a launch that several cores try: something was found, and one core is to tell it."""
+    if thread.worker.history.is_trial != 0:
+        atomic_store(thread.worker.stop, 1)

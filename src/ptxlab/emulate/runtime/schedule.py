@@ -55,11 +55,11 @@ def thread_exit(thread: Pointer[Thread]) -> None:
 @native
 def next_random(block: Pointer[Block]) -> u64:
     """Numbers that look random, and are the same for the same seed."""
-    state: u64 = block.worker.random
+    state: u64 = block.random
     state = state ^ (state << 13)
     state = state ^ (state >> 7)
     state = state ^ (state << 17)
-    block.worker.random = state
+    block.random = state
     return state
 
 

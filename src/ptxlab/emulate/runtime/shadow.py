@@ -70,6 +70,7 @@ def add_page(history: Pointer[History], pages: Pointer[Pages], number: u64) -> P
     page.number = number
     page.accesses = accesses
     page.fine = 0
+    page.written = 0
     pages.count += 1
     return page
 
@@ -93,6 +94,7 @@ def grow(pages: Pointer[Pages]) -> boolean:
             page.number = old[index].number
             page.accesses = old[index].accesses
             page.fine = old[index].fine
+            page.written = old[index].written
     free(cast(Pointer[u8], old))
     return True
 
@@ -202,6 +204,17 @@ def free_pages(history: Pointer[History], pages: Pointer[Pages]) -> None:
                     number = next
             history.bytes -= u64(count) * ACCESS_SIZE
             free(cast(Pointer[u8], page.accesses))
+    free(cast(Pointer[u8], pages.slots))
+    pages.slots = cast(Pointer[Page], 0)
+    pages.count = 0
+    pages.room = 0
+
+
+@native
+def drop_pages(pages: Pointer[Pages]) -> None:
+    """Give back a table of whose accesses nothing is needed any more, chains neither."""
+    for index in range(pages.room):
+        free(cast(Pointer[u8], pages.slots[index].accesses))
     free(cast(Pointer[u8], pages.slots))
     pages.slots = cast(Pointer[Page], 0)
     pages.count = 0
