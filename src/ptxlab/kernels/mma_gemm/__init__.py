@@ -16,7 +16,6 @@ from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
 from ptxlab.measure.entry import Arrays, Size
 
 TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "tf32", "float8_e4m3fn": "e4m3", "int8": "s8"}
-RESULTS = {"f16": "f16", "bf16": "bf16", "tf32": "f32", "e4m3": "bf16", "s8": "s32"}
 
 
 def product(a: Any, b: Any, bias: Any, d: Any, activation: str = "none", shape: Shape | None = None) -> Launch:
@@ -67,7 +66,7 @@ def _in_tf32(torch: Any, a: Any, b: Any, d: Any) -> None:
 
 def arrays(draw: Draw, type: str, m: int, n: int, k: int, activation: str = "none", bias: bool = False) -> Arrays:
     """A, B by columns, a bias, and room for D."""
-    result = RESULTS[type]
+    result = KINDS[type].result.type.name
 
     def matrix(rows: int) -> Any:
         if type == "s8":

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ptxlab.author import Value, b8, b16, bf16, f16, ptx, s32, u32
+from ptxlab.author import Fragment, Value, b8, b16, bf16, f16, f32, ptx, s32, u32
 
 
 @dataclass(frozen=True)
@@ -49,15 +49,19 @@ ACTIVATIONS: dict[str, Any] = {"none": lambda x: x, "relu": relu, "gelu": gelu, 
 
 
 @dataclass(frozen=True)
-class Corner:
-    """A warp's tile of D: where it begins, the first row and column to store, and the extents of D."""
+class Part:
+    """What a warp makes of D: where it begins, what of it to store, and who stores it."""
 
+    d: Any
+    bias: Any
     row: Any
     column: Any
-    first_row: Any
+    first_row: Any  # what lies before it is another block's
     first_column: Any
     m: Any
     n: Any
+    lane: Any
+    warp: Any
 
     def has_row(self, row: Any) -> Any:
         """Whether a row is one to store: not before the first, which would be a huge number, nor behind the last."""
@@ -68,43 +72,38 @@ class Corner:
         return column - self.first_column < self.n - self.first_column
 
 
-def write_tile(
-    epilogue: Epilogue, fragment: Any, sums: Any, corner: Corner, bias: Any, d: Any, lane: Any, warp: Any, warps: int
-) -> None:
+def write_part(epilogue: Epilogue, fragment: Fragment, sums: Any, part: Part, warps: int) -> None:
     """Finish the sums of a warp and store them."""
-    finished = finish(epilogue, fragment, sums, corner, bias, lane)
+    finished = finish(epilogue, fragment, sums, part)
     if epilogue.wide:
-        store_wide(epilogue, fragment, finished, corner, d, lane, warp, warps)
+        store_wide(epilogue, fragment, finished, part, warps)
     else:
-        store_elements(epilogue, fragment, finished, corner, d, lane)
+        store_elements(fragment, finished, part)
 
 
-def finish(epilogue: Epilogue, fragment: Any, sums: Any, corner: Corner, bias: Any, lane: Any) -> Any:
+def finish(epilogue: Epilogue, fragment: Fragment, sums: Any, part: Part) -> Any:
     """The sums with bias and activation."""
-    _, column = fragment.first(lane)
-    column = corner.column + column
+    _, column = fragment.first(part.lane)
+    column = part.column + column
     finished: Any = [[] for _ in sums]
     for j in range(len(sums[0])):
-        added = [None, None]
-        if epilogue.bias:
-            added = [
-                load_bias(epilogue, bias, column + (8 * j + right), corner.n, type(sums[0][0][0])) for right in (0, 1)
-            ]
+        added = [load_bias(epilogue, part, column + (8 * j + right)) if epilogue.bias else None for right in (0, 1)]
         for i, row in enumerate(sums):
             values = zip(row[j], fragment.offsets, strict=True)
             finished[i].append([epilogue.finish(total, added[right]) for total, (_, right) in values])
     return finished
 
 
-def load_bias(epilogue: Epilogue, bias: Any, column: Any, n: Any, total: type[Value]) -> Any:
+def load_bias(epilogue: Epilogue, part: Part, column: Any) -> Any:
     """The bias of a column in the type of the sums; zero beyond the last."""
-    element = bias.element
+    element = part.bias.element
     found = element(0)
-    ptx[f"ld.global.b{element.type.width}"](bias.at(column), out=found, when=(column < n) if epilogue.short else None)
+    there = column < part.n if epilogue.short else None
+    ptx[f"ld.global.b{element.type.width}"](part.bias.at(column), out=found, when=there)
     if element is f16:
         return ptx.cvt.f32.f16(found)
     if element is bf16:  # the upper half of an f32
-        return ptx.mov.b32((b16(0), found), out=total())
+        return ptx.mov.b32((b16(0), found), out=f32())
     return found
 
 
@@ -112,13 +111,12 @@ def rounded(values: Any, result: type[Value]) -> Any:
     """A pair of neighbours as memory has it: one register of 32 bits, or two."""
     if result.type.width == 32:
         return tuple(values)
-    return ptx[f"cvt.rn.{result.type.name}x2.f32"](values[1], values[0])
+    return ptx[f"cvt.rn.{result.type.name}x2.f32"](values[1], values[0]).view(u32)
 
 
-def store_wide(
-    epilogue: Epilogue, fragment: Any, finished: Any, corner: Corner, d: Any, lane: Any, warp: Any, warps: int
-) -> None:
+def store_wide(epilogue: Epilogue, fragment: Fragment, finished: Any, part: Part, warps: int) -> None:
     """Store 16 bytes a lane, by way of shared memory that nobody else uses any more."""
+    d, lane = part.d, part.lane
     rows, columns, size = 16 * len(finished), 8 * len(finished[0]), d.size
     row_bytes = columns * size
     memory = ptx.dynamic_shared(b8, align=1024)
@@ -126,42 +124,43 @@ def store_wide(
     ptx.cp["async"].wait_all()
     ptx.bar.sync(0)
     row, column = fragment.first(lane)
-    place = tile.at(row, column, warp, below=8)
+    place = tile.at(row, column, part.warp, below=8)
     for j in range(columns // 8):
         here = place.move(columns=8 * j)
         for i in range(rows // 16):
             for down, pair in ((0, finished[i][j][:2]), (8, finished[i][j][2:])):
                 there = here.move(rows=16 * i + down)
-                value = rounded(pair, d.element)
-                (there.view(u32) if size == 2 else there.vector(2)).store(value.view(u32) if size == 2 else value)
+                (there.view(u32) if size == 2 else there.v2).store(rounded(pair, d.element))
     ptx.bar.warp.sync(0xFFFFFFFF)
     lanes = row_bytes // 16  # that store one row
     at_once = 32 // lanes
     row, column = lane // lanes, lane % lanes * (16 // size)
-    starts = [tile.at(row + at_once * i, column, warp) for i in range(max(8 // at_once, 1))]
-    target = (d + ptx.mul.wide.u32(corner.row + row, corner.n) + corner.column + column).view(u32)
-    stride = ptx.mul.wide.u32(corner.n, at_once * size)
-    inside = corner.has_column(corner.column + column) if epilogue.edges else None
-    reached = corner.row + row
+    # Rows that are not a multiple of 8 apart have another swizzle, and addresses of their own.
+    starts = [tile.at(row + at_once * i, column, part.warp) for i in range(max(8 // at_once, 1))]
+    row, column = part.row + row, part.column + column
+    target = (d + ptx.mul.wide.u32(row, part.n) + column).view(u32)
+    stride = ptx.mul.wide.u32(part.n, at_once * size)
+    inside = part.has_column(column) if epilogue.edges else None
     for i in range(rows // at_once):
         chunk = starts[i % len(starts)].move(rows=i // len(starts) * len(starts) * at_once)
-        when = None if inside is None else corner.has_row(reached + at_once * i) & inside
-        ptx.st.global_.v4.b32(target, chunk.view(u32).vector(4).load(), when=when)
+        when = None if inside is None else part.has_row(row + at_once * i) & inside
+        ptx.st.global_.v4.b32(target, chunk.view(u32).v4.load(), when=when)
         target = ptx.address(target, stride)
 
 
-def store_elements(epilogue: Epilogue, fragment: Any, finished: Any, corner: Corner, d: Any, lane: Any) -> None:
+def store_elements(fragment: Fragment, finished: Any, part: Part) -> None:
     """Store each element where it belongs."""
-    row, column = fragment.first(lane)
-    row, column = corner.row + row, corner.column + column
-    start = d + ptx.mul.wide.u32(row, corner.n)
+    d = part.d
+    row, column = fragment.first(part.lane)
+    row, column = part.row + row, part.column + column
+    start = d + ptx.mul.wide.u32(row, part.n)
     for i, tiles in enumerate(finished):
         for down in (0, 8):
-            line = start + ptx.mul.wide.u32(corner.n, 16 * i + down)
+            line = start + ptx.mul.wide.u32(part.n, 16 * i + down)
             for j, values in enumerate(tiles):
                 pair = rounded(values[down // 4 : down // 4 + 2], d.element)
-                parts = pair if isinstance(pair, tuple) else ptx.mov.b32(pair, out=(b16(), b16()))
-                for right, part in enumerate(parts):
+                elements = pair if isinstance(pair, tuple) else ptx.mov.b32(pair, out=(b16(), b16()))
+                for right, element in enumerate(elements):
                     there = column + (8 * j + right)
-                    inside = corner.has_row(row + (16 * i + down)) & corner.has_column(there)
-                    ptx[f"st.global.b{d.element.type.width}"](line.at(there), part, when=inside)
+                    inside = part.has_row(row + (16 * i + down)) & part.has_column(there)
+                    ptx[f"st.global.b{d.element.type.width}"](line.at(there), element, when=inside)

@@ -13,7 +13,7 @@ from typing import Any
 
 from ptxlab.author import Kernel, b32, kernel, pointer, ptx, u32
 from ptxlab.kernels.mma_gemm.copies import Copies, Copy
-from ptxlab.kernels.mma_gemm.epilogue import Corner, Epilogue, write_tile
+from ptxlab.kernels.mma_gemm.epilogue import Epilogue, Part, write_part
 from ptxlab.kernels.mma_gemm.shapes import KINDS, Kind, Shape
 
 STEP = 32  # bytes of a row that one multiplication takes
@@ -44,8 +44,8 @@ def written(type: str, shape: Shape, epilogue: Epilogue) -> Kernel:
         copies = Copies(kind, shape, k, epilogue.short)
         a_tile, b_tile = copies.of(a, m, row, shape.rows), copies.of(b, n, column, shape.columns)
         sums = multiply(kind, shape, copies, (a_tile, warp_row), (b_tile, warp_column), lane)
-        corner = Corner(row + warp_row, column + warp_column, tile_row, tile_column, m, n)
-        write_tile(epilogue, ptx.fragments(kind.multiply).d, sums, corner, bias, d, lane, warp, shape.warps)
+        part = Part(d, bias, row + warp_row, column + warp_column, tile_row, tile_column, m, n, lane, warp)
+        write_part(epilogue, ptx.fragments(kind.multiply).d, sums, part, shape.warps)
 
     found: Kernel = mma_gemm
     return found

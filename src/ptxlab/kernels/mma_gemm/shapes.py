@@ -59,6 +59,8 @@ class Shape:
         )
         if self.depth not in (64, 128) or self.stages < 2 or any(whole % part for whole, part in parts):
             raise UnsuitedError(f"{self} does not divide into warps of 16 by 16 and strips of 64 or 128 bytes")
+        if self.warp_columns & (self.warp_columns - 1):
+            raise UnsuitedError(f"{self.warp_columns} columns a warp are no power of two")
         if self.rows % at_once or self.columns % at_once:
             raise UnsuitedError(f"{self} has no whole number of copies a thread, {at_once} rows at once")
 
