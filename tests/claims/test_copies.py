@@ -116,10 +116,13 @@ PREFETCH = """
 """
 
 
-@pytest.mark.parametrize(("blocks", "prefetches"), [(16, 0), (4, 0), (2, 512)])
+@pytest.mark.parametrize(
+    ("blocks", "prefetches"),
+    [(16, 0), (4, 0), (2, 512)],  # a thread for each of 4096 elements; for each fourth; for each eighth
+)
 def test_a_thread_for_each_element_prefetches_nothing(blocks: int, prefetches: int) -> None:
-    x = np.zeros(1024, np.float32)  # 4 blocks of 256 cover a quarter of what the text's index reaches ahead
-    result = launch(PREFETCH, ".u64 x, .u32 n", [np.resize(x, 4096), 4096], grid=blocks, block=256)
+    x = np.zeros(4096, np.float32)
+    result = launch(PREFETCH, ".u64 x, .u32 n", [x, 4096], grid=blocks, block=256)
     assert result.counters["by_instruction"].get("prefetch", 0) == prefetches
 
 
