@@ -336,13 +336,14 @@ def entry(tally: Tally) -> Row:
 
 def merged(kept: Row, head: Row, rows: Sequence[Row]) -> tuple[Row, list[Row]]:
     """The evidence that there was, with what is new put in its place; the head lists the runs that added to it."""
-    known = {identity(row): row for row in kept.pop("forms")}
-    known |= {identity(row): row for row in rows}
+    again = {identity(row) for row in rows}
+    others = [row for row in kept.pop("forms") if identity(row) not in again]
     runs = [*kept.pop("merged", []), head | {"forms": len(rows)}]
-    return kept | {"merged": runs}, [known[key] for key in sorted(known)]
+    return kept | {"merged": runs}, sorted([*others, *rows], key=identity)
 
 
 def identity(row: Row) -> tuple[str, str, str]:
+    """What a row is about; forms that read the same share it, and run together."""
     return row["chapter"], row["form"], row["example"]
 
 

@@ -55,12 +55,12 @@ def test_a_part_is_merged_into_the_evidence(tmp_path: Path) -> None:
     output = tmp_path / "evidence.json"
     first = agreement.Tally("abs d, a", "integer", "abs.s32", 1, 9, 2)
     other = agreement.Tally("ex2.approx d, a", "half", "ex2.approx.f16", 1, 9, 5, approximate=True, shown=["a", "b"])
-    found = write(False, first, other)
-    assert (found["values"], found["mismatches"]) == (18, 2)
+    found = write(False, first, other, other)
+    assert (found["values"], found["mismatches"]) == (27, 2)
     found = write(True, agreement.Tally("abs d, a", "integer", "abs.s32", 1, 100))
-    assert (found["values"], found["mismatches"], len(found["merged"])) == (109, 0, 1)
-    assert [(row["chapter"], row["values"]) for row in found["forms"]] == [("half", 9), ("integer", 100)]
-    assert [row.get("shown") for row in found["forms"]] == [["a", "b"], None]
+    assert (found["values"], found["mismatches"], len(found["merged"])) == (118, 0, 1)
+    assert [(row["chapter"], row["values"]) for row in found["forms"]] == [("half", 9), ("half", 9), ("integer", 100)]
+    assert [row.get("shown") for row in found["forms"]] == [["a", "b"], ["a", "b"], None]
 
 
 def test_most_forms_are_examined() -> None:
