@@ -11,7 +11,10 @@ from ptxlab.gpu.driver import call, current
 from ptxlab.gpu.loading import Loaded
 from ptxlab.report import Diagnostic, error
 
-REASONS = "a race or an approximate instruction can be the reason; the emulator's `checks` find races"
+REASONS = (
+    "a race can be the reason, which the emulator's `checks` find, "
+    "or an approximate instruction on a GPU other than an H200, whose results the emulator has"
+)
 
 
 class Variables:
