@@ -25,6 +25,7 @@ from ptxlab.syntax import format
 Action = Callable[[], Any]
 _SHORT = 100e-6  # seconds: below it a run is captured in a graph
 _SAMPLE = 1e-3  # seconds that a sample lasts at least
+_HEAD_START = 400_000  # cycles of the GPU, about 200 µs
 _SETS = 64  # sets of data at most
 _MEMORY = 16 << 30  # bytes that sets of data may take together
 
@@ -57,6 +58,7 @@ def _measure_size(
     work = entry.work(**size)
     sets = draw_sets(torch, entry, size, seed)
     expected = expect(torch, entry, sets[0])
+    torch.cuda.synchronize()  # arms run on a stream of their own, which does not wait for the data
     arms: list[Arm] = []
     timers: dict[str, Timer] = {}
     stream = torch.cuda.Stream()
@@ -131,6 +133,7 @@ def timer(torch: Any, actions: Sequence[Action], stream: Any) -> Timer:
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
 
     def elapsed(run: Action, count: int) -> float:
+        torch.cuda._sleep(_HEAD_START)  # the GPU is busy while Python asks for the first run
         start.record(stream)
         run()
         end.record(stream)
