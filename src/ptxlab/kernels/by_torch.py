@@ -1,0 +1,28 @@
+"""Library arms from an expression of torch: as torch runs it, and as torch.compile makes it one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+Library = Callable[..., Callable[[], Any]]
+
+
+def eager(expression: Callable[..., Any], answer: str) -> Library:
+    """What torch does with `expression(torch, **arrays)`, which returns the answer."""
+    return lambda torch, **arrays: lambda: {answer: expression(torch, **arrays)}
+
+
+def compiled(expression: Callable[..., Any], answer: str) -> Library:
+    """What torch.compile makes of it, tuned for each size."""
+
+    @cache
+    def compile(torch: Any) -> Callable[..., Any]:
+        def run(**arrays: Any) -> Any:
+            return expression(torch, **arrays)
+
+        made: Callable[..., Any] = torch.compile(run, mode="max-autotune-no-cudagraphs", dynamic=False, fullgraph=True)
+        return made
+
+    return lambda torch, **arrays: lambda: {answer: compile(torch)(**arrays)}

@@ -1,0 +1,117 @@
+"""Elements of memory as f32 in registers: vectors of f32, bf16 or e4m3 read by one instruction, and written by one.
+
+These are macros for kernels in Python: each writes its instructions where it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ptxlab.author import b8, b16, b32, f16, f32, ptx
+
+SIZES = {"f32": 4, "bf16": 2, "e4m3": 1}  # bytes of an element
+WIDEST = 16  # bytes that one instruction reads or writes
+_NAMES = {"float32": "f32", "bfloat16": "bf16", "float8_e4m3fn": "e4m3"}
+
+
+def type_of(array: Any) -> str:
+    """What PTX calls the type of an array of NumPy or torch."""
+    return _NAMES[str(array.dtype).removeprefix("torch.")]
+
+
+def vector_of(columns: int, *arrays: Any) -> int:
+    """How many elements one access takes: 16 bytes where each row of each array begins at such a multiple, else one."""
+    whole = WIDEST // SIZES[type_of(arrays[0])]
+    return whole if columns % whole == 0 and all(_address(array) % WIDEST == 0 for array in arrays) else 1
+
+
+def _address(array: Any) -> int:
+    return int(array.data_ptr() if hasattr(array, "data_ptr") else array.ctypes.data)
+
+
+def place(array: Any, type: str, vector: int, *indices: Any) -> Any:
+    """Where the vector at an element of an array begins; a number added to it counts vectors."""
+    found = array.view(_IN_MEMORY[type])
+    for index in indices:
+        found = found + index
+    return found.vector(vector)
+
+
+def load(load: Any, place: Any, type: str, vector: int, neutral: float = 0.0, inside: Any = None) -> list[Any]:
+    """One vector as f32, by the instruction `load`; `neutral` where it is not inside, and nothing is read."""
+    return widened(load_bits(load, place, type, vector, neutral, inside), type)
+
+
+def load_bits(load: Any, place: Any, type: str, vector: int, neutral: float = 0.0, inside: Any = None) -> list[Any]:
+    """One vector as it lies in memory: f32, words with several elements, or half a word with one."""
+    if type == "f32":
+        found: list[Any] = [f32() if inside is None else f32(neutral) for _ in range(vector)]
+        bits = "f32"
+    elif vector == 1:
+        found = [b16() if inside is None else b16(_pattern(neutral, type))]
+        bits = f"b{8 * SIZES[type]}"
+    else:
+        count = 4 // SIZES[type]  # elements of a word
+        pattern = sum(_pattern(neutral, type) << (32 // count * number) for number in range(count))
+        found = [b32() if inside is None else b32(pattern) for _ in range(vector // count)]
+        bits = "b32"
+    _vector(load, len(found))[bits](place, out=_several(found), when=inside)
+    return found
+
+
+def widened(bits: Sequence[Any], type: str) -> list[Any]:
+    """What `load_bits` found, as f32."""
+    if type == "f32":
+        return list(bits)
+    return [value for part in bits for value in _WIDENING[type, part.type.width](part)]
+
+
+def _widened_bf16(half: Any) -> list[Any]:
+    return [ptx.mov.b32((b16(0), half), out=f32())]  # a bf16 is the upper half of an f32
+
+
+def _widened_bf16x2(word: Any) -> list[Any]:
+    return [ptx.shl.b32(word, 16, out=f32()), ptx.and_.b32(word, 0xFFFF0000, out=f32())]
+
+
+def _widened_e4m3x2(half: Any) -> list[Any]:
+    """One conversion makes two e4m3 two f16, which holds every one of them."""
+    return [ptx.cvt.f32.f16(part) for part in ptx.mov.b32(ptx.cvt.rn.f16x2.e4m3x2(half), out=(f16(), f16()))]
+
+
+def _widened_e4m3x4(word: Any) -> list[Any]:
+    return [value for half in ptx.mov.b32(word, out=(b16(), b16())) for value in _widened_e4m3x2(half)]
+
+
+_IN_MEMORY: dict[str, Any] = {"f32": f32, "bf16": b16, "e4m3": b8}
+_WIDENING: dict[tuple[str, int], Callable[[Any], list[Any]]] = {
+    ("bf16", 16): _widened_bf16,
+    ("bf16", 32): _widened_bf16x2,
+    ("e4m3", 16): lambda one: _widened_e4m3x2(one)[:1],
+    ("e4m3", 32): _widened_e4m3x4,
+}
+
+
+def store(place: Any, type: str, values: Sequence[Any], inside: Any = None) -> None:
+    """Write f32 as one vector, rounded to the type that memory has."""
+    if type == "f32":
+        _vector(ptx.st.global_, len(values)).f32(place, _several(values), when=inside)
+    elif len(values) == 1:
+        ptx.st.global_.b16(place, ptx.cvt.rn.bf16.f32(values[0]), when=inside)
+    else:
+        words = [ptx.cvt.rn.bf16x2.f32(high, low) for low, high in zip(values[::2], values[1::2], strict=True)]
+        _vector(ptx.st.global_, len(words)).b32(place, _several(words), when=inside)
+
+
+def _vector(instruction: Any, count: int) -> Any:
+    return instruction if count == 1 else instruction[f"v{count}"]
+
+
+def _several(registers: Sequence[Any]) -> Any:
+    return registers[0] if len(registers) == 1 else tuple(registers)
+
+
+def _pattern(number: float, type: str) -> int:
+    """The bits of zero or of an infinity."""
+    return {0.0: 0, float("inf"): 0x7F80, float("-inf"): 0xFF80}[number] if type == "bf16" else 0

@@ -1,0 +1,77 @@
+"""Layer norm of the rows of a matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ptxlab.kernels.by_torch import compiled, eager
+from ptxlab.kernels.elements import SIZES
+from ptxlab.kernels.layer_norm.kernel import layer_norm
+from ptxlab.kernels.rows import Spread, launch_rows
+from ptxlab.measure import Draw, Entry, Launch, Work
+from ptxlab.measure.entry import Arrays
+
+EPSILON = 1e-5
+
+
+def read_once(x: Any, weight: Any, bias: Any, y: Any) -> Launch:
+    """A warp or a block for each row."""
+    rows, columns = x.shape
+    spread = Spread.of(columns, x, weight, bias, y)
+    arguments = [x, weight, bias, y, rows, columns, EPSILON]
+    return launch_rows(layer_norm, spread, rows, arguments)
+
+
+def expression(torch: Any, x: Any, weight: Any, bias: Any, y: Any) -> Any:
+    """The same in torch."""
+    return torch.nn.functional.layer_norm(x, weight.shape, weight, bias, EPSILON)
+
+
+def arrays(draw: Draw, rows: int, columns: int, type: str) -> Arrays:
+    """A matrix, a weight and a bias for each column, and room for another matrix."""
+    return {
+        "x": draw.normal((rows, columns), type),
+        "weight": draw.uniform(columns, type, 0.5, 1.5),
+        "bias": draw.normal(columns, type),
+        "y": draw.empty((rows, columns), type),
+    }
+
+
+def reference(xp: Any, x: Any, weight: Any, bias: Any, y: Any) -> Arrays:
+    """By the definition."""
+    distance = x - x.mean(-1)[:, None]
+    return {"y": distance / ((distance * distance).mean(-1)[:, None] + EPSILON) ** 0.5 * weight + bias}
+
+
+def work(rows: int, columns: int, type: str) -> Work:
+    """Each element is read and written once."""
+    return Work(8 * rows * columns, 2 * (rows + 1) * columns * SIZES[type], "f32 arithmetic")
+
+
+def tolerance(rows: int, columns: int, type: str) -> float:
+    """What rounding to the type of the matrix costs."""
+    return {"f32": 1e-6, "bf16": 3e-3}[type]
+
+
+entry = Entry(
+    title="y = layer_norm(x) · weight + bias of the rows of a matrix",
+    arrays=arrays,
+    reference=reference,
+    work=work,
+    variants={"read once": read_once},
+    libraries={"torch.compile": compiled(expression, "y"), "torch": eager(expression, "y")},
+    sizes=[
+        {"rows": 131072, "columns": 1024, "type": "f32"},
+        {"rows": 32768, "columns": 8192, "type": "bf16"},
+        {"rows": 8192, "columns": 32768, "type": "bf16"},
+        {"rows": 32768, "columns": 4096, "type": "f32"},
+    ],
+    small=[
+        {"rows": 5, "columns": 33, "type": "bf16"},
+        {"rows": 6, "columns": 520, "type": "bf16"},
+        {"rows": 3, "columns": 1000, "type": "f32"},
+        {"rows": 2, "columns": 17000, "type": "bf16"},
+        {"rows": 2, "columns": 8203, "type": "f32"},
+    ],
+    tolerance=tolerance,
+)

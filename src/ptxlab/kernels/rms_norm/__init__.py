@@ -1,0 +1,75 @@
+"""RMS norm of the rows of a matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ptxlab.kernels.by_torch import compiled, eager
+from ptxlab.kernels.elements import SIZES
+from ptxlab.kernels.rms_norm.kernel import rms_norm
+from ptxlab.kernels.rows import Spread, launch_rows
+from ptxlab.measure import Draw, Entry, Launch, Work
+from ptxlab.measure.entry import Arrays
+
+EPSILON = 1e-5
+
+
+def read_once(x: Any, weight: Any, y: Any) -> Launch:
+    """A warp or a block for each row."""
+    rows, columns = x.shape
+    spread = Spread.of(columns, x, weight, y)
+    arguments = [x, weight, y, rows, columns, EPSILON]
+    return launch_rows(rms_norm, spread, rows, arguments)
+
+
+def expression(torch: Any, x: Any, weight: Any, y: Any) -> Any:
+    """The same in torch."""
+    return torch.nn.functional.rms_norm(x, weight.shape, weight, EPSILON)
+
+
+def arrays(draw: Draw, rows: int, columns: int, type: str) -> Arrays:
+    """A matrix, a weight for each column, and room for another matrix."""
+    return {
+        "x": draw.normal((rows, columns), type),
+        "weight": draw.uniform(columns, type, 0.5, 1.5),
+        "y": draw.empty((rows, columns), type),
+    }
+
+
+def reference(xp: Any, x: Any, weight: Any, y: Any) -> Arrays:
+    """By the definition."""
+    return {"y": x / ((x * x).mean(-1)[:, None] + EPSILON) ** 0.5 * weight}
+
+
+def work(rows: int, columns: int, type: str) -> Work:
+    """Each element is read and written once."""
+    return Work(4 * rows * columns, (2 * rows + 1) * columns * SIZES[type], "f32 arithmetic")
+
+
+def tolerance(rows: int, columns: int, type: str) -> float:
+    """What rounding to the type of the matrix costs."""
+    return {"f32": 1e-6, "bf16": 3e-3}[type]
+
+
+entry = Entry(
+    title="y = rms_norm(x) · weight of the rows of a matrix",
+    arrays=arrays,
+    reference=reference,
+    work=work,
+    variants={"read once": read_once},
+    libraries={"torch.compile": compiled(expression, "y"), "torch": eager(expression, "y")},
+    sizes=[
+        {"rows": 131072, "columns": 1024, "type": "f32"},
+        {"rows": 32768, "columns": 8192, "type": "bf16"},
+        {"rows": 8192, "columns": 32768, "type": "bf16"},
+        {"rows": 32768, "columns": 4096, "type": "f32"},
+    ],
+    small=[
+        {"rows": 5, "columns": 33, "type": "bf16"},
+        {"rows": 6, "columns": 520, "type": "bf16"},
+        {"rows": 3, "columns": 1000, "type": "f32"},
+        {"rows": 2, "columns": 17000, "type": "bf16"},
+        {"rows": 2, "columns": 8203, "type": "f32"},
+    ],
+    tolerance=tolerance,
+)

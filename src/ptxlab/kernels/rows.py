@@ -1,0 +1,213 @@
+"""Rows of a matrix, read once: how threads share a row, and where it is while they go over it again.
+
+A row is read in vectors by the threads that share it: a warp, with several rows a block, or a whole block. Of n threads
+the first has the vectors 0, n, 2n and so on, so that each access of a warp is one piece of memory.
+
+Until the row is done with, a thread keeps its vectors in shared memory: `cp.async` brings them there without a register
+in between, so that a multiprocessor can have all the threads it has room for, and nobody else looks at them, so that no
+barrier is needed. Short rows, and those that are read an element at a time, stay in registers. Only what is too long
+for either is read again from global memory, piece by piece.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from ptxlab.author import Kernel, f32, kernel, ptx
+from ptxlab.kernels.agreement import WARP, Combine, over_block
+from ptxlab.kernels.elements import SIZES, WIDEST, load_bits, place, store, type_of, vector_of, widened
+from ptxlab.measure import Launch
+from ptxlab.measure.entry import ceil_div
+
+LOAD = ptx.ld.global_["L1::no_allocate"]  # nobody reads a row twice
+COPY = ptx.cp["async"].cg.shared.global_
+ROWS_A_BLOCK = 4  # where a warp has a row
+_KEPT = 32  # bytes of a row for each thread, as long as there are more threads to take
+_THREADS, _MOST_THREADS = 512, 1024  # that share a row, and that share a very long one
+_LONG = 64 << 10  # bytes of such a row
+_SHARED_MEMORY = 224 << 10  # bytes that a block can have
+_PIECE = 64  # bytes that a thread reads at a time of a row that is not kept
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How a row is shared by threads: a compile-time argument of a kernel."""
+
+    type: str
+    vector: int
+    """Elements that one access takes."""
+    threads: int
+    held: int
+    """Vectors that a thread has at a time."""
+    where: str
+    """Where they are kept: in `registers`, in `shared` memory, or, as only a piece of the row, in `global` memory."""
+
+    def __str__(self) -> str:
+        return f"{self.type}x{self.vector}_{self.threads}x{self.held}_{self.where}"
+
+    @staticmethod
+    def of(columns: int, *arrays: Any) -> Spread:
+        """For rows of so many elements in such arrays."""
+        type, vector = type_of(arrays[0]), vector_of(columns, *arrays)
+        length = columns * SIZES[type]
+        threads = WARP
+        while threads < _THREADS and length > threads * _KEPT:
+            threads *= 2
+        if length > _LONG:
+            threads = _MOST_THREADS
+        held = ceil_div(columns, threads * vector)
+        if length <= threads * _KEPT and (vector == 1 or threads == WARP):
+            return Spread(type, vector, threads, held, "registers")
+        if vector > 1 and held * threads * WIDEST <= _SHARED_MEMORY:
+            return Spread(type, vector, threads, held, "shared")
+        return Spread(type, vector, threads, _PIECE // SIZES[type] // vector, "global")
+
+    @property
+    def block(self) -> int:
+        """Threads of a block."""
+        return WARP * ROWS_A_BLOCK if self.threads == WARP else self.threads
+
+    @property
+    def resident(self) -> int:
+        """Blocks that a multiprocessor is to have at a time: all it can, where 32 registers are enough for a thread."""
+        return (2048 if self.held <= 2 else 1024) // self.block
+
+    @property
+    def shared(self) -> int:
+        """Bytes of shared memory that a launch has to ask for."""
+        return self.held * self.threads * WIDEST if self.where == "shared" else 0
+
+    @property
+    def step(self) -> int:
+        """Elements from one vector of a thread to its next."""
+        return self.threads * self.vector
+
+
+@cache
+def written(function: Callable[..., None], spread: Spread) -> Kernel:
+    """The kernel that a function writes for a spread."""
+    made: Kernel = kernel(target="sm_80", maxntid=spread.block, minnctapersm=spread.resident)(function)
+    return made.specialise(spread=spread)
+
+
+def launch_rows(function: Callable[..., None], spread: Spread, rows: int, arguments: Sequence[Any]) -> Launch:
+    """The launch of a kernel for so many rows."""
+    blocks = ceil_div(rows, spread.block // spread.threads)
+    return Launch(written(function, spread), blocks, spread.block, arguments, shared=spread.shared)
+
+
+@dataclass
+class Piece:
+    """What one thread has of a row, or of a piece of a long one."""
+
+    row: Row
+    first: Any
+    """The column of the first element."""
+    inside: list[Any]
+    """For each vector, the predicate that it is inside the row; None where it always is."""
+    bits: list[Any] | None
+    """The vectors in registers; None where they are in shared memory."""
+
+    @property
+    def values(self) -> list[Any]:
+        """The elements as f32. Those of bf16 are made of their bits each time, which is cheaper than to keep both."""
+        spread, bits = self.row.spread, self.bits
+        if bits is None:
+            bits = read(ptx.ld.shared, kept(spread), spread, self.inside, self.row.neutral)
+        return widened(bits, spread.type)
+
+    def load(self, array: Any) -> list[Any]:
+        """The elements of these columns in an array that all rows share; the cache keeps it."""
+        spread = self.row.spread
+        bits = read(ptx.ld.global_.nc, place(array, spread.type, spread.vector, self.first), spread, self.inside)
+        return widened(bits, spread.type)
+
+    def with_zeros_outside(self, values: Sequence[Any]) -> list[Any]:
+        """The values, with zero for those of columns that the row does not have."""
+        vector = self.row.spread.vector
+        return [
+            value if inside is None else ptx.selp.f32(value, 0.0, inside)
+            for inside, value in zip((i for i in self.inside for _ in range(vector)), values, strict=True)
+        ]
+
+    def store(self, matrix: Any, values: Sequence[Any]) -> None:
+        """Write the elements of these columns, rounded to the type of the matrix."""
+        spread = self.row.spread
+        target = place(matrix, spread.type, spread.vector, self.row.start, self.first)
+        for number, inside in enumerate(self.inside):
+            part = values[number * spread.vector : (number + 1) * spread.vector]
+            store(target + number * spread.threads, spread.type, part, inside)
+
+
+@dataclass
+class Row:
+    """The row that this thread has a part of."""
+
+    matrix: Any
+    columns: Any
+    spread: Spread
+    neutral: float
+    start: Any
+    """Where it begins in the matrix, in elements."""
+    first: Any
+    """The column of this thread's first element."""
+    whole: Piece | None = None
+    """All of it, unless it is too long."""
+
+    def pieces(self) -> Iterator[Piece]:
+        """What this thread has of the row: one piece, or, of a long row, a loop that reads piece by piece."""
+        if self.whole is not None:
+            yield self.whole
+            return
+        spread = self.spread
+        for start in ptx.range(0, self.columns, spread.step * spread.held):
+            first = start + self.first
+            inside = [first + number * spread.step < self.columns for number in range(spread.held)]
+            source = place(self.matrix, spread.type, spread.vector, self.start, first)
+            yield Piece(self, first, inside, read(LOAD, source, spread, inside, self.neutral))
+
+    def agree(self, value: Any, combine: Combine) -> Any:
+        """One value from those of all threads that share the row."""
+        return over_block(value, combine, self.spread.threads)
+
+
+def own_row(matrix: Any, rows: Any, columns: Any, spread: Spread, neutral: float = 0.0) -> Row:
+    """The row of this thread, with `neutral` beyond its end; all that can be kept is asked for at once."""
+    if spread.threads == WARP:
+        thread, number = ptx.tid.x & (WARP - 1), ptx.ctaid.x * ROWS_A_BLOCK + (ptx.tid.x >> 5)
+        with ptx.when(number >= rows):
+            ptx.ret()
+    else:
+        thread, number = ptx.tid.x, ptx.ctaid.x
+    first = thread * spread.vector
+    row = Row(matrix, columns, spread, neutral, ptx.mul.wide.u32(number, columns), first)
+    if spread.where == "global":
+        return row
+    inside = [None] * (spread.held - 1) + [first + (spread.held - 1) * spread.step < columns]
+    source = place(matrix, spread.type, spread.vector, row.start, first)
+    if spread.where == "registers":
+        row.whole = Piece(row, first, inside, read(LOAD, source, spread, inside, neutral))
+        return row
+    target = kept(spread)
+    for index, within in enumerate(inside):
+        COPY(target + index * spread.threads, source + index * spread.threads, WIDEST, when=within)
+    ptx.cp["async"].wait_all()
+    row.whole = Piece(row, first, inside, None)
+    return row
+
+
+def kept(spread: Spread) -> Any:
+    """Where this thread keeps its vectors in shared memory."""
+    return (ptx.dynamic_shared(f32) + ptx.tid.x * 4).vector(4)
+
+
+def read(load: Any, source: Any, spread: Spread, inside: list[Any], neutral: float = 0.0) -> list[Any]:
+    """Vectors that lie as those of a row do, as they are in memory."""
+    return [
+        part
+        for number, within in enumerate(inside)
+        for part in load_bits(load, source + number * spread.threads, spread.type, spread.vector, neutral, within)
+    ]

@@ -1,0 +1,70 @@
+"""Softmax of the rows of a matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ptxlab.kernels.by_torch import compiled, eager
+from ptxlab.kernels.elements import SIZES
+from ptxlab.kernels.rows import Spread, launch_rows
+from ptxlab.kernels.softmax.kernel import softmax
+from ptxlab.measure import Draw, Entry, Launch, Work
+from ptxlab.measure.entry import Arrays
+
+
+def read_once(x: Any, y: Any) -> Launch:
+    """A warp or a block for each row."""
+    rows, columns = x.shape
+    spread = Spread.of(columns, x, y)
+    return launch_rows(softmax, spread, rows, [x, y, rows, columns])
+
+
+def expression(torch: Any, x: Any, y: Any) -> Any:
+    """The same in torch."""
+    return torch.softmax(x, dim=-1)
+
+
+def arrays(draw: Draw, rows: int, columns: int, type: str) -> Arrays:
+    """A matrix, and room for another."""
+    return {"x": draw.normal((rows, columns), type), "y": draw.empty((rows, columns), type)}
+
+
+def reference(xp: Any, x: Any, y: Any) -> Arrays:
+    """exp(x) / Σ exp(x), with the largest x of a row taken away from all, which changes nothing but the range."""
+    powers = xp.exp(x - xp.amax(x, -1)[:, None])
+    return {"y": powers / powers.sum(-1)[:, None]}
+
+
+def work(rows: int, columns: int, type: str) -> Work:
+    """Each element is read and written once."""
+    return Work(5 * rows * columns, 2 * rows * columns * SIZES[type], "f32 arithmetic")
+
+
+def tolerance(rows: int, columns: int, type: str) -> float:
+    """What rounding to the type of the matrix costs."""
+    return {"f32": 1e-6, "bf16": 3e-3}[type]
+
+
+entry = Entry(
+    title="y = softmax(x) of the rows of a matrix",
+    arrays=arrays,
+    reference=reference,
+    work=work,
+    variants={"read once": read_once},
+    libraries={"torch.compile": compiled(expression, "y"), "torch": eager(expression, "y")},
+    sizes=[
+        {"rows": 131072, "columns": 1024, "type": "f32"},
+        {"rows": 32768, "columns": 8192, "type": "bf16"},
+        {"rows": 8192, "columns": 32768, "type": "bf16"},
+        {"rows": 32768, "columns": 4096, "type": "f32"},
+    ],
+    small=[
+        {"rows": 5, "columns": 33, "type": "bf16"},
+        {"rows": 6, "columns": 520, "type": "bf16"},
+        {"rows": 3, "columns": 1000, "type": "f32"},
+        {"rows": 2, "columns": 17000, "type": "bf16"},
+        {"rows": 2, "columns": 8203, "type": "f32"},
+        {"rows": 1, "columns": 1, "type": "f32"},
+    ],
+    tolerance=tolerance,
+)

@@ -1,0 +1,40 @@
+"""Softmax over rows, in Python: a row is read once, and its threads agree on two numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ptxlab.author import b32, f32, pointer, ptx, u32
+from ptxlab.kernels.agreement import add, larger
+from ptxlab.kernels.rows import Spread, own_row
+
+LOG2_E = math.log2(math.e)
+LOWEST = -(2.0**127)  # of which another such can be taken away
+
+
+def softmax(x: pointer[b32], y: pointer[b32], rows: u32, columns: u32, *, spread: Spread) -> None:
+    """y = exp(x - maximum) / Σ exp(x - maximum) for each row."""
+    row = own_row(x, rows, columns, spread, neutral=-math.inf)
+    # Each thread sums relative to the maximum of its own. One that has met nothing but -inf takes a number that is
+    # low enough instead: -inf - -inf would be NaN.
+    highest, total = f32(LOWEST), f32(0.0)
+    for piece in row.pieces():
+        before = ptx.mov.f32(highest)
+        for value in piece.values:
+            ptx.max.f32(highest, value, out=highest)
+        if spread.where == "global":
+            total *= power(before - highest)
+        for value in piece.values:
+            total += power(value - highest)
+    # The sums become relative to one maximum.
+    common = row.agree(highest, larger)
+    total *= power(highest - common)
+    inverse = ptx.rcp.approx.f32(row.agree(total, add))
+    for piece in row.pieces():
+        piece.store(y, [power(value - common) * inverse for value in piece.values])
+
+
+def power(exponent: Any) -> Any:
+    """exp(x) as a power of 2, which is what the hardware has."""
+    return ptx.ex2.approx.f32(exponent * LOG2_E)
