@@ -1,0 +1,75 @@
+"""Matrices times vectors, in bf16 or fp8."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ptxlab.kernels.elements import SIZES, type_of, vector_of
+from ptxlab.kernels.gemv.kernel import WARPS, gemv
+from ptxlab.measure import Draw, Entry, Launch, Work
+from ptxlab.measure.entry import Arrays, ceil_div
+
+ROWS = 2  # of A for a warp
+AHEAD = {"bf16": 2, "e4m3": 1}  # vectors of each that it asks for at a time: 16 numbers
+
+
+def rows_by_warps(a: Any, x: Any, y: Any) -> Launch:
+    """Each warp has two rows of A."""
+    batch, m, k = a.shape
+    type = type_of(a)
+    kernel = gemv.specialise(TYPE=type, VECTOR=vector_of(k, a, x), ROWS=ROWS, AHEAD=AHEAD[type])
+    return Launch(kernel, (ceil_div(m, WARPS * ROWS), batch), 32 * WARPS, [a, x, y, m, k])
+
+
+def by_torch(torch: Any, a: Any, x: Any, y: Any) -> Callable[[], Any]:
+    """A matrix product with a matrix of one column; fp8 is multiplied by the one function that torch has for it."""
+    if a.dtype == torch.bfloat16:
+        return lambda: torch.bmm(a, x[:, :, None], out=y[:, :, None])
+    one = torch.ones((), device=a.device)
+
+    def run() -> None:
+        for matrix, vector, product in zip(a, x, y, strict=True):
+            torch._scaled_mm(vector[None], matrix.t(), one, one, out_dtype=torch.bfloat16, out=product[None])
+
+    return run
+
+
+def arrays(draw: Draw, batch: int, m: int, k: int, type: str) -> Arrays:
+    """Matrices, vectors, and room for their products."""
+    return {
+        "a": draw.normal((batch, m, k), type), "x": draw.normal((batch, k), type), "y": draw.empty((batch, m), "bf16"),
+    }  # fmt: skip
+
+
+def reference(xp: Any, a: Any, x: Any, y: Any) -> Arrays:
+    """The product."""
+    return {"y": (a @ x[:, :, None])[:, :, 0]}
+
+
+def work(batch: int, m: int, k: int, type: str) -> Work:
+    """Each element of A is read once, and multiplied and added once."""
+    return Work(2 * batch * m * k, batch * ((m + 1) * k * SIZES[type] + 2 * m), "f32 arithmetic")
+
+
+entry = Entry(
+    title="y = A x for a batch of matrices, bf16 or fp8 (e4m3)",
+    arrays=arrays,
+    reference=reference,
+    work=work,
+    variants={"rows by warps": rows_by_warps},
+    libraries={"torch": by_torch},
+    sizes=[
+        {"batch": 1, "m": 28672, "k": 8192, "type": "bf16"},
+        {"batch": 1, "m": 57344, "k": 7168, "type": "e4m3"},
+        {"batch": 16, "m": 4096, "k": 4096, "type": "bf16"},
+        {"batch": 1, "m": 57344, "k": 7168, "type": "bf16"},
+    ],
+    small=[
+        {"batch": 1, "m": 3, "k": 40, "type": "bf16"},
+        {"batch": 2, "m": 9, "k": 1040, "type": "e4m3"},
+        {"batch": 1, "m": 2, "k": 77, "type": "e4m3"},
+        {"batch": 3, "m": 1, "k": 35, "type": "bf16"},
+    ],
+    tolerance=4e-3,
+)

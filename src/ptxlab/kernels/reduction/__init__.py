@@ -1,0 +1,67 @@
+"""The sum of all elements of an array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ptxlab.kernels.by_torch import compiled, eager
+from ptxlab.kernels.elements import SIZES, type_of, vector_of
+from ptxlab.kernels.reduction.kernel import THREADS, sum_shares
+from ptxlab.measure import Draw, Entry, Launch, Work
+from ptxlab.measure.entry import Arrays, ceil_div
+
+BLOCKS = 1056  # at most: 8 for each of 132 multiprocessors
+AHEAD = 4  # vectors that a thread asks for at a time
+
+
+def last_block(x: Any, shares: Any, ticket: Any, total: Any) -> Launch:
+    """One launch; the block that finishes last sums what the others left."""
+    n = len(x)
+    vector = vector_of(0, x)
+    blocks = min(ceil_div(n, THREADS * AHEAD * vector), len(shares))
+    kernel = sum_shares.specialise(TYPE=type_of(x), VECTOR=vector, AHEAD=AHEAD)
+    return Launch(kernel, blocks, THREADS, [x, shares, ticket, total, n])
+
+
+def expression(torch: Any, x: Any, shares: Any, ticket: Any, total: Any) -> Any:
+    """The same in torch."""
+    return torch.sum(x, dim=0, keepdim=True, dtype=torch.float32)
+
+
+def arrays(draw: Draw, n: int, type: str) -> Arrays:
+    """Numbers, room for the share of each block, a ticket that begins at zero, and room for the sum."""
+    return {
+        "x": draw.uniform(n, type), "shares": draw.empty(BLOCKS, "f32"), "ticket": draw.integers(1, "u32", 0, 1),
+        "total": draw.empty(1, "f32"),
+    }  # fmt: skip
+
+
+def reference(xp: Any, x: Any, shares: Any, ticket: Any, total: Any) -> Arrays:
+    """The sum."""
+    return {"total": x.sum().reshape(1)}
+
+
+def work(n: int, type: str) -> Work:
+    """Each element is read and added once."""
+    return Work(n, n * SIZES[type], "f32 arithmetic")
+
+
+entry = Entry(
+    title="the sum of all elements",
+    arrays=arrays,
+    reference=reference,
+    work=work,
+    variants={"last block": last_block},
+    libraries={"torch.compile": compiled(expression, "total"), "torch": eager(expression, "total")},
+    sizes=[
+        {"n": 1 << 26, "type": "f32"},
+        {"n": 1 << 29, "type": "bf16"},
+        {"n": 1 << 28, "type": "f32"},
+    ],
+    small=[
+        {"n": 1, "type": "f32"},
+        {"n": 5003, "type": "f32"},
+        {"n": 20001, "type": "bf16"},
+    ],
+    tolerance=1e-5,
+)

@@ -1,0 +1,79 @@
+"""The transpose of a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ptxlab.kernels.by_torch import compiled
+from ptxlab.kernels.elements import SIZES, WIDEST, type_of, vector_of
+from ptxlab.kernels.transpose.kernel import LINES, TILE, transpose_elements, transpose_squares
+from ptxlab.measure import Draw, Entry, Launch, Work
+from ptxlab.measure.entry import Arrays, ceil_div
+
+ACROSS = 16  # squares that a block has in each direction
+
+
+def elements(x: Any, y: Any) -> Launch:
+    """Tiles of 32 x 32, one element at a time."""
+    rows, columns = x.shape
+    grid = ceil_div(columns, TILE), ceil_div(rows, TILE)
+    return Launch(transpose_elements.specialise(TYPE=type_of(x)), grid, (TILE, LINES), [x, y, rows, columns])
+
+
+def squares(x: Any, y: Any) -> Launch:
+    """16 bytes at a time, where the sizes allow it."""
+    rows, columns = x.shape
+    if min(vector_of(columns, x, y), vector_of(rows, x, y)) == 1:
+        return elements(x, y)
+    extent = ACROSS * WIDEST // SIZES[type_of(x)]
+    kernel = transpose_squares.specialise(TYPE=type_of(x), ACROSS=ACROSS)
+    return Launch(kernel, (ceil_div(rows, extent), ceil_div(columns, extent)), ACROSS**2, [x, y, rows, columns])
+
+
+def by_torch(torch: Any, x: Any, y: Any) -> Callable[[], Any]:
+    """A copy of a view with the other order."""
+    return lambda: y.copy_(x.t())
+
+
+def expression(torch: Any, x: Any, y: Any) -> Any:
+    """The same as an expression."""
+    return x.t().contiguous()
+
+
+def arrays(draw: Draw, rows: int, columns: int, type: str) -> Arrays:
+    """A matrix, and room for its transpose."""
+    return {"x": draw.normal((rows, columns), type), "y": draw.empty((columns, rows), type)}
+
+
+def reference(xp: Any, x: Any, y: Any) -> Arrays:
+    """Rows become columns."""
+    return {"y": x.T}
+
+
+def work(rows: int, columns: int, type: str) -> Work:
+    """Each element is read and written once."""
+    return Work(0, 2 * rows * columns * SIZES[type], "f32 arithmetic")
+
+
+entry = Entry(
+    title="y = xᵀ",
+    arrays=arrays,
+    reference=reference,
+    work=work,
+    variants={"elements": elements, "squares": squares},
+    libraries={"torch.compile": compiled(expression, "y"), "torch": by_torch},
+    sizes=[
+        {"rows": 8192, "columns": 8192, "type": "f32"},
+        {"rows": 8192, "columns": 24000, "type": "bf16"},
+        {"rows": 16384, "columns": 16384, "type": "bf16"},
+        {"rows": 16384, "columns": 16384, "type": "f32"},
+    ],
+    small=[
+        {"rows": 33, "columns": 70, "type": "f32"},
+        {"rows": 68, "columns": 132, "type": "f32"},
+        {"rows": 40, "columns": 136, "type": "bf16"},
+        {"rows": 1, "columns": 3, "type": "bf16"},
+    ],
+    tolerance=0.0,
+)
