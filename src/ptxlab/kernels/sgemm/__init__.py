@@ -1,6 +1,7 @@
 """C = A·B in f32: the ladder of matrix products, a rung a file.
 
-The first rungs are PTX text. Each is the one before with one idea more; README.md tells which.
+The first rungs are PTX text, the others are written in Python. Each is the one before with one idea more; README.md
+tells which.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ptxlab import ir
+from ptxlab.kernels.sgemm import authored
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.entry import Arrays, ceil_div
 from ptxlab.syntax import load
@@ -79,13 +81,22 @@ entry = Entry(
     arrays=arrays,
     reference=reference,
     work=work,
-    variants={"naive": naive, "coalesced": coalesced, "shared memory": shared_memory, "1-D tiling": tiled_1d},
+    variants={
+        "naive": naive,
+        "coalesced": coalesced,
+        "shared memory": shared_memory,
+        "1-D tiling": tiled_1d,
+        "2-D tiling": authored.tiles,
+        "vectorised": authored.vectorised,
+        "warp tiling": authored.warp_tiles,
+        "double buffering": authored.double_buffered,
+    },
     libraries={"cuBLAS": by_cublas},
     sizes=[{"m": extent, "n": extent, "k": extent} for extent in (2048, 4096, 8192)],
     small=[
         {"m": 1, "n": 1, "k": 1},
         {"m": 33, "n": 65, "k": 17},
-        {"m": 64, "n": 64, "k": 64},
+        {"m": 64, "n": 256, "k": 64},
         {"m": 70, "n": 100, "k": 41},
     ],
     tolerance=1e-5,

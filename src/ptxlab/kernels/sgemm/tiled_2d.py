@@ -1,0 +1,91 @@
+"""2-D tiling, vectorised access and warp tiling: one kernel in Python, and what each idea adds is an argument."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ptxlab.author import f32, kernel, pointer, ptx, u32
+from ptxlab.kernels.sgemm.blocks import (
+    PAD,
+    PIECE,
+    Tiling,
+    by_warps,
+    in_a_square,
+    multiply,
+    place_of_block,
+    write,
+    zeros,
+)
+
+
+@kernel(target="sm_80", maxntid=256)
+def tiled_2d(
+    a: pointer[f32], b: pointer[f32], c: pointer[f32], m: u32, n: u32, k: u32,
+    *, tiling: Tiling, vector: int, wide: bool, warps: bool,
+) -> None:  # fmt: skip
+    """A block has a tile of C, and a thread 8 x 8 of it: 16 numbers from shared memory serve 64 multiplications.
+
+    `vector` elements of global memory are read or written at a time; `wide` reads shared memory 16 bytes at a time;
+    `warps` gives each warp a tile of its own.
+    """
+    a_tile = ptx.tile(f32, tiling.k, tiling.m, pitch=tiling.m + PAD, name="a_tile")  # transposed
+    b_tile = ptx.tile(f32, tiling.k, tiling.n, name="b_tile")
+    thread = ptx.tid.x
+    row, column = place_of_block(m, n, tiling)
+    share = (by_warps if warps else in_a_square)(thread, tiling)
+    a_read, b_read = a_tile.at(0, share.row), b_tile.at(0, share.column)
+    sums = zeros(tiling)
+    for start in ptx.range(0, k, tiling.k):
+        fill_transposed(a_tile, a, thread, row, start, m, k, tiling, vector)
+        fill(b_tile, b, thread, start, column, k, n, tiling, vector)
+        ptx.bar.sync(0)
+        for step in range(tiling.k):
+            left = read(a_read.move(rows=step), share.rows, wide)
+            right = read(b_read.move(rows=step), share.columns, wide)
+            multiply(sums, left, right)
+        ptx.bar.sync(0)
+    write(c, sums, share, row, column, m, n, vector, edges=True)
+
+
+def fill_transposed(
+    tile: Any, matrix: Any, thread: Any, row: Any, column: Any, rows: Any, columns: Any, tiling: Tiling, vector: int
+) -> None:
+    """Bring a tile of A into shared memory; what was a row there is a column here."""
+    across = tiling.k // vector  # vectors of a row
+    right, down = thread % across * vector, thread // across
+    for below in range(0, tiling.m, tiling.threads // across):
+        values = read_global(matrix, row + down + below, column + right, rows, columns, vector)
+        for offset, value in enumerate(values):
+            tile.at(right, down).move(rows=offset, columns=below).store(value)
+
+
+def fill(
+    tile: Any, matrix: Any, thread: Any, row: Any, column: Any, rows: Any, columns: Any, tiling: Tiling, vector: int
+) -> None:
+    """Bring a tile of B into shared memory."""
+    across = tiling.n // vector
+    right, down = thread % across * vector, thread // across
+    for below in range(0, tiling.k, tiling.threads // across):
+        values = read_global(matrix, row + down + below, column + right, rows, columns, vector)
+        place = tile.at(down, right).move(rows=below)
+        if vector == 1:
+            place.store(values[0])
+        else:
+            place.vector(vector).store(tuple(values))
+
+
+def read_global(matrix: Any, row: Any, column: Any, rows: Any, columns: Any, vector: int) -> list[Any]:
+    """So many elements of a matrix, zeros outside of it."""
+    values = [f32(0.0) for _ in range(vector)]
+    inside = (row < rows) & (column < columns)
+    place = matrix + ptx.mul.wide.u32(row, columns) + column
+    load = ptx.ld.global_.f32 if vector == 1 else ptx.ld.global_.v4.f32
+    load(place, out=values[0] if vector == 1 else tuple(values), when=inside)
+    return values
+
+
+def read(place: Any, pieces: list[int], wide: bool) -> list[Any]:
+    """A thread's numbers of a row of shared memory."""
+    if wide:
+        return [value for piece in pieces for value in place.move(columns=piece).v4[0]]
+    return [place.move(columns=piece + offset).load() for piece in pieces for offset in range(PIECE)]
