@@ -251,6 +251,20 @@ def test_a_deadline(how: dict[str, Any], sleep: str) -> None:
     assert line_of(found) == "ld.volatile.shared.u32 %r1, [flag];"
 
 
+def test_a_delay() -> None:
+    """Nobody waits for anything but the time, which then flies."""
+    body = """
+    mov.u64 %rd1, %clock64;
+    again:
+    mov.u64 %rd2, %clock64;
+    sub.u64 %rd3, %rd2, %rd1;
+    setp.lt.u64 %p1, %rd3, 1000000000000;
+    @%p1 bra again;
+    ret;
+    """
+    silent(body, block=64)
+
+
 def test_a_hundred_deadlines_one_after_the_other() -> None:
     body = """
     .shared .align 4 .b32 flag;

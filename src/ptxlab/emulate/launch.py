@@ -36,7 +36,7 @@ DETECTORS = frozenset(("data-race", "uninitialised-read"))
 QUANTUM = 4096  # jumps backwards that a thread may take before others have a turn
 ROUNDS = 64  # of all warps of a block that bring nothing new, until other blocks have a turn
 # Where blocks can wait for each other, those that do should not wait long for the ones they wait for.
-TALKING_QUANTUM, TALKING_ROUNDS = 512, 4
+TALKING_QUANTUM, TALKING_ROUNDS, TALKING_TURN = 512, 4, 1024
 PROFILE_QUANTUM = 64  # lanes of a warp that stay near each other leave few requests open
 SPARE = 65536  # allocations that a kernel may make itself
 MOST_HISTORY = 4 << 30  # bytes for what the detectors remember of global memory
@@ -197,6 +197,7 @@ class Launch:
             mail_words=facts["mail_words"],
             quantum=TALKING_QUANTUM if facts["talks"] else QUANTUM,
             rounds=TALKING_ROUNDS if facts["talks"] else ROUNDS,
+            turn=TALKING_TURN if facts["talks"] else (1 << 32) - 1,
             seed=self.seed,
             entry=self.compiled.address("entry"),
             entry_local=facts["local_sizes"][0],

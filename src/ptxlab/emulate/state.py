@@ -294,6 +294,7 @@ class Worker:
     mail_words: u32
     quantum: u32
     rounds: u32  # of all warps of a block that bring nothing new, until other blocks have a turn
+    turn: u32  # rounds until others have one even so
     seed: u64
     clock: u64
     checks: u32

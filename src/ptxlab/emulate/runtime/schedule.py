@@ -37,7 +37,6 @@ BROKEN = 3
 STILL = 4  # it can go on only if other blocks change something
 
 SELDOM = 8  # rounds after which a block that makes progress is asked whether it goes anywhere
-FAIR = 256  # times as many rounds as one that spins has a block that does not, until other blocks have a turn
 STEPS = 1024  # calls and returns of a thread until others have a turn
 MEETINGS = 1024  # of a warp until others have a turn
 
@@ -110,7 +109,7 @@ def run_block(block: Pointer[Block]) -> u32:
                 report_hang(block)
                 return BROKEN
             leap(block)
-        if idle >= block.worker.rounds or rounds >= block.worker.rounds * FAIR:
+        if idle >= block.worker.rounds or rounds >= block.worker.turn:
             return SPINNING
     return FINISHED
 

@@ -50,8 +50,8 @@ def goes_nowhere(block: Pointer[Block]) -> boolean:
     if mark != watch.mark:
         return False
     near: u64 = counted(worker, worker.looks, worker.look_count)
-    if near == watch.near and not has_waiters(block):
-        return False
+    if near == watch.near and block.times == watch.times and not has_waiters(block):
+        return False  # it waits for nothing: a loop that only computes
     watch.is_still = 1
     watch.is_near = u32(counted(worker, worker.looks, worker.far_count) == watch.far)
     watch.is_timed = u32(block.times != watch.times)
