@@ -83,8 +83,10 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
         case state.BARRIER_DIVERGENCE:
             stand = stand_of(launch, worker)
             assert stand is not None
-            culprit = replace(stand.threads[fault.get("thread")], status=state.AT_BARRIER, barrier=extra,
-                              instruction=fault.get("instruction"))  # fmt: skip
+            number = fault.get("instruction")
+            at_barrier = launch.compiled.places[number][1].opcode.mnemonic in ("bar", "barrier")
+            status = state.AT_BARRIER if at_barrier else state.MEETING
+            culprit = replace(stand.threads[fault.get("thread")], status=status, barrier=extra, instruction=number)
             lanes = [thread for thread in stand.threads if thread.warp == culprit.warp and thread.status in WAITING]
             return explain_divergence(launch, stand, [culprit, *lanes], culprit)
         case state.BAD_MEMBERMASK:

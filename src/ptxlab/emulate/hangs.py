@@ -60,13 +60,17 @@ def explain_divergence(launch: Launch, stand: Stand, lanes: Group, culprit: Stan
     groups = _groups(lanes)
     groups.sort(key=lambda group: first.number not in [thread.number for thread in group])
     opcode = _instruction(launch, first).opcode
-    if first.status == state.MEETING:
+    exited = [thread for thread in stand.threads if thread.warp == first.warp and thread.status == state.DONE]
+    if len(groups) == 1 and exited:
+        message = f"lanes of one warp have exited before `{opcode.text}`, which is for whole warps"
+        helps = ["keep every lane until the last such instruction, and guard what it loads and stores instead"]
+    elif first.status == state.MEETING:
         message = f"lanes of one warp wait in `{opcode.text}` for others that stand elsewhere"
-        helps = ["let all lanes of the mask execute it together, or name only those that do"]
+        helps = ["move it out of the branch: all lanes execute the same one" if "aligned" in opcode.modifiers else
+                 "let all lanes of the mask execute it together, or name only those that do"]  # fmt: skip
     else:
         message = f"lanes of one warp stand at different instructions, while `{opcode.text}` is for whole warps"
         helps = ["move the barrier out of the branch, or use `barrier.sync` without `.aligned`"]
-    exited = [thread for thread in stand.threads if thread.warp == first.warp and thread.status == state.DONE]
     notes = [do(exited, stand.threads, "has exited", "have exited")] if exited else []
     return error(
         "barrier-divergence",

@@ -294,7 +294,11 @@ class Unit:
             else:
                 arguments.append(f"{type.llvm} {static}")
         number = len(self.sites)
-        key = (known.symbol, tuple(statics))
+        key = (
+            known.symbol,
+            tuple(statics),
+            number if aligned else None,
+        )  # who is aligned meets at the same instruction
         self.wrappers.append(
             f"define internal void @site.{number}(ptr %mail, i32 %members) nounwind {{\n"
             f'  call void @"{known.symbol}"({", ".join(arguments)})\n  ret void\n}}\n'

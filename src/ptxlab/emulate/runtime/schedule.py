@@ -232,13 +232,14 @@ def meet(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
                         companion = block.threads + (base + other)
                         if companion.members == thread.members and block.worker.sites[companion.site].key == site.key:
                             same = same | (1 << other)
+                exited: u32 = thread.members & ~alive & (0xFFFFFFFF >> (32 - lanes))
+                if site.aligned != 0 and (exited != 0 or (same != members and busy == 0)):
+                    fail(thread, BARRIER_DIVERGENCE, site.instruction, u64(same))
+                    return True
                 if same == members:
                     perform(block, base, members, site)
                     waiting = waiting & ~members
                     met = True
-                elif busy == 0 and site.aligned != 0:
-                    fail(thread, BARRIER_DIVERGENCE, site.instruction, u64(same))
-                    return True
         lane += 1
     if watching != 0 and busy == 0 and not met:
         first: u32 = 0
