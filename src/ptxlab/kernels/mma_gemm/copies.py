@@ -39,7 +39,7 @@ class Copies:
         """The ring of tiles for `count` rows of a matrix, from the first on."""
         memory = ptx.dynamic_shared(b8, align=1024) + self.offset
         columns, swizzle = self.shape.depth // self.kind.size, f"{self.shape.depth}B"
-        tile = ptx.tile(self.kind.element, count, columns, swizzle=swizzle, copies=self.shape.stages, at=memory)
+        tile: Tile = ptx.tile(self.kind.element, count, columns, swizzle=swizzle, copies=self.shape.stages, at=memory)
         self.offset += tile.bytes
         row, last = first + self.row, None
         if self.short:  # rows behind the last one are copies of it, and never stored
