@@ -22,6 +22,7 @@ def compiled(expression: Callable[..., Any], answer: str) -> Library:
         def run(**arrays: Any) -> Any:
             return expression(torch, **arrays)
 
+        torch.compiler.reset()  # `run` is one function for all expressions, and torch compiles one only so many times
         made: Callable[..., Any] = torch.compile(run, mode="max-autotune-no-cudagraphs", dynamic=False, fullgraph=True)
         return made
 
