@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import ptxlab
-import ptxlab.emulate.launch as launching
+from ptxlab.emulate import running, worker
+from ptxlab.emulate.running import Launch
 from ptxlab.report import render
 from tests.emulate.kernels import CASES, Case
 from tests.emulate.ordering import HEAD
@@ -103,13 +104,13 @@ def outcome(body: str, workers: int, **how: Any) -> tuple[Any, ...]:
 def cores(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The cores of each launch as it begins."""
     found: list[int] = []
-    run = launching.Launch.run
+    run = Launch.run
 
-    def note(launch: launching.Launch, *given: Any) -> str | None:
+    def note(launch: Launch, *given: Any) -> str | None:
         found.append(len(launch.workers))
         return run(launch, *given)
 
-    monkeypatch.setattr(launching.Launch, "run", note)
+    monkeypatch.setattr(Launch, "run", note)
     return found
 
 
@@ -142,7 +143,7 @@ def test_blocks_that_all_wait(cores: list[int]) -> None:
 
 
 def test_every_core_is_used_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch, cores: list[int]) -> None:
-    monkeypatch.setattr(launching.os, "cpu_count", lambda: 3)
+    monkeypatch.setattr("os.cpu_count", lambda: 3)
     outcome(OWN, None)  # type: ignore[arg-type]
     outcome(OWN, None, profile=True)  # type: ignore[arg-type]
     outcome(OWN, None, blocks=[(0, 0, 0), (1, 0, 0)])  # type: ignore[arg-type]
@@ -151,14 +152,14 @@ def test_every_core_is_used_unless_told_otherwise(monkeypatch: pytest.MonkeyPatc
 
 def test_no_memory_to_keep_what_is_overwritten(monkeypatch: pytest.MonkeyPatch, cores: list[int]) -> None:
     expected = outcome(OWN, 1)
-    monkeypatch.setattr(launching, "room_to_keep", lambda regions: None)
+    monkeypatch.setattr(running, "room_to_keep", lambda regions: None)
     assert outcome(OWN, 4) == expected
     assert cores == [1, 1]
 
 
 def test_memory_to_remember_all_accesses_on_one_core_only(monkeypatch: pytest.MonkeyPatch, cores: list[int]) -> None:
     expected = outcome(OWN, 1)
-    monkeypatch.setattr(launching, "MOST_HISTORY", 100_000)
+    monkeypatch.setattr(worker, "MOST_HISTORY", 100_000)
     assert outcome(OWN, 4) == expected
     assert cores == [1, 4, 1]
 

@@ -14,7 +14,7 @@ from ptxlab.ir.shapes import shape_of
 from ptxlab.isa import Match
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.launch import Launch
+    from ptxlab.emulate.running import Launch
 
 ALWAYS = frozenset(("bra", "brx", "ret", "exit", "call"))
 KINDS = {state.LOAD: "read", state.STORE: "written", state.ATOMIC: "updated"}

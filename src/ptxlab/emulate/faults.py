@@ -13,7 +13,8 @@ from ptxlab.emulate.stops import explain_stop
 from ptxlab.report import Diagnostic, error
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.launch import Launch, Worker
+    from ptxlab.emulate.running import Launch
+    from ptxlab.emulate.worker import Worker
 
 _ACCESS = {state.LOAD: "read", state.STORE: "write", state.ATOMIC: "atomic operation"}
 _SPACES = {state.SHARED_SPACE: "shared", state.LOCAL_SPACE: "local", state.PARAMETER_SPACE: "parameter"}
@@ -61,7 +62,7 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
             return told("misaligned", f"{action} of {size} bytes at address {address:#x}, no multiple of {size}",
                         who, helps=[f"align the address to {size} bytes, or access smaller parts"])  # fmt: skip
         case state.READ_ONLY:
-            region = launch.region_at(address)
+            region = launch.regions.at(address)
             return told(
                 "read-only-write",
                 f"{action} to {region.name if region else 'constant memory'}, which is read-only",
@@ -134,7 +135,7 @@ def _neighbourhood(launch: Launch, address: int, size: int, space: int) -> tuple
         limit = {state.SHARED_SPACE: launch.shared_size}.get(space)
         note = [f"the block has {limit} bytes of shared memory"] if limit is not None else []
         return f"{_SPACES[space]} memory", note
-    region = launch.region_at(address)
+    region = launch.regions.at(address)
     if region is None or address - region.base > 1 << 32:
         return "all memory the kernel has", ["the address is 0: a null pointer"] if address < 4096 else []
     past = address - region.base

@@ -14,7 +14,7 @@ from ptxlab.ir.flow import flow_of
 from ptxlab.report import Diagnostic, Label, error, warning
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.launch import Launch
+    from ptxlab.emulate.running import Launch
 
 MOST = 40  # findings of a launch, at least half of which may be races
 _DOES = {state.LOAD: "reads", state.STORE: "writes", state.ATOMIC: "changes"}
@@ -203,7 +203,7 @@ def _bytes(launch: Launch, space: int, address: int, size: int) -> str:
     """Which bytes these are: `bytes 128..132 of tile`, with the name marked as code."""
     name, base = "", 0
     if space == state.GLOBAL_SPACE:
-        region = launch.region_at(address)
+        region = launch.regions.at(address)
         if region is not None:
             name, base = region.name, region.base
     elif space == state.SHARED_SPACE:

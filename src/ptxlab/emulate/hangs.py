@@ -15,7 +15,7 @@ from ptxlab.isa.mbarrier import ARRIVALS
 from ptxlab.report import Diagnostic, Label, error
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.launch import Launch
+    from ptxlab.emulate.running import Launch
 
 Group = list[Standing]
 

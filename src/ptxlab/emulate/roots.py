@@ -10,10 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
+from ptxlab.emulate import layout
 from ptxlab.ir.effects import registers_in
 
 if TYPE_CHECKING:
+    from ptxlab.emulate.compile import Compiled
     from ptxlab.emulate.function import Function
+    from ptxlab.emulate.regions import Regions
 
 PARAMETERS = 60  # parameters beyond are not told apart from the unknown
 WINDOW = 1 << 61
@@ -94,3 +97,24 @@ class Roots:
         if isinstance(base, ir.VariableReference):
             return self.parameters.get(id(base.variable), UNKNOWN)
         return UNKNOWN
+
+
+def watched(compiled: Compiled, parameters: bytes, regions: Regions) -> int:
+    """The parameters that point to memory which the kernel may write, as bits."""
+    written: int = compiled.facts["written"]
+    if written & UNKNOWN:
+        return ALL
+    pointers: dict[int, list[int]] = {}
+    for number, parameter in enumerate(compiled.kernel.parameters[:PARAMETERS]):
+        start = compiled.variables.parameters.offsets[id(parameter)]
+        for at in range(start, start + layout.size_of_variable(parameter) - 7, 8):
+            address = int.from_bytes(parameters[at : at + 8], "little")
+            region = regions.at(address)
+            if region is not None and address <= region.base + region.size:
+                pointers.setdefault(region.base, []).append(number)
+    found = written & VARIABLE
+    for numbers in pointers.values():
+        bits = sum(1 << number for number in set(numbers))
+        if bits & written:
+            found |= bits
+    return found

@@ -12,7 +12,7 @@ from ptxlab.emulate.arguments import HEAP, Region
 from ptxlab.native import offset_of
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.launch import Launch
+    from ptxlab.emulate.running import Launch
 
 # The functions that are there without a body, with the number of their arguments.
 SERVICES = {"vprintf": 2, "malloc": 1, "free": 1, "__assertfail": 5}
@@ -65,7 +65,7 @@ class Services:
     def _free(self, thread: int, address: int) -> None:
         if not address:
             return
-        region = self.launch.region_at(address)
+        region = self.launch.regions.at(address)
         if region is None or region.base != address or region.name != _HEAP_NAME:
             self.launch.note_fault(thread, state.BAD_FREE, address)
             return
@@ -101,7 +101,7 @@ class Services:
                 )
                 offset = address - window
                 return base + offset if offset + size <= limit else None
-        region = self.launch.region_at(address)
+        region = self.launch.regions.at(address)
         if region is None or address + size > region.base + region.size:
             return None
         return region.data + address - region.base

@@ -10,7 +10,7 @@ from ptxlab.emulate.loops import loops_of
 from ptxlab.ir.flow import Flow, flow_of
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.launch import Launch
+    from ptxlab.emulate.running import Launch
 
 # Instructions by which a thread finds out what others have done.
 _LOOKS = ("ld", "atom", "mbarrier")

@@ -12,7 +12,8 @@ from ptxlab.emulate.record import Record
 from ptxlab.native import offset_of, size_of
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.launch import Launch, Worker
+    from ptxlab.emulate.running import Launch
+    from ptxlab.emulate.worker import Worker
 
 SPINS = -1  # like a status: a thread that goes round a loop
 WAITING = (state.MEETING, state.ACTIVE, state.AT_BARRIER, state.AT_PHASE)

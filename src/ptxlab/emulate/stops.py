@@ -11,7 +11,7 @@ from ptxlab.emulate.standing import WAITING, Stand, Standing, do, stand_of
 from ptxlab.report import Diagnostic, Label, error
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.launch import Launch
+    from ptxlab.emulate.running import Launch
 
 
 def explain_stop(launch: Launch, outcome: str, timeout: float | None) -> Diagnostic:

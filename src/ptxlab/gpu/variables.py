@@ -6,7 +6,7 @@ import ctypes
 
 from ptxlab import ir
 from ptxlab.emulate import layout
-from ptxlab.emulate.launch import globals_of
+from ptxlab.emulate.regions import globals_of
 from ptxlab.gpu.driver import call, current
 from ptxlab.gpu.loading import Loaded
 from ptxlab.report import Diagnostic, error

@@ -1,0 +1,74 @@
+"""The memory that a kernel may touch: arrays, variables of the module, and what it allocates itself."""
+
+from __future__ import annotations
+
+import ctypes
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping
+
+from ptxlab import ir
+from ptxlab.emulate import layout, state
+from ptxlab.emulate.arguments import Region
+from ptxlab.emulate.needs import marks_offset
+from ptxlab.emulate.record import Record
+
+
+class Regions:
+    """Regions in the order of their addresses, and `table`, the same for machine code."""
+
+    def __init__(
+        self, regions: Iterable[Region], spare: int, kept: Mapping[int, ctypes.Array[ctypes.c_char]] | None
+    ) -> None:
+        """`spare` more can be added; `kept` has room for what they hold before a trial, by address."""
+        self._regions = sorted(regions, key=lambda region: region.base)
+        self._kept = kept or {}
+        self.table = Record(state.Allocation, len(self._regions) + spare)
+        for index in range(len(self._regions)):
+            self._list(index)
+
+    def __len__(self) -> int:
+        return len(self._regions)
+
+    def at(self, address: int) -> Region | None:
+        """The region that an address lies in or behind."""
+        position = bisect_right(self._regions, address, key=lambda region: region.base)
+        return self._regions[position - 1] if position else None
+
+    def add(self, region: Region) -> bool:
+        """Add one whose address is beyond all others; false if there is no room in the table."""
+        if len(self._regions) >= self.table.room:
+            return False
+        self._regions.append(region)
+        self._list(len(self._regions) - 1)
+        return True
+
+    def remove(self, base: int) -> None:
+        """Take out the one at an address."""
+        position = bisect_left(self._regions, base, key=lambda region: region.base)
+        del self._regions[position]
+        at, stride = self.table.address + position * self.table.stride, self.table.stride
+        ctypes.memmove(at, at + stride, (len(self._regions) - position) * stride)
+
+    def _list(self, index: int) -> None:
+        region = self._regions[index]
+        self.table.set(index, base=region.base, size=region.size, data=region.data, writable=int(region.writable))
+        if region.base in self._kept:
+            kept = ctypes.addressof(self._kept[region.base])
+            self.table.set(index, kept=kept, marks=kept + marks_offset(region.size))
+
+
+def globals_of(module: ir.Module, variables: layout.Variables) -> list[Region]:
+    """The memory of the module's variables, which keep their values from launch to launch."""
+    known = module.memory
+    addresses = {name: state.FUNCTION_WINDOW + 16 * number for name, number in layout.function_numbers(module).items()}
+    regions = []
+    for address, variable in variables.allocated:
+        size = layout.size_of_variable(variable)
+        memory = known.get(variable.name)
+        if memory is None:
+            memory = known[variable.name] = ctypes.create_string_buffer(
+                bytes(variables.initial_bytes(variable, addresses)), max(size, 1)
+            )
+        writable = not variable.state_space.startswith("const")
+        regions.append(Region(address, size, ctypes.addressof(memory), f"`{variable.name}`", writable, memory))
+    return regions

@@ -1,0 +1,230 @@
+"""A launch while it runs: memory for its arguments, workers for its blocks, and a trial if there are several."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import threading
+import time
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import Any
+
+from ptxlab.emulate import state
+from ptxlab.emulate.arguments import Region, pack
+from ptxlab.emulate.compile import Compiled
+from ptxlab.emulate.limits import check_memory
+from ptxlab.emulate.needs import available, needs_of, room_to_keep
+from ptxlab.emulate.record import Record
+from ptxlab.emulate.regions import Regions, globals_of
+from ptxlab.emulate.runtime import profile as requests
+from ptxlab.emulate.runtime.grid import end_broken, run_grid
+from ptxlab.emulate.runtime.sharing import put_back, share_bytes
+from ptxlab.emulate.services import Services
+from ptxlab.emulate.worker import Worker
+from ptxlab.native.functions import signature
+from ptxlab.report import Span
+
+SPARE = 65536  # allocations that a kernel may make itself
+
+Callback = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint32, *[ctypes.c_uint64] * 5)
+Progress = Callable[[int, int], None]
+
+
+class Launch:
+    """One launch while it runs."""
+
+    heap_limit = 1 << 30
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        args: Sequence[Any],
+        shared: int,
+        seed: int,
+        numbers: Sequence[int] | None,
+        workers: int,
+        checks: bool = False,
+    ) -> None:
+        facts = compiled.facts
+        self.compiled = compiled
+        self.grid, self.block = grid, block
+        self.seed = seed
+        self.checks = checks
+        parameters = pack(compiled.module, compiled.kernel, args)
+        self.parameters = ctypes.create_string_buffer(bytes(parameters.data), max(len(parameters.data), 1))
+        self.parameter_size = len(parameters.data)
+        self.stop = ctypes.c_uint32(0)
+        self.next = ctypes.c_uint64(0)
+        self.finished = ctypes.c_uint64(0)
+        self.stuck = ctypes.c_uint64(0)
+        self.numbers = None if numbers is None else (ctypes.c_uint64 * max(len(numbers), 1))(*numbers)
+        self.total = grid[0] * grid[1] * grid[2] if numbers is None else len(numbers)
+        self.services = Services(self)
+        self.callback = Callback(self.services.answer)
+        self.lock = threading.Lock()
+        self.dynamic_size = shared
+        self.shared_size = compiled.variables.dynamic_offset + shared
+        self.needs = needs_of(compiled, block, self.shared_size, workers)
+        workers = max(1, min(workers, available() // self.needs.block))
+        regions = [*parameters.regions, *globals_of(compiled.module, compiled.variables)]
+        kept = room_to_keep(regions) if checks and workers > 1 else None
+        self.is_trial = kept is not None
+        if checks and not self.is_trial:
+            workers = 1
+        allocates = any(function.name == "malloc" for function in compiled.module.functions)
+        self.regions = Regions(regions, SPARE * allocates, kept)
+        threads = block[0] * block[1] * block[2]
+        check_memory(compiled.module, compiled.kernel, threads, self.needs.block, available())
+        self.profiles: list[tuple[Record, Record, Record]] = []
+        self.changes, self.looks = (_array(facts[name]) for name in ("changes", "looks"))
+        self.marked = ctypes.create_string_buffer(b"\1" * (facts["frame_sizes"][0] // 8))
+        for offset in facts["timed_slots"]:
+            self.marked[offset // 8] = b"\0"
+        self.workers = [Worker(self, workers) for _ in range(workers)]
+
+    # Memory.
+
+    def add_region(self, region: Region) -> bool:
+        """Let the kernel touch more memory; regions come in the order of their addresses."""
+        with self.lock:
+            if not self.regions.add(region):
+                return False
+            for worker in self.workers:
+                worker.record.set(allocation_count=len(self.regions))
+        return True
+
+    def remove_region(self, base: int) -> None:
+        """Take memory back; every instruction must look again where its memory is."""
+        with self.lock:
+            self.regions.remove(base)
+            for worker in self.workers:
+                worker.record.set(allocation_count=len(self.regions))
+                worker.forget_hints()
+
+    # Places in the text.
+
+    def span_of(self, number: int) -> Span | None:
+        """Where an instruction stands in the text."""
+        return self.compiled.module.span(self.compiled.places[number][1])
+
+    def line_of(self, number: int) -> int | None:
+        """The line of an instruction."""
+        span = self.span_of(number)
+        return None if span is None else span.source.position(span.start)[0]
+
+    # Running.
+
+    def run(self, until: float | None, progress: Progress | None) -> str | None:
+        """Run all blocks; `timeout` or `interrupted` if they were stopped, `failed` if one core is to run them."""
+        outcome: str | None = None
+        running = self.workers
+        try:
+            while running and outcome is None:
+                self.stuck.value = len(self.workers) - len(running)
+                outcome = self._run_workers(running, until, progress)
+                if outcome is None and self.is_trial and self.has_failed():
+                    outcome = "failed"
+                running = [worker for worker in self.workers if worker.record.get("waiting")]
+                if outcome is None and running and until is not None and time.perf_counter() >= until:
+                    outcome = "timeout"
+        except KeyboardInterrupt:
+            outcome = "interrupted"
+        self.request_stop()
+        for worker in self.workers:  # those that were about to go on give up their blocks
+            self._call(run_grid, worker)
+        if self.services.failure is not None:
+            raise self.services.failure
+        return outcome
+
+    def _run_workers(self, workers: list[Worker], until: float | None, progress: Progress | None) -> str | None:
+        """Have workers run until all have ended, or none gets any further; `timeout` if they were stopped."""
+        ends = [worker.end for worker in workers]
+        try:
+            for worker in workers:
+                worker.end.clear()
+                threading.Thread(target=self._work, args=(worker,), daemon=True).start()
+            while True:
+                left = 0.05 if until is None else max(min(0.05, until - time.perf_counter()), 0)
+                for end in ends:
+                    end.wait(left)
+                if progress is not None:
+                    progress(self.finished.value, self.total)
+                if all(end.is_set() for end in ends):
+                    break
+                if until is not None and time.perf_counter() >= until and not self.stop.value:
+                    return "timeout"
+        finally:  # nothing that machine code works on may go before that has stopped, however impatient somebody is
+            if not all(end.is_set() for end in ends):
+                self.request_stop()
+            while not all(end.is_set() for end in ends):
+                with contextlib.suppress(KeyboardInterrupt):
+                    for end in ends:
+                        end.wait(1)
+        return None
+
+    def _work(self, worker: Worker) -> None:
+        """Have one core run blocks; that this is a method keeps all memory alive as long as it takes."""
+        try:
+            self._call(run_grid, worker)
+        finally:
+            worker.end.set()
+
+    def _call(self, entry: Callable[..., Any], *workers: Worker) -> int:
+        """Call a function of the runtime on workers."""
+        function = ctypes.CFUNCTYPE(ctypes.c_uint32, *[ctypes.c_void_p] * len(workers))
+        return int(
+            function(self.compiled.address(signature(entry).symbol))(*(worker.record.address for worker in workers))
+        )
+
+    def has_failed(self) -> bool:
+        """Whether a trial says nothing, since something was found or blocks of different workers share memory."""
+        return any(
+            worker.fault.get("kind") or worker.history.get("finding_count") or worker.history.get("unwatched")
+            for worker in self.workers
+        ) or any(self._call(share_bytes, one, other) for one, other in combinations(self.workers, 2))
+
+    def put_back(self) -> None:
+        """Make all memory what it was before a trial."""
+        self._call(put_back, self.workers[0])
+
+    def end(self) -> None:
+        """Give back the blocks that were kept for an explanation, and let go of what refers to each other."""
+        for worker in self.workers:
+            self._call(end_broken, worker)
+        del self.callback, self.services
+
+    def profile(self) -> None:
+        """Have every worker note the requests that warps make."""
+        sites = len(self.compiled.facts["profile_sites"])
+        self.profiles = [worker.profile(sites) for worker in self.workers]
+
+    def settle(self) -> None:
+        """Count the requests that are still open."""
+        for worker in self.workers:
+            self._call(requests.settle_all, worker)
+
+    def request_stop(self) -> None:
+        """Have every worker stop at its next look around."""
+        self.stop.value = 1
+
+    def note_fault(self, thread: int, kind: int, address: int) -> None:
+        """Record what went wrong in what the host did for a thread, unless something did before."""
+        place = Record.at(state.Thread, thread)
+        place.set(status=state.FAILED)
+        block = Record.at(state.Block, place.get("block"))
+        for worker in self.workers:
+            if worker.record.address == place.get("worker") and worker.fault.get("kind") == 0:
+                worker.fault.set(
+                    kind=kind,
+                    instruction=place.get("instruction"),
+                    thread=place.get("number"),
+                    block=block.get("number"),
+                    address=address,
+                )
+
+
+def _array(numbers: Sequence[int]) -> ctypes.Array[ctypes.c_uint32]:
+    return (ctypes.c_uint32 * max(len(numbers), 1))(*numbers)

@@ -1,0 +1,114 @@
+"""What one core works with: the record that machine code reads, its memory, and what it tells of its blocks."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import TYPE_CHECKING
+
+from ptxlab.emulate import history, layout, state
+from ptxlab.emulate.findings import MOST
+from ptxlab.emulate.needs import available
+from ptxlab.emulate.record import Record, room_of
+from ptxlab.emulate.roots import watched
+from ptxlab.emulate.runtime import profile as requests
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.running import Launch
+
+QUANTUM = 4096  # jumps backwards that a thread may take before others have a turn
+ROUNDS = 64  # of all warps of a block that bring nothing new, until other blocks have a turn
+# Where blocks can wait for each other, those that do should not wait long for the ones they wait for.
+TALKING_QUANTUM, TALKING_ROUNDS, TALKING_TURN = 512, 4, 1024
+PROFILE_QUANTUM = 64  # lanes of a warp that stay near each other leave few requests open
+MOST_HISTORY = 4 << 30  # bytes for what the detectors remember of global memory
+SHARES, MOST_AT_ONCE = 32, 64  # of the blocks a worker takes a 32nd of its share at a time, and no more than 64
+
+
+class Worker:
+    """One of the cores that run the blocks of a launch."""
+
+    def __init__(self, launch: Launch, workers: int) -> None:
+        compiled, facts, needs = launch.compiled, launch.compiled.facts, launch.needs
+        self.record = Record(state.Worker)
+        self.fault = Record(state.Fault)
+        self.history = Record(history.History)
+        self.findings = Record(history.Finding, MOST)
+        self.history.set(findings=self.findings.address, finding_room=MOST)
+        if launch.checks:
+            self.history.set(limit=min(available() // 4, MOST_HISTORY) // workers, is_trial=int(launch.is_trial))
+        self.hints = Record(state.Hint, facts["hints"])
+        self.hint_count = facts["hints"]
+        self.forget_hints()
+        self.counters = (ctypes.c_uint64 * max(len(facts["counters"]), 1)).from_buffer(
+            room_of(8 * len(facts["counters"]))
+        )
+        self.residents = (ctypes.c_void_p * needs.residents)()
+        self.end = threading.Event()  # unlike a thread, it tells the truth after an interrupted wait
+        self.end.set()
+        self.record.set(
+            stop=ctypes.addressof(launch.stop),
+            allocations=launch.regions.table.address,
+            hints=self.hints.address,
+            sites=compiled.address("sites"),
+            callees=compiled.address("callees"),
+            parameters=ctypes.addressof(launch.parameters),
+            counters=ctypes.addressof(self.counters),
+            host=ctypes.cast(launch.callback, ctypes.c_void_p).value or 0,
+            allocation_count=len(launch.regions),
+            callee_count=len(layout.function_numbers(compiled.module)),
+            parameter_size=launch.parameter_size,
+            block_x=launch.block[0],
+            block_y=launch.block[1],
+            block_z=launch.block[2],
+            grid_x=launch.grid[0],
+            grid_y=launch.grid[1],
+            grid_z=launch.grid[2],
+            shared_size=launch.shared_size,
+            dynamic_size=launch.dynamic_size,
+            frame_size=needs.frame,
+            local_size=needs.local,
+            mail_words=facts["mail_words"],
+            quantum=TALKING_QUANTUM if facts["talks"] else QUANTUM,
+            rounds=TALKING_ROUNDS if facts["talks"] else ROUNDS,
+            turn=TALKING_TURN if facts["talks"] else (1 << 32) - 1,
+            seed=launch.seed,
+            entry=compiled.address("entry"),
+            entry_local=facts["local_sizes"][0],
+            next=ctypes.addressof(launch.next),
+            finished=ctypes.addressof(launch.finished),
+            numbers=0 if launch.numbers is None else ctypes.addressof(launch.numbers),
+            total=launch.total,
+            chunk=max(1, min(MOST_AT_ONCE, launch.total // (workers * SHARES))),
+            stuck=ctypes.addressof(launch.stuck),
+            stuck_limit=workers if launch.is_trial else 0,
+            residents=ctypes.addressof(self.residents),
+            resident_room=needs.residents,
+            fault=self.fault.address,
+            history=self.history.address,
+            checks=int(launch.checks),
+            watched=watched(compiled, bytes(launch.parameters), launch.regions),
+            changes=ctypes.addressof(launch.changes),
+            looks=ctypes.addressof(launch.looks),
+            change_count=len(facts["changes"]),
+            far_count=facts["far"],
+            look_count=len(facts["looks"]),
+            mark_size=facts["frame_sizes"][0],
+            largest_frame=max(facts["frame_sizes"]),
+            largest_local=max(facts["local_sizes"]),
+            marked=ctypes.addressof(launch.marked),
+        )
+
+    def forget_hints(self) -> None:
+        """Make every instruction look for its memory again."""
+        for index in range(self.hint_count):
+            self.hints.set(index, base=(1 << 64) - 1, last=0, delta=0)
+
+    def profile(self, sites: int) -> tuple[Record, Record, Record]:
+        """Note the requests that warps make: what is known of them, those that are open, and what they came to."""
+        record = Record(requests.Profile)
+        pending = Record(requests.Request, requests.CAPACITY)
+        tallies = Record(requests.Tally, sites)
+        record.set(requests=pending.address, tallies=tallies.address)
+        self.record.set(profile=record.address, quantum=PROFILE_QUANTUM)
+        return record, pending, tallies
