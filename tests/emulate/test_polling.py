@@ -1,10 +1,12 @@
 """Threads that ask again and again: a loop that can end stays alone, one that cannot is a hang, whatever it does."""
 
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
+from ptxlab.emulate import needs
 from ptxlab.report import Diagnostic
 from tests.emulate.launching import launch, line_of, problem
 
@@ -94,6 +96,61 @@ def test_a_flag_of_a_block_on_another_core(time: int) -> None:
     body = BLOCKS.format(together="").replace(".relaxed.gpu", "").replace("red.global.add.u32", "st.global.u32")
     body = body.replace("%r2, 3", "%r2, 1")
     silent(body, ".u64 p", [np.zeros(1, "u4")], grid=2, checks=False)
+
+
+ONE_WORD = """
+ld.param.u64 %rd1, [p];
+mov.u32 %r1, %ctaid.x;
+setp.eq.u32 %p1, %r1, {writer};
+@%p1 st{how}.global.u32 [%rd1], 1;
+again:
+ld{how}.global.u32 %r2, [%rd1];
+setp.eq.u32 %p2, %r2, 0;
+@%p2 bra again;
+ret;
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "given"),
+    [
+        ("", {"checks": False, "workers": 1}),
+        ("", {"checks": False, "workers": 3}),
+        (".volatile", {}),
+        (".relaxed.gpu", {"seed": 3}),
+    ],
+)
+def test_more_blocks_wait_than_run_by_turns(monkeypatch: pytest.MonkeyPatch, how: str, given: dict[str, Any]) -> None:
+    """The last of forty blocks could write the word: it must have begun before anybody speaks of a hang."""
+    monkeypatch.setattr(needs, "RESIDENTS", 4)
+    silent(ONE_WORD.format(how=how, writer=39), ".u64 p", [np.zeros(1, "u4")], grid=40, block=32, **given)
+    found = hang(ONE_WORD.format(how=how, writer=40), ".u64 p", [np.zeros(1, "u4")], grid=40, block=32, **given)
+    assert line_of(found) == f"ld{how}.global.u32 %r2, [%rd1];"
+    assert found.labels[0].text == "warp 0 of block (0,0,0) looks here again and again"
+    assert found.notes[0].endswith("no copy is under way; 0 of 40 blocks have ended")
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_forty_blocks_with_weak_loads_and_all_detectors(workers: int) -> None:
+    """The word is no word to wait for then, and that is what is told once somebody writes it."""
+    given = {"grid": 40, "block": 32, "workers": workers}
+    hang(ONE_WORD.format(how="", writer=40), ".u64 p", [np.zeros(1, "u4")], **given)
+    assert problem(ONE_WORD.format(how="", writer=39), ".u64 p", [np.zeros(1, "u4")], **given).code == "data-race"
+
+
+def test_more_blocks_wait_than_there_is_memory_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether they hang, only those can tell that have not begun; what time can end, time ends."""
+    monkeypatch.setattr(needs, "available", lambda: 200_000)
+    found = problem(ONE_WORD.format(how=".volatile", writer=999), ".u64 p", [np.zeros(1, "u4")], grid=1000)
+    assert found.code == "out-of-memory"
+    assert re.fullmatch(r"\d\d blocks wait for others, and this machine has no memory to begin more", found.message)
+    assert line_of(found) == "@%p2 bra again;"
+    assert found.notes[0].startswith("0 of 1000 blocks have ended")
+    silent(ONE_WORD.format(how=".volatile", writer=9), ".u64 p", [np.zeros(1, "u4")], grid=1000)
+    timed = ONE_WORD.format(how=".volatile", writer=1000).replace(
+        "@%p2 bra", "mov.u64 %rd2, %globaltimer;\nsetp.lt.and.u64 %p2, %rd2, 1000000000000, %p2;\n@%p2 bra"
+    )
+    silent(timed, ".u64 p", [np.zeros(1, "u4")], grid=1000)
 
 
 def test_one_block_hangs_while_others_run() -> None:

@@ -104,6 +104,11 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
             stand = stand_of(launch, worker)
             assert stand is not None
             return explain_hang(launch, stand)
+        case state.NO_MEMORY if size:
+            return told("out-of-memory", f"{size} blocks wait for others, and this machine has no memory to begin more",
+                        who, [f"{launch.finished.value} of {launch.total} blocks have ended; it takes one that has not "
+                              "begun to tell whether this is a hang"],
+                        ["use a smaller grid, or smaller blocks"])  # fmt: skip
         case state.NO_MEMORY:
             return told("out-of-memory", "this machine has no memory left for the kernel", who)
         case state.ASSERTION:

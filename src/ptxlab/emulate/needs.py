@@ -19,18 +19,22 @@ if TYPE_CHECKING:
     from ptxlab.emulate.compile import Compiled
 
 STACK = 1 << 16  # bytes of each stack of a thread where recursion is possible
-RESIDENTS = 4096  # blocks that may wait for others at a time, if there is memory for them
-QUIET_RESIDENTS = 16  # and where blocks have no means to wait for each other
+RESIDENTS = 4096  # blocks that may run by turns, if there is memory for them; more, if all of these wait for others
+QUIET_RESIDENTS = 16  # and where blocks have no good means to wait for each other
 
 
 @dataclass(frozen=True)
 class Needs:
-    """Bytes for the registers (`frame`) and the local memory of a thread, for a block, and how many blocks fit."""
+    """Bytes for the registers (`frame`) and the local memory of a thread, for a block; and how many blocks take turns.
+
+    A worker has up to `residents` of them, and where all of these wait for others, as many as memory has room for.
+    """
 
     frame: int
     local: int
     block: int
     residents: int
+    limit: int  # as many as memory has room for
 
 
 def needs_of(compiled: Compiled, block: tuple[int, int, int], shared: int, workers: int) -> Needs:
@@ -44,9 +48,8 @@ def needs_of(compiled: Compiled, block: tuple[int, int, int], shared: int, worke
     warps = -(-threads // 32)
     bytes = threads * (size_of(state.Thread) + frame + local) + 128 * warps * facts["mail_words"]
     bytes += size_of(state.Block) + shared
-    fitting = available() // 2 // workers // bytes
-    limit = RESIDENTS if facts["talks"] else QUIET_RESIDENTS
-    return Needs(frame, local, bytes, max(1, min(limit, fitting)))
+    limit = max(1, available() // 2 // workers // bytes)
+    return Needs(frame, local, bytes, min(RESIDENTS if facts["talks"] else QUIET_RESIDENTS, limit), limit)
 
 
 def room_to_keep(regions: Sequence[Region]) -> dict[int, ctypes.Array[ctypes.c_char]] | None:

@@ -18,7 +18,7 @@ from ptxlab.emulate.needs import available, needs_of, room_to_keep
 from ptxlab.emulate.record import Record
 from ptxlab.emulate.regions import Regions, globals_of
 from ptxlab.emulate.runtime import profile as requests
-from ptxlab.emulate.runtime.grid import end_broken, run_grid
+from ptxlab.emulate.runtime.grid import end_broken, go_on_alone, run_grid, take_over
 from ptxlab.emulate.runtime.sharing import put_back, share_bytes
 from ptxlab.emulate.services import Services
 from ptxlab.emulate.worker import Worker
@@ -128,6 +128,8 @@ class Launch:
                 if outcome is None and self.is_trial and self.has_failed():
                     outcome = "failed"
                 running = [worker for worker in self.workers if worker.record.get("waiting")]
+                if running and not self.is_trial:
+                    running = [self._gather(*running)]
                 if outcome is None and running and until is not None and time.perf_counter() >= until:
                     outcome = "timeout"
         except KeyboardInterrupt:
@@ -164,6 +166,13 @@ class Launch:
                     for end in ends:
                         end.wait(1)
         return None
+
+    def _gather(self, worker: Worker, *others: Worker) -> Worker:
+        """Let one worker go on with the blocks of all: those of each wait for others."""
+        for other in others:
+            self._call(take_over, worker, other)
+        self._call(go_on_alone, worker)
+        return worker
 
     def _work(self, worker: Worker) -> None:
         """Have one core run blocks; that this is a method keeps all memory alive as long as it takes."""

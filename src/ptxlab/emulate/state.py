@@ -311,10 +311,10 @@ class Worker:
     stuck_limit: u64  # and how many may be until the host looks at them
     profile: Pointer[u8]  # what is known of requests to memory; null where nobody asked
     residents: Pointer[Pointer[Block]]
-    resident_room: u32
+    resident_room: u32  # how many there may be; while all of them wait for others, more begin
+    resident_limit: u32  # up to as many as there is memory for
     waiting: u32  # blocks among `residents`
-    is_last: u32  # whether all blocks but its residents have ended
-    unused: u32
+    is_alone: u32  # whether no other worker has any
     fault: Pointer[Fault]
     deliveries: u64  # of copies, by all blocks
     changes: Pointer[u32]  # the counters of what changes memory

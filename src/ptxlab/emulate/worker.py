@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import threading
 from typing import TYPE_CHECKING
 
@@ -43,7 +44,9 @@ class Worker:
         self.counters = (ctypes.c_uint64 * max(len(facts["counters"]), 1)).from_buffer(
             room_of(8 * len(facts["counters"]))
         )
-        self.residents = (ctypes.c_void_p * needs.residents)()
+        # Room for the blocks of all workers, should this one go on with them; it takes memory only where it is used.
+        room = max(1, min(launch.total, needs.limit * workers))
+        self.residents = (ctypes.c_void_p * room).from_buffer(mmap.mmap(-1, 8 * room))
         self.end = threading.Event()  # unlike a thread, it tells the truth after an interrupted wait
         self.end.set()
         self.record.set(
@@ -84,6 +87,8 @@ class Worker:
             stuck_limit=workers if launch.is_trial else 0,
             residents=ctypes.addressof(self.residents),
             resident_room=needs.residents,
+            resident_limit=needs.limit,
+            is_alone=int(workers == 1),
             fault=self.fault.address,
             history=self.history.address,
             checks=int(launch.checks),

@@ -9,7 +9,7 @@ from typing import Any
 from .barrier import arrive_at_barrier
 from .copies import arrive_after_copies, commit_copies, fill_shared, start_copy, wait_for_copies
 from .flags import pass_fence, pass_proxy_fence
-from .grid import end_broken, run_grid
+from .grid import end_broken, go_on_alone, run_grid, take_over
 from .memory import call_host, enter, fail, find_callee, find_memory, grow_stack, leave, read_clock, restore_stack
 from .phases import (
     arrive_at_phase,
@@ -35,4 +35,6 @@ RUNTIME: dict[str, Callable[..., Any]] = {
         wait_for_phase,
     )
 }  # fmt: skip
-ENTRIES: tuple[Callable[..., Any], ...] = (run_grid, end_broken, settle_all, share_bytes, put_back)
+ENTRIES: tuple[Callable[..., Any], ...] = (
+    run_grid, take_over, go_on_alone, end_broken, settle_all, share_bytes, put_back,
+)  # fmt: skip

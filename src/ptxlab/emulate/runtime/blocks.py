@@ -123,6 +123,17 @@ def start_threads(block: Pointer[Block]) -> None:
 
 
 @native
+def move_block(block: Pointer[Block], worker: Pointer[Worker]) -> None:
+    """Have another worker run a block."""
+    block.worker = worker
+    for index in range(block.count):
+        thread = block.threads + index
+        thread.worker = worker
+        thread.hints = worker.hints
+        thread.counters = worker.counters
+
+
+@native
 def end_block(block: Pointer[Block]) -> None:
     """Give the memory of a block back."""
     end_order(block)

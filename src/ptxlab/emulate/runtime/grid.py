@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.runtime.blocks import begin_block, end_block, restart_block
+from ptxlab.emulate.runtime.blocks import begin_block, end_block, move_block, restart_block
 from ptxlab.emulate.runtime.order import end_history
 from ptxlab.emulate.runtime.schedule import BROKEN, FINISHED, SPINNING, STILL, report_hang, run_block
 from ptxlab.emulate.runtime.stillness import is_still, leap, outlasts_time, watch_anew
@@ -14,7 +14,10 @@ LESS = (1 << 64) - 1  # added to a count, it makes that one less
 
 @native
 def run_grid(worker: Pointer[Worker]) -> None:
-    """Run blocks until none is left, one breaks, the launch is stopped, or no worker can do anything but spin."""
+    """Run blocks until none is left, one breaks, the launch is stopped, or no worker can do anything but spin.
+
+    One that is not alone also ends if all its blocks wait for those of others: one worker shall go on with all of them.
+    """
     spare = cast(Pointer[Block], 0)
     is_stuck = False
     while atomic_load(worker.stop) == 0:
@@ -67,8 +70,14 @@ def run_grid(worker: Pointer[Worker]) -> None:
             else:
                 report_stop(worker, resident)
                 break
-        if still != 0 and still == worker.waiting and atomic_load(worker.finished) + u64(still) == worker.total:
-            go_on_together(worker, still)
+        if still != 0 and still == worker.waiting:
+            if has_more(worker) and still < worker.resident_limit:
+                if still >= worker.resident_room:
+                    worker.resident_room = min(worker.resident_room * 2, worker.resident_limit)
+            elif worker.is_alone != 0:
+                go_on_together(worker, still)
+            elif not has_more(worker):
+                break
         if moved == is_stuck:
             atomic_add(worker.stuck, LESS if moved else u64(1))
             is_stuck = not moved
@@ -102,6 +111,12 @@ def take_blocks(worker: Pointer[Worker]) -> boolean:
 
 
 @native
+def has_more(worker: Pointer[Worker]) -> boolean:
+    """Whether there are blocks left that nobody has begun."""
+    return worker.first < worker.past or atomic_load(worker.next) < worker.total
+
+
+@native
 def leave_residents(worker: Pointer[Worker]) -> None:
     """Give back the blocks that wait; if none broke, one of them is kept to be explained."""
     for left in range(worker.waiting):
@@ -115,15 +130,10 @@ def leave_residents(worker: Pointer[Worker]) -> None:
 
 @native
 def go_on_together(worker: Pointer[Worker], count: u32) -> None:
-    """Let time pass for blocks of which each waits for the others, and all others have ended; or say that they hang.
+    """Let time pass for blocks of which each waits for the others; or say that they hang.
 
-    What blocks on other cores have changed until they ended is not counted here, so all are watched once more.
+    All others have ended, or else there is no memory for them to begin: then nobody can know whether these hang.
     """
-    if worker.is_last == 0:
-        worker.is_last = 1
-        for index in range(count):
-            watch_anew(worker.residents[index])
-        return
     first: u32 = 0
     in_vain = True
     for index in range(count):
@@ -135,10 +145,32 @@ def go_on_together(worker: Pointer[Worker], count: u32) -> None:
         in_vain = outlasts_time(block) and in_vain
     if in_vain:
         report_hang(worker.residents[first])
+        if has_more(worker):
+            worker.fault.kind = NO_MEMORY
+            worker.fault.size = u64(count)
         report_stop(worker, worker.residents[first])
         return
     for index in range(count):
         leap(worker.residents[index])
+
+
+@native
+def take_over(worker: Pointer[Worker], other: Pointer[Worker]) -> None:
+    """Make the blocks of another worker, all of which wait for others, blocks of this one."""
+    for index in range(other.waiting):
+        block = other.residents[index]
+        move_block(block, worker)
+        worker.residents[worker.waiting] = block
+        worker.waiting += 1
+    other.waiting = 0
+
+
+@native
+def go_on_alone(worker: Pointer[Worker]) -> None:
+    """Watch all blocks anew, now that no other worker has any: what those have changed is not counted here."""
+    worker.is_alone = 1
+    for index in range(worker.waiting):
+        watch_anew(worker.residents[index])
 
 
 @native
