@@ -91,7 +91,7 @@ def _call(function: Function, instruction: ir.Instruction) -> None:
         function.iterations.call(function.block_number, function.instruction_number)
     enough = builder.value(
         f"call i1 @{function.unit.runtime('enter')}(ptr %thread, i64 %own.size, i64 {area.size}, ptr {entry}, "
-        f"i32 {function.next_resume}, i32 {function.instruction_number})"
+        f"i32 {function.frame.next_resume}, i32 {function.instruction_number})"
     )
     fail, on = builder.new_label("fail"), builder.new_label("enter")
     builder.branch(enough, on, fail, likely=True)
@@ -100,7 +100,7 @@ def _call(function: Function, instruction: ir.Instruction) -> None:
     builder.label(on)
     for variable, argument in zip(parameters, arguments, strict=True):
         _pass(function, variable, argument, top, area.offsets[id(variable)])
-    function.wait(None, function.live.across(function.position), calls=True)
+    function.frame.wait(None, function.live.across(function.position), calls=True)
     # Back again: results lie where the callee left them, above the local memory of this function.
     for variable, result in zip(returns, results, strict=True):
         _receive(function, variable, result, area.offsets[id(variable)])

@@ -54,8 +54,8 @@ class Iterations:
     def __init__(self, function: Function) -> None:
         self.function = function
         self.loops = loops_of(function.flow)
-        self.own = function.offset("this call", 8)
-        self.next = function.offset("next call", 8)
+        self.own = function.frame.offset("this call", 8)
+        self.next = function.frame.offset("next call", 8)
 
     def begin(self) -> None:
         """Note which call this is, as the caller's frame says."""
@@ -66,7 +66,7 @@ class Iterations:
             caller = builder.value(f"load ptr, ptr {at}")
             at = builder.value(f"getelementptr i8, ptr {caller}, i64 {self.next}")
             mark = builder.value(f"load i64, ptr {at}")
-        builder.emit(f"store i64 {mark}, ptr {self.function.slot('this call', 8)}")
+        builder.emit(f"store i64 {mark}, ptr {self.function.frame.slot('this call', 8)}")
         self.go(-1, 0)
 
     def go(self, source: int, target: int) -> None:
@@ -74,7 +74,7 @@ class Iterations:
         builder = self.function.builder
         for loop in self.loops:
             if loop.header == target:
-                at = self.function.slot(("loop", loop.header), 8)
+                at = self.function.frame.slot(("loop", loop.header), 8)
                 count = "0"
                 if source in loop.body:
                     count = builder.value(f"add i64 {builder.value(f'load i64, ptr {at}')}, 1")
@@ -83,10 +83,10 @@ class Iterations:
     def mark(self, block: int) -> Value:
         """A mark of the call and of the iterations of all loops around a block."""
         builder = self.function.builder
-        mark = builder.value(f"load i64, ptr {self.function.slot('this call', 8)}")
+        mark = builder.value(f"load i64, ptr {self.function.frame.slot('this call', 8)}")
         for loop in self.loops:
             if block in loop.body:
-                count = builder.value(f"load i64, ptr {self.function.slot(('loop', loop.header), 8)}")
+                count = builder.value(f"load i64, ptr {self.function.frame.slot(('loop', loop.header), 8)}")
                 spread = builder.value(f"mul i64 {mark}, {_SPREAD}")
                 mark = builder.value(f"add i64 {spread}, {count}")
         return Value(self.function, type_named("u64"), mark)
@@ -96,4 +96,4 @@ class Iterations:
         builder = self.function.builder
         spread = builder.value(f"mul i64 {self.mark(block).text}, {_SPREAD}")
         mark = builder.value(f"add i64 {spread}, {number + 1}")
-        builder.emit(f"store i64 {mark}, ptr {self.function.slot('next call', 8)}")
+        builder.emit(f"store i64 {mark}, ptr {self.function.frame.slot('next call', 8)}")

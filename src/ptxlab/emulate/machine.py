@@ -170,7 +170,7 @@ class Machine:
         given = str(members) if isinstance(members, int) else members.text
         self.function.store_field("members", "i32", given)
         self.function.store_field("site", "i32", site)
-        self.function.wait_here(state.MEETING)
+        self.function.frame.wait_here(state.MEETING)
         found = []
         for type in types:
             parts = []
@@ -193,7 +193,7 @@ class Machine:
         return [part.text for part in self.unpack(value, "u32")]
 
     def active_mask(self) -> Value:
-        self.function.wait_here(state.ACTIVE)
+        self.function.frame.wait_here(state.ACTIVE)
         return Value(self.function, _U32, self.function.load_field("members", "i32"))
 
     # Memory.
@@ -239,7 +239,7 @@ class Machine:
 
     def wait(self, status: int | None = None) -> None:
         """Let others run until this thread can go on; None: the runtime has said why."""
-        self.function.wait_here(status)
+        self.function.frame.wait_here(status)
 
     def check(self) -> None:
         """Stop the thread here if the runtime has found something wrong."""
@@ -334,7 +334,7 @@ class Machine:
 
     def rest(self) -> None:
         """Let other threads run first."""
-        self.function.wait_here(state.YIELDED)
+        self.function.frame.wait_here(state.YIELDED)
 
     def window(self, space: str) -> int:
         """Where the addresses of a state space begin among generic ones."""

@@ -72,9 +72,9 @@ class Unit:
         bodies = [function.text() for function in translated]
         by_name = {function.function.name: function for function in translated}
         callees = [_callee(by_name.get(name)) for name in self.numbers]
-        self.frame_sizes = [function.frame_size for function in translated]
+        self.frame_sizes = [function.frame.size for function in translated]
         self.local_sizes = [function.locals.size for function in translated]
-        self.timed_slots = translated[0].timed_slots()
+        self.timed_slots = translated[0].frame.timed_slots()
         tables = [
             "@entry = alias void (ptr), ptr @f0",
             f"@callees = constant [{len(callees)} x {{ ptr, i32, i32 }}] [ {', '.join(callees)} ]",
@@ -401,7 +401,7 @@ def _names_parameter(instruction: ir.Instruction) -> bool:
 
 def _callee(function: Function | None) -> str:
     """An entry of the table of functions; one that this kernel cannot reach has no code."""
-    found = (f"@{function.name}", function.frame_size, function.locals.size) if function else ("null", 0, 0)
+    found = (f"@{function.name}", function.frame.size, function.locals.size) if function else ("null", 0, 0)
     return f"{{ ptr, i32, i32 }} {{ ptr {found[0]}, i32 {found[1]}, i32 {found[2]} }}"
 
 

@@ -34,15 +34,15 @@ class Value:
         self.type = type
         self._text = text
         self._raw = raw
-        self.epoch = function.epoch
+        self.epoch = function.frame.epoch
 
     @property
     def text(self) -> str:
         """The name of the value, fetched back from the frame if the thread has waited since it was computed."""
-        if self.epoch != self.function.epoch:
+        if self.epoch != self.function.frame.epoch:
             if self._text[0] in "%":
-                self._text = self.function.carry(self._text, bits_of(self.type), self.epoch)
-            self.epoch = self.function.epoch
+                self._text = self.function.frame.carry(self._text, bits_of(self.type), self.epoch)
+            self.epoch = self.function.frame.epoch
         return self._text
 
     @property
@@ -56,7 +56,7 @@ class Value:
     @property
     def known_raw(self) -> str | None:
         """That value, or the variable that it lies in, if there is one and the thread has not waited since."""
-        return self._raw if self.epoch == self.function.epoch else None
+        return self._raw if self.epoch == self.function.frame.epoch else None
 
     @property
     def typed(self) -> str:

@@ -1,0 +1,160 @@
+"""What a thread keeps while it waits: the places of registers and other values in the frame of a function.
+
+A frame begins with what a return needs: the caller's code, frame, local memory and place. What each wait saves and
+fetches is known only when the whole function is translated; until then there are gaps in its text.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ptxlab import ir
+from ptxlab.emulate import saving
+from ptxlab.emulate.timed import timed_registers
+from ptxlab.emulate.values import bits_of
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.function import Function
+
+HEADER = 32
+
+
+class Frame:
+    """The frame of a function while that is translated, and the waits over which it lasts."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.epoch = 0  # waits so far: a value is known by its name until the next one
+        self.resumes: list[str] = []
+        self._slots: dict[object, int] = {}
+        self._size = HEADER
+        self._waits: list[tuple[list[str], list[str]]] = []
+        self._steps: list[list[saving.Step]] = [[] for _ in function.flow.blocks]
+        self._carried: dict[tuple[str, int], str] = {}
+        self._spilled = 0
+
+    # Places.
+
+    @property
+    def size(self) -> int:
+        """Its bytes, known once the function is translated."""
+        return -(-self._size // 16) * 16
+
+    def slot(self, key: object, bytes: int) -> str:
+        """The place in the frame for what `key` names."""
+        return self.function.builder.value(f"getelementptr i8, ptr %frame, i64 {self.offset(key, bytes)}")
+
+    def offset(self, key: object, bytes: int) -> int:
+        """Where in the frame `key` has its place."""
+        offset = self._slots.get(key)
+        if offset is None:
+            size = 16 if bytes > 8 else 8
+            offset = self._slots[key] = -(-self._size // size) * size
+            self._size = offset + size
+        return offset
+
+    def timed_slots(self) -> list[int]:
+        """Where in the frame there is only what depends on the time or counts iterations, known at the end."""
+        timed = timed_registers(self.function.instructions, self.function.effects)
+        return sorted(
+            offset
+            for key, offset in self._slots.items()
+            if key in ("this call", "next call") or (isinstance(key, tuple) and (key[0] == "loop" or key[0] in timed))
+        )
+
+    # Waits.
+
+    @property
+    def next_resume(self) -> int:
+        """The number of the place where the thread goes on after the next wait."""
+        return len(self.resumes) + 1
+
+    def step(self, position: int) -> None:
+        """Begin with an instruction: what it reads and writes, before its waits are known."""
+        function = self.function
+        reads = writes = 0
+        for index in function.effects.reads[position]:
+            reads |= 1 << index
+        for index in function.effects.writes[position]:
+            writes |= 1 << index
+        self._steps[function.block_number].append(saving.Step(reads, writes, function.live.overwrites(position)))
+
+    def wait(self, status: int | None, live: int, *, calls: bool = False, target: int | None = None) -> None:
+        """Give the thread up with these registers saved; it goes on behind this, or with a jump to the block `target`.
+
+        None: the status is set already. With `calls` it is the callee that runs, and the frame knows where to go on.
+        """
+        function, builder = self.function, self.function.builder
+        saves = builder.gap()
+        if function.uses_carry:
+            carry = builder.value("load i1, ptr %carry")
+            builder.emit(f"store i1 {carry}, ptr {self.slot('carry', 8)}")
+        before = builder.gap()
+        if not calls:
+            function.store_field("resume", "i32", self.next_resume)
+            function.store_field("instruction", "i32", function.instruction_number)
+        if status is not None:
+            function.store_field("status", "i32", status)
+        builder.emit("ret void")
+        label = builder.new_label("resume")
+        self.resumes.append(label)
+        builder.label(label)
+        fetches = builder.gap()
+        if function.uses_carry:
+            carry = builder.value(f"load i1, ptr {self.slot('carry', 8)}")
+            builder.emit(f"store i1 {carry}, ptr %carry")
+        after = builder.gap()
+        self._waits.append((before, after))
+        certain = target is None and function.instructions[function.position].guard is None
+        step = self._steps[function.block_number][-1]
+        step.waits.append(saving.Wait(live, certain, target, saves, fetches))
+        self.epoch += 1
+
+    def wait_here(self, status: int | None) -> None:
+        """Wait in the middle of an instruction: what is read after it, save for its own results, is kept."""
+        self.wait(status, self.function.live.across(self.function.position))
+
+    def carry(self, text: str, type: str, epoch: int) -> str:
+        """Keep a value over all waits since `epoch`, and return its name here."""
+        for at in range(epoch, self.epoch):
+            key = (text, at)
+            if key not in self._carried:
+                before, after = self._waits[at]
+                bytes = 16 if type == "i128" else 8
+                offset = self.offset(("carried", self._spilled), bytes)
+                self._spilled += 1
+                name = self.function.builder.fresh()
+                slot = f"getelementptr i8, ptr %frame, i64 {offset}"
+                before += [f"  {name}.to = {slot}", f"  store {type} {text}, ptr {name}.to"]
+                after += [f"  {name}.from = {slot}", f"  {name} = load {type}, ptr {name}.from"]
+                self._carried[key] = name
+            text = self._carried[key]
+        return text
+
+    def fill_waits(self) -> None:
+        """Write down what each wait saves and fetches."""
+        saving.choose(self.function.flow, self._steps)
+        for steps in self._steps:
+            for step in steps:
+                for wait in step.waits:
+                    for register in self.function.registers.values():
+                        if (wait.saved | wait.fetched) >> register.index & 1:
+                            self._save_and_fetch(register, wait)
+
+    def _save_and_fetch(self, register: ir.Register, wait: saving.Wait) -> None:
+        function, type = self.function, bits_of(register.type)
+        for element in range(register.vector):
+            variable = function.variable(register, element)
+            offset = self.offset((register.index, element), register.type.width // 8)
+            name = function.builder.fresh()
+            if wait.saved >> register.index & 1:
+                wait.before.append(f"  {name}.s = load {type}, ptr {variable}")
+                wait.before.append(f"  {name}.to = getelementptr i8, ptr %frame, i64 {offset}")
+                wait.before.append(f"  store {type} {name}.s, ptr {name}.to")
+            if wait.fetched >> register.index & 1:
+                wait.after.append(f"  {name}.from = getelementptr i8, ptr %frame, i64 {offset}")
+                wait.after.append(f"  {name}.f = load {type}, ptr {name}.from")
+                wait.after.append(f"  store {type} {name}.f, ptr {variable}")
+                if register.index in function.sums:
+                    wait.after.append(f"  {name}.r = bitcast i32 {name}.f to float")
+                    wait.after.append(f"  store float {name}.r, ptr {variable}.raw")
