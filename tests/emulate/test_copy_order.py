@@ -65,6 +65,7 @@ def test_two_stages_between_producers_and_consumers() -> None:
 ready:
     bar.sync 0;
     mov.u32 %r1, 0;
+    mov.u32 %r3, 0;
     setp.ge.u32 %p2, %t, 32;
     @%p2 bra consumer;
 producer:
