@@ -1,5 +1,7 @@
 """`ptxlab bench` where there is no GPU to measure on."""
 
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
@@ -33,3 +35,22 @@ def test_without_a_gpu_it_says_so() -> None:
     outcome = CliRunner().invoke(ptxlab, ["bench", "vector_addition"])
     assert outcome.exit_code == 2
     assert "GPU" in outcome.output
+
+
+EVIDENCE = Path(__file__).parents[2] / "evidence" / "bench"
+
+
+def test_what_was_kept_is_shown_without_a_gpu(tmp_path: Path) -> None:
+    arguments = ["bench", "--from", str(EVIDENCE / "sgemm.json"), "--plot", str(tmp_path / "bars.png")]
+    outcome = CliRunner().invoke(ptxlab, arguments)
+    assert outcome.exit_code == 0
+    assert "double buffering" in outcome.output
+    assert (tmp_path / "bars.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_another_file_is_no_record(tmp_path: Path) -> None:
+    for text in ("", "{}", "[]", '{"sizes": 3}'):
+        (tmp_path / "kept.json").write_text(text)
+        outcome = CliRunner().invoke(ptxlab, ["bench", "--from", str(tmp_path / "kept.json")])
+        assert outcome.exit_code == 2
+        assert "is no record of `ptxlab bench --json`" in outcome.output

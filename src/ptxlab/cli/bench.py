@@ -6,9 +6,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from ptxlab.measure import Record
 
 
 def read_size(context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> list[dict[str, Any]]:
@@ -31,6 +34,8 @@ def read_size(context: click.Context, parameter: click.Parameter, values: Sequen
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random data.")
 @click.option("--json", "kept", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
               help="Keep every sample, with hardware and versions.")  # fmt: skip
+@click.option("--from", "source", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="Show what `--json` kept instead of measuring; needs no GPU.")  # fmt: skip
 @click.option("--plot", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Draw the bars.")
 @click.option("--roofline", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Draw the roofline.")
 @click.pass_context
@@ -42,6 +47,7 @@ def command(
     rounds: int,
     seed: int,
     kept: Path | None,
+    source: Path | None,
     plot: Path | None,
     roofline: Path | None,
 ) -> None:
@@ -53,21 +59,62 @@ def command(
     \b
     Examples:
       ptxlab bench
-      ptxlab bench sgemm --size m=4096,n=4096,k=4096 --plot sgemm.png
+      ptxlab bench sgemm --size m=4096,n=4096,k=4096 --json sgemm.json --plot sgemm.png
+      ptxlab bench --from sgemm.json --roofline roofline.png
     """
-    from ptxlab import kernels
-    from ptxlab.cli.table import table
-    from ptxlab.measure import WrongAnswerError, measure
+    from ptxlab.measure import WrongAnswerError
     from ptxlab.measure.plots import draw_bars, draw_roofline
     from ptxlab.measure.table import as_text
     from ptxlab.report import KernelError, render
 
-    if name is None:
-        rows = [
-            [known, kernels.entry(known).title, ", ".join(kernels.entry(known).variants)] for known in kernels.names()
-        ]
-        click.echo("\n".join(table([["name", "computes", "variants"], *rows])))
+    if name is None and source is None:
+        list_gallery()
         return
+    try:
+        if source is not None:
+            record = read_record(source)
+        else:
+            assert name is not None
+            record = measure_entry(name, sizes, variants, rounds, seed)
+        click.echo(as_text(record))
+        if kept is not None:
+            record.write(kept)
+        if plot is not None:
+            draw_bars(record, plot)
+        if roofline is not None:
+            draw_roofline(record, roofline)
+    except KernelError as wrong:
+        click.echo(render(wrong.diagnostics), err=True, nl=False)
+        context.exit(2)
+    except WrongAnswerError as wrong:
+        click.echo(f"error: {wrong}", err=True)
+        context.exit(1)
+
+
+def list_gallery() -> None:
+    """What there is, and what it computes."""
+    from ptxlab import kernels
+    from ptxlab.cli.table import table
+
+    rows = [[name, kernels.entry(name).title, "; ".join(kernels.entry(name).variants)] for name in kernels.names()]
+    click.echo("\n".join(table([["name", "computes", "variants"], *rows])))
+
+
+def read_record(path: Path) -> Record:
+    """What a file holds that `--json` wrote."""
+    from ptxlab.measure import Record
+
+    try:
+        return Record.read(path)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise click.BadParameter(f"`{path}` is no record of `ptxlab bench --json`", param_hint="--from") from None
+
+
+def measure_entry(name: str, sizes: list[dict[str, Any]], variants: Sequence[str], rounds: int, seed: int) -> Record:
+    """Measure a kernel by its name, and say how far it is."""
+    from ptxlab import kernels
+    from ptxlab.measure import measure
+
     if name not in kernels.names():
         close = get_close_matches(name, kernels.names(), n=1)
         raise click.BadParameter(
@@ -80,24 +127,10 @@ def command(
     for size in sizes:
         check_names(entry.sizes[0], size, "size")
     try:
-        record = measure(name, entry, [{**entry.sizes[-1], **size} for size in sizes] or None, rounds=rounds, seed=seed,
-                         only=variants or None, progress=show_progress)  # fmt: skip
+        return measure(name, entry, [{**entry.sizes[-1], **size} for size in sizes] or None, rounds=rounds, seed=seed,
+                       only=variants or None, progress=show_progress)  # fmt: skip
+    finally:
         clear_progress()
-        click.echo(as_text(record))
-        if kept is not None:
-            record.write(kept)
-        if plot is not None:
-            draw_bars(record, plot)
-        if roofline is not None:
-            draw_roofline(record, roofline)
-    except KernelError as wrong:
-        clear_progress()
-        click.echo(render(wrong.diagnostics), err=True, nl=False)
-        context.exit(2)
-    except WrongAnswerError as wrong:
-        clear_progress()
-        click.echo(f"error: {wrong}", err=True)
-        context.exit(1)
 
 
 def check_names(known: Mapping[str, Any], given: Mapping[str, Any] | Sequence[str], what: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ptxlab.measure.record import Record, Sized
 
+_BAR = 20  # characters of the fastest
 HEADER = ["", "median", "spread", "TFLOP/s", "GB/s", "of ceiling", "error"]
 
 
@@ -15,7 +16,8 @@ def as_text(record: Record) -> str:
     for sized in record.sizes:
         rows = rows_of(sized, record.baseline)
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
+        lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
+        lines = [f"{line}  {bar}".rstrip() for line, bar in zip(lines, ["", *bars(sized)], strict=True)]
         parts += ["", _size(sized), *lines, *_notes(sized)]
     return "\n".join(parts)
 
@@ -55,6 +57,23 @@ def rows_of(sized: Sized, baseline: str) -> list[list[str]]:
             ]
         )
     return rows
+
+
+def bars(sized: Sized) -> list[str]:
+    """For each arm that was timed a bar as long as it is fast; none for ceilings, which do other work."""
+    timed = [arm for arm in sized.arms if arm.samples]
+    fastest = min((arm.median for arm in timed if arm.kind != "ceiling"), default=0.0)
+    return [bar(fastest / arm.median) if arm.kind != "ceiling" else "" for arm in timed]
+
+
+def bar(part: float) -> str:
+    """A part of a whole bar, to an eighth of a character.
+
+    >>> bar(1), bar(0.51)
+    ('████████████████████', '██████████▎')
+    """
+    whole, rest = divmod(round(part * 8 * _BAR), 8)
+    return "█" * whole + " ▏▎▍▌▋▊▉"[rest].strip()
 
 
 def seconds(value: float) -> str:
