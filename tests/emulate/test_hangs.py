@@ -214,7 +214,8 @@ def test_a_lock_that_is_held_while_waiting_for_lanes() -> None:
     assert found.code == "hang"
     assert found.message == "31 threads wait in a loop for a change that never comes"
     assert labels(found) == {
-        "atom.shared.cas.b32 %r1, [lock], 0, 1;": "lanes 1 to 31 of warp 0 of block (0,0,0) look here again and again",
+        "atom.shared.cas.b32 %r1, [lock], 0, 1;": "lanes 1 to 31 of warp 0 of block (0,0,0) look here again and again, "
+        "at bytes 0..4 of `lock`",
         "bar.warp.sync -1;": "thread 0 waits here for lanes 0 to 31",
     }
     assert found.notes == ("no thread is left that could change memory, and no copy is under way",)
@@ -263,5 +264,7 @@ def test_blocks_that_wait_for_each_other() -> None:
                     checks=False)  # fmt: skip
     assert found.code == "hang"
     assert line_of(found) == "ld.volatile.global.u32 %r3, [%rd1];"
-    assert found.labels[0].text == "warp 0 of block (0,0,0) looks here again and again"
+    assert (
+        found.labels[0].text == "warp 0 of block (0,0,0) looks here again and again, at bytes 0..4 of argument 0 (`p`)"
+    )
     assert found.notes[0].endswith("no copy is under way; 0 of 8 blocks have ended")

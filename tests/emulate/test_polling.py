@@ -52,7 +52,7 @@ def test_a_flag_of_another_warp(seed: int) -> None:
     silent(WARPS.format(sleep=100, value=1), block=64, seed=seed)
     found = hang(WARPS.format(sleep=100, value=0), block=64, seed=seed)
     assert line_of(found) == "ld.relaxed.cta.shared.u32 %r2, [flag];"
-    assert found.labels[0].text == "warp 0 of block (0,0,0) looks here again and again"
+    assert found.labels[0].text == "warp 0 of block (0,0,0) looks here again and again, at bytes 0..4 of `flag`"
     assert found.notes[1] == "warp 1 has exited"
 
 
@@ -126,7 +126,7 @@ def test_more_blocks_wait_than_run_by_turns(monkeypatch: pytest.MonkeyPatch, how
     silent(ONE_WORD.format(how=how, writer=39), ".u64 p", [np.zeros(1, "u4")], grid=40, block=32, **given)
     found = hang(ONE_WORD.format(how=how, writer=40), ".u64 p", [np.zeros(1, "u4")], grid=40, block=32, **given)
     assert line_of(found) == f"ld{how}.global.u32 %r2, [%rd1];"
-    assert found.labels[0].text == "warp 0 of block (0,0,0) looks here again and again"
+    assert found.labels[0].text.endswith("looks here again and again, at bytes 0..4 of argument 0 (`p`)")
     assert found.notes[0].endswith("no copy is under way; 0 of 40 blocks have ended")
 
 
@@ -192,6 +192,45 @@ def test_values_that_are_written_again() -> None:
     silent(body, ".u64 p", [np.ones(1, "u4")], block=64)
     found = hang(body, ".u64 p", [np.zeros(1, "u4")], block=64)
     assert found.message == "64 threads wait in a loop for a change that never comes"
+
+
+PLACES = """
+.shared .align 16 .b8 flags[64];
+ld.param.u64 %rd1, [p];
+mov.u32 %r1, %tid.x;
+mov.u32 %r2, flags;
+st.shared.u32 [flags], 0;
+mov.u64 %rd3, %rd1;
+{address}
+again:
+{load}
+setp.ne.u32 %p1, %r3, 0;
+@!%p1 bra again;
+ret;
+"""
+GENERIC = "add.u32 %r2, %r2, 8;\ncvt.u64.u32 %rd2, %r2;\ncvta.shared.u64 %rd2, %rd2;"
+
+
+@pytest.mark.parametrize(
+    ("address", "load", "block", "said"),
+    [
+        ("", "ld.volatile.global.v2.u32 {%r3, %r4}, [%rd1+16];", 1, ", at bytes 16..24 of argument 0 (`p`)"),
+        ("", "ld.volatile.shared.u32 %r3, [%r2+4];", 1, ", at bytes 4..8 of `flags`"),
+        ("", "ld.volatile.shared.u8 %r3, [flags+12];", 1, ", at bytes 12..13 of `flags`"),
+        (GENERIC, "atom.cas.b32 %r3, [%rd2], 5, 6;", 1, ", at bytes 8..12 of `flags`"),
+        (
+            "mad.wide.u32 %rd2, %r1, 8, %rd1;",
+            "ld.volatile.global.u32 %r3, [%rd2];",
+            4,
+            ", at bytes 0..4 of argument 0 (`p`) and 3 other places",
+        ),
+        # Where the loop itself computes the address, nothing is said of it.
+        ("", "xor.b64 %rd3, %rd3, 4;\nld.volatile.global.u32 %r3, [%rd3];", 1, ""),
+    ],
+)
+def test_what_is_looked_at(address: str, load: str, block: int, said: str) -> None:
+    found = hang(PLACES.format(address=address, load=load), ".u64 p", [np.zeros(16, "u4")], block=block, checks=False)
+    assert found.labels[0].text.partition("again and again")[2] == said
 
 
 def test_a_loop_that_writes_is_no_hang() -> None:

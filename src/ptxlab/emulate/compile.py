@@ -105,6 +105,7 @@ def _translate(module: ir.Module, kernel: ir.Function, checks: bool, profile: bo
         "looks": [counter for far in (True, False) for counter in sorted(unit.looks) if unit.looks[counter] is far],
         "far": sum(unit.looks.values()),
         "timed_slots": unit.timed_slots,
+        "address_slots": unit.address_slots,
     }
     packed = json.dumps(facts).encode()
     return len(packed).to_bytes(8, "little") + packed + code

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
 from ptxlab.emulate import state
-from ptxlab.ir.shapes import shape_of
-from ptxlab.isa import Match
+from ptxlab.ir.shapes import match_of
 
 if TYPE_CHECKING:
     from ptxlab.emulate.running import Launch
@@ -99,10 +98,9 @@ def _requests(running: Launch, at: list[int], lines: dict[int, dict[str, int]]) 
 
 def class_of(instruction: ir.Instruction) -> str:
     """The kind of work that an instruction is."""
-    if instruction.opcode.mnemonic == "call":
+    match = match_of(instruction)
+    if match is None:
         return "control"
-    match = instruction.opcode.match(tuple(shape_of(operand) for operand in instruction.operands))
-    assert isinstance(match, Match)
     return _CLASS.get(match.form.chapter, match.form.chapter)
 
 

@@ -79,7 +79,7 @@ def _explain_race(launch: Launch, found: Record, number: int) -> Diagnostic:
     later = Party(*(found.get(name, number) for name in ("instruction", "thread", "block", "about")))
     earlier = Party(*(found.get(f"other_{name}", number) for name in ("instruction", "thread", "block", "about")))
     space = found.get("space", number)
-    bytes = _bytes(launch, space, found.get("address", number), found.get("bytes", number))
+    bytes = name_bytes(launch, space, found.get("address", number), found.get("bytes", number))
     same_block = earlier.block == later.block
     same_thread = same_block and earlier.thread == later.thread
     if later.instruction < earlier.instruction and not same_thread:
@@ -177,7 +177,7 @@ def _place(instruction: ir.Instruction) -> tuple[int, int] | None:
 
 def _explain_unwritten(launch: Launch, found: Record, number: int) -> Diagnostic:
     space = found.get("space", number)
-    bytes = _bytes(launch, space, found.get("address", number), found.get("bytes", number))
+    bytes = name_bytes(launch, space, found.get("address", number), found.get("bytes", number))
     whose = "it has not written" if space == state.LOCAL_SPACE else "nobody has written"
     who = f"{_thread(launch, found.get('thread', number))} of {_block(launch, found.get('block', number))}"
     return warning(
@@ -199,7 +199,7 @@ def _block(launch: Launch, block: int) -> str:
     return f"block ({block % x},{block // x % y},{block // x // y})"
 
 
-def _bytes(launch: Launch, space: int, address: int, size: int) -> str:
+def name_bytes(launch: Launch, space: int, address: int, size: int) -> str:
     """Which bytes these are: `bytes 128..132 of tile`, with the name marked as code."""
     name, base = "", 0
     if space == state.GLOBAL_SPACE:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.emulate import saving
+from ptxlab.emulate.spinning import address_of
 from ptxlab.emulate.timed import timed_registers
 from ptxlab.emulate.values import bits_of
 
@@ -61,6 +62,17 @@ class Frame:
             for key, offset in self._slots.items()
             if key in ("this call", "next call") or (isinstance(key, tuple) and (key[0] == "loop" or key[0] in timed))
         )
+
+    def address_slots(self) -> dict[int, int]:
+        """Where in the frame the address of a load or an atomic operation is, by the instruction, known at the end."""
+        found = {}
+        for position, instruction in enumerate(self.function.instructions):
+            address = address_of(instruction)
+            if address is not None and isinstance(address.base, ir.Register):
+                offset = self._slots.get((address.base.index, 0))
+                if offset is not None:
+                    found[self.function.first + position] = offset
+        return found
 
     # Waits.
 

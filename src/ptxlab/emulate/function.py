@@ -19,6 +19,7 @@ from ptxlab.emulate.operands import Result, read, write
 from ptxlab.emulate.values import Value, bits_of
 from ptxlab.ir.effects import Effects, registers_in
 from ptxlab.ir.flow import END, flow_of
+from ptxlab.ir.shapes import match_of
 from ptxlab.isa import Match
 from ptxlab.native import offset_of
 from ptxlab.native.text import Builder
@@ -38,7 +39,7 @@ class Function:
         self.builder = Builder()
         self.machine = Machine(self)
         self.instructions = list(function.instructions())
-        self.matches = [unit.match(function, instruction) for instruction in self.instructions]
+        self.matches = [match_of(instruction) for instruction in self.instructions]
         self.effects = Effects(self.instructions, self.matches)
         self.flow = flow_of(function)
         self.frame = Frame(self)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.emulate import layout, state
+from ptxlab.emulate.findings import name_bytes
 from ptxlab.emulate.runtime import phases
-from ptxlab.emulate.spinning import spin_around
+from ptxlab.emulate.spinning import Spin, looked_at, spin_around
 from ptxlab.emulate.standing import SPINS, WAITING, Stand, Standing, do, ranges
 from ptxlab.isa.mbarrier import ARRIVALS
 from ptxlab.report import Diagnostic, Label, error
@@ -23,8 +24,8 @@ Group = list[Standing]
 def explain_hang(launch: Launch, stand: Stand) -> Diagnostic:
     """Why the block cannot go on."""
     alive = [thread for thread in stand.threads if thread.status != state.DONE]
-    looks = {place: _look(launch, place) for place in {thread.instruction for thread in alive}}
-    stuck = [_stuck(thread, looks, stand.is_still) for thread in alive]
+    spins = {place: spin_around(launch, place) for place in {thread.instruction for thread in alive}}
+    stuck = [_stuck(launch, thread, spins[thread.instruction], stand.is_still) for thread in alive]
     waiting = [thread for thread in stuck if thread.status in WAITING]
     for warp in sorted({thread.warp for thread in waiting}):
         lanes = [thread for thread in waiting if thread.warp == warp]
@@ -39,19 +40,15 @@ def explain_hang(launch: Launch, stand: Stand) -> Diagnostic:
     return _explain_barrier(launch, stand, groups)
 
 
-def _look(launch: Launch, place: int) -> int:
-    """What the loop around an instruction looks at, or the instruction itself."""
-    spin = spin_around(launch, place)
-    return place if spin is None or spin.look is None else spin.look
-
-
-def _stuck(thread: Standing, looks: dict[int, int], is_still: bool) -> Standing:
+def _stuck(launch: Launch, thread: Standing, spin: Spin | None, is_still: bool) -> Standing:
     """What a thread does in vain, for all that it runs now and then: it asks for a phase, or goes round a loop."""
     if thread.status in WAITING and not (is_still and thread.ran):
         return thread
     if thread.asked:
         return replace(thread, status=state.AT_PHASE, instruction=thread.asked - 1)
-    return replace(thread, status=SPINS, instruction=looks[thread.instruction])
+    if spin is None or spin.look is None:
+        return replace(thread, status=SPINS, waits_at=0)
+    return replace(thread, status=SPINS, instruction=spin.look, waits_at=looked_at(launch, thread, spin) or 0)
 
 
 def explain_divergence(launch: Launch, stand: Stand, lanes: Group, culprit: Standing | None = None) -> Diagnostic:
@@ -210,7 +207,26 @@ def _wait(launch: Launch, stand: Stand, group: Group, of: str = "", phase: str =
             return f"{text} at barrier {first.barrier}"
         case state.AT_PHASE:
             return f"{text} for {phase}{_mbarrier(launch, first.waits_at)}"
-    return text
+    return f"{text}{_places(launch, group)}" if looks else text
+
+
+def _places(launch: Launch, group: Group) -> str:
+    """`, at bytes 0..4 of argument 0 and 3 other places`: what threads look at, if that is known of all of them."""
+    addresses = sorted({thread.waits_at for thread in group})
+    if not addresses[0]:
+        return ""
+    space, address = state.GLOBAL_SPACE, addresses[0]
+    if address >= state.SHARED_WINDOW:
+        space, address = state.SHARED_SPACE, address - state.SHARED_WINDOW
+    more = len(addresses) - 1
+    others = f" and {more} other place{'s' * (more > 1)}" if more else ""
+    return f", at {name_bytes(launch, space, address, _size(launch, group[0].instruction))}{others}"
+
+
+def _size(launch: Launch, number: int) -> int:
+    """The bytes that an instruction loads."""
+    sizes: list[int] = [size for access, _, _, size, _ in launch.compiled.facts["traffic"] if access == number]
+    return sizes[0]
 
 
 def _is_together(launch: Launch, thread: Standing) -> bool:

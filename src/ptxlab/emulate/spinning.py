@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
+from ptxlab.emulate import state
 from ptxlab.emulate.loops import loops_of
+from ptxlab.ir.effects import Effects
 from ptxlab.ir.flow import Flow, flow_of
+from ptxlab.ir.shapes import match_of
 
 if TYPE_CHECKING:
     from ptxlab.emulate.running import Launch
+    from ptxlab.emulate.standing import Standing
 
 # Instructions by which a thread finds out what others have done.
 _LOOKS = ("ld", "atom", "mbarrier")
@@ -19,10 +24,11 @@ _OWN = ("param", "local", "const")
 
 @dataclass(frozen=True)
 class Spin:
-    """A loop, by the numbers of its first instruction and of the last one that looks at what others do."""
+    """A loop, by the numbers of its first instruction, of the last one that looks at what others do, and of all."""
 
     start: int
     look: int | None
+    inside: tuple[int, ...]
 
 
 def spin_around(launch: Launch, place: int) -> Spin | None:
@@ -36,8 +42,40 @@ def spin_around(launch: Launch, place: int) -> Spin | None:
     for body in sorted(bodies, key=len):
         inside = [first + at for number in sorted(body) for at in range(*_range(flow, number))]
         looks = [number for number in inside if _looks(places[number][1])]
-        spins.append(Spin(inside[0], looks[-1] if looks else None))
+        spins.append(Spin(inside[0], looks[-1] if looks else None, tuple(inside)))
     return next((spin for spin in spins if spin.look is not None), spins[0] if spins else None)
+
+
+def looked_at(launch: Launch, thread: Standing, spin: Spin) -> int | None:
+    """The generic address that a thread looks at in a loop, if the loop leaves it alone: then its frame has it."""
+    places = launch.compiled.places
+    if spin.look is None:
+        return None
+    function, look = places[spin.look]
+    address = address_of(look)
+    if address is None:
+        return None
+    space = next((word for word in look.opcode.modifiers if word.partition("::")[0] in ("shared", "global")), "")
+    if isinstance(address.base, ir.VariableReference):
+        space = address.base.variable.state_space
+        base = launch.compiled.variables.address(function, address.base.variable) + address.base.offset
+    elif isinstance(address.base, ir.Register):
+        slot = dict(launch.compiled.facts["address_slots"]).get(spin.look)
+        loop = [places[number][1] for number in spin.inside]
+        writes = Effects(loop, [match_of(instruction) for instruction in loop]).writes
+        if slot is None or any(address.base.index in written for written in writes):
+            return None
+        base = int.from_bytes(ctypes.string_at(thread.frame + slot, address.base.type.width // 8), "little")
+    else:
+        return None
+    return base + address.offset + state.SHARED_WINDOW * space.startswith("shared")
+
+
+def address_of(instruction: ir.Instruction) -> ir.Address | None:
+    """What a load or an atomic operation looks at."""
+    if instruction.opcode.mnemonic not in ("ld", "atom"):
+        return None
+    return next((operand for operand in instruction.operands if isinstance(operand, ir.Address)), None)
 
 
 def _block_of(flow: Flow, position: int) -> int:

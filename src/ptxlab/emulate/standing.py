@@ -28,10 +28,11 @@ class Standing:
     instruction: int
     barrier: int
     members: int
-    waits_at: int
+    waits_at: int  # the mbarrier; of one that goes round a loop, what it looks at there, 0 if that is not known
     waits_for: int
     asked: int
     ran: int
+    frame: int
 
     @property
     def warp(self) -> int:
@@ -50,14 +51,9 @@ class Stand:
         self.block = Record.at(state.Block, address)
         self.number = self.block.get("number")
         threads = Record.at(state.Thread, self.block.get("threads"))
+        names = ("status", "instruction", "barrier", "members", "waits_at", "waits_for", "asked", "ran", "frame")
         self.threads = [
-            Standing(
-                number,
-                *(
-                    threads.get(name, number)
-                    for name in ("status", "instruction", "barrier", "members", "waits_at", "waits_for", "asked", "ran")
-                ),
-            )
+            Standing(number, *(threads.get(name, number) for name in names))
             for number in range(self.block.get("count"))
         ]
 

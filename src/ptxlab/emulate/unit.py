@@ -18,8 +18,6 @@ from ptxlab.emulate.roots import UNKNOWN, WINDOW, Roots
 from ptxlab.emulate.runtime import RUNTIME, shadow
 from ptxlab.emulate.services import SERVICES
 from ptxlab.emulate.values import Address, Value, resize
-from ptxlab.ir.shapes import shape_of
-from ptxlab.isa import Match
 from ptxlab.isa.types import type_named
 from ptxlab.native import offset_of
 from ptxlab.native.functions import Signature, signature
@@ -60,7 +58,6 @@ class Unit:
         self.written = 0
         self._roots: dict[int, Roots] = {}
         self._keys: dict[object, int] = {}
-        self._matches: dict[int, Match | None] = {}
         self.numbers = layout.function_numbers(module)
         self.functions = layout.reachable(module, entry)
         self.variables = layout.Variables(module, self.functions)
@@ -75,6 +72,7 @@ class Unit:
         self.frame_sizes = [function.frame.size for function in translated]
         self.local_sizes = [function.locals.size for function in translated]
         self.timed_slots = translated[0].frame.timed_slots()
+        self.address_slots = [slot for function in translated for slot in function.frame.address_slots().items()]
         tables = [
             "@entry = alias void (ptr), ptr @f0",
             f"@callees = constant [{len(callees)} x {{ ptr, i32, i32 }}] [ {', '.join(callees)} ]",
@@ -90,14 +88,6 @@ class Unit:
         return "\n".join([*tables, *bodies, *self.wrappers, natives, declared, _without_metadata(natives), invariant])
 
     # Instructions.
-
-    def match(self, function: ir.Function, instruction: ir.Instruction) -> Match | None:
-        """The form of an instruction, None for a call."""
-        if instruction.opcode.mnemonic == "call":
-            return None
-        found = instruction.opcode.match(tuple(shape_of(operand) for operand in instruction.operands))
-        assert isinstance(found, Match), instruction.opcode.text
-        return found
 
     def number_instructions(self, function: ir.Function, instructions: Sequence[ir.Instruction]) -> int:
         """Number the instructions of a function within the program, and return the first number."""

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ptxlab import ir
+from ptxlab.isa import Match
 from ptxlab.isa.operand import Shape
 from ptxlab.isa.special_registers import special_register
 
@@ -11,6 +12,15 @@ from ptxlab.isa.special_registers import special_register
 def shape_of(operand: ir.Operand) -> Shape:
     """The shape of an operand: what matters of it when a form is looked for."""
     return _SHAPES[operand.__class__](operand)
+
+
+def match_of(instruction: ir.Instruction) -> Match | None:
+    """The form of an instruction that has one, as all have that passed the checks; None for a call."""
+    if instruction.opcode.mnemonic == "call":
+        return None
+    found = instruction.opcode.match(tuple(shape_of(operand) for operand in instruction.operands))
+    assert isinstance(found, Match), instruction.opcode.text
+    return found
 
 
 def _register(register: ir.Register) -> Shape:
