@@ -10,14 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ptxlab.author.emit import describe, emit
 from ptxlab.author.jumps import refuse_jumps
 from ptxlab.author.kernel import end_body, head_lines, load_parameters
 from ptxlab.author.lines import Place, here, refuse
-from ptxlab.author.parameters import Parameter, StructType, read_parameters, return_types
-from ptxlab.author.pointers import Pointer, PointerType, memory_type
+from ptxlab.author.parameters import Parameter, RawType, read_parameters, return_types
+from ptxlab.author.pointers import PointerType, memory_type
+from ptxlab.author.structures import StructType, check_given, lay_out, load, store
 from ptxlab.author.trace import Program, Trace, current, writing
-from ptxlab.author.values import Value
 
 
 class DeviceFunction:
@@ -36,13 +35,7 @@ class DeviceFunction:
                 "operand-count",
                 f"`{self.function.__name__}` takes {len(parameters)} arguments, {len(arguments)} given",
             )
-        if any(isinstance(parameter.annotation, StructType) for parameter in parameters):
-            refuse(
-                "missing-type",
-                f"`{self.function.__name__}` takes a structure, which only kernels do",
-                helps=["pass its fields"],
-            )
-        results = return_types(returned)
+        results = return_types(returned, self._place)
         key = (self.function, tuple(sorted((name, repr(value)) for name, value in constants.items())))
         name = trace.program.functions.get(key)
         if name is None:
@@ -55,7 +48,7 @@ class DeviceFunction:
         program: Program,
         name: str,
         parameters: list[Parameter],
-        results: list[type[Value]],
+        results: list[Any],
         constants: dict[str, Any],
     ) -> None:
         refuse_jumps(self.function)
@@ -73,8 +66,9 @@ class DeviceFunction:
                     place=self._place,
                 )
             trace.place = self._place
-            for cls, value, offset in zip(results, returned, offsets(results), strict=True):
-                Pointer(cls, "param", symbol="returned", offset=offset).store(value)
+            for wanted, value, offset in zip(results, returned, lay_out(results)[0], strict=True):
+                check_given(f"what `{name}` returns", wanted, value)
+                store(wanted, "returned", offset, value)
             trace.place = None
             end_body(trace)
         result = f" ({_returned(results, 'returned')})" if results else ""
@@ -82,31 +76,16 @@ class DeviceFunction:
         program.items.append("\n".join(["", *head, "{", *trace.body(), "}", ""]))
 
 
-def offsets(results: list[type[Value]]) -> list[int]:
-    """Where each of several results lies, as in a structure of C."""
-    found, size = [], 0
-    for cls in results:
-        width = max(cls.type.width // 8, 1)
-        size = -(-size // width) * width
-        found.append(size)
-        size += width
-    return found
-
-
-def _returned(results: list[type[Value]], name: str) -> str:
-    """The declaration of what is returned: one value, or several as bytes."""
-    if len(results) == 1:
+def _returned(results: list[Any], name: str) -> str:
+    """The declaration of what is returned: one number, or several values as bytes."""
+    if len(results) == 1 and not isinstance(results[0], StructType):
         return f".param .{memory_type(results[0])} {name}"
-    size = offsets(results)[-1] + results[-1].type.width // 8
-    align = max(cls.type.width // 8 for cls in results)
-    return f".param .align {align} .b8 {name}[{-(-size // align) * align}]"
+    _, size, align = lay_out(results)
+    return f".param .align {align} .b8 {name}[{size}]"
 
 
-def _call(
-    trace: Trace, name: str, parameters: list[Parameter], results: list[type[Value]], arguments: Sequence[Any]
-) -> Any:
+def _call(trace: Trace, name: str, parameters: list[Parameter], results: list[Any], arguments: Sequence[Any]) -> Any:
     """The arguments into parameter memory, the call, the results out of it."""
-    values: list[Value] = [cls.fresh(trace) for cls in results]
     passed = [_passed(parameter, argument) for parameter, argument in zip(parameters, arguments, strict=True)]
     trace.write("{")
     names = [f"argument_{number}" for number in range(len(parameters))]
@@ -115,25 +94,20 @@ def _call(
     if results:
         trace.write(f"{_returned(results, 'result')};")
     for chosen, parameter, value in zip(names, parameters, passed, strict=True):
-        Pointer(parameter.passed, "param", symbol=chosen).store(value)
+        whole = isinstance(parameter.annotation, StructType)
+        store(parameter.annotation if whole else parameter.passed, chosen, 0, value)
     result = "(result), " if results else ""
     trace.write(f"call.uni {result}{name}, ({', '.join(names)});" if names else f"call.uni {result}{name};")
-    for value, offset in zip(values, offsets(results), strict=True):
-        place = Pointer(type(value), "param", symbol="result", offset=offset)
-        emit(f"ld.param.{memory_type(type(value))}", [place], out=value)
+    values = [load(wanted, "result", offset) for wanted, offset in zip(results, lay_out(results)[0], strict=True)]
     trace.write("}")
     return None if not values else values[0] if len(values) == 1 else tuple(values)
 
 
 def _passed(parameter: Parameter, argument: Any) -> Any:
     """An argument as it is passed; a pointer must point where the function expects."""
-    given = parameter.annotation
-    if not isinstance(given, PointerType):
-        return argument
-    if not isinstance(argument, Pointer) or argument.space != given.space or argument.element is not given.element:
-        wanted = f"pointer[{given.element.__name__}, {given.space or 'generic'}]"
-        refuse("operand-type", f"`{parameter.name}` is {describe(argument)}, expected {wanted}")
-    return argument.address
+    if not isinstance(parameter.annotation, RawType):
+        check_given(f"`{parameter.name}`", parameter.annotation, argument)
+    return argument.address if isinstance(parameter.annotation, PointerType) else argument
 
 
 def function(function: Callable[..., Any]) -> DeviceFunction:

@@ -13,13 +13,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from ptxlab.author.emit import emit
 from ptxlab.author.lines import Place, refuse
 from ptxlab.author.pointers import Pointer, PointerType, address_class, memory_type
+from ptxlab.author.structures import StructType, has_fields, is_number, load, load_pointer, structure_of
 from ptxlab.author.values import Value, b8
 
 
@@ -39,54 +39,6 @@ class param:  # noqa: N801 - stands in annotations beside `f32`
 
     def __class_getitem__(cls, item: Any) -> RawType:
         return RawType(*item) if isinstance(item, tuple) else RawType(item)
-
-
-@dataclass(frozen=True, slots=True)
-class StructType:
-    """A parameter of several bytes; `fields` are offset and annotation by name."""
-
-    size: int
-    align: int = 8
-    fields: Mapping[str, tuple[int, Any]] = field(default_factory=dict)
-
-
-class struct:  # noqa: N801 - stands in annotations beside `f32`
-    """`struct[24, 8]` has 24 bytes, aligned to 8; a subclass names its fields, laid out as in C."""
-
-    def __class_getitem__(cls, item: Any) -> StructType:
-        size, align = item if isinstance(item, tuple) else (item, 8)
-        return StructType(size, align)
-
-
-def _layout(cls: type[struct]) -> StructType:
-    fields: dict[str, tuple[int, Any]] = {}
-    size, largest = 0, 1
-    for name, annotation in inspect.get_annotations(cls, eval_str=True).items():
-        width = 8 if isinstance(annotation, PointerType) else annotation.type.width // 8
-        size = -(-size // width) * width
-        fields[name] = (size, annotation)
-        size, largest = size + width, max(largest, width)
-    return StructType(-(-size // largest) * largest, largest, fields)
-
-
-class Struct(Pointer):
-    """A structure in parameter memory."""
-
-    def __init__(self, name: str, type: StructType) -> None:
-        super().__init__(b8, "param", symbol=name)
-        self._type = type
-
-    def field(self, cls: type[Value], offset: int) -> Any:
-        """Load a number from that byte on."""
-        return Pointer(cls, "param", symbol=self.symbol, offset=offset).load()
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name not in self._type.fields:
-            raise AttributeError(f"the structure has no field {name!r}; it has {', '.join(self._type.fields)}")
-        offset, annotation = self._type.fields[name]
-        if isinstance(annotation, PointerType):
-            return load_pointer(annotation, Pointer(address_class(None), "param", symbol=self.symbol, offset=offset))
-        return self.field(annotation, offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,21 +75,13 @@ class Parameter:
         """What the body gets: the value, loaded now."""
         given = self.annotation
         if isinstance(given, StructType):
-            return Struct(self.name, given)
+            return load(given, self.name, in_place=True)
         if isinstance(given, RawType):
             return Pointer(b8, "param", symbol=self.name)
         place = Pointer(self.passed, "param", symbol=self.name)
         if isinstance(given, PointerType):
             return load_pointer(given, place) if of_kernel else Pointer(given.element, given.space, place.load())
         return place.load()
-
-
-def load_pointer(type: PointerType, place: Pointer) -> Pointer:
-    """A pointer that the host passed: it is generic, and `cvta` makes it one into its space."""
-    address = place.load()
-    if type.space is not None:
-        address = emit(f"cvta.to.{type.space}.u64", [address], out=address_class(type.space)())
-    return Pointer(type.element, type.space, address)
 
 
 def read_parameters(
@@ -150,9 +94,7 @@ def read_parameters(
         if given.kind is inspect.Parameter.KEYWORD_ONLY:
             constants[name] = given
             continue
-        annotation = annotations.get(name)
-        if isinstance(annotation, type) and issubclass(annotation, struct):
-            annotation = _layout(annotation)
+        annotation = structure_of(annotations.get(name), place)
         if not _is_parameter(annotation) or given.kind is inspect.Parameter.VAR_POSITIONAL:
             refuse(
                 "missing-type",
@@ -171,9 +113,7 @@ def read_parameters(
 
 
 def _is_parameter(annotation: Any) -> bool:
-    if isinstance(annotation, (PointerType, StructType, RawType)):
-        return True
-    return isinstance(annotation, type) and issubclass(annotation, Value) and annotation.type.kind != "p"
+    return isinstance(annotation, (PointerType, StructType, RawType)) or is_number(annotation)
 
 
 def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
@@ -183,17 +123,17 @@ def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
     return found
 
 
-def return_types(annotation: Any) -> list[type[Value]]:
-    """The classes of what a device function returns."""
+def return_types(annotation: Any, place: Place) -> list[Any]:
+    """What a device function returns: numbers, and structures with fields."""
     if annotation is None or annotation is type(None):
         return []
-    if isinstance(annotation, type) and issubclass(annotation, Value):
-        return [annotation]
-    return list(_tuple_types(annotation))
-
-
-def _tuple_types(annotation: Any) -> Iterator[type[Value]]:
-    for part in getattr(annotation, "__args__", ()):
-        if not (isinstance(part, type) and issubclass(part, Value)):
-            refuse("missing-type", f"a device function returns registers, not {part!r:.40}")
-        yield part
+    found = [structure_of(part, place) for part in getattr(annotation, "__args__", (annotation,))]
+    for part in found:
+        if not is_number(part) and not (isinstance(part, StructType) and has_fields(part)):
+            refuse(
+                "missing-type",
+                f"a device function returns numbers and structures with fields, not {part!s:.40}",
+                helps=["name the fields in a subclass of `struct`"],
+                place=place,
+            )
+    return found

@@ -1,0 +1,237 @@
+"""Structures: several fields that are passed as one, laid out as C lays them out.
+
+A subclass of `struct` names the fields. An object of it, `Ray(x, 1.0)`, holds them in registers, and writes nothing
+until it is passed or returned; a parameter of that type stands in parameter memory, where each `ray.x` is one load.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ptxlab.author.emit import describe, emit
+from ptxlab.author.lines import NoSuchName, Place, here, refuse
+from ptxlab.author.pointers import Pointer, PointerType, address_class
+from ptxlab.author.values import Value, b8, class_of, u64
+from ptxlab.isa import type_named
+
+
+@dataclass(frozen=True, slots=True)
+class StructType:
+    """Several bytes; `fields` are offset and annotation by name, `cls` is the class that names them."""
+
+    size: int
+    align: int = 8
+    fields: Mapping[str, tuple[int, Any]] = field(default_factory=dict)
+    cls: type[struct] | None = None
+
+    def __str__(self) -> str:
+        return f"struct[{self.size}, {self.align}]" if self.cls is None else self.cls.__name__
+
+
+class struct:  # noqa: N801 - stands in annotations beside `f32`
+    """`struct[24, 8]` has 24 bytes, aligned to 8; a subclass names its fields, laid out as in C."""
+
+    def __class_getitem__(cls, item: Any) -> StructType:
+        size, align = item if isinstance(item, tuple) else (item, 8)
+        return StructType(size, align)
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        cls = type(self)
+        fields = structure_of(cls, here()).fields
+        given = dict(zip(fields, values, strict=False))
+        known = f"it has {', '.join(f'`{name}`' for name in fields)}"
+        if len(values) > len(fields):
+            refuse("operand-count", f"`{cls.__name__}` has {len(fields)} fields, {len(values)} given", helps=[known])
+        for name, value in named.items():
+            if name not in fields or name in given:
+                wrong = "is given twice" if name in given else f"is no field of `{cls.__name__}`"
+                refuse("unknown-argument", f"`{name}` {wrong}", helps=[known])
+            given[name] = value
+        missing = [f"`{name}`" for name in fields if name not in given]
+        if missing:
+            refuse("operand-count", f"`{cls.__name__}` lacks {', '.join(missing)}", helps=[known])
+        for name, (_, annotation) in fields.items():
+            check_given(f"`{name}` of `{cls.__name__}`", annotation, given[name])
+            setattr(self, name, given[name])
+
+
+def structure_of(annotation: Any, place: Place) -> Any:
+    """What an annotation means: a subclass of `struct` is its layout, all others are themselves."""
+    if not (isinstance(annotation, type) and issubclass(annotation, struct)):
+        return annotation
+    annotations = inspect.get_annotations(annotation, eval_str=True)
+    parts = {name: structure_of(part, place) for name, part in annotations.items()}
+    for name, part in parts.items():
+        if not (isinstance(part, (PointerType, StructType)) or is_number(part)):
+            refuse(
+                "missing-type",
+                f"the field `{name}` of `{annotation.__name__}` has no type of PTX: {part!r:.60}",
+                helps=["a field is a number, a pointer or a structure: `f32`, `pointer[f32]`"],
+                place=place,
+            )
+    if not parts:
+        refuse("missing-type", f"`{annotation.__name__}` has no fields", helps=["annotate them: `x: f32`"], place=place)
+    offsets, size, align = lay_out(parts.values())
+    return StructType(size, align, dict(zip(parts, zip(offsets, parts.values(), strict=True), strict=True)), annotation)
+
+
+def is_number(annotation: Any) -> bool:
+    """Whether an annotation is a type that lies in memory."""
+    return isinstance(annotation, type) and issubclass(annotation, Value) and annotation.type.kind != "p"
+
+
+def lay_out(annotations: Iterable[Any]) -> tuple[list[int], int, int]:
+    """Where each of several values lies, as in a structure of C, and the size and alignment of all."""
+    offsets, size, largest = [], 0, 1
+    for annotation in annotations:
+        if isinstance(annotation, StructType):
+            width, align = annotation.size, annotation.align
+        else:
+            width = align = 8 if isinstance(annotation, PointerType) else annotation.type.width // 8
+        offsets.append(-(-size // align) * align)
+        size, largest = offsets[-1] + width, max(largest, align)
+    return offsets, -(-size // largest) * largest, largest
+
+
+class Struct(Pointer):
+    """Bytes without names in parameter memory."""
+
+    def __init__(self, name: str, type: StructType, offset: int = 0) -> None:
+        super().__init__(b8, "param", symbol=name, offset=offset)
+        self._type = type
+        self._symbol, self._offset = name, offset
+
+    def field(self, cls: type[Value], offset: int) -> Any:
+        """Load a number from that byte on."""
+        return Pointer(cls, "param", symbol=self.symbol, offset=self.offset + offset).load()
+
+
+class Fields:
+    """A structure in parameter memory: each of its fields is a load. It has no other names, which fields could have."""
+
+    def __init__(self, name: str, type: StructType, offset: int) -> None:
+        vars(self).update(_symbol=name, _type=type, _offset=offset)
+
+    _symbol: str
+    _type: StructType
+    _offset: int
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name not in self._type.fields:
+            known = ", ".join(f"`{name}`" for name in self._type.fields)
+            refuse(
+                "unknown-name", f"`{self._type}` has no field `{name}`", helps=[f"it has {known}"], raises=NoSuchName
+            )
+        offset, annotation = self._type.fields[name]
+        return load(annotation, self._symbol, self._offset + offset, in_place=True)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        refuse(
+            "read-only-parameter",
+            f"`{name}` of `{self._type}` stands in parameter memory, which is only read",
+            helps=[f"make another: `{self._type}({name}=..., ...)`"],
+        )
+
+
+def load(annotation: Any, symbol: str, offset: int = 0, in_place: bool = False) -> Any:
+    """A number, pointer or structure of parameter memory; with `in_place` a structure stays there."""
+    if isinstance(annotation, PointerType):
+        return load_pointer(annotation, Pointer(u64, "param", symbol=symbol, offset=offset))
+    if not isinstance(annotation, StructType):
+        return Pointer(annotation, "param", symbol=symbol, offset=offset).load()
+    if annotation.cls is None:
+        return Struct(symbol, annotation, offset)
+    if in_place:
+        return Fields(symbol, annotation, offset)
+    return annotation.cls(*(load(part, symbol, offset + start) for start, part in annotation.fields.values()))
+
+
+def store(annotation: Any, symbol: str, offset: int, value: Any) -> None:
+    """Write a number, pointer or structure to parameter memory."""
+    if isinstance(annotation, PointerType):
+        Pointer(u64, "param", symbol=symbol, offset=offset).store(_generic(value))
+    elif not isinstance(annotation, StructType):
+        Pointer(annotation, "param", symbol=symbol, offset=offset).store(value)
+    elif isinstance(value, (Struct, Fields)):
+        for start, size in _pieces(value._type):
+            bits = class_of(type_named(f"b{8 * size}"))
+            read = Pointer(bits, "param", symbol=value._symbol, offset=value._offset + start).load()
+            Pointer(bits, "param", symbol=symbol, offset=offset + start).store(read)
+    else:
+        for name, (start, part) in structure_of(type(value), here()).fields.items():
+            store(part, symbol, offset + start, getattr(value, name))
+
+
+def _pieces(type: StructType) -> Iterator[tuple[int, int]]:
+    """Where the fields lie and their bytes, without the padding; without fields, the widest words there can be."""
+    for start, part in type.fields.values():
+        if isinstance(part, StructType):
+            yield from ((start + inner, size) for inner, size in _pieces(part))
+        else:
+            yield start, lay_out([part])[1]
+    start = type.size if type.fields else 0
+    while start < type.size:
+        size = min(8, type.align, (start & -start) or 8)
+        while start + size > type.size:
+            size //= 2
+        yield start, size
+        start += size
+
+
+def check_given(what: str, annotation: Any, value: Any) -> None:
+    """Refuse a pointer that points elsewhere, another structure than the one wanted, and a number of another type."""
+    if isinstance(annotation, PointerType):
+        fits = isinstance(value, Pointer) and value.space == annotation.space and value.element is annotation.element
+        wanted = f"pointer[{annotation.element.__name__}, {annotation.space or 'generic'}]"
+    elif isinstance(annotation, StructType):
+        given = value._type if isinstance(value, (Struct, Fields)) else structure_of(type(value), here())
+        fits = isinstance(given, StructType) and given.cls is annotation.cls
+        if annotation.cls is None and isinstance(given, StructType):
+            fits = given.size == annotation.size and given.align >= annotation.align
+        wanted = f"a `{annotation}`"
+    else:
+        if isinstance(value, Value):
+            Pointer(annotation, "param", symbol="")._check_stored(value)
+        fits = not isinstance(value, (Pointer, struct, Fields, tuple, list, str)) and value is not None
+        wanted = f"a `{annotation.type.name}`"
+    if not fits:
+        refuse("operand-type", f"{what} is {_described(value)}, expected {wanted}")
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, (Struct, Fields)):
+        return f"a `{value._type}`"
+    return f"a `{type(value).__name__}`" if isinstance(value, struct) else describe(value)
+
+
+def has_fields(annotation: Any) -> bool:
+    """Whether every byte of a value has a name and a type, so that registers can hold it."""
+    if not isinstance(annotation, StructType):
+        return True
+    return annotation.cls is not None and all(has_fields(part) for _, part in annotation.fields.values())
+
+
+def load_pointer(type: PointerType, place: Pointer) -> Pointer:
+    """A pointer from the host or out of a structure: it is generic, and `cvta` makes it one into its space."""
+    address = place.load()
+    if type.space is not None:
+        wide = emit(f"cvta.to.{type.space}.u64", [address], out=u64())
+        narrow = address_class(type.space) is not u64
+        address = emit("cvt.u32.u64", [wide], out=address_class(type.space)()) if narrow else wide
+    return Pointer(type.element, type.space, address)
+
+
+def _generic(pointer: Pointer) -> Value:
+    """The address of a pointer as a structure holds it: a generic one."""
+    address = pointer.address
+    if pointer.space is None:
+        return address
+    if address.type.width == 32:
+        address = emit("cvt.u64.u32", [address])
+    value: Value = emit(f"cvta.{pointer.space}.u64", [address])
+    return value
