@@ -21,6 +21,9 @@ def test_without_a_name_it_lists_the_gallery() -> None:
         (["vector_adition"], "did you mean `vector_addition`?"),
         (["vector_addition", "--size", "m=3"], "there is no size `m`; there are n"),
         (["vector_addition", "--size", "12"], "write NAME=VALUE"),
+        (["vector_addition", "--size", "n=many"], "`n` can't be `many`; it is a number, 0 or more"),
+        (["vector_addition", "--size", "n=-4"], "`n` can't be `-4`; it is a number, 0 or more"),
+        (["softmax", "--size", "type=f99"], "`type` can't be `f99`; it is one of f32, bf16"),
         (["vector_addition", "--variant", "best"], "there is no variant `best`"),
     ],
 )

@@ -25,7 +25,7 @@ def read_size(context: click.Context, parameter: click.Parameter, values: Sequen
     return found
 
 
-@click.command("bench")
+@click.command("bench", short_help="Measure a kernel of the gallery on the GPU.")
 @click.argument("name", required=False)
 @click.option("--size", "sizes", metavar="NAME=VALUE,...", multiple=True, callback=read_size,
               help="A size; may be given several times. Without it, those that the kernel names.")  # fmt: skip
@@ -126,6 +126,7 @@ def measure_entry(name: str, sizes: list[dict[str, Any]], variants: Sequence[str
     check_names(entry.variants, variants, "variant")
     for size in sizes:
         check_names(entry.sizes[0], size, "size")
+        check_values([*entry.sizes, *entry.small], size)
     try:
         return measure(name, entry, [{**entry.sizes[-1], **size} for size in sizes] or None, rounds=rounds, seed=seed,
                        only=variants or None, progress=show_progress)  # fmt: skip
@@ -138,6 +139,16 @@ def check_names(known: Mapping[str, Any], given: Mapping[str, Any] | Sequence[st
     for name in given:
         if name not in known:
             raise click.UsageError(f"there is no {what} `{name}`; there are {', '.join(known)}")
+
+
+def check_values(known: Sequence[Mapping[str, Any]], given: Mapping[str, Any]) -> None:
+    """Refuse a word where the kernel takes a number, or one that it does not know."""
+    for name, value in given.items():
+        words = list(dict.fromkeys(size[name] for size in known if isinstance(size[name], str)))
+        if words and value not in words:
+            raise click.UsageError(f"`{name}` can't be `{value}`; it is one of {', '.join(words)}")
+        if not words and isinstance(value, str):
+            raise click.UsageError(f"`{name}` can't be `{value}`; it is a number, 0 or more")
 
 
 def show_progress(text: str) -> None:
