@@ -102,6 +102,19 @@ def test_a_ptxas_that_does_not_exist_is_a_diagnostic() -> None:
     )
 
 
+def test_a_ptxas_that_writes_no_object_is_a_diagnostic(tmp_path: Path) -> None:
+    idle = tmp_path / "ptxas"
+    idle.write_text("#!/bin/sh\n")
+    idle.chmod(0o755)
+    result = run("assemble", "--ptxas", str(idle), "saxpy.ptx", "--", "--dryrun")
+    assert (result.exit_code, result.stdout) == (
+        1,
+        f"error[ptxas-error]: `{idle}` ended without an error and wrote no object\n"
+        "  = help: leave out `--dryrun`\n"
+        "\n1 error in saxpy.ptx\n",
+    )
+
+
 @needs_tools
 def test_sass_stands_beside_its_line() -> None:
     result = run("sass", "saxpy.ptx")

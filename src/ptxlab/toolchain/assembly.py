@@ -67,7 +67,15 @@ def assemble(
     messages = read_messages(outcome.text)
     diagnostics = [diagnose(message, source, chosen) for message in messages if not is_statistics(message)]
     diagnostics += _bad_ending(outcome, diagnostics, source, chosen, timeout)
+    if outcome.status == 0 and cubin is None:
+        diagnostics.append(_no_object(chosen, options))
     return Assembly(cubin, tuple(diagnostics), tuple(read_resources(messages)), architecture, chosen)
+
+
+def _no_object(tool: Tool, options: Sequence[str]) -> Diagnostic:
+    """A ptxas that is content and leaves nothing: no ptxas, or one that was told to do something else."""
+    helps = [f"leave out {', '.join(f'`{option}`' for option in options)}"] if options else []
+    return error("ptxas-error", f"`{tool.path}` ended without an error and wrote no object", None, helps=helps)
 
 
 def _bad_ending(
