@@ -61,12 +61,14 @@ def test_help_loads_nothing_heavy() -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals as on POSIX systems")
-def test_an_interrupt_is_one_line_and_status_130() -> None:
-    process = subprocess.Popen([*PTXLAB, "check", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_an_interrupt_is_one_line_and_status_130(command: str) -> None:
+    pipe = subprocess.PIPE
+    process = subprocess.Popen([*PTXLAB, command, "-"], stdin=pipe, stdout=pipe, stderr=pipe, text=True)
     time.sleep(1.5)
     process.send_signal(signal.SIGINT)
-    _, shown = process.communicate(timeout=60)
-    assert (process.returncode, shown.strip()) == (130, "ptxlab: interrupted")
+    printed, shown = process.communicate(timeout=60)
+    assert (process.returncode, printed, shown.strip()) == (130, "", "ptxlab: interrupted")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes as on POSIX systems")

@@ -123,7 +123,10 @@ def command(
         show_failure(wrong.diagnostics, name_of(path), format)
         context.exit(2 if all(found.code in _MISUSE for found in wrong.diagnostics) else 1)
     except KeyboardInterrupt as interrupt:
-        show_failure(getattr(interrupt, "diagnostics", []), name_of(path), format)
+        found = getattr(interrupt, "diagnostics", None)
+        if found is None:  # no kernel was running yet
+            raise
+        show_failure(found, name_of(path), format)
         context.exit(130)
     if save is not None:
         run.save(save)
