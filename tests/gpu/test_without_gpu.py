@@ -333,7 +333,8 @@ def test_no_gpu_has_a_reason_and_a_remedy(name: str) -> None:
     found = explain_initialisation(name)
     assert found.code == "no-gpu"
     assert len(found.notes) == 1
-    assert found.helps[-1].text == '`device="cpu"` runs the kernel on this machine, without a GPU'
+    elsewhere = '`device="cpu"`, or `ptxlab run --device cpu`, runs a kernel on this machine, without a GPU'
+    assert found.helps[-1].text == elsewhere
 
 
 def test_without_the_package_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from ptxlab.report import Diagnostic, KernelError, error
 
-ELSEWHERE = '`device="cpu"` runs the kernel on this machine, without a GPU'
+ELSEWHERE = '`device="cpu"`, or `ptxlab run --device cpu`, runs a kernel on this machine, without a GPU'
 
 
 class DriverError(Exception):
