@@ -78,6 +78,13 @@ def test_what_changed_and_what_it_took(saxpy: Path) -> None:
     assert lines[4:] == [f"no errors or warnings in {saxpy}"]
 
 
+def test_that_nothing_changed_is_said(saxpy: Path) -> None:
+    result = run(saxpy, "--grid", 1200, "--block", 1, "--arg", "f32[4]=0", "--arg", "f32[4]=0", "--arg", "f32=2",
+                 "--arg", "u32=0")  # fmt: skip
+    assert result.exit_code == 0
+    assert result.stdout.startswith("no array was changed\n`saxpy` ran on 1,200 blocks of 1 thread: ")
+
+
 def test_random_data_is_the_same_for_the_same_seed(saxpy: Path) -> None:
     first, again, other = (run(saxpy, *LAUNCH, *more).stdout.splitlines()[1] for more in ([], [], ["--seed", 1]))
     assert first == again
@@ -163,7 +170,7 @@ def test_random_integers_stay_within_their_limits() -> None:
         (["--block", 1, "--arg", "f32[x]=1"], "is no shape"),
         (["--block", 1, "--arg", "f32[999999999999999]=random"], "more than there is memory for"),
         (["--block", 1, "--arg", "f32[999999999,999999999]=zeros"], "is no shape"),
-        (["--block", 1, "--arg", "f32[]=@nowhere.npy"], "`nowhere.npy` can't be read"),
+        (["--block", 1, "--arg", "f32[]=@nowhere.npy"], "`nowhere.npy` can't be read: no such file or directory\n"),
         (["--block", 1, "--arg", "f32=1.0"], "the parameter `x` is `.u64`"),
         ([], "say `--block`"),
         (["--block", "0x"], "is not like 4 or 4,2,1"),

@@ -123,7 +123,8 @@ class Argument:
         try:
             loaded = numpy.load(path, allow_pickle=False)
         except (OSError, ValueError, EOFError) as problem:
-            raise self.problem(f"`{name_of(path)}` can't be read: {str(problem).lower()}") from None
+            reason = getattr(problem, "strerror", None) or str(problem)
+            raise self.problem(f"`{name_of(path)}` can't be read: {reason.lower()}") from None
         if not isinstance(loaded, numpy.ndarray):
             raise self.problem(f"`{name_of(path)}` holds several arrays")
         if loaded.dtype.kind == "V" and loaded.dtype.itemsize == kind.itemsize:

@@ -55,7 +55,10 @@ class Run:
 
     def lines(self, profile: bool) -> Iterator[str]:
         """For people: the arrays that changed, what it took, the lines that cost most."""
-        for change in self.changes():
+        changes = list(self.changes())
+        if not changes and any(not isinstance(value, bytes) for value in self.after):
+            yield "no array was changed"
+        for change in changes:
             shape = f"{change['type']}{spell_shape(change['shape'])}"
             yield f"{change['name']}: {shape}, {change['changed']:,} of {change['elements']:,} elements changed"
             more = " ..." if change["elements"] > FIRST else ""
@@ -71,9 +74,9 @@ class Run:
         work = f"{seconds:.6f} s on the GPU"
         if count is not None:
             work = f"{count:,} instruction{'s' * (count != 1)} in {seconds:.3f} s"
-        grid, block = (" × ".join(map(str, self.how[name])) for name in ("grid", "block"))
+        grid, block = (" × ".join(f"{extent:,}" for extent in self.how[name]) for name in ("grid", "block"))
         blocks = len(self.how["blocks"]) if self.how["blocks"] is not None else None
-        some = f"{blocks} of {grid}" if blocks is not None else grid
+        some = f"{blocks:,} of {grid}" if blocks is not None else grid
         yield (
             f"`{self.kernel.name}` ran{times} on {some} block{'s' * (some != '1')} of {block} "
             f"thread{'s' * (block != '1')}: {work}"

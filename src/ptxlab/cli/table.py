@@ -18,7 +18,7 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(_cell(*cell) for cell in zip(row, widths, numeric, strict=True)).rstrip() for row in rows]
 
 
-_NUMBER = re.compile(r"-|[\d,]+( B)?")
+_NUMBER = re.compile(r"-|[\d,]+(\.\d+)?( B)?")
 
 
 def _cell(text: str, width: int, numeric: bool) -> str:
