@@ -9,6 +9,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,6 +69,21 @@ def test_interrupt_ends_the_child(tmp_path: Path) -> None:
     assert parent.wait(20) != 0
     with pytest.raises(ProcessLookupError):
         os.kill(child, 0)
+
+
+def test_an_interrupt_while_a_child_starts_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[str]] = []
+    popen = subprocess.Popen
+
+    def interrupted(*command: Any, **how: Any) -> subprocess.Popen[str]:
+        started.append(popen(*command, **how))
+        signal.raise_signal(signal.SIGINT)
+        return started[0]
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(["sleep", "60"], tmp_path)
+    assert started[0].returncode == -signal.SIGKILL
 
 
 def _environment() -> dict[str, str]:

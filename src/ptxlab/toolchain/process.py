@@ -6,10 +6,12 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import TypeVar
 
 Answer = TypeVar("Answer")
@@ -42,6 +44,27 @@ class Children:
 
     def run(self, command: Sequence[str | Path], directory: Path, timeout: float | None) -> Outcome:
         """Run `command` in `directory`, with its own temporary files there too."""
+        started: list[subprocess.Popen[str]] = []
+        try:
+            with _interrupt_waits():
+                started.append(self._start(command, directory))
+            text, _ = started[0].communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            _end(started[0])
+            text, _ = started[0].communicate()
+            return Outcome(text, started[0].returncode, timed_out=True)
+        except BaseException:
+            for child in started:
+                _end(child)
+                child.communicate()
+            raise
+        finally:
+            with self._lock:
+                self._running.difference_update(started)
+        return Outcome(text, started[0].returncode)
+
+    def _start(self, command: Sequence[str | Path], directory: Path) -> subprocess.Popen[str]:
+        """Start a child that `end` knows of."""
         with self._lock:
             if self._closed:
                 raise KeyboardInterrupt
@@ -57,20 +80,7 @@ class Children:
                 start_new_session=True,
             )
             self._running.add(child)
-        try:
-            text, _ = child.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            _end(child)
-            text, _ = child.communicate()
-            return Outcome(text, child.returncode, timed_out=True)
-        except BaseException:
-            _end(child)
-            child.communicate()
-            raise
-        finally:
-            with self._lock:
-                self._running.discard(child)
-        return Outcome(text, child.returncode)
+        return child
 
     def end(self) -> None:
         """End every running child and start no more."""
@@ -107,6 +117,23 @@ def run_together(tasks: Sequence[Callable[[], Answer]], workers: int) -> list[An
             pool.shutdown(wait=False, cancel_futures=True)
             children.end()
             raise
+
+
+@contextmanager
+def _interrupt_waits() -> Iterator[None]:
+    """Let Ctrl-C wait for the end of the block: it would forget a child that starts, which then goes on alone."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    caught: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda *given: caught.append(given))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if caught:
+        handler(*caught[0])
 
 
 def _end(child: subprocess.Popen[str]) -> None:
