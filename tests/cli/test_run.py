@@ -102,6 +102,22 @@ def test_a_finding_is_shown_as_check_does(saxpy: Path) -> None:
     assert concise.stdout.startswith(f"{saxpy}:27:5: error[out-of-bounds]: ")
 
 
+def test_findings_that_say_the_same_are_shown_three_times_and_then_counted(tmp_path: Path) -> None:
+    reads = "\n".join(f"    ld.shared.u32 %r{1 + number}, [word];" for number in range(16))
+    text = RACE.replace("%r<3>", "%r<20>").replace(".reg .pred %p;", ".reg .pred %p;\n    .shared .b32 word;")
+    start, end = text.index("    ld.param"), text.index("    ret;")
+    file = write(tmp_path, text[:start] + reads + "\n" + text[end:])
+    result = run(file, "--block", 1, "--arg", "u32[1]=zeros")
+    assert result.stdout.count("warning[uninitialised-read]: ") == 3
+    assert result.stdout.endswith(
+        "\n13 more of `uninitialised-read`: a thread reads shared bytes that nobody has written\n"
+        "  on lines 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, ...; `--format concise` lists them\n"
+        f"\n16 warnings in {file}\n"
+    )
+    concise = run(file, "--block", 1, "--arg", "u32[1]=zeros", "--format", "concise")
+    assert concise.stdout.count("\n") == 16
+
+
 def test_json_has_everything(saxpy: Path) -> None:
     result = run(saxpy, *LAUNCH, "--format", "json")
     found = json.loads(result.stdout)

@@ -11,6 +11,8 @@ import click
 
 from ptxlab.report import Diagnostic, Format, render, summary
 
+LISTED = 12  # lines that are named
+
 format_option = click.option(
     "--format",
     "format",
@@ -26,10 +28,37 @@ def has_color(stream: TextIO) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def show_findings(found: Sequence[Diagnostic], name: str, format: Format = "full", *, to_stderr: bool = False) -> None:
-    """Print the diagnostics; in the full format the last line counts them."""
+def show_findings(
+    found: Sequence[Diagnostic],
+    name: str,
+    format: Format = "full",
+    *,
+    to_stderr: bool = False,
+    alike: int | None = None,
+) -> None:
+    """Print the diagnostics; the full format counts them at its end, and shows `alike` of those that say the same."""
     color = has_color(sys.stderr if to_stderr else sys.stdout)
-    text = render(found, format, color)
+    shown, more = first_of_each(found, alike) if format == "full" and alike is not None else (found, [])
+    text = render(shown, format, color)
     if format == "full":
-        text += "\n" * bool(found) + summary(found, name) + "\n"
+        text += "".join(f"\n{line}\n" for line in more) + "\n" * bool(found) + summary(found, name) + "\n"
     click.echo(text, nl=False, err=to_stderr, color=color)
+
+
+def first_of_each(found: Sequence[Diagnostic], most: int) -> tuple[list[Diagnostic], list[str]]:
+    """The first `most` of those that say the same, and for each group a text on where the others are."""
+    groups: dict[tuple[str, str], list[Diagnostic]] = {}
+    shown = []
+    for one in found:
+        group = groups.setdefault((one.code, one.message), [])
+        group.append(one)
+        if len(group) <= most:
+            shown.append(one)
+    return shown, [_spell_others(group[most:]) for group in groups.values() if len(group) > most]
+
+
+def _spell_others(group: Sequence[Diagnostic]) -> str:
+    lines = [str(line) for line in sorted({one.line for one in group if one.line is not None})]
+    named = ", ".join(lines[:LISTED]) + ", ..." * (len(lines) > LISTED)
+    places = f"on line{'s' * (len(lines) > 1)} {named}; " if lines else ""
+    return f"{len(group)} more of `{group[0].code}`: {group[0].message}\n  {places}`--format concise` lists them"

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ptxlab.ir import Function
 
 FIRST = 8  # values of an array that are shown
+ALIKE = 3  # findings that say the same: a barrier that is missing is a race at each line that reads behind it
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Run:
                 click.echo(line)
             if self.result.diagnostics:
                 click.echo()
-        show_findings(self.result.diagnostics, name, format)
+        show_findings(self.result.diagnostics, name, format, alike=ALIKE)
 
     def lines(self, profile: bool) -> Iterator[str]:
         """For people: the arrays that changed, what it took, the lines that cost most."""
