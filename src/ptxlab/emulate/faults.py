@@ -144,7 +144,8 @@ def _neighbourhood(launch: Launch, address: int, size: int, space: int) -> tuple
     if region is None or address - region.base > 1 << 32:
         return "all memory the kernel has", ["the address is 0: a null pointer"] if address < 4096 else []
     past = address - region.base
-    place = (
-        f"begins {past - region.size} bytes behind its end" if past >= region.size else f"begins at byte {past} of it"
-    )
+    if past < region.size:
+        place = f"begins at byte {past} of it"
+    else:
+        place = f"begins {past - region.size} bytes behind its end" if past > region.size else "begins at its end"
     return region.name, [f"{region.name} has {region.size} bytes; the access {place}"]
