@@ -89,6 +89,21 @@ def test_what_is_kept_is_not_tried_again(tmp_path: Path) -> None:
     assert second.best.is_right
 
 
+@pytest.mark.skipif(gpu.absence() is None, reason="where there is a GPU, it decides")
+def test_what_was_found_before_an_interrupt_is_kept(tmp_path: Path) -> None:
+    def interrupt(text: str) -> None:
+        if text == "checked 1 of 2":
+            raise KeyboardInterrupt
+
+    kept = tmp_path / "add.json"
+    with pytest.raises(KeyboardInterrupt):
+        tune(make, {"each": [1, 2], "step": [128]}, vector_addition.entry, keep=kept, progress=interrupt)
+    told: list[str] = []
+    found = tune(make, {"each": [1, 2], "step": [128]}, vector_addition.entry, keep=kept, progress=told.append)
+    assert told == ["assembled 1 of 1", "checked 1 of 1"]
+    assert [trial.is_right for trial in found.trials] == [True, True]
+
+
 def test_nothing_right_is_an_error_that_lists_the_reasons() -> None:
     found = tune(make, {"each": [5, 6], "step": [1]}, vector_addition.entry, {"n": 5000})
     with pytest.raises(UnsuitedError, match="no combination is right: 5 are too many for a thread; 6 are"):

@@ -129,14 +129,19 @@ def tune(
             done.append(kept or candidate.trial)
         else:
             candidates.append(candidate)
-    with tempfile.TemporaryDirectory(prefix="ptxlab-") as folder:
-        architecture = gpu.gpu(0).architecture_for if has_gpu else (lambda stated: target or stated)
-        ready, refused, cubins = _assemble(candidates, shapes, architecture, executor, Path(folder), tell)
-        done += refused
-        tried = _time(problem, chosen, sets, ready, cubins, rounds, tell) if has_gpu else _check(problem, ready, tell)
-    tuned = Tuned(chosen, machine, [*done, *tried])
-    if keep is not None:
-        tuned.write(keep)
+    tuned = Tuned(chosen, machine, done)
+    try:
+        with tempfile.TemporaryDirectory(prefix="ptxlab-") as folder:
+            architecture = gpu.gpu(0).architecture_for if has_gpu else (lambda stated: target or stated)
+            ready, refused, cubins = _assemble(candidates, shapes, architecture, executor, Path(folder), tell)
+            done += refused
+            if has_gpu:
+                _time(problem, chosen, sets, ready, cubins, rounds, tell, done)
+            else:
+                _check(problem, ready, tell, done)
+    finally:  # also what was found before Ctrl-C
+        if keep is not None:
+            tuned.write(keep)
     return tuned
 
 
@@ -151,7 +156,8 @@ def _known(keep: Path | None, size: Size, machine: Mapping[str, Any]) -> dict[tu
     kept = Tuned.read(keep)
     if kept.size != dict(size) or dict(kept.machine) != dict(machine):
         return {}
-    return {(json.dumps(trial.parameters, sort_keys=True), trial.program): trial for trial in kept.trials}
+    done = [trial for trial in kept.trials if trial.problem or trial.samples or machine["gpu"] is None]
+    return {(json.dumps(trial.parameters, sort_keys=True), trial.program): trial for trial in done}
 
 
 def _write(kernel: Maker, parameters: dict[str, Any], arrays: Arrays) -> _Candidate:
@@ -223,10 +229,9 @@ def _assemble(
     return ready, refused, cubins
 
 
-def _check(problem: Entry, candidates: Sequence[_Candidate], tell: Callable[[str], None]) -> list[Trial]:
+def _check(problem: Entry, candidates: Sequence[_Candidate], tell: Callable[[str], None], tried: list[Trial]) -> None:
     """Whether each is right on the emulator, with all detectors, at the problem's last small size."""
     size = problem.small[-1]
-    tried = []
     for number, candidate in enumerate(candidates, 1):
         arrays = problem.arrays(Host(number), **size)
         expected = expect(np, problem, arrays)
@@ -239,7 +244,6 @@ def _check(problem: Entry, candidates: Sequence[_Candidate], tell: Callable[[str
             wrong = str(found)
         tried.append(Trial(**asdict(candidate.trial) | {"is_right": not wrong, "problem": wrong}))
         tell(f"checked {number} of {len(candidates)}")
-    return tried
 
 
 def _time(
@@ -250,12 +254,13 @@ def _time(
     cubins: Mapping[str, Path],
     rounds: int,
     tell: Callable[[str], None],
-) -> list[Trial]:
+    tried: list[Trial],
+) -> None:
     """Check each on the GPU and time those that are right, in turns; what is hopeless has one turn only."""
     torch = require_torch()
     expected = expect(torch, problem, sets[0])
     stream = torch.cuda.Stream()
-    tried: list[Trial] = []
+    first = len(tried)
     timers: dict[str, Timer] = {}
     with torch.cuda.stream(stream):
         for candidate in candidates:
@@ -271,13 +276,11 @@ def _time(
             except (WrongAnswerError, KernelError, PtxError, UnsuitedError) as found:
                 wrong = str(found)
             tried.append(Trial(**asdict(candidate.trial) | {"is_right": not wrong, "problem": wrong}))
-            tell(f"checked {len(tried)} of {len(candidates)}")
-        samples = take_turns(timers, 1)
+            tell(f"checked {len(tried) - first} of {len(candidates)}")
+        samples = {name: tried[int(name)].samples for name in timers}
+        take_turns(timers, 1, into=samples)
         fastest = min((times[0] for times in samples.values()), default=0.0)
         hopeful = {name: timers[name] for name, times in samples.items() if times[0] <= _HOPELESS * fastest}
-        more = take_turns(
-            hopeful, rounds - 1, lambda turn: tell(f"turn {turn + 1} of {rounds}, {len(hopeful)} take part")
+        take_turns(
+            hopeful, rounds - 1, lambda turn: tell(f"turn {turn + 1} of {rounds}, {len(hopeful)} take part"), samples
         )
-    for name, times in samples.items():
-        tried[int(name)].samples.extend(times + more.get(name, []))
-    return tried

@@ -9,10 +9,16 @@ Timer = Callable[[], float]
 
 
 def take_turns(
-    timers: Mapping[str, Timer], rounds: int, done: Callable[[int], None] | None = None
+    timers: Mapping[str, Timer],
+    rounds: int,
+    done: Callable[[int], None] | None = None,
+    into: dict[str, list[float]] | None = None,
 ) -> dict[str, list[float]]:
-    """The samples of every arm: each round times each arm once, in an order that changes from round to round."""
-    samples: dict[str, list[float]] = {name: [] for name in timers}
+    """The samples of every arm: each round times each arm once, in an order that changes from round to round.
+
+    They are appended to the lists of `into` as they come, so that an interrupted call leaves what there is.
+    """
+    samples = {name: [] for name in timers} if into is None else into
     names = list(timers)
     for turn in range(rounds):
         for name in order(names, turn):
