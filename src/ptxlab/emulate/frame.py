@@ -83,13 +83,9 @@ class Frame:
 
     def step(self, position: int) -> None:
         """Begin with an instruction: what it reads and writes, before its waits are known."""
-        function = self.function
-        reads = writes = 0
-        for index in function.effects.reads[position]:
-            reads |= 1 << index
-        for index in function.effects.writes[position]:
-            writes |= 1 << index
-        self._steps[function.block_number].append(saving.Step(reads, writes, function.live.overwrites(position)))
+        live = self.function.live
+        step = saving.Step(live.reads[position], live.writes[position], live.overwrites[position])
+        self._steps[self.function.block_number].append(step)
 
     def wait(self, status: int | None, live: int, *, calls: bool = False, target: int | None = None) -> None:
         """Give the thread up with these registers saved; it goes on behind this, or with a jump to the block `target`.
@@ -149,9 +145,8 @@ class Frame:
         for steps in self._steps:
             for step in steps:
                 for wait in step.waits:
-                    for register in self.function.registers.values():
-                        if (wait.saved | wait.fetched) >> register.index & 1:
-                            self._save_and_fetch(register, wait)
+                    for index in saving.members(wait.saved | wait.fetched):
+                        self._save_and_fetch(self.function.registers[index], wait)
 
     def _save_and_fetch(self, register: ir.Register, wait: saving.Wait) -> None:
         function, type = self.function, bits_of(register.type)

@@ -16,6 +16,7 @@ from ptxlab.emulate.liveness import Liveness
 from ptxlab.emulate.loops import Iterations
 from ptxlab.emulate.machine import Machine
 from ptxlab.emulate.operands import Result, read, write
+from ptxlab.emulate.saving import members
 from ptxlab.emulate.values import Value, bits_of
 from ptxlab.ir.effects import Effects, registers_in
 from ptxlab.ir.flow import END, flow_of
@@ -127,7 +128,9 @@ class Function:
         builder = self.builder
         entry = builder.gap()  # filled in below: declarations of registers, the jump to where it goes on
         builder.label("start")
-        for register in self.registers.values():
+        # Others are written before they are read: LLVM need not look for where a zero could get to.
+        for index in members(self.live.at_start[0] if self.flow.blocks else 0):
+            register = self.registers[index]
             for element in range(register.vector):
                 self.put(register, "false" if register.type.width == 1 else "0", element)
         for register, variable in self._formal(self.function.parameters):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ptxlab import ir
 from ptxlab.ir.effects import Effects
@@ -19,17 +19,30 @@ class Liveness:
         flow: Flow,
         registers: dict[int, ir.Register],
     ) -> None:
-        self._instructions = instructions
-        self._effects = effects
         self._flow = flow
-        self._registers = registers
         self.block_of = [block.number for block in flow.blocks for _ in range(block.start, block.end)]
+        self.reads = [_set(indices) for indices in effects.reads]
+        self.writes = [_set(indices) for indices in effects.writes]
+        # What an instruction writes as a whole, if it is executed; and what it writes in any case.
+        whole = _set(index for index, register in registers.items() if register.vector == 1)
+        self.results = [written & whole for written in self.writes]
+        self.overwrites = [
+            results if instruction.guard is None else 0
+            for instruction, results in zip(instructions, self.results, strict=True)
+        ]
         self.at_start = self._find()
+        self._after: dict[int, list[int]] = {}
 
     def _find(self) -> list[int]:
         blocks = self._flow.blocks
-        generated = [self._before(block.start, block.end, 0) for block in blocks]
-        killed = [self._killed(block.start, block.end) for block in blocks]
+        generated, killed = [], []
+        for block in blocks:
+            read = written = 0
+            for position in range(block.start, block.end):
+                read |= self.reads[position] & ~written
+                written |= self.overwrites[position]
+            generated.append(read)
+            killed.append(written)
         live = list(generated)
         changed = True
         while changed:
@@ -47,37 +60,30 @@ class Liveness:
             found |= live[successor]
         return found
 
-    def _before(self, start: int, end: int, live: int) -> int:
-        """What is needed before the instructions from `start` to `end`, if `live` is needed behind them."""
-        for position in range(end - 1, start - 1, -1):
-            live &= ~self.overwrites(position)
-            for index in self._effects.reads[position]:
-                live |= 1 << index
-        return live
-
-    def _killed(self, start: int, end: int) -> int:
-        killed = 0
-        for position in range(start, end):
-            killed |= self.overwrites(position)
-        return killed
-
-    def results(self, position: int) -> int:
-        """The registers that an instruction writes as a whole, if it is executed."""
-        found = 0
-        for index in self._effects.writes[position]:
-            if self._registers[index].vector == 1:
-                found |= 1 << index
-        return found
-
-    def overwrites(self, position: int) -> int:
-        """The registers that an instruction writes in any case."""
-        return self.results(position) if self._instructions[position].guard is None else 0
-
     def after(self, position: int) -> int:
         """The registers that are needed behind an instruction."""
         number = self.block_of[position]
-        return self._before(position + 1, self._flow.blocks[number].end, self._at_end(number, self.at_start))
+        if number not in self._after:
+            self._after[number] = self._behind_each(number)
+        return self._after[number][position - self._flow.blocks[number].start]
+
+    def _behind_each(self, number: int) -> list[int]:
+        """The registers that are needed behind each instruction of a block."""
+        block = self._flow.blocks[number]
+        live = self._at_end(number, self.at_start)
+        found = []
+        for position in range(block.end - 1, block.start - 1, -1):
+            found.append(live)
+            live = live & ~self.overwrites[position] | self.reads[position]
+        return found[::-1]
 
     def across(self, position: int) -> int:
         """The registers that an instruction must keep while it waits: those needed behind it, but its own results."""
-        return self.after(position) & ~self.results(position)
+        return self.after(position) & ~self.results[position]
+
+
+def _set(indices: Iterable[int]) -> int:
+    found = 0
+    for index in indices:
+        found |= 1 << index
+    return found

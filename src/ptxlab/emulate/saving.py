@@ -6,7 +6,7 @@ value, and fetched only if it is read before the next wait. Sets of registers ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ptxlab.ir.flow import Flow
@@ -93,3 +93,11 @@ def _choose_fetched(flow: Flow, steps: Sequence[Sequence[Step]]) -> None:
             if now != needed[block.number]:
                 needed[block.number] = now
                 changed = True
+
+
+def members(registers: int) -> Iterator[int]:
+    """The numbers of the registers in a set."""
+    while registers:
+        lowest = registers & -registers
+        yield lowest.bit_length() - 1
+        registers ^= lowest
