@@ -31,63 +31,82 @@ SPACES = {
 
 
 def locate(function: Function, address: Address, bytes: int, kind: int, condition: int = -1) -> str:
-    """The place in the host's memory of `bytes` bytes, all of which the kernel may touch; or the thread fails."""
-    builder = function.builder
-    fast, slow, found = (builder.new_label(name) for name in ("near", "far", "found"))
-    at = address.value.text
-    hint = function.unit.hint(function) if address.space in (None, "global", "const") else "null"
-    inside, pointer = _near(function, address, bytes, hint)
-    mask = bytes - 1
-    if mask:
-        low = builder.value(f"and i64 {at}, {mask}")
-        aligned = builder.value(f"icmp eq i64 {low}, 0")
-        inside = builder.value(f"and i1 {inside}, {aligned}")
-    builder.branch(inside, fast, slow, likely=True)
-    builder.label(slow)
-    about = f"i32 {bytes}, i32 {mask + 1}, i32 {SPACES[address.space]}, i32 {kind}, i32 {function.instruction_number}"
-    far = builder.value(f"call ptr @{function.unit.runtime('find_memory')}(ptr %thread, i64 {at}, {about}, ptr {hint})")
-    lost = builder.value(f"icmp eq ptr {far}, null")
-    fail = builder.new_label("fail")
-    builder.branch(lost, fail, found, likely=False)
-    builder.label(fail)
-    function.fail()
-    builder.label(fast)
-    near = pointer()
-    builder.jump(found)
-    builder.label(found)
-    place = builder.value(f"phi ptr [ {near}, %{fast} ], [ {far}, %{slow} ]")
+    """The place in the host's memory of `bytes` bytes, all of which the kernel may touch; or the thread fails.
+
+    A distance from where memory begins is turned to the right, by as many bits as an aligned one ends in zeros with:
+    then a distance that is too far and one that is not aligned are both too large, and one comparison finds them.
+    """
+    if address.space in (None, "global", "const"):
+        place = _by_hint(function, address, bytes, kind)
+    else:
+        place = _in_window(function, address, bytes, kind)
     function.unit.count_access(function, address, bytes, kind, condition)
     return place
 
 
-def _near(function: Function, address: Address, bytes: int, hint: str) -> tuple[str, Callable[[], str]]:
-    """Whether the address is where it usually is, and what then gives its place."""
+def _in_window(function: Function, address: Address, bytes: int, kind: int) -> str:
+    """A place in shared or local memory or among the parameters; what is not there is nowhere."""
     builder, at = function.builder, address.value.text
-    if address.space in _WINDOWS or address.space == "param":
-        base, size = _WINDOWS.get(address.space or "", ("", ""))
-        if address.space == "param":
-            base = builder.value(f"getelementptr i8, ptr %worker, i64 {offset_of(state.Worker, 'parameters')}")
-            base = builder.value(f"load ptr, ptr {base}, !invariant.load !2")
-            size = str(function.unit.parameter_size)
-        last = builder.value(f"sub i64 {size}, {bytes}")
-        fits = builder.value(f"icmp sge i64 {last}, 0")
-        inside = builder.value(f"icmp ule i64 {at}, {last}")
-        inside = builder.value(f"and i1 {fits}, {inside}")
-        return inside, lambda: builder.value(f"getelementptr i8, ptr {base}, i64 {at}")
-    pointer = builder.value(f"load i64, ptr {hint}")
-    distance = builder.value(f"sub i64 {at}, {pointer}")
-    last = builder.value(f"load i64, ptr {_field(function, hint, 'last')}")
-    inside = builder.value(f"icmp ule i64 {distance}, {last}")
+    if address.space == "param":
+        base = builder.value(f"getelementptr i8, ptr %worker, i64 {offset_of(state.Worker, 'parameters')}")
+        base = builder.value(f"load ptr, ptr {base}, !invariant.load !2")
+        count = str(function.unit.parameter_size // bytes)
+    else:
+        base, size = _WINDOWS[address.space or ""]
+        count = function.size_in(size, _exponent(bytes))
+    near, far = builder.new_label("near"), builder.new_label("far")
+    inside = builder.value(f"icmp ult i64 {_turned(function, at, bytes)}, {count}")
+    builder.branch(inside, near, far, likely=True)
+    builder.label(far)
+    search = function.unit.search(address.space, bytes, kind)
+    builder.emit(f"call ptr @{search}(ptr %thread, i64 {at}, i32 {function.instruction_number}, ptr null)")
+    function.fail()
+    builder.label(near)
+    return builder.value(f"getelementptr i8, ptr {base}, i64 {at}")
 
-    def place() -> str:
-        delta = builder.value(f"load i64, ptr {_field(function, hint, 'delta')}")
-        return builder.value(f"inttoptr i64 {builder.value(f'add i64 {at}, {delta}')} to ptr")
 
-    return inside, place
+def _by_hint(function: Function, address: Address, bytes: int, kind: int) -> str:
+    """A place where the last one was, or else where a search finds it."""
+    builder, at = function.builder, address.value.text
+    near, far, found = (builder.new_label(name) for name in ("near", "far", "found"))
+    hint = function.unit.hint(function)
+    base = builder.value(f"load i64, ptr {_field(function, hint, 'base')}")
+    distance = builder.value(f"sub i64 {at}, {base}")
+    count = builder.value(f"load i64, ptr {_field(function, hint, 'count')}")
+    inside = builder.value(f"icmp ult i64 {_turned(function, distance, bytes)}, {count}")
+    builder.branch(inside, near, far, likely=True)
+    builder.label(far)
+    search = function.unit.search(address.space, bytes, kind)
+    about = f"ptr %thread, i64 {at}, i32 {function.instruction_number}, ptr {hint}"
+    searched = builder.value(f"call ptr @{search}({about})")
+    lost = builder.value(f"icmp eq ptr {searched}, null")
+    fail = builder.new_label("fail")
+    builder.branch(lost, fail, found, likely=False)
+    builder.label(fail)
+    function.fail()
+    builder.label(near)
+    data = builder.value(f"load ptr, ptr {_field(function, hint, 'data')}")
+    direct = builder.value(f"getelementptr i8, ptr {data}, i64 {distance}")
+    builder.jump(found)
+    builder.label(found)
+    return builder.value(f"phi ptr [ {direct}, %{near} ], [ {searched}, %{far} ]")
+
+
+def _exponent(bytes: int) -> int:
+    assert bytes & (bytes - 1) == 0, f"{bytes} bytes have no alignment"
+    return bytes.bit_length() - 1
+
+
+def _turned(function: Function, distance: str, bytes: int) -> str:
+    """A distance turned to the right: as many aligned pieces, or more than there can be."""
+    if bytes == 1:
+        return distance
+    return function.builder.value(f"call i64 @llvm.fshr.i64(i64 {distance}, i64 {distance}, i64 {_exponent(bytes)})")
 
 
 def _field(function: Function, hint: str, name: str) -> str:
-    return function.builder.value(f"getelementptr i8, ptr {hint}, i64 {offset_of(state.Hint, name)}")
+    offset = offset_of(state.Hint, name)
+    return function.builder.value(f"getelementptr i8, ptr {hint}, i64 {offset}") if offset else hint
 
 
 def hint_pointer(function: Function, index: int) -> str:

@@ -57,6 +57,7 @@ class Function:
         self.iterations = Iterations(self) if unit.profile else None
         self.block_counter = 0
         self.guard_counter = (-1, 0)
+        self._sizes: dict[str, str] = {}
 
     def _read_results_at_end(self) -> None:
         """Results that are registers, as old PTX has them, are read where the function returns."""
@@ -121,6 +122,14 @@ class Function:
     def store_field(self, name: str, type: str, text: str | int) -> None:
         self.builder.emit(f"store {type} {text}, ptr {self.field_pointer(name)}")
 
+    def size_in(self, size: str, exponent: int) -> str:
+        """The size of a window, a value known from the beginning, in pieces of two to the power of `exponent` bytes."""
+        if not exponent:
+            return size
+        name = f"{size}.{exponent}"
+        self._sizes.setdefault(name, f"  {name} = lshr i64 {size}, {exponent}")
+        return name
+
     # Translation.
 
     def text(self) -> str:
@@ -151,7 +160,7 @@ class Function:
             for element in range(register.vector):
                 entry.append(f"  {self.variable(register, element)} = alloca {bits_of(register.type)}")
         entry.append(f"  %own.size = add i64 0, {self.frame.size}")
-        entry += ["  %carry = alloca i1", "  %fuel = alloca i32", *self._entry_loads()]
+        entry += ["  %carry = alloca i1", "  %fuel = alloca i32", *self._entry_loads(), *self._sizes.values()]
         cases = " ".join(f"i32 {index}, label %{label}" for index, label in enumerate(self.frame.resumes, 1))
         entry.append(f"  switch i32 %resume, label %start [ {cases} ]")
         return f"define internal void @{self.name}(ptr noalias %thread) nounwind {{\n{builder}\n}}\n"

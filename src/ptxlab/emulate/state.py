@@ -73,11 +73,11 @@ class Allocation:
 
 @struct
 class Hint:
-    """Where an instruction found memory last: addresses from `base` to `base + last` are at `address + delta`."""
+    """Where an instruction found memory last: `count` aligned pieces of its size, from the address `base` on."""
 
     base: u64
-    last: u64
-    delta: u64
+    count: u64
+    data: Pointer[u8]
 
 
 @struct

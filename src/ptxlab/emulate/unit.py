@@ -83,7 +83,7 @@ class Unit:
             ),
         ]
         natives = emit(list(self.natives.values())) if self.natives else ""
-        declared = "\n".join([*self.runtime_functions.values(), _MEMMOVE])
+        declared = "\n".join([*self.runtime_functions.values(), *_INTRINSICS])
         invariant = "!2 = !{}\n"
         return "\n".join([*tables, *bodies, *self.wrappers, natives, declared, _without_metadata(natives), invariant])
 
@@ -152,6 +152,19 @@ class Unit:
     def hint(self, function: Function) -> str:
         self.hints += 1
         return access.hint_pointer(function, self.hints - 1)
+
+    def search(self, space: str | None, bytes: int, kind: int) -> str:
+        """The symbol of a function that finds memory by its address: the thread, the address, the instruction, a hint."""
+        symbol = f"search.{access.SPACES[space]}.{bytes}.{kind}"
+        if symbol not in self._written:
+            self._written.add(symbol)
+            about = f"i32 {bytes}, i32 {bytes}, i32 {access.SPACES[space]}, i32 {kind}"
+            self.wrappers.append(
+                f"define internal ptr @{symbol}(ptr %thread, i64 %address, i32 %instruction, ptr %hint) nounwind "
+                f"cold noinline {{\n  %found = call ptr @{self.runtime('find_memory')}"
+                f"(ptr %thread, i64 %address, {about}, i32 %instruction, ptr %hint)\n  ret ptr %found\n}}\n"
+            )
+        return symbol
 
     def lay_out_locals(self, function: ir.Function) -> layout.Layout:
         return layout.locals_of(self.module, function)
@@ -406,7 +419,10 @@ def _is_loud(instruction: ir.Instruction) -> bool:
     )
 
 
-_MEMMOVE = "declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)"
+_INTRINSICS = (
+    "declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)",
+    "declare i64 @llvm.fshr.i64(i64, i64, i64)",
+)
 
 
 def _without_metadata(natives: str) -> str:

@@ -107,7 +107,7 @@ class Worker:
     def forget_hints(self) -> None:
         """Make every instruction look for its memory again."""
         for index in range(self.hint_count):
-            self.hints.set(index, base=(1 << 64) - 1, last=0, delta=0)
+            self.hints.set(index, base=0, count=0, data=0)
 
     def profile(self, sites: int) -> tuple[Record, Record, Record]:
         """Note the requests that warps make: what is known of them, those that are open, and what they came to."""

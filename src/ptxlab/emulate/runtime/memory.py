@@ -137,8 +137,8 @@ def find_memory(
         return fail_access(thread, READ_ONLY, instruction, address, size, space, access)
     if hint != cast(Pointer[Hint], 0):
         hint.base = found.base
-        hint.last = found.size - u64(size)
-        hint.delta = cast(u64, found.data) - found.base
+        hint.count = found.size // u64(size)
+        hint.data = found.data
     return found.data + inside
 
 
