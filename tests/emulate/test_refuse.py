@@ -113,7 +113,8 @@ def test_every_kernel_of_the_corpus_becomes_code_or_is_refused(case: Case) -> No
             refuse(module, kernel)
         except ptxlab.KernelError:
             continue
-        verify_text(Unit(module, kernel, checks=True).translate())
+        for text in Unit(module, kernel, checks=True).translate():
+            verify_text(text)
 
 
 @pytest.mark.parametrize("form", [form for form in forms() if is_emulated(form)][::5], ids=lambda form: form.syntax)
@@ -121,12 +122,13 @@ def test_every_spelling_becomes_code_or_is_refused(form: Form) -> None:
     for choice in sample_choices(form, most=1):
         version, target = first_homes(form, choice)[0]
         for line in instructions(form, choice):
-            text, _ = make_module([line], version, target, together=True)
-            module = ptxlab.parse(text)
+            source, _ = make_module([line], version, target, together=True)
+            module = ptxlab.parse(source)
             kernel = module[module.entries[0]]
             if "shared::cluster" in line and form.name[0] != "fence":
                 with pytest.raises(ptxlab.KernelError):
                     refuse(module, kernel)
             else:
                 refuse(module, kernel)
-                verify_text(Unit(module, kernel, checks=True, profile=True).translate())
+                for text in Unit(module, kernel, checks=True, profile=True).translate():
+                    verify_text(text)

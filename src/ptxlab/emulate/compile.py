@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
 from typing import Any
@@ -16,8 +17,7 @@ from ptxlab.native import engine
 from ptxlab.native.translate import emit
 from ptxlab.syntax import format
 
-LARGE = 700_000  # characters of LLVM's language, beyond which LLVM takes seconds
-HUGE = 6_000_000  # and where it would take many
+HUGE = 2_000_000  # characters of LLVM's language, beyond which LLVM takes seconds
 KEPT = 64  # kernels that stay linked
 
 
@@ -59,8 +59,8 @@ def compile_kernel(module: ir.Module, kernel: ir.Function, checks: bool, profile
     loaded = _loaded.pop(mark, None)
     if loaded is None:
         packed = engine.cached(key, lambda: _translate(module, kernel, checks, profile))
-        size = int.from_bytes(packed[:8], "little")
-        loaded = json.loads(packed[8 : 8 + size]), engine.load([runtime_code(), packed[8 + size :]])
+        facts, *codes = _unpacked(packed)
+        loaded = json.loads(facts), engine.load([runtime_code(), *codes])
     _loaded[mark] = loaded
     if len(_loaded) > KEPT:
         del _loaded[next(iter(_loaded))]
@@ -87,8 +87,10 @@ def _sources() -> str:
 def _translate(module: ir.Module, kernel: ir.Function, checks: bool, profile: bool) -> bytes:
     refuse(module, kernel)
     unit = Unit(module, kernel, checks, profile)
-    text = unit.translate()
-    code = engine.compile_text(text, speed=2 if len(text) < LARGE else 1 if len(text) < HUGE else 0)
+    text, called = unit.translate()
+    codes = [engine.compile_text(text, speed=2 if not called else 1 if len(text) < HUGE else 0)]
+    if called:
+        codes.append(engine.cached(f"called {called}", lambda: engine.compile_text(called)))
     facts = {
         "hints": unit.hints,
         "counters": unit.counters,
@@ -107,5 +109,18 @@ def _translate(module: ir.Module, kernel: ir.Function, checks: bool, profile: bo
         "timed_slots": unit.timed_slots,
         "address_slots": unit.address_slots,
     }
-    packed = json.dumps(facts).encode()
-    return len(packed).to_bytes(8, "little") + packed + code
+    return _packed([json.dumps(facts).encode(), *codes])
+
+
+def _packed(parts: Sequence[bytes]) -> bytes:
+    """Parts behind one another, each behind its size."""
+    return b"".join(len(part).to_bytes(8, "little") + part for part in parts)
+
+
+def _unpacked(packed: bytes) -> list[bytes]:
+    parts, at = [], 0
+    while at < len(packed):
+        size = int.from_bytes(packed[at : at + 8], "little")
+        parts.append(packed[at + 8 : at + 8 + size])
+        at += 8 + size
+    return parts

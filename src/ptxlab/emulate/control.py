@@ -153,7 +153,7 @@ def _receive(function: Function, variable: ir.Variable, result: ir.Operand, offs
         return
     assert isinstance(result, ir.Register)
     loaded = Value(function, variable.type, builder.value(f"load {bits_of(variable.type)}, ptr {place}, align 1"))
-    function.put(result, resize(loaded, result.type.width, loaded.is_signed))
+    function.registers.put(result, resize(loaded, result.type.width, loaded.is_signed))
 
 
 def argument_value(function: Function, parameter: ir.Variable, argument: ir.Operand) -> Value:
@@ -172,7 +172,7 @@ def receive_value(function: Function, returned: ir.Variable, result: ir.Operand,
     if isinstance(result, ir.VariableReference):
         function.builder.emit(f"store {bits_of(returned.type)} {text}, ptr {_local_place(function, result)}, align 1")
     elif isinstance(result, ir.Register):
-        function.put(result, resize(value, result.type.width, signed=False))
+        function.registers.put(result, resize(value, result.type.width, signed=False))
 
 
 def _local_place(function: Function, reference: ir.VariableReference) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.emulate import saving
+from ptxlab.emulate.registers import variable
 from ptxlab.emulate.spinning import address_of
 from ptxlab.emulate.timed import timed_registers
 from ptxlab.emulate.values import bits_of
@@ -93,6 +94,7 @@ class Frame:
         None: the status is set already. With `calls` it is the callee that runs, and the frame knows where to go on.
         """
         function, builder = self.function, self.function.builder
+        function.registers.forget()
         saves = builder.gap()
         if function.uses_carry:
             carry = builder.value("load i1, ptr %carry")
@@ -146,22 +148,20 @@ class Frame:
             for step in steps:
                 for wait in step.waits:
                     for index in saving.members(wait.saved | wait.fetched):
-                        self._save_and_fetch(self.function.registers[index], wait)
+                        self._save_and_fetch(self.function.registers.by_index[index], wait)
 
     def _save_and_fetch(self, register: ir.Register, wait: saving.Wait) -> None:
         function, type = self.function, bits_of(register.type)
         for element in range(register.vector):
-            variable = function.variable(register, element)
+            held = variable(register, element)
             offset = self.offset((register.index, element), register.type.width // 8)
             name = function.builder.fresh()
             if wait.saved >> register.index & 1:
-                wait.before.append(f"  {name}.s = load {type}, ptr {variable}")
+                wait.before.append(f"  {name}.s = load {type}, ptr {held}")
                 wait.before.append(f"  {name}.to = getelementptr i8, ptr %frame, i64 {offset}")
                 wait.before.append(f"  store {type} {name}.s, ptr {name}.to")
             if wait.fetched >> register.index & 1:
                 wait.after.append(f"  {name}.from = getelementptr i8, ptr %frame, i64 {offset}")
                 wait.after.append(f"  {name}.f = load {type}, ptr {name}.from")
-                wait.after.append(f"  store {type} {name}.f, ptr {variable}")
-                if register.index in function.sums:
-                    wait.after.append(f"  {name}.r = bitcast i32 {name}.f to float")
-                    wait.after.append(f"  store float {name}.r, ptr {variable}.raw")
+                wait.after.append(f"  store {type} {name}.f, ptr {held}")
+                wait.after += function.registers.raw_stores(register, f"{name}.f")

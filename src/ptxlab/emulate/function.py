@@ -1,8 +1,7 @@
 """One PTX function as a function of LLVM that runs a thread until it must wait for others.
 
-Each PTX register is a variable on the stack, which LLVM turns into values. Where the thread waits, the registers that
-are read later go to its frame, the function notes where it goes on and returns; called again, it jumps there and
-fetches them back; see `frame`.
+Where the thread waits, the registers that are read later go to its frame, the function notes where it goes on and
+returns; called again, it jumps there and fetches them back; see `frame`.
 """
 
 from __future__ import annotations
@@ -16,9 +15,10 @@ from ptxlab.emulate.liveness import Liveness
 from ptxlab.emulate.loops import Iterations
 from ptxlab.emulate.machine import Machine
 from ptxlab.emulate.operands import Result, read, write
+from ptxlab.emulate.registers import Registers
 from ptxlab.emulate.saving import members
 from ptxlab.emulate.values import Value, bits_of
-from ptxlab.ir.effects import Effects, registers_in
+from ptxlab.ir.effects import Effects
 from ptxlab.ir.flow import END, flow_of
 from ptxlab.ir.shapes import match_of
 from ptxlab.isa import Match
@@ -44,14 +44,11 @@ class Function:
         self.effects = Effects(self.instructions, self.matches)
         self.flow = flow_of(function)
         self.frame = Frame(self)
-        self.registers: dict[int, ir.Register] = {}
-        for register in _registers(self.instructions):
-            self.registers[register.index] = register
+        self.registers = Registers(self, self.instructions, self.effects)
         self._read_results_at_end()
-        self.sums = _sums(self.instructions, self.effects, self.registers)
         self.position = 0
         self.first = unit.number_instructions(function, self.instructions)
-        self.live = Liveness(self.instructions, self.effects, self.flow, self.registers)
+        self.live = Liveness(self.instructions, self.effects, self.flow, self.registers.by_index)
         self.uses_carry = any(_uses_carry(instruction) for instruction in self.instructions)
         self.locals = unit.lay_out_locals(function)
         self.iterations = Iterations(self) if unit.profile else None
@@ -68,7 +65,7 @@ class Function:
 
     def _formal(self, variables: list[ir.Variable]) -> list[tuple[ir.Register, ir.Variable]]:
         """The registers that are parameters or results of the function."""
-        by_variable = {id(register.variable): register for register in self.registers.values()}
+        by_variable = {id(register.variable): register for register in self.registers.by_index.values()}
         return [(by_variable[id(v)], v) for v in variables if v.state_space == "reg" and id(v) in by_variable]
 
     # What the rest of the program needs to know.
@@ -87,29 +84,6 @@ class Function:
         """The counter of the unit that counts how often the instruction that is being translated is executed."""
         number, counter = self.guard_counter
         return counter if number == self.instruction_number else self.block_counter
-
-    # Registers.
-
-    def variable(self, register: ir.Register, element: int = 0) -> str:
-        """The variable that holds a register, or one element of a vector register."""
-        return f"%r{register.index}.{element}" if register.vector > 1 else f"%r{register.index}"
-
-    def get(self, register: ir.Register, element: int = 0) -> Value:
-        variable = self.variable(register, element)
-        text = self.builder.value(f"load {bits_of(register.type)}, ptr {variable}")
-        return Value(self, register.type, text, f"{variable}.raw" if register.index in self.sums else None)
-
-    def put(self, register: ir.Register, text: str, element: int = 0, raw: str | None = None) -> None:
-        """Write a register; `raw` is the value as a `float` before its NaNs became canonical."""
-        variable = self.variable(register, element)
-        self.builder.emit(f"store {bits_of(register.type)} {text}, ptr {variable}")
-        if register.index not in self.sums:
-            return
-        if raw is None:
-            raw = self.builder.value(f"bitcast i32 {text} to float")
-        elif raw[:2] == "%r":
-            raw = self.builder.value(f"load float, ptr {raw}")
-        self.builder.emit(f"store float {raw}, ptr {variable}.raw")
 
     # The fields of the thread.
 
@@ -139,12 +113,12 @@ class Function:
         builder.label("start")
         # Others are written before they are read: LLVM need not look for where a zero could get to.
         for index in members(self.live.at_start[0] if self.flow.blocks else 0):
-            register = self.registers[index]
+            register = self.registers.by_index[index]
             for element in range(register.vector):
-                self.put(register, "false" if register.type.width == 1 else "0", element)
+                self.registers.put(register, "false" if register.type.width == 1 else "0", element)
         for register, variable in self._formal(self.function.parameters):
             loaded = builder.value(f"load {bits_of(register.type)}, ptr {self._formal_place(variable)}, align 1")
-            self.put(register, loaded)
+            self.registers.put(register, loaded)
         builder.emit("store i1 false, ptr %carry")
         if self.iterations is not None:
             self.iterations.begin()
@@ -155,10 +129,7 @@ class Function:
         for block in self.flow.blocks:
             self._translate_block(block.number)
         self.frame.fill_waits()
-        entry += [f"  %r{index}.raw = alloca float" for index in sorted(self.sums)]
-        for register in self.registers.values():
-            for element in range(register.vector):
-                entry.append(f"  {self.variable(register, element)} = alloca {bits_of(register.type)}")
+        entry += self.registers.declarations()
         entry.append(f"  %own.size = add i64 0, {self.frame.size}")
         entry += ["  %carry = alloca i1", "  %fuel = alloca i32", *self._entry_loads(), *self._sizes.values()]
         cases = " ".join(f"i32 {index}, label %{label}" for index, label in enumerate(self.frame.resumes, 1))
@@ -193,9 +164,13 @@ class Function:
         block = self.flow.blocks[number]
         self.builder.label(f"b{number}")
         self.unit.count_block(self, block.start, block.end)
+        self.registers.forget()
         for position in range(block.start, block.end):
             self.position = position
             self.frame.step(position)
+            if position == block.end - 1:
+                self.registers.drop(self.live.after(position))
+            self.registers.begin_instruction()
             self._translate(self.instructions[position], self.matches[position])
             if self.builder.is_closed:
                 return
@@ -211,11 +186,12 @@ class Function:
         after = None
         if guard is not None:
             assert isinstance(guard.register, ir.Register)
-            condition = self.get(guard.register).text
+            condition = self.registers.get(guard.register).text
             taken, after = builder.new_label("then"), builder.new_label("after")
             yes, no = (after, taken) if guard.negated else (taken, after)
             builder.branch(condition, yes, no)
             builder.label(taken)
+            self.registers.begin_guarded()
             self.unit.count_guarded(self)
         handler = self.unit.handlers.get(mnemonic)
         if handler is not None:
@@ -227,6 +203,7 @@ class Function:
             if not builder.is_closed:
                 builder.jump(after)
             builder.label(after)
+            self.registers.end_guarded()
 
     def _execute(self, instruction: ir.Instruction, match: Match) -> None:
         """Run the meaning of an instruction on its operands, and write down its results."""
@@ -275,7 +252,9 @@ class Function:
             self.exit()
             return
         for register, variable in self._formal(self.function.returns):
-            self.builder.emit(f"store {self.get(register).typed}, ptr {self._formal_place(variable)}, align 1")
+            self.builder.emit(
+                f"store {self.registers.get(register).typed}, ptr {self._formal_place(variable)}, align 1"
+            )
         self.unit.runtime_call(self, "leave", (), None)
         self.builder.close("ret void")
 
@@ -299,29 +278,5 @@ class Function:
         return self.iterations.mark(self.block_number)
 
 
-def _sums(instructions: list[ir.Instruction], effects: Effects, registers: dict[int, ir.Register]) -> frozenset[int]:
-    """The registers that arithmetic on f32 both reads and writes."""
-    reads: set[int] = set()
-    writes: set[int] = set()
-    for position, instruction in enumerate(instructions):
-        if instruction.opcode.mnemonic in ("add", "sub", "mul", "fma") and "f32" in instruction.opcode.modifiers:
-            reads.update(effects.reads[position])
-            writes.update(effects.writes[position])
-    return frozenset(
-        index for index in reads & writes if registers[index].type.width == 32 and registers[index].vector == 1
-    )
-
-
 def _uses_carry(instruction: ir.Instruction) -> bool:
     return instruction.opcode.mnemonic in ("addc", "subc", "madc") or "cc" in instruction.opcode.modifiers
-
-
-def _registers(instructions: list[ir.Instruction]) -> list[ir.Register]:
-    found: dict[int, ir.Register] = {}
-    for instruction in instructions:
-        if instruction.guard is not None and isinstance(instruction.guard.register, ir.Register):
-            found.setdefault(instruction.guard.register.index, instruction.guard.register)
-        for operand in instruction.operands:
-            for register in registers_in(operand):
-                found.setdefault(register.index, register)
-    return list(found.values())

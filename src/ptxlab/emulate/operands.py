@@ -73,13 +73,13 @@ def scalar(function: Function, type: Type, operand: ir.Operand) -> Value:
     """One value of `type`."""
     match operand:
         case ir.Register():
-            return _fit(function, function.get(operand), type)
+            return _fit(function, function.registers.get(operand), type)
         case ir.VectorElement():
             assert isinstance(operand.register, ir.Register)
-            return _fit(function, function.get(operand.register, _ELEMENTS[operand.element]), type)
+            return _fit(function, function.registers.get(operand.register, _ELEMENTS[operand.element]), type)
         case ir.Selection():
             assert isinstance(operand.register, ir.Register)
-            return _fit(function, function.get(operand.register), type)
+            return _fit(function, function.registers.get(operand.register), type)
         case ir.Immediate():
             return Value(function, type, constant_text(immediate_bits(operand, type), type))
         case ir.SpecialRegister():
@@ -109,13 +109,13 @@ def _fit(function: Function, value: Value, type: Type) -> Value:
 
 def _element_address(function: Function, element: ir.Element) -> Value:
     if isinstance(element.base, ir.Register):
-        return function.get(element.base)
+        return function.registers.get(element.base)
     assert isinstance(element.base, ir.VariableReference)
     variable = element.base.variable
     bytes = variable.type.width * variable.vector // 8
     address = function.unit.address_of(function, variable) + (element.base.offset + element.index * bytes)
     if isinstance(element.register, ir.Register):
-        index = function.get(element.register)
+        index = function.registers.get(element.register)
         address = address + Value(function, _U64, resize(index, 64, signed=index.is_signed)) * bytes
     return address
 
@@ -134,7 +134,7 @@ def address_of(function: Function, space: str | None, operand: ir.Operand) -> Ad
         base = base.base
     match base:
         case ir.Register():
-            register = function.get(base)
+            register = function.registers.get(base)
             if register.type.width == 32 and offset:
                 register = register + offset
                 offset = 0
@@ -184,14 +184,16 @@ def _store(function: Function, operand: ir.Operand, value: Value) -> None:
             for part, element in zip(function.machine.unpack(value, f"b{width}"), operand.elements, strict=True):
                 _store(function, element, part)
         case ir.Register():
-            function.put(operand, resize(value, operand.type.width, signed=value.is_signed), raw=value.known_raw)
+            function.registers.put(
+                operand, resize(value, operand.type.width, signed=value.is_signed), raw=value.known_raw
+            )
         case ir.VectorElement():
             assert isinstance(operand.register, ir.Register)
             text = resize(value, operand.register.type.width, signed=value.is_signed)
-            function.put(operand.register, text, _ELEMENTS[operand.element])
+            function.registers.put(operand.register, text, _ELEMENTS[operand.element])
         case ir.Selection():
             assert isinstance(operand.register, ir.Register)
-            function.put(operand.register, resize(value, operand.register.type.width, signed=False))
+            function.registers.put(operand.register, resize(value, operand.register.type.width, signed=False))
         case _:
             raise AssertionError(f"{operand!r} as a result")
 

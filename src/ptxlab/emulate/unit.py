@@ -25,6 +25,7 @@ from ptxlab.native.text import METADATA
 from ptxlab.native.translate import declaration_text, emit
 
 _U64 = type_named("u64")
+LARGE = 300_000  # characters of LLVM's language, beyond which LLVM takes a second
 _SEEN_BY_OTHERS = (None, "global", "shared")
 
 
@@ -58,13 +59,17 @@ class Unit:
         self.written = 0
         self._roots: dict[int, Roots] = {}
         self._keys: dict[object, int] = {}
+        self._meetings: dict[object, str] = {}
         self.numbers = layout.function_numbers(module)
         self.functions = layout.reachable(module, entry)
         self.variables = layout.Variables(module, self.functions)
         self.parameter_size = layout.block_of(entry.parameters).size
 
-    def translate(self) -> str:
-        """The whole as LLVM's text."""
+    def translate(self) -> tuple[str, str]:
+        """The kernel as LLVM's text, and the functions that it calls: one text, or two where it is large.
+
+        A large kernel is not worth much of LLVM's time, but what it calls is: there the work of `mma` is done.
+        """
         translated = [Function(self, function, number) for number, function in enumerate(self.functions)]
         bodies = [function.text() for function in translated]
         by_name = {function.function.name: function for function in translated}
@@ -77,15 +82,23 @@ class Unit:
             "@entry = alias void (ptr), ptr @f0",
             f"@callees = constant [{len(callees)} x {{ ptr, i32, i32 }}] [ {', '.join(callees)} ]",
             f"@sites = constant [{len(self.sites)} x {{ ptr, i32, i32, i32, i32 }}] [ {', '.join(self.sites)} ]",
-            *(
-                f"{name} = internal constant [{len(words)} x i32] [ {', '.join(f'i32 {word}' for word in words)} ]"
-                for words, name in self.statics.items()
-            ),
+        ]
+        statics = [
+            f"{name} = internal constant [{len(words)} x i32] [ {', '.join(f'i32 {word}' for word in words)} ]"
+            for words, name in self.statics.items()
         ]
         natives = emit(list(self.natives.values())) if self.natives else ""
-        declared = "\n".join([*self.runtime_functions.values(), *_INTRINSICS])
-        invariant = "!2 = !{}\n"
-        return "\n".join([*tables, *bodies, *self.wrappers, natives, declared, _without_metadata(natives), invariant])
+        kernel = "\n".join([*tables, *bodies])
+        runtime = "\n".join([*self.runtime_functions.values(), *_INTRINSICS])
+        if len(kernel) < LARGE:
+            inside = [f"define internal {wrapper}" for wrapper in self.wrappers]
+            together = [kernel, *inside, *statics, natives, runtime, _without_metadata(natives), "!2 = !{}\n"]
+            return "\n".join(together), ""
+        declared = [f"declare {wrapper.partition(' nounwind')[0]}" for wrapper in self.wrappers]
+        declared += [declaration_text(native) for native in self.natives.values()]
+        outside = [f"define {wrapper}" for wrapper in self.wrappers]
+        called = [*outside, *statics, natives, runtime, _without_metadata(natives)]
+        return "\n".join([kernel, *declared, runtime, METADATA, "!2 = !{}\n"]), "\n".join(called)
 
     # Instructions.
 
@@ -154,13 +167,13 @@ class Unit:
         return access.hint_pointer(function, self.hints - 1)
 
     def search(self, space: str | None, bytes: int, kind: int) -> str:
-        """The symbol of a function that finds memory by its address: the thread, the address, the instruction, a hint."""
+        """The symbol of a function that finds memory: it takes the thread, the address, the instruction and a hint."""
         symbol = f"search.{access.SPACES[space]}.{bytes}.{kind}"
         if symbol not in self._written:
             self._written.add(symbol)
             about = f"i32 {bytes}, i32 {bytes}, i32 {access.SPACES[space]}, i32 {kind}"
             self.wrappers.append(
-                f"define internal ptr @{symbol}(ptr %thread, i64 %address, i32 %instruction, ptr %hint) nounwind "
+                f"ptr @{symbol}(ptr %thread, i64 %address, i32 %instruction, ptr %hint) nounwind "
                 f"cold noinline {{\n  %found = call ptr @{self.runtime('find_memory')}"
                 f"(ptr %thread, i64 %address, {about}, i32 %instruction, ptr %hint)\n  ret ptr %found\n}}\n"
             )
@@ -297,17 +310,17 @@ class Unit:
             else:
                 arguments.append(f"{type.llvm} {static}")
         number = len(self.sites)
-        key = (
-            known.symbol,
-            tuple(statics),
-            number if aligned else None,
-        )  # who is aligned meets at the same instruction
-        self.wrappers.append(
-            f"define internal void @site.{number}(ptr %mail, i32 %members) nounwind {{\n"
-            f'  call void @"{known.symbol}"({", ".join(arguments)})\n  ret void\n}}\n'
-        )
+        what = (known.symbol, tuple(statics))
+        if what not in self._meetings:
+            self._meetings[what] = f"@meeting.{len(self._meetings)}"
+            self.wrappers.append(
+                f"void {self._meetings[what]}(ptr %mail, i32 %members) nounwind {{\n"
+                f'  call void @"{known.symbol}"({", ".join(arguments)})\n  ret void\n}}\n'
+            )
+        key = (*what, number if aligned else None)  # who is aligned meets at the same instruction
         self.sites.append(
-            f"{{ ptr, i32, i32, i32, i32 }} {{ ptr @site.{number}, i32 {self._keys.setdefault(key, len(self._keys))}, "
+            f"{{ ptr, i32, i32, i32, i32 }} {{ ptr {self._meetings[what]}, "
+            f"i32 {self._keys.setdefault(key, len(self._keys))}, "
             f"i32 {function.instruction_number}, i32 {int(aligned)}, i32 0 }}"
         )
         return number
@@ -375,7 +388,7 @@ def _special(symbol: str, known: Signature, numbers: Sequence[int | None]) -> st
     ]
     result = known.result.llvm
     return (
-        f"define internal {result} @{symbol}({', '.join(taken)}) nounwind {{\n"
+        f"{result} @{symbol}({', '.join(taken)}) nounwind {{\n"
         f'  %result = call {result} @"{known.symbol}"({", ".join(given)})\n  ret {result} %result\n}}\n'
     )
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 class Builder:
     """The lines of a function. `value` names a result, `label` begins a block, `new_label` finds a name for one."""
 
-    __slots__ = ("_count", "is_closed", "lines")
+    __slots__ = ("_count", "is_closed", "labels", "lines")
 
     def __init__(self) -> None:
         self.lines: list[str | list[str]] = []
+        self.labels = 0  # blocks so far
         self.is_closed = False  # whether the last block has ended with a jump or a return
         self._count = 0
 
@@ -40,6 +41,7 @@ class Builder:
     def label(self, name: str) -> None:
         """Begin the block `name`; the one before must have ended with a jump or a return."""
         self.lines.append(f"{name}:")
+        self.labels += 1
         self.is_closed = False
 
     def close(self, line: str) -> None:
