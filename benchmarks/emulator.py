@@ -202,20 +202,22 @@ print(time.perf_counter() - start)
 
 
 def compiling(folder: Path) -> list[Row]:
-    """A kernel of 2,000 instructions, in fresh processes with an empty cache, then from it."""
-    path = folder / "large.ptx"
-    path.write_text(large_kernel(2000))
+    """Kernels of 2,000 and 10,000 instructions, in fresh processes with an empty cache; the first also from it."""
 
-    def run(cache: str) -> float:
+    def run(count: int, cache: str) -> float:
+        path = folder / f"large{count}.ptx"
+        path.write_text(large_kernel(count))
         command = [sys.executable, "-c", COMPILE, str(path)]
         environment = surroundings(folder, cache)
         return float(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)
 
-    cold = [run(f"cold{number}") for number in range(3)]
-    cached = [run("cold0") for _ in range(3)]
+    cold = [run(2_000, f"cold{number}") for number in range(3)]
+    cached = [run(2_000, "cold0") for _ in range(3)]
+    longer = [run(10_000, f"longer{number}") for number in range(3)]
     return [
         Row("2,000 instructions, cold compile", statistics.median(cold), "s", 3, samples={"cold": cold}),
         Row("2,000 instructions, from the cache", statistics.median(cached), "s", 0.3, samples={"cached": cached}),
+        Row("10,000 instructions, cold compile", statistics.median(longer), "s", 10, samples={"cold": longer}),
     ]
 
 

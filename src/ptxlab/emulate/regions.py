@@ -51,6 +51,7 @@ class Regions:
 
     def _list(self, index: int) -> None:
         region = self._regions[index]
+        assert region.base % 256 == 0  # so a distance from it is aligned as the address is
         self.table.set(index, base=region.base, size=region.size, data=region.data, writable=int(region.writable))
         if region.base in self._kept:
             kept = ctypes.addressof(self._kept[region.base])
