@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from keyword import iskeyword
@@ -19,6 +20,7 @@ from ptxlab.syntax.printer import format_instruction
 
 INDENT = "    "
 IN_A_LINE = 12  # registers that are made together
+_NUMBERED = re.compile(r"[%$]?([A-Za-z_]\w*?)(0|[1-9]\d*)")
 DEEPEST = 15  # Python allows 20 blocks inside each other
 
 
@@ -59,9 +61,13 @@ class Body:
         self._look()
         if not self.keeps_registers:
             self.structures = Structures(self.function, self._is_contained)
-        lines = list(self._declarations())
-        lines += self._statements(self.function.body or [], INDENT)
-        return lines if self.keeps_registers else shorten(lines, self.registers.values())
+        lines = list(self._named())
+        made = self._made()
+        statements = list(self._statements(self.function.body or [], INDENT))
+        if self.keeps_registers:
+            return [*lines, *statements]
+        shortened = shorten(statements, self._numbered(), self.registers.values())
+        return [*lines, *_declarations(made, shortened.kept), *shortened.lines]
 
     # What each instruction writes and reads.
 
@@ -104,8 +110,8 @@ class Body:
             if targets and not barred.intersection(targets):
                 self.once.update(targets)
 
-    def _declarations(self) -> Iterator[str]:
-        """Registers that no call returns: by their names where they stand in text, otherwise just made."""
+    def _named(self) -> Iterator[str]:
+        """Registers by their names, where these stand in text."""
         heads = {id(variable) for variable in (*self.function.returns, *self.function.parameters)}
         for _, register in sorted(self.named.items()):
             if id(register.variable) in heads:
@@ -117,15 +123,27 @@ class Body:
                 yield f"{INDENT}{self._register(register)} = ptx.register({register.name!r}, {self._class(register)})"
             else:
                 yield f"{INDENT}ptx.text('.reg .v{register.vector} .{register.type.name} {register.name};')"
+
+    def _made(self) -> dict[str, list[str]]:
+        """Registers that no call returns, by what they are made as."""
         made: dict[str, list[str]] = {}
         for index, register in sorted(self.all.items()):
             if index not in self.named and index not in self.once:
                 made.setdefault(self._bits(register), []).append(self._register(register))
-        for cls, names in made.items():
-            for start in range(0, len(names), IN_A_LINE):
-                chosen = names[start : start + IN_A_LINE]
-                call = f"{cls}.several({len(chosen)})" if len(chosen) > 1 else f"{cls}()"
-                yield f"{INDENT}{', '.join(chosen)} = {call}"
+        return made
+
+    def _numbered(self) -> dict[str, tuple[str, int]]:
+        """The family and number of each register that has them: `sum` and 3 of `%sum3`."""
+        found: dict[tuple[str, int], str] = {}
+        types: dict[str, str] = {}
+        for index, name in self.registers.items():
+            register = self.all[index]
+            match = _NUMBERED.fullmatch(register.name)
+            if match is not None and index not in self.named:
+                bits = "pred" if register.type.kind == "p" else f"b{register.type.width}"
+                if types.setdefault(match[1], bits) == bits:
+                    found.setdefault((match[1], int(match[2])), name)
+        return {name: key for key, name in found.items()}
 
     def _class(self, register: ir.Register) -> str:
         self.classes.add(register.type.name)
@@ -181,9 +199,10 @@ class Body:
             lines = list(self._statements(found.region, indent + INDENT))
             if found.is_loop and guard is not None:
                 lines.append(f"{indent}{INDENT}ptx.repeat_when({condition})")
-            if all(line.lstrip().startswith("#") for line in lines):
-                lines.append(f"{indent}{INDENT}pass")
-            yield from lines
+            yield from _filled(lines, indent)
+            if found.otherwise is not None:
+                yield f"{indent}with ptx.otherwise():"
+                yield from _filled(list(self._statements(found.otherwise, indent + INDENT)), indent)
             at = found.end
 
     def _statement(self, statement: ir.Statement, indent: str) -> Iterator[str]:
@@ -224,7 +243,7 @@ class Body:
             return
         yield f"{indent}with ptx.block():"
         lines = list(self._statements(block.body, indent + INDENT))
-        yield from lines if any(not line.lstrip().startswith("#") for line in lines) else [*lines, f"{indent}    pass"]
+        yield from _filled(lines, indent)
 
     def _declaration(self, declaration: ir.Declaration, indent: str) -> Iterator[str]:
         for variable in declaration.variables:
@@ -312,6 +331,48 @@ class Body:
         if isinstance(address.base, ir.VariableReference) and not address.plus_zero:
             return f"{base} + {address.offset}" if address.offset else base
         return f"ptx.at({base}, {address.offset})" if address.offset or address.plus_zero else base
+
+
+def _filled(lines: list[str], indent: str) -> list[str]:
+    """The lines of a block, which needs one that is no comment."""
+    return lines if any(not line.lstrip().startswith("#") for line in lines) else [*lines, f"{indent}{INDENT}pass"]
+
+
+def _declarations(made: dict[str, list[str]], kept: dict[str, tuple[str, int]]) -> Iterator[str]:
+    """The registers that are made at the start, those that are kept by numbers as one family."""
+    counted: dict[str, list[int]] = {}
+    for family, number in kept.values():
+        counted.setdefault(family, []).append(number)
+    for cls, names in made.items():
+        alone = [name for name in names if name not in kept]
+        for start in range(0, len(alone), IN_A_LINE):
+            chosen = alone[start : start + IN_A_LINE]
+            yield f"{INDENT}{', '.join(chosen)} = {f'{cls}.several({len(chosen)})' if len(chosen) > 1 else f'{cls}()'}"
+        families: dict[str, list[int]] = {}
+        for family, number in (kept[name] for name in names if name in kept):
+            families.setdefault(family, []).append(number)
+        for family, numbers in families.items():
+            if sorted(counted.pop(family)) == list(range(len(numbers))):
+                yield f"{INDENT}{family} = {cls}.several({len(numbers)})"
+            else:
+                yield f"{INDENT}{family} = {{n: {cls}() for n in {_ranges(sorted(numbers))}}}"
+    if counted:
+        yield f"{INDENT}{', '.join(sorted(counted))} = {', '.join(['{}'] * len(counted))}"
+
+
+def _ranges(numbers: list[int]) -> str:
+    """`range(1, 9)`, `(*range(1, 9), 12)`"""
+    parts: list[str] = []
+    start = 0
+    for end in range(1, len(numbers) + 1):
+        if end == len(numbers) or numbers[end] != numbers[end - 1] + 1:
+            stretch = f"range({numbers[start]}, {numbers[end - 1] + 1})"
+            parts += [stretch] if end - start > 2 else map(str, numbers[start:end])
+            start = end
+    if len(parts) == 1 and parts[0].startswith("range"):
+        return parts[0]
+    shown = [f"*{part}" if part.startswith("range") else part for part in parts]
+    return f"({', '.join(shown)}{',' * (len(shown) == 1)})"
 
 
 def _constant(value: ir.Immediate) -> str:

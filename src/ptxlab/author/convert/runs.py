@@ -1,358 +1,200 @@
 """Unrolled runs as loops of Python: lines that repeat with other registers or numbers, said once where that is shorter.
 
-The lines are those that `body.py` wrote. A run is `count` times `period` lines that agree but for the registers
-and integers in them, the leaves. Over the repetitions a leaf is one of these:
-
-- the same each time: it stays;
-- numbers in equal steps: `for i in range(0, 64, 4)`;
-- what an earlier line of the same repetition returned: a local name;
-- what a line of the repetition before returned: a name that is carried on;
-- anything else: listed, `for x in (r1, r5, r9)`.
+The lines are those that `body.py` wrote, as chunks (see `chunks.py`). A run is `count` times `period` chunks that agree
+but for their leaves. A run that has become a loop is a chunk again, and may be part of a run itself: so groups of runs
+become loops in loops. First come runs whose leaves count in equal steps, then those whose leaves must be listed.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from keyword import iskeyword
 
-LONGEST_PERIOD = 8
-FEWEST = 4  # repetitions
-WIDTH = 116
+from ptxlab.author import __all__ as PUBLIC  # noqa: N812 - names that the Python uses for something else
+from ptxlab.author.convert.chunks import COUNTERS, INDENT, Chunk, Parser, Printer, block, joined
+from ptxlab.author.convert.loops import Loop, Names, measure
+
+FEWEST = 4  # repetitions of one line; three of several
+MOST_LISTED = 128  # repetitions with leaves that must be listed
 WORTH = 0.7  # of the characters that it replaces, a loop may have this many
+# What is tried, one after the other, until nothing changes: the longest period, and whether leaves may be listed.
+PASSES = ((4, False), (32, False), (8, True))
 
-_LINE = re.compile(r"( *)(?:([\w, ()]+) = )?(ptx\.[\w.\[\]\"]+)\((.*)\)")
-_TOKEN = re.compile(r"'[^']*'|\"[^\"]*\"|-?\d+\.\d+(?:e[-+]?\d+)?|-?\d+e[-+]?\d+|[A-Za-z_]\w*|0x[0-9a-f]+|-?\d+")
-_VECTOR = re.compile(r"(?<!\w)\((?:[A-Za-z_]\w*, )+[A-Za-z_]\w*\)")
 _IDENTIFIER = re.compile(r"(?<![\w.'%])[A-Za-z_]\w*")
-_NOISE = re.compile(r" *# (?:(?:begin|end) inline asm|[\w./-]+:\d+:\d+(?: .*)?)$")
-_NAMES = ("x", "y", "z", "w", "v")
 
 
 @dataclass(slots=True)
-class _Line:
-    """A line taken apart: what it returns, what stays the same in a run, and what may change."""
+class Shortened:
+    """Lines with loops, and the registers that these keep by their numbers: the name of the family, and the number."""
 
-    text: str
-    indent: str
-    results: str | None
-    skeleton: str
-    leaves: list[str]
-
-    @property
-    def returned(self) -> list[str]:
-        return re.findall(r"\w+", self.results or "")
+    lines: list[str]
+    kept: dict[str, tuple[str, int]] = field(default_factory=dict)
 
 
-def shorten(lines: Sequence[str], registers: Iterable[str]) -> list[str]:
-    """The lines with unrolled runs said as loops; `registers` are the names that stand for registers."""
-    known = frozenset(registers)
-    parsed = [_parse(line, known) for line in lines]
-    uses = Counter(token for line in lines for token in _IDENTIFIER.findall(line))
-    standing = {name.rstrip("0123456789") for name in uses}
-    names = [_free(name, standing) for name in ("i", "made", *_NAMES)]
-    stretches = _stretches(parsed, lines)
-    result: list[str] = []
-    at = 0
-    while at < len(lines):
-        found = None
-        if at in stretches:
-            found = _best(lines, *stretches[at], uses, names)
-        if found is None:
-            result.append(lines[at])
-            at += 1
-        else:
-            written, at = found
-            result += written
-    return result
+def shorten(lines: Sequence[str], numbered: Mapping[str, tuple[str, int]], registers: Iterable[str]) -> Shortened:
+    """Say unrolled runs as loops.
 
-
-Stretch = list[tuple[int, "_Line"]]
-
-
-def _stretches(parsed: Sequence[_Line | None], lines: Sequence[str]) -> dict[int, tuple[Stretch, int]]:
-    """For each call: the calls of its indentation around it, each with its place, and which of them it is.
-
-    Remarks of the compiler between them are left out.
+    `registers` are the names that stand for registers, `numbered` the family and number of those that have one.
     """
-    found: dict[int, tuple[Stretch, int]] = {}
-    stretch: Stretch = []
-    for place, line in enumerate(parsed):
-        if line is None:
-            if not _NOISE.fullmatch(lines[place]):
-                stretch = []
-            continue
-        if stretch and stretch[-1][1].indent != line.indent:
-            stretch = []
-        found[place] = (stretch, len(stretch))
-        stretch.append((place, line))
-    return found
+    known = frozenset(registers)
+    found: Counter[str] = Counter(token for line in lines for token in _IDENTIFIER.findall(line))
+    taken = {*found, *PUBLIC, "range", "zip", "module"}
+    families = {family: _free(family, taken) for family in sorted({family for family, _ in numbered.values()})}
+    taken |= {*families.values(), *(name.rstrip("0123456789") for name in found)}
+    names = Names(*(tuple(_free(name, taken) for name in group) for group in NAMES))
+    folder = _Folder(Parser(known, numbered), found, names)
+    chunks = folder.block(lines, 0, len(lines))[0]
+    kept = frozenset(name for chunk in chunks for leaf in chunk.leaves if leaf.steps for name in leaf.names)
+    written = list(Printer(families, kept, names.counters).lines(chunks, INDENT))
+    return Shortened(written, {name: (families[numbered[name][0]], numbered[name][1]) for name in kept})
+
+
+NAMES = (COUNTERS, ("x", "a", "d", "g", "n"), ("y", "b", "e", "h", "o"), ("z", "c", "f", "w", "q"),
+         ("v", "u", "t", "s", "r"), ("made",))  # fmt: skip
 
 
 def _free(name: str, taken: set[str]) -> str:
-    while name in taken:
+    while name in taken or iskeyword(name):
         name += "_"
     return name
 
 
-def _parse(line: str, known: frozenset[str]) -> _Line | None:
-    match = _LINE.fullmatch(line)
-    if match is None:
-        return None
-    indent, results, path, arguments = match.groups()
-    leaves: list[str] = []
+@dataclass(slots=True)
+class _Folder:
+    """Folds the lines of one function."""
 
-    def vector(found: re.Match[str]) -> str:
-        names = re.findall(r"\w+", found[0])
-        if not all(name in known for name in names):
-            return found[0]
-        leaves.append(found[0])
-        return f"\0{len(leaves) - 1}\0"
+    parser: Parser
+    uses: Counter[str]
+    names: Names
+    failed: set[tuple[Chunk, Chunk, int, bool]] = field(default_factory=set)  # runs that are none, by their first rows
 
-    def token(found: re.Match[str]) -> str:
-        text = found[0]
-        if text in known or re.fullmatch(r"-?\d+|0x[0-9a-f]+", text):
-            leaves.append(text)
-            return f"\0{len(leaves) - 1}\0"
-        return text
+    def block(self, lines: Sequence[str], start: int, end: int) -> tuple[list[Chunk], int]:
+        """The lines from `start` on that stand as far right as the first, folded, and where they end."""
+        indent = _indent(lines[start]) if start < end else 0
+        chunks: list[Chunk] = []
+        at = start
+        while at < end and _indent(lines[at]) >= indent:
+            chunk = self.parser.parse(lines[at].strip())
+            at += 1
+            if at < end and _indent(lines[at]) > indent:
+                inside, at = self.block(lines, at, end)
+                chunk = block(chunk, inside)
+            chunks.append(chunk)
+        return self.fold(chunks), at
 
-    skeleton = "".join(
-        part if part.startswith("\0") else _TOKEN.sub(token, part)
-        for part in re.split("(\0\\d+\0)", _VECTOR.sub(vector, arguments))
-    )
-    # Leaves in the order in which they stand, whichever pass found them.
-    order = [int(number) for number in re.findall("\0(\\d+)\0", skeleton)]
-    marks = iter(range(len(order)))
-    skeleton = re.sub("\0\\d+\0", lambda _: f"\0{next(marks)}\0", skeleton)
-    return _Line(line, indent, results, f"{path}({skeleton})", [leaves[number] for number in order])
+    def fold(self, chunks: list[Chunk]) -> list[Chunk]:
+        """The chunks with runs said as loops, in all passes."""
+        for longest, listed in PASSES:
+            before = len(chunks) + 1
+            while len(chunks) < before:
+                before = len(chunks)
+                chunks = self._pass(chunks, longest, listed)
+        return chunks
 
-
-def _best(
-    lines: Sequence[str], stretch: Stretch, first: int, uses: Counter[str], names: Sequence[str]
-) -> tuple[list[str], int] | None:
-    """The run that begins here and saves most, written as a loop, and where the lines go on after it."""
-    best: tuple[int, list[str], int] | None = None
-    at = stretch[first][0]
-    for period in range(1, LONGEST_PERIOD + 1):
-        count = _repetitions(stretch, first, period)
-        while count >= FEWEST:
-            rows = [
-                [line for _, line in stretch[start : start + period]]
-                for start in range(first, first + count * period, period)
-            ]
-            written = _write(rows, uses, names)
-            end = stretch[first + count * period - 1][0] + 1
-            before = sum(len(line) + 1 for line in lines[at:end])
-            after = sum(len(line) + 1 for line in written or ())
-            if written is not None and after <= WORTH * before:
-                if best is None or before - after > best[0]:
-                    best = (before - after, written, end)
-                break
-            count = count // 2 if written is None else 0
-    return None if best is None else best[1:]
-
-
-def _repetitions(stretch: Stretch, first: int, period: int) -> int:
-    """How often the `period` lines from `first` on come again, one behind the other."""
-    place = first + period
-    while place < len(stretch):
-        before, line = stretch[place - period][1], stretch[place][1]
-        if before.skeleton != line.skeleton or len(before.returned) != len(line.returned):
-            break
-        place += 1
-    return (place - first) // period
-
-
-def _write(rows: list[list[_Line]], uses: Counter[str], names: Sequence[str]) -> list[str] | None:
-    """The loop, or None where the run is no loop that Python can say in a few names."""
-    return _Run(rows, uses, names).write()
-
-
-class _Run:
-    """One run while it is written."""
-
-    def __init__(self, rows: list[list[_Line]], uses: Counter[str], names: Sequence[str]) -> None:
-        self.rows = rows
-        self.uses = uses
-        self.counter, self.collector, *self.spare = names
-        self.indent = rows[0][0].indent
-        self.made = {name: (i, j) for i, row in enumerate(rows) for j, line in enumerate(row) for name in line.returned}
-        self.inside: Counter[str] = Counter()  # reads of what the run itself makes
-        self.steps: list[tuple[int, int]] = []
-        self.listed: list[list[str]] = []
-        self.carried: dict[int, str] = {}  # the name before the loop, of each line whose result is carried on
-
-    def write(self) -> list[str] | None:
-        places = [(j, leaf) for j, line in enumerate(self.rows[0]) for leaf in range(len(line.leaves))]
-        texts: dict[tuple[int, int], str] = {}
-        for j, leaf in places:
-            text = self._leaf([row[j].leaves[leaf] for row in self.rows], j)
-            if text is None:
-                return None
-            texts[j, leaf] = text
-        if any(self._is_read_outside(row[j]) for j in self.carried for row in self.rows[:-1]):
-            return None
-        return [part for line in self._loop(texts) for part in _folded(line)]
-
-    def _leaf(self, values: list[str], j: int) -> str | None:
-        """What stands for a leaf in the loop."""
-        first = values[0]
-        sources = [self.made.get(value) for value in values]
-        later = sources[1:]
-        if all(source is not None and source[0] == i and source[1] < j for i, source in enumerate(sources)):
-            line = sources[0][1]  # type: ignore[index]
-            if all(source is not None and source[1] == line for source in sources) and self._is_scalar(line):
-                self.inside.update(values)
-                return f"\1{line}\1"
-            return None
-        if sources[0] is None and all(source is not None and source[0] == i for i, source in enumerate(later)):
-            line = later[0][1]  # type: ignore[index]
-            same = all(source is not None and source[1] == line for source in later) and self._is_scalar(line)
-            if not same or not first.isidentifier() or self.carried.setdefault(line, first) != first:
-                return None
-            self.inside.update(values[1:])
-            return f"\1{line}\1"
-        if any(name in self.made for value in values for name in re.findall(r"[A-Za-z_]\w*", value)):
-            return None
-        if all(value == first for value in values):
-            return first
-        if all(re.fullmatch(r"-?\d+|0x[0-9a-f]+", value) for value in values):
-            return self._numbers(values)
-        return self._list(values)
-
-    def _is_scalar(self, line: int) -> bool:
-        return self.rows[0][line].results == "".join(self.rows[0][line].returned)
-
-    def _numbers(self, values: list[str]) -> str | None:
-        numbers = [int(value, 0) for value in values]
-        step = numbers[1] - numbers[0]
-        if any(after - before != step for before, after in pairwise(numbers)):
-            return self._list(values)
-        if (numbers[0], step) not in self.steps:
-            self.steps.append((numbers[0], step))
-        return f"\2{self.steps.index((numbers[0], step))}\2"
-
-    def _list(self, values: list[str]) -> str | None:
-        if values not in self.listed:
-            if len(self.listed) == 3:
-                return None
-            self.listed.append(values)
-        return self.spare[self.listed.index(values)]
-
-    def _loop(self, texts: dict[tuple[int, int], str]) -> Iterator[str]:
-        rows, indent = self.rows, self.indent
-        period = len(rows[0])
-        exported = [j for j in range(period) if self._is_exported(j)]
-        calls = [self._call(j, texts) for j in range(period)]
-        heads = self._head()
-        if period == 1 and exported and not self.carried:
-            results = [row[0].results or "" for row in rows]
-            targets = [_bracketed(text) for text in results]
-            one_line = f"{indent}{', '.join(targets)} = [{calls[0]} {heads}]"
-            if len(one_line) <= WIDTH:
-                yield one_line
-                return
-            yield from _wrapped(indent, targets)
-            yield f"{indent}) = [{calls[0]} {heads}]"
-            return
-        locals_ = {j: self._local(j) for j in range(period)}
-        collected = [j for j in exported if j not in self.carried]
-        yield from (f"{indent}{locals_[j]} = {first}" for j, first in self.carried.items())
-        if collected:
-            yield f"{indent}{self.collector} = []"
-        yield f"{indent}{heads}:"
-        for j, call in enumerate(calls):
-            wanted = j in exported or j in self.carried or self._is_read_inside(j)
-            yield f"{indent}    {f'{locals_[j]} = ' if wanted and rows[0][j].results else ''}{call}"
-        if collected:
-            together = ", ".join(locals_[j] for j in collected)
-            yield f"{indent}    {self.collector}.append({together if len(collected) == 1 else f'({together})'})"
-            parts = [[_bracketed(row[j].results or "") for j in collected] for row in rows]
-            targets = [part[0] if len(part) == 1 else f"({', '.join(part)})" for part in parts]
-            one_line = f"{indent}{', '.join(targets)} = {self.collector}"
-            if len(one_line) <= WIDTH:
-                yield one_line
+    def _pass(self, chunks: list[Chunk], longest: int, listed: bool) -> list[Chunk]:
+        places = [place for place, chunk in enumerate(chunks) if not chunk.is_noise]
+        line = [chunks[place].other or chunks[place] for place in places]
+        repeats = _repeats(line, longest)
+        result: list[Chunk] = []
+        at = done = 0  # done: of the chunks, those between the others included
+        while at < len(line):
+            best: tuple[int, Chunk, int] | None = None
+            for period, repeated in enumerate(repeats, 1):
+                count = (repeated[at] + period) // period
+                few = _fewest(period)
+                key = (line[at], line[at + few * period - 1], period, listed) if count >= few else None
+                if key is None or key in self.failed:
+                    continue
+                found = self._loop(line, at, period, count, listed) if _may_count(line, at, period, listed) else None
+                if found is None:
+                    self.failed.add(key)
+                elif best is None or found[0] > best[0]:
+                    best = found
+            if best is not None:
+                _, loop, size = best
+                result += chunks[done : places[at]]
+                result.append(loop)
+                at += size
+                done = places[at - 1] + 1
             else:
-                yield from _wrapped(indent, targets)
-                yield f"{indent}) = {self.collector}"
-        for j in self.carried:
-            if j in exported:
-                yield f"{indent}{rows[-1][j].results} = {locals_[j]}"
+                at += 1
+        return result + chunks[done:]
 
-    def _is_exported(self, j: int) -> bool:
-        """Whether what line `j` returns is read outside of the run."""
-        return any(self._is_read_outside(row[j]) for row in self.rows)
-
-    def _is_read_outside(self, line: _Line) -> bool:
-        return any(self.uses[name] - 1 - self.inside[name] > 0 for name in line.returned)
-
-    def _is_read_inside(self, j: int) -> bool:
-        return any(self.inside[name] for row in self.rows for name in row[j].returned)
-
-    def _local(self, j: int) -> str:
-        return f"{self.spare[-1]}{j}" if len(self.rows[0]) > 1 else self.spare[-1]
-
-    def _call(self, j: int, texts: dict[tuple[int, int], str]) -> str:
-        def leaf(found: re.Match[str]) -> str:
-            text = texts[j, int(found[1])]
-            text = re.sub("\1(\\d+)\1", lambda match: self._local(int(match[1])), text)
-            return re.sub("\2(\\d+)\2", lambda match: self._number(int(match[1])), text)
-
-        return re.sub("\0(\\d+)\0", leaf, self.rows[0][j].skeleton)
-
-    def _number(self, number: int) -> str:
-        """A number that grows: the counter itself where it is the only one."""
-        start, step = self.steps[number]
-        if len(self.steps) == 1:
-            return self.counter
-        times = self.counter if step == 1 else f"{step} * {self.counter}"
-        return f"{start} + {times}" if start else times
-
-    def _head(self) -> str:
-        """`for i in range(0, 64, 4)`, `for x, y in ((r1, r2), (r3, r4))`."""
-        count = len(self.rows)
-        sources: list[tuple[str, str]] = []
-        if self.steps:
-            start, step = self.steps[0] if len(self.steps) == 1 else (0, 1)
-            limits = [start, start + count * step, step] if step != 1 else [start, start + count]
-            shown = limits[1:] if start == 0 and step == 1 else limits
-            sources.append((self.counter, f"range({', '.join(map(str, shown))})"))
-        for values, name in zip(self.listed, self.spare, strict=False):
-            sources.append((name, f"({', '.join(values)})"))
-        if not sources:
-            return f"for _ in range({count})"
-        if len(sources) == 1:
-            return f"for {sources[0][0]} in {sources[0][1]}"
-        names = ", ".join(name for name, _ in sources)
-        return f"for {names} in zip({', '.join(text for _, text in sources)}, strict=True)"
+    def _loop(self, line: list[Chunk], at: int, period: int, count: int, listed: bool) -> tuple[int, Chunk, int] | None:
+        """The loop of a run that begins here: what it saves, itself, and how many chunks it stands for."""
+        fewest = _fewest(period)
+        # What does not hold for a few repetitions does not for many: most runs end here.
+        few = Loop(_rows(line, at, period, fewest), self.uses, self.names)
+        if not few.rows[0].leaves or (few.write(listed) is None if listed else few.counted() < fewest):
+            return None
+        rows = _rows(line, at, period, min(count, MOST_LISTED) if listed else count)
+        if not listed:
+            rows = rows[: Loop(rows, self.uses, self.names).counted()]
+        while len(rows) >= fewest:
+            written = Loop(rows, self.uses, self.names).write(listed)
+            if written is not None:
+                before, after = sum(map(measure, rows)), measure(written)
+                return (before - after, written, len(rows) * period) if after <= WORTH * before else None
+            rows = rows[: len(rows) // 2]
+        return None
 
 
-def _bracketed(results: str) -> str:
-    """The results of one call as a target among others: several in brackets."""
-    return f"({results})" if "," in results else results
+def _may_count(line: list[Chunk], at: int, period: int, listed: bool) -> bool:
+    """Whether the first repetitions may be a loop: a look at single leaves, since most runs are none."""
+    few = _fewest(period)
+    row = line[at : at + period]
+    if max(chunk.level for chunk in row) >= len(COUNTERS):
+        return False
+    if listed:
+        return True
+    made: set[str] | None = None
+    for place, chunk in enumerate(row, at):
+        for number, first in enumerate(chunk.leaves):
+            leaves = [line[place + n * period].leaves[number] for n in range(1, few)]
+            step = leaves[0].base - first.base
+            if all(leaf.alike(first) and leaf.base == first.base + n * step for n, leaf in enumerate(leaves, 1)):
+                continue
+            if not first.names or first.steps or number in chunk.targets:
+                if leaves.count(first) == few - 1 or number in chunk.targets:
+                    continue
+                return False
+            if leaves.count(first) == few - 1:
+                continue
+            if made is None:
+                region = line[at : at + few * period]
+                made = {chunk.leaves[target].text for chunk in region for target in chunk.targets}
+            if leaves[-1].text not in made:
+                return False
+    return True
 
 
-def _folded(line: str) -> Iterator[str]:
-    """A line in pieces that fit; those after the first stand further right. It is broken behind commas in brackets."""
-    indent = line[: len(line) - len(line.lstrip())]
-    while len(line) > WIDTH:
-        cut = line.rfind(", ", len(indent) + 12, WIDTH)
-        if cut < 0:
-            break
-        yield line[: cut + 1]
-        line = f"{indent}        {line[cut + 2 :]}"
-    yield line
+def _fewest(period: int) -> int:
+    return FEWEST if period == 1 else FEWEST - 1
 
 
-def _wrapped(indent: str, targets: Sequence[str]) -> Iterator[str]:
-    """Many targets of an assignment in brackets, without the closing one."""
-    yield f"{indent}("
-    line = f"{indent}   "
-    for target in targets:
-        if len(line) + len(target) + 2 > WIDTH:
-            yield line
-            line = f"{indent}   "
-        line += f" {target},"
-    yield line
+def _rows(line: list[Chunk], at: int, period: int, count: int) -> list[Chunk]:
+    """The repetitions of a run, each as one chunk."""
+    if period == 1:
+        return line[at : at + count]
+    return [joined(line[start : start + period]) for start in range(at, at + period * count, period)]
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _repeats(line: list[Chunk], longest: int) -> list[list[int]]:
+    """For each period, for each chunk: how many chunks from it on agree with the one a period later."""
+    numbers: dict[str, int] = {}
+    keys = [numbers.setdefault(chunk.template, len(numbers)) for chunk in line]
+    result = []
+    for period in range(1, min(longest, len(line) // 2) + 1):
+        repeated = [0] * len(line)
+        for place in range(len(line) - period - 1, -1, -1):
+            if keys[place] == keys[place + period]:
+                repeated[place] = repeated[place + 1] + 1
+        result.append(repeated)
+    return result

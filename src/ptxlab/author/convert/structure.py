@@ -12,19 +12,24 @@ from ptxlab import ir
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """A loop, or a stretch that some threads skip: the statements in it, and where the body goes on after it."""
+    """A loop, or a stretch that some threads skip: the statements in it, and where the body goes on after it.
+
+    `otherwise` are the statements for the threads that skip, if there are any.
+    """
 
     is_loop: bool
     guard: ir.Guard | None
     region: list[ir.Statement]
     end: int
+    otherwise: list[ir.Statement] | None = None
 
 
 class Structures:
     """The loops and skipped stretches of a function.
 
     A label that only one `bra` of its own block names is either the start of a loop, if the branch stands behind it, or
-    the end of a stretch that the branch skips.
+    the end of a stretch that the branch skips. If that stretch ends by a jump, again the only one to its label, what it
+    jumps over is for the threads that skipped.
     """
 
     def __init__(self, function: ir.Function, is_contained: Callable[[list[ir.Statement]], bool]) -> None:
@@ -59,7 +64,25 @@ class Structures:
             return None
         end = self._places(body).get(id(self.labels[name]), -1)
         region = body[at + 1 : end] if end > at else []
-        return Structure(False, statement.guard, region, end + 1) if end > at and self.is_contained(region) else None
+        if end <= at or not self.is_contained(region):
+            return None
+        return self._with_otherwise(body, statement.guard, region, end) or Structure(
+            False, statement.guard, region, end + 1
+        )
+
+    def _with_otherwise(
+        self, body: list[ir.Statement], guard: ir.Guard, region: list[ir.Statement], middle: int
+    ) -> Structure | None:
+        """The two stretches of a branch, where the first ends by a jump over the second."""
+        jump = region[-1] if region else None
+        name = _target(jump) if jump is not None else None
+        if name not in self.sole or not isinstance(jump, ir.Instruction) or jump.guard is not None:
+            return None
+        end = self._places(body).get(id(self.labels[name]), -1)
+        otherwise = body[middle + 1 : end]
+        if end <= middle or not self.is_contained(otherwise):
+            return None
+        return Structure(False, guard, region[:-1], end + 1, otherwise)
 
     def _places(self, body: list[ir.Statement]) -> dict[int, int]:
         """Where each statement stands in a body; asked of one body many times in a row."""
@@ -69,8 +92,10 @@ class Structures:
 
 
 def _target(statement: ir.Statement) -> str | None:
-    """Where a plain `bra` goes."""
-    if not isinstance(statement, ir.Instruction) or statement.opcode.text != "bra":
+    """Where a plain `bra` goes; one that all threads take may say so."""
+    if not isinstance(statement, ir.Instruction):
+        return None
+    if statement.opcode.text != "bra" and (statement.opcode.text != "bra.uni" or statement.guard is not None):
         return None
     if statement.guard is not None and not isinstance(statement.guard.register, ir.Register):
         return None
