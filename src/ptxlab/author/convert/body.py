@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from keyword import iskeyword
 
 from ptxlab import ir
 from ptxlab.author.convert.calls import Call, Result, call_of, returns_the_same
+from ptxlab.author.convert.chunks import INDENT, folded
+from ptxlab.author.convert.registers import bits_of, declarations, numbered
 from ptxlab.author.convert.runs import shorten
 from ptxlab.author.convert.structure import Structures, registers_of, walk
 from ptxlab.ir.operands import Operand
@@ -18,9 +19,6 @@ from ptxlab.syntax.print_declarations import print_declaration
 from ptxlab.syntax.print_operands import print_immediate
 from ptxlab.syntax.printer import format_instruction
 
-INDENT = "    "
-IN_A_LINE = 12  # registers that are made together
-_NUMBERED = re.compile(r"[%$]?([A-Za-z_]\w*?)(0|[1-9]\d*)")
 DEEPEST = 15  # Python allows 20 blocks inside each other
 
 
@@ -66,8 +64,11 @@ class Body:
         statements = list(self._statements(self.function.body or [], INDENT))
         if self.keeps_registers:
             return [*lines, *statements]
-        shortened = shorten(statements, self._numbered(), self.registers.values())
-        return [*lines, *_declarations(made, shortened.kept), *shortened.lines]
+        free = {name: self.all[index] for index, name in self.registers.items() if index not in self.named}
+        shortened = shorten(statements, numbered(free), self.registers.values())
+        for line in declarations(made, shortened.kept):
+            lines += folded(INDENT + line)
+        return [*lines, *shortened.lines]
 
     # What each instruction writes and reads.
 
@@ -132,25 +133,12 @@ class Body:
                 made.setdefault(self._bits(register), []).append(self._register(register))
         return made
 
-    def _numbered(self) -> dict[str, tuple[str, int]]:
-        """The family and number of each register that has them: `sum` and 3 of `%sum3`."""
-        found: dict[tuple[str, int], str] = {}
-        types: dict[str, str] = {}
-        for index, name in self.registers.items():
-            register = self.all[index]
-            match = _NUMBERED.fullmatch(register.name)
-            if match is not None and index not in self.named:
-                bits = "pred" if register.type.kind == "p" else f"b{register.type.width}"
-                if types.setdefault(match[1], bits) == bits:
-                    found.setdefault((match[1], int(match[2])), name)
-        return {name: key for key, name in found.items()}
-
     def _class(self, register: ir.Register) -> str:
         self.classes.add(register.type.name)
         return register.type.name
 
     def _bits(self, register: ir.Register) -> str:
-        name = "pred" if register.type.kind == "p" else f"b{register.type.width}"
+        name = bits_of(register)
         self.classes.add(name)
         return name
 
@@ -336,43 +324,6 @@ class Body:
 def _filled(lines: list[str], indent: str) -> list[str]:
     """The lines of a block, which needs one that is no comment."""
     return lines if any(not line.lstrip().startswith("#") for line in lines) else [*lines, f"{indent}{INDENT}pass"]
-
-
-def _declarations(made: dict[str, list[str]], kept: dict[str, tuple[str, int]]) -> Iterator[str]:
-    """The registers that are made at the start, those that are kept by numbers as one family."""
-    counted: dict[str, list[int]] = {}
-    for family, number in kept.values():
-        counted.setdefault(family, []).append(number)
-    for cls, names in made.items():
-        alone = [name for name in names if name not in kept]
-        for start in range(0, len(alone), IN_A_LINE):
-            chosen = alone[start : start + IN_A_LINE]
-            yield f"{INDENT}{', '.join(chosen)} = {f'{cls}.several({len(chosen)})' if len(chosen) > 1 else f'{cls}()'}"
-        families: dict[str, list[int]] = {}
-        for family, number in (kept[name] for name in names if name in kept):
-            families.setdefault(family, []).append(number)
-        for family, numbers in families.items():
-            if sorted(counted.pop(family)) == list(range(len(numbers))):
-                yield f"{INDENT}{family} = {cls}.several({len(numbers)})"
-            else:
-                yield f"{INDENT}{family} = {{n: {cls}() for n in {_ranges(sorted(numbers))}}}"
-    if counted:
-        yield f"{INDENT}{', '.join(sorted(counted))} = {', '.join(['{}'] * len(counted))}"
-
-
-def _ranges(numbers: list[int]) -> str:
-    """`range(1, 9)`, `(*range(1, 9), 12)`"""
-    parts: list[str] = []
-    start = 0
-    for end in range(1, len(numbers) + 1):
-        if end == len(numbers) or numbers[end] != numbers[end - 1] + 1:
-            stretch = f"range({numbers[start]}, {numbers[end - 1] + 1})"
-            parts += [stretch] if end - start > 2 else map(str, numbers[start:end])
-            start = end
-    if len(parts) == 1 and parts[0].startswith("range"):
-        return parts[0]
-    shown = [f"*{part}" if part.startswith("range") else part for part in parts]
-    return f"({', '.join(shown)}{',' * (len(shown) == 1)})"
 
 
 def _constant(value: ir.Immediate) -> str:

@@ -65,6 +65,7 @@ class Loop:
         self.collector = names.collector[0]
         self.places = range(len(rows[0].leaves))
         self.made = [{row.leaves[t].text: t for t in row.targets if not row.leaves[t].steps} for row in rows]
+        self.all_made = {name for made in self.made for name in made}
         self.lists: list[list[list[Leaf]]] = []
         self.template = rows[0].template
         self.read_at = [_read_at(row) for row in rows]
@@ -194,7 +195,7 @@ class Loop:
         if not before or len({self.rows[0].leaves[place] for place in before}) != 1:
             return None
         start = self.rows[0].leaves[before[0]]
-        if start.steps or not start.names or any(start.text in made for made in self.made):
+        if start.steps or not start.names or start.text in self.all_made:
             return None
         ends = self.rows[0].template.find("\n", self.rows[0].template.index(f"\0{target}\0"))
         last = self.rows[0].template[: ends if ends >= 0 else None].count("\0") // 2  # places behind are other lines
@@ -218,7 +219,7 @@ class Loop:
                 places = inside
                 self.template = self.template.replace(found[0], f"\0{place}\0")
         values = [[row.leaves[place] for place in places] for row in self.rows]
-        if any(leaf.steps or leaf.text in made for value in values for leaf in value for made in self.made):
+        if any(leaf.steps or leaf.text in self.all_made for value in values for leaf in value):
             raise _NoLoopError
         if values not in self.lists:
             if len(self.lists) == MOST_LISTS:

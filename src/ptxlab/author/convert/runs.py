@@ -150,23 +150,25 @@ def _may_count(line: list[Chunk], at: int, period: int, listed: bool) -> bool:
         return False
     if listed:
         return True
-    made: set[str] | None = None
+    made = {
+        line[place].leaves[target].text: ((place - at) // period, (place - at) % period, target)
+        for place in range(at, at + few * period)
+        for target in line[place].targets
+    }
     for place, chunk in enumerate(row, at):
         for number, first in enumerate(chunk.leaves):
             leaves = [line[place + n * period].leaves[number] for n in range(1, few)]
             step = leaves[0].base - first.base
+            if number in chunk.targets or leaves.count(first) == few - 1:
+                continue
             if all(leaf.alike(first) and leaf.base == first.base + n * step for n, leaf in enumerate(leaves, 1)):
                 continue
-            if not first.names or first.steps or number in chunk.targets:
-                if leaves.count(first) == few - 1 or number in chunk.targets:
-                    continue
-                return False
-            if leaves.count(first) == few - 1:
-                continue
-            if made is None:
-                region = line[at : at + few * period]
-                made = {chunk.leaves[target].text for chunk in region for target in chunk.targets}
-            if leaves[-1].text not in made:
+            # What is left must come from the same repetition or the one before, each time from the same call.
+            sources = {
+                (n - found[0], found[1:]) if found is not None else (-1, ())
+                for n, found in enumerate((made.get(leaf.text) for leaf in leaves), 1)
+            }
+            if first.steps or len(sources) > 1 or next(iter(sources))[0] not in (0, 1):
                 return False
     return True
 
