@@ -9,15 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ptxlab.author import b8, b16, b32, f16, f32, ptx
+from ptxlab.measure.data import type_of
 
 SIZES = {"f32": 4, "bf16": 2, "e4m3": 1}  # bytes of an element
 WIDEST = 16  # bytes that one instruction reads or writes
-_NAMES = {"float32": "f32", "bfloat16": "bf16", "float8_e4m3fn": "e4m3"}
-
-
-def type_of(array: Any) -> str:
-    """What PTX calls the type of an array of NumPy or torch."""
-    return _NAMES[str(array.dtype).removeprefix("torch.")]
 
 
 def vector_of(columns: int, *arrays: Any) -> int:

@@ -18,8 +18,9 @@ from typing import Any
 
 from ptxlab.author import Kernel, f32, kernel, ptx
 from ptxlab.kernels.agreement import WARP, Combine, over_block
-from ptxlab.kernels.elements import SIZES, WIDEST, load_bits, place, store, type_of, vector_of, widened
+from ptxlab.kernels.elements import SIZES, WIDEST, load_bits, place, store, vector_of, widened
 from ptxlab.measure import Launch
+from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import ceil_div
 
 LOAD = ptx.ld.global_["L1::no_allocate"]  # nobody reads a row twice
@@ -30,6 +31,28 @@ _THREADS, _MOST_THREADS = 512, 1024  # that share a row, and that share a very l
 _LONG = 64 << 10  # bytes of such a row
 _SHARED_MEMORY = 224 << 10  # bytes that a block can have
 _PIECE = 64  # bytes that a thread reads at a time of a row that is not kept
+
+MEASURED = [
+    {"rows": 131072, "columns": 1024, "type": "f32"},
+    {"rows": 32768, "columns": 8192, "type": "bf16"},
+    {"rows": 8192, "columns": 32768, "type": "bf16"},
+    {"rows": 32768, "columns": 4096, "type": "f32"},
+]
+"""The sizes at which kernels of rows are measured: 512 MiB each."""
+SMALL = [
+    {"rows": 1, "columns": 1, "type": "f32"},
+    {"rows": 5, "columns": 33, "type": "bf16"},
+    {"rows": 6, "columns": 520, "type": "bf16"},
+    {"rows": 3, "columns": 1000, "type": "f32"},
+    {"rows": 2, "columns": 17000, "type": "bf16"},
+    {"rows": 2, "columns": 8203, "type": "f32"},
+]
+"""Sizes that reach every way to keep a row."""
+
+
+def tolerance(rows: int, columns: int, type: str) -> float:
+    """What rounding to the type of the matrix costs."""
+    return {"f32": 1e-6, "bf16": 3e-3}[type]
 
 
 @dataclass(frozen=True)

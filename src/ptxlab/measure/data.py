@@ -23,7 +23,20 @@ TORCH_NAMES = {
     "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2",
     "s8": "int8", "u8": "uint8", "s32": "int32", "u32": "uint32", "s64": "int64", "u64": "uint64",
 }  # fmt: skip
+_PTX_NAMES = {name: type for type, name in TORCH_NAMES.items()}
 _POISON = 0xA5  # the byte that room for whole numbers is filled with
+
+
+def type_of(array: Any) -> str:
+    """What PTX calls the type of an array of NumPy or torch.
+
+    >>> type_of(np.zeros(3, np.int8))
+    's8'
+    """
+    name = str(array.dtype).removeprefix("torch.")
+    if name not in _PTX_NAMES:
+        raise TypeError(f"elements of type {name}: the gallery has {', '.join(_PTX_NAMES)}")
+    return _PTX_NAMES[name]
 
 
 class Draw(Protocol):

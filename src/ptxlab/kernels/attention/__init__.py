@@ -10,6 +10,7 @@ from typing import Any
 
 from ptxlab.kernels.attention.kernel import Plan, attention
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
+from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays, ceil_div
 
 MASKS = ("none", "causal")
@@ -25,7 +26,7 @@ def attend(q: Any, k: Any, v: Any, o: Any, mask: str = "none", **chosen: Any) ->
     if size not in (64, 128):
         raise UnsuitedError(f"heads of {size} elements: this kernel is for 64 and 128")
     tiles = {"tiles": 1, "keys": 32} if length <= SHORT else {"tiles": 2, "keys": 8192 // size}
-    plan = Plan(size, type_of(q), mask == "causal", **(tiles | chosen))
+    plan = Plan(size, half_of(q), mask == "causal", **(tiles | chosen))
     blocks = ceil_div(length, plan.rows)
     return Launch(attention(plan), batch * heads * blocks, plan.threads, [q, k, v, o, length, blocks], plan.shared)
 
@@ -35,11 +36,11 @@ def make(**chosen: Any) -> Callable[..., Launch]:
     return partial(attend, **chosen)
 
 
-def type_of(array: Any) -> str:
-    """What PTX calls the type of an array's elements."""
-    found = {"bfloat16": "bf16", "float16": "f16"}.get(str(array.dtype).rpartition(".")[2])
-    if found is None:
-        raise UnsuitedError(f"elements are {array.dtype}: this kernel is for bfloat16 and float16")
+def half_of(array: Any) -> str:
+    """The type of an array's elements, of 16 bits."""
+    found = type_of(array)
+    if found not in ("bf16", "f16"):
+        raise UnsuitedError(f"elements are {found}: this kernel is for bf16 and f16")
     return found
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ptxlab.kernels.elements import SIZES, type_of, vector_of
+from ptxlab.kernels.elements import SIZES, vector_of
 from ptxlab.kernels.gemv.kernel import WARPS, gemv
 from ptxlab.measure import Draw, Entry, Launch, Work
+from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays, ceil_div
 
 ROWS = 2  # of A for a warp

@@ -7,7 +7,7 @@ from typing import Any
 from ptxlab.kernels.by_torch import compiled, eager
 from ptxlab.kernels.elements import SIZES
 from ptxlab.kernels.layer_norm.kernel import layer_norm
-from ptxlab.kernels.rows import Spread, launch_rows
+from ptxlab.kernels.rows import MEASURED, SMALL, Spread, launch_rows, tolerance
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.entry import Arrays
 
@@ -48,11 +48,6 @@ def work(rows: int, columns: int, type: str) -> Work:
     return Work(8 * rows * columns, 2 * (rows + 1) * columns * SIZES[type], "f32 arithmetic")
 
 
-def tolerance(rows: int, columns: int, type: str) -> float:
-    """What rounding to the type of the matrix costs."""
-    return {"f32": 1e-6, "bf16": 3e-3}[type]
-
-
 entry = Entry(
     title="y = layer_norm(x) · weight + bias of the rows of a matrix",
     arrays=arrays,
@@ -60,18 +55,7 @@ entry = Entry(
     work=work,
     variants={"read once": read_once},
     libraries={"torch.compile": compiled(expression, "y"), "torch": eager(expression, "y")},
-    sizes=[
-        {"rows": 131072, "columns": 1024, "type": "f32"},
-        {"rows": 32768, "columns": 8192, "type": "bf16"},
-        {"rows": 8192, "columns": 32768, "type": "bf16"},
-        {"rows": 32768, "columns": 4096, "type": "f32"},
-    ],
-    small=[
-        {"rows": 5, "columns": 33, "type": "bf16"},
-        {"rows": 6, "columns": 520, "type": "bf16"},
-        {"rows": 3, "columns": 1000, "type": "f32"},
-        {"rows": 2, "columns": 17000, "type": "bf16"},
-        {"rows": 2, "columns": 8203, "type": "f32"},
-    ],
+    sizes=MEASURED,
+    small=SMALL,
     tolerance=tolerance,
 )

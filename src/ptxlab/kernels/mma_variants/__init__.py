@@ -6,7 +6,7 @@ from typing import Any
 
 from ptxlab.author import Kernel, b32, f32, kernel, pointer, ptx, s32
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
-from ptxlab.measure.data import TORCH_NAMES
+from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays
 
 # The depth of the widest multiplication that takes this type, and the accumulators it has.
@@ -61,12 +61,6 @@ def one_tile_a_warp(a: Any, b: Any, c: Any, d: Any) -> Launch:
     """A warp multiplies one tile."""
     chosen: Kernel = multiply.specialise(SPELLING=spell(_MULTIPLIED.get(type_of(a), type_of(a)), type_of(c)))
     return Launch(chosen, a.shape[0], 32, [a, b, c, d])
-
-
-def type_of(array: Any) -> str:
-    """The type of an array's elements, as PTX names it."""
-    name = str(array.dtype).removeprefix("torch.")
-    return next(known for known, stored in TORCH_NAMES.items() if stored == name)
 
 
 def arrays(draw: Draw, type: str, accumulator: str, tiles: int) -> Arrays:

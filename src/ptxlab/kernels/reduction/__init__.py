@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ptxlab.kernels.by_torch import compiled, eager
-from ptxlab.kernels.elements import SIZES, type_of, vector_of
+from ptxlab.kernels.elements import SIZES, vector_of
 from ptxlab.kernels.reduction.kernel import THREADS, sum_shares
 from ptxlab.measure import Draw, Entry, Launch, Work
+from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays, ceil_div
 
 BLOCKS = 1056  # at most: 8 for each of 132 multiprocessors

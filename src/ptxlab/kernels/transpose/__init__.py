@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ptxlab.kernels.by_torch import compiled
-from ptxlab.kernels.elements import SIZES, WIDEST, type_of, vector_of
+from ptxlab.kernels.elements import SIZES, WIDEST, vector_of
 from ptxlab.kernels.transpose.kernel import LINES, TILE, transpose_elements, transpose_squares
 from ptxlab.measure import Draw, Entry, Launch, Work
+from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays, ceil_div
 
 ACROSS = 16  # squares that a block has in each direction
