@@ -53,5 +53,5 @@ def test_other_plans(chosen: dict[str, int]) -> None:
 def test_what_it_is_not_for() -> None:
     with pytest.raises(UnsuitedError, match="heads of 96 elements"):
         attention.attend(**problem(10, size=96))
-    with pytest.raises(UnsuitedError, match="elements are float32"):
+    with pytest.raises(UnsuitedError, match="elements are f32"):
         attention.attend(**problem(10, type="f32"))
