@@ -13,6 +13,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from ptxlab.gpu.driver import call
 from ptxlab.measure.ceilings import ceilings
 from ptxlab.measure.checking import check, expect
 from ptxlab.measure.data import Device, poison
@@ -25,7 +26,7 @@ from ptxlab.syntax import format
 Action = Callable[[], Any]
 _SHORT = 100e-6  # seconds: below it a run is captured in a graph
 _SAMPLE = 1e-3  # seconds that a sample lasts at least
-_HEAD_START = 400_000  # cycles of the GPU, about 200 µs
+_HEAD_START = 4_000_000  # cycles of the GPU, about 2 ms: more than Python needs to ask for all runs of a sample
 _SETS = 64  # sets of data at most
 _MEMORY = 16 << 30  # bytes that sets of data may take together
 
@@ -133,7 +134,8 @@ def timer(torch: Any, actions: Sequence[Action], stream: Any) -> Timer:
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
 
     def elapsed(run: Action, count: int) -> float:
-        torch.cuda._sleep(_HEAD_START)  # the GPU is busy while Python asks for the first run
+        call("cuCtxResetPersistingL2Cache")  # what another arm asked the L2 cache to keep is not to hinder this one
+        torch.cuda._sleep(_HEAD_START)  # the GPU is busy while Python asks for the runs
         start.record(stream)
         run()
         end.record(stream)
