@@ -114,6 +114,6 @@ def test_nothing_right_is_an_error_that_lists_the_reasons() -> None:
 @pytest.mark.skipif(gpu.absence() is not None, reason="needs a GPU")
 def test_on_a_gpu_the_fastest_is_the_best() -> None:
     pytest.importorskip("torch")
-    found = tune(make, {"each": [1, 4], "step": [64, 128]}, vector_addition.entry, {"n": 1 << 22}, rounds=3)
+    found = tune(make, {"each": [2, 4], "step": [64, 128]}, vector_addition.entry, {"n": 1 << 22}, rounds=3)
     assert [trial.is_right for trial in found.trials] == [False, True, False, True]
     assert found.best.seconds == min(trial.seconds for trial in found.trials if trial.seconds is not None)
