@@ -6,21 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 from ptxlab.kernels.elements import SIZES, vector_of
-from ptxlab.kernels.gemv.kernel import WARPS, gemv
+from ptxlab.kernels.gemv.kernel import THREADS, gemv
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.data import type_of
-from ptxlab.measure.entry import Arrays, ceil_div
+from ptxlab.measure.entry import Arrays
 
-ROWS = 2  # of A for a warp
-AHEAD = {"bf16": 2, "e4m3": 1}  # vectors of each that it asks for at a time: 16 numbers
+AHEAD = 4  # vectors that a thread asks for at a time
 
 
-def rows_by_warps(a: Any, x: Any, y: Any) -> Launch:
-    """Each warp has two rows of A."""
+def rows_by_blocks(a: Any, x: Any, y: Any) -> Launch:
+    """Each block has a row of A."""
     batch, m, k = a.shape
-    type = type_of(a)
-    kernel = gemv.specialise(TYPE=type, VECTOR=vector_of(k, a, x), ROWS=ROWS, AHEAD=AHEAD[type])
-    return Launch(kernel, (ceil_div(m, WARPS * ROWS), batch), 32 * WARPS, [a, x, y, m, k])
+    kernel = gemv.specialise(TYPE=type_of(a), VECTOR=vector_of(k, a, x), AHEAD=AHEAD)
+    return Launch(kernel, (m, batch), THREADS, [a, x, y, m, k])
 
 
 def by_torch(torch: Any, a: Any, x: Any, y: Any) -> Callable[[], Any]:
@@ -58,7 +56,7 @@ entry = Entry(
     arrays=arrays,
     reference=reference,
     work=work,
-    variants={"rows by warps": rows_by_warps},
+    variants={"rows by blocks": rows_by_blocks},
     libraries={"torch": by_torch},
     sizes=[
         {"batch": 1, "m": 28672, "k": 8192, "type": "bf16"},
