@@ -15,27 +15,27 @@ def problem(n: int) -> tuple[Any, Any, Any, Any]:
 
 
 def test_it_can_be_launched_again() -> None:
-    x, shares, ticket, total = problem(20_000)
+    x, sums, ticket, total = problem(70_000)
     found = set()
     for seed in range(4):
         total[0] = np.nan
-        last_block(x, shares, ticket, total).run(device="cpu", seed=seed)
+        last_block(x, sums, ticket, total).run(device="cpu", seed=seed)
         assert ticket[0] == 0
         found.add(float(total[0]))
     assert len(found) == 1
     assert np.isclose(found.pop(), x.sum(dtype=np.float64), rtol=1e-6)
 
 
-def test_no_more_blocks_than_shares() -> None:
-    x, shares, ticket, total = problem(20_000)
-    launch = last_block(x, shares[:2], ticket, total)
+def test_no_more_blocks_than_there_is_room_for() -> None:
+    x, sums, ticket, total = problem(70_000)
+    launch = last_block(x, sums[:2], ticket, total)
     assert launch.grid == 2
     launch.run(device="cpu")
     assert np.isclose(total[0], x.sum(dtype=np.float64), rtol=1e-6)
 
 
 def test_without_order_it_is_a_race() -> None:
-    arguments = problem(20_000)
+    arguments = problem(70_000)
     launch = last_block(*arguments)
     module = parse(str(launch.kernel).replace("atom.acq_rel.gpu", "atom.relaxed.gpu"), "relaxed.ptx")
     with pytest.raises(KernelError) as caught:

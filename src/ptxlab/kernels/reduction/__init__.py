@@ -11,33 +11,39 @@ from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays, ceil_div
 
-BLOCKS = 1056  # at most: 8 for each of 132 multiprocessors
-AHEAD = 4  # vectors that a thread asks for at a time
+AHEAD = 8  # vectors that a thread asks for at a time
+SHARE = 1 << 19  # bytes that a block sums
+BLOCKS = 264  # that run at the same time: 2 on each of 132 multiprocessors
+LONG_SHARE = 1 << 20  # bytes that it sums at most if all blocks then run at the same time
+ROOM = 4096  # sums of blocks
 
 
-def last_block(x: Any, shares: Any, ticket: Any, total: Any) -> Launch:
+def last_block(x: Any, sums: Any, ticket: Any, total: Any) -> Launch:
     """One launch; the block that finishes last sums what the others left."""
-    n = len(x)
-    vector = vector_of(0, x)
-    blocks = min(ceil_div(n, THREADS * AHEAD * vector), len(shares))
-    kernel = sum_shares.specialise(TYPE=type_of(x), VECTOR=vector, AHEAD=AHEAD)
-    return Launch(kernel, blocks, THREADS, [x, shares, ticket, total, n])
+    n, type, vector = len(x), type_of(x), vector_of(0, x)
+    share = ceil_div(n, BLOCKS)
+    if share * SIZES[type] > LONG_SHARE:
+        share = SHARE // SIZES[type]
+    step = THREADS * AHEAD * vector
+    share = ceil_div(max(share, ceil_div(n, len(sums))), step) * step
+    kernel = sum_shares.specialise(TYPE=type, VECTOR=vector, AHEAD=AHEAD)
+    return Launch(kernel, ceil_div(n, share), THREADS, [x, sums, ticket, total, n, share])
 
 
-def expression(torch: Any, x: Any, shares: Any, ticket: Any, total: Any) -> Any:
+def expression(torch: Any, x: Any, sums: Any, ticket: Any, total: Any) -> Any:
     """The same in torch."""
     return torch.sum(x, dim=0, keepdim=True, dtype=torch.float32)
 
 
 def arrays(draw: Draw, n: int, type: str) -> Arrays:
-    """Numbers, room for the share of each block, a ticket that begins at zero, and room for the sum."""
+    """Numbers, room for the sum of each block, a ticket that begins at zero, and room for the sum of all."""
     return {
-        "x": draw.uniform(n, type), "shares": draw.empty(BLOCKS, "f32"), "ticket": draw.integers(1, "u32", 0, 1),
+        "x": draw.uniform(n, type), "sums": draw.empty(ROOM, "f32"), "ticket": draw.integers(1, "u32", 0, 1),
         "total": draw.empty(1, "f32"),
     }  # fmt: skip
 
 
-def reference(xp: Any, x: Any, shares: Any, ticket: Any, total: Any) -> Arrays:
+def reference(xp: Any, x: Any, sums: Any, ticket: Any, total: Any) -> Arrays:
     """The sum."""
     return {"total": x.sum().reshape(1)}
 
@@ -63,6 +69,7 @@ entry = Entry(
         {"n": 1, "type": "f32"},
         {"n": 5003, "type": "f32"},
         {"n": 20001, "type": "bf16"},
+        {"n": 70001, "type": "f32"},
     ],
     tolerance=1e-5,
 )

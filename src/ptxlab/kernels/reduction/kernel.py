@@ -1,4 +1,4 @@
-"""The sum of all elements, in Python: each block sums its share, and the block that comes last sums the shares."""
+"""The sum of all elements, in Python: each block sums its share, and the block that comes last sums all of them."""
 
 from __future__ import annotations
 
@@ -8,50 +8,51 @@ from ptxlab.author import b32, f32, kernel, pointer, ptx, u32, u64
 from ptxlab.kernels.agreement import add, over_block
 from ptxlab.kernels.elements import load, load_bits, place, widened
 
-THREADS = 256
+THREADS = 512
 LOAD = ptx.ld.global_.nc["L1::no_allocate"]
 
 
-@kernel(target="sm_80", maxntid=THREADS)
+@kernel(target="sm_80", maxntid=THREADS, minnctapersm=2)
 def sum_shares(
     x: pointer[b32],
-    shares: pointer[f32],
+    sums: pointer[f32],
     ticket: pointer[u32],
     total: pointer[f32],
     n: u64,
+    share: u32,
     *,
     TYPE: str,  # noqa: N803
     VECTOR: int,  # noqa: N803
     AHEAD: int,  # noqa: N803
 ) -> None:
-    """Each block sums every so manieth piece of x; AHEAD vectors are asked for before the first is used."""
+    """Each block sums so many elements in a row; AHEAD vectors are asked for before the first is used."""
     thread, block, blocks = ptx.tid.x, ptx.ctaid.x, ptx.nctaid.x
-    share = over_block(sum_share(x, n, thread, block, blocks, TYPE, VECTOR, AHEAD), add, THREADS)
+    own = over_block(sum_share(x, n, share, thread, block, TYPE, VECTOR, AHEAD), add, THREADS)
     last = ptx.shared(u32, 1, name="last")
     with ptx.when(thread == 0):
-        shares[block] = share
+        sums[block] = own
         # `inc` counts to blocks - 1 and then begins anew, so the ticket is ready for the next launch. Release and
-        # acquire: who draws the last number sees all shares.
+        # acquire: who draws the last number sees all sums.
         last[0] = ptx.atom.acq_rel.gpu.global_.inc.u32(ticket, blocks - 1)
     ptx.bar.sync(0)
     with ptx.when(last[0] == blocks - 1):
         found = f32(0.0)
         for number in ptx.range(thread, blocks, THREADS):
-            found += shares[number]
+            found += sums[number]
         found = over_block(found, add, THREADS)
         with ptx.when(thread == 0):
             total[0] = found
 
 
-def sum_share(x: Any, n: Any, thread: Any, block: Any, blocks: Any, type: str, vector: int, ahead: int) -> Any:
-    """What one thread sums: a vector of each piece that its block has."""
-    piece = THREADS * ahead * vector
+def sum_share(x: Any, n: Any, share: Any, thread: Any, block: Any, type: str, vector: int, ahead: int) -> Any:
+    """What one thread sums: every so manieth vector of the share that its block has."""
     whole = n & -vector % 2**64 if vector > 1 else n  # elements that are in vectors
-    start = ptx.mul.wide.u32(block, piece) + ptx.cvt.u64.u32(thread * vector)
+    start = ptx.mul.wide.u32(block, share)
+    end = ptx.min.u64(start + ptx.cvt.u64.u32(share), whole)
     sums = [f32(0.0) for _ in range(vector)]
-    for position in ptx.range(start, whole, ptx.mul.wide.u32(blocks, piece)):
+    for position in ptx.range(start + ptx.cvt.u64.u32(thread * vector), end, THREADS * ahead * vector):
         source = place(x, type, vector, position)
-        inside = [None if number == 0 else position + number * THREADS * vector < whole for number in range(ahead)]
+        inside = [None if number == 0 else position + number * THREADS * vector < end for number in range(ahead)]
         vectors = [
             load_bits(LOAD, source + number * THREADS, type, vector, inside=within)
             for number, within in enumerate(inside)
