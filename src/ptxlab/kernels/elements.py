@@ -15,6 +15,15 @@ SIZES = {"f32": 4, "bf16": 2, "e4m3": 1}  # bytes of an element
 WIDEST = 16  # bytes that one instruction reads or writes
 
 
+def keep_what_is_read() -> Any:
+    """A policy for the L2 cache, under which it gives up what was written before what was read.
+
+    For kernels that write as much as they read: though nothing is read twice, an H200 moves 2 to 3 % more in the same
+    time (the gallery's copy shows it).
+    """
+    return ptx.createpolicy.fractional["L2::evict_last"].b64(1.0)
+
+
 def vector_of(columns: int, *arrays: Any) -> int:
     """How many elements one access takes: 16 bytes where each row of each array begins at such a multiple, else one."""
     whole = WIDEST // SIZES[type_of(arrays[0])]
@@ -38,8 +47,13 @@ def load(load: Any, place: Any, type: str, vector: int, neutral: float = 0.0, in
     return widened(load_bits(load, place, type, vector, neutral, inside), type)
 
 
-def load_bits(load: Any, place: Any, type: str, vector: int, neutral: float = 0.0, inside: Any = None) -> list[Any]:
-    """One vector as it lies in memory: f32, words with several elements, or half a word with one."""
+def load_bits(
+    load: Any, place: Any, type: str, vector: int, neutral: float = 0.0, inside: Any = None, policy: Any = None
+) -> list[Any]:
+    """One vector as it lies in memory: f32, words with several elements, or half a word with one.
+
+    `policy` is for an instruction with `.L2::cache_hint`.
+    """
     if type == "f32":
         found: list[Any] = [f32() if inside is None else f32(neutral) for _ in range(vector)]
         bits = "f32"
@@ -51,7 +65,8 @@ def load_bits(load: Any, place: Any, type: str, vector: int, neutral: float = 0.
         pattern = sum(_pattern(neutral, type) << (32 // count * number) for number in range(count))
         found = [b32() if inside is None else b32(pattern) for _ in range(vector // count)]
         bits = "b32"
-    _vector(load, len(found))[bits](place, out=_several(found), when=inside)
+    hint = () if policy is None else (policy,)
+    _vector(load, len(found))[bits](place, *hint, out=_several(found), when=inside)
     return found
 
 

@@ -3,32 +3,30 @@
 A row is read in vectors by the threads that share it: a warp, with several rows a block, or a whole block. Of n threads
 the first has the vectors 0, n, 2n and so on, so that each access of a warp is one piece of memory.
 
-Until the row is done with, a thread keeps its vectors in shared memory: `cp.async` brings them there without a register
-in between, so that a multiprocessor can have all the threads it has room for, and nobody else looks at them, so that no
-barrier is needed. Short rows, and those that are read an element at a time, stay in registers. Only what is too long
-for either is read again from global memory, piece by piece.
+Until the row is done with, a thread keeps its vectors in registers, or, where they are too many, in shared memory:
+`cp.async` brings them there without a register in between, and nobody else looks at them, so that no barrier is needed.
+Only what is too long for either, or is read an element at a time, is read again from global memory, piece by piece.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 from ptxlab.author import Kernel, f32, kernel, ptx
 from ptxlab.kernels.agreement import WARP, Combine, over_block
-from ptxlab.kernels.elements import SIZES, WIDEST, load_bits, place, store, vector_of, widened
+from ptxlab.kernels.elements import SIZES, WIDEST, keep_what_is_read, load_bits, place, store, vector_of, widened
 from ptxlab.measure import Launch
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import ceil_div
 
-LOAD = ptx.ld.global_["L1::no_allocate"]  # nobody reads a row twice
-COPY = ptx.cp["async"].cg.shared.global_
+LOAD = ptx.ld.global_["L2::cache_hint"]
+COPY = ptx.cp["async"].cg.shared.global_["L2::cache_hint"]
 ROWS_A_BLOCK = 4  # where a warp has a row
-_KEPT = 32  # bytes of a row for each thread, as long as there are more threads to take
-_THREADS, _MOST_THREADS = 512, 1024  # that share a row, and that share a very long one
-_LONG = 64 << 10  # bytes of such a row
+_VERY_LONG = 64 << 10  # bytes of a row for as many threads as a block can have
+_MOST_THREADS = 1024
 _SHARED_MEMORY = 224 << 10  # bytes that a block can have
 _PIECE = 64  # bytes that a thread reads at a time of a row that is not kept
 
@@ -56,6 +54,20 @@ def tolerance(rows: int, columns: int, type: str) -> float:
 
 
 @dataclass(frozen=True)
+class Room:
+    """What a kernel has for its rows beside its own work: found by measuring on an H200."""
+
+    shares: Mapping[str, int] = field(default_factory=lambda: {"f32": 32, "bf16": 64})
+    """Bytes of a row for each thread, by the type of its elements, as long as there are more threads to take."""
+    threads: int = 512
+    """Those that share a row at most."""
+    registers: int = 16 << 10
+    """Bytes of a row that its threads keep in registers; longer ones are kept in shared memory."""
+    at_a_time: int = 1024
+    """Threads that a multiprocessor is to have where rows are in shared memory."""
+
+
+@dataclass(frozen=True)
 class Spread:
     """How a row is shared by threads: a compile-time argument of a kernel."""
 
@@ -67,36 +79,33 @@ class Spread:
     """Vectors that a thread has at a time."""
     where: str
     """Where they are kept: in `registers`, in `shared` memory, or, as only a piece of the row, in `global` memory."""
+    at_a_time: int = 1024
+    """Threads that a multiprocessor is to have; how many registers each of them can have follows."""
 
     def __str__(self) -> str:
         return f"{self.type}x{self.vector}_{self.threads}x{self.held}_{self.where}"
 
     @staticmethod
-    def of(columns: int, *arrays: Any) -> Spread:
+    def of(room: Room, columns: int, *arrays: Any) -> Spread:
         """For rows of so many elements in such arrays."""
         type, vector = type_of(arrays[0]), vector_of(columns, *arrays)
         length = columns * SIZES[type]
         threads = WARP
-        while threads < _THREADS and length > threads * _KEPT:
+        while threads < room.threads and length > threads * room.shares[type]:
             threads *= 2
-        if length > _LONG:
+        if length > _VERY_LONG:
             threads = _MOST_THREADS
         held = ceil_div(columns, threads * vector)
-        if length <= threads * _KEPT and (vector == 1 or threads == WARP):
+        if length <= min(room.registers, threads * room.shares[type]):
             return Spread(type, vector, threads, held, "registers")
         if vector > 1 and held * threads * WIDEST <= _SHARED_MEMORY:
-            return Spread(type, vector, threads, held, "shared")
+            return Spread(type, vector, threads, held, "shared", room.at_a_time)
         return Spread(type, vector, threads, _PIECE // SIZES[type] // vector, "global")
 
     @property
     def block(self) -> int:
         """Threads of a block."""
         return WARP * ROWS_A_BLOCK if self.threads == WARP else self.threads
-
-    @property
-    def resident(self) -> int:
-        """Blocks that a multiprocessor is to have at a time: all it can, where 32 registers are enough for a thread."""
-        return (2048 if self.held <= 2 else 1024) // self.block
 
     @property
     def shared(self) -> int:
@@ -112,7 +121,7 @@ class Spread:
 @cache
 def written(function: Callable[..., None], spread: Spread) -> Kernel:
     """The kernel that a function writes for a spread."""
-    made: Kernel = kernel(target="sm_80", maxntid=spread.block, minnctapersm=spread.resident)(function)
+    made: Kernel = kernel(target="sm_80", maxntid=spread.block, minnctapersm=spread.at_a_time // spread.block)(function)
     return made.specialise(spread=spread)
 
 
@@ -131,22 +140,34 @@ class Piece:
     """The column of the first element."""
     inside: list[Any]
     """For each vector, the predicate that it is inside the row; None where it always is."""
-    bits: list[Any] | None
+    bits: list[list[Any]] | None
     """The vectors in registers; None where they are in shared memory."""
+    number: int = 0
+    """How many vectors of this thread lie between `first` and these."""
+
+    def vectors(self) -> Iterator[Piece]:
+        """Vector by vector, so that only one of them has to be in registers."""
+        for number, inside in enumerate(self.inside):
+            bits = None if self.bits is None else [self.bits[number]]
+            yield Piece(self.row, self.first, [inside], bits, self.number + number)
 
     @property
     def values(self) -> list[Any]:
         """The elements as f32. Those of bf16 are made of their bits each time, which is cheaper than to keep both."""
-        spread, bits = self.row.spread, self.bits
+        bits = self.bits
         if bits is None:
-            bits = read(ptx.ld.shared, kept(spread), spread, self.inside, self.row.neutral)
-        return widened(bits, spread.type)
+            bits = self._read(ptx.ld.shared, kept(), self.row.neutral)
+        return [value for part in bits for value in widened(part, self.row.spread.type)]
 
     def load(self, array: Any) -> list[Any]:
         """The elements of these columns in an array that all rows share; the cache keeps it."""
         spread = self.row.spread
-        bits = read(ptx.ld.global_.nc, place(array, spread.type, spread.vector, self.first), spread, self.inside)
-        return widened(bits, spread.type)
+        bits = self._read(ptx.ld.global_.nc, place(array, spread.type, spread.vector, self.first))
+        return [value for part in bits for value in widened(part, spread.type)]
+
+    def _read(self, load: Any, source: Any, neutral: float = 0.0) -> list[list[Any]]:
+        spread = self.row.spread
+        return read(load, source + self.number * spread.threads, spread, self.inside, neutral)
 
     def with_zeros_outside(self, values: Sequence[Any]) -> list[Any]:
         """The values, with zero for those of columns that the row does not have."""
@@ -162,7 +183,7 @@ class Piece:
         target = place(matrix, spread.type, spread.vector, self.row.start, self.first)
         for number, inside in enumerate(self.inside):
             part = values[number * spread.vector : (number + 1) * spread.vector]
-            store(target + number * spread.threads, spread.type, part, inside)
+            store(target + (self.number + number) * spread.threads, spread.type, part, inside)
 
 
 @dataclass
@@ -177,6 +198,8 @@ class Row:
     """Where it begins in the matrix, in elements."""
     first: Any
     """The column of this thread's first element."""
+    policy: Any
+    """For the L2 cache."""
     whole: Piece | None = None
     """All of it, unless it is too long."""
 
@@ -190,7 +213,12 @@ class Row:
             first = start + self.first
             inside = [first + number * spread.step < self.columns for number in range(spread.held)]
             source = place(self.matrix, spread.type, spread.vector, self.start, first)
-            yield Piece(self, first, inside, read(LOAD, source, spread, inside, self.neutral))
+            yield Piece(self, first, inside, read(LOAD, source, spread, inside, self.neutral, self.policy))
+
+    def vectors(self) -> Iterator[Piece]:
+        """The same vector by vector, for a last pass that has more to hold than the row."""
+        for piece in self.pieces():
+            yield from piece.vectors()
 
     def agree(self, value: Any, combine: Combine) -> Any:
         """One value from those of all threads that share the row."""
@@ -206,31 +234,33 @@ def own_row(matrix: Any, rows: Any, columns: Any, spread: Spread, neutral: float
     else:
         thread, number = ptx.tid.x, ptx.ctaid.x
     first = thread * spread.vector
-    row = Row(matrix, columns, spread, neutral, ptx.mul.wide.u32(number, columns), first)
+    policy = keep_what_is_read()
+    row = Row(matrix, columns, spread, neutral, ptx.mul.wide.u32(number, columns), first, policy)
     if spread.where == "global":
         return row
     inside = [None] * (spread.held - 1) + [first + (spread.held - 1) * spread.step < columns]
     source = place(matrix, spread.type, spread.vector, row.start, first)
     if spread.where == "registers":
-        row.whole = Piece(row, first, inside, read(LOAD, source, spread, inside, neutral))
+        row.whole = Piece(row, first, inside, read(LOAD, source, spread, inside, neutral, policy))
         return row
-    target = kept(spread)
+    target = kept()
     for index, within in enumerate(inside):
-        COPY(target + index * spread.threads, source + index * spread.threads, WIDEST, when=within)
+        COPY(target + index * spread.threads, source + index * spread.threads, WIDEST, policy, when=within)
     ptx.cp["async"].wait_all()
     row.whole = Piece(row, first, inside, None)
     return row
 
 
-def kept(spread: Spread) -> Any:
+def kept() -> Any:
     """Where this thread keeps its vectors in shared memory."""
     return (ptx.dynamic_shared(f32) + ptx.tid.x * 4).vector(4)
 
 
-def read(load: Any, source: Any, spread: Spread, inside: list[Any], neutral: float = 0.0) -> list[Any]:
+def read(
+    load: Any, source: Any, spread: Spread, inside: list[Any], neutral: float = 0.0, policy: Any = None
+) -> list[list[Any]]:
     """Vectors that lie as those of a row do, as they are in memory."""
     return [
-        part
+        load_bits(load, source + number * spread.threads, spread.type, spread.vector, neutral, within, policy)
         for number, within in enumerate(inside)
-        for part in load_bits(load, source + number * spread.threads, spread.type, spread.vector, neutral, within)
     ]

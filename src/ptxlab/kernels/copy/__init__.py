@@ -20,11 +20,12 @@ _HERE = Path(__file__).parent
 
 
 class Hints(NamedTuple):
-    """What is added to `ld.global` and `st.global`, and the operand that a cache policy is."""
+    """What is added to `ld.global` and `st.global`, and the operands that a policy for the L2 cache is."""
 
     load: str = ""
     store: str = ""
-    policy: str = ""
+    load_policy: str = ""
+    store_policy: str = ""
 
 
 HINTS = {
@@ -33,7 +34,8 @@ HINTS = {
     "ld.cs, st.wt": Hints(".cs", ".wt"),
     "L1::no_allocate": Hints(".L1::no_allocate", ".L1::no_allocate"),
     "L1::evict_first": Hints(".L1::evict_first", ".L1::evict_first"),
-    "L2::evict_first": Hints(".L2::cache_hint", ".L2::cache_hint", ", %policy"),
+    "L2::evict_first": Hints(".L2::cache_hint", ".L2::cache_hint", ", %first", ", %first"),
+    "L2::evict_last for loads": Hints(".L2::cache_hint", load_policy=", %last"),
 }
 
 

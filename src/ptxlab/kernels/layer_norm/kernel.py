@@ -32,12 +32,12 @@ def layer_norm(
         for distance in piece.with_zeros_outside([value - mean for value in piece.values]):
             ptx.fma.rn.f32(distance, distance, squares, out=squares)
     scale = ptx.rsqrt.approx.f32(ptx.fma.rn.f32(row.agree(squares, add), part, epsilon))
-    for piece in row.pieces():
-        factors, summands = piece.load(weight), piece.load(bias)
-        piece.store(
+    for vector in row.vectors():
+        factors, summands = vector.load(weight), vector.load(bias)
+        vector.store(
             y,
             [
                 ptx.fma.rn.f32((value - mean) * scale, factor, summand)
-                for value, factor, summand in zip(piece.values, factors, summands, strict=True)
+                for value, factor, summand in zip(vector.values, factors, summands, strict=True)
             ],
         )

@@ -18,6 +18,6 @@ def rms_norm(
             ptx.fma.rn.f32(value, value, squares, out=squares)
     mean = row.agree(squares, add) * ptx.rcp.rn.f32(ptx.cvt.rn.f32.u32(columns))
     scale = ptx.rsqrt.approx.f32(mean + epsilon)
-    for piece in row.pieces():
-        factors = piece.load(weight)
-        piece.store(y, [value * scale * factor for value, factor in zip(piece.values, factors, strict=True)])
+    for vector in row.vectors():
+        factors = vector.load(weight)
+        vector.store(y, [value * scale * factor for value, factor in zip(vector.values, factors, strict=True)])

@@ -6,16 +6,18 @@ from typing import Any
 
 from ptxlab.kernels.by_torch import compiled, eager
 from ptxlab.kernels.elements import SIZES
-from ptxlab.kernels.rows import MEASURED, SMALL, Spread, launch_rows, tolerance
+from ptxlab.kernels.rows import MEASURED, SMALL, Room, Spread, launch_rows, tolerance
 from ptxlab.kernels.softmax.kernel import softmax
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.entry import Arrays
+
+ROOM = Room()
 
 
 def read_once(x: Any, y: Any) -> Launch:
     """A warp or a block for each row."""
     rows, columns = x.shape
-    spread = Spread.of(columns, x, y)
+    spread = Spread.of(ROOM, columns, x, y)
     return launch_rows(softmax, spread, rows, [x, y, rows, columns])
 
 

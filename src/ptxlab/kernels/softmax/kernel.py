@@ -31,8 +31,8 @@ def softmax(x: pointer[b32], y: pointer[b32], rows: u32, columns: u32, *, spread
     common = row.agree(highest, larger)
     total *= power(highest - common)
     inverse = ptx.rcp.approx.f32(row.agree(total, add))
-    for piece in row.pieces():
-        piece.store(y, [power(value - common) * inverse for value in piece.values])
+    for vector in row.vectors():
+        vector.store(y, [power(value - common) * inverse for value in vector.values])
 
 
 def power(exponent: Any) -> Any:

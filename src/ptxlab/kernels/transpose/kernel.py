@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ptxlab.author import b16, b32, kernel, pointer, ptx, u32
-from ptxlab.kernels.elements import SIZES, WIDEST
+from ptxlab.kernels.elements import SIZES, WIDEST, keep_what_is_read
 
 TILE, LINES = 32, 8  # a block of 32 x 8 threads has a tile of 32 x 32
 
@@ -53,10 +53,11 @@ def transpose_squares(
     row, column = ptx.ctaid.x * extent + down * side, ptx.ctaid.y * extent + across * side
     source = (x.view(element) + ptx.mul.wide.u32(row, columns) + column).copy()
     inside = (row < rows) & (column < columns)
+    policy = keep_what_is_read()
     lines = []
     for _ in range(side):
         words = [b32(0) for _ in range(4)]
-        ptx.ld.global_["L1::no_allocate"].v4.b32(source, out=tuple(words), when=inside)
+        ptx.ld.global_["L2::cache_hint"].v4.b32(source, policy, out=tuple(words), when=inside)
         lines.append(words)
         source += columns
     for line, words in enumerate(turned(lines)):
