@@ -63,3 +63,8 @@ DYNAMIC = text(
     + store("%r4"),
     before=".extern .shared .align 16 .b8 room[];\n",
 )
+
+# The same, with shared memory that the kernel declares itself.
+BOTH_KINDS_OF_SHARED = DYNAMIC.replace(
+    "    mov.u32 %r1, %tid.x;", "    .shared .u32 word[64];\n    mov.u32 %r1, %tid.x;\n    st.shared.u32 [word], 1;", 1
+)

@@ -156,6 +156,12 @@ def test_dynamic_shared_memory_beyond_48_kilobytes() -> None:
         np.testing.assert_array_equal(out, np.arange(kilobytes))
 
 
+def test_48_kilobytes_are_for_declared_and_dynamic_memory_together() -> None:
+    out = np.zeros(48, np.uint32)
+    kernel(programs.BOTH_KINDS_OF_SHARED).launch(1, 48, [out], shared=48 * 1024, device="cuda")
+    np.testing.assert_array_equal(out, np.arange(48))
+
+
 def test_variables_of_both_begin_alike_and_are_compared() -> None:
     k = kernel(programs.COUNT)
     out = np.zeros(1, np.uint32)

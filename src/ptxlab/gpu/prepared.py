@@ -21,7 +21,7 @@ from ptxlab.report import KernelError, error
 
 Extents = tuple[int, int, int]
 _KEPT = 256  # launches of a module that stay ready
-_PLAIN_SHARED = 48 * 1024  # bytes of dynamic shared memory that a kernel gets without asking
+_PLAIN_SHARED = 48 * 1024  # bytes of shared memory, declared and dynamic together, that a kernel gets without asking
 _PORTABLE_CLUSTER = 8  # blocks of a cluster that every GPU with clusters has
 
 
@@ -140,8 +140,9 @@ def _allow(loaded: Loaded, kernel: ir.Function, shared: int, cluster: Extents | 
     """Ask for what a kernel does not get by itself; as much as there is, so that no launch takes it from another."""
     attribute = bindings().CUfunction_attribute
     function = loaded.function(kernel.name)
-    if shared > _PLAIN_SHARED:
-        most = loaded.gpu.shared - loaded.static_shared(kernel.name)
+    declared = loaded.static_shared(kernel.name)
+    if shared and shared + declared > _PLAIN_SHARED:
+        most = loaded.gpu.shared - declared
         call("cuFuncSetAttribute", function, attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most)
     if cluster is not None and cluster[0] * cluster[1] * cluster[2] > _PORTABLE_CLUSTER:
         call("cuFuncSetAttribute", function, attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)
