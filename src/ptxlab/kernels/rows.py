@@ -79,8 +79,9 @@ class Spread:
     """Vectors that a thread has at a time."""
     where: str
     """Where they are kept: in `registers`, in `shared` memory, or, as only a piece of the row, in `global` memory."""
-    at_a_time: int = 1024
-    """Threads that a multiprocessor is to have; how many registers each of them can have follows."""
+    at_a_time: int | None = None
+    """Threads that a multiprocessor is to have, from which follows how many registers each of them can have; None
+    leaves that to ptxas."""
 
     def __str__(self) -> str:
         return f"{self.type}x{self.vector}_{self.threads}x{self.held}_{self.where}"
@@ -100,7 +101,7 @@ class Spread:
             return Spread(type, vector, threads, held, "registers")
         if vector > 1 and held * threads * WIDEST <= _SHARED_MEMORY:
             return Spread(type, vector, threads, held, "shared", room.at_a_time)
-        return Spread(type, vector, threads, _PIECE // SIZES[type] // vector, "global")
+        return Spread(type, vector, threads, _PIECE // SIZES[type] // vector, "global", room.at_a_time)
 
     @property
     def block(self) -> int:
@@ -121,7 +122,9 @@ class Spread:
 @cache
 def written(function: Callable[..., None], spread: Spread) -> Kernel:
     """The kernel that a function writes for a spread."""
-    made: Kernel = kernel(target="sm_80", maxntid=spread.block, minnctapersm=spread.at_a_time // spread.block)(function)
+    resident = {} if spread.at_a_time is None else {"minnctapersm": spread.at_a_time // spread.block}
+    directives: dict[str, Any] = {"maxntid": spread.block, **resident}
+    made: Kernel = kernel(target="sm_80", **directives)(function)
     return made.specialise(spread=spread)
 
 
