@@ -1,6 +1,8 @@
 """What a measurement decides: order, ratios, what is wrong, and what is kept; most of it without a GPU."""
 
+from collections import Counter
 from dataclasses import replace
+from itertools import pairwise, permutations, product
 from pathlib import Path
 
 import numpy as np
@@ -29,13 +31,17 @@ def record() -> Record:
     return Record("sgemm", "product", "library", "2026-01-02", "abc", machine, [Sized({"n": 8}, WORK, arms)])
 
 
-def test_every_arm_has_every_place_in_the_order() -> None:
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6])
+def test_every_arm_has_every_place_and_comes_after_every_other(count: int) -> None:
+    names = "abcdef"[:count]
     seen: list[str] = []
-    timers = {name: lambda name=name: seen.append(name) or 1.0 for name in "abc"}
-    samples = take_turns(timers, 6)
-    rounds = [seen[start : start + 3] for start in range(0, 18, 3)]
-    assert {name: len(values) for name, values in samples.items()} == {"a": 6, "b": 6, "c": 6}
-    assert all({turn[place] for turn in rounds} == set("abc") for place in range(3))
+    timers = {name: lambda name=name: seen.append(name) or 1.0 for name in names}
+    samples = take_turns(timers, 2 * count)
+    rounds = [seen[start : start + count] for start in range(0, len(seen), count)]
+    assert {name: len(values) for name, values in samples.items()} == dict.fromkeys(names, 2 * count)
+    places = Counter((name, place) for turn in rounds for place, name in enumerate(turn))
+    assert places == dict.fromkeys(product(names, range(count)), 2)
+    assert Counter(pair for turn in rounds for pair in pairwise(turn)) == dict.fromkeys(permutations(names, 2), 2)
 
 
 def test_a_ratio_compares_within_rounds() -> None:

@@ -36,7 +36,7 @@ def draw_bars(record: Record, path: Path) -> None:
 
 
 def draw_roofline(record: Record, path: Path) -> None:
-    """Operations a second over operations a byte, under the ceilings that were measured in the same turns."""
+    """Operations a second over operations a byte, under the ceilings that were measured with them."""
     plots = _pyplot()
     figure, axis = plots.subplots(figsize=(7, 5), layout="constrained")
     intensities = [sized.work.flops / sized.work.bytes for sized in record.sizes]

@@ -29,11 +29,13 @@ def take_turns(
 
 
 def order(names: Sequence[str], turn: int) -> list[str]:
-    """The order of a round: it starts one further each two rounds, and every second round runs backwards.
+    """The order of a round, from a Williams square: in 2n rounds of n arms each has each place twice, and each comes
+    equally often after each other one. What an arm leaves behind, in caches above all, then hits all others alike.
 
-    >>> [order(["a", "b", "c"], turn) for turn in range(4)]
-    [['a', 'b', 'c'], ['c', 'b', 'a'], ['b', 'c', 'a'], ['a', 'c', 'b']]
+    >>> [order(["a", "b", "c"], turn) for turn in range(6)]
+    [['a', 'b', 'c'], ['b', 'c', 'a'], ['c', 'a', 'b'], ['c', 'b', 'a'], ['a', 'c', 'b'], ['b', 'a', 'c']]
     """
-    start = turn // 2 % max(len(names), 1)
-    turned = [*names[start:], *names[:start]]
-    return turned if turn % 2 == 0 else turned[::-1]
+    count = len(names)
+    zigzag = [place // 2 + 1 if place % 2 else -(place // 2) for place in range(count)]  # 0, 1, -1, 2, -2 and so on
+    found = [names[(place + turn) % count] for place in zigzag]
+    return found if turn // max(count, 1) % 2 == 0 else found[::-1]
