@@ -18,8 +18,8 @@ WIDEST = 16  # bytes that one instruction reads or writes
 def keep_what_is_read() -> Any:
     """A policy for the L2 cache, under which it gives up what was written before what was read.
 
-    For kernels that write as much as they read: though nothing is read twice, an H200 moves 2 to 3 % more in the same
-    time (the gallery's copy shows it).
+    For kernels that write as much as they read: though nothing is read twice, an H200 moves 1 to 3 % more in the same
+    time (`benchmarks/cache_policy.py`).
     """
     return ptx.createpolicy.fractional["L2::evict_last"].b64(1.0)
 
