@@ -1,6 +1,7 @@
 """Launches on a GPU: what arrays end up as, and what is said when something goes wrong."""
 
 import ctypes
+import gc
 import threading
 
 import numpy as np
@@ -308,11 +309,12 @@ def test_messages_of_the_driver_stand_on_their_line() -> None:
 
 
 def test_too_little_memory_leaves_nothing_behind(tmp_path) -> None:
+    gc.collect()  # modules of other tests
     before = free_memory()
     big = np.memmap(tmp_path / "big", dtype=np.float32, mode="w+", shape=(200 << 30) // 4)
     with pytest.raises(ptxlab.KernelError, match="too little memory"):
         saxpy(np.zeros(1 << 28, np.float32), big)
-    assert free_memory() == before
+    assert free_memory() >= before
 
 
 def free_memory() -> int:

@@ -61,6 +61,8 @@ entry = Entry(
     sizes=[
         {"batch": 1, "m": 28672, "k": 8192, "type": "bf16"},
         {"batch": 1, "m": 57344, "k": 7168, "type": "e4m3"},
+        {"batch": 1, "m": 28672, "k": 8192, "type": "e4m3"},
+        {"batch": 16, "m": 4096, "k": 4096, "type": "e4m3"},
         {"batch": 16, "m": 4096, "k": 4096, "type": "bf16"},
         {"batch": 1, "m": 57344, "k": 7168, "type": "bf16"},
     ],
