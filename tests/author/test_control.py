@@ -1,5 +1,6 @@
 """Branches and loops print as labels and branches, run, and are refused where they cannot mean anything."""
 
+import linecache
 import struct as struct_module
 from typing import Any
 
@@ -138,6 +139,25 @@ def left_by_break(x: Any, n: Any, s: Any, a: Any) -> None:
         break
 
 
+def left_by_return_of_a_macro(x: Any, n: Any, s: Any, a: Any) -> None:
+    def first_or_second() -> Any:
+        with ptx.when(n < 3):
+            return x[0]
+        return x[1]
+
+    first_or_second()
+
+
+def without_with(x: Any, n: Any, s: Any, a: Any) -> None:
+    ptx.when(n < 3)
+    x[0] = a
+
+
+def with_if(x: Any, n: Any, s: Any, a: Any) -> None:
+    if ptx.when(n < 3):
+        x[0] = a
+
+
 def read_behind(x: Any, n: Any, s: Any, a: Any) -> None:
     with ptx.when(n < 3):
         more = n + 1
@@ -164,7 +184,29 @@ def stray(x: Any, n: Any, s: Any, a: Any) -> None:
 @pytest.mark.parametrize(
     ("write", "code", "message"),
     [
-        (left_by_break, "open-loop", "the loop that begins here is never closed"),
+        (
+            left_by_break,
+            "open-loop",
+            "Python leaves a loop of the GPU here, while it is written: the threads do not leave it",
+        ),
+        (
+            left_by_return_of_a_macro,
+            "early-jump",
+            "`return` in a block of the GPU stops the writing of the kernel, not the threads",
+        ),
+        (without_with, "unopened-block", "`ptx.when` stands here without `with`, and does nothing"),
+        (with_if, "value-needed", "`ptx.when` is a block"),
+        (lambda x, n, s, a: ptx.label("a b"), "illegal-label", "'a b' is no name of a label"),
+        (
+            lambda x, n, s, a: next(ptx.range(1.5)),
+            "type-clash",
+            "a limit of `ptx.range` is the Python float 1.5",
+        ),
+        (
+            lambda x, n, s, a: next(ptx.range(x)),
+            "type-clash",
+            "a limit of `ptx.range` is a pointer into global memory",
+        ),
         (
             read_behind,
             "unwritten-register",
@@ -184,6 +226,31 @@ def stray(x: Any, n: Any, s: Any, a: Any) -> None:
 def test_refused(write: Any, code: str, message: str) -> None:
     found = refusal(write)
     assert (found.code, found.message) == (code, message)
+
+
+@pytest.mark.parametrize(
+    ("write", "shown"),
+    [
+        (left_by_break, "break"),
+        (left_by_return_of_a_macro, "return x[0]"),
+        (without_with, "ptx.when(n < 3)"),
+        (with_if, "if ptx.when(n < 3):"),
+    ],
+)
+def test_the_line_is_the_one_to_change(write: Any, shown: str) -> None:
+    assert linecache.getline(__file__, refusal(write).line or 0).strip() == shown
+
+
+def test_exceptions_of_the_user_are_their_own() -> None:
+    def write(x: Any, n: Any, s: Any, a: Any) -> None:
+        for i in ptx.range(n):
+            with ptx.when(i < 3):
+                {}["missing"]
+
+    for _ in range(2):  # a kernel that could not be written is written again, not half of it used
+        with pytest.raises(KeyError, match="missing") as raised:
+            lines(write)
+        assert raised.traceback[-1].name == "write"
 
 
 def test_jumps_out_of_a_block_of_the_gpu() -> None:

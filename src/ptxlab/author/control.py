@@ -7,17 +7,50 @@ order in which it is written.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from typing import Any
 
-from ptxlab.author.emit import emit
+from ptxlab.author.emit import describe, emit
+from ptxlab.author.jumps import refuse_jumps
 from ptxlab.author.lines import here, refuse
 from ptxlab.author.trace import Scope, Trace, current
 from ptxlab.author.values import Negation, Value, pred, s32, u32
 
 
-@contextmanager
+class Block:
+    """What a `with` opens. One that no `with` opens would do nothing, so that the end of the kernel refuses it."""
+
+    def __init__(self, name: str, body: Callable[[], Iterator[None]]) -> None:
+        self.name = name
+        self._manager = contextmanager(body)()
+        self._unopened = current(f"`{name}`").unopened
+        self._unopened[self] = here()
+
+    def __enter__(self) -> None:
+        refuse_jumps(here().code)
+        del self._unopened[self]
+        self._manager.__enter__()
+
+    def __exit__(self, *raised: Any) -> bool | None:
+        return self._manager.__exit__(*raised)
+
+    def __bool__(self) -> bool:
+        refuse("value-needed", f"`{self.name}` is a block", helps=[f"open it by `with`: `with {self.name}(...):`"])
+
+
+def _block(body: Callable[..., Iterator[None]]) -> Callable[..., Block]:
+    """Make a generator function a block, `ptx.` and its name."""
+
+    @wraps(body)
+    def open_block(*arguments: Any) -> Block:
+        return Block(f"ptx.{body.__name__}", lambda: body(*arguments))
+
+    return open_block
+
+
+@_block
 def when(condition: Any) -> Iterator[None]:
     """The block runs in the threads where the predicate holds."""
     trace = current("`ptx.when`")
@@ -30,7 +63,7 @@ def when(condition: Any) -> Iterator[None]:
     trace.last_when = (len(trace.lines), end)
 
 
-@contextmanager
+@_block
 def otherwise() -> Iterator[None]:
     """The block runs in the threads that did not take the `when` just before."""
     trace = current("`ptx.otherwise`")
@@ -50,7 +83,7 @@ def otherwise() -> Iterator[None]:
     trace.place_label(end)
 
 
-@contextmanager
+@_block
 def loop() -> Iterator[None]:
     """The block runs again and again, until `ptx.leave_when(condition)` leaves it.
 
@@ -113,6 +146,11 @@ def counted(*limits: Any, unroll: bool | None = None) -> Iterator[Any]:
     place = here()
     if not 1 <= len(limits) <= 3:
         refuse("operand-count", f"`ptx.range` takes 1 to 3 limits, {len(limits)} given")
+    for limit in limits:
+        if not isinstance(limit, Value) and not hasattr(limit, "__index__"):
+            refuse(
+                "type-clash", f"a limit of `ptx.range` is {describe(limit)}", helps=["limits are integers or registers"]
+            )
     start, stop, step = (0, limits[0], 1) if len(limits) == 1 else (*limits, 1)[:3]
     if not isinstance(step, Value) and operator.index(step) <= 0:
         refuse("immediate-range", f"the step of `ptx.range` is {step}", helps=["count up, and subtract in the body"])
@@ -129,7 +167,11 @@ def counted(*limits: Any, unroll: bool | None = None) -> Iterator[Any]:
     trace.place_label(again)
     trace.loops.append((None, end))
     with _skippable(trace, "in a loop that may run no times", "loop"):
-        yield i
+        try:
+            yield i
+        except GeneratorExit:  # by Python's `break` or `return`, which has left this loop open
+            trace.left = here()
+            raise
         trace.loops.pop()
         i += step
         emit("bra", [again], when=i < stop)

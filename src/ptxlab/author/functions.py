@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ptxlab.author.jumps import refuse_jumps
 from ptxlab.author.kernel import end_body, head_lines, load_parameters
 from ptxlab.author.lines import Place, here, refuse
 from ptxlab.author.parameters import Parameter, RawType, read_parameters, return_types
@@ -51,7 +50,6 @@ class DeviceFunction:
         results: list[Any],
         constants: dict[str, Any],
     ) -> None:
-        refuse_jumps(self.function)
         trace = Trace(program, name, "func")
         trace.names.update(parameter.name for parameter in parameters)
         trace.names.add("returned")

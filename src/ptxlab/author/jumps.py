@@ -10,29 +10,30 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable, Iterable
-from typing import Any
+from functools import lru_cache
+from types import CodeType
 
 from ptxlab.author.lines import refuse_line
 
 _BLOCKS = frozenset(("when", "otherwise", "loop"))
 _SAY = {
-    "return": "`ptx.ret()` ends the threads that get there",
+    "return": "`ptx.ret()` ends the threads that get there; a value is made before the block, written by `x.set(...)`",
     "break": "`ptx.leave_when(condition)` leaves a loop on the GPU",
     "continue": "put the rest of the loop into a `with ptx.when(...):`",
 }
 
 
-def refuse_jumps(function: Callable[..., Any]) -> None:
+@lru_cache(maxsize=1024)
+def refuse_jumps(code: CodeType) -> None:
     """Refuse a function that jumps out of a block of the GPU; one whose source is not known passes."""
     try:
-        lines, first = inspect.getsourcelines(function)
+        lines, first = inspect.getsourcelines(code)
         tree = ast.parse(textwrap.dedent("".join(lines)))
     except (OSError, TypeError, SyntaxError):
         return
-    file = inspect.getsourcefile(function) or ""
-    (definition,) = tree.body[:1]
-    if isinstance(definition, ast.FunctionDef):
-        _look(definition.body, None, None, lambda word, line: _refuse(word, file, line + first - 1))
+    for definition in tree.body:
+        if isinstance(definition, ast.FunctionDef):
+            _look(definition.body, None, None, lambda word, line: _refuse(word, code.co_filename, line + first - 1))
 
 
 def _refuse(word: str, file: str, line: int) -> None:

@@ -13,7 +13,6 @@ from typing import Any, overload
 
 from ptxlab import ir
 from ptxlab.author.emit import describe
-from ptxlab.author.jumps import refuse_jumps
 from ptxlab.author.lines import Place, here, in_python, refuse
 from ptxlab.author.parameters import Parameter, read_parameters
 from ptxlab.author.trace import Program, Trace, writing
@@ -165,7 +164,6 @@ def write_kernel(program: Program, kernel: Kernel) -> None:
             refuse(
                 "unknown-argument", f"`{kernel.name}` has no compile-time argument `{name}`", helps=[f"it has {known}"]
             )
-    refuse_jumps(kernel.function)
     trace = Trace(program, kernel.name, "entry")
     trace.names.update(parameter.name for parameter in parameters)
     with writing(trace):

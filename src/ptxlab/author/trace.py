@@ -7,6 +7,7 @@ registers, labels, and the blocks that are open. Each line is printed as it is w
 
 from __future__ import annotations
 
+import re
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,7 @@ from ptxlab.isa import Candidate, Type
 from ptxlab.isa.targets import TARGETS, VERSIONS, Since, Version, target_named
 
 MOST_LINES = 250_000
+_LABEL = re.compile(r"[A-Za-z_$%][\w$]*", re.ASCII)
 
 # Names of registers by what they are declared as, as NVIDIA's compilers write them.
 _PREFIXES = {
@@ -133,6 +135,8 @@ class Trace:
         self.labels: set[str] = set()
         self.wanted: dict[str, Place] = {}
         self.opened: list[tuple[str, Place]] = []  # loops and branches that are open
+        self.unopened: dict[Any, Place] = {}  # blocks that no `with` has opened
+        self.left: Place | None = None  # where Python left a loop that was open
         self.loops: list[tuple[str | None, str]] = []  # the labels before (if one may go there) and behind open loops
         self.repeated = -1  # the number of lines after the last `repeat_when`
         self.last_when: tuple[int, str] | None = None  # the line of the label that ended the last `when`
@@ -157,6 +161,8 @@ class Trace:
 
     def place_label(self, name: str) -> None:
         """Write a label; a second one of a name is refused."""
+        if not isinstance(name, str) or not _LABEL.fullmatch(name):
+            refuse("illegal-label", f"{name!r:.40} is no name of a label", helps=['letters and digits: `"again"`'])
         if name in self.placed[-1]:
             refuse("duplicate-name", f"the label `{name}` stands in `{self.name}` already", "a second one")
         self.placed[-1].add(name)
@@ -166,7 +172,12 @@ class Trace:
     def write(self, text: str, place: Place | None = None) -> None:
         """Write one line of the body, after a `.loc` where the line of Python has changed."""
         if len(self.lines) > MOST_LINES:
-            refuse("endless-kernel", f"`{self.name}` has more than {MOST_LINES:,} lines and does not end")
+            refuse(
+                "endless-kernel",
+                f"`{self.name}` has more than {MOST_LINES:,} lines and does not end",
+                "written again and again",
+                helps=["Python's `while` and `for` write their body each time; `with ptx.loop():` repeats on the GPU"],
+            )
         if self.program.lines:
             place = place or self.place or here()
             line = (place.code.co_filename, place.line)
@@ -182,14 +193,23 @@ class Trace:
 
     def close(self) -> None:
         """End the function: everything opened must be closed, every label placed."""
+        for block, place in self.unopened.items():
+            refuse(
+                "unopened-block",
+                f"`{block.name}` stands here without `with`, and does nothing",
+                helps=[f"open it: `with {block.name}(...):`"],
+                place=place,
+            )
         if self.opened:
             what, place = self.opened[-1]
             refuse(
                 "open-loop",
-                f"the {what} that begins here is never closed",
-                "left by `break`, `return` or an exception",
-                helps=["leave a loop on the GPU by `ptx.leave_when(condition)`"],
-                place=place,
+                "Python leaves a loop of the GPU here, while it is written: the threads do not leave it"
+                if self.left
+                else f"the {what} that begins here is never closed",
+                "by `break` or `return`" if self.left else "",
+                helps=["`ptx.leave_when(condition)` leaves a loop on the GPU"],
+                place=self.left or place,
             )
         for name, place in self.wanted.items():
             if name not in self.labels:
