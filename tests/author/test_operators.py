@@ -1,11 +1,13 @@
 """Operators write the one instruction that their types name, or say why there is none."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
-from ptxlab.author import b32, f16, f64, ptx, u64
+from ptxlab.author import b32, f16, f16x2, f32, f64, kernel, pointer, ptx, s32, u32, u64
 
 from .writing import lines, refusal
 
@@ -65,6 +67,9 @@ def test_numbers_of_other_formats() -> None:
     assert lines(write) == ["mov.b16 %rs1, 15872;", "mov.f64 %fd1, 0d3FB999999999999A;", "mov.u64 %rd3, 0x10000000000;"]
 
 
+SHIFT_COUNT = "`b` of `shl.b64` is a `u64`, expected a `.u32` register or immediate"
+
+
 @pytest.mark.parametrize(
     ("write", "code", "message"),
     [
@@ -87,7 +92,28 @@ def test_numbers_of_other_formats() -> None:
         ),
         (lambda x, n, s, a: -n, "no-operator", "no instruction is `-` on `u32`"),
         (lambda x, n, s, a: n < -1, "immediate-range", "-1 is below every `u32`"),
+        (lambda x, n, s, a: s < 0xFFFFFFFF, "immediate-range", "4294967295 is above every `s32`"),
+        (lambda x, n, s, a: n // -2, "immediate-range", "-2 is below every `u32`"),
         (lambda x, n, s, a: n + (1 << 32), "immediate-range", "4294967296 does not fit into `u32`"),
+        (lambda x, n, s, a: a * 1e39, "immediate-range", "1e+39 is beyond every `f32`"),
+        (lambda x, n, s, a: f16(-65520.0), "immediate-range", "-65520.0 is beyond every `f16`"),
+        (lambda x, n, s, a: n + None, "not-an-operand", "`+` between `u32` and the Python value None"),
+        (
+            lambda x, n, s, a: np.zeros(2) * a,
+            "not-an-operand",
+            "`*` between `f32` and the Python value array([0., 0.])",
+        ),
+        (lambda x, n, s, a: u64(1) << 2 << u64(3), "operand-type", SHIFT_COUNT),
+        (lambda x, n, s, a: 1 << u64(3), "no-operator", "no instruction is `1 << u64`"),
+        (lambda x, n, s, a: a**2, "no-operator", "no instruction is `**` on `f32`"),
+        (lambda x, n, s, a: divmod(n, 2), "no-operator", "no instruction is `divmod` on `u32`"),
+        (lambda x, n, s, a: round(a), "no-operator", "no instruction is `round` on `f32`"),
+        (lambda x, n, s, a: math.floor(a), "no-operator", "no instruction is `round` on `f32`"),
+        (
+            lambda x, n, s, a: math.sqrt(a),
+            "value-needed",
+            "Python needs the number in `%f1` (f32), which is known only on the GPU",
+        ),
         (lambda x, n, s, a: n + "one", "not-an-operand", "`+` between `u32` and the Python value 'one'"),
         (
             lambda x, n, s, a: 1 if n < 3 else 2,
@@ -105,6 +131,44 @@ def test_numbers_of_other_formats() -> None:
 def test_refused(write: Callable[..., Any], code: str, message: str) -> None:
     found = refusal(write)
     assert (found.code, found.message) == (code, message)
+
+
+@pytest.mark.parametrize(
+    ("write", "told", "right"),
+    [
+        (lambda x, n, s, a: n * a, "`ptx.cvt.rn.f32.u32(x)`", lambda x, n, s, a: ptx.cvt.rn.f32.u32(n) * a),
+        (lambda x, n, s, a: n + u64(1), "`ptx.cvt.u64.u32(x)`", lambda x, n, s, a: ptx.cvt.u64.u32(n) + u64(1)),
+        (lambda x, n, s, a: f16(1) * a, "`ptx.cvt.f32.f16(x)`", lambda x, n, s, a: ptx.cvt.f32.f16(f16(1)) * a),
+        (lambda x, n, s, a: n + (n < 3), "`ptx.selp.u32(1, 0, p)`", lambda x, n, s, a: n + ptx.selp.u32(1, 0, n < 3)),
+        (lambda x, n, s, a: ptx.ex2.approx.f32(b32(1).view(f32)), "`ptx.mov.b32(x, out=f32())`",
+         lambda x, n, s, a: ptx.ex2.approx.f32(ptx.mov.b32(b32(1), out=f32()))),
+        (lambda x, n, s, a: x.__setitem__(0, f64(1)), "`ptx.cvt.rn.f32.f64(x)`",
+         lambda x, n, s, a: x.__setitem__(0, ptx.cvt.rn.f32.f64(f64(1)))),
+        (lambda x, n, s, a: x.__setitem__(0, n < 3), "`ptx.selp.f32(1, 0, p)`",
+         lambda x, n, s, a: x.__setitem__(0, ptx.selp.f32(1, 0, n < 3))),
+        (lambda x, n, s, a: x.view(s32).__setitem__(0, a), "`ptx.cvt.rzi.s32.f32(x)`",
+         lambda x, n, s, a: x.view(s32).__setitem__(0, ptx.cvt.rzi.s32.f32(a))),
+    ],
+)  # fmt: skip
+def test_what_is_told_to_write_is_legal(write: Callable[..., Any], told: str, right: Callable[..., Any]) -> None:
+    assert told in refusal(write).helps[0].text
+    assert lines(right)
+
+
+def test_halves_beside_numbers() -> None:
+    @kernel
+    def scale(x: pointer[f16], pairs: pointer[f16x2], large: pointer[u32]):
+        i = ptx.tid.x
+        large[i] = ptx.selp.u32(1 << i, 0, x[i] > 3.0)
+        x[i] = 0.5 * x[i] + 1
+        pairs[i] = pairs[i] * 0.25
+
+    x, pairs = np.arange(8).astype(np.float16), np.arange(16).astype(np.float16)
+    large = np.zeros(8, np.uint32)
+    scale.launch(grid=1, block=8, args=[x, pairs, large])
+    assert x.tolist() == (np.arange(8) / 2 + 1).tolist()
+    assert pairs.tolist() == (np.arange(16) / 4).tolist()
+    assert large.tolist() == [2**i if i > 3 else 0 for i in range(8)]
 
 
 def test_pointers_that_share_a_register_do_not_move() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import struct
 from typing import Any
@@ -10,6 +11,11 @@ from ptxlab.author.lines import refuse
 from ptxlab.isa import Type
 from ptxlab.isa.operand import Expected
 from ptxlab.numbers import F64, FORMATS, decode, encode
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is one number of Python or NumPy: no register, and no array of NumPy."""
+    return (hasattr(value, "__float__") or hasattr(value, "__index__")) and not hasattr(value, "__len__")
 
 
 def print_constant(number: Any, expected: Expected, text: str) -> str:
@@ -48,5 +54,12 @@ def print_float(number: float, type: Type | None) -> str:
 
 
 def float_bits(number: float, format: str) -> int:
-    """The bits of the nearest number of a format, `f32`, `f16` or `bf16`."""
-    return encode(FORMATS[format], decode(F64, int.from_bytes(struct.pack("<d", number), "little")))
+    """The bits of the nearest number of a format, `f32`, `f16` or `bf16`; one that is beyond the largest is refused."""
+    bits = encode(FORMATS[format], decode(F64, int.from_bytes(struct.pack("<d", number), "little")))
+    if math.isfinite(number) and abs(number) > 1 and bits == float_bits(math.copysign(math.inf, number), format):
+        refuse(
+            "immediate-range",
+            f"{number} is beyond every `{format}`",
+            helps=['`float("inf")` is infinity'],
+        )
+    return bits

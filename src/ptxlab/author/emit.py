@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any
 
 from ptxlab.author.complaints import explain_mismatch, explain_spelling
-from ptxlab.author.constants import print_constant
+from ptxlab.author.constants import is_number, print_constant
 from ptxlab.author.lines import here, refuse
 from ptxlab.author.pointers import Pointer
 from ptxlab.author.trace import Trace, current
@@ -55,10 +55,8 @@ def kind_of(argument: Any) -> Kind:
         return argument.type.name
     if argument is None:
         return "_"
-    if isinstance(argument, (bool, int)) or (hasattr(argument, "__index__") and not isinstance(argument, str)):
-        return "#int"
-    if isinstance(argument, float) or (hasattr(argument, "__float__") and not isinstance(argument, (str, tuple, list))):
-        return "#float"
+    if is_number(argument):
+        return "#int" if hasattr(argument, "__index__") else "#float"
     if isinstance(argument, (tuple, list)):
         return ("(", *[kind_of(part) for part in argument])
     if isinstance(argument, Negation):
@@ -70,7 +68,10 @@ def kind_of(argument: Any) -> Kind:
     return refuse(
         "not-an-operand",
         f"{type(argument).__name__} {argument!r:.40} is no operand of an instruction",
-        helps=["operands are registers, numbers, pointers and arrays, and tuples of these"],
+        helps=[
+            "operands are registers, numbers, pointers and arrays of the kernel, and tuples of these",
+            "an array of the host is an argument of the launch",
+        ],
     )
 
 

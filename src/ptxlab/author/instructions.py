@@ -10,6 +10,7 @@ from ptxlab.author.emit import emit
 from ptxlab.author.lines import NoSuchName, refuse
 from ptxlab.author.pointers import address, pointer_to
 from ptxlab.author.spelling import Spelling, name_of, spelling, word_of
+from ptxlab.author.trace import current
 from ptxlab.author.values import class_of
 from ptxlab.isa.special_registers import COMPONENTS, SPECIAL_REGISTERS, SpecialRegister
 from ptxlab.isa.table import heads
@@ -41,7 +42,8 @@ class Components:
 
 
 def _read(register: SpecialRegister, name: str) -> Any:
-    return emit(f"mov.{register.type.name}", [name], out=class_of(register.type)())
+    trace = current(f"`ptx.{name[1:]}`")
+    return emit(f"mov.{register.type.name}", [name], out=class_of(register.type).fresh(trace))
 
 
 class Ptx:

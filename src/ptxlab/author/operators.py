@@ -11,8 +11,10 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from ptxlab.author.constants import fits, float_bits
+from ptxlab.author.constants import fits, float_bits, is_number
 from ptxlab.author.lines import refuse
+from ptxlab.author.trace import current
+from ptxlab.isa import Type, opcode
 
 if TYPE_CHECKING:
     from ptxlab.author.values import Value
@@ -23,6 +25,8 @@ _INTEGER = {"+": "add.{t}", "-": "sub.{t}", "*": "mul.lo.{t}", "//": "div.{t}", 
 _FLOAT = {"+": "add.rn.{t}", "-": "sub.rn.{t}", "*": "mul.rn.{t}"}
 _BITS = {"&": "and.{b}", "|": "or.{b}", "^": "xor.{b}"}
 _ARITHMETIC_WIDTHS = (16, 32, 64)
+_RELATIONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+_SIGNED_MATTERS = frozenset(("//", "%", *_RELATIONS.values()))  # where -1 and 0xffffffff are not the same
 
 
 def _emit(text: str, arguments: list[Any], out: Any = None) -> Any:
@@ -38,7 +42,15 @@ def binary(symbol: str, a: Any, b: Any, out: Any = None) -> Any:
     a, b = (side._made() if isinstance(side, Negation) else side for side in (a, b))
     cls = _common(symbol, a, b)
     text = _instruction(symbol, cls.type)
-    return _emit(text, [a, b], out=cls() if out is None else out)
+    trace = current(f"`{symbol}`")
+    return _emit(text, _operands(cls, a, b), out=cls.fresh(trace) if out is None else out)
+
+
+def _operands(cls: type[Value], a: Any, b: Any) -> list[Any]:
+    """Both sides as operands. PTX has no constants of halves and of pairs: a number beside one gets a register."""
+    if cls.type.kind != "f" or cls.type.name in ("f32", "f64"):
+        return [a, b]
+    return [cls(side) if is_number(side) else side for side in (a, b)]
 
 
 def in_place(symbol: str, a: V, b: Any) -> V:
@@ -65,6 +77,8 @@ def _instruction(symbol: str, type: Any) -> str:
         _ambiguous(symbol, type, "one is exact, the others are fast", ["div.rn.f32", "div.full.f32", "div.approx.f32"])
     if symbol == "/" and type.kind in "us":
         _ambiguous(symbol, type, "integers have no exact quotient", [f"div.{type.name}", f"cvt.rn.f32.{type.name}"])
+    if symbol == "/" and type.kind == "f":
+        refuse("no-operator", f"no instruction divides `{type.name}`", helps=["convert to `f32`, divide, convert back"])
     if type.kind == "b" and symbol in _INTEGER:
         _ambiguous(
             symbol, type, "bits are no number", [_INTEGER[symbol].format(t=f"{kind}{type.width}") for kind in "us"]
@@ -90,31 +104,70 @@ def _common(symbol: str, a: Any, b: Any) -> type[Value]:
     typed = [cls for cls in types.values() if cls.type.kind != "b"] or list(types.values())
     if len(typed) > 1 or len({cls.type.width for cls in types.values()}) > 1:
         first, second = (side.type.name for side in sides)
+        given, wanted = sorted((side.type for side in sides), key=lambda one: (one.kind == "f", one.width))
         refuse(
             "type-clash",
             f"`{symbol}` between `{first}` and `{second}` names no one instruction",
             helps=[
                 f"`x.view({first})` reads the same bits as another type, `ptx.cvt` converts"
                 if {first[0], second[0]} <= set("usb") and first[1:] == second[1:]
-                else f"convert one of them: `ptx.cvt.{first}.{second}`"
+                else f"convert one of them: {conversion(wanted, given)}"
             ],
         )
     return typed[0]
 
 
+def conversion(wanted: Type, given: Type) -> str:
+    """What to write for a value of one type where another is wanted."""
+    if given.kind == "p" and wanted.kind in "usf":
+        return f"`ptx.selp.{wanted.name}(1, 0, p)`"
+    if wanted.kind == "p":
+        return "`x != 0`"
+    if given.width == wanted.width and "b" in (given.kind, wanted.kind):
+        return f"`ptx.mov.b{wanted.width}(x, out={wanted.name}())`, the same bits"
+    for rounding in ("", ".rn", ".rzi"):
+        text = f"cvt{rounding}.{wanted.name}.{given.name}"
+        if any(candidate.complaint is None for candidate in opcode(text).candidates):
+            return f"`ptx.{text}(x)`"
+    return "`ptx.cvt` has the forms"
+
+
 def _check_number(symbol: str, number: Any, type: Any) -> None:
-    if isinstance(number, (str, bytes, tuple, list)) or not (hasattr(number, "__float__")):
-        refuse("not-an-operand", f"`{symbol}` between `{type.name}` and the Python value {number!r:.40}")
+    if not is_number(number):
+        refuse(
+            "not-an-operand",
+            f"`{symbol}` between `{type.name}` and the Python value {number!r:.40}",
+            helps=["a register or one number belongs here"],
+        )
     if type.kind == "f":
         return
     if not hasattr(number, "__index__"):
-        refuse("type-clash", f"`{symbol}` between `{type.name}` and the float {number!r}")
+        helps = [f"`int({number!r})` is an integer of Python"]
+        if type.kind in "us" and symbol != "=":
+            helps.append(f"`ptx.cvt.rn.f32.{type.name}(x)` makes the register a float")
+        refuse("type-clash", f"`{symbol}` between `{type.name}` and the float {number!r}", helps=helps)
     if not fits(operator.index(number), type):
         refuse("immediate-range", f"{number} does not fit into `{type.name}`")
+    if symbol in _SIGNED_MATTERS and type.kind in "us":
+        lowest = -(1 << type.width - 1) if type.kind == "s" else 0
+        if not lowest <= operator.index(number) < lowest + (1 << type.width):
+            side = "below" if operator.index(number) < lowest else "above"
+            refuse("immediate-range", f"{number} is {side} every `{type.name}`")
 
 
 def shift(symbol: str, a: Any, count: Any, out: Any = None) -> Any:
-    """`a << count`, `a >> count`; the result has the type of `a`."""
+    """`a << count`, `a >> count`; the result has the type of `a`, or of the count where `a` is a number."""
+    from ptxlab.author.values import Value
+
+    if not isinstance(a, Value):
+        if count.type.kind not in "us" or count.type.width != 32:
+            refuse(
+                "no-operator",
+                f"no instruction is `{a!r:.40} {symbol} {count.type.name}`",
+                helps=[f"the count is a `u32`, and the number a register: `{count.type.name}({a!r:.40}) {symbol} n`"],
+            )
+        _check_number(symbol, a, count.type)
+        return _emit("shl.b32" if symbol == "<<" else f"shr.{count.type.name}", [a, count], out=type(count)())
     type_ = a.type
     if type_.kind not in "bus" or type_.lanes > 1 or type_.width not in _ARITHMETIC_WIDTHS:
         refuse("no-operator", f"no instruction is `{symbol}` on `{type_.name}`")
@@ -133,26 +186,29 @@ def unary(symbol: str, a: Value) -> Any:
         return _emit(f"not.b{type_.width}", [a], out=type(a)())
     if symbol in ("-", "abs") and type_.kind in "sf":
         return _emit(f"{'neg' if symbol == '-' else 'abs'}.{type_.name}", [a], out=type(a)())
-    return refuse("no-operator", f"no instruction is `{symbol}` on `{type_.name}`")
+    helps = [f"`0 - x`, or `-x.view(s{type_.width})`"] if symbol == "-" and type_.kind == "u" else []
+    return refuse("no-operator", f"no instruction is `{symbol}` on `{type_.name}`", helps=helps)
+
+
+def refuse_operator(symbol: str, a: Value, *helps: str) -> NoReturn:
+    """`a ** 2` and its like, which are several instructions."""
+    refuse("no-operator", f"no instruction is `{symbol}` on `{a.type.name}`", helps=helps)
 
 
 def compare(relation: str, a: Any, b: Any) -> Any:
     """`a < b` and its like: a predicate. Floats compare as Python's do: a NaN equals nothing, itself included."""
-    from ptxlab.author.values import Value, class_of
-    from ptxlab.isa import type_named
+    from ptxlab.author.values import pred
 
-    symbol = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}[relation]
+    symbol = _RELATIONS[relation]
     cls = _common(symbol, a, b)
     type_ = cls.type
-    if not isinstance(b, Value) and type_.kind == "u" and operator.index(b) < 0:
-        refuse("immediate-range", f"{b} is below every `{type_.name}`")
     if type_.kind == "b" and relation not in ("eq", "ne"):
         _ambiguous(symbol, type_, "bits are no number", [f"setp.{relation}.{kind}{type_.width}" for kind in "us"])
     if type_.kind == "p":
         refuse("no-operator", f"no instruction is `{symbol}` on predicates", helps=["use `^` and `~`"])
     if relation == "ne" and type_.kind == "f":
         relation = "neu"  # Python's `!=` holds for a NaN
-    return _emit(f"setp.{relation}.{type_.name}", [a, b], out=class_of(type_named("pred"))())
+    return _emit(f"setp.{relation}.{type_.name}", _operands(cls, a, b), out=pred.fresh(current(f"`{symbol}`")))
 
 
 def assign(register: Value, value: Any) -> None:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar
 
 from ptxlab.author.lines import refuse
-from ptxlab.author.trace import Trace, current
+from ptxlab.author.operators import conversion
+from ptxlab.author.trace import Trace, current, declared_as
 from ptxlab.author.values import Value, b16, class_of, s16, u16, u32, u64
 from ptxlab.isa.operand import SPACES, Expected
 
@@ -198,11 +199,10 @@ class Pointer:
         if isinstance(value, Value) and wanted.width > 8 and value.type is not wanted:
             if "b" in (value.type.kind, wanted.kind) and value.type.width == wanted.width:
                 return
-            refuse(
-                "type-clash",
-                f"a `{value.type.name}` is stored where `{wanted.name}` lies",
-                helps=[f"convert it: `ptx.cvt.{wanted.name}.{value.type.name}`", f"`x.view({wanted.name})`"],
-            )
+            helps = [f"convert it: {conversion(wanted, value.type)}"]
+            if declared_as(value.type) == declared_as(wanted):
+                helps.append(f"`x.view({wanted.name})` is the same bits")
+            refuse("type-clash", f"a `{value.type.name}` is stored where `{wanted.name}` lies", helps=helps)
 
     @property
     def _modifiers(self) -> str:

@@ -89,7 +89,10 @@ class Value:
             refuse(
                 "type-clash",
                 f"a `{self.type.name}` register cannot be read as `{type.type.name}`",
-                helps=[f"`ptx.mov.b{self.type.width}` copies bits, `ptx.cvt` converts values"],
+                helps=[
+                    f"`ptx.mov.b{self.type.width}(x, out={type.type.name}())` copies bits, `ptx.cvt` converts values",
+                    f"an instruction writes any type of its width: `out={type.type.name}()`",
+                ],
             )
         value = type.named(self.name, self.trace)
         value.scope = self.scope
@@ -104,17 +107,41 @@ class Value:
         refuse(
             "value-needed",
             f"Python asks whether `{self.name}` holds, which is known only on the GPU",
-            helps=["`with ptx.when(p):` branches on the GPU", "combine predicates by `&`, `|` and `~`"],
+            helps=[
+                "`with ptx.when(p):` branches on the GPU, `ptx.loop` repeats, `ptx.selp`, `min` and `max` choose",
+                "combine predicates by `&`, `|` and `~`, each in parentheses: `(a < b) & (b < c)`",
+            ],
         )
 
     def _known_only_on_the_gpu(self, *_: Any) -> NoReturn:
         refuse(
             "value-needed",
             f"Python needs the number in `{self.name}` ({self.type.name}), which is known only on the GPU",
-            helps=["`for i in ptx.range(n):` is a loop on the GPU"],
+            helps=[
+                "instructions compute on the GPU: `ptx.sqrt.rn.f32(x)`"
+                if self.type.kind == "f"
+                else "`for i in ptx.range(n):` is a loop on the GPU"
+            ],
         )
 
     __index__ = __int__ = __float__ = __iter__ = __len__ = _known_only_on_the_gpu
+
+    def __pow__(self, other: Any) -> NoReturn:
+        operators.refuse_operator("**", self, "multiply, or `ptx.ex2.approx.f32` of a product with `ptx.lg2`")
+
+    def __divmod__(self, other: Any) -> NoReturn:
+        operators.refuse_operator("divmod", self, "two are: `a // b` and `a % b`")
+
+    def _round(self, *_: Any) -> NoReturn:
+        name = self.type.name
+        operators.refuse_operator(
+            "round",
+            self,
+            f"`ptx.cvt.rni.{name}.{name}(x)` rounds to nearest, `rmi` down, `rpi` up, `rzi` toward zero; "
+            f"`ptx.cvt.rni.s32.{name}(x)` makes an integer",
+        )
+
+    __round__ = __floor__ = __ceil__ = __trunc__ = _round
 
     # Operators: see operators.py.
 
@@ -194,6 +221,12 @@ class Value:
 
     def __lshift__(self, other: Any) -> Any:
         return operators.shift("<<", self, other)
+
+    def __rlshift__(self, other: Any) -> Any:
+        return operators.shift("<<", other, self)
+
+    def __rrshift__(self, other: Any) -> Any:
+        return operators.shift(">>", other, self)
 
     def __ilshift__(self: V, other: Any) -> V:
         operators.shift("<<", self, other, out=self)

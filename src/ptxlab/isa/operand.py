@@ -110,7 +110,10 @@ class Expected:
             return f"a vector of {self.count} {one} registers".replace("  ", " ")
         if self.role != "read" or self.register_only:
             return f"a {one} register".replace("  ", " ")
-        return f"a {one} register or immediate".replace("  ", " ")
+        if self.type is not None and self.type.kind == "f" and (self.type.width < 32 or self.type.lanes > 1):
+            return f"a {one} register"  # PTX has no constants of these
+        limits = f" ({_ranged(self.allowed)})" if self.allowed is not None else ""
+        return f"a {one} register or immediate{limits}".replace("  ", " ")
 
 
 def _ranged(allowed: Limit) -> str:
