@@ -14,13 +14,14 @@ print(saxpy.ptx)
 ```
 """
 
+from ptxlab.author.arrays import Array
 from ptxlab.author.fragments import Fragment, Fragments
 from ptxlab.author.functions import DeviceFunction, function
 from ptxlab.author.instructions import ptx
 from ptxlab.author.kernel import Kernel, kernel
 from ptxlab.author.module import Module
 from ptxlab.author.parameters import param
-from ptxlab.author.pointers import Array, Pointer, generic_pointer, pointer, shared_pointer
+from ptxlab.author.pointers import Pointer, generic_pointer, pointer, shared_pointer
 from ptxlab.author.structures import struct
 from ptxlab.author.tiles import Tile
 from ptxlab.author.values import (

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import math
+import operator
 from collections.abc import Iterable
 from typing import Any
 
-from ptxlab.author.constants import float_bits, print_float, print_integer
+from ptxlab.author.arrays import Array, array_of, declare
+from ptxlab.author.constants import fits, float_bits, is_number, print_float, print_integer
+from ptxlab.author.emit import describe
 from ptxlab.author.lines import refuse
-from ptxlab.author.pointers import Array, array_of, declare, memory_type
+from ptxlab.author.pointers import element_of, memory_type
 from ptxlab.author.trace import current
 from ptxlab.author.values import Value
 
 
 def shared(element: type[Value], *extents: int, align: int | None = None, name: str | None = None) -> Array:
     """An array in the shared memory of the block."""
-    return declare("shared", element, _checked(extents), align, name)
+    return declare("shared", element_of(element), _checked(extents), align, name)
 
 
 def local(element: type[Value], *extents: int, align: int | None = None, name: str | None = None) -> Array:
     """An array of each thread's own."""
-    return declare("local", element, _checked(extents), align, name)
+    return declare("local", element_of(element), _checked(extents), align, name)
 
 
 def dynamic_shared(element: type[Value], *extents: int, align: int = 16) -> Array:
@@ -69,6 +71,7 @@ def _module_variable(
     extent = len(listed) if listed is not None else count
     if not extent:
         refuse("illegal-declaration", f"`{chosen}` has no elements", helps=["give a count, or values"])
+    element_of(element)
     initial = "" if listed is None else f" = {{{', '.join(_initial(value, element) for value in listed)}}}"
     size = max(element.type.width // 8, 1)
     program.items.append(f"\n.{space} .align {align or size} .{memory_type(element)} {chosen}[{extent}]{initial};")
@@ -77,14 +80,23 @@ def _module_variable(
 
 def _initial(value: Any, element: type[Value]) -> str:
     type = element.type
+    if not is_number(value) or (type.kind != "f" and not hasattr(value, "__index__")):
+        refuse("type-clash", f"a value of a table of `{type.name}` is {describe(value)}")
     if type.kind != "f":
-        return print_integer(int(value))
+        if not fits(operator.index(value), type):
+            refuse("immediate-range", f"{value} does not fit into `{type.name}`")
+        return print_integer(operator.index(value))
     if type.name in ("f32", "f64"):
         return print_float(float(value), type)
     return print_integer(float_bits(float(value), type.name))
 
 
 def _checked(extents: tuple[int, ...]) -> tuple[int, ...]:
-    if not all(isinstance(extent, int) and extent > 0 for extent in extents) or not math.prod(extents):
-        refuse("illegal-declaration", f"extents {extents} are no positive integers")
-    return extents
+    for extent in extents:
+        if not (is_number(extent) and hasattr(extent, "__index__") and extent > 0):
+            refuse(
+                "illegal-declaration",
+                f"an extent of the array is {describe(extent)}, expected a positive integer of Python",
+                helps=["Python knows the size of an array; of `ptx.dynamic_shared(f32)`, the launch does"],
+            )
+    return tuple(operator.index(extent) for extent in extents)

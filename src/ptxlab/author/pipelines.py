@@ -8,9 +8,10 @@ threads which read go their own ways. Both only write the waits and count the st
 from __future__ import annotations
 
 from ptxlab.author import control
+from ptxlab.author.arrays import Array, declare
 from ptxlab.author.emit import emit
 from ptxlab.author.lines import refuse
-from ptxlab.author.pointers import Array, Pointer, declare
+from ptxlab.author.pointers import Pointer
 from ptxlab.author.trace import current
 from ptxlab.author.values import Value, b64, u32
 

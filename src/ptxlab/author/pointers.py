@@ -1,4 +1,4 @@
-"""Pointers and arrays: an address with the type and the state space of what lies there.
+"""Pointers: an address with the type and the state space of what lies there.
 
 `x[i]` is the one load that they name, `x[i] = v` the one store, `x + i` another pointer. A Python integer becomes part
 of the address (`[%rd1+16]`) and costs nothing; a register as index costs one `mad`.
@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar
 
 from ptxlab.author.lines import refuse
-from ptxlab.author.operators import conversion
-from ptxlab.author.trace import Trace, current, declared_as
+from ptxlab.author.operators import compare, conversion
+from ptxlab.author.trace import Trace, declared_as
 from ptxlab.author.values import Value, b16, class_of, s16, u16, u32, u64
-from ptxlab.isa.operand import SPACES, Expected
+from ptxlab.isa.operand import Expected
 
 _MEMORY_TYPES = frozenset("b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64".split())
+_POINTED = ("global", "shared", "const", "local", "param", "generic")
 _WIDENED = {"b": b16, "u": u16, "s": s16}
 
 
@@ -25,6 +26,16 @@ def _emit(text: str, arguments: Sequence[Any], out: Any = None) -> Any:
     from ptxlab.author.emit import emit
 
     return emit(text, arguments, out=out)
+
+
+def element_of(element: Any) -> type[Value]:
+    """The type of an element, where it is one that memory holds."""
+    if isinstance(element, type) and issubclass(element, Value) and element.type.kind != "p":
+        return element
+    name = element.__name__ if isinstance(element, type) else f"{element!r:.40}"
+    return refuse(
+        "missing-type", f"memory holds no `{name}`", helps=["an element is a number of PTX: `f32`, `u8`, `b64`"]
+    )
 
 
 def memory_type(element: type[Value]) -> str:
@@ -78,19 +89,34 @@ class Pointer:
 
     def print_address(self, trace: Trace) -> str:
         """`[%rd1+16]`"""
+        self._check_owner(trace)
         base = self.symbol if self.symbol is not None else self._base.read(trace)
         return f"[{base}+{self.offset}]" if self.offset else f"[{base}]"
 
     def print_value(self, trace: Trace, expected: Expected) -> str:
         """The address itself as an operand."""
+        self._check_owner(trace)
         if self.symbol is not None:
             return f"{self.symbol}+{self.offset}" if self.offset else self.symbol
         return self.address.read(trace)
 
+    def _check_owner(self, trace: Trace) -> None:
+        """Refuse an array that was declared in another kernel or device function."""
+        owner = trace if self.register is None else self.register.trace
+        if owner is not trace and (self.symbol in owner.names or owner.program is not trace.program):
+            refuse(
+                "foreign-register",
+                f"`{self.symbol}` is an array of `{owner.name}`, and this is `{trace.name}`",
+                helps=["declare it here, or pass its address to a device function: `shared_pointer[f32]`"],
+            )
+
     @property
     def _base(self) -> Value:
-        assert self.register is not None
-        return self.register
+        if self.register is not None:
+            return self.register
+        register = self.copy().register
+        assert register is not None
+        return register
 
     @property
     def address(self) -> Value:
@@ -109,10 +135,10 @@ class Pointer:
         for index, size in steps:
             if isinstance(index, Value):
                 register, symbol = _multiply_add(index, size, self._base if register is None else register, out), None
-            elif hasattr(index, "__index__"):
-                offset += operator.index(index) * size
             else:
-                refuse("not-an-index", f"{index!r:.40} is no index", helps=["an index is an integer or a register"])
+                offset += _whole(index) * size
+        if not -(1 << 63) <= offset < 1 << 63:
+            refuse("immediate-range", f"no address lies {offset} bytes from another")
         return self._moved(register, symbol, offset)
 
     def __add__(self, index: Any) -> Pointer:
@@ -138,9 +164,21 @@ class Pointer:
         return Pointer(self.element, self.space, register, lanes=self.lanes)
 
     def __sub__(self, index: Any) -> Pointer:
+        return self + -self._subtracted(index)
+
+    def __isub__(self, index: Any) -> Self:
+        return self.__iadd__(-self._subtracted(index))
+
+    def _subtracted(self, index: Any) -> int:
+        if isinstance(index, Pointer):
+            refuse(
+                "no-operator",
+                "no instruction counts from a pointer to another",
+                helps=["`p.address - q.address` are the bytes between them"],
+            )
         if isinstance(index, Value):
             refuse("no-operator", "no instruction subtracts an index from a pointer", helps=["add a negative index"])
-        return self._lend(self._advance([(-operator.index(index), self.size)]))
+        return _whole(index)
 
     def __iadd__(self, index: Any) -> Self:
         """Move the pointer itself: its register is written."""
@@ -155,7 +193,7 @@ class Pointer:
         if isinstance(index, Value):
             self._advance([(index, self.size)], out=self.register)
             return self
-        _emit(f"add.{self.register.type.name}", [self.register, operator.index(index) * self.size], out=self.register)
+        _emit(f"add.{self.register.type.name}", [self.register, _whole(index) * self.size], out=self.register)
         return self
 
     def at(self, *indices: Any) -> Pointer:
@@ -173,8 +211,49 @@ class Pointer:
     def __setitem__(self, index: Any, value: Any) -> None:
         self._element(index if isinstance(index, tuple) else (index,)).store(value)
 
-    def __iter__(self) -> NoReturn:
+    def _uncounted(self) -> NoReturn:
         refuse("value-needed", "a pointer does not say how many elements there are", helps=["loop by `range(count)`"])
+
+    __iter__ = __len__ = _uncounted
+
+    def __bool__(self) -> bool:
+        refuse(
+            "value-needed",
+            "whether a pointer is null is known only on the GPU",
+            helps=["`x.address != 0` is a predicate", "`x is None` asks whether Python has a pointer"],
+        )
+
+    __hash__ = object.__hash__
+
+    def __lt__(self, other: Any) -> Any:
+        return self._compare("lt", other)
+
+    def __le__(self, other: Any) -> Any:
+        return self._compare("le", other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._compare("gt", other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._compare("ge", other)
+
+    def __eq__(self, other: object) -> Any:
+        return self._compare("eq", other)
+
+    def __ne__(self, other: object) -> Any:
+        return self._compare("ne", other)
+
+    def _compare(self, relation: str, other: Any) -> Any:
+        """`p < end`: a predicate, of the addresses."""
+        from ptxlab.author.emit import describe
+
+        if not isinstance(other, Pointer) or other.space != self.space:
+            refuse(
+                "type-clash",
+                f"{describe(self)} is compared with {describe(other)}",
+                helps=["pointers into one state space compare", "`x.address` is a number, `x is None` asks Python"],
+            )
+        return compare(relation, self.address, other.address)
 
     def load(self) -> Any:
         """The element that this points to, by one `ld`; a tuple for a vector."""
@@ -185,9 +264,11 @@ class Pointer:
 
     def store(self, value: Any) -> None:
         """Write the element that this points to, by one `st`."""
-        if self.lanes > 1 and not (isinstance(value, (tuple, list)) and len(value) == self.lanes):
-            refuse("vector-size", f"a vector of {self.lanes} is stored here", helps=[f"give a tuple of {self.lanes}"])
         parts = value if isinstance(value, (tuple, list)) else (value,)
+        if len(parts) != self.lanes:
+            wanted = "one element" if self.lanes == 1 else f"a vector of {self.lanes}"
+            told = f"`x.v{len(parts)}[i]` is a vector" if self.lanes == 1 else f"give a tuple of {self.lanes}"
+            refuse("vector-size", f"{wanted} is stored here, {len(parts)} given", helps=[told])
         for part in parts:
             self._check_stored(part)
         if self.element.type.kind == "f" and memory_type(self.element)[0] == "b":
@@ -206,15 +287,17 @@ class Pointer:
 
     @property
     def _modifiers(self) -> str:
+        if self.lanes not in (1, 2, 4, 8):
+            refuse("vector-size", f"no instruction has vectors of {self.lanes!r:.40}", helps=["they have 2, 4 or 8"])
         space = f".{self.space}" if self.space else ""
         return f"{space}{f'.v{self.lanes}' if self.lanes > 1 else ''}.{memory_type(self.element)}"
 
     def view(self, element: type[Value]) -> Pointer:
         """The same address, of elements of another type."""
-        return Pointer(element, self.space, self.register, self.symbol, self.offset)
+        return Pointer(element_of(element), self.space, self.register, self.symbol, self.offset)
 
     def vector(self, lanes: int) -> Pointer:
-        """The same address, of vectors of 2, 4 or 8 elements."""
+        """The same address, of vectors of so many elements: 2, 4 or 8 are loaded and stored by one instruction."""
         return Pointer(self.element, self.space, self.register, self.symbol, self.offset, lanes)
 
     @property
@@ -226,6 +309,17 @@ class Pointer:
     def v4(self) -> Pointer:
         """`x.v4[i]` is the vector of four at byte `4 * i * size`."""
         return self.vector(4)
+
+    @property
+    def v8(self) -> Pointer:
+        """`x.v8[i]` is the vector of eight at byte `8 * i * size`."""
+        return self.vector(8)
+
+
+def _whole(index: Any) -> int:
+    if not hasattr(index, "__index__") or hasattr(index, "__len__"):
+        refuse("not-an-index", f"{index!r:.40} is no index", helps=["an index is an integer or a register"])
+    return operator.index(index)
 
 
 def _multiply_add(index: Value, size: int, base: Value, out: Value | None) -> Value:
@@ -239,37 +333,6 @@ def _multiply_add(index: Value, size: int, base: Value, out: Value | None) -> Va
         text, operands = f"add.{kind}{width}", [base, index]
     value: Value = _emit(text, operands, out=type(base)() if out is None else out)
     return value
-
-
-class Array(Pointer):
-    """A variable with extents: `tile[i, j]` takes one index a dimension."""
-
-    def __init__(self, element: type[Value], space: str, name: str, extents: tuple[int, ...], register: Value) -> None:
-        super().__init__(element, space, register, name)
-        self.extents = extents
-
-    @property
-    def address(self) -> Value:
-        """Where the array begins, in a register."""
-        return self._base
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """Elements from one index to the next, in each dimension."""
-        strides, total = [], 1
-        for extent in reversed(self.extents):
-            strides.append(total)
-            total *= extent
-        return tuple(reversed(strides))
-
-    def _element(self, indices: tuple[Any, ...]) -> Pointer:
-        if len(indices) != max(len(self.extents), 1):
-            refuse("not-an-index", f"`{self.symbol}` takes {max(len(self.extents), 1)} indices, {len(indices)} given")
-        for index, extent in zip(indices, self.extents, strict=False):
-            if isinstance(index, int) and extent and not 0 <= index < extent:
-                refuse("outside-array", f"index {index} is outside of `{self.symbol}`, which has {extent}")
-        strides = self.strides or (1,)
-        return self._advance([(index, stride * self.size) for index, stride in zip(indices, strides, strict=True)])
 
 
 if TYPE_CHECKING:
@@ -293,11 +356,10 @@ else:
 
         def __class_getitem__(cls, item: Any) -> PointerType:
             element, space = item if isinstance(item, tuple) else (item, cls.space)
-            if not (isinstance(element, type) and issubclass(element, Value)):
-                raise TypeError(f"pointer[{element!r}]: a pointer points to a type such as f32")
-            if space not in SPACES:
-                raise TypeError(f"pointer[..., {space!r}]: the state spaces are {', '.join(sorted(SPACES))}")
-            return PointerType(element, None if space == "generic" else space)
+            if space not in _POINTED:
+                known = ", ".join(f"`{name}`" for name in _POINTED)
+                refuse("missing-type", f"no pointer points into {space!r:.40}", helps=[f"there are {known}"])
+            return PointerType(element_of(element), None if space == "generic" else space)
 
     class shared_pointer(pointer):  # noqa: N801
         """`shared_pointer[f32]` points into shared memory."""
@@ -321,36 +383,9 @@ def address(base: Any, offset: Any = 0) -> Pointer:
 
 def pointer_to(element: type[Value], space: str | None, register: Value) -> Pointer:
     """A pointer whose address a register holds."""
-    return Pointer(element, space, register)
+    return Pointer(element_of(element), space, register)
 
 
 def address_class(space: str | None) -> type[Value]:
     """What holds an address of a state space: 32 bits in shared memory, else 64."""
     return u32 if space is not None and space.partition("::")[0] == "shared" else u64
-
-
-def declare(space: str, element: type[Value], extents: tuple[int, ...], align: int | None, name: str | None) -> Array:
-    """Declare an array in the body that is being written, and take its address."""
-    trace = current("an array")
-    wanted = name or {"shared": "tile", "local": "stack"}.get(space, space)
-    chosen, number = wanted, 1
-    while chosen in trace.names or chosen in trace.program.names:
-        number += 1
-        chosen = f"{wanted}_{number}"
-    trace.names.add(chosen)
-    size = max(element.type.width // 8, 1)
-    count = 1
-    for extent in extents:
-        count *= extent
-    dimensions = f"[{count}]" if extents else ""
-    trace.alignments[chosen] = align or size
-    trace.write(f".{space} .align {align or size} .{memory_type(element)} {chosen}{dimensions};")
-    return array_of(element, space, chosen, extents)
-
-
-def array_of(element: type[Value], space: str, name: str, extents: tuple[int, ...]) -> Array:
-    """An array by its name; its address is taken by one `mov`."""
-    cls = address_class(space)
-    array = Array(element, space, name, extents, cls())
-    _emit(f"mov.{cls.type.name}", [array], out=array.register)
-    return array

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ptxlab.author.arrays import Array
 from ptxlab.author.emit import emit
 from ptxlab.author.lines import refuse
-from ptxlab.author.pointers import Array, Pointer
+from ptxlab.author.pointers import Pointer
 from ptxlab.author.trace import current
 from ptxlab.author.values import Value, b8, b32, f64, s32, u32, u64
 

@@ -11,10 +11,11 @@ import math
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from ptxlab.author.arrays import declare
 from ptxlab.author.emit import emit
 from ptxlab.author.fragments import Fragment
 from ptxlab.author.lines import refuse
-from ptxlab.author.pointers import Pointer, declare
+from ptxlab.author.pointers import Pointer, element_of
 from ptxlab.author.trace import current
 from ptxlab.author.values import Value, u32
 from ptxlab.isa.swizzle import SWIZZLES, Swizzle
@@ -191,7 +192,7 @@ def tile(
 
     `pitch` is the distance between rows in elements, `swizzle` is "32B", "64B", "128B" or a `Swizzle`.
     """
-    size = max(element.type.width // 8, 1)
+    size = max(element_of(element).type.width // 8, 1)
     chosen = pitch or columns
     pattern = SWIZZLES.get(swizzle) if isinstance(swizzle, str) else swizzle
     if isinstance(swizzle, str) and pattern is None:

@@ -1,0 +1,70 @@
+"""Arrays: variables of a kernel with extents, `tile[i, j]`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ptxlab.author.constants import is_number
+from ptxlab.author.emit import emit
+from ptxlab.author.lines import refuse
+from ptxlab.author.pointers import Pointer, address_class, element_of, memory_type
+from ptxlab.author.trace import current
+from ptxlab.author.values import Value
+
+
+class Array(Pointer):
+    """A variable with extents: `tile[i, j]` takes one index a dimension."""
+
+    def __init__(self, element: type[Value], space: str, name: str, extents: tuple[int, ...], register: Value) -> None:
+        super().__init__(element, space, register, name)
+        self.extents = extents
+
+    @property
+    def address(self) -> Value:
+        """Where the array begins, in a register."""
+        return self._base
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Elements from one index to the next, in each dimension."""
+        strides, total = [], 1
+        for extent in reversed(self.extents):
+            strides.append(total)
+            total *= extent
+        return tuple(reversed(strides))
+
+    def _element(self, indices: tuple[Any, ...]) -> Pointer:
+        if len(indices) != max(len(self.extents), 1):
+            refuse("not-an-index", f"`{self.symbol}` takes {max(len(self.extents), 1)} indices, {len(indices)} given")
+        for index, extent in zip(indices, self.extents, strict=False):
+            if is_number(index) and extent and not 0 <= index < extent:
+                refuse("outside-array", f"index {index} is outside of `{self.symbol}`, which has {extent}")
+        strides = self.strides or (1,)
+        return self._advance([(index, stride * self.size) for index, stride in zip(indices, strides, strict=True)])
+
+
+def declare(space: str, element: type[Value], extents: tuple[int, ...], align: int | None, name: str | None) -> Array:
+    """Declare an array in the body that is being written, and take its address."""
+    trace = current("an array")
+    wanted = name or {"shared": "tile", "local": "stack"}.get(space, space)
+    chosen, number = wanted, 1
+    while chosen in trace.names or chosen in trace.program.names:
+        number += 1
+        chosen = f"{wanted}_{number}"
+    trace.names.add(chosen)
+    size = max(element.type.width // 8, 1)
+    count = 1
+    for extent in extents:
+        count *= extent
+    dimensions = f"[{count}]" if extents else ""
+    trace.alignments[chosen] = align or size
+    trace.write(f".{space} .align {align or size} .{memory_type(element)} {chosen}{dimensions};")
+    return array_of(element, space, chosen, extents)
+
+
+def array_of(element: type[Value], space: str, name: str, extents: tuple[int, ...]) -> Array:
+    """An array by its name; its address is taken by one `mov`."""
+    cls = address_class(space)
+    array = Array(element_of(element), space, name, extents, cls())
+    emit(f"mov.{cls.type.name}", [array], out=array.register)
+    return array
