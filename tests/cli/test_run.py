@@ -20,6 +20,7 @@ from ptxlab.cli.tour import SAXPY
 
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 ARGUMENTS = ["--arg", "f32[1024]=random", "--arg", "f32[1024]=zeros", "--arg", "f32=2.0", "--arg", "u32=1024"]
+ONES = ["--block", 1, "--arg", "f32[1]=ones", "--arg", "f32[1]=ones"]
 LAUNCH = ["--grid", "4", "--block", "256", *ARGUMENTS]
 SPIN = HEADER + ".entry spin()\n{\n    .reg .u32 %r; mov.u32 %r, 0;\nforever:\n    bra forever;\n}\n"
 # Each thread takes the next place; which one gets which depends on the order.
@@ -157,6 +158,9 @@ def test_arrays_come_from_files_and_go_to_files(saxpy: Path, tmp_path: Path) -> 
         ("bf16=1.0", b"\x80\x3f"),
         ("e4m3=1.0", b"\x38"),
         ("e5m2=1.0", b"\x3c"),
+        ("e4m3=448", b"\x7e"),
+        ("f32=-inf", np.float32(-np.inf).tobytes()),
+        ("f16=65519", np.float16(65504).tobytes()),
         ("bytes=00ff", b"\x00\xff"),
     ],
 )
@@ -188,6 +192,24 @@ def test_random_integers_stay_within_their_limits() -> None:
         (["--block", 1, "--arg", "f32[999999999,999999999]=zeros"], "is no shape"),
         (["--block", 1, "--arg", "f32[]=@nowhere.npy"], "`nowhere.npy` can't be read: no such file or directory\n"),
         (["--block", 1, "--arg", "f32=1.0"], "the parameter `x` is `.u64`"),
+        ([*ONES, "--arg", "f32=two"], "`f32=two`: `two` is no number\n"),
+        ([*ONES, "--arg", "f32=1e39"], "1e39 does not fit `f32`\n"),
+        ([*ONES, "--arg", "f32=1e999"], "1e999 does not fit `f32`\n"),
+        (["--block", 1, "--arg", "f16[2]=1,65520"], "65520 does not fit `f16`\n"),
+        (["--block", 1, "--arg", "e4m3[2]=480"], "480 does not fit `e4m3`\n"),
+        (["--block", 1, "--arg", "e4m3[2]=inf"], "inf does not fit `e4m3`\n"),
+        (["--block", 1, "--arg", "f32[2]=randm"], "`randm` is no number, nor zeros, ones, arange, random, random:LOW:"),
+        (["--block", 1, "--arg", "u32[2]=one"], "`one` is no integer, nor zeros, ones, arange, random, random:LOW:"),
+        (["--block", 1, "--arg", "f32[2]=random:2:1"], "nothing lies from 2 to below 1\n"),
+        (["--block", 1, "--arg", "u32[2]=random:2:2"], "nothing lies from 2 to below 2\n"),
+        (["--block", 1, "--arg", "f32[2]=random:nan:1"], "nothing lies from nan to below 1\n"),
+        (["--block", 1, "--arg", "f64[2]=random:-1e308:1e308"], "more than a double can hold\n"),
+        (["--block", 1, "--arg", f"f32[2]=@{__file__}"], "is no file that `numpy.save` wrote of numbers\n"),
+        (["--block", 1, "--arg", "bytes=0g"], "bytes are pairs of hexadecimal digits, such as `01ff`, or @FILE\n"),
+        (["--block", 1, "--arg", "bytes=@nowhere"], "`nowhere` can't be read: no such file or directory\n"),
+        (["--block", 1, "--blocks", " "], "it names no block; write '0,0 5,3'\n"),
+        (["--block", 1, "--no-checks", "--check", "data-race"], "`--check` and `--no-checks` exclude each other\n"),
+        (["--block", 1, "--entry", "saxpi"], "there is no kernel `saxpi`; did you mean `saxpy`?\n"),
         ([], "say `--block`"),
         (["--block", "0x"], "is not like 4 or 4,2,1"),
         (["--block", 1, "--entry", "other"], "the kernels are `saxpy`"),
@@ -221,6 +243,24 @@ def test_several_kernels_need_a_name(tmp_path: Path) -> None:
     assert result.exit_code == 2
     assert "say `--entry`: the kernels are `a`, `b`" in result.stderr
     assert run(two, "--block", 1, "--entry", "b").stdout.startswith("`b` ran")
+
+
+def test_of_many_kernels_some_are_named(tmp_path: Path) -> None:
+    many = write(tmp_path, HEADER + "".join(f".entry k{number}() {{ ret; }}\n" for number in range(1000)))
+    said = run(many, "--block", 1).stderr
+    assert "`k11` and 988 more\n" in said
+    assert len(said) < 400
+
+
+def test_a_file_without_a_kernel(tmp_path: Path) -> None:
+    result = run(write(tmp_path, HEADER + ".func f() { ret; }\n"), "--block", 1)
+    assert result.exit_code == 2
+    assert result.stderr.endswith("Error: there is no kernel in the file: none of its functions is an `.entry`\n")
+
+
+def test_an_array_of_nothing_but_nans(saxpy: Path) -> None:
+    result = run(saxpy, *ONES, "--arg", "f32=nan", "--arg", "u32=1")
+    assert "    nan\n    all of them NaN\n" in result.stdout
 
 
 def test_what_the_kernel_prints_comes_first(tmp_path: Path) -> None:

@@ -6,19 +6,33 @@ shows what was found in them. A subcommand imports what it needs when it runs, s
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 
 
 def main() -> None:
-    """Run the command line and leave with its status: 0 clean, 1 findings, 2 usage, 130 interrupted."""
+    """Run the command line and leave with its status: 0 clean, 1 findings, 2 usage, 130 interrupted, 141 unread."""
     try:
-        for stream in (sys.stdout, sys.stderr):
-            # A terminal that can't show a character gets an escape, not a traceback.
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        _open_streams()
         from ptxlab.cli.group import run
 
         status = run()
     except KeyboardInterrupt:
         print("ptxlab: interrupted", file=sys.stderr)
         status = 130
+    except OSError as problem:  # a disk that is full; what one can do about a file is said where it is used
+        place = f"`{problem.filename}`" if problem.filename else "the output"
+        print(f"ptxlab: {place} can't be used: {(problem.strerror or str(problem)).lower()}", file=sys.stderr)
+        status = 2
     sys.exit(status)
+
+
+def _open_streams() -> None:
+    """Make the standard streams fit for use: one that was closed is empty, or takes everything and keeps nothing."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - open to the end
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that can't show a character gets an escape, not a traceback.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
+from math import isfinite, isinf, prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,7 @@ _NUMPY = {
 }  # fmt: skip
 _ML_DTYPES = {"bf16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
 TYPES = (*_NUMPY, *_ML_DTYPES)
+_FLOATS = ("f16", "f32", "f64", *_ML_DTYPES)
 
 Seed = Sequence[int]
 _ARGUMENT = re.compile(r"(?P<type>\w+)(?P<shape>\[[^\]]*\])?=(?P<value>.*)", re.DOTALL)
@@ -88,27 +89,30 @@ class Argument:
             limits = numpy.iinfo(kind)
             first, behind = int(limits.min), int(limits.max) + 1
             if low is not None and high is not None:
-                first, behind = self._numbers([low, high])
-                if first >= behind:
-                    raise self.problem(f"nothing lies from {low} to below {high}")
+                first, behind = self._range(low, high)
             return generator.integers(first, behind - 1, count, dtype=kind, endpoint=True)
-        least, most = (-1.0, 1.0) if low is None or high is None else self._numbers([low, high])
+        least, most = (-1.0, 1.0) if low is None or high is None else self._range(low, high)
+        if not isfinite(most - least):
+            raise self.problem("from the first to the last is more than a double can hold")
         return generator.uniform(least, most, count).astype(kind)
+
+    def _range(self, low: str, high: str) -> tuple[Any, Any]:
+        least, most = self._numbers([low, high])
+        if not least < most:
+            raise self.problem(f"nothing lies from {low} to below {high}")
+        return least, most
 
     def _numbers(self, texts: Sequence[str]) -> list[Any]:
         """Numbers that the type can hold."""
-        if self.type in ("f16", "f32", "f64", *_ML_DTYPES):
-            try:
-                return [float(text) for text in texts]
-            except ValueError as problem:
-                raise self.problem(str(problem)) from None
+        if self.type in _FLOATS:
+            return [self._float(text) for text in texts]
         found = []
         bits = int(self.type[1:])
         for text in texts:
             try:
                 number = int(text.strip(), 0)
             except ValueError:
-                raise self.problem(f"`{text}` is no integer") from None
+                raise self.problem(self._no_number(text, "integer")) from None
             low = -(1 << (bits - 1)) if self.type[0] == "s" else 0
             high = (1 << (bits - 1 if self.type[0] == "s" else bits)) - 1
             if not low <= number <= high:
@@ -116,15 +120,36 @@ class Argument:
             found.append(number)
         return found
 
+    def _float(self, text: str) -> float:
+        import numpy
+
+        try:
+            number = float(text)
+        except ValueError:
+            raise self.problem(self._no_number(text, "number")) from None
+        with numpy.errstate(over="ignore"):
+            held = float(numpy.array(number).astype(type_of(self.type)))
+        meant = isfinite(number) or text.strip(" +-").isalpha()  # `inf` and `nan`, not 1e999
+        if not meant or isfinite(number) != isfinite(held) or isinf(number) != isinf(held):
+            raise self.problem(f"{text.strip()} does not fit `{self.type}`")
+        return number
+
+    def _no_number(self, text: str, what: str) -> str:
+        """What to say of a word that is no number, where an array could be filled by one."""
+        words = "" if self.shape is None else ", nor zeros, ones, arange, random, random:LOW:HIGH or @FILE.npy"
+        return f"`{text}` is no {what}{words}"
+
     def _load(self, kind: dtype[Any]) -> ndarray[Any, Any]:
         import numpy
 
         path = Path(self.value[1:])
         try:
             loaded = numpy.load(path, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as problem:
-            reason = getattr(problem, "strerror", None) or str(problem)
+        except OSError as problem:
+            reason = problem.strerror or str(problem)
             raise self.problem(f"`{name_of(path)}` can't be read: {reason.lower()}") from None
+        except (ValueError, EOFError):
+            raise self.problem(f"`{name_of(path)}` is no file that `numpy.save` wrote of numbers") from None
         if not isinstance(loaded, numpy.ndarray):
             raise self.problem(f"`{name_of(path)}` holds several arrays")
         if loaded.dtype.kind == "V" and loaded.dtype.itemsize == kind.itemsize:
@@ -138,8 +163,11 @@ class Argument:
     def _bytes(self) -> bytes:
         try:
             return Path(self.value[1:]).read_bytes() if self.value.startswith("@") else bytes.fromhex(self.value)
-        except (OSError, ValueError) as problem:
-            raise self.problem(str(problem).lower()) from None
+        except OSError as problem:
+            reason = problem.strerror or str(problem)
+            raise self.problem(f"`{self.value[1:]}` can't be read: {reason.lower()}") from None
+        except ValueError:
+            raise self.problem("bytes are pairs of hexadecimal digits, such as `01ff`, or @FILE") from None
 
     def problem(self, text: str) -> click.BadParameter:
         """A usage error about this argument."""
@@ -150,7 +178,7 @@ class Argument:
         if self.shape is not None or self.type == "bytes" or parameter.dimensions:
             return
         wanted = parameter.type
-        kind = "f" if self.type in ("f16", "f32", "f64", *_ML_DTYPES) else self.type[0]
+        kind = "f" if self.type in _FLOATS else self.type[0]
         same = "b" in (kind, wanted.kind) or (kind == "f") == (wanted.kind == "f")
         if not same or type_of(self.type).itemsize * 8 != wanted.width:
             raise self.problem(f"the parameter `{parameter.name}` is `.{wanted.name}`")

@@ -11,7 +11,7 @@ import click
 
 from ptxlab.report import Diagnostic, Format, render, summary
 
-LISTED = 12  # lines that are named
+LISTED = 12  # of many: lines, or kernels, that are named
 
 format_option = click.option(
     "--format",

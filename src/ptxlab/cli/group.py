@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from importlib import import_module
 
 import click
@@ -10,6 +11,9 @@ from ptxlab import __version__
 
 # In the order of the help: first what one does every day.
 SUBCOMMANDS = ("check", "run", "format", "assemble", "sass", "python", "bench", "devices", "explain", "tour")
+
+
+UNREAD = 141  # as of a program that SIGPIPE ended, like 130 of one that SIGINT did
 
 
 class LazyGroup(click.Group):
@@ -22,7 +26,9 @@ class LazyGroup(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         """The subcommand of that name, loaded now."""
         if name not in SUBCOMMANDS:
-            return None
+            close = get_close_matches(name, SUBCOMMANDS, n=1)
+            meant = f"; did you mean `{close[0]}`?" if close else ""
+            raise click.UsageError(f"there is no command `{name}`{meant}", context)
         command: click.Command = import_module(f"ptxlab.cli.{name}").command
         return command
 
@@ -47,4 +53,6 @@ def run() -> int:
         return usage.exit_code
     except click.Abort:
         raise KeyboardInterrupt from None
+    except SystemExit:  # what click makes of a pipe whose reader has left
+        return UNREAD
     return status or 0

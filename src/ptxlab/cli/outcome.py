@@ -64,7 +64,7 @@ class Run:
             yield f"{change['name']}: {shape}, {change['changed']:,} of {change['elements']:,} elements changed"
             more = " ..." if change["elements"] > FIRST else ""
             yield f"    {' '.join(map(spell_number, change['first']))}{more}"
-            yield f"    from {spell_number(change['minimum'])} to {spell_number(change['maximum'])}{nans(change)}"
+            yield f"    {spell_range(change)}"
         if profile:
             from ptxlab.cli.profile import profile_lines
 
@@ -167,17 +167,18 @@ def summarise(array: ndarray[Any, Any]) -> dict[str, Any]:
     }
 
 
-def spell_number(number: float | int | None) -> str:
+def spell_number(number: float | int) -> str:
     """Six digits of a float, all of an integer.
 
     >>> spell_number(0.1 + 0.2)
     '0.3'
     """
-    if number is None:
-        return "nothing"
     return str(number) if isinstance(number, int) else f"{number:.6g}"
 
 
-def nans(change: dict[str, Any]) -> str:
-    """`, 3 of them NaN`, or nothing."""
-    return f", {change['nans']:,} of them NaN" if change["nans"] else ""
+def spell_range(change: dict[str, Any]) -> str:
+    """`from -1 to 1, 3 of them NaN`"""
+    if change["nans"] == change["elements"]:
+        return "all of them NaN"
+    nans = f", {change['nans']:,} of them NaN" if change["nans"] else ""
+    return f"from {spell_number(change['minimum'])} to {spell_number(change['maximum'])}{nans}"

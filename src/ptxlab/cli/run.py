@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ import click
 
 from ptxlab.cli.arguments import Argument, parse_argument
 from ptxlab.cli.files import name_of, path_argument, read_module
-from ptxlab.cli.findings import format_option, show_findings
+from ptxlab.cli.findings import LISTED, format_option, show_findings
 from ptxlab.report import Diagnostic, Format, KernelError, PtxError, render
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ def _blocks(context: click.Context, parameter: click.Parameter, value: str | Non
     if value is None:
         return None
     found = [_extent(context, parameter, word) for word in value.split()]
+    if not found:
+        raise click.BadParameter("it names no block; write '0,0 5,3'")
     return [(*place, 0, 0)[:3] for place in found if place is not None]
 
 
@@ -102,6 +105,8 @@ def command(
       ptxlab run gemm.ptx --entry gemm --grid 64,64 --block 16,16 --blocks "0,0 5,3" \\
           --arg f16[1024,1024]=@a.npy --arg f16[1024,1024]=@b.npy --arg f32[1024,1024]=zeros --profile
     """
+    if only and not checks:
+        raise click.UsageError("`--check` and `--no-checks` exclude each other")
     if device == "auto" and seeds is not None:
         device = "cpu"  # schedules are the emulator's
     if device in ("cuda", "both") and (profile or blocks is not None):
@@ -145,11 +150,16 @@ def show_failure(found: Sequence[Diagnostic], name: str, format: Format) -> None
 def choose(module: Module, entry: str | None) -> Function:
     """The kernel of that name, or the only one."""
     names = module.entries
-    listed = ", ".join(f"`{name}`" for name in names) or "none"
+    if not names:
+        raise click.UsageError("there is no kernel in the file: none of its functions is an `.entry`")
+    more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
+    listed = ", ".join(f"`{name}`" for name in names[:LISTED]) + more
     if entry is None and len(names) != 1:
         raise click.UsageError(f"say `--entry`: the kernels are {listed}")
     if entry is not None and entry not in names:
-        raise click.UsageError(f"there is no kernel `{entry}`; the kernels are {listed}")
+        close = get_close_matches(entry, names, n=1)
+        meant = f"did you mean `{close[0]}`?" if close else f"the kernels are {listed}"
+        raise click.UsageError(f"there is no kernel `{entry}`; {meant}")
     return module[entry or names[0]]
 
 

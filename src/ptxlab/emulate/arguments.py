@@ -120,7 +120,7 @@ def scalar_bytes(parameter: ir.Variable, value: Any, size: int) -> bytes:
     if isinstance(value, (bytes, bytearray, memoryview)):
         given = bytes(value)
         if len(given) != size:
-            raise ValueError(f"{len(given)} bytes for a parameter of {size}")
+            raise ValueError(f"{len(given)} byte{'s' * (len(given) != 1)} for a parameter of {size}")
         return given
     if hasattr(value, "item"):
         value = value.item()
