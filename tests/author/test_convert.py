@@ -59,7 +59,10 @@ $done:
 """
 
 PYTHON = '''\
-"""saxpy.ptx in Python."""
+"""saxpy.ptx in Python; `module.ptx` is the PTX that it writes.
+
+Each call is one instruction. It returns the register that it writes, or writes the one after `out=`.
+"""
 
 from ptxlab.author import Module, b32, f32, param, ptx, u32, u64
 
@@ -74,8 +77,7 @@ def saxpy(x: param[u64], a: param[f32], n: param[u32]):
     rd1 = ptx.ld.param.u64(x)
     r5 = ptx.ld.param.b32(a)
     r2 = ptx.ld.param.u32(n)
-    r1 = ptx.mov.u32('%tid.x')
-    # the thread
+    r1 = ptx.mov.u32('%tid.x')  # the thread
     p1 = ptx.setp.ge.u32(r1, r2)
     with ptx.when(~p1):
         rd2 = ptx.mul.wide.u32(r1, 4)
@@ -177,7 +179,7 @@ UNROLLED = """\
 """  # fmt: skip
 
 ROLLED = """\
-    r = {}
+    r = {}  # registers by their numbers
     rd1 = ptx.ld.param.u64(x)
     for i in range(8):
         v = ptx.ld["global"].b32(ptx.at(rd1, 4 + 4 * i))
@@ -295,7 +297,7 @@ def test_names_of_families_are_free(tmp_path: Path) -> None:
         .replace("%r<400>", "%pred<9>, %in<9>, %x<9>")
         .replace("%rd<90>;", "%rd<90>;\nld.param.u64 %rd1, [x];")
     )
-    assert "in_, pred_, x_ = {}, {}, {}\n" in body_of(text, tmp_path / "module.py")
+    assert "in_, pred_, x_ = {}, {}, {}  # registers by their numbers\n" in body_of(text, tmp_path / "module.py")
 
 
 def test_both_ways_of_a_branch(tmp_path: Path) -> None:
@@ -325,3 +327,77 @@ st.global.u32 [%rd1], %r3;
         in python
     )
     assert written(python, tmp_path / "module.py").count("bra $") == 2
+
+
+def test_comments_stand_where_they_stood(tmp_path: Path) -> None:
+    """Behind a line, or before it where there is no room; not what compilers remark on their own work."""
+    long = "a comment that is too long for the rest of its line, " * 2
+    text = kernel_of(f"""\
+ld.param.u64 %rd1, [x]; // where it goes, (in bytes)
+/* two
+ * lines */
+// begin inline asm
+st.global.u32 [%rd1], 0; // {long}
+// end inline asm
+// a\rcarriage\0return
+st.global.u32 [%rd1+4], 0; /* zero */
+st.global.u32 [%rd1+8], 0; /* zero */
+st.global.u32 [%rd1+12], 0; /* zero */
+st.global.u32 [%rd1+16], 0; /* zero */
+""")
+    assert (
+        body_of(text, tmp_path / "module.py")
+        == f"""\
+    rd1 = ptx.ld.param.u64(x)  # where it goes, (in bytes)
+    # two
+    # lines
+    # {long.strip()}
+    ptx.st["global"].u32(rd1, 0)
+    # a carriage return
+    for i in range(4, 20, 4):
+        ptx.st["global"].u32(ptx.at(rd1, i), 0)  # zero
+    ptx.ret()
+"""
+    )
+
+
+def test_comments_behind_calls_that_return_something(tmp_path: Path) -> None:
+    loads = "".join(f"ld.global.u32 %r{n}, [%rd1+{n * n}]; // load\n" for n in range(5))
+    text = kernel_of(f"ld.param.u64 %rd1, [x];\n{loads}st.global.v4.u32 [%rd1], {{%r4, %r2, %r3, %r0}};\n")
+    assert "  # load\n" in body_of(text, tmp_path / "module.py")
+
+
+@pytest.mark.parametrize(
+    ("instruction", "shown"),
+    [
+        ("mov.f32 %r1, 0f3DCCCCCD", "ptx.mov.f32(0.1)"),
+        ("mov.f32 %r1, 0f3727C5AC", "ptx.mov.f32(1e-05)"),
+        ("mov.f32 %r1, 0f80000000", "ptx.mov.f32(-0.0)"),
+        ("mov.f32 %r1, 0f00000001", "ptx.mov.f32(1e-45)"),
+        ("mov.f32 %r1, 0f7F7FFFFF", "ptx.mov.f32(3.4028235e+38)"),
+        ("mov.b32 %r1, 0f3FB8AA3B", "ptx.mov.b32(1.442695)"),
+        ("mov.f64 %rd1, 0d3FB99999A0000000", "ptx.mov.f64(0.10000000149011612)"),
+        ("mov.f64 %rd1, 0d3FB999999999999A", "ptx.mov.f64(0.1)"),
+        ("mov.f32 %r1, 0fFFC00001", "ptx.mov.f32(ptx.literal('0fFFC00001'))"),
+    ],
+)
+def test_constants_are_as_short_as_they_can_be(instruction: str, shown: str, tmp_path: Path) -> None:
+    assert shown in body_of(kernel_of(f"{instruction};\n"), tmp_path / "module.py")
+
+
+def test_a_file_name_is_no_code() -> None:
+    python = to_python(parse(".version 8.0\n.target sm_80\n.address_size 64\n"), 'C:\\"""\n1/0 #.ptx')
+    compile(python, "module.py", "exec")
+    assert (
+        python
+        == """\
+\"\"\"C:/'''?1/0 #.ptx in Python; `module.ptx` is the PTX that it writes.
+
+Each call is one instruction. It returns the register that it writes, or writes the one after `out=`.
+\"\"\"
+
+from ptxlab.author import Module
+
+module = Module("sm_80", "8.0", untyped=True)
+"""
+    )

@@ -15,6 +15,7 @@ from ptxlab import ir
 from ptxlab.author import __all__ as PUBLIC  # noqa: N812 - names that the Python uses for something else
 from ptxlab.author.convert.body import Body
 from ptxlab.author.convert.calls import space_of
+from ptxlab.author.convert.comments import comment_lines
 from ptxlab.syntax.print_declarations import print_declaration
 from ptxlab.syntax.printer import format
 
@@ -43,8 +44,11 @@ class _Writer:
 
     def write(self) -> Iterator[str]:
         items = [line for item in self.module.items for line in self._item(item)]
-        imports = sorted({"Module", "ptx", *self.classes}, key=lambda name: (name[0].islower(), name))
-        yield f'"""{self.name.replace(chr(92), "/")} in Python."""'
+        imports = sorted({"Module", *self.classes}, key=lambda name: (name[0].islower(), name))
+        yield f'"""{_docstring_text(self.name)} in Python; `module.ptx` is the PTX that it writes.'
+        yield ""
+        yield "Each call is one instruction. It returns the register that it writes, or writes the one after `out=`."
+        yield '"""'
         yield ""
         yield f"from ptxlab.author import {', '.join(imports)}"
         yield ""
@@ -76,7 +80,7 @@ class _Writer:
             for variable in item.variables:
                 yield self._variable(variable)
         elif isinstance(item, ir.Comment):
-            yield from _comment(item, "")
+            yield from comment_lines(item)
         elif not isinstance(item, (ir.File, ir.Section, ir.Location)) or self._keeps_lines:
             yield ""
             yield f"module.text({_quoted(_item_text(item))})"
@@ -116,7 +120,7 @@ class _Writer:
             yield from head
             lines = []
         lines += body.write()
-        self.classes |= body.classes
+        self.classes |= {"ptx", *body.classes}
         yield from lines or ["    pass"]
         self.taken = taken
 
@@ -166,6 +170,11 @@ class _Writer:
         return f'param[{variable.type.name}, ".ptr{space}{align}"]'
 
 
+def _docstring_text(name: str) -> str:
+    """The name of a file where no character of it means something to Python."""
+    return "".join(c if c.isprintable() else "?" for c in name.replace("\\", "/").replace('"', "'"))
+
+
 def _is_plain(name: str) -> bool:
     return _IDENTIFIER.fullmatch(name) is not None and not keyword.iskeyword(name)
 
@@ -193,9 +202,3 @@ def _quoted(text: str) -> str:
         return repr(text)
     escaped = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     return f'"""\\\n{escaped}"""' if not escaped.endswith('"') else repr(text)
-
-
-def _comment(comment: ir.Comment, indent: str) -> Iterator[str]:
-    for line in comment.text.strip("/* \n").split("\n"):
-        if line.strip(" */"):
-            yield f"{indent}# {line.strip(' */')}"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
+from ctypes import c_float
 from keyword import iskeyword
 
 from ptxlab import ir
 from ptxlab.author.convert.calls import Call, Result, call_of, returns_the_same
 from ptxlab.author.convert.chunks import INDENT, folded
+from ptxlab.author.convert.comments import comment_behind, comment_lines
 from ptxlab.author.convert.registers import bits_of, declarations, numbered
 from ptxlab.author.convert.runs import shorten
 from ptxlab.author.convert.structure import Structures, registers_of, walk
@@ -63,7 +65,7 @@ class Body:
         made = self._made()
         statements = list(self._statements(self.function.body or [], INDENT))
         if self.keeps_registers:
-            return [*lines, *statements]
+            return [*lines, *(piece for line in statements for piece in folded(line))]
         free = {name: self.all[index] for index, name in self.registers.items() if index not in self.named}
         shortened = shorten(statements, numbered(free), self.registers.values())
         for line in declarations(made, shortened.kept):
@@ -177,8 +179,13 @@ class Body:
             if self.structures is not None and len(indent) <= DEEPEST * len(INDENT):
                 found = self.structures.at(body, at)
             if found is None:
-                yield from self._statement(body[at], indent)
+                lines = list(self._statement(body[at], indent))
                 at += 1
+                follower = body[at] if at < len(body) else None
+                if isinstance(follower, ir.Comment) and follower.trailing and len(lines) == 1:
+                    lines[0] += comment_behind(follower)
+                    at += 1
+                yield from lines
                 continue
             guard = found.guard
             condition = "" if guard is None else f"{'~' * guard.negated}{self._register(guard.register)}"  # type: ignore[arg-type]
@@ -204,9 +211,7 @@ class Body:
             case ir.Declaration():
                 yield from self._declaration(statement, indent)
             case ir.Comment():
-                text = " ".join(statement.text.strip("/* \n\t").split())
-                if text:
-                    yield f"{indent}# {text}"
+                yield from (f"{indent}{line}" for line in comment_lines(statement))
             case ir.Location():
                 if self.keeps_lines:
                     yield f"{indent}ptx.text({_statement_text(statement)!r})"
@@ -291,7 +296,7 @@ class Body:
             case ir.Register():
                 return self._register(operand)
             case ir.Immediate():
-                return _constant(operand)
+                return _constant(operand, expected)
             case ir.Sink():
                 return "None"
             case ir.Vector():
@@ -326,11 +331,16 @@ def _filled(lines: list[str], indent: str) -> list[str]:
     return lines if any(not line.lstrip().startswith("#") for line in lines) else [*lines, f"{indent}{INDENT}pass"]
 
 
-def _constant(value: ir.Immediate) -> str:
+def _constant(value: ir.Immediate, expected: Expected) -> str:
     if not value.is_float:
         return f"{value.value:#x}" if value.base == 16 else str(value.value)
     number = float(value.number)
-    return repr(number) if math.isfinite(number) else f"ptx.literal({print_immediate(value)!r})"
+    if not math.isfinite(number):
+        return f"ptx.literal({print_immediate(value)!r})"
+    if value.kind == "f64" or (expected.type is not None and expected.type.width == 64):
+        return repr(number)
+    candidates = (float(f"{number:.{digits}g}") for digits in range(1, 10))  # nine tell all of single precision apart
+    return repr(next(c for c in candidates if c_float(c).value == number))
 
 
 def _path(text: str) -> str:

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ptxlab.author.convert.comments import BEHIND
+
 INDENT = "    "
 WIDTH = 116
 COUNTERS = ("i", "j", "k", "l", "m")  # of loops, the innermost first
@@ -19,7 +21,7 @@ MARK = re.compile("\0(\\d+)\0")
 _ASSIGNED = re.compile(r"([\w, ()]+) = ptx\.")
 _TOKEN = re.compile(r"'[^']*'|\"[^\"]*\"|-?\d+\.\d+(?:e[-+]?\d+)?|-?\d+e[-+]?\d+|[A-Za-z_]\w*|0x[0-9a-f]+|-?\d+")
 _NUMBER = re.compile(r"-?\d+|0x[0-9a-f]+")
-_NOISE = re.compile(r" *# (?:(?:begin|end) inline asm|[\w./-]+:\d+:\d+(?: .*)?)")
+_NOISE = re.compile(r"# [\w./-]+:\d+:\d+(?: .*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,7 @@ class Parser:
         """A line without its indentation."""
         if line.startswith("#"):
             return Chunk(line, is_noise=_NOISE.fullmatch(line) is not None)
+        line, behind, comment = line.partition(BEHIND)
         leaves: list[Leaf] = []
 
         def token(found: re.Match[str]) -> str:
@@ -103,11 +106,11 @@ class Parser:
             leaves.append(leaf)
             return f"\0{len(leaves) - 1}\0"
 
-        template = _TOKEN.sub(token, line)
+        template = _TOKEN.sub(token, line) + behind + comment
         found = _ASSIGNED.match(line)
         returned = re.findall(r"\w+", found[1]) if found is not None else []
         if returned and not all(name in self.registers for name in returned):
-            return Chunk(line)  # declares something
+            return Chunk(line + behind + comment)  # declares something
         return Chunk(template, leaves, frozenset(range(len(returned))))
 
     def _leaf(self, text: str) -> Leaf | None:
@@ -162,9 +165,20 @@ class Printer:
 
 
 def folded(line: str) -> Iterator[str]:
-    """A line in pieces that fit; those after the first stand further right. It is broken behind commas in brackets."""
+    """A line in pieces that fit; those after the first stand further right. It is broken behind commas in brackets.
+
+    A comment behind a line that has no room for it stands before the line.
+    """
     code = line.lstrip()
     indent = line[: len(line) - len(code)]
+    if BEHIND in line:
+        line, _, comment = line.partition(BEHIND)
+        if len(line) + 2 + len(comment) <= WIDTH:
+            yield f"{line}  {comment}"
+        else:
+            yield indent + comment
+            yield from folded(line)
+        return
     if len(line) <= WIDTH or code.startswith("#") or "'" in code:
         yield line
         return
