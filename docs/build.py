@@ -149,9 +149,8 @@ def techniques() -> str:
         before, after = one["arms"]
         told = [one["name"], *(one.get(key, "") for key in ("before", "after", "speed_up")), f"{before} → {after}"]
         for sized in records[one["entry"]].sizes:
-            size = ", ".join(f"{name} = {value}" for name, value in sized.size.items())
             times = [seconds(sized[arm].median) for arm in (before, after)]
-            parts.append("| " + " | ".join([*told, size, *times, f"{sized.ratio(after, before):.2f}"]) + " |")
+            parts.append("| " + " | ".join([*told, sized.spelled, *times, f"{sized.ratio(after, before):.2f}"]) + " |")
             told = [""] * len(told)
     return "\n".join([*parts, ""])
 

@@ -25,6 +25,13 @@ def test_without_a_name_it_lists_the_gallery() -> None:
         (["vector_addition", "--size", "n=-4"], "`n` can't be `-4`; it is a number, 0 or more"),
         (["softmax", "--size", "type=f99"], "`type` can't be `f99`; it is one of f32, bf16"),
         (["vector_addition", "--variant", "best"], "there is no variant `best`"),
+        (["vector_addition", "--plot", "bars.xyz"], "`bars.xyz` is no picture by its ending; there are "),
+        (["vector_addition", "--roofline", "roofline"], "`roofline` is no picture by its ending; there are "),
+        (["vector_addition", "--plot", "no/where.png"], "`no/where.png` can't be written: there is no directory `no`"),
+        (
+            ["vector_addition", "--json", "no/where.json"],
+            "`no/where.json` can't be written: there is no directory `no`",
+        ),
     ],
 )
 def test_a_name_that_is_not_there_is_told(arguments: list[str], message: str) -> None:

@@ -12,7 +12,6 @@ from ptxlab import gpu, kernels
 from ptxlab.kernels import vector_addition
 from ptxlab.measure import Arm, Host, Record, Sized, Work, WrongAnswerError, check, measure
 from ptxlab.measure.checking import expect
-from ptxlab.measure.plots import draw_bars, draw_roofline, is_memory_bound
 from ptxlab.measure.table import as_markdown, as_text
 from ptxlab.measure.turns import take_turns
 
@@ -84,15 +83,6 @@ def test_an_answer_that_was_never_written_is_wrong() -> None:
     arrays = entry.arrays(Host(0), n=100)
     with pytest.raises(WrongAnswerError, match="instead of"):
         check(np, entry, {"n": 100}, arrays, expect(np, entry, arrays), "nobody")
-
-
-def test_plots_are_pictures(tmp_path: Path) -> None:
-    draw_bars(record(), tmp_path / "bars.png")
-    draw_roofline(record(), tmp_path / "roofline.svg")
-    assert (tmp_path / "bars.png").read_bytes().startswith(b"\x89PNG")
-    drawn = (tmp_path / "roofline.svg").read_text()
-    assert drawn.count("<use") > 2
-    assert not is_memory_bound(record().sizes[0])
 
 
 @pytest.mark.gpu

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -63,7 +64,7 @@ def command(
       ptxlab bench --from sgemm.json --roofline roofline.png
     """
     from ptxlab.measure import WrongAnswerError
-    from ptxlab.measure.plots import draw_bars, draw_roofline
+    from ptxlab.measure.plots import draw_bars, draw_roofline, kinds
     from ptxlab.measure.table import as_text
     from ptxlab.report import KernelError, render
 
@@ -71,6 +72,12 @@ def command(
         list_gallery()
         return
     try:
+        # What can't be kept is better told before the measurement than after it.
+        for file in (plot, roofline):
+            if file is not None and file.suffix[1:].lower() not in kinds():
+                raise click.UsageError(f"`{file}` is no picture by its ending; there are {', '.join(kinds())}")
+        for file in (kept, plot, roofline):
+            check_place(file)
         if source is not None:
             record = read_record(source)
         else:
@@ -89,6 +96,16 @@ def command(
     except WrongAnswerError as wrong:
         click.echo(f"error: {wrong}", err=True)
         context.exit(1)
+
+
+def check_place(file: Path | None) -> None:
+    """Refuse a file that can't be written."""
+    if file is None:
+        return
+    if not file.parent.is_dir():
+        raise click.UsageError(f"`{file}` can't be written: there is no directory `{file.parent}`")
+    if not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise click.UsageError(f"`{file}` can't be written: permission denied")
 
 
 def list_gallery() -> None:

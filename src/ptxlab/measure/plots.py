@@ -3,43 +3,72 @@
 from __future__ import annotations
 
 from importlib import import_module
+from math import ceil
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from ptxlab.measure.record import Record, Sized
 from ptxlab.report import KernelError, error
 
-COLOURS = {"variant": "#2f6db3", "library": "#8a8f98", "ceiling": "#d9dce1"}
+COLOURS = {"variant": "#2f6db3", "library": "#8a8f98", "ceiling": "#c3c8d0"}
+MARKERS = "osD^vPX*<>ph"  # two more than there are colours, so that these meet others the second time round
+ACROSS = 3  # sizes that stand side by side
 
 
 def draw_bars(record: Record, path: Path) -> None:
     """For each size a bar an arm: TFLOP/s where arithmetic is the limit, GB/s where memory is."""
-    plots = _pyplot()
+    bars(record).savefig(path, dpi=150)
+
+
+def draw_roofline(record: Record, path: Path) -> None:
+    """Operations a second over operations a byte, under the ceilings that were measured with them."""
+    roofline(record).savefig(path, dpi=150)
+
+
+def kinds() -> list[str]:
+    """The endings of file names that say what a picture is to be: `png`, `svg` and others."""
+    return sorted(_figure(1, 1).canvas.get_supported_filetypes())
+
+
+def bars(record: Record) -> Any:
+    """The figure of `draw_bars`: names stand beside their bars, so that they can be long."""
     count = len(record.sizes)
-    figure, axes = plots.subplots(1, count, figsize=(1.5 + 4.2 * count, 4), squeeze=False, layout="constrained")
-    for sized, axis in zip(record.sizes, axes[0], strict=True):
+    columns = min(count, ACROSS)
+    rows = ceil(count / columns)
+    most = max(len(sized.arms) for sized in record.sizes)
+    figure = _figure(5.2 * columns, 0.5 + rows * (1.1 + 0.26 * most))
+    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for axis in axes[count:]:
+        axis.set_visible(False)
+    for sized, axis in zip(record.sizes, axes, strict=False):
         by_memory = is_memory_bound(sized)
         arms = [arm for arm in sized.arms if arm.samples and (arm.work.bytes if by_memory else arm.work.flops)]
         values = [arm.bandwidth / 1e9 if by_memory else arm.flops / 1e12 for arm in arms]
         spreads = [value * arm.spread for value, arm in zip(values, arms, strict=True)]
         colours = [COLOURS[arm.kind] for arm in arms]
-        bars = axis.bar([arm.name for arm in arms], values, yerr=spreads, color=colours, capsize=3)
-        axis.bar_label(bars, [f"{value:.3g}" for value in values], padding=3)
-        axis.set_ylabel("GB/s" if by_memory else "TFLOP/s")
-        axis.set_title(", ".join(f"{name} = {value}" for name, value in sized.size.items()), fontsize=10)
-        axis.tick_params(axis="x", rotation=30)
+        drawn = axis.barh([arm.name for arm in arms], values, xerr=spreads, color=colours, capsize=3)
+        axis.bar_label(drawn, [f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in values], padding=3)
+        axis.invert_yaxis()
+        axis.set_xlabel("GB/s" if by_memory else "TFLOP/s")
+        axis.set_title(_wrap(sized.spelled, 46), fontsize=10)
         axis.spines[["top", "right"]].set_visible(False)
-        axis.margins(y=0.15)
-    figure.suptitle(f"{record.title}, {record.machine['gpu']}")
-    figure.savefig(path, dpi=150)
-    plots.close(figure)
+        axis.margins(x=0.15)
+    figure.suptitle(_wrap(f"{record.title}, {record.machine['gpu']}", 50 * columns))
+    return figure
 
 
-def draw_roofline(record: Record, path: Path) -> None:
-    """Operations a second over operations a byte, under the ceilings that were measured with them."""
-    plots = _pyplot()
-    figure, axis = plots.subplots(figsize=(7, 5), layout="constrained")
-    intensities = [sized.work.flops / sized.work.bytes for sized in record.sizes]
+def roofline(record: Record) -> Any:
+    """The figure of `draw_roofline`."""
+    sizes = [sized for sized in record.sizes if sized.work.flops]
+    if not sizes:
+        raise KernelError(
+            [error("no-roofline", f"`{record.title}` has no operations to count, and so no roofline", None,
+                   helps=["`--plot` draws its bars"])]
+        )  # fmt: skip
+    figure = _figure(7, 5)
+    axis = figure.subplots()
+    intensities = [sized.work.flops / sized.work.bytes for sized in sizes]
     bandwidth = max((arm.bandwidth for arm in _ceilings(record) if not arm.work.flops), default=0)
     rate = max((arm.flops for arm in _ceilings(record) if arm.work.flops), default=0)
     knees = [rate / bandwidth] if rate and bandwidth else []
@@ -49,33 +78,35 @@ def draw_roofline(record: Record, path: Path) -> None:
         line = [low, min(knee, high), max(high, knee)]
         axis.plot(line, [min(x * bandwidth, rate or x * bandwidth) / 1e12 for x in line], color="#444", lw=1.5)
         axis.annotate(
-            f"{bandwidth / 1e9:.0f} GB/s", (low, low * bandwidth / 1e12), textcoords="offset points", xytext=(12, -2)
+            f"{bandwidth / 1e9:,.0f} GB/s", (low, low * bandwidth / 1e12), textcoords="offset points", xytext=(12, -2)
         )
     if rate:
         axis.annotate(
             f"{rate / 1e12:.0f} TFLOP/s", (high, rate / 1e12), textcoords="offset points", xytext=(-4, 5), ha="right"
         )
-    markers = "osD^vPX*<>"
     names = list(
-        dict.fromkeys(arm.name for sized in record.sizes for arm in sized.arms if arm.kind != "ceiling" and arm.samples)
+        dict.fromkeys(arm.name for sized in sizes for arm in sized.arms if arm.kind != "ceiling" and arm.samples)
     )
     for number, name in enumerate(names):
         points = [
             (sized.work.flops / sized.work.bytes, arm.flops / 1e12)
-            for sized in record.sizes for arm in sized.arms if arm.name == name and arm.samples
+            for sized in sizes for arm in sized.arms if arm.name == name and arm.samples
         ]  # fmt: skip
-        axis.scatter(*zip(*points, strict=True), marker=markers[number % len(markers)], label=name, zorder=3)
+        axis.scatter(*zip(*points, strict=True), marker=MARKERS[number % len(MARKERS)], label=name, zorder=3)
     axis.set(
         xscale="log",
         yscale="log",
         xlabel="operations a byte",
         ylabel="TFLOP/s",
-        title=f"{record.title}, {record.machine['gpu']}",
+        title=f"{_wrap(record.title, 60)}\n{record.machine['gpu']}",
     )
+    ticks = import_module("matplotlib.ticker")
+    for scale in (axis.xaxis, axis.yaxis):
+        scale.set_major_formatter("{x:,g}")
+        scale.set_minor_formatter(ticks.LogFormatter(minor_thresholds=(1, 0.5)))  # where there are no powers of ten
     axis.legend(frameon=False, fontsize=9)
     axis.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=150)
-    plots.close(figure)
+    return figure
 
 
 def is_memory_bound(sized: Sized) -> bool:
@@ -91,13 +122,18 @@ def _ceilings(record: Record) -> list[Any]:
     return [arm for sized in record.sizes for arm in sized.arms if arm.kind == "ceiling" and arm.samples]
 
 
-def _pyplot() -> Any:
+def _wrap(text: str, width: int) -> str:
+    """Lines of at most so many characters; `m = 64` stays together."""
+    return fill(text.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"), width)
+
+
+def _figure(width: float, height: float) -> Any:
+    """A figure of so many inches that needs no screen."""
     try:
-        matplotlib: Any = import_module("matplotlib")
+        figures = import_module("matplotlib.figure")
     except ImportError:
         raise KernelError(
             [error("missing-package", "matplotlib, which draws the plots, is not installed", None,
-                   helps=["run `pip install ptxlab[plots]`"])]
+                   helps=["run `pip install 'ptxlab[plots]'`"])]
         ) from None  # fmt: skip
-    matplotlib.use("Agg")
-    return import_module("matplotlib.pyplot")
+    return figures.Figure(figsize=(width, height), layout="constrained")

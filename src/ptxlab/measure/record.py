@@ -60,6 +60,11 @@ class Sized:
     work: Work
     arms: list[Arm]
 
+    @property
+    def spelled(self) -> str:
+        """`m = 64, n = 8`"""
+        return ", ".join(f"{name} = {value}" for name, value in self.size.items())
+
     def __getitem__(self, name: str) -> Arm:
         for arm in self.arms:
             if arm.name == name:

@@ -18,7 +18,7 @@ def as_text(record: Record) -> str:
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
         lines = [f"{line}  {bar}".rstrip() for line, bar in zip(lines, ["", *bars(sized)], strict=True)]
-        parts += ["", _size(sized), *lines, *_notes(sized)]
+        parts += ["", sized.spelled, *lines, *_notes(sized)]
     return "\n".join(parts)
 
 
@@ -32,7 +32,7 @@ def as_markdown(record: Record) -> str:
     ]
     for sized in record.sizes:
         header, *rows = rows_of(sized, record.baseline)
-        parts += ["", f"**{_size(sized)}**", "", _line(header), "|---" + "|---:" * (len(header) - 1) + "|"]
+        parts += ["", f"**{sized.spelled}**", "", _line(header), "|---" + "|---:" * (len(header) - 1) + "|"]
         parts += [*map(_line, rows), *_notes(sized)]
     return "\n".join(parts)
 
@@ -87,10 +87,6 @@ def seconds(value: float) -> str:
             number = value / scale
             return f"{number:.{max(0, 2 - len(str(int(number))) + 1)}f} {unit}"
     raise AssertionError
-
-
-def _size(sized: Sized) -> str:
-    return ", ".join(f"{name} = {value}" for name, value in sized.size.items())
 
 
 def _notes(sized: Sized) -> list[str]:
