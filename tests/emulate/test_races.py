@@ -288,16 +288,47 @@ def test_a_histogram_is_read_before_it_is_complete() -> None:
     races(body.format(""))
 
 
-def test_only_one_thread_reads_what_it_changed_last_itself() -> None:
+COUNTED = """
+    setp.eq.u32 %p1, %t, 0;
+    @%p1 st.shared.u32 [tile], 0;
+    bar.sync 0;
+    atom.shared.add.u32 %r1, [tile], 1; // with
+    setp.eq.u32 %p2, %r1, {};
+    @%p2 {} // race
+"""
+
+
+@pytest.mark.parametrize("access", ["ld.shared.u32 %r2, [tile];", "st.shared.u32 [tile], 99;"])
+def test_what_an_atomic_operation_finds_is_before_what_its_thread_does_next(access: str) -> None:
+    silent(COUNTED.format(63, access))
+    races(COUNTED.format(0, access))
+
+
+def test_what_an_atomic_operation_finds_is_before_what_a_barrier_orders_behind_it() -> None:
+    body = """
+    setp.eq.u32 %p1, %t, 0;
+    @%p1 atom.global.add.u32 %r1, [%flag], 1; // with
+    @%p1 st.shared.u32 [tile], %r1;
+    bar.sync 0;
+    ld.shared.u32 %r2, [tile];
+    setp.eq.u32 %p2, %r2, {};
+    setp.eq.u32 %p3, %t, 40;
+    and.pred %p2, %p2, %p3;
+    @%p2 st.global.u32 [%flag], 99; // race
+"""
+    silent(body.format(3), grid=4)
+    races(body.format(3).replace("atom.global", "atom.cta.global"), grid=4)
+
+
+def test_what_an_atomic_operation_of_another_size_finds_is_not_before() -> None:
     races(
         """
     setp.eq.u32 %p1, %t, 0;
-    @%p1 st.shared.u32 [tile], 1;
+    @%p1 atom.global.add.u32 %r1, [%flag], 1; // with
     bar.sync 0;
-    atom.shared.add.u32 %r1, [tile], 1; // with
-    setp.eq.u32 %p2, %r1, 64;
-    @%p2 ld.shared.u32 %r2, [tile]; // race
-"""
+    @%p1 atom.global.add.u64 %rd1, [%flag], 1; // race
+""",
+        grid=2,
     )
 
 

@@ -9,6 +9,7 @@ from ptxlab.emulate.runtime.shadow import (
     HAS_WRITES,
     KIND,
     REMEMBERED,
+    SIZE,
     STRONG,
     WARP_SHIFT,
     WIDE,
@@ -16,7 +17,7 @@ from ptxlab.emulate.runtime.shadow import (
     copy_access,
     unchain,
 )
-from ptxlab.emulate.state import LOAD, SHARED_SPACE, Thread
+from ptxlab.emulate.state import ATOMIC, LOAD, SHARED_SPACE, Thread
 from ptxlab.native import Pointer, boolean, native, u32
 
 SERIAL_SHIFT = 12  # of the numbers of copies; see `copies`
@@ -29,6 +30,21 @@ def is_covered(thread: Pointer[Thread], access: Pointer[Access], about: u32, spa
     if about & STRONG == 0 or access.about & (STRONG | WIDE) == about & (STRONG | WIDE):
         return True
     return space == SHARED_SPACE and access.about & COPY == 0 and access.stamp <= thread.block.barrier_stamp
+
+
+@native(inline=True)
+def is_compatible(thread: Pointer[Thread], access: Pointer[Access], about: u32) -> boolean:
+    """Whether two accesses may happen at once: both strong, of one size, in the scope of each other."""
+    both: u32 = access.about & about
+    if both & STRONG == 0 or (access.about ^ about) & SIZE != 0:
+        return False
+    return both & WIDE != 0 or access.block == u32(thread.block.number)
+
+
+@native(inline=True)
+def is_observed(thread: Pointer[Thread], write: Pointer[Access], about: u32) -> boolean:
+    """Whether an atomic operation reads the last write, so that this is before whatever follows it (PTX ISA 8.9.5)."""
+    return about & KIND == ATOMIC and is_compatible(thread, write, about)
 
 
 @native
@@ -112,7 +128,9 @@ def remember_write(thread: Pointer[Thread], place: Pointer[Access], about: u32, 
     if (
         place.stamp != 0
         and about & STRONG != 0
-        and (not is_known(thread, place) or not is_covered(thread, place, about, space))
+        and not (
+            (is_known(thread, place) or is_observed(thread, place, about)) and is_covered(thread, place, about, space)
+        )
     ):
         keep_write(history, place)
         writes = HAS_WRITES

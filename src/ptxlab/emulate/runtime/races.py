@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ptxlab.emulate.history import Access, Flags, Pages
 from ptxlab.emulate.runtime.before import is_known
-from ptxlab.emulate.runtime.chains import remember_read, remember_write
+from ptxlab.emulate.runtime.chains import is_compatible, remember_read, remember_write
 from ptxlab.emulate.runtime.flags import empty, find_flag, synchronise
 from ptxlab.emulate.runtime.memory import calloc
 from ptxlab.emulate.runtime.reports import report_race, report_unwritten
@@ -21,7 +21,6 @@ from ptxlab.emulate.runtime.shadow import (
     PAGE,
     PAGE_SHIFT,
     REMEMBERED,
-    SIZE,
     STALE,
     STRONG,
     UNCHANGED,
@@ -193,15 +192,6 @@ def note(
             flag = find_flag(flags, address)
             if cast(u64, flag) != 0:
                 empty(flag)
-
-
-@native(inline=True)
-def is_compatible(thread: Pointer[Thread], access: Pointer[Access], about: u32) -> boolean:
-    """Whether two accesses may happen at once: both strong, of one size, in the scope of each other."""
-    both: u32 = access.about & about
-    if both & STRONG == 0 or (access.about ^ about) & SIZE != 0:
-        return False
-    return both & WIDE != 0 or access.block == u32(thread.block.number)
 
 
 @native(inline=True)
