@@ -12,7 +12,7 @@ from typing import Any
 
 from ptxlab.author.kernel import end_body, head_lines, load_parameters
 from ptxlab.author.lines import Place, here, refuse
-from ptxlab.author.parameters import Parameter, RawType, read_parameters, return_types
+from ptxlab.author.parameters import Parameter, RawType, check_constants, read_parameters, return_types
 from ptxlab.author.pointers import PointerType, memory_type
 from ptxlab.author.structures import StructType, check_given, lay_out, load, store
 from ptxlab.author.trace import Program, Trace, current, writing
@@ -28,7 +28,8 @@ class DeviceFunction:
 
     def __call__(self, *arguments: Any, **constants: Any) -> Any:
         trace = current(f"a call of `{self.function.__name__}`")
-        parameters, _, returned = read_parameters(self.function, self._place)
+        parameters, known, returned = read_parameters(self.function, self._place)
+        check_constants(self.function, known, constants, f"`{self.function.__name__}(..., {{}}=...)`")
         if len(arguments) != len(parameters):
             refuse(
                 "operand-count",

@@ -7,13 +7,11 @@ missing. So it is refused, and `break` and `continue` with it.
 from __future__ import annotations
 
 import ast
-import inspect
-import textwrap
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from types import CodeType
 
-from ptxlab.author.lines import refuse_line
+from ptxlab.author.lines import definition_of, refuse_line
 
 _BLOCKS = frozenset(("when", "otherwise", "loop"))
 _SAY = {
@@ -26,14 +24,9 @@ _SAY = {
 @lru_cache(maxsize=1024)
 def refuse_jumps(code: CodeType) -> None:
     """Refuse a function that jumps out of a block of the GPU; one whose source is not known passes."""
-    try:
-        lines, first = inspect.getsourcelines(code)
-        tree = ast.parse(textwrap.dedent("".join(lines)))
-    except (OSError, TypeError, SyntaxError):
-        return
-    for definition in tree.body:
-        if isinstance(definition, ast.FunctionDef):
-            _look(definition.body, None, None, lambda word, line: _refuse(word, code.co_filename, line + first - 1))
+    definition = definition_of(code)
+    if definition is not None:
+        _look(definition.body, None, None, lambda word, line: _refuse(word, code.co_filename, line))
 
 
 def _refuse(word: str, file: str, line: int) -> None:

@@ -6,18 +6,23 @@ are compile-time arguments: `gemm.specialise(TILE=64)` is the kernel written wit
 
 from __future__ import annotations
 
+import ast
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, overload
+from typing import Any, NoReturn, overload
 
 from ptxlab import ir
+from ptxlab.author.arguments import passed
 from ptxlab.author.emit import describe
-from ptxlab.author.lines import Place, here, in_python, refuse
-from ptxlab.author.parameters import Parameter, read_parameters
+from ptxlab.author.lines import Place, definition_of, head_span, here, in_python, refuse, refuse_line
+from ptxlab.author.parameters import Parameter, check_constants, read_parameters
 from ptxlab.author.trace import Program, Trace, writing
 from ptxlab.isa.directives import DIRECTIVES
+from ptxlab.isa.nearest import nearest
 from ptxlab.isa.targets import TARGETS, Version
+from ptxlab.report import Diagnostic, KernelError, Label, error
 from ptxlab.syntax import parse
 
 
@@ -87,17 +92,58 @@ class Kernel:
         """The kernel in its module."""
         return self.module[self.name]
 
+    def __call__(self, *_: Any, **__: Any) -> NoReturn:
+        refuse(
+            "kernel-call",
+            f"`{self.name}` is a kernel, which the host launches",
+            helps=[
+                f"`{self.name}.launch(grid=..., block=..., args=[...])`",
+                "what another kernel calls is a plain function, or one under `@function`",
+            ],
+        )
+
     def launch(
         self, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any] = (), **how: Any
     ) -> Any:
         """Run it, as `ptxlab.ir.Function.launch` does; findings show the line of Python first."""
         try:
-            result = self.entry.launch(grid, block, args, **how)
+            result = self.entry.launch(grid, block, self._passed(args), **how)
         except Exception as problem:
             if hasattr(problem, "diagnostics"):
-                problem.diagnostics = in_python(self.module, problem.diagnostics)
+                problem.diagnostics = [
+                    self._at_call(found, here()) for found in in_python(self.module, problem.diagnostics)
+                ]
             raise
         return replace(result, diagnostics=in_python(self.module, result.diagnostics))
+
+    @cached_property
+    def _parameters(self) -> list[Parameter]:
+        return read_parameters(self.function, self._place)[0]
+
+    def _passed(self, args: Sequence[Any]) -> list[Any]:
+        """The arguments as the program takes them."""
+        values = list(args)
+        for number, (parameter, value) in enumerate(zip(self._parameters, args, strict=False)):
+            try:
+                values[number] = passed(parameter, value)
+            except ValueError as problem:
+                message = f"argument {number} of `{self.name}`: {problem}"
+                span = head_span(self.function.__code__, parameter.name)
+                raise KernelError([error("bad-argument", message, span, "the parameter is declared here")]) from None
+        return values
+
+    def _at_call(self, found: Diagnostic, call: Place) -> Diagnostic:
+        """A finding about the arguments: it shows the call, and the parameter or the kernel in Python."""
+        if found.code not in ("bad-argument", "bad-launch") or call.span is None:
+            return found
+        code, ptx = self.function.__code__, self.module.source
+        labels = [
+            label
+            if label.span.source is not ptx
+            else replace(label, span=head_span(code, label.span.text) or label.span)
+            for label in found.labels
+        ]
+        return replace(found, labels=(Label(call.span), *labels))
 
 
 @overload
@@ -124,8 +170,17 @@ def kernel(
     `maxntid=256`, `minnctapersm=2`, `reqntid=(16, 16)`.
     """
     place = here()
+    if function is not None and not inspect.isfunction(function):
+        refuse(
+            "not-a-function",
+            f"`kernel` is given {describe(function)}, expected a function",
+            helps=['`@kernel` stands above a `def`; options have names: `@kernel(target="sm_90")`'],
+            place=place,
+        )
     if target not in TARGETS:
-        refuse("unknown-target", f"there is no target `{target}`", helps=["`sm_80`, `sm_90a` and so on"], place=place)
+        meant = nearest(str(target), TARGETS)
+        helps = [f"did you mean `{meant}`?"] if meant else ["`sm_80`, `sm_90a` and so on"]
+        refuse("unknown-target", f"there is no target `{target}`", helps=helps, place=place)
     chosen = {name: numbers_of(name, value, place) for name, value in directives.items()}
     wanted = version_of(version, place)
     if function is not None:
@@ -158,20 +213,14 @@ def numbers_of(name: str, value: int | Sequence[int], place: Place) -> tuple[int
 def write_kernel(program: Program, kernel: Kernel) -> None:
     """Run the kernel's Python and append what it writes."""
     parameters, constants, _ = read_parameters(kernel.function, kernel._place)
-    for name in kernel.constants:
-        if name not in constants:
-            known = ", ".join(f"`{name}`" for name in constants) or "none"
-            refuse(
-                "unknown-argument", f"`{kernel.name}` has no compile-time argument `{name}`", helps=[f"it has {known}"]
-            )
+    check_constants(kernel.function, constants, kernel.constants, f"`{kernel.function.__name__}.specialise({{}}=...)`")
     trace = Trace(program, kernel.name, "entry")
     trace.names.update(parameter.name for parameter in parameters)
     with writing(trace):
         values = load_parameters(trace, parameters, kernel._place, of_kernel=True)
         result = kernel.function(*values, **kernel.constants)
         if result is not None:
-            refuse("illegal-return", f"a kernel returns nothing, and `{kernel.name}` returns {describe(result)}",
-                   helps=["store results to memory"], place=kernel._place)  # fmt: skip
+            _refuse_return(kernel, result)
         end_body(trace)
     head = head_lines(f".visible .entry {kernel.name}", parameters)
     for name, numbers in kernel.directives.items():
@@ -184,6 +233,20 @@ def write_kernel(program: Program, kernel: Kernel) -> None:
             )
         head.append(f".{name} {', '.join(map(str, numbers))}".rstrip())
     program.items.append("\n".join(["", *head, "{", *trace.body(), "}", ""]))
+
+
+def _refuse_return(kernel: Kernel, result: Any) -> NoReturn:
+    code = kernel.function.__code__
+    definition = definition_of(code)
+    returns = [node for node in ast.walk(definition or ast.Pass()) if isinstance(node, ast.Return) and node.value]
+    refuse_line(
+        "illegal-return",
+        f"a kernel returns nothing, and `{kernel.name}` returns {describe(result)}",
+        code.co_filename,
+        returns[0].lineno if returns else kernel._place.line,
+        "",
+        helps=["store results to memory"],
+    )
 
 
 def load_parameters(trace: Trace, parameters: list[Parameter], place: Place, of_kernel: bool) -> list[Any]:

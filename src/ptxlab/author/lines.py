@@ -6,13 +6,14 @@ instruction comes from; `in_python` reads that back and puts the Python line in 
 
 from __future__ import annotations
 
+import ast
 import linecache
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import CodeType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ptxlab import ir
 from ptxlab.report import Diagnostic, Label, PtxError, Source, Span, error
@@ -83,6 +84,43 @@ def refuse_line(code: str, message: str, file: str, line: int, label: str, helps
     source = _source(file)
     span = line_span(source, line) if source is not None and line <= source.line_count else None
     raise PtxError([error(code, message, span, label, helps=helps)])
+
+
+def refuse_parameter(
+    code: str, message: str, function: Callable[..., Any], name: str, helps: Sequence[str] = ()
+) -> NoReturn:
+    """Raise an error that shows the line of a parameter, or of the function itself."""
+    raise PtxError([error(code, message, head_span(function.__code__, name), helps=helps)])
+
+
+@lru_cache(maxsize=256)
+def definition_of(code: CodeType) -> ast.FunctionDef | None:
+    """The definition of a function; None where its source is not known."""
+    source = _source(code.co_filename)
+    try:
+        tree = ast.parse(source.text if source is not None else "")
+    except SyntaxError:
+        return None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            if first == code.co_firstlineno:
+                return node
+    return None
+
+
+def head_span(code: CodeType, name: str) -> Span | None:
+    """The parameter of that name, or else the line that names the function."""
+    definition, source = definition_of(code), _source(code.co_filename)
+    if source is None or definition is None:
+        return None if source is None else line_span(source, code.co_firstlineno)
+    given = definition.args
+    names = [*given.posonlyargs, *given.args, given.vararg, *given.kwonlyargs, given.kwarg]
+    found = next((one for one in names if one is not None and one.arg == name), None)
+    if found is None or found.end_lineno != found.lineno or found.end_col_offset is None:
+        return line_span(source, definition.lineno)
+    start, end = (_offset(source, found.lineno, column) for column in (found.col_offset, found.end_col_offset))
+    return Span(source, start, end)
 
 
 @lru_cache(maxsize=64)

@@ -13,11 +13,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ptxlab.author.lines import Place, refuse
+from ptxlab.author.lines import Place, refuse, refuse_parameter
 from ptxlab.author.pointers import Pointer, PointerType, address_class, memory_type
 from ptxlab.author.structures import StructType, has_fields, is_number, load, load_pointer, structure_of
 from ptxlab.author.values import Value, b8
@@ -95,32 +95,61 @@ def read_parameters(
             constants[name] = given
             continue
         annotation = structure_of(annotations.get(name), place)
-        if not _is_parameter(annotation) or given.kind is inspect.Parameter.VAR_POSITIONAL:
-            refuse(
-                "missing-type",
-                f"parameter `{name}` of `{function.__name__}` "
-                + ("has no type" if annotation is None else f"has no type of PTX: {annotation!r:.60}"),
-                helps=[
-                    "annotate it: `f32`, `pointer[f32]`, `struct[16, 8]`",
-                    "a compile-time argument stands after `*`",
-                ],
-                place=place,
-            )
-        if not name.isascii():
-            refuse("non-ascii-character", f"PTX is ASCII, and the name of the parameter `{name}` is not", place=place)
+        _check_parameter(function, given, annotation)
         parameters.append(Parameter(name, annotation))
     return parameters, constants, annotations.get("return")
 
 
-def _is_parameter(annotation: Any) -> bool:
-    return isinstance(annotation, (PointerType, StructType, RawType)) or is_number(annotation)
+def _check_parameter(function: Callable[..., Any], given: inspect.Parameter, annotation: Any) -> None:
+    name, what = given.name, f"parameter `{given.name}` of `{function.__name__}`"
+    if given.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+        refuse_parameter("missing-type", f"{what} stands for several, and PTX counts parameters", function, name)
+    if not (isinstance(annotation, (PointerType, StructType, RawType)) or is_number(annotation)):
+        said = f"has no type of PTX: {getattr(annotation, '__name__', annotation)!s:.60}"
+        helps = ["annotate it: `f32`, `pointer[f32]`, `struct[16, 8]`", "a compile-time argument stands after `*`"]
+        refuse_parameter("missing-type", f"{what} {said if annotation else 'has no type'}", function, name, helps)
+    if given.default is not given.empty:
+        helps = ["a compile-time argument, after `*`, may have one"]
+        refuse_parameter("unused-default", f"{what} has a default, and PTX has none", function, name, helps)
+    if not name.isascii():
+        refuse_parameter("non-ascii-character", f"PTX is ASCII, and the name of {what} is not", function, name)
+
+
+def check_constants(
+    function: Callable[..., Any], constants: Mapping[str, inspect.Parameter], given: Mapping[str, Any], how: str
+) -> None:
+    """Refuse compile-time arguments that a function does not have, and without those that it needs."""
+    known = ", ".join(f"`{name}`" for name in constants) or "none"
+    for name in given:
+        if name not in constants:
+            message = f"`{function.__name__}` has no compile-time argument `{name}`"
+            refuse("unknown-argument", message, helps=[f"it has {known}"])
+    for name, parameter in constants.items():
+        if name not in given and parameter.default is parameter.empty:
+            message = f"`{function.__name__}` needs the compile-time argument `{name}`"
+            refuse_parameter("missing-argument", message, function, name, [how.format(name)])
 
 
 def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
     """Annotations with those that are text looked up, also among the names of the functions around."""
     names = dict(inspect.getclosurevars(function).nonlocals) if function.__closure__ else {}
-    found: dict[str, Any] = inspect.get_annotations(function, eval_str=True, locals=names)
+    try:
+        found: dict[str, Any] = inspect.get_annotations(function, eval_str=True, locals=names)
+    except (NameError, SyntaxError) as problem:
+        texts = inspect.get_annotations(function)
+        name = next((name for name, text in texts.items() if isinstance(text, str) and _is_unknown(text, problem)), "")
+        refuse_parameter(
+            "missing-type",
+            f"an annotation of `{function.__name__}` means nothing: {problem}",
+            function,
+            name,
+            ["annotations that are text, as with `from __future__ import annotations`, name what the module has"],
+        )
     return found
+
+
+def _is_unknown(annotation: str, problem: Exception) -> bool:
+    return (getattr(problem, "name", None) or annotation) in annotation
 
 
 def return_types(annotation: Any, place: Place) -> list[Any]:

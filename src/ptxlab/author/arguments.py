@@ -1,0 +1,66 @@
+"""Arguments of a launch, by the annotations of their parameters: what PTX's own types do not say.
+
+A structure becomes its bytes and a number for a `bf16` its bits. An array whose elements are larger than those that the
+pointer points to is refused: the kernel would read halves of numbers, as of NumPy's doubles for `pointer[f32]`. Smaller
+ones may be packed into words, or else the array is too short, which the emulator tells. Pointers to bytes and to
+untyped bits stand for memory of any kind.
+"""
+
+from __future__ import annotations
+
+import operator
+import struct as bytes_of
+from typing import Any
+
+from ptxlab.author.constants import fits, float_bits, is_number
+from ptxlab.author.parameters import Parameter
+from ptxlab.author.pointers import PointerType
+from ptxlab.author.structures import StructType, struct
+from ptxlab.author.values import bf16
+from ptxlab.isa import Type
+
+
+def passed(parameter: Parameter, value: Any) -> Any:
+    """An argument as the program takes it; raises a `ValueError` that says what is wrong with it."""
+    annotation = parameter.annotation
+    if isinstance(annotation, PointerType):
+        _check_elements(annotation.element.type, value)
+    elif isinstance(annotation, StructType) and isinstance(value, struct):
+        return _structure(annotation, value)
+    elif annotation is bf16 and is_number(value) and not hasattr(value, "__index__"):
+        return float_bits(float(value), "bf16")
+    return value
+
+
+def _check_elements(wanted: Type, array: Any) -> None:
+    dtype = getattr(array, "dtype", None)
+    size = getattr(dtype, "itemsize", 1)
+    bytes = wanted.width // wanted.lanes // 8
+    if getattr(dtype, "kind", "") in ("f", "i", "u") and wanted.kind in "usf" and size > bytes > 1:
+        raise ValueError(f"elements of {dtype} have {size} bytes, those of `pointer[{wanted.name}]` have {bytes}")
+
+
+def _structure(type: StructType, value: Any) -> bytes:
+    if type.cls is not value.__class__:
+        raise ValueError(f"a `{value.__class__.__name__}` is given, expected a `{type}`")
+    data = bytearray(type.size)
+    for name, (offset, annotation) in type.fields.items():
+        part = getattr(value, name)
+        if isinstance(annotation, PointerType):
+            raise ValueError(f"the field `{name}` is a pointer, and only the launch knows addresses: pass `bytes`")
+        found = (
+            _structure(annotation, part) if isinstance(annotation, StructType) else _number(annotation.type, name, part)
+        )
+        data[offset : offset + len(found)] = found
+    return bytes(data)
+
+
+def _number(type: Type, name: str, value: Any) -> bytes:
+    if not is_number(value) or (type.kind != "f" and not hasattr(value, "__index__")):
+        raise ValueError(f"the field `{name}` is {value!r:.40}, expected a number of `{type.name}`")
+    if type.name in ("f32", "f64"):
+        return bytes_of.pack("<f" if type.name == "f32" else "<d", value)
+    bits = float_bits(float(value), type.name) if type.kind == "f" else operator.index(value)
+    if not fits(bits, type):
+        raise ValueError(f"the field `{name}` is {value}, which does not fit into `{type.name}`")
+    return (bits % (1 << type.width)).to_bytes(type.width // 8, "little")

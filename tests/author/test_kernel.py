@@ -1,0 +1,158 @@
+"""What is wrong with a kernel as a whole is told at the parameter, the `return` or the call that is wrong."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ptxlab.author import Kernel, f32, function, kernel, pointer, pred, ptx, u32
+from ptxlab.report import PtxError
+
+
+def untyped() -> Any:
+    @kernel
+    def k(
+        n: u32,
+        x,
+    ):
+        pass
+
+    return k
+
+
+def of_python() -> Any:
+    @kernel
+    def k(n: u32, x: float):
+        pass
+
+    return k
+
+
+def of_predicates() -> Any:
+    @kernel
+    def k(n: u32, p: pred):
+        pass
+
+    return k
+
+
+def of_nothing() -> Any:
+    @kernel
+    def k(n: u32, x: "pointr[f32]"):  # noqa: F821
+        pass
+
+    return k
+
+
+def of_several() -> Any:
+    @kernel
+    def k(n: u32, *more: f32):
+        pass
+
+    return k
+
+
+def with_default() -> Any:
+    @kernel
+    def k(n: u32 = 3):
+        pass
+
+    return k
+
+
+def without_constant() -> Any:
+    @kernel
+    def k(n: u32, *, TILE: int):  # noqa: N803
+        ptx.shared(f32, TILE)
+
+    return k
+
+
+def without_constant_of_a_function() -> Any:
+    @function
+    def scaled(x: f32, *, FACTOR: float) -> f32:  # noqa: N803
+        return x * FACTOR
+
+    @kernel
+    def k(x: pointer[f32]):
+        x[0] = scaled(x[0])
+
+    return k
+
+
+def with_result() -> Any:
+    @kernel
+    def k(n: u32) -> None:
+        if n is None:
+            return None
+        return n + 1  # type: ignore[return-value]
+
+    return k
+
+
+@pytest.mark.parametrize(
+    ("make", "code", "message", "shown"),
+    [
+        (untyped, "missing-type", "parameter `x` of `k` has no type", "x"),
+        (of_python, "missing-type", "parameter `x` of `k` has no type of PTX: float", "x: float"),
+        (of_predicates, "missing-type", "parameter `p` of `k` has no type of PTX: pred", "p: pred"),
+        (
+            of_nothing,
+            "missing-type",
+            "an annotation of `k` means nothing: name 'pointr' is not defined",
+            'x: "pointr[f32]"',
+        ),
+        (
+            of_several,
+            "missing-type",
+            "parameter `more` of `k` stands for several, and PTX counts parameters",
+            "more: f32",
+        ),
+        (with_default, "unused-default", "parameter `n` of `k` has a default, and PTX has none", "n: u32"),
+        (without_constant, "missing-argument", "`k` needs the compile-time argument `TILE`", "TILE: int"),
+        (
+            without_constant_of_a_function,
+            "missing-argument",
+            "`scaled` needs the compile-time argument `FACTOR`",
+            "FACTOR: float",
+        ),
+        (
+            with_result,
+            "illegal-return",
+            "a kernel returns nothing, and `k` returns a `u32`",
+            "return n + 1  # type: ignore[return-value]",
+        ),
+    ],
+)
+def test_refused(make: Callable[[], Kernel], code: str, message: str, shown: str) -> None:
+    with pytest.raises(PtxError) as raised:
+        str(make())
+    (found,) = raised.value.diagnostics
+    assert (found.code, found.message, found.file) == (code, message, __file__)
+    assert found.labels[0].span.text == shown
+
+
+def test_a_kernel_is_launched_not_called() -> None:
+    @kernel
+    def inner(x: pointer[f32]):
+        pass
+
+    @kernel
+    def outer(x: pointer[f32]):
+        inner(x)
+
+    message = "`inner` is a kernel, which the host launches"
+    with pytest.raises(PtxError, match=message):
+        inner(np.zeros(1))
+    with pytest.raises(PtxError, match=message) as raised:
+        str(outer)
+    assert raised.value.diagnostics[0].labels[0].span.text == "inner(x)"
+
+
+def test_options_have_names() -> None:
+    with pytest.raises(PtxError, match="`kernel` is given the Python str 'sm_90', expected a function"):
+        kernel("sm_90")  # type: ignore[call-overload]
+    with pytest.raises(PtxError, match="there is no target `sm90`") as raised:
+        kernel(target="sm90")
+    assert "did you mean `sm_90" in raised.value.diagnostics[0].helps[0].text
