@@ -4,10 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ptxlab import render
-from ptxlab.author import b32, f32, kernel, pointer, pred, ptx, u32
+from ptxlab.author import b32, f16, f32, kernel, pointer, pred, ptx, u32
 from ptxlab.isa.table import forms
 from ptxlab.report import PtxError
 
@@ -82,6 +83,33 @@ MMA = ptx.mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
             "illegal-modifier",
             "`ld.const.v4.b64` is not legal: a vector holds at most 128 bits",
         ),
+        (
+            lambda x, n, s, a: ptx.cvt.f32.u32(n),
+            "illegal-modifier",
+            "`cvt.f32.u32` lacks a modifier: one of `.rn`, `.rz`, `.rm`, `.rp`",
+        ),
+        (lambda x, n, s, a: ptx.add.u32(n, 1, pred=n < 3), "unknown-argument", "`add.u32` takes no `pred=`"),
+        (lambda x, n, s, a: ptx.add.u32(n, 1, pair=True), "operand-type", "`add.u32` has no second result"),
+        (
+            lambda x, n, s, a: ptx.st.global_.v4.f32(x, [a, a, a, n]),
+            "operand-type",
+            "`b` of `st.global.v4.f32` is a tuple of 4 (`f32`, `u32`), expected a vector of 4 `.f32` registers",
+        ),
+        (
+            lambda x, n, s, a: ptx.fma.rn.f16(f16(1), 2.0, f16(1)),
+            "operand-type",
+            "`b` of `fma.rn.f16` is the Python float 2.0, expected a `.f16` register",
+        ),
+        (
+            lambda x, n, s, a: ptx.fma.rn.f32(a, np.zeros(3), a),
+            "not-an-operand",
+            "ndarray array([0., 0., 0.]) is no operand of an instruction",
+        ),
+        (
+            lambda x, n, s, a: ptx.bar.sync(16),
+            "immediate-range",
+            "`a` of `bar.sync` is 16, expected a `.u32` register or immediate (0 to 15)",
+        ),
         (lambda x, n, s, a: ptx.fma.rn.f32(a, a), "operand-count", "`fma.rn.f32` takes 3 operands, 2 given"),
         (
             lambda x, n, s, a: ptx.fma.rn.f32(a, n, a),
@@ -96,7 +124,7 @@ MMA = ptx.mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
         (
             lambda x, n, s, a: MMA([n] * 4, [n] * 2, [a] * 3),
             "operand-type",
-            "`c` of `mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32` is a tuple of 3, "
+            "`c` of `mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32` is a tuple of 3 (`f32`), "
             "expected a vector of 4 `.f32` registers",
         ),
         (
@@ -132,6 +160,34 @@ def test_refused(write: Callable[..., Any], code: str, message: str) -> None:
     found = refusal(write)
     assert (found.code, found.message) == (code, message)
     assert found.file == __file__
+
+
+@pytest.mark.parametrize(
+    ("write", "label", "help"),
+    [
+        (lambda x, n, s, a: ptx.ld.golbal, "not a modifier of any form", "did you mean `.global`?"),
+        (lambda x, n, s, a: ptx.add.rn.u32, "a modifier of other forms", None),
+        (lambda x, n, s, a: ptx.mul.u32, "a modifier of other forms", None),
+        (lambda x, n, s, a: ptx.threadIdx, "no instruction of PTX has this name", "did you mean `ptx.tid`?"),
+        (
+            lambda x, n, s, a: ptx.syncthreads(),
+            "no instruction of PTX has this name",
+            "did you mean `ptx.bar.sync(0)`?",
+        ),
+        (lambda x, n, s, a: ptx.bar.sync(0, 1, 2), "", None),
+        (lambda x, n, s, a: ptx.st.global_.v2.f32(x, a, a), "a vector is one operand: a tuple", None),
+        (
+            lambda x, n, s, a: ptx.add.u32(n, n, n),
+            "results are not operands here: they are returned, or named by `out=`",
+            None,
+        ),
+        (lambda x, n, s, a: ptx.add.u32(n, x), "`x[i]` is what it points to, `x.address` the address", None),
+    ],
+)
+def test_what_to_write_instead(write: Callable[..., Any], label: str, help: str | None) -> None:
+    found = refusal(write)
+    assert found.labels[0].text == label
+    assert [told.text for told in found.helps] == ([help] if help else [])
 
 
 def test_the_user_sees_the_line() -> None:

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
+from ptxlab.author.constants import is_number
 from ptxlab.author.lines import NoSuchName, refuse
 from ptxlab.isa import Candidate, opcode
 from ptxlab.isa.nearest import missing_part, nearest, nearest_forms
 from ptxlab.isa.operand import Expected
 from ptxlab.isa.special_registers import SPECIAL_REGISTERS
-from ptxlab.isa.table import heads
+from ptxlab.isa.table import forms_of, heads
 
 Wrong = tuple[Candidate, str, int, Expected | None]
 
 
 def explain_name(name: str, others: Iterable[str]) -> NoReturn:
     """There is no instruction, special register or tool of this name."""
-    meant = nearest(name, [*heads(), *(register[1:] for register in SPECIAL_REGISTERS), *others])
+    known = [*heads(), *(register[1:] for register in SPECIAL_REGISTERS), *others]
+    meant = _OF_CUDA.get(name) or nearest(name, known)
     refuse(
         "unknown-instruction",
         f"there is no instruction `{name}`",
@@ -29,16 +31,16 @@ def explain_name(name: str, others: Iterable[str]) -> NoReturn:
 
 def explain_word(text: str, word: str, words: Iterable[str]) -> NoReturn:
     """No form of the instruction has this modifier beside those that stand there."""
-    known = list(words)
-    meant = nearest(word, known)
     head = text.partition(".")[0]
     again = word in text.split(".")[1:]
+    elsewhere = any(word in form.name or any(word in slot.values for slot in form.slots) for form in forms_of(head))
+    meant = None if elsewhere else nearest(word, list(words))
     refuse(
         "illegal-modifier",
         f"`{head}` takes no modifier `.{word}` {'twice' if again else f'after `{text}`' if text != head else 'here'}",
-        "not a modifier of any form",
+        "a modifier of other forms" if elsewhere else "not a modifier of any form",
         notes=[f"legal: `{form.syntax}`" for form in nearest_forms(f"{text}.{word}")[:2]],
-        helps=[f"did you mean `.{meant}`?"] if meant and not again else [],
+        helps=[f"did you mean `.{meant}`?"] if meant else [],
         raises=NoSuchName,
     )
 
@@ -72,21 +74,33 @@ def explain_mismatch(text: str, arguments: Sequence[Any], wrong: Sequence[Wrong]
         counts = sorted({n for w in wrong for n in _counts(w[0].expected)})
         wanted = " or ".join(map(str, counts))
         given = len(arguments)
+        reason = ""
+        if given > counts[-1] and any(e.role == "write" for e in candidate.expected):
+            reason = "results are not operands here: they are returned, or named by `out=`"
+        elif given > counts[-1] and any(e.count for e in candidate.expected):
+            reason = "a vector is one operand: a tuple"
         refuse(
             "operand-count",
             f"`{text}` takes {wanted} operand{'s' if wanted != '1' else ''}, {given} given",
-            "results are not operands here: they are returned, or named by `out=`" if given > counts[-1] else "",
+            reason,
             notes=notes,
         )
     if problem == "results" or expected is None:
         refuse("operand-count", f"`{text}` has fewer results than `out=` names", notes=notes)
     if index < 0 or problem == "pair":
-        what = "has no second result" if problem == "pair" else f"writes {expected.describe()}"
-        refuse("operand-type", f"`{text}` {what}, and `out=` is something else", notes=notes)
+        if problem == "pair":
+            refuse("operand-type", f"`{text}` has no second result", notes=notes)
+        refuse("operand-type", f"`{text}` writes {expected.describe()}, and `out=` is something else", notes=notes)
     argument = arguments[index]
     reason = _REASONS.get("not-address" if problem.startswith("address") else problem, "")
+    if is_number(argument) and expected.type is not None and "immediate" not in expected.describe():
+        reason = f"PTX has no constant here: `{expected.type.name}({argument!r:.40})` is a register that holds it"
     if isinstance(argument, Pointer):
-        reason = "the pointer points elsewhere" if expected.kind == "address" else reason
+        reason = (
+            "the pointer points elsewhere"
+            if expected.kind == "address"
+            else reason or "`x[i]` is what it points to, `x.address` the address"
+        )
     refuse(
         "operand-type",
         f"`{expected.name}` of `{text}` is {describe(argument)}, expected {expected.describe()}",
@@ -99,6 +113,20 @@ def _counts(expected: tuple[Expected, ...]) -> range:
     given = [e for e in expected if e.role != "write" and e.kind != "sink"]
     return range(sum(not e.optional for e in given), len(given) + 1)
 
+
+# What CUDA C++ calls it, by what PTX does.
+_OF_CUDA = {
+    "threadIdx": "tid",
+    "blockIdx": "ctaid",
+    "blockDim": "ntid",
+    "gridDim": "nctaid",
+    "syncthreads": "bar.sync(0)",
+    "syncwarp": "bar.warp.sync",
+    "threadfence": "fence",
+    "atomicAdd": "atom",
+    "exp": "ex2.approx",
+    "log": "lg2.approx",
+}
 
 _REASONS = {
     "special-register": "a special register can only be read by `mov`",

@@ -278,7 +278,8 @@ def describe(argument: Any) -> str:
     if isinstance(argument, Value):
         return f"a `{argument.type.name}`"
     if isinstance(argument, (tuple, list)):
-        return f"a tuple of {len(argument)}"
+        kinds = ", ".join(dict.fromkeys(f"`{part.type.name}`" for part in argument if isinstance(part, Value)))
+        return f"a tuple of {len(argument)}{f' ({kinds})' if kinds else ''}"
     return "None" if argument is None else f"the Python {type(argument).__name__} {argument!r:.40}"
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from ptxlab.author.complaints import explain_word
 from ptxlab.author.emit import emit
+from ptxlab.author.lines import refuse
 from ptxlab.isa.form import Form
 from ptxlab.isa.table import forms_of
 
@@ -48,12 +49,15 @@ class Spelling:
             found = self._next[word] = Spelling(".".join(parts), forms)
         return found
 
-    def __call__(self, *operands: Any, out: Any = None, when: Any = None, pair: bool = False) -> Any:
+    def __call__(self, *operands: Any, out: Any = None, when: Any = None, pair: bool = False, **other: Any) -> Any:
         """Write the instruction and return its result: a value, a tuple of values, or None.
 
         `out` names the registers to write instead of fresh ones; `when` is the predicate that guards the instruction;
         `pair=True` asks for the second result of a form that may leave it out.
         """
+        for name in other:
+            helps = ["`out=` names registers to write, `when=` a predicate, `pair=True` asks for a second result"]
+            refuse("unknown-argument", f"`{self._text}` takes no `{name}=`", helps=helps)
         return emit(self._text, operands, out=out, when=when, pair=pair)
 
     def __dir__(self) -> list[str]:

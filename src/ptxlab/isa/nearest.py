@@ -17,13 +17,25 @@ def nearest_forms(text: str) -> list[Form]:
     """The forms of the instruction that begins a spelling, those that share most with its modifiers first."""
     written = text.split(".")
 
-    def distance(form: Form) -> tuple[int, int]:
+    def distance(form: Form) -> tuple[int, int, int]:
         known = {value for slot in form.slots for value in slot.values} | set(form.name)
         missing = sum(not slot.optional and not set(slot.values) & set(written) for slot in form.slots)
         begun = sum(a == b for a, b in zip(form.name, written, strict=False))
-        return sum(part not in known for part in written) + missing, -begun
+        return _edits(form, written), sum(part not in known for part in written) + missing, -begun
 
     return sorted(forms_of(written[0]), key=distance)
+
+
+def _edits(form: Form, written: Sequence[str]) -> int:
+    """How many words are missing in a spelling or too many, read in the order of the form."""
+    rest, missing = list(written), 0
+    parts = [((name,), False) for name in form.name] + [(slot.values, slot.optional) for slot in form.slots]
+    for values, optional in parts:
+        if rest and rest[0] in values:
+            rest.pop(0)
+        elif not optional:
+            missing += 1
+    return missing + len(rest)
 
 
 def missing_part(form: Form, modifiers: Sequence[str]) -> str | None:
