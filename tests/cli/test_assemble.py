@@ -20,7 +20,7 @@ def has_tools() -> bool:
         return False
 
 
-needs_tools = pytest.mark.skipif(not has_tools(), reason="no ptxas and nvdisasm: `pip install ptxlab[toolchain]`")
+needs_tools = pytest.mark.skipif(not has_tools(), reason="no ptxas and nvdisasm: `pip install 'ptxlab[toolchain]'`")
 
 
 def run(*arguments: object, input: str | None = None) -> Result:
@@ -96,10 +96,26 @@ def test_a_place_that_cannot_be_written_is_a_usage_error() -> None:
 
 def test_a_ptxas_that_does_not_exist_is_a_diagnostic() -> None:
     result = run("assemble", "--ptxas", "no-such-ptxas", "saxpy.ptx")
-    assert (result.exit_code, result.stdout.splitlines()[0]) == (
-        1,
-        "error[missing-tool]: the option names `no-such-ptxas`, which does not exist",
+    assert (result.exit_code, result.stdout) == (
+        2,
+        "error[missing-tool]: the option names `no-such-ptxas`, which is no file\n",
     )
+
+
+@pytest.mark.parametrize("command", ["assemble", "sass"])
+def test_a_tool_that_is_missing_is_no_fault_of_the_file(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PTXLAB_PTXAS", "no-such-ptxas")
+    result = run(command, "saxpy.ptx")
+    assert result.exit_code == 2
+    assert result.output == "error[missing-tool]: `PTXLAB_PTXAS` names `no-such-ptxas`, which is no file\n"
+
+
+@needs_tools
+def test_ptxas_is_told_of_a_file_of_our_own_and_the_reader_is_not() -> None:
+    Path("empty.ptx").touch()
+    result = run("assemble", "empty.ptx")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("error[ptxas-error]: missing .version directive at start of file `empty.ptx`\n")
 
 
 def test_a_ptxas_that_writes_no_object_is_a_diagnostic(tmp_path: Path) -> None:

@@ -346,7 +346,7 @@ def test_without_the_package_it_is_said_what_to_install(monkeypatch: pytest.Monk
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert "error[no-gpu]: there is no GPU to run on" in shown.stdout
-    assert "run `pip install ptxlab[cuda]`" in shown.stdout
+    assert "run `pip install 'ptxlab[cuda]'`" in shown.stdout
 
 
 def test_devices_lists_gpus(fake: Driver) -> None:

@@ -29,11 +29,11 @@ def test_a_missing_tool_says_what_to_do(name: tools_module.Name) -> None:
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.code == "missing-tool"
     assert diagnostic.message == f"`{name}` was not found"
-    assert "pip install ptxlab[toolchain]" in diagnostic.helps[0].text
+    assert "pip install 'ptxlab[toolchain]'" in diagnostic.helps[0].text
 
 
 def test_a_path_that_does_not_exist_is_named() -> None:
-    with pytest.raises(PtxError, match="the option names `/nowhere/ptxas`, which does not exist"):
+    with pytest.raises(PtxError, match="the option names `/nowhere/ptxas`, which is no file"):
         find("ptxas", "/nowhere/ptxas")
 
 

@@ -47,15 +47,19 @@ def command(subject: str | None) -> None:
 
 
 def pages() -> dict[str, str]:
-    """The page of each rule, of what keeps a file from being read, of findings of a run, and of advisories of ptxas."""
+    """The page of each code that a diagnostic can have."""
+    from ptxlab.author.pages import PAGES as IN_PYTHON
     from ptxlab.check.rules import rules_by_code
     from ptxlab.emulate.pages import pages as findings
-    from ptxlab.syntax.pages import PAGES
+    from ptxlab.gpu.pages import PAGES as OF_GPUS
+    from ptxlab.measure.pages import PAGES as OF_MEASURING
+    from ptxlab.syntax.pages import PAGES as OF_FILES
     from ptxlab.toolchain import ADVISORIES
+    from ptxlab.toolchain.pages import PAGES as OF_TOOLS
 
     own = {code: cleandoc(rule.__doc__ or "") for code, rule in rules_by_code().items()}
     advised = {advisory.code: advisory_page(advisory) for advisory in ADVISORIES}
-    return advised | PAGES | findings() | own
+    return advised | IN_PYTHON | OF_GPUS | OF_MEASURING | OF_TOOLS | OF_FILES | findings() | own
 
 
 def advisory_page(advisory: Advisory) -> str:
@@ -73,11 +77,12 @@ def list_rules() -> Iterator[str]:
 
 
 def find_forms(spelling: str) -> list[Form]:
-    """The forms that an opcode can be; it may leave out modifiers and have them in any order."""
+    """The forms that an opcode can be; it may leave out modifiers, have them in any order, and operands behind it."""
     from ptxlab.isa import opcode
     from ptxlab.isa.table import forms_of
 
-    head, *rest = spelling.rstrip(";").split(".")
+    spelling = spelling.partition(" ")[0].rstrip(";")
+    head, *rest = spelling.split(".")
     if complete := [candidate.form for candidate in opcode(spelling).candidates]:
         return complete
     return [form for form in forms_of(head) if all(part in words(form) for part in rest)]
@@ -138,8 +143,11 @@ def nearest(subject: str) -> str:
     head = subject.partition(".")[0]
     known = heads()
     if head in known:
-        unknown = [part for part in subject.split(".")[1:] if not any(part in words(form) for form in forms_of(head))]
+        there = {word for form in forms_of(head) for word in words(form)}
+        unknown = [part for part in subject.split(".")[1:] if part not in there]
         missing = " or ".join(f"`.{part}`" for part in unknown) or "all of these modifiers"
-        return f": no form of `{head}` has {missing}"
-    close = get_close_matches(subject, [*pages(), *known], n=1) or get_close_matches(head, known, n=1)
+        near = [match for part in unknown for match in get_close_matches(part, there, n=1)]
+        meant = f"; did you mean {' and '.join(f'`.{part}`' for part in near)}?" if near else ""
+        return f": no form of `{head}` has {missing}{meant}"
+    close = get_close_matches(subject.lower(), [*pages(), *known], n=1) or get_close_matches(head.lower(), known, n=1)
     return f"; did you mean `{close[0]}`?" if close else ""

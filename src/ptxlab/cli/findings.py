@@ -11,6 +11,8 @@ import click
 
 from ptxlab.report import Diagnostic, Format, render, summary
 
+_MACHINE = ("missing-tool", "no-gpu")  # what is wrong is this machine, not the file
+_MISUSE = ("bad-argument", "bad-launch", *_MACHINE)
 LISTED = 12  # of many: lines, or kernels, that are named
 
 format_option = click.option(
@@ -41,8 +43,15 @@ def show_findings(
     shown, more = first_of_each(found, alike) if format == "full" and alike is not None else (found, [])
     text = render(shown, format, color)
     if format == "full":
-        text += "".join(f"\n{line}\n" for line in more) + "\n" * bool(found) + summary(found, name) + "\n"
+        text += "".join(f"\n{line}\n" for line in more)
+        if not found or any(one.code not in _MACHINE for one in found):
+            text += "\n" * bool(found) + summary(found, name) + "\n"
     click.echo(text, nl=False, err=to_stderr, color=color)
+
+
+def status_of(found: Sequence[Diagnostic]) -> int:
+    """The exit status that findings mean: 2 where nothing was looked at yet, because of how or where it was asked."""
+    return (2 if all(one.code in _MISUSE for one in found) else 1) if found else 0
 
 
 def first_of_each(found: Sequence[Diagnostic], most: int) -> tuple[list[Diagnostic], list[str]]:

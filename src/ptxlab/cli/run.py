@@ -17,14 +17,13 @@ import click
 
 from ptxlab.cli.arguments import Argument, parse_argument
 from ptxlab.cli.files import name_of, path_argument, read_module
-from ptxlab.cli.findings import LISTED, format_option, show_findings
+from ptxlab.cli.findings import LISTED, format_option, show_findings, status_of
 from ptxlab.report import Diagnostic, Format, KernelError, PtxError, render
 
 if TYPE_CHECKING:
     from ptxlab.ir import Function, Module
 
 SOON = 1.0  # seconds: what is over before needs no bar
-_MISUSE = ("bad-argument", "bad-launch", "no-gpu")
 
 
 def _extent(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, ...] | None:
@@ -94,6 +93,7 @@ def command(
     An argument is TYPE=VALUE for a number, TYPE[SHAPE]=VALUE for an array, where VALUE is a number, numbers with commas
     between them, zeros, ones, arange, random, random:LOW:HIGH, or @FILE.npy (with TYPE[] the file says the shape).
     TYPE is f16, bf16, f32, f64, e4m3, e5m2, or one of u s b with 8, 16, 32 or 64 bits; bytes=HEX is an aggregate.
+    Some shells, such as zsh, want quotes: --arg 'f32[1024]=random'.
 
     Leaves with 0 when nothing was found, 1 when something was, 2 when it could not be run as asked, 130 after Ctrl-C.
 
@@ -126,7 +126,7 @@ def command(
         run = explore(kernel, arguments, range(seed, seed + (seeds or 1)), how)
     except (PtxError, KernelError) as wrong:
         show_failure(wrong.diagnostics, name_of(path), format)
-        context.exit(2 if all(found.code in _MISUSE for found in wrong.diagnostics) else 1)
+        context.exit(status_of(wrong.diagnostics))
     except KeyboardInterrupt as interrupt:
         found = getattr(interrupt, "diagnostics", None)
         if found is None:  # no kernel was running yet

@@ -11,7 +11,7 @@ import click
 
 from ptxlab.cli.assemble import options_argument, ptxas_option
 from ptxlab.cli.files import name_of, path_argument, read_text, targets_option
-from ptxlab.cli.findings import has_color, show_findings
+from ptxlab.cli.findings import has_color, show_findings, status_of
 from ptxlab.report import PtxError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def command(
             click.echo("\n" * bool(number) + "\n".join(beside(listing)), color=color)
     except PtxError as wrong:
         show_findings(wrong.diagnostics, name, to_stderr=True)
-        context.exit(1)
+        context.exit(status_of(wrong.diagnostics))
 
 
 def beside(listing: Listing) -> Iterator[str]:

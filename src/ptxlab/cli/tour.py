@@ -153,6 +153,7 @@ STEPS = (
     Step("And so has each instruction:", ("explain", "cp.async.bulk.commit_group")),
     Step("A certain remedy can be applied:", ("check", "--fix", "typo.ptx")),
     Step("Any PTX can be printed in its canonical form:", ("format", "ugly.ptx")),
+    Step("And become Python that writes it:", ("python", "saxpy.ptx")),
     Step(
         "A kernel runs on this machine, without a GPU:",
         ("run", "saxpy.ptx", "--grid", "4", "--block", "256", "--arg", "f32[1024]=random", "--arg", "f32[1024]=zeros",
@@ -166,6 +167,8 @@ STEPS = (
         "With the barrier it is right:",
         ("run", "fixed.ptx", "--block", "64", "--arg", "u32[64]=arange", "--arg", "u32[1]=zeros"),
     ),
+    Step("It would run on a GPU too:", ("devices",)),
+    Step("The gallery has kernels to learn from; each can be measured on a GPU by its name:", ("bench",)),
 )  # fmt: skip
 WITH_TOOLS = (
     Step("NVIDIA's assembler tells what a kernel costs:", ("assemble", "saxpy.ptx")),

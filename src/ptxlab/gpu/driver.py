@@ -57,7 +57,7 @@ def _open() -> Any:
     try:
         driver = import_module("cuda.bindings.driver")
     except ImportError as missing:
-        return no_gpu(f"the package `cuda-bindings` can't be imported: {missing}", "run `pip install ptxlab[cuda]`")
+        return no_gpu(f"the package `cuda-bindings` can't be imported: {missing}", "run `pip install 'ptxlab[cuda]'`")
     try:
         (status,) = driver.cuInit(0)
     except RuntimeError as missing:

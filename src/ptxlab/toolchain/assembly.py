@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ptxlab.report import Diagnostic, Source, error
 from ptxlab.toolchain.architecture import architecture_for
-from ptxlab.toolchain.diagnosis import diagnose, diagnose_crash, diagnose_timeout, diagnose_unterminated_comment
+from ptxlab.toolchain.diagnosis import INPUT, diagnose, diagnose_crash, diagnose_timeout, diagnose_unterminated_comment
 from ptxlab.toolchain.header import stated_version
 from ptxlab.toolchain.messages import read_messages
 from ptxlab.toolchain.process import Outcome, run
@@ -50,7 +50,7 @@ def assemble(
     if endless:
         return Assembly(None, (endless,), (), architecture, chosen)
     with tempfile.TemporaryDirectory(prefix="ptxlab-") as folder:
-        source_file, object_file = Path(folder) / "input.ptx", Path(folder) / "object"
+        source_file, object_file = Path(folder) / INPUT, Path(folder) / "object"
         source_file.write_bytes(text.encode("utf-8", "surrogateescape"))
         chosen_target = ["-arch", architecture] if architecture else []
         command: list[str | Path] = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from ptxlab.report import Diagnostic, Source, Span, error, warning
 from ptxlab.toolchain.advisories import Advisory, find_advisory
@@ -12,8 +13,9 @@ from ptxlab.toolchain.placement import place
 from ptxlab.toolchain.process import Outcome
 from ptxlab.toolchain.tools import Tool
 
+INPUT = "input.ptx"  # what ptxas is told that the module is called
 # The kinds of error a reader treats differently; whatever fits none is a plain `ptxas-error`.
-_CODES = (
+CODES = (
     ("ptxas-syntax-error", r"Parsing error|syntax error|Unexpected EOF|Not a name of any known instruction"),
     ("ptxas-unknown-symbol", r"Unknown symbol"),
     ("ptxas-unresolved-symbol", r"Unresolved extern"),
@@ -52,6 +54,7 @@ _CRASHES = (
 
 def diagnose(message: Message, source: Source, tool: Tool) -> Diagnostic:
     """One message of ptxas as a diagnostic."""
+    message = replace(message, text=message.text.replace(f"'{INPUT}'", f"'{source.name}'"))
     advisory = find_advisory(message.text)
     if advisory:
         return _advise(advisory, message, source, tool)
@@ -60,7 +63,7 @@ def diagnose(message: Message, source: Source, tool: Tool) -> Diagnostic:
     span = place(source, message.text, message.line)
     helps = [help for pattern, help in _HELPS if re.search(pattern, message.text)]
     if message.level == "error":
-        code = next((code for code, pattern in _CODES if re.search(pattern, first)), "ptxas-error")
+        code = next((code for code, pattern in CODES if re.search(pattern, first)), "ptxas-error")
         return error(code, _sentence(first), span, notes=notes, helps=helps)
     if message.level == "warning":
         return warning("ptxas-warning", _sentence(first), span, notes=notes, helps=helps)
@@ -75,7 +78,7 @@ def diagnose_crash(outcome: Outcome, source: Source, tool: Tool) -> Diagnostic:
         if found:
             span, notes = Span(source, found.start(), found.end()), [note]
             break
-    helps = ["try another release: `pip install ptxlab[toolchain]` brings a recent one"]
+    helps = ["try another release: `pip install 'ptxlab[toolchain]'` brings a recent one"]
     return error("ptxas-crash", f"ptxas was killed by {outcome.signal_name}", span, notes=notes, helps=helps)
 
 

@@ -57,7 +57,7 @@ def find(name: Name, option: str | Path | None = None) -> Tool:
                 f"`{name}` was not found",
                 None,
                 notes=[f"looked at the variable `{_variable(name)}`, on PATH and for the wheel `{_WHEELS[name]}`"],
-                helps=["run `pip install ptxlab[toolchain]`, or put the `bin` folder of a CUDA toolkit on PATH"],
+                helps=["run `pip install 'ptxlab[toolchain]'`, or put the `bin` folder of a CUDA toolkit on PATH"],
             )
         ]
     )
@@ -106,7 +106,7 @@ def _places(name: Name, option: str | Path | None) -> Iterator[tuple[Path, str]]
             continue
         path = shutil.which(chosen) or chosen
         if not Path(path).is_file():
-            raise PtxError([error("missing-tool", f"{origin} names `{chosen}`, which does not exist", None)])
+            raise PtxError([error("missing-tool", f"{origin} names `{chosen}`, which is no file", None)])
         yield Path(path).absolute(), origin
     on_path = _library_beside_nvcc() if name == "nvrtc" else shutil.which(name)
     if on_path:

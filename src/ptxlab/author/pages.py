@@ -1,0 +1,72 @@
+"""The pages that `ptxlab explain` shows for what is refused in a kernel that is written in Python.
+
+Python runs once, when the kernel is written; most of these are about what is known then and what only on the GPU.
+"""
+
+PAGES = {
+    "outside-kernel": (
+        "An instruction is written where no kernel is being written.\n\n"
+        "It belongs in a function under `@kernel` or `@function`, or in one that these call."
+    ),
+    "value-needed": (
+        "Python asks for something that only the GPU knows.\n\n"
+        "`if x < y:` is decided when the kernel is written; `with ptx.when(x < y):` is decided by each thread. A "
+        "pointer knows neither its length nor whether it is null."
+    ),
+    "no-operator": (
+        "PTX has no instruction for this operator on these types.\n\nThe help names what there is instead."
+    ),
+    "ambiguous-operator": (
+        "Several instructions could be meant by an operator, and they do not give the same.\n\n"
+        "Say the one: `ptx.div.rn.f32(a, b)` for `a / b`."
+    ),
+    "type-clash": (
+        "A value of one type stands where another is needed.\n\n"
+        "Nothing is converted unasked: `ptx.cvt` makes one type of another, `ptx.mov.b32(x, out=f32())` copies "
+        "its bits."
+    ),
+    "not-an-operand": "Something that is no register, number or variable stands as an operand.",
+    "not-an-index": (
+        "An index is an integer of Python, or a register of type `u32`, `s32`, `u64` or `s64`; a pointer takes "
+        "one, an array as many as it has dimensions."
+    ),
+    "missing-type": (
+        "A parameter or an element of memory has no type of PTX.\n\n"
+        "`x: pointer[f32]`, `n: u32`; what is known when the kernel is written stands behind `*` and has a type "
+        "of Python."
+    ),
+    "unknown-argument": "A name is given that the kernel or the structure does not have.",
+    "unknown-target": ("There is no such target.\n\nTargets are spelled as in PTX: `sm_80`, `sm_90a`, `sm_100f`."),
+    "illegal-return": (
+        "A kernel returns a value, or a device function not as many as its annotation says.\n\n"
+        "A kernel gives its results through memory. `ptx.ret()` ends a thread."
+    ),
+    "illegal-label": "The name of a label is made of letters, digits and underscores.",
+    "open-loop": (
+        "A block of `ptx.when`, `ptx.loop` or `ptx.range` was begun and not brought to its end.\n\n"
+        "`break` and `return` of Python leave it only while the kernel is written; `ptx.leave_when(p)` and "
+        "`ptx.ret()` do on the GPU."
+    ),
+    "unopened-block": ("A block stands without `with`, and so does nothing.\n\nWrite `with ptx.when(p):`."),
+    "stray-leave": "`ptx.leave_when` or `ptx.repeat_when` stands in no loop that it could leave or repeat.",
+    "stray-otherwise": "`with ptx.otherwise():` does not come right behind a `with ptx.when(p):`.",
+    "endless-kernel": (
+        "The kernel has grown to very many lines and does not end.\n\n"
+        "A loop of Python is written out turn by turn; `ptx.loop` and `ptx.range` write a loop for the GPU."
+    ),
+    "foreign-register": (
+        "A register or an array of one kernel or function is used in another.\n\nPass it as an argument."
+    ),
+    "shared-register": (
+        "A pointer is moved by `+=` while others count from the same register.\n\n"
+        "`p = p.copy()` gives it one of its own."
+    ),
+    "read-only-parameter": (
+        "A field of a structure in parameter memory is written.\n\nMake a structure with the new values."
+    ),
+    "no-fragment": "Registers of a matrix fragment are not laid out as this way to load or count them needs.",
+    "misaligned-tile": (
+        "A swizzled tile in shared memory does not begin where its pattern does.\n\n"
+        "Align the memory, and put only whole tiles before it."
+    ),
+}

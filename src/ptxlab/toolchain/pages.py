@@ -1,0 +1,56 @@
+"""The pages that `ptxlab explain` shows for what NVIDIA's tools say, and for tools that fail; advisories are apart."""
+
+_OURS = "`ptxlab check` says the same with the form that is legal, and goes on to the next mistake."
+
+PAGES = {
+    "missing-tool": (
+        "A program of NVIDIA's that is needed here was not found.\n\n"
+        "ptxlab looks at the path that an option names, at a variable such as `PTXLAB_PTXAS`, on PATH, and among "
+        "the installed packages. `pip install 'ptxlab[toolchain]'` brings ptxas, nvdisasm and NVRTC without a "
+        "CUDA install."
+    ),
+    "ptxas-error": (f"ptxas refuses the module.\n\nThe message is its own, on the line it names. {_OURS}"),
+    "ptxas-warning": ("ptxas assembles the module, and warns of it.\n\nThe message is its own, on the line it names."),
+    "ptxas-info": "ptxas tells something about the module that is no fault.",
+    "ptxas-syntax-error": (f"ptxas can't read the text.\n\nIt often stops at the first such place. {_OURS}"),
+    "ptxas-unknown-symbol": (
+        "ptxas meets a name that nothing declares.\n\n"
+        "Declare it, or raise the count of a register such as `%r<4>`, which declares `%r0` to `%r3`."
+    ),
+    "ptxas-unresolved-symbol": (
+        "A function or variable is declared `.extern`, and nothing defines it.\n\n"
+        "Define it in the module, or make an object to be linked: `ptxlab assemble kernel.ptx -- -c`."
+    ),
+    "ptxas-unsupported-version": (
+        "The module needs a later version of PTX than it states, or than this ptxas reads.\n\n"
+        "Raise `.version` in the first case, install a newer ptxas in the second. `ptxlab explain` tells for each "
+        "instruction since when it is there."
+    ),
+    "ptxas-unsupported-target": (
+        "The module has something that its target lacks, or is assembled for a GPU before it.\n\n"
+        "`ptxlab explain` tells for each instruction on which targets it is."
+    ),
+    "ptxas-too-many-resources": (
+        "A kernel needs more shared memory, constants or parameters than a block can have.\n\n"
+        "More than 48 KB of shared memory is had only by asking at the launch: declare it `.extern .shared`."
+    ),
+    "ptxas-crash": (
+        "ptxas was ended by a signal: a bug of that release.\n\n"
+        "The note has the cause where it is a known one. Otherwise try another release, which `--ptxas` names, or "
+        "leave out parts of the kernel until it passes."
+    ),
+    "ptxas-timeout": (
+        "ptxas did not end in its time.\n\n"
+        "Some kernels take minutes, most of all very long ones. Assemble fewer functions at once, or give it "
+        "options that make it do less: `ptxlab assemble kernel.ptx -- -O1`."
+    ),
+    "nvdisasm-error": (
+        "nvdisasm refuses the object that ptxas made.\n\nMost often it is older than ptxas: take both from one release."
+    ),
+    "nvdisasm-crash": "nvdisasm was ended by a signal: a bug of that release.",
+    "nvdisasm-timeout": ("nvdisasm did not end in its time.\n\nAssemble fewer functions at once."),
+    "nvrtc-error": (
+        "NVRTC refuses CUDA C++ that `ptxlab.cuda` was given.\n\n"
+        "The message is its own, on the line of the source it names."
+    ),
+}
