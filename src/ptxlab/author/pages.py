@@ -37,6 +37,15 @@ PAGES = {
     ),
     "unknown-argument": "A name is given that the kernel or the structure does not have.",
     "unknown-target": ("There is no such target.\n\nTargets are spelled as in PTX: `sm_80`, `sm_90a`, `sm_100f`."),
+    "not-a-function": (
+        "`@kernel` is given something else than a function.\n\n"
+        'It stands above a `def`; options have names: `@kernel(target="sm_90")`.'
+    ),
+    "kernel-call": (
+        "A kernel is called like a function.\n\n"
+        "The host launches it: `saxpy.launch(grid=4, block=256, args=[...])`. What another kernel calls is a plain "
+        "function, or one under `@function`."
+    ),
     "illegal-return": (
         "A kernel returns a value, or a device function not as many as its annotation says.\n\n"
         "A kernel gives its results through memory. `ptx.ret()` ends a thread."
