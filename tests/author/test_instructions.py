@@ -122,7 +122,7 @@ MMA = ptx.mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
             "`a` of `ld.shared.f32` is a pointer into global memory, expected an address `[a]` in `.shared`",
         ),
         (
-            lambda x, n, s, a: MMA([n] * 4, [n] * 2, [a] * 3),
+            lambda x, n, s, a: MMA([b32(n)] * 4, [b32(n)] * 2, [a] * 3),
             "operand-type",
             "`c` of `mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32` is a tuple of 3 (`f32`), "
             "expected a vector of 4 `.f32` registers",

@@ -69,7 +69,7 @@ _OLD = {"d": "type sink"}
          type=("f16x2", ("f16", "6.3 sm_70"), ("bf16 bf16x2", "7.8 sm_90"), ("f32", "9.4 sm_90")), types=_OLD,
          **_ATOM)  # fmt: skip
 @form("atom{.sem}{.scope}{.global}.add{.noftz}{.L2::cache_hint}.vec.f32 d, [a], b{, cache_policy}", vec="v2 v4",
-      noftz=_NOFTZ_F32, scope=_SCOPE, types={"a": "wide", "d": "vec f32 sink", "b": "vec f32 led"},
+      noftz=_NOFTZ_F32, scope=_SCOPE, types={"a": "wide", "d": "vec f32 sink integers", "b": "vec f32 integers"},
       since="8.1 sm_90", **_ATOM)  # fmt: skip
 @form("atom{.sem}{.scope}{.global}.op.noftz{.L2::cache_hint}.vec.type d, [a], b{, cache_policy}", op="add min max",
       vec="v2 v4 v8", type="f16 bf16", scope=_SCOPE, types={"a": "wide", "d": "vec type sink", "b": "vec type"},
@@ -95,7 +95,8 @@ _RED_LINE = "red{.sem}{.scope}.space.op{.L2::cache_hint}.type [a], b{, cache_pol
 @_atomic("red{.sem}{.scope}.space.add.noftz{.L2::cache_hint}.type [a], b{, cache_policy}", "6.2 sm_60",
          type=("f16x2", ("f16", "6.3 sm_70"), ("bf16 bf16x2", "7.8 sm_90"), ("f32", "9.4 sm_90")), **_RED)  # fmt: skip
 @form("red{.sem}{.scope}{.global}.add{.noftz}{.L2::cache_hint}.vec.f32 [a], b{, cache_policy}", vec="v2 v4",
-      noftz=_NOFTZ_F32, scope=_SCOPE, types={"a": "wide", "b": "vec f32 led"}, since="8.1 sm_90", **_RED)  # fmt: skip
+      noftz=_NOFTZ_F32, scope=_SCOPE, types={"a": "wide", "b": "vec f32 integers"},
+      since="8.1 sm_90", **_RED)  # fmt: skip
 @form("red{.sem}{.scope}{.global}.op.noftz{.L2::cache_hint}.vec.type [a], b{, cache_policy}", op="add min max",
       vec="v2 v4 v8", type="f16 bf16", scope=_SCOPE, types={"a": "wide", "b": "vec type"},
       since="8.1 sm_90", **_RED)  # fmt: skip

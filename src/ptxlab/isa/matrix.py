@@ -7,7 +7,7 @@ with a sparse A is in matrix_sparse.py, `mma` with scale factors in matrix_scale
 from typing import Any
 
 from .form import Modifiers, Specification, form, unknown
-from .fragment import registers
+from .fragment import ELEMENT_BITS, registers
 from .layouts import fragments
 from .machine import Machine
 from .products import Vector, collect, product_of
@@ -41,14 +41,28 @@ FIRST = "8.6 sm_100a sm_101a | 8.7 sm_120a | 8.8 sm_100f sm_101f sm_120f"
 def operands(d: str = "sink", a: str = "special", c: str = "special", copies: int = 1) -> dict[str, Specification]:
     """The four operands of a multiplication, each with what else may stand among its registers."""
 
-    def held(matrix: str, more: str) -> Specification:
-        return lambda m: f"{registers(matrix, m.shape, getattr(m, f'{matrix}type'), copies=copies)} {more}"
+    return {
+        "d": held("d", d, copies),
+        "a": held("a", a, copies),
+        "b": held("b", a, copies),
+        "c": held("c", c, copies),
+    }
 
-    return {"d": held("d", d), "a": held("a", a), "b": held("b", a), "c": held("c", c)}
+
+def held(matrix: str, more: str, copies: float = 1) -> Specification:
+    """The registers of a matrix, and what else may stand among them."""
+
+    def specify(m: Modifiers) -> str:
+        type = getattr(m, f"{matrix}type")
+        # ptxas converts constants that stand alone for these; all others must be spelled with 32 bits, `0f00000000`.
+        converted = type in ("s32", "f64") or (matrix == "c" and ELEMENT_BITS[m.atype] == 8)
+        return f"{registers(matrix, m.shape, type, copies=copies)} {more}" + ("" if converted else " reg")
+
+    return specify
 
 
 MATRICES = operands()
-INTEGERS: dict[str, Specification] = {"a": "1 u32 special", "b": "1 u32 special"}  # no floats in this one shape
+INTEGERS: dict[str, Specification] = {"a": "1 u32 special reg", "b": "1 u32 special reg"}  # no floats in this one shape
 # From sm_90 to sm_110 ptxas makes fp8 a function call and wants a register for every part of the result; where the
 # hardware multiplies fp8, on sm_89 and sm_120, a sink will do.
 FP8_MATRICES = operands(c="")
@@ -67,7 +81,7 @@ def no_narrower_result(m: Modifiers) -> str | None:
 FOUR = operands(copies=4)
 EQUAL: Slots = {"types": FP8_MATRICES, "where": same_result}
 # ptxas does not count the registers of B in this shape.
-EQUAL_PADDED: Slots = {"types": FP8_MATRICES | {"b": "1 b32 special padded"}, "where": same_result}
+EQUAL_PADDED: Slots = {"types": FP8_MATRICES | {"b": "1 b32 special padded reg"}, "where": same_result}
 
 
 # Four independent 8x8 products a warp, one by each group of eight lanes.

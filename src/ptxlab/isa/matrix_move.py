@@ -95,14 +95,14 @@ def ldmatrix_signed() -> None:
     "stmatrix.sync.aligned.m8n8.num{.trans}{.space}.b16 [p], a",
     num="x1 x2 x4",
     space=SHARED,
-    types={"a": lambda m: f"{one_each(m)} special"},
+    types={"a": lambda m: f"{one_each(m)} special reg"},
     since="7.8 sm_90",
 )
 @form(
     "stmatrix.sync.aligned.m16n8.num.trans{.space}.b8 [p], a",
     num="x1 x2 x4",
     space=SHARED,
-    types={"a": one_each},
+    types={"a": lambda m: f"{one_each(m)} reg"},
     since=BLACKWELL,
 )
 def stmatrix(k: Machine, m: Modifiers, p: Address, a: tuple[Value, ...]) -> None:

@@ -49,17 +49,17 @@ def operands(bits: int, sparse: bool = False) -> dict[str, Specification]:
     """The operands of a multiplication whose elements take `bits` each."""
 
     def held(matrix: str, copies: float = 1) -> Specification:
-        return lambda m: registers(matrix, m.shape, getattr(m, f"{matrix}type"), bits=bits, copies=copies)
+        return lambda m: f"{registers(matrix, m.shape, getattr(m, f'{matrix}type'), bits=bits, copies=copies)} bits"
 
     def selected(threads: str) -> Specification:
         default = "scale_vec::1X" if bits == 8 else "scale_vec::2X"
         return lambda m: f"2 u16 within({FIRST_BYTES[m.scale_vec or default]}) within({threads})"
 
     return {
-        "d": lambda m: "4 f32",
+        "d": "4 f32",
         "a": held("a", 0.5 if sparse else 1),
         "b": held("b"),
-        "c": lambda m: "4 f32",
+        "c": "4 f32 reg",
         "scale_a": "b32 reg single padded",
         "select_a": selected("0..1"),
         "scale_b": "b32 reg single padded",

@@ -5,7 +5,6 @@ lanes of four supply `e`. With `.sp::ordered_metadata` the indices in `e` must a
 """
 
 from .form import Modifiers, Specification, form
-from .fragment import registers
 from .layouts import fragments
 from .machine import Machine, Value
 from .matrix import (
@@ -23,6 +22,7 @@ from .matrix import (
     ROW_COL,
     TF32,
     Slots,
+    held,
     same_result,
 )
 from .products import Vector, collect, product_of
@@ -35,24 +35,20 @@ ORDERED: Slots = {"variant": "sp::ordered_metadata", **ROW_COL}
 
 
 def operands(
-    selector: str, d: str = "sink", c: str = "special", e: str = "b32 reg single padded"
+    selector: str, d: str = "sink", a: str = "special", c: str = "special", e: str = "b32 reg single padded"
 ) -> dict[str, Specification]:
     """The operands of a sparse multiplication; `selector` is the range of `f`."""
-
-    def held(matrix: str, more: str) -> Specification:
-        half = 0.5 if matrix == "a" else 1
-        return lambda m: f"{registers(matrix, m.shape, getattr(m, f'{matrix}type'), copies=half)} {more}"
-
     return {
         "d": held("d", d),
-        "a": held("a", "special"),
-        "b": held("b", "special"),
+        "a": held("a", a, copies=0.5),
+        "b": held("b", a),
         "c": held("c", c),
         "e": e,
         "f": f"imm({selector})",
     }
 
 
+ANY_BITS = "special b32"  # ptxas looks at no more than the width of bf16 and tf32 here
 # ptxas takes selectors 0 to 3 for f16 at m16n8k32, where the manual says 0 and 1.
 FP8_OPERANDS = operands("0..0", c="", e="u32 reg")
 KIND_OPERANDS = operands("0..0", c="")
@@ -60,10 +56,10 @@ EQUAL: Slots = {"types": KIND_OPERANDS, "where": same_result}
 
 
 @form(SPARSE, shape="m16n8k16 m16n8k32", **ANY, **HALF, types=operands("0..3"), where=same_result, since="7.1 sm_80")
-@form(SPARSE, shape="m16n8k16", **ANY, **BFLOAT, types=operands("0..3"), since="7.1 sm_80")
-@form(SPARSE, shape="m16n8k32", **ANY, **BFLOAT, types=operands("0..1"), since="7.1 sm_80")
-@form(SPARSE, shape="m16n8k8", **ANY, **TF32, types=operands("0..3"), since="7.1 sm_80")
-@form(SPARSE, shape="m16n8k16", **ANY, **TF32, types=operands("0..1"), since="7.1 sm_80")
+@form(SPARSE, shape="m16n8k16", **ANY, **BFLOAT, types=operands("0..3", a=ANY_BITS), since="7.1 sm_80")
+@form(SPARSE, shape="m16n8k32", **ANY, **BFLOAT, types=operands("0..1", a=ANY_BITS), since="7.1 sm_80")
+@form(SPARSE, shape="m16n8k8", **ANY, **TF32, types=operands("0..3", a=ANY_BITS), since="7.1 sm_80")
+@form(SPARSE, shape="m16n8k16", **ANY, **TF32, types=operands("0..1", a=ANY_BITS), since="7.1 sm_80")
 @form(INTEGER, shape="m16n8k32", **ANY, **BYTES, types=operands("0..1"), since="7.1 sm_80")
 @form(INTEGER, shape="m16n8k64", **ANY, **BYTES, types=operands("0..0"), since="7.1 sm_80")
 @form(INTEGER, shape="m16n8k64", **ANY, **NIBBLES, types=operands("0..1", e="b32 reg"), since="7.1 sm_80")

@@ -38,11 +38,11 @@ def _wide(m: Modifiers) -> str | None:
 
 
 def _loaded(m: Modifiers) -> str:
-    return "vec type loose sink" if m.vec else "type loose single"
+    return "vec type loose sink integers" if m.vec else "type loose single"
 
 
 def _stored(m: Modifiers) -> str:
-    return "vec type loose led" if m.vec else "type loose single"
+    return "vec type loose integers" if m.vec else "type loose single"
 
 
 def _order(m: Modifiers) -> str:
@@ -60,7 +60,7 @@ def _load(syntax: str, **arguments: Any) -> _Declare:
 
 
 def _load_wide(syntax: str, **arguments: Any) -> _Declare:
-    types, numbers = {"a": "wide element", "d": "vec type loose sink"}, "b32 u32 s32 f32 b64 u64 s64 f64"
+    types, numbers = {"a": "wide element", "d": "vec type loose sink integers"}, "b32 u32 s32 f32 b64 u64 s64 f64"
     return form(syntax, types=types, vec="v4 v8", type=numbers, where=_wide, name="ld", since="8.8 sm_100", **arguments)
 
 
@@ -70,7 +70,7 @@ def _store(syntax: str, **arguments: Any) -> _Declare:
 
 
 def _store_wide(syntax: str, **arguments: Any) -> _Declare:
-    types, numbers = {"a": "wide element", "b": "vec type loose sink led"}, "b32 u32 s32 f32 b64 u64 s64 f64"
+    types, numbers = {"a": "wide element", "b": "vec type loose sink integers"}, "b32 u32 s32 f32 b64 u64 s64 f64"
     return form(syntax, types=types, vec="v4 v8", type=numbers, where=_wide, name="st", since="8.8 sm_100", **arguments)
 
 

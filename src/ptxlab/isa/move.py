@@ -25,23 +25,23 @@ def _fits_a_vector(m: Modifiers) -> str | None:
 @form("mov.type d, a", type="f32 f64")
 @form("mov.b128 d, a", types={"a": "b128 special symbol"}, since="8.3 sm_70")
 @form("mov.pred d, {!}a", types={"a": "pred special"})
-@form("mov.vec.type d, a", vec="v2 v4", type=_VECTOR_TYPE, types={"d": "vec type sink", "a": "vec type special led"},
-      where=_fits_a_vector)  # fmt: skip
-@form("mov.vec.type d, a", vec="v2 v4", type=_VECTOR_TYPE, types={"d": "vec type sink", "a": "type special symbol"},
-      where=_fits_a_vector)  # fmt: skip
+@form("mov.vec.type d, a", vec="v2 v4", type=_VECTOR_TYPE, where=_fits_a_vector,
+      types={"d": "vec type sink integers", "a": "vec type special integers"})  # fmt: skip
+@form("mov.vec.type d, a", vec="v2 v4", type=_VECTOR_TYPE, where=_fits_a_vector,
+      types={"d": "vec type sink integers", "a": "type special symbol"})  # fmt: skip
 # Packing and unpacking: a vector on one side, one register of the same total width on the other.
-@form("mov.b16 d, a", types={"d": "b16", "a": "2 b8 special led"})
+@form("mov.b16 d, a", types={"d": "b16", "a": "2 b8 special"})
 @form("mov.b16 d, a", types={"d": "2 b8 sink", "a": "b16 special symbol"})
-@form("mov.b32 d, a", types={"d": "b32", "a": "2 b16 special led sink"})  # ptxas reads `_` here
-@form("mov.b32 d, a", types={"d": "b32", "a": "4 b8 special led sink"})
+@form("mov.b32 d, a", types={"d": "b32", "a": "2 b16 special sink"})  # ptxas reads `_` here
+@form("mov.b32 d, a", types={"d": "b32", "a": "4 b8 special sink"})
 @form("mov.b32 d, a", types={"d": "2 b16 sink", "a": "b32 special symbol"})
 @form("mov.b32 d, a", types={"d": "4 b8 sink", "a": "b32 special symbol"})
-@form("mov.b64 d, a", types={"d": "b64", "a": "2 b32 special led"})
-@form("mov.b64 d, a", types={"d": "b64", "a": "4 b16 special led"})
+@form("mov.b64 d, a", types={"d": "b64", "a": "2 b32 special"})
+@form("mov.b64 d, a", types={"d": "b64", "a": "4 b16 special"})
 @form("mov.b64 d, a", types={"d": "2 b32 sink", "a": "b64 special symbol"})
 @form("mov.b64 d, a", types={"d": "4 b16 sink", "a": "b64 special symbol"})
-@form("mov.b128 d, a", types={"d": "b128", "a": "2 b64 special led"}, since="8.3 sm_70")
-@form("mov.b128 d, a", types={"d": "b128", "a": "4 b32 special led"}, since="8.3 sm_70")
+@form("mov.b128 d, a", types={"d": "b128", "a": "2 b64 special"}, since="8.3 sm_70")
+@form("mov.b128 d, a", types={"d": "b128", "a": "4 b32 special"}, since="8.3 sm_70")
 @form("mov.b128 d, a", types={"d": "2 b64 sink", "a": "b128"}, since="8.3 sm_70")
 @form("mov.b128 d, a", types={"d": "4 b32 sink", "a": "b128"}, since="8.3 sm_70")
 def mov(k: Machine, m: Modifiers, a: Value | tuple[Value, ...]) -> Value | tuple[Value, ...]:

@@ -4,7 +4,7 @@ The words of `types`, in any order:
 
 - a PTX type (`u32`) or the name of a slot that holds one (`type`); `2*type` is that type at twice the width;
 - a count, for a vector operand: a number (`4`) or the name of a slot that holds `v2`, `v4`, `x2` and so on;
-- `reg`: no immediate; `bits`: no immediate, and no register but a `.b` one;
+- `reg`: no immediate, and no vector of immediates alone; `bits`: no immediate, and no register but a `.b` one;
 - `imm`: only an immediate, `imm(0..31)`: within that range, `imm(0|4|8)`: one of these;
 - `within(0..15)`: an immediate within that range, or a register; `within(0..96/32)`: a multiple of 32 in it;
   a vector has one such limit for each element;
@@ -20,7 +20,7 @@ The words of `types`, in any order:
 - `apart`: each element of the vector is looked at by itself, as a scalar is; `bare`: the address may also stand without
   its brackets; `element`: it may also be an element of an array, `table[3]`;
 - `lone`: one register may stand for the vector;
-- `led`: where the vector begins with a constant, its other elements may have any width;
+- `integers`: a vector of integers may stand for one of floats;
 - `select(part)`: a part of the register may be chosen, `%r1.b0`, one of that set of `selectors.py`;
 - `minus`: a minus sign may stand before it;
 - `single`: a scalar that may also be written as a vector of one, `{r}`;
@@ -57,7 +57,9 @@ SPACES = frozenset(
 )
 _WORDS = frozenset("label function targets prototype arguments".split())
 _ADDRESS_MARKS = frozenset("wide bare element".split())
-_MARKS = frozenset("reg loose sink special symbol single bits padded indexed minus apart bare element led lone".split())
+_MARKS = frozenset(
+    "reg loose sink special symbol single bits padded indexed minus apart bare element integers lone".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class Expected:
     wide: bool = False
     minus: bool = False
     apart: bool = False
-    led: bool = False
+    integers: bool = False
     lone: bool = False
     bare: bool = False
     element: bool = False
@@ -234,7 +236,7 @@ def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatabl
         indexed="indexed" in words,
         minus="minus" in words,
         apart="apart" in words,
-        led="led" in words,
+        integers="integers" in words,
         lone="lone" in words,
         select=select,
         negatable=negatable,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from .operand import Expected, Shape
 from .selectors import SELECTORS
@@ -88,56 +89,65 @@ _INDEX = Expected("index", "read", type=TYPES["u32"], special=True, fixed=True)
 
 
 def _wrong_vector(expected: Expected, parts: Sequence[Shape]) -> str | None:
-    """ptxas gives a vector one type: untyped if its elements differ, but it mixes no floats, integers, halves.
-
-    It then looks at that type only. A predicate has 32 bits to it, a special register is as good as any other, and a
-    variable that is no array is as good as a register.
-    """
+    """ptxas gives a vector one type, and then looks at that type only, unless it looks at each element apart."""
     if all(part == "_" for part in parts) and not expected.apart:
         return "sink"
-    if expected.led and _is_led(expected, parts):
-        return None
-    types = [type for part in parts if (type := _element_type(part)) is not None]
-    if len({_PREDICATE_BITS if type.kind == "p" else type.width for type in types}) > 1:
+    if expected.role != "read" and any(part in _CONSTANTS for part in parts):
+        return "result-register"
+    joined = _join([part for part in parts if _element_type(part)])
+    if joined is None:
         return "vector-types"
-    joined = types[0] if types else None
-    for type_ in types:
-        if joined is not type_ and joined:
-            if "b" not in {_number(type_), _number(joined)} and _number(type_) != _number(joined):
-                return "vector-types"
-            joined = TYPES[f"b{_PREDICATE_BITS if joined.kind == 'p' else joined.width}"]
-    if joined and "#float" in parts and joined.name == "f32":
-        joined = TYPES["b32"]  # such a constant has 64 bits
-    number = _number(joined) if joined else ""
-    if joined and joined.kind in "us" and not expected.apart and _is_float(expected, joined.width):
-        joined = TYPES[f"b{joined.width}"]  # ptxas takes integers for floats, but not floats for integers
+    if _is_converted(expected, parts[0]) or _stands_for_floats(expected, joined):
+        assert expected.type is not None
+        joined = f"b{expected.type.width}"
     for part in parts:
         if _element_type(part):
-            part = joined.name if joined and not expected.apart else part.removeprefix("$")
-        elif joined and part in ("#int", "#float", "#f32") and expected.role == "read" and not expected.register_only:
-            if number == ("f" if part == "#int" else "i"):
-                return "vector-types"
-            continue
+            part = part.removeprefix("$") if expected.apart else joined
         if wrong := wrong_scalar(expected, part):
-            return wrong
+            return "decimal" if expected.register_only and "#float" in parts and joined == "b64" else wrong
     return None
 
 
-def _is_float(expected: Expected, width: int) -> bool:
-    return expected.type is not None and expected.type.kind == "f" and expected.type.width == width
-
-
-def _is_led(expected: Expected, parts: Sequence[Shape]) -> bool:
-    """Whether a vector begins with a constant and goes on with registers of its kind: ptxas looks no further."""
-    if parts[0] not in ("#int", "#float") or any(isinstance(part, str) and part.startswith("%") for part in parts):
+def _is_converted(expected: Expected, first: Shape) -> bool:
+    """Whether a vector begins with a constant that ptxas converts: it then looks no further."""
+    assert expected.type is not None
+    if first not in _CONSTANTS or expected.register_only or expected.bits or expected.apart:
         return False
-    numbers = {_number(type) for part in parts if (type := _element_type(part)) is not None}
-    if parts[0] == "#float" and not (expected.loose or (expected.type and expected.type.kind == "f")):
+    if first == "#int":
+        return expected.type.kind in "bus" and expected.type.lanes == 1
+    return expected.type.name in ("f32", "f64")
+
+
+def _stands_for_floats(expected: Expected, joined: str) -> bool:
+    """Whether these are integers where floats are wanted, in an instruction that does not mind."""
+    assert expected.type is not None
+    if not expected.integers or expected.type.kind != "f" or joined not in TYPES:
         return False
-    return bool(numbers) and numbers <= {"b", "i" if parts[0] == "#int" else "f"}
+    return TYPES[joined].kind in "us" and TYPES[joined].width == expected.type.width
 
 
-_PREDICATE_BITS = 32
+def _join(parts: Sequence[str]) -> str | None:
+    """The shape that elements have together, their own or that of an untyped register; None if they don't agree.
+
+    Neighbours must both be floats, integers or halves, unless one is untyped. Registers must have one width, which
+    constants take; but where a constant comes first, all have the width of the last element that is not as wide as it.
+    """
+    if not parts:
+        return ""
+    types = [type for part in parts if (type := _element_type(part))]
+    if any(_number(a) != _number(b) and "b" not in (_number(a), _number(b)) for a, b in pairwise(types)):
+        return None
+    width, others = _width(types[0]), [_width(type) for type in types if _width(type) != _width(types[0])]
+    if parts[0] in _CONSTANTS:
+        width = others[-1] if others else width
+    elif any(_width(type) != width for part, type in zip(parts, types, strict=True) if part not in _CONSTANTS):
+        return None
+    if any(type is not types[0] for type in types):
+        return f"b{width}"
+    return next((type.name for part, type in zip(parts, types, strict=True) if part not in _CONSTANTS), parts[0])
+
+
+_CONSTANTS = {"#int": TYPES["s64"], "#float": TYPES["f64"], "#f32": TYPES["f32"]}
 
 
 def _element_type(part: Shape) -> Type | None:
@@ -146,7 +156,11 @@ def _element_type(part: Shape) -> Type | None:
         return None
     if part.startswith("%"):
         return TYPES[f"b{TYPES[part[1:].rpartition('|')[2]].width}"]
-    return TYPES.get(part.removeprefix("$"))
+    return _CONSTANTS.get(part) or TYPES.get(part.removeprefix("$"))
+
+
+def _width(type: Type) -> int:
+    return 32 if type.kind == "p" else type.width
 
 
 def is_odd(expected: Expected, shape: Shape) -> bool:
@@ -163,9 +177,10 @@ def is_odd(expected: Expected, shape: Shape) -> bool:
     if not isinstance(shape, tuple) or shape[0] != "{" or expected.kind != "value":
         return False
     assert expected.type is not None
-    if expected.led and shape[1] in ("#int", "#float"):
-        widths = {type.width for part in shape[1:] if (type := _element_type(part)) is not None}
-        return bool(widths - {expected.type.width})
+    if shape[1] in _CONSTANTS:
+        widths = {type.width for part in shape[1:] if part not in _CONSTANTS and (type := _element_type(part))}
+        if widths - {expected.type.width}:
+            return True
     return any(
         (part == "pred" and expected.type.kind != "p")
         or (part == "_" and expected.role == "read")
@@ -255,8 +270,10 @@ def wrong_scalar(expected: Expected, shape: Shape) -> str | None:
     if shape.startswith("#"):
         if expected.role != "read":
             return "result-register"
-        if expected.register_only or expected.bits:  # though ptxas takes `0f3F800000` for a register of 32 bits
-            return None if shape == "#f32" and type_.name == "b32" and not expected.bits else "register-only"
+        if expected.register_only or expected.bits:  # ptxas takes `0f3F800000` for a register of 32 bits
+            if shape == "#f32" and type_.name in ("b32", "f32") and not expected.bits:
+                return None
+            return "decimal" if shape == "#float" and type_.name == "f32" else "register-only"
         return None if immediate_fits(shape, type_) else "immediate-type"
     if shape.startswith("%"):
         if not expected.special:

@@ -60,7 +60,7 @@ def fits(m: Modifiers) -> str | None:
     types={
         "indices": lambda m: f"{-(-repetitions(m) * index(m) // element(m))} b32",
         "kept": lambda m: f"{repetitions(m)} b32",
-        "a": lambda m: f"{2 * repetitions(m)} b32",
+        "a": lambda m: f"{2 * repetitions(m)} b32 reg",
         "selection": "b32 reg",
     },
     writes="indices kept",
@@ -80,8 +80,8 @@ def spcompress() -> None:
     num=REPETITIONS,
     types={
         "d": lambda m: words(group(m) * element(m) * repetitions(m)),
-        "indices": lambda m: words(chosen(m) * index(m) * repetitions(m)),
-        "kept": lambda m: words(chosen(m) * element(m) * repetitions(m)),
+        "indices": lambda m: f"{words(chosen(m) * index(m) * repetitions(m))} reg",
+        "kept": lambda m: f"{words(chosen(m) * element(m) * repetitions(m))} reg",
     },
     where=fits,
     name="spdecompress",

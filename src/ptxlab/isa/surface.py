@@ -10,7 +10,7 @@ MODE = ("trap", ("clamp zero", "2.0"))
 
 
 def _coordinates(m: Modifiers) -> str:
-    return f"s32 special led {COORDINATES[m.geom]}"
+    return f"s32 special {COORDINATES[m.geom]}"
 
 
 def _where(m: Modifiers) -> str | None:
@@ -37,7 +37,7 @@ def suld() -> None:
     """Load bytes from a surface, at coordinates whose first one counts bytes."""
 
 
-STORED = {**SURFACE, "c": lambda m: f"type loose special led {m.vec or 'single padded'}"}
+STORED = {**SURFACE, "c": lambda m: f"type loose special {m.vec or 'single padded'}"}
 
 
 @form(

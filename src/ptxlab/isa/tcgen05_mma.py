@@ -28,7 +28,7 @@ OPERANDS: dict[str, Specification] = {
     "a_desc": "u64",
     "b_desc": "u64",
     "idesc": "u32",
-    "disabled": lambda m: "8 b32 special" if m.cta_group == "cta_group::2" else "4 b32 special",
+    "disabled": lambda m: "8 b32 special apart" if m.cta_group == "cta_group::2" else "4 b32 special apart",
     "enable_d": "pred",
     "scale_d": "imm(0..15)",
     "zero_mask": "u64",

@@ -43,7 +43,7 @@ def _result(m: Modifiers) -> str:
 
 def _coordinates(m: Modifiers) -> str:
     shape = COORDINATES[m.geom]
-    return f"special led {shape} {'b32' if 'indexed' in shape else m.ctype}"
+    return f"special integers {shape} {'b32' if 'indexed' in shape else m.ctype}"
 
 
 def _sampled_coordinates(m: Modifiers) -> str:
@@ -58,8 +58,8 @@ LOOKUP: dict[str, Specification] = {
     "b": "samplerref",
     "c": "",
     "lod": "ctype single",
-    "dx": lambda m: f"f32 {GRADIENTS[m.geom]}",
-    "dy": lambda m: f"f32 {GRADIENTS[m.geom]}",
+    "dx": lambda m: f"f32 apart {GRADIENTS[m.geom]}",
+    "dy": lambda m: f"f32 apart {GRADIENTS[m.geom]}",
     "e": lambda m: f"s32 {OFFSETS[m.geom]}",
     "f": "f32",
 }

@@ -40,7 +40,7 @@ INTEGER_COLUMNS = (8, 16, 24, *range(32, 257, 16))
 OPERANDS: dict[str, Specification] = {
     "d": lambda m: registers("d", m.shape, m.dtype, copies=0.25),
     # ptxas takes any 32 bits for integers, .b32 and .f16x2 for all floats
-    "a": lambda m: "4 b32 special" if m.dtype == "s32" else "4 f16x2 special",
+    "a": lambda m: "4 b32 special reg" if m.dtype == "s32" else "4 f16x2 special",
     "a_desc": "u64",
     "b_desc": "u64",
     "sp_meta": "b32 reg single padded",

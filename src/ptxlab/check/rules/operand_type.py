@@ -118,6 +118,8 @@ _REASONS = {
     "address-type": "an address is an integer or bits",
     "address-width": "an address of this state space has 64 bits",
     "special-register": "a special register can only be read by `mov`",
+    "decimal": "a constant must have 32 bits here, as `0f00000000` has; a decimal one has 64",
+    "vector-types": "floats, integers and pairs of halves stand side by side only in untyped registers of one width",
     "register-only": "an immediate cannot stand here, use a register",
     "result-register": "a result needs a register",
     "sink": "`_` cannot stand here",
