@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -141,9 +141,10 @@ def measure_entry(name: str, sizes: list[dict[str, Any]], variants: Sequence[str
         )
     entry = kernels.entry(name)
     check_names(entry.variants, variants, "variant")
+    known = [*entry.sizes, *entry.small]
     for size in sizes:
-        check_names(entry.sizes[0], size, "size")
-        check_values([*entry.sizes, *entry.small], size)
+        check_names([name for one in known for name in one], size, "size")
+        check_values(known, size)
     try:
         return measure(name, entry, [{**entry.sizes[-1], **size} for size in sizes] or None, rounds=rounds, seed=seed,
                        only=variants or None, progress=show_progress)  # fmt: skip
@@ -151,17 +152,18 @@ def measure_entry(name: str, sizes: list[dict[str, Any]], variants: Sequence[str
         clear_progress()
 
 
-def check_names(known: Mapping[str, Any], given: Mapping[str, Any] | Sequence[str], what: str) -> None:
+def check_names(known: Iterable[str], given: Iterable[str], what: str) -> None:
     """Refuse a name that the kernel does not have."""
+    names = list(dict.fromkeys(known))
     for name in given:
-        if name not in known:
-            raise click.UsageError(f"there is no {what} `{name}`; there are {', '.join(known)}")
+        if name not in names:
+            raise click.UsageError(f"there is no {what} `{name}`; there are {', '.join(names)}")
 
 
 def check_values(known: Sequence[Mapping[str, Any]], given: Mapping[str, Any]) -> None:
     """Refuse a word where the kernel takes a number, or one that it does not know."""
     for name, value in given.items():
-        words = list(dict.fromkeys(size[name] for size in known if isinstance(size[name], str)))
+        words = list(dict.fromkeys(size[name] for size in known if isinstance(size.get(name), str)))
         if words and value not in words:
             raise click.UsageError(f"`{name}` can't be `{value}`; it is one of {', '.join(words)}")
         if not words and isinstance(value, str):
