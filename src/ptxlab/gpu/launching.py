@@ -45,7 +45,7 @@ def launch(
     handle = stream_handle(stream)
     result = Result()
     try:
-        prepared = ready(module, kernel, gpu, grid, block, shared, cluster, cooperative, handle, compile)
+        prepared = ready(module, kernel, gpu, (grid, block, shared, cluster, cooperative, handle), compile)
         parameters = convert(module, kernel, prepared.signature, args, gpu)
         if not wait or recording.graph is not None:
             _start(prepared, parameters, handle)
@@ -127,7 +127,8 @@ def prepare(
     """A launch to repeat: each `.launch()` is one call of the driver. Its arrays lie on the GPU."""
     refuse_broken()
     try:
-        made = make(module, kernel, gpu, grid, block, shared, cluster, cooperative, stream_handle(stream), compile)
+        how = grid, block, shared, cluster, cooperative, stream_handle(stream)
+        made = make(module, kernel, gpu, how, compile)
     except DriverError as problem:
         raise KernelError([fail(problem, module, kernel, gpu)]) from None
     parameters = convert(module, kernel, made.signature, args, gpu)

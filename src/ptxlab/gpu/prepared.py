@@ -20,6 +20,8 @@ from ptxlab.gpu.waiting import fail
 from ptxlab.report import KernelError, error
 
 Extents = tuple[int, int, int]
+How = tuple[Extents, Extents, int, Extents | None, bool, int]
+"""How a kernel is launched: grid, block, shared memory, cluster, whether it is cooperative, and the stream's handle."""
 _KEPT = 256  # launches of a module that stay ready
 _PLAIN_SHARED = 48 * 1024  # bytes of shared memory, declared and dynamic together, that a kernel gets without asking
 _PORTABLE_CLUSTER = 8  # blocks of a cluster that every GPU with clusters has
@@ -33,13 +35,9 @@ class Prepared:
         module: ir.Module,
         kernel: ir.Function,
         loaded: Loaded,
-        grid: Extents,
-        block: Extents,
-        shared: int,
-        cluster: Extents | None,
-        cooperative: bool,
-        stream: int,
+        how: How,
     ) -> None:
+        grid, block, shared, cluster, cooperative, stream = how
         self.module, self.kernel, self.loaded = module, kernel, loaded
         self.signature = Signature(kernel)
         self.owners: Any = ()  # of the memory that the parameters point to
@@ -93,43 +91,20 @@ class Prepared:
             raise KernelError([fail(problem, self.module, self.kernel, self.loaded.gpu)])
 
 
-def make(
-    module: ir.Module,
-    kernel: ir.Function,
-    gpu: Gpu,
-    grid: Extents,
-    block: Extents,
-    shared: int,
-    cluster: Extents | None,
-    cooperative: bool,
-    stream: int,
-    compile: Compiler | None,
-) -> Prepared:
+def make(module: ir.Module, kernel: ir.Function, gpu: Gpu, how: How, compile: Compiler | None) -> Prepared:
     """A launch whose sizes fit the kernel and the GPU; only its parameters are missing."""
+    grid, block, *_ = how
     check_launch(module, kernel, grid, block, 0, None)
-    loaded = load(module, kernel, gpu, compile)
-    return Prepared(module, kernel, loaded, grid, block, shared, cluster, cooperative, stream)
+    return Prepared(module, kernel, load(module, kernel, gpu, compile), how)
 
 
-def ready(
-    module: ir.Module,
-    kernel: ir.Function,
-    gpu: Gpu,
-    grid: Extents,
-    block: Extents,
-    shared: int,
-    cluster: Extents | None,
-    cooperative: bool,
-    stream: int,
-    compile: Compiler | None,
-) -> Prepared:
+def ready(module: ir.Module, kernel: ir.Function, gpu: Gpu, how: How, compile: Compiler | None) -> Prepared:
     """The same, as it was made for the last launch that was like this one."""
-    how = grid, block, shared, cluster, cooperative, stream
     key = id(kernel), gpu.number, how, compile if compile is None else identity(compile)
     kept: dict[Any, Prepared] = module.on_gpu.setdefault("ready", {})
     found = kept.get(key)
     if found is None:
-        found = make(module, kernel, gpu, *how, compile)
+        found = make(module, kernel, gpu, how, compile)
         if len(kept) >= _KEPT:
             kept.pop(next(iter(kept)), None)
         kept[key] = found  # it holds the kernel, so that its number stays its own

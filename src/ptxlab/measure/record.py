@@ -11,8 +11,6 @@ from typing import Any
 
 from ptxlab.measure.entry import Work
 
-KINDS = ("variant", "library", "ceiling")
-
 
 @dataclass(frozen=True)
 class Arm:
@@ -20,6 +18,7 @@ class Arm:
 
     name: str
     kind: str
+    """`variant`, `library` or `ceiling`."""
     samples: list[float]
     """Seconds of one run each, in the order they were taken."""
     work: Work

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.history import Access
+from ptxlab.emulate.history import Access, Finding
 from ptxlab.emulate.runtime.before import untold_lanes
 from ptxlab.emulate.runtime.shadow import WARP_SHIFT
 from ptxlab.emulate.state import Thread
@@ -36,16 +36,7 @@ def report_race(
             return
     if history.finding_count == history.finding_room:
         return
-    found = history.findings + history.finding_count
-    history.finding_count += 1
-    found.kind = RACE
-    found.instruction = instruction
-    found.thread = thread.number
-    found.about = about
-    found.block = thread.block.number
-    found.address = address
-    found.bytes = bytes
-    found.space = space
+    found = add_finding(thread, RACE, address, bytes, about, instruction, space)
     found.other_instruction = other.instruction
     found.other_thread = (other.about >> WARP_SHIFT) * 32 + trailing_zeros(u32, untold_lanes(thread, other))
     found.other_about = other.about
@@ -66,9 +57,18 @@ def report_unwritten(
             return
     if history.finding_count >= history.finding_room // 2:  # the rest is for races, which matter more
         return
+    add_finding(thread, UNWRITTEN, address, bytes, about, instruction, space)
+
+
+@native
+def add_finding(
+    thread: Pointer[Thread], kind: u32, address: u64, bytes: u32, about: u32, instruction: u32, space: u32
+) -> Pointer[Finding]:
+    """One more finding, with the access that it is about."""
+    history = thread.worker.history
     found = history.findings + history.finding_count
     history.finding_count += 1
-    found.kind = UNWRITTEN
+    found.kind = kind
     found.instruction = instruction
     found.thread = thread.number
     found.about = about
@@ -76,6 +76,7 @@ def report_unwritten(
     found.address = address
     found.bytes = bytes
     found.space = space
+    return found
 
 
 @native

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ptxlab.author import Kernel, b32, f32, kernel, pointer, ptx, s32
+from ptxlab.isa.fragment import ELEMENT_BITS
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays
@@ -89,9 +90,8 @@ def reference(xp: Any, a: Any, b: Any, c: Any, d: Any) -> Arrays:
 def work(type: str, accumulator: str, tiles: int) -> Work:
     """16 by 8 elements of D, each as many multiplications and additions as A is wide."""
     depth = KINDS[type][0]
-    widths = {"f16": 2, "bf16": 2, "tf32": 4, "f32": 4, "s32": 4}
-    moved = 24 * depth * widths.get(type, 1) + 2 * 128 * widths[accumulator]
-    return Work(flops=2 * 128 * depth * tiles, bytes=moved * tiles, rate=type)
+    moved = 24 * depth * ELEMENT_BITS[type] + 2 * 128 * ELEMENT_BITS[accumulator]
+    return Work(flops=2 * 128 * depth * tiles, bytes=moved // 8 * tiles, rate=type)
 
 
 def tolerance(type: str, accumulator: str, tiles: int) -> float:

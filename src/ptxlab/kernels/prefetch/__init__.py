@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from string import Template
 from typing import Any
 
 from ptxlab import ir
-from ptxlab.kernels.pipelined import FEW, FULL, arrays, reference, work
-from ptxlab.measure import Entry, Launch
+from ptxlab.kernels import pipelined
+from ptxlab.kernels.pipelined import FEW, FULL
+from ptxlab.measure import Launch
 from ptxlab.measure.entry import ceil_div
 from ptxlab.syntax import parse
 
@@ -30,11 +32,8 @@ def series(x: Any, y: Any, terms: int, blocks: int, load: str = "", distance: in
     return Launch(kernel(load), blocks, BLOCK, [x, y, len(y), terms, distance])
 
 
-entry = Entry(
-    title="y = 1 + x + x² + … + x^terms for f32 vectors",
-    arrays=arrays,
-    reference=reference,
-    work=work,
+entry = replace(
+    pipelined.entry,
     variants={
         "plain loads": series,
         **{f"prefetch.L2, {steps} ahead": partial(series, distance=steps) for steps in (1, 4, 16)},
@@ -50,5 +49,4 @@ entry = Entry(
         {"n": 8 * BLOCK, "terms": 0, "blocks": FEW},
         {"n": 44 * BLOCK + 7, "terms": 5, "blocks": 2},
     ],
-    tolerance=1e-6,
 )
