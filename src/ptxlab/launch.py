@@ -52,7 +52,7 @@ def launch(
         raise ValueError(f"compile={compile!r}: there are 'ptxas', 'driver' and the path of a `.cubin` file")
     wanted = DETECTORS if checks is True else chosen_detectors(checks)
     emulated_only = "blocks" if blocks is not None else "profile" if profile else "seeds" if seeds is not None else ""
-    hardware_only = "cooperative" if cooperative else "stream" if stream is not None else "" if wait else "wait"
+    hardware_only = "stream" if stream is not None else "" if wait else "wait"
     place, number = choose(module, device, args, bool(wanted), emulated_only, hardware_only)
     if place != "cuda" and cluster is not None and extent(cluster) != (1, 1, 1):
         raise NotImplementedError("clusters of several blocks are not emulated yet")
@@ -88,6 +88,7 @@ def launch(
             workers=workers,
             progress=progress,
             profile=profile,
+            cooperative=cooperative,
             **how,
         )
 

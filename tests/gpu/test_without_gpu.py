@@ -203,7 +203,6 @@ def test_launches_that_the_gpu_has_no_room_for(fake: Driver, how, words) -> None
         ({"blocks": [(0, 0, 0)]}, "`blocks` is for the emulator alone"),
         ({"profile": True}, "`profile` is for the emulator alone"),
         ({"device": "cpu", "stream": 1}, "`stream` is for a GPU alone"),
-        ({"device": "cpu", "cooperative": True}, "`cooperative` is for a GPU alone"),
         ({"device": "cuda:3"}, "this machine has 1 GPU, counted from 0"),
         ({"device": "cpu:1"}, "there are 'auto', 'cpu', 'cuda', 'cuda:1' and 'both'"),
         ({"compile": "nvcc"}, "there are 'ptxas', 'driver' and the path of a `.cubin` file"),

@@ -64,6 +64,7 @@ def _arguments(context: click.Context, parameter: click.Parameter, value: Sequen
 @click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0, min_open=True), help="Stop after so long.")
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda", "both"]), default="auto", show_default=True,
               help="Where to run; `both` compares the two bit for bit.")  # fmt: skip
+@click.option("--cooperative", is_flag=True, help="Have all blocks run at once, as `grid.sync()` of CUDA needs it.")
 @click.option("--profile", is_flag=True, help="Show the lines that cost most.")
 @click.option("--save", metavar="DIRECTORY", type=click.Path(file_okay=False, path_type=Path),
               help="Write the arrays, as the kernel left them, to NAME.npy there.")  # fmt: skip
@@ -84,6 +85,7 @@ def command(
     only: tuple[str, ...],
     timeout: float | None,
     device: str,
+    cooperative: bool,
     profile: bool,
     save: Path | None,
     format: Format,
@@ -118,6 +120,7 @@ def command(
             "device": device,
             "checks": (only or True) if checks else False,
             "timeout": timeout,
+            "cooperative": cooperative,
             "on_error": "collect",
             **({"profile": True} if profile else {}),
         }

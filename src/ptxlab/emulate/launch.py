@@ -55,6 +55,7 @@ def launch(
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
     profile: bool = False,
+    cooperative: bool = False,
 ) -> Result:
     """Run a kernel on this machine's cores; `detectors` names what to look for beside what stops a kernel."""
     checks = bool(detectors)
@@ -69,14 +70,14 @@ def launch(
         workers = 1
     started = time.perf_counter()
     until = None if timeout is None else started + timeout
-    running = Launch(compiled, grid, block, args, shared, seed, numbers, workers, checks)
+    running = Launch(compiled, grid, block, args, shared, seed, numbers, workers, checks, cooperative)
     if profile:
         running.profile()
     try:
         outcome = running.run(until, progress)
         if outcome == "failed":
             running.put_back()
-            again = Launch(compiled, grid, block, args, shared, seed, numbers, 1, checks)
+            again = Launch(compiled, grid, block, args, shared, seed, numbers, 1, checks, cooperative)
             running.end()
             running = again
             outcome = running.run(until, progress)

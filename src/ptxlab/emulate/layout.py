@@ -13,6 +13,7 @@ from ptxlab import ir
 GLOBALS = 0x10_0000_0000
 CONSTANTS = 0x08_0000_0000
 SPANS = {"const": (CONSTANTS, GLOBALS), "global": (GLOBALS, 1 << 56)}
+RESERVED = 1024  # bytes at the beginning of shared memory that the system keeps, of kernels that ask for them
 GAP = 4096  # between variables, so that a step too far is found out
 
 
@@ -148,6 +149,7 @@ class Variables:
         self.allocated: list[tuple[int, ir.Variable]] = []
         self._place_globals()
         self.shared: dict[int, int] = {}
+        self.reserved_size = RESERVED if _asks_for_reserved(functions) else 0
         self.static_size = 0
         self.dynamic_offset = 0
         self._place_shared()
@@ -182,7 +184,7 @@ class Variables:
         used = _shared_names(self.functions)
         local = [v for function in self.functions for v in _declared(function) if v.state_space.startswith("shared")]
         outer = [v for v in self.by_name.values() if v.state_space.startswith("shared") and v.name in used]
-        layout = Layout()
+        layout = Layout(size=self.reserved_size)
         dynamic = []
         for variable in (*outer, *local):
             if variable.linkage == "extern" and variable.elements is None:
@@ -278,6 +280,16 @@ def _masked(value: int, mask: int) -> int:
     """One byte of a value, the one that `mask` names."""
     shift = (mask & -mask).bit_length() - 1
     return (value & mask) >> shift
+
+
+def _asks_for_reserved(functions: Sequence[ir.Function]) -> bool:
+    """Whether a kernel looks for the shared memory that the system keeps, as groups of several warps do in CUDA."""
+    return any(
+        isinstance(operand, ir.SpecialRegister) and operand.name.startswith("%reserved_smem_offset")
+        for function in functions
+        for instruction in function.instructions()
+        for operand in instruction.operands
+    )
 
 
 def _shared_names(functions: Sequence[ir.Function]) -> set[str]:

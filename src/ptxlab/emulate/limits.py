@@ -60,7 +60,8 @@ def _problems(
             if name == "maxntid" and threads > wanted[0] * wanted[1] * wanted[2]:
                 yield problem(f"`.maxntid` allows blocks of {wanted[0] * wanted[1] * wanted[2]} threads, not {threads}")
     variables = layout.Variables(module, layout.reachable(module, kernel))
-    total, limit = variables.dynamic_offset + shared, target_named(module.target).shared_memory
+    total = variables.dynamic_offset - variables.reserved_size + shared
+    limit = target_named(module.target).shared_memory
     if shared < 0:
         yield problem(f"{shared} bytes of shared memory")
     elif total > limit:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 
@@ -11,6 +12,8 @@ from ptxlab.emulate import layout, state
 from ptxlab.emulate.arguments import Region
 from ptxlab.emulate.needs import marks_offset
 from ptxlab.emulate.record import Record
+
+WORKSPACE = 0x6F00_0000_0000  # an address below all arrays; see `arguments`
 
 
 class Regions:
@@ -56,6 +59,12 @@ class Regions:
         if region.base in self._kept:
             kept = ctypes.addressof(self._kept[region.base])
             self.table.set(index, kept=kept, marks=kept + marks_offset(region.size))
+
+
+def workspace() -> Region:
+    """The memory where the blocks of a cooperative launch meet: its size, then a counter (`cooperative_groups.h`)."""
+    memory = ctypes.create_string_buffer(struct.pack("<II", 8, 0), 8)
+    return Region(WORKSPACE, 8, ctypes.addressof(memory), "the grid's own memory", owner=memory)
 
 
 def globals_of(module: ir.Module, variables: layout.Variables) -> list[Region]:

@@ -16,7 +16,7 @@ from ptxlab.emulate.compile import Compiled
 from ptxlab.emulate.limits import check_memory
 from ptxlab.emulate.needs import available, needs_of, room_to_keep
 from ptxlab.emulate.record import Record
-from ptxlab.emulate.regions import Regions, globals_of
+from ptxlab.emulate.regions import WORKSPACE, Regions, globals_of, workspace
 from ptxlab.emulate.runtime import profile as requests
 from ptxlab.emulate.runtime.grid import end_broken, go_on_alone, run_grid, take_over
 from ptxlab.emulate.runtime.sharing import put_back, share_bytes
@@ -47,6 +47,7 @@ class Launch:
         numbers: Sequence[int] | None,
         workers: int,
         checks: bool = False,
+        cooperative: bool = False,
     ) -> None:
         facts = compiled.facts
         self.compiled = compiled
@@ -70,6 +71,9 @@ class Launch:
         self.needs = needs_of(compiled, block, self.shared_size, workers)
         workers = max(1, min(workers, available() // self.needs.block))
         regions = [*parameters.regions, *globals_of(compiled.module, compiled.variables)]
+        self.workspace = WORKSPACE if cooperative else 0
+        if cooperative:
+            regions.append(workspace())
         kept = room_to_keep(regions) if checks and workers > 1 else None
         self.is_trial = kept is not None
         if checks and not self.is_trial:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.emulate import state
+from ptxlab.emulate.layout import RESERVED
 from ptxlab.emulate.values import Value
 from ptxlab.isa.types import type_named
 from ptxlab.native import offset_of
@@ -19,15 +20,17 @@ _BLOCK = {"%ctaid.x": "x", "%ctaid.y": "y", "%ctaid.z": "z", "%nwarpid": "warps"
 _WORKER = {
     "%ntid.x": "block_x", "%ntid.y": "block_y", "%ntid.z": "block_z",
     "%nctaid.x": "grid_x", "%nctaid.y": "grid_y", "%nctaid.z": "grid_z",
-    "%total_smem_size": "shared_size", "%dynamic_smem_size": "dynamic_size", "%aggr_smem_size": "shared_size",
+    "%total_smem_size": "user_shared_size", "%dynamic_smem_size": "dynamic_size", "%aggr_smem_size": "shared_size",
+    "%envreg1": "workspace_high", "%envreg2": "workspace_low",
 }  # fmt: skip
 # A launch without clusters is one of clusters of one block.
 _CONSTANTS = {
     "%nsmid": 1, "%smid": 0, "%tid.w": 0, "%ntid.w": 1, "%ctaid.w": 0, "%nctaid.w": 1,
-    "%cluster_ctarank": 0, "%cluster_nctarank": 1, "%reserved_smem_offset_begin": 0, "%reserved_smem_offset_end": 0,
-    "%reserved_smem_offset_cap": 0, "%reserved_smem_offset_0": 0, "%reserved_smem_offset_1": 0,
+    "%cluster_ctarank": 0, "%cluster_nctarank": 1, "%reserved_smem_offset_begin": 0,
+    "%reserved_smem_offset_end": RESERVED, "%reserved_smem_offset_cap": RESERVED, "%reserved_smem_offset_0": 0,
+    "%reserved_smem_offset_1": RESERVED // 2,
     **{f"%cluster_ctaid.{c}": 0 for c in "xyzw"}, **{f"%cluster_nctaid.{c}": 1 for c in "xyzw"},
-    **{f"%pm{n}": 0 for n in range(8)}, **{f"%envreg{n}": 0 for n in range(32)},
+    **{f"%pm{n}": 0 for n in range(8)}, **{f"%envreg{n}": 0 for n in range(32) if n not in (1, 2)},
 }  # fmt: skip
 _CLUSTER = {"%clusterid": "%ctaid", "%nclusterid": "%nctaid"}
 _WIDE = {"%gridid": 1, "%current_graph_exec": 0, **{f"%pm{n}_64": 0 for n in range(8)}}

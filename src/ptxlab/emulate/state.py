@@ -289,6 +289,10 @@ class Worker:
     grid_z: u32
     shared_size: u32
     dynamic_size: u32
+    reserved_size: u32  # bytes at the beginning of shared memory that the system keeps
+    user_shared_size: u32  # all but them
+    workspace_low: u32  # the address of what the blocks of a cooperative launch meet at
+    workspace_high: u32
     frame_size: u32
     local_size: u32
     mail_words: u32

@@ -184,7 +184,8 @@ def note(
             place = place + 1
             at += step
     if about & OBJECT == 0:
-        if written == 0 and about & KIND != STORE and (space == SHARED_SPACE or address >= HEAP):
+        begin: u64 = u64(thread.worker.reserved_size) if space == SHARED_SPACE else u64(HEAP)
+        if written == 0 and about & KIND != STORE and address >= begin:
             report_unwritten(thread, address, bytes, about, instruction, space)
         if about & STRONG != 0:
             synchronise(thread, flags, address, about)
