@@ -72,6 +72,7 @@ class Flag:
 
     address: u64
     writer: u64  # the key of the thread that wrote last
+    version: u64  # another one with each write to any flag
     wide: u32  # whether the last write is for all blocks
     near_block: u32
     known: Knowledge
@@ -124,5 +125,6 @@ class History:
     finding_count: u32
     finding_room: u32
     scratch: Knowledge
+    versions: u64  # of flags so far
     is_trial: u32  # whether other cores run blocks at the same time, each with a history of its own; see `sharing`
     unused: u32

@@ -125,12 +125,15 @@ def synchronise(thread: Pointer[Thread], flags: Pointer[Flags], address: u64, ab
     if kind == STORE:
         if flag.writer != own:
             empty(flag)
-    elif is_in_scope:
+    elif is_in_scope and (about & ACQUIRE != 0 or thread.seen_version != flag.version):
         take_over(thread, flag, is_near, about & ACQUIRE != 0)
-    elif kind != LOAD:
+        thread.seen_version = flag.version
+    elif kind != LOAD and not is_in_scope:
         empty(flag)
     if kind == LOAD:
         return
+    thread.worker.history.versions += 1
+    flag.version = thread.worker.history.versions
     flag.writer = own
     flag.wide = about & WIDE
     if about & RELEASE != 0 and about & WIDE != 0:

@@ -37,6 +37,7 @@ def begin_order(block: Pointer[Block]) -> None:
         thread.stamp = 1
         thread.warp_stamp = 0
         thread.fence = 0
+        thread.seen_version = 0
         thread.wide_fence = 0
         thread.copy_index = 0
         thread.copies_done = 0
