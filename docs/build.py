@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -41,8 +42,9 @@ def instructions() -> str:
 
 
 def rules() -> str:
-    """The page of every rule."""
-    return "\n".join(["# Rules\n", *(f"## `{code}`\n\n{page}\n" for code, page in sorted(pages().items()))])
+    """The page of every code that a diagnostic can have."""
+    head = "# Errors and warnings\n\nWhat `ptxlab explain CODE` prints, for each of them.\n"
+    return "\n".join([head, *(f"## `{code}`\n\n{page}\n" for code, page in sorted(pages().items()))])
 
 
 def coverage() -> str:
@@ -93,7 +95,7 @@ def gallery() -> str:
     """What teaches each kernel, and under it what was measured of it."""
     parts = ["# The gallery\n"]
     for name in kernels.names():
-        parts.append(kernels.readme(name).replace("\n#", "\n##").replace("# ", "## ", 1))
+        parts.append(under(kernels.readme(name), f"../../src/ptxlab/kernels/{name}"))
         record = BENCHES / f"{name}.json"
         if record.exists():
             parts += ["### Measured\n", as_markdown(Record.read(record)), ""]
@@ -102,6 +104,15 @@ def gallery() -> str:
         if name == "registers":
             parts += ["### Machine code\n", register_use()]
     return "\n".join(parts)
+
+
+def under(page: str, folder: str) -> str:
+    """A page of a folder as a part of one elsewhere: headings a level lower, links to where they meant."""
+    parts = re.split(r"^(```.*?^```)$", page, flags=re.DOTALL | re.MULTILINE)
+    parts[::2] = [
+        re.sub(r"\]\((?!\w+:)", f"]({folder}/", re.sub(r"^#", "##", text, flags=re.MULTILINE)) for text in parts[::2]
+    ]
+    return "".join(parts)
 
 
 def machine_code() -> str:
@@ -213,6 +224,12 @@ def found_by(kernels: Sequence[Mapping[str, Any]], tools: Sequence[str]) -> str:
     return " | ".join(cells)
 
 
+def index(pages: Mapping[str, str]) -> str:
+    """The title of each page, and where it is."""
+    titles = {name: text.partition("\n")[0].lstrip("# ") for name, text in pages.items()}
+    return "\n".join(["# ptxlab\n", *(f"- [{titles[name]}]({name})" for name in sorted(titles)), ""])
+
+
 def main() -> None:
     """Write the files and say where they are."""
     BUILD.mkdir(parents=True, exist_ok=True)
@@ -221,6 +238,7 @@ def main() -> None:
     if SANITIZER.exists():  # it takes a GPU, and minutes of it
         makers.append(sanitizer)
     made = {f"{maker.__name__}.md": maker() for maker in makers}
+    made["index.md"] = index({**made, **written})
     for name, text in {**made, **written}.items():
         (BUILD / name).write_text(text, encoding="utf-8")
         print(f"wrote build/docs/{name}")

@@ -52,6 +52,36 @@ def test_the_gallery_says_what_directives_on_registers_do(build: ModuleType) -> 
     assert build.register_use() in build.gallery()
 
 
+ROOT = DOCS.parent
+LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+)")
+
+
+def without_code(page: str) -> str:
+    return re.sub(r"`[^`\n]*`", "", re.sub(r"^```.*?^```$", "", page, flags=re.DOTALL | re.MULTILINE))
+
+
+@pytest.mark.parametrize("page", [*ROOT.glob("*.md"), *DOCS.glob("*.md"), *ROOT.glob("src/**/README.md")],
+                         ids=lambda page: str(page.relative_to(ROOT)))  # fmt: skip
+def test_links_lead_somewhere(page: Path) -> None:
+    dead = [link for link in LINK.findall(without_code(page.read_text("utf-8"))) if not (page.parent / link).exists()]
+    assert dead == []
+
+
+def test_links_of_what_is_made_lead_somewhere(build: ModuleType) -> None:
+    pages = {"gallery.md": build.gallery(), "techniques.md": build.techniques(), "claims.md": "# Claims"}
+    pages["index.md"] = build.index(pages)
+    links = [link for page in pages.values() for link in LINK.findall(without_code(page))]
+    assert len(links) > 20
+    assert [link for link in links if link not in pages and not (build.BUILD / link).resolve().exists()] == []
+
+
+def test_the_gallery_has_the_code_of_the_readmes_as_it_stands(build: ModuleType) -> None:
+    page = "# A\n\n```python\n# a remark\nx = y[0](z)\n```\n\n## B\n\n[k](k.py), [far](https://a.b)\n"
+    assert build.under(page, "up") == (
+        "## A\n\n```python\n# a remark\nx = y[0](z)\n```\n\n### B\n\n[k](up/k.py), [far](https://a.b)\n"
+    )
+
+
 def test_what_a_launch_costs(build: ModuleType) -> None:
     page = build.launches()
     ratio = float(re.search(r"^\| prepared\.launch\(\) \|.*\| ([\d.]+) \|$", page, re.M)[1])  # type: ignore[index]
