@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from ptxlab import kernels
 from ptxlab.cli.explain import explain_forms, pages
 from ptxlab.emulate.refuse import is_emulated, reason_of
 from ptxlab.isa.form import Form
-from ptxlab.isa.table import forms
+from ptxlab.isa.table import CHAPTERS, forms
 from ptxlab.measure import Record
 from ptxlab.measure.table import as_markdown, seconds
 
@@ -31,10 +31,17 @@ LAUNCHES = HERE.parent / "evidence" / "launch.json"
 SANITIZER = HERE.parent / "evidence" / "sanitizer.json"
 
 
+def by_chapter() -> Iterator[tuple[str, Iterable[Form]]]:
+    """Every chapter of the manual, in its order, with the forms of its instructions, those of a name together."""
+    names = list(dict.fromkeys(form.name for form in forms()))
+    ordered = sorted(forms(), key=lambda form: (CHAPTERS.index(form.chapter), names.index(form.name)))
+    return groupby(ordered, key=lambda form: form.chapter)
+
+
 def instructions() -> str:
     """Every instruction by chapter of the manual, with its forms and their availability."""
     parts = ["# Instructions\n"]
-    for chapter, in_chapter in groupby(forms(), key=lambda form: form.chapter):
+    for chapter, in_chapter in by_chapter():
         parts.append(f"## {chapter.replace('_', ' ').capitalize()}\n")
         for name, group in groupby(in_chapter, key=lambda form: ".".join(form.name)):
             parts += [f"### `{name}`\n", *map(unstyle, explain_forms(group)), ""]
@@ -62,7 +69,7 @@ def coverage() -> str:
         "bit, and how many differed. Memory, barriers and copies are compared by whole kernels, not form by form.\n",
         "Where a form is emulated, `.shared::cluster` is not: it needs clusters of several blocks.\n",
     ]
-    for chapter, in_chapter in groupby(forms(), key=lambda form: form.chapter):
+    for chapter, in_chapter in by_chapter():
         parts += [
             f"## {chapter.replace('_', ' ').capitalize()}\n",
             "| form | parsed | checked | emulated | compared with a GPU |",

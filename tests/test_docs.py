@@ -10,7 +10,7 @@ import pytest
 
 from ptxlab.cli.explain import pages
 from ptxlab.cli.tour import SAXPY
-from ptxlab.isa.table import forms
+from ptxlab.isa.table import CHAPTERS, forms
 from ptxlab.kernels import registers
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -33,6 +33,15 @@ def test_coverage_has_every_form(build: ModuleType) -> None:
     assert [row for row in rows if row.startswith("| `shl.type d, a, b` | yes | yes | yes |") and "all equal" in row]
     assert "| `ret{.uni}` | yes | yes | yes | no |" in rows
     assert [row for row in rows if row.startswith("| `tcgen05.alloc") and "| yes | yes | no: the tensor" in row]
+
+
+def test_each_chapter_and_each_instruction_of_it_stands_once(build: ModuleType) -> None:
+    for page in (build.instructions(), build.coverage()):
+        chapters = re.findall(r"^## (.*)", page, re.MULTILINE)
+        assert chapters == [chapter.replace("_", " ").capitalize() for chapter in CHAPTERS]
+    for chapter in build.instructions().split("\n## ")[1:]:
+        names = re.findall(r"^### (.*)", chapter, re.MULTILINE)
+        assert len(names) == len(set(names))
 
 
 def test_every_technique_of_the_text_was_measured(build: ModuleType) -> None:

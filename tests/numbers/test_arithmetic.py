@@ -53,7 +53,7 @@ def patterns(format: Format) -> st.SearchStrategy[int]:
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("format", FORMATS, ids=name)
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_nearest_results_are_numpy_s(format: Format, operation: str, data: st.DataObject) -> None:
     count = 1 if operation == "sqrt" else 2
     operands = [data.draw(patterns(format)) for _ in range(count)]
@@ -78,7 +78,7 @@ def rounded_to_odd(exact: Fraction) -> float:
 
 @pytest.mark.parametrize("format", [F16, F32, F64], ids=name)
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_fma_rounds_once(format: Format, data: st.DataObject) -> None:
     finite = patterns(format).filter(lambda bits: bits & ~format.sign_bit <= format.largest)
     operands = [data.draw(finite) for _ in range(3)]
@@ -100,7 +100,7 @@ def test_fma_rounds_once(format: Format, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("format", FORMATS, ids=name)
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_directed_square_roots_are_neighbours_around_the_root(format: Format, data: st.DataObject) -> None:
     bits = data.draw(patterns(format)) & ~format.sign_bit
     value = decode(format, bits)

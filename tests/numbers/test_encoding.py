@@ -109,7 +109,7 @@ def number(format: Format, bits: int) -> Fraction:
 
 @pytest.mark.parametrize("format", FLOATING, ids=name)
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_directed_modes_bracket_and_nearest_modes_pick_the_nearer(format: Format, data: st.DataObject) -> None:
     value = data.draw(values(format))
     patterns = {rounding: encode(format, value, rounding) for rounding in ("rn", "rna", "rz", "rm", "rp")}
@@ -132,7 +132,7 @@ def test_directed_modes_bracket_and_nearest_modes_pick_the_nearer(format: Format
 
 @pytest.mark.parametrize("format", [F16, BF16, E4M3, E2M1], ids=name)
 @given(data=st.data())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_stochastic_rounding_goes_away_from_zero_in_proportion(format: Format, data: st.DataObject) -> None:
     value = data.draw(values(format))
     inner, outer = encode(format, value, "rz"), encode(format, value, "rp" if value > 0 else "rm")

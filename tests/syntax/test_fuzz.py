@@ -13,7 +13,7 @@ TOKENS = (
     "call .func f .callprototype .branchtargets .calltargets .loc .file .section .debug_str .b8 .pragma .alias "
     ".visible .extern .attribute (.managed) generic %tid.x %v.x ret ret; {%r1, [a+4] .target .version .ptr .unified"
 ).split()
-SETTINGS = settings(max_examples=150, deadline=None)
+SETTINGS = settings(max_examples=150)
 
 
 def judge(text: str) -> None:
