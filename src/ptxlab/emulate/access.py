@@ -40,7 +40,7 @@ def locate(function: Function, address: Address, bytes: int, kind: int, conditio
         place = _by_hint(function, address, bytes, kind)
     else:
         place = _in_window(function, address, bytes, kind)
-    function.unit.count_access(function, address, bytes, kind, condition)
+    function.unit.counting.count_access(function, address, bytes, kind, condition)
     return place
 
 
@@ -58,7 +58,7 @@ def _in_window(function: Function, address: Address, bytes: int, kind: int) -> s
     inside = builder.value(f"icmp ult i64 {_turned(function, at, bytes)}, {count}")
     builder.branch(inside, near, far, likely=True)
     builder.label(far)
-    search = function.unit.search(address.space, bytes, kind)
+    search = function.unit.calls.search(address.space, bytes, kind)
     builder.emit(f"call ptr @{search}(ptr %thread, i64 {at}, i32 {function.instruction_number}, ptr null)")
     function.fail()
     builder.label(near)
@@ -76,7 +76,7 @@ def _by_hint(function: Function, address: Address, bytes: int, kind: int) -> str
     inside = builder.value(f"icmp ult i64 {_turned(function, distance, bytes)}, {count}")
     builder.branch(inside, near, far, likely=True)
     builder.label(far)
-    search = function.unit.search(address.space, bytes, kind)
+    search = function.unit.calls.search(address.space, bytes, kind)
     about = f"ptr %thread, i64 {at}, i32 {function.instruction_number}, ptr {hint}"
     searched = builder.value(f"call ptr @{search}({about})")
     lost = builder.value(f"icmp eq ptr {searched}, null")
@@ -127,10 +127,10 @@ def load(
         builder.label(origin)
         builder.branch(when.text, then, after)
         builder.label(then)
-        condition = function.unit.count_here(function)
+        condition = function.unit.counting.count_here(function)
     place = locate(function, address, size * count, state.LOAD, condition)
-    function.unit.note_look(function, address.space)
-    function.unit.note_access(function, address, size * count, state.LOAD, order, size)
+    function.unit.counting.note_look(function, address.space)
+    function.unit.watching.note_access(function, address, size * count, state.LOAD, order, size)
     texts = [
         builder.value(f"load {bits_of(type)}, ptr {_offset(function, place, size * index)}, align 1")
         for index in range(count)
@@ -155,14 +155,14 @@ def store(function: Function, address: Address, values: Sequence[Value], when: V
         then, after = builder.new_label("store"), builder.new_label("stored")
         builder.branch(when.text, then, after)
         builder.label(then)
-        condition = function.unit.count_here(function)
+        condition = function.unit.counting.count_here(function)
     place = locate(function, address, size * len(values), state.STORE, condition)
-    if function.unit.checks:
+    if function.unit.watching.checks:
         unchanged = _holds(function, place, values, size)
-        function.unit.note_access(function, address, size * len(values), state.STORE, order, size, unchanged)
-        function.unit.note_change(function, address.space, builder.value(f"xor i1 {unchanged}, true"))
+        function.unit.watching.note_access(function, address, size * len(values), state.STORE, order, size, unchanged)
+        function.unit.counting.note_change(function, address.space, builder.value(f"xor i1 {unchanged}, true"))
     else:
-        function.unit.note_change(function, address.space)
+        function.unit.counting.note_change(function, address.space)
     for index, value in enumerate(values):
         builder.emit(f"store {value.typed}, ptr {_offset(function, place, size * index)}, align 1")
     if when is not None:
@@ -189,12 +189,12 @@ def update(function: Function, address: Address, type: Type, change: Callable[[V
     """
     builder, size = function.builder, type.width // 8
     place = locate(function, address, size, state.ATOMIC)
-    function.unit.note_access(function, address, size, state.ATOMIC, order, size)
+    function.unit.watching.note_access(function, address, size, state.ATOMIC, order, size)
     old = Value(function, type, builder.value(f"load {bits_of(type)}, ptr {place}, align 1"))
     new = change(old)
     builder.emit(f"store {new.typed}, ptr {place}, align 1")
-    function.unit.note_look(function, address.space)
-    function.unit.note_change(function, address.space, builder.value(f"icmp ne {old.typed}, {new.text}"))
+    function.unit.counting.note_look(function, address.space)
+    function.unit.counting.note_change(function, address.space, builder.value(f"icmp ne {old.typed}, {new.text}"))
     return old
 
 

@@ -93,19 +93,24 @@ def _translate(module: ir.Module, kernel: ir.Function, checks: bool, profile: bo
         codes.append(engine.cached(f"called {called}", lambda: engine.compile_text(called)))
     facts = {
         "hints": unit.hints,
-        "counters": unit.counters,
-        "traffic": unit.traffic,
-        "profile_sites": unit.profile_sites,
-        "mail_words": unit.mail_words,
+        "counters": unit.counting.counters,
+        "traffic": unit.counting.traffic,
+        "profile_sites": unit.counting.profile_sites,
+        "mail_words": unit.calls.mail_words,
         "frame_sizes": unit.frame_sizes,
         "local_sizes": unit.local_sizes,
         "talks": unit.talks,
-        "clock": "read_clock" in unit.runtime_functions,
+        "clock": "read_clock" in unit.calls.runtime_functions,
         "stack": unit.uses_stack,
-        "written": unit.written,
-        "changes": sorted(unit.changes),
-        "looks": [counter for far in (True, False) for counter in sorted(unit.looks) if unit.looks[counter] is far],
-        "far": sum(unit.looks.values()),
+        "written": unit.watching.written,
+        "changes": sorted(unit.counting.changes),
+        "looks": [
+            counter
+            for far in (True, False)
+            for counter in sorted(unit.counting.looks)
+            if unit.counting.looks[counter] is far
+        ],
+        "far": sum(unit.counting.looks.values()),
         "timed_slots": unit.timed_slots,
         "address_slots": unit.address_slots,
     }

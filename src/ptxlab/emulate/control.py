@@ -56,7 +56,7 @@ def _brkpt(function: Function, instruction: ir.Instruction) -> None:
 
 
 def _fail(function: Function, kind: int, extra: Value | int) -> None:
-    function.unit.runtime_call(function, "fail", (kind, function.instruction_number, extra), None)
+    function.unit.calls.runtime_call(function, "fail", (kind, function.instruction_number, extra), None)
     function.fail()
 
 
@@ -80,7 +80,7 @@ def _call(function: Function, instruction: ir.Instruction) -> None:
         returns, parameters = _prototype(function, operands)
         address = scalar(function, _U64, callee)
         found = function.builder.value(
-            f"call ptr @{function.unit.runtime('find_callee')}"
+            f"call ptr @{function.unit.calls.runtime('find_callee')}"
             f"(ptr %thread, i64 {address.text}, i32 {function.instruction_number})"
         )
         entry = _unless_null(function, found)
@@ -90,7 +90,7 @@ def _call(function: Function, instruction: ir.Instruction) -> None:
     if function.iterations is not None:
         function.iterations.call(function.block_number, function.instruction_number)
     enough = builder.value(
-        f"call i1 @{function.unit.runtime('enter')}(ptr %thread, i64 %own.size, i64 {area.size}, ptr {entry}, "
+        f"call i1 @{function.unit.calls.runtime('enter')}(ptr %thread, i64 %own.size, i64 {area.size}, ptr {entry}, "
         f"i32 {function.frame.next_resume}, i32 {function.instruction_number})"
     )
     fail, on = builder.new_label("fail"), builder.new_label("enter")

@@ -51,7 +51,7 @@ class Function:
         self.live = Liveness(self.instructions, self.effects, self.flow, self.registers.by_index)
         self.uses_carry = any(_uses_carry(instruction) for instruction in self.instructions)
         self.locals = unit.lay_out_locals(function)
-        self.iterations = Iterations(self) if unit.profile else None
+        self.iterations = Iterations(self) if unit.counting.profile else None
         self.block_counter = 0
         self.guard_counter = (-1, 0)
         self._sizes: dict[str, str] = {}
@@ -163,7 +163,7 @@ class Function:
     def _translate_block(self, number: int) -> None:
         block = self.flow.blocks[number]
         self.builder.label(f"b{number}")
-        self.unit.count_block(self, block.start, block.end)
+        self.unit.counting.count_block(self, block.start, block.end)
         self.registers.forget()
         for position in range(block.start, block.end):
             self.position = position
@@ -192,7 +192,7 @@ class Function:
             builder.branch(condition, yes, no)
             builder.label(taken)
             self.registers.begin_guarded()
-            self.unit.count_guarded(self)
+            self.unit.counting.count_guarded(self)
         handler = self.unit.handlers.get(mnemonic)
         if handler is not None:
             handler(self, instruction)
@@ -255,7 +255,7 @@ class Function:
             self.builder.emit(
                 f"store {self.registers.get(register).typed}, ptr {self._formal_place(variable)}, align 1"
             )
-        self.unit.runtime_call(self, "leave", (), None)
+        self.unit.calls.runtime_call(self, "leave", (), None)
         self.builder.close("ret void")
 
     def _formal_place(self, variable: ir.Variable) -> str:
@@ -265,7 +265,7 @@ class Function:
 
     def exit(self) -> None:
         """End the thread."""
-        self.unit.runtime_call(self, "thread_exit", (), None)
+        self.unit.calls.runtime_call(self, "thread_exit", (), None)
         self.builder.close("ret void")
 
     def fail(self) -> None:

@@ -126,7 +126,7 @@ class Machine:
             ftz=ftz,
             sat=sat,
             relu=relu,
-            call=self.function.unit.native_call,
+            call=self.function.unit.calls.native_call,
         )
         return Value(self.function, type, text)
 
@@ -139,7 +139,7 @@ class Machine:
             else:
                 texts.append(resize(argument, int(wanted.llvm[1:]), argument.is_signed))
         assert known.result is not None
-        text = self.function.builder.value(self.function.unit.native_call(function, texts))
+        text = self.function.builder.value(self.function.unit.calls.native_call(function, texts))
         result = type_named(type)
         width = int(known.result.llvm[1:])
         if width != result.width:
@@ -166,7 +166,7 @@ class Machine:
                 word += 1
         types = [type_named(name) for name in results]
         total = word + sum(-(-type.width // 32) for type in types)
-        site = self.function.unit.site(self.function, function, statics, total, aligned)
+        site = self.function.unit.calls.site(self.function, function, statics, total, aligned)
         given = str(members) if isinstance(members, int) else members.text
         self.function.store_field("members", "i32", given)
         self.function.store_field("site", "i32", site)
@@ -226,8 +226,8 @@ class Machine:
         offset = self._shared_offset(address)
         self.runtime("fill_shared", offset, size, self.place)
         self.check()
-        self.function.unit.note_change(self.function, "shared")
-        self.function.unit.count_access(self.function, Address("shared", offset), size, state.STORE)
+        self.function.unit.counting.note_change(self.function, "shared")
+        self.function.unit.counting.count_access(self.function, Address("shared", offset), size, state.STORE)
 
     def update(self, address: Address, type: str, change: Callable[[Value], Value], order: str = "") -> Value:
         """Change a value in memory at one go, and return what it was."""
@@ -235,7 +235,7 @@ class Machine:
 
     def runtime(self, name: str, *arguments: Value | int, result: str | None = None) -> Value | None:
         """Call a function of the runtime with this thread."""
-        return self.function.unit.runtime_call(self.function, name, arguments, result)
+        return self.function.unit.calls.runtime_call(self.function, name, arguments, result)
 
     def wait(self, status: int | None = None) -> None:
         """Let others run until this thread can go on; None: the runtime has said why."""
@@ -279,12 +279,12 @@ class Machine:
         offset = self._shared_offset(barrier)
         kind, place = _PHASE_KINDS.get(operation, state.ATOMIC), Address("shared", offset)
         access.locate(self.function, place, 8, kind)
-        self.function.unit.note_access(self.function, place, 8, kind, "barrier", 8)
+        self.function.unit.watching.note_access(self.function, place, 8, kind, "barrier", 8)
         found = self.runtime(_PHASES[operation], offset, *values, self.place, result=type)
         if kind == state.LOAD:
-            self.function.unit.note_look(self.function, "shared")
+            self.function.unit.counting.note_look(self.function, "shared")
         else:
-            self.function.unit.note_change(self.function, "shared")
+            self.function.unit.counting.note_change(self.function, "shared")
         if operation in ("wait", "test"):  # a test that fails may take as long as a wait does
             self.wait()
             answer = Value(self.function, type_named("u64"), self.function.load_field("answer", "i64"))
@@ -305,9 +305,9 @@ class Machine:
                 plain.append(value.value if number else self._shared_offset(value))
         name = _COPIES[operation]
         if operation in ("start", "arrive"):
-            self.function.unit.note_change(self.function, "shared")
+            self.function.unit.counting.note_change(self.function, "shared")
         if operation == "start":
-            plain.append(self.function.unit.watches(self.function))
+            plain.append(self.function.unit.watching.watches(self.function))
         self.runtime(name, *plain, *([self.place] if name in ("start_copy", "arrive_after_copies") else []))
         self.check()
         if operation == "start":
@@ -316,8 +316,8 @@ class Machine:
             assert isinstance(source, Address)
             assert isinstance(size, int)
             assert not isinstance(wanted, Address)
-            self.function.unit.count_access(self.function, destination, size, state.STORE)
-            self.function.unit.count_access(self.function, source, wanted, state.LOAD)
+            self.function.unit.counting.count_access(self.function, destination, size, state.STORE)
+            self.function.unit.counting.count_access(self.function, source, wanted, state.LOAD)
 
     def stack(self, operation: str, *values: Value | int, type: str | None = None) -> Value | None:
         """Do something with the thread's stack in local memory."""

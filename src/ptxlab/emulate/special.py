@@ -78,7 +78,7 @@ def special_register(function: Function, operand: ir.SpecialRegister) -> Value:
             at = builder.value(f"getelementptr i8, ptr {pointer}, i64 {offset_of(owner, names[name])}")
             return Value(function, _U32, builder.value(f"load i32, ptr {at}, !invariant.load !2"))
     if name in CLOCKS:
-        clock = builder.value(f"call i64 @{function.unit.runtime('read_clock')}(ptr %thread)")
+        clock = builder.value(f"call i64 @{function.unit.calls.runtime('read_clock')}(ptr %thread)")
         shift = CLOCKS[name]
         value = Value(function, _U64, clock)
         if shift is None:

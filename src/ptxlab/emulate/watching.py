@@ -1,0 +1,110 @@
+"""What the detectors are told of: accesses to memory that other threads may touch, unless nobody can write there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ptxlab import ir
+from ptxlab.emulate import state
+from ptxlab.emulate.roots import UNKNOWN, WINDOW, Roots
+from ptxlab.emulate.runtime import shadow
+from ptxlab.emulate.values import Address, Value
+from ptxlab.isa.types import type_named
+from ptxlab.native import offset_of
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.function import Function
+
+
+class Watching:
+    """What of one kernel is watched; `written` are the arguments through which it writes."""
+
+    def __init__(self, checks: bool, is_alone: bool) -> None:
+        self.checks = checks
+        self.is_alone = is_alone  # the kernel calls no function
+        self.written = 0
+        self._roots: dict[int, Roots] = {}
+
+    def note_access(
+        self,
+        function: Function,
+        address: Address,
+        bytes: int,
+        kind: int,
+        order: str,
+        element: int,
+        unchanged: str = "false",
+    ) -> None:
+        """Tell the detectors of an access to `bytes` bytes in elements of `element`, which may change nothing."""
+        instruction = function.instructions[function.position]
+        space = address.space
+        if not self.checks or space in ("const", "param"):
+            return
+        if space == "local" and (not self.is_alone or _names_parameter(instruction)):
+            return
+        builder = function.builder
+        roots = UNKNOWN
+        after = None
+        if space in (None, "global"):
+            roots = self.roots_of(function).of_addresses(instruction)
+            if kind != state.LOAD:
+                self.written |= roots
+            elif not roots & (UNKNOWN | WINDOW):
+                watched, after = builder.new_label("watched"), builder.new_label("noted")
+                builder.branch(self._is_watched(function, roots), watched, after)
+                builder.label(watched)
+        name = {None: "note_generic", "global": "note_global", "shared": "note_shared", "local": "note_local"}[space]
+        number = about_of(kind, order, element) | (shadow.FOLLOWED if self.is_alone else 0)
+        what = str(number)
+        if unchanged != "false":
+            what = builder.value(f"select i1 {unchanged}, i32 {number | shadow.UNCHANGED}, i32 {number}")
+        about = f"i32 {bytes}, i32 {what}, i32 {function.instruction_number}"
+        builder.emit(f"call void @{function.unit.calls.runtime(name)}(ptr %thread, i64 {address.value.text}, {about})")
+        if after is not None:
+            builder.jump(after)
+            builder.label(after)
+
+    def watches(self, function: Function) -> Value | int:
+        """Whether the detectors are to be told of the memory that a copy reads."""
+        if not self.checks:
+            return 0
+        copied = function.instructions[function.position].operands[1]
+        roots = self.roots_of(function).of_address(copied)
+        if roots & UNKNOWN:
+            return 1
+        text = function.builder.value(f"zext i1 {self._is_watched(function, roots)} to i32")
+        return Value(function, type_named("u32"), text)
+
+    def roots_of(self, function: Function) -> Roots:
+        found = self._roots.get(function.number)
+        if found is None:
+            found = self._roots[function.number] = Roots(function)
+        return found
+
+    def _is_watched(self, function: Function, roots: int) -> str:
+        builder = function.builder
+        place = builder.value(f"getelementptr i8, ptr %worker, i64 {offset_of(state.Worker, 'watched')}")
+        watched = builder.value(f"load i64, ptr {place}, !invariant.load !2")
+        return builder.value(f"icmp ne i64 {builder.value(f'and i64 {watched}, {roots}')}, 0")
+
+
+def about_of(kind: int, order: str, element: int) -> int:
+    """How the detectors are told what an access is; see `runtime.shadow`."""
+    semantics, _, scope = order.partition(".")
+    about = kind | (element.bit_length() - 1) << shadow.SIZE_SHIFT
+    if semantics == "barrier":
+        return about | shadow.OBJECT | (0 if kind == state.STORE else shadow.STRONG)
+    if semantics in ("", "weak", "constant"):
+        return about | (shadow.STALE if semantics == "constant" else 0)
+    about |= shadow.STRONG
+    if scope in ("gpu", "sys"):
+        about |= shadow.WIDE
+    if semantics in ("acquire", "acq_rel"):
+        about |= shadow.ACQUIRE
+    if semantics in ("release", "acq_rel"):
+        about |= shadow.RELEASE
+    return about
+
+
+def _names_parameter(instruction: ir.Instruction) -> bool:
+    return any(word.startswith("param") for word in instruction.opcode.modifiers)
