@@ -3,7 +3,8 @@
 A wait covers a copy if the copy is in a closed group and the wait lets only later groups go on. How many groups were
 closed since is counted on the way that closes most of them, so that a wait that may cover a copy is taken to do so.
 What is counted ends where a copy in a loop fills the same bytes again; one that fills others each time goes round the
-loop. A copy that an mbarrier counts, or that a called function may wait for, is taken to be waited for.
+loop. A copy that an mbarrier counts, or that a called function may wait for, is taken to be waited for; so is one in a
+kernel that counts its groups and chooses among waits for many numbers of them.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from .program import FunctionFacts
 
 OPEN = -1  # in no group yet
+CHOICES = 3  # different numbers of groups to wait for, of which one is chosen
 COPY, COMMIT, WAIT, WAIT_ALL, READ = "copy commit wait wait_all read".split()
 
 
@@ -99,6 +101,16 @@ class Copies:
                         seen[successor] = age
                         pending.append((successor, -1, age))
         return found
+
+    def chosen_waits(self) -> frozenset[int]:
+        """Waits of which a thread that counts its groups chooses one when it runs, as `cuda::pipeline` does."""
+        joined: dict[int, list[int]] = defaultdict(list)
+        for at in self.limits:
+            after = self._facts.flow.blocks[self._facts.values.block_of(at)].successors
+            if len(after) == 1:
+                joined[after[0]].append(at)
+        choices = [waits for waits in joined.values() if len({self.limits[at] for at in waits}) >= CHOICES]
+        return frozenset(at for waits in choices for at in waits)
 
     def walk(self, copy: int, stops: Set[int]) -> Iterator[int]:
         """What comes after a copy, the nearest first, on all ways until one of `stops`."""

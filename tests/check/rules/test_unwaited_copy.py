@@ -31,6 +31,21 @@ LOOP = "loop:\n"
 AGAIN = "    sub.u32 %r20, %r20, 1;\n    setp.ne.u32 %p1, %r20, 0;\n    @%p1 bra loop;\n"
 SKIP = "    setp.eq.u32 %p2, %r20, 0;\n    @%p2 bra skip;\n"
 FLIP = "    xor.b32 %r4, %r4, 4096;\n    xor.b32 %r6, %r6, 4096;\n"
+CHOICE = """    setp.gt.u32 %p2, %r20, 9;
+    @%p2 bra waited;
+    setp.eq.u32 %p2, %r20, 2;
+    @%p2 bra two;
+    setp.eq.u32 %p2, %r20, 1;
+    @%p2 bra one;
+    cp.async.wait_group {};
+    bra waited;
+one:
+    cp.async.wait_group 1;
+    bra waited;
+two:
+    cp.async.wait_group 2;
+waited:
+"""
 NO_WAIT = "wait first: `cp.async.wait_all;`, then a barrier if other threads read the bytes"
 NO_GROUP = "put `cp.async.commit_group;` after the last copy of the group"
 SMALLER = "wait with `cp.async.wait_group 0;`"
@@ -46,6 +61,7 @@ WRONG = {
     "a wait without a group": ((COPY, WAIT_0, BARRIER, READ, STORE), NO_GROUP),
     "the group closed before the copy": ((COMMIT, COPY, WAIT_0, BARRIER, READ, STORE), NO_GROUP),
     "a wait that lets it go on": ((COPY, COMMIT, WAIT_1, BARRIER, READ, STORE), SMALLER),
+    "a choice of waits that all let it go on": ((COPY, COMMIT, CHOICE.format(3), BARRIER, READ, STORE), SMALLER),
     "a matrix": ((COPY, COMMIT, BARRIER, MATRIX, STORE), NO_WAIT),
     "a loop without a wait": ((LOOP, COPY, COMMIT, BARRIER, READ, BARRIER, AGAIN, STORE), NO_WAIT),
     "a loop that waits for the turn before": (
@@ -84,6 +100,7 @@ RIGHT = {
                                   READ_OWN, WAIT_0, STORE),
     "as many groups as there are": (COPY, COMMIT, SKIP, NEXT, COMMIT, WAIT_1, "    bra go;\nskip:\n", WAIT_0, "go:\n",
                                     BARRIER, READ_OWN, WAIT_0, STORE),
+    "a wait that is chosen by a number": (LOOP, COPY, COMMIT, CHOICE.format(0), BARRIER, READ, BARRIER, AGAIN, STORE),
     "an mbarrier counts it": ("    mbarrier.init.shared.b64 [other], 1;\n", COPY,
                               "    cp.async.mbarrier.arrive.shared.b64 [other];\nagain:\n"
                               "    mbarrier.test_wait.parity.shared.b64 %p3, [other], 0;\n    @!%p3 bra again;\n",

@@ -139,8 +139,11 @@ def _check_function(program: Program, facts: FunctionFacts) -> Iterator[Diagnost
     copies = Copies(facts)
     reads = _Reads(facts, [at for at, kind in copies.kinds.items() if kind == READ])
     told: set[object] = set()
+    chosen = copies.chosen_waits()
     for copy in copies.copies:
         waits = copies.waits(copy)
+        if any(age is None for at, age in waits.items() if at in chosen):
+            continue
         covering = frozenset(at for at, age in waits.items() if age is None)
         cause = (facts.values.block_of(copy), covering)
         if cause in told:
