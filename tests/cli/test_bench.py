@@ -1,11 +1,14 @@
 """`ptxlab bench` where there is no GPU to measure on."""
 
+import io
+import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from ptxlab import gpu
+from ptxlab.cli.bench import list_gallery
 from ptxlab.cli.group import ptxlab
 
 
@@ -13,6 +16,20 @@ def test_without_a_name_it_lists_the_gallery() -> None:
     outcome = CliRunner().invoke(ptxlab, ["bench"])
     assert outcome.exit_code == 0
     assert "vector_addition" in outcome.output
+
+
+def test_on_a_terminal_the_gallery_fits_its_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr("sys.stdout", Terminal())
+    list_gallery()
+    shown = sys.stdout.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert max(map(len, shown)) <= 100
+    assert "sgemm" in {line.split()[0] for line in shown}
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
 
 @pytest.mark.parametrize(

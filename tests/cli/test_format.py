@@ -44,6 +44,21 @@ def test_standard_input() -> None:
     assert (result.exit_code, result.stdout) == (0, CANONICAL)
 
 
+def test_standard_input_is_checked_too() -> None:
+    result = run("--check", "-", input=UGLY)
+    assert (result.exit_code, result.stdout) == (1, "<stdin> is not in canonical form\n")
+    result = run("--check", "-", input=CANONICAL)
+    assert (result.exit_code, result.stdout) == (0, "")
+
+
+def test_lines_that_end_as_on_windows_are_not_canonical(tmp_path: Path) -> None:
+    file = tmp_path / "windows.ptx"
+    file.write_bytes(CANONICAL.replace("\n", "\r\n").encode())
+    assert run("--check", file).exit_code == 1
+    assert run("--write", file).exit_code == 0
+    assert file.read_bytes() == CANONICAL.encode()
+
+
 def test_write(ugly: Path) -> None:
     assert run("--check", ugly).exit_code == 1
     result = run("--write", ugly)

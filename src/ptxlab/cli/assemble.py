@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ptxlab.cli.files import STANDARD_INPUT, name_of, path_argument, read_text, target_option, write_file
-from ptxlab.cli.findings import format_option, show_findings, status_of
+from ptxlab.cli.findings import format_option, show_failure, show_findings, status_of
 from ptxlab.report import Diagnostic, Format, PtxError, render
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def command(
         text = read_text(path)
         assembly = run_ptxas(text, target, name_of(path), options, ptxas)
     except PtxError as wrong:
-        show_findings(wrong.diagnostics, name_of(path), format)
+        show_failure(wrong.diagnostics, name_of(path), format)
         context.exit(status_of(wrong.diagnostics))
     found = assembly.diagnostics
     if output is None and path != STANDARD_INPUT:

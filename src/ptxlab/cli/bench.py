@@ -111,10 +111,11 @@ def check_place(file: Path | None) -> None:
 def list_gallery() -> None:
     """What there is, and what it computes."""
     from ptxlab import kernels
-    from ptxlab.cli.table import table
+    from ptxlab.cli.table import fold, table
 
     rows = [[name, kernels.entry(name).title, "; ".join(kernels.entry(name).variants)] for name in kernels.names()]
-    click.echo("\n".join(table([["name", "computes", "variants"], *rows])))
+    lines = table([["name", "computes", "variants"], *rows])
+    click.echo("\n".join(fold(lines, lines[0].index("computes"))))
 
 
 def read_record(path: Path) -> Record:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -52,6 +53,14 @@ def show_findings(
 def status_of(found: Sequence[Diagnostic]) -> int:
     """The exit status that findings mean: 2 where nothing was looked at yet, because of how or where it was asked."""
     return (2 if all(one.code in _MISUSE for one in found) else 1) if found else 0
+
+
+def show_failure(found: Sequence[Diagnostic], name: str, format: Format) -> None:
+    """Say why nothing came out; programs get an object, as they do when something does."""
+    if format == "json":
+        click.echo(json.dumps({"diagnostics": json.loads(render(found, "json"))}, indent=2))
+    else:
+        show_findings(found, name, format)
 
 
 def first_of_each(found: Sequence[Diagnostic], most: int) -> tuple[list[Diagnostic], list[str]]:

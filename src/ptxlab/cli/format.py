@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ptxlab.cli.files import STANDARD_INPUT, find_files, name_of, paths_argument, read_module, with_progress, write_file
+from ptxlab.cli.files import STANDARD_INPUT, find_files, name_of, paths_argument, read_text, with_progress, write_file
 from ptxlab.cli.findings import show_findings
 from ptxlab.report import PtxError
 
@@ -40,13 +40,13 @@ def command(context: click.Context, paths: Sequence[Path], write: bool, check: b
     failed = 0
     for file, _ in with_progress(files):
         try:
-            module = read_module(file)
+            before = read_text(file)
+            text = ptxlab.format(ptxlab.parse(before, name_of(file)))
         except PtxError as wrong:
             show_findings(wrong.diagnostics, name_of(file), to_stderr=True)
             failed += 1
             continue
-        text = ptxlab.format(module)
-        changed = (write or check) and text.encode() != file.read_bytes()
+        changed = text != before
         if check and changed:
             click.echo(f"{name_of(file)} is not in canonical form")
             failed += 1

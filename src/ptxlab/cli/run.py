@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import time
@@ -17,8 +16,8 @@ import click
 
 from ptxlab.cli.arguments import Argument, parse_argument
 from ptxlab.cli.files import name_of, path_argument, read_module
-from ptxlab.cli.findings import LISTED, format_option, show_findings, status_of
-from ptxlab.report import Diagnostic, Format, KernelError, PtxError, render
+from ptxlab.cli.findings import LISTED, format_option, show_failure, status_of
+from ptxlab.report import Diagnostic, Format, KernelError, PtxError
 
 if TYPE_CHECKING:
     from ptxlab.ir import Function, Module
@@ -140,14 +139,6 @@ def command(
         run.save(save)
     run.show(format, profile, name_of(path))
     context.exit(1 if run.result.diagnostics else 0)
-
-
-def show_failure(found: Sequence[Diagnostic], name: str, format: Format) -> None:
-    """Say why nothing came out; programs get an object, as they do when something does."""
-    if format == "json":
-        click.echo(json.dumps({"diagnostics": json.loads(render(found, "json"))}, indent=2))
-    else:
-        show_findings(found, name, format)
 
 
 def choose(module: Module, entry: str | None) -> Function:

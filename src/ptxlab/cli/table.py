@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
+from shutil import get_terminal_size
+from textwrap import wrap
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -16,6 +19,15 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(map(len, column)) for column in columns]
     numeric = [all(_NUMBER.fullmatch(cell) for cell in column[1:]) for column in columns]
     return ["  ".join(_cell(*cell) for cell in zip(row, widths, numeric, strict=True)).rstrip() for row in rows]
+
+
+def fold(lines: Iterable[str], indent: int) -> list[str]:
+    """Lines that fit the terminal, if there is one; what does not fit stands below, behind `indent` spaces."""
+    if not sys.stdout.isatty():
+        return list(lines)
+    width = get_terminal_size().columns
+    after = " " * min(indent, width // 2)
+    return [part for line in lines for part in wrap(line, width, subsequent_indent=after)]
 
 
 _NUMBER = re.compile(r"-|[\d,]+(\.\d+)?( B)?")
