@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -401,3 +402,18 @@ from ptxlab.author import Module
 module = Module("sm_80", "8.0", untyped=True)
 """
     )
+
+
+def test_time_grows_with_the_length_of_the_file() -> None:
+    """Short runs one behind the other, all of the same instruction: no run is looked at beyond its end."""
+
+    def seconds(lines: int) -> float:
+        accumulate = "fma.rn.f32 %s{}, %r{}, %r{}, %s{};\n".format
+        rows = (accumulate(n % 64, 7 * n % 61, 100 + 3 * n % 53, n % 64) for n in range(lines))
+        module = parse(kernel_of("".join(rows)))
+        start = time.process_time()
+        to_python(module)
+        return time.process_time() - start
+
+    seconds(100)
+    assert seconds(4000) < 20 * seconds(500)  # 8 times the lines; of each pair of lines, 64 times

@@ -132,9 +132,7 @@ class _Folder:
         few = Loop(_rows(line, at, period, fewest), self.uses, self.names)
         if not few.rows[0].leaves or (few.write(listed) is None if listed else few.counted() < fewest):
             return None
-        rows = _rows(line, at, period, min(count, MOST_LISTED) if listed else count)
-        if not listed:
-            rows = rows[: Loop(rows, self.uses, self.names).counted()]
+        rows = _rows(line, at, period, min(count, MOST_LISTED)) if listed else self._counted(line, at, period, count)
         while len(rows) >= fewest:
             written = Loop(rows, self.uses, self.names).write(listed)
             if written is not None:
@@ -142,6 +140,17 @@ class _Folder:
                 return (before - after, written, len(rows) * period) if after <= WORTH * before else None
             rows = rows[: len(rows) // 2]
         return None
+
+    def _counted(self, line: list[Chunk], at: int, period: int, count: int) -> list[Chunk]:
+        """The rows, at most `count`, in which nothing needs to be listed; looks at about twice as many."""
+        size = held = _fewest(period)
+        while held == size:
+            size = min(2 * size, count)
+            rows = _rows(line, at, period, size)
+            held = Loop(rows, self.uses, self.names).counted()
+            if size == count:
+                break
+        return rows[:held]
 
 
 def _may_count(line: list[Chunk], at: int, period: int, listed: bool) -> bool:
