@@ -3,6 +3,7 @@
 import os
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -404,16 +405,33 @@ module = Module("sm_80", "8.0", untyped=True)
     )
 
 
-def test_time_grows_with_the_length_of_the_file() -> None:
-    """Short runs one behind the other, all of the same instruction: no run is looked at beyond its end."""
+def lines_of_runs(lines: int) -> str:
+    """Short runs one behind the other, all of the same instruction: none is to be looked at beyond its end."""
+    accumulate = "fma.rn.f32 %s{}, %r{}, %r{}, %s{};\n".format
+    return "".join(accumulate(n % 64, 7 * n % 61, 100 + 3 * n % 53, n % 64) for n in range(lines))
 
+
+def lines_of_cases(lines: int) -> str:
+    """Branches to as many labels further down, over values that are read there: none is a block of Python's."""
+    cases = range(lines // 4)
+    tests = (f"add.u32 %t{n}, %r0, 1;\nsetp.eq.s32 %q{n}, %t{n}, {n};\n@%q{n} bra $case{n};\n" for n in cases)
+    ends = (f"$case{n}:\nst.global.u32 [%rd1], %t{n};\n" for n in cases)
+    return f".reg .pred %q<{lines}>; .reg .b32 %t<{lines}>;\n{''.join(tests)}{''.join(ends)}"
+
+
+def lines_of_branches(lines: int) -> str:
+    """Branches in branches, over and over."""
+    both = "@%p{0} bra $outer{1};\n@%p{0} bra $inner{1};\nst.global.u32 [%rd1], {2};\n$inner{1}:\n$outer{1}:\n".format
+    return "".join(both(n % 90, n, n * n % 97) for n in range(lines // 5))
+
+
+@pytest.mark.parametrize("make", [lines_of_runs, lines_of_cases, lines_of_branches])
+def test_time_grows_with_the_length_of_the_file(make: Callable[[int], str]) -> None:
     def seconds(lines: int) -> float:
-        accumulate = "fma.rn.f32 %s{}, %r{}, %r{}, %s{};\n".format
-        rows = (accumulate(n % 64, 7 * n % 61, 100 + 3 * n % 53, n % 64) for n in range(lines))
-        module = parse(kernel_of("".join(rows)))
+        module = parse(kernel_of(make(lines)))
         start = time.process_time()
         to_python(module)
         return time.process_time() - start
 
     seconds(100)
-    assert seconds(4000) < 20 * seconds(500)  # 8 times the lines; of each pair of lines, 64 times
+    assert seconds(8000) < 25 * seconds(800)  # ten times the lines

@@ -14,7 +14,7 @@ from ptxlab.author.convert.chunks import INDENT, folded
 from ptxlab.author.convert.comments import comment_behind, comment_lines
 from ptxlab.author.convert.registers import bits_of, declarations, numbered
 from ptxlab.author.convert.runs import shorten
-from ptxlab.author.convert.structure import Structures, registers_of, walk
+from ptxlab.author.convert.structure import Structures, registers_of
 from ptxlab.ir.operands import Operand
 from ptxlab.isa.operand import Expected
 from ptxlab.syntax.print_declarations import print_declaration
@@ -47,8 +47,7 @@ class Body:
         self.once: set[int] = set()  # registers that one call returns
         self.all: dict[int, ir.Register] = {}
         self.structures: Structures | None = None
-        self.positions: dict[int, int] = {}  # of instructions, by their identity
-        self.last_read: dict[int, int] = {}  # the position of the last that reads a register
+        self.read_until: list[int] = []  # for each instruction, the position of the last that reads what it returns
         self.families: dict[int, str] = {}  # Python names of `%r<100>`, by the identity of the variable
 
     def parameter(self, variable: ir.Variable) -> str:
@@ -78,10 +77,11 @@ class Body:
         heads = {id(variable) for variable in (*self.function.returns, *self.function.parameters)}
         writes: Counter[int] = Counter()
         first_read: dict[int, int] = {}
+        last_read: dict[int, int] = {}
         written_at: dict[int, int] = {}
         barred: set[int] = set()
         for position, instruction in enumerate(self.function.instructions()):
-            self.positions[id(instruction)] = position
+            self.read_until.append(0)
             call = call_of(instruction, self.keeps_registers)
             registers = list(registers_of(instruction))
             self.all.update((register.index, register) for register in registers)
@@ -101,7 +101,7 @@ class Body:
                 written_at[index] = position
             for index in call.registers_read:
                 first_read.setdefault(index, position)
-                self.last_read[index] = position
+                last_read[index] = position
             if instruction.guard is not None or len(targets) != len(written) or not returns_the_same(call):
                 barred.update(targets)
         for index, count in writes.items():
@@ -112,6 +112,9 @@ class Body:
             targets = call.registers_written
             if targets and not barred.intersection(targets):
                 self.once.update(targets)
+        for index in self.once:
+            place = written_at[index]
+            self.read_until[place] = max(self.read_until[place], last_read.get(index, 0))
 
     def _named(self) -> Iterator[str]:
         """Registers by their names, where these stand in text."""
@@ -159,18 +162,9 @@ class Body:
             family = self.families[id(variable)] = self.python_name(variable.name)
         return f"{family}[{register.name[len(variable.name) :]}]"
 
-    def _is_contained(self, region: list[ir.Statement]) -> bool:
-        """Whether what calls of a stretch return is read in it only."""
-        inside = [statement for statement in walk(region) if isinstance(statement, ir.Instruction)]
-        if not inside:
-            return True
-        last = self.positions[id(inside[-1])]
-        return all(
-            self.last_read.get(index, 0) <= last or index not in self.once
-            for instruction in inside
-            if (call := self.calls.get(id(instruction))) is not None
-            for index in call.registers_written
-        )
+    def _is_contained(self, start: int, end: int) -> bool:
+        """Whether what the calls from the position `start` up to `end` return is read before `end` only."""
+        return max(self.read_until[start:end], default=0) < end
 
     def _statements(self, body: list[ir.Statement], indent: str) -> Iterator[str]:
         at = 0

@@ -32,8 +32,11 @@ class Structures:
     jumps over is for the threads that skipped.
     """
 
-    def __init__(self, function: ir.Function, is_contained: Callable[[list[ir.Statement]], bool]) -> None:
-        self.is_contained = is_contained
+    def __init__(self, function: ir.Function, is_contained: Callable[[int, int], bool]) -> None:
+        self.is_contained = is_contained  # whether what instructions from a number up to another return is read there
+        self.places: dict[int, int] = {}  # of each statement in the body or block that holds it, by its identity
+        self.numbers: dict[int, int] = {}  # how many instructions stand before each statement
+        self._place(function.body or [], 0)
         uses: Counter[str] = Counter()
         self.branches: dict[str, ir.Instruction] = {}  # by the label that they go to
         self.labels: dict[str, ir.Label] = {}
@@ -50,22 +53,22 @@ class Structures:
                 self.labels[statement.name] = statement
                 known[statement.name] += 1
         self.sole = {name for name in self.branches if uses[name] == 1 and known[name] == 1}
-        self._last: tuple[list[ir.Statement], dict[int, int]] = ([], {})
 
     def at(self, body: list[ir.Statement], at: int) -> Structure | None:
         """The structure that begins here."""
         statement = body[at]
         if isinstance(statement, ir.Label) and statement.name in self.sole:
             branch = self.branches[statement.name]
-            end = self._places(body).get(id(branch), -1)
+            end = self._place_in(body, branch)
             return Structure(True, branch.guard, body[at + 1 : end], end + 1) if end > at else None
         name = _target(statement)
         if name not in self.sole or not isinstance(statement, ir.Instruction) or statement.guard is None:
             return None
-        end = self._places(body).get(id(self.labels[name]), -1)
-        region = body[at + 1 : end] if end > at else []
-        if end <= at or not self.is_contained(region):
+        label = self.labels[name]
+        end = self._place_in(body, label)
+        if end <= at or not self.is_contained(self.numbers[id(statement)] + 1, self.numbers[id(label)]):
             return None
+        region = body[at + 1 : end]
         return self._with_otherwise(body, statement.guard, region, end) or Structure(
             False, statement.guard, region, end + 1
         )
@@ -78,17 +81,27 @@ class Structures:
         name = _target(jump) if jump is not None else None
         if name not in self.sole or not isinstance(jump, ir.Instruction) or jump.guard is not None:
             return None
-        end = self._places(body).get(id(self.labels[name]), -1)
-        otherwise = body[middle + 1 : end]
-        if end <= middle or not self.is_contained(otherwise):
+        label = self.labels[name]
+        end = self._place_in(body, label)
+        if end <= middle or not self.is_contained(self.numbers[id(body[middle])], self.numbers[id(label)]):
             return None
-        return Structure(False, guard, region[:-1], end + 1, otherwise)
+        return Structure(False, guard, region[:-1], end + 1, body[middle + 1 : end])
 
-    def _places(self, body: list[ir.Statement]) -> dict[int, int]:
-        """Where each statement stands in a body; asked of one body many times in a row."""
-        if self._last[0] is not body:
-            self._last = (body, {id(statement): place for place, statement in enumerate(body)})
-        return self._last[1]
+    def _place(self, body: list[ir.Statement], number: int) -> int:
+        """Note where each statement stands; `number` instructions stand before the body. Return that of its end."""
+        for place, statement in enumerate(body):
+            self.places[id(statement)] = place
+            self.numbers[id(statement)] = number
+            if isinstance(statement, ir.Block):
+                number = self._place(statement.body, number)
+            elif isinstance(statement, ir.Instruction):
+                number += 1
+        return number
+
+    def _place_in(self, body: list[ir.Statement], statement: ir.Statement) -> int:
+        """Where a statement stands in a part of a body, or -1."""
+        place = self.places[id(statement)] - self.places[id(body[0])]
+        return place if 0 <= place < len(body) and body[place] is statement else -1
 
 
 def _target(statement: ir.Statement) -> str | None:
@@ -101,14 +114,6 @@ def _target(statement: ir.Statement) -> str | None:
         return None
     label = statement.operands[0] if statement.operands else None
     return label.name if isinstance(label, ir.LabelReference) else None
-
-
-def walk(body: Iterable[ir.Statement]) -> Iterator[ir.Statement]:
-    """Every statement, those inside blocks included."""
-    for statement in body:
-        yield statement
-        if isinstance(statement, ir.Block):
-            yield from walk(statement.body)
 
 
 def registers_of(instruction: ir.Instruction) -> Iterator[ir.Register]:
