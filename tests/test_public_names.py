@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,18 @@ def test_the_output_in_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     Path("gemm.ptx").write_text(GEMM)
     (expected,) = re.findall(r"```console\n\$ ptxlab check gemm.ptx\n(.*?)```", README, re.DOTALL)
     assert CliRunner().invoke(command_line, ["check", "gemm.ptx"]).stdout == expected
+
+
+@pytest.mark.parametrize(
+    ("call", "problem", "said"),
+    [
+        (lambda: ptxlab.parse(b".version 8.0"), TypeError, "`parse` takes text, not bytes; `ptxlab.load` takes a path"),
+        (lambda: ptxlab.check(SAXPY), TypeError, "`check` takes what `ptxlab.parse` or `ptxlab.load` gives, not str"),
+        (lambda: ptxlab.format(SAXPY), TypeError, "`format` takes what `ptxlab.parse` or `ptxlab.load` gives, not str"),
+        (lambda: ptxlab.check(ptxlab.parse(SAXPY), "sm_1"), ValueError, "there is no target 'sm_1'"),
+    ],
+)
+def test_a_wrong_call_says_what_belongs_there(call: Callable[[], object], problem: type[Exception], said: str) -> None:
+    with pytest.raises(problem) as caught:
+        call()
+    assert str(caught.value) == said

@@ -41,6 +41,10 @@ ret;
         (".u64 p", [np.zeros((4, 4), "f4")[:, ::2]], "the array has gaps"),
         (".u64 p", [np.array([object()])], "an array of Python objects"),
         (".u64 p", [np.zeros(3, ">f4")], "the bytes of an array of >f4 are in an order that no GPU reads"),
+        (".f32 a", [1e39], "the number is too large for `.f32`"),
+        (".f16 a", [65520.0], "the number is too large for `.f16`"),
+        (".f64 a", [10**400], "the number is too large for `.f64`"),
+        (".align 4 .b8 s[12]", [b"1"], "1 byte for a parameter of 12"),
         (".align 4 .b8 s[12]", [b"12345"], "5 bytes for a parameter of 12"),
         (".align 4 .b8 s[12]", [3], "the parameter is an aggregate of 12 bytes"),
     ],
@@ -442,6 +446,7 @@ SPIN = "again:\nadd.u32 %r1, %r1, 1;\nbra again;"
 
 def test_ctrl_c_stops_at_once_and_says_where() -> None:
     spin = kernel(SPIN)
+    spin.launch(1, 1, [], device="cpu", timeout=0.01, on_error="collect")  # compiles it before the signal comes
     started = time.perf_counter()
     timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
     timer.start()

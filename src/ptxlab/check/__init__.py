@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from ptxlab import ir
 from ptxlab.ir.collector import collector_paused
+from ptxlab.isa.targets import TARGETS
 from ptxlab.report import Diagnostic
 
 from .allowed import without_allowed
@@ -23,6 +24,10 @@ def check(
 
     `progress` is told now and then how many characters of the source have been looked at.
     """
+    if not isinstance(module, ir.Module):
+        raise TypeError(f"`check` takes what `ptxlab.parse` or `ptxlab.load` gives, not {type(module).__name__}")
+    if target is not None and target not in TARGETS:
+        raise ValueError(f"there is no target {target!r}")
     with collector_paused():
         program = Program(module, target, progress)
         found = [diagnostic for rule in rules_by_code().values() for diagnostic in rule.check(program)]

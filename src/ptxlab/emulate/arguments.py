@@ -56,7 +56,9 @@ def pack(module: ir.Module, kernel: ir.Function, args: Sequence[Any]) -> Paramet
                     raise ValueError(f"an array needs a 64-bit parameter, this one is `.{parameter.type.name}`")
             offset, size = area.offsets[id(parameter)], area.sizes[id(parameter)]
             data[offset : offset + size] = scalar_bytes(parameter, value, size)
-        except (TypeError, ValueError, OverflowError) as problem:
+        except (TypeError, ValueError, OverflowError) as caught:
+            large = isinstance(caught, OverflowError)  # Python's words for it are about `struct`
+            problem = f"the number is too large for `.{parameter.type.name}`" if large else caught
             problems.append(
                 error(
                     "bad-argument",

@@ -32,6 +32,8 @@ def parse(text: str, name: str = "<ptx>") -> Module:
     >>> parse(".version 8.0\\n.target sm_80\\n.entry main { ret; }").entries
     ['main']
     """
+    if not isinstance(text, str):
+        raise TypeError(f"`parse` takes text, not {type(text).__name__}; `ptxlab.load` takes a path")
     module, diagnostics = read(text, name)
     if diagnostics:
         raise PtxError(diagnostics)

@@ -44,6 +44,8 @@ def format(module: Module) -> str:
         ret;
     }
     """
+    if not isinstance(module, Module):
+        raise TypeError(f"`format` takes what `ptxlab.parse` or `ptxlab.load` gives, not {type(module).__name__}")
     return _Printer().print(module)
 
 
