@@ -154,6 +154,19 @@ def test_command_line(tmp_path: Path) -> None:
     assert CliRunner().invoke(ptxlab, ["python", str(tmp_path / "wrong.ptx")]).exit_code == 1
 
 
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"// nothing\n", b".version 8.0\n.target sm_80\n.entry k { add.u32 ,; ", b"\xff\xfe.\0v\0", b"// \xe9\n"],
+    ids=["empty", "only-a-comment", "broken", "utf-16", "latin-1"],
+)
+def test_what_is_no_ptx_is_refused_as_by_other_commands(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "module.ptx").write_bytes(data)
+    for path in (str(tmp_path / "module.ptx"), "-"):
+        python, other = (CliRunner().invoke(ptxlab, [name, path], input=data) for name in ("python", "format"))
+        assert (python.exit_code, python.stdout, python.stderr) == (1, "", other.stderr)
+        assert "error[" in python.stderr
+
+
 UNROLLED = """\
 .version 7.0
 .target sm_80
