@@ -1,6 +1,9 @@
 """Types for editors: Python reads them, and they say of each word what may follow."""
 
 import ast
+from pathlib import Path
+
+from mypy import api
 
 from ptxlab.author.stubs import stubs
 
@@ -29,3 +32,42 @@ def test_stubs() -> None:
     assert fields["Ptx"]["tid"] == "Components"
     assert "global_" in fields[reached("ld")]
     reached("mma", "sync", "aligned", "m16n8k16", "row", "col", "f32", "f16", "f16", "f32")
+
+
+RIGHT = """
+from instructions import ptx
+
+fma = ptx.fma.rn.f32(1.0, 2.0, 3.0)
+ptx.ld["global"].nc.v4.f32(fma, out=fma, when=fma)
+ptx.cp.async_.cg.shared.global_(fma, fma, 16)
+with ptx.when(ptx.tid.x < 3):
+    ptx.bar.sync(0)
+"""
+WRONG = """
+from instructions import ptx
+
+ptx.fma.rnn.f32(1.0, 2.0, 3.0)
+ptx.ld.golbal.f32(1)
+ptx.add.rn.u32(1, 2)
+ptx.fma.rn.f32(1.0, 2.0)
+ptx.fma.rn(1.0, 2.0, 3.0)
+ptx.tid.w
+ptx.nothing
+ptx.when(1, 2)
+ptx.add.u32(1, 2, pred=3)
+"""
+
+
+def test_a_type_checker_tells_right_from_wrong(tmp_path: Path) -> None:
+    (tmp_path / "instructions.pyi").write_text(stubs())
+    (tmp_path / "right.py").write_text(RIGHT)
+    (tmp_path / "wrong.py").write_text(WRONG)
+    options = ["--strict", "--no-error-summary", "--cache-dir", str(tmp_path / "cache")]
+    told, _, _ = api.run([*options, str(tmp_path / "right.py"), str(tmp_path / "wrong.py")])
+    lines = [line.partition("wrong.py:")[2] for line in told.splitlines() if ": error: " in line]
+    expected = ['"rnn"; maybe "rn"?', '"golbal"; maybe "global_"?', '"u32"', 'Missing positional argument "c"',
+                "not callable", '"w"', '"nothing"', 'Too many arguments for "when"', '"pred"']  # fmt: skip
+    assert len(lines) == len(expected)
+    for number, (line, words) in enumerate(zip(lines, expected, strict=True), 4):
+        assert line.startswith(f"{number}: ")
+        assert words in line
