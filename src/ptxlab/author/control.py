@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
+from ptxlab.author.carried import keeping_registers
 from ptxlab.author.emit import describe, emit
 from ptxlab.author.jumps import refuse_jumps
 from ptxlab.author.lines import here, refuse
@@ -95,7 +96,8 @@ def loop() -> Iterator[None]:
     trace.loops.append((again, end))
     depth = len(trace.scopes)
     trace.opened.append(("loop", here()))
-    yield
+    with keeping_registers():
+        yield
     trace.opened.pop()
     trace.loops.pop()
     if trace.repeated != len(trace.lines):
@@ -168,7 +170,8 @@ def counted(*limits: Any, unroll: bool | None = None) -> Iterator[Any]:
     trace.loops.append((None, end))
     with _skippable(trace, "in a loop that may run no times", "loop"):
         try:
-            yield i
+            with keeping_registers():
+                yield i
         except GeneratorExit:  # by Python's `break` or `return`, which has left this loop open
             trace.left = here()
             raise

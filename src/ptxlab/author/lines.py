@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, NoReturn
 
 from ptxlab import ir
@@ -48,10 +48,16 @@ class Place:
 
 def here() -> Place:
     """The innermost place outside of this package."""
+    frame = user_frame()
+    return Place(frame.f_code, frame.f_lineno, frame.f_lasti)
+
+
+def user_frame() -> FrameType:
+    """The innermost function outside of this package that is running."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith((_PACKAGE, "contextlib")):
         frame = frame.f_back
-    return Place(frame.f_code, frame.f_lineno, frame.f_lasti)
+    return frame
 
 
 class NoSuchName(PtxError, AttributeError):  # noqa: N818 - named for what is wrong
