@@ -81,6 +81,30 @@ def without_constant_of_a_function() -> Any:
     return k
 
 
+def without_annotation() -> Any:
+    @function
+    def same(x: f32):
+        return x
+
+    @kernel
+    def k(x: pointer[f32]):
+        x[0] = same(x[0])
+
+    return k
+
+
+def of_another_type() -> Any:
+    @function
+    def same(x: f32) -> u32:
+        return x  # type: ignore[return-value]
+
+    @kernel
+    def k(x: pointer[f32]):
+        same(x[0])
+
+    return k
+
+
 def with_result() -> Any:
     @kernel
     def k(n: u32) -> None:
@@ -117,6 +141,13 @@ def with_result() -> Any:
             "`scaled` needs the compile-time argument `FACTOR`",
             "FACTOR: float",
         ),
+        (
+            without_annotation,
+            "illegal-return",
+            "`same` returns 1 value, and its annotation says 0",
+            "def same(x: f32):",
+        ),
+        (of_another_type, "operand-type", "what `same` returns is a `f32`, expected a `u32`", "same(x[0])"),
         (
             with_result,
             "illegal-return",

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from ptxlab.author import Module, b32, f32, kernel, pointer, ptx, u32
+from ptxlab.author import Module, Pointer, b32, f32, kernel, pointer, ptx, u32
 from ptxlab.report import PtxError
 
 
@@ -28,6 +28,26 @@ def test_kernels_share_a_variable() -> None:
     module["show"].launch(grid=1, block=1, args=[x])
     assert x[0] == 5 + 64
     assert show.name == "show"
+
+
+def test_kernels_of_a_module_run_in_one_program() -> None:
+    module = Module()
+    hits: list[Pointer] = []
+
+    @module.kernel
+    def count(x: pointer[u32]):
+        hits.append(ptx.global_(u32, 1, name="hits"))
+        ptx.red.global_.add.u32(hits[0], 1)
+
+    @module.kernel
+    def show(x: pointer[u32]):
+        x[0] = hits[0][0]
+
+    x = np.zeros(1, np.uint32)
+    count.launch(grid=2, block=32, args=[x])
+    show.launch(grid=1, block=1, args=[x])
+    assert x[0] == 64
+    assert count.module is module.module
 
 
 def test_untyped_results_are_bits() -> None:

@@ -195,7 +195,7 @@ def _assign(how: Any) -> None:
         (lambda x, how: Scaling(x, 1, 2), "operand-count", "`Scaling` has 2 fields, 3 given"),
         (lambda x, how: Scaling(x, 1, factor=x), "unknown-argument", "`factor` is given twice"),
         (lambda x, how: Scaling(x, 1, by=x), "unknown-argument", "`by` is no field of `Scaling`"),
-        (lambda x, how: Scaling(x, x), "type-clash", "a `f32` is stored where `s32` lies"),
+        (lambda x, how: Scaling(x, x), "operand-type", "`shift` of `Scaling` is a `f32`, expected a `s32`"),
         (lambda x, how: how.by, "unknown-name", "`Scaling` has no field `by`"),
         (
             lambda x, how: _assign(how),

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ptxlab.author.kernel import end_body, head_lines, load_parameters
-from ptxlab.author.lines import Place, here, refuse
+from ptxlab.author.lines import Place, here, refuse, refuse_parameter
 from ptxlab.author.parameters import Parameter, RawType, check_constants, read_parameters, return_types
 from ptxlab.author.pointers import PointerType, memory_type
 from ptxlab.author.structures import StructType, check_given, lay_out, load, store
@@ -59,10 +59,13 @@ class DeviceFunction:
             given = self.function(*values, **constants)
             returned = list(given) if isinstance(given, tuple) else [] if given is None else [given]
             if len(returned) != len(results):
-                refuse(
+                refuse_parameter(
                     "illegal-return",
-                    f"`{name}` returns {len(returned)} values, and its annotation says {len(results)}",
-                    place=self._place,
+                    f"`{name}` returns {len(returned)} value{'s' * (len(returned) != 1)}, "
+                    f"and its annotation says {len(results)}",
+                    self.function,
+                    "",
+                    ["annotate what is returned: `-> f32`, `-> tuple[f32, u32]`"],
                 )
             trace.place = self._place
             for wanted, value, offset in zip(results, returned, lay_out(results)[0], strict=True):

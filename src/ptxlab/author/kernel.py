@@ -23,7 +23,6 @@ from ptxlab.isa.directives import DIRECTIVES
 from ptxlab.isa.nearest import nearest
 from ptxlab.isa.targets import TARGETS, Version
 from ptxlab.report import Diagnostic, KernelError, Label, error
-from ptxlab.syntax import parse
 
 
 class Kernel:
@@ -66,7 +65,7 @@ class Kernel:
     @cached_property
     def program(self) -> Program:
         """The module, written now."""
-        program = Program(self.target, self.version)
+        program = Program(self.target, self.version, name=self.name)
         program.names.add(self.name)
         write_kernel(program, self)
         return program
@@ -82,10 +81,10 @@ class Kernel:
     def __repr__(self) -> str:
         return f"<kernel {self.name} for {self.target}>"
 
-    @cached_property
+    @property
     def module(self) -> ir.Module:
         """The program, as `ptxlab.parse` reads it."""
-        return parse(self.ptx, f"{self.name}.ptx")
+        return self.program.module
 
     @property
     def entry(self) -> ir.Function:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from typing import Any
 
 from ptxlab import ir
@@ -14,7 +13,6 @@ from ptxlab.author.pointers import Pointer
 from ptxlab.author.raw import symbol_of
 from ptxlab.author.trace import Program, Trace, writing
 from ptxlab.isa.targets import TARGETS, Version
-from ptxlab.syntax import parse
 
 
 class Module:
@@ -50,7 +48,6 @@ class Module:
             program.names.add(added.name)
             added.__dict__["program"] = program  # not one of its own
             write_kernel(program, added)
-            self.__dict__.pop("module", None)
             return added
 
         return add if function is None else add(function)
@@ -81,10 +78,10 @@ class Module:
     def __str__(self) -> str:
         return self.program.text(lines=False)
 
-    @cached_property
+    @property
     def module(self) -> ir.Module:
         """The program, as `ptxlab.parse` reads it."""
-        return parse(self.ptx, "module.ptx")
+        return self.program.module
 
     def __getitem__(self, name: str) -> ir.Function:
         return self.module[name]

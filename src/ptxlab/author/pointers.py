@@ -15,6 +15,7 @@ from ptxlab.author.lines import refuse
 from ptxlab.author.operators import compare, conversion
 from ptxlab.author.trace import Trace, declared_as
 from ptxlab.author.values import Value, b16, class_of, s16, u16, u32, u64
+from ptxlab.isa import Type
 from ptxlab.isa.operand import Expected
 
 _MEMORY_TYPES = frozenset("b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64".split())
@@ -36,6 +37,11 @@ def element_of(element: Any) -> type[Value]:
     return refuse(
         "missing-type", f"memory holds no `{name}`", helps=["an element is a number of PTX: `f32`, `u8`, `b64`"]
     )
+
+
+def stores(wanted: Type, given: Type) -> bool:
+    """Whether a register is stored where another type lies: untyped bits of its width, and any where bytes lie."""
+    return wanted.width <= 8 or given is wanted or ("b" in (given.kind, wanted.kind) and given.width == wanted.width)
 
 
 def memory_type(element: type[Value]) -> str:
@@ -277,9 +283,7 @@ class Pointer:
 
     def _check_stored(self, value: Any) -> None:
         wanted = self.element.type
-        if isinstance(value, Value) and wanted.width > 8 and value.type is not wanted:
-            if "b" in (value.type.kind, wanted.kind) and value.type.width == wanted.width:
-                return
+        if isinstance(value, Value) and not stores(wanted, value.type):
             helps = [f"convert it: {conversion(wanted, value.type)}"]
             if declared_as(value.type) == declared_as(wanted):
                 helps.append(f"`x.view({wanted.name})` is the same bits")

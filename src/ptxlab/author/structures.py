@@ -13,7 +13,8 @@ from typing import Any
 
 from ptxlab.author.emit import describe, emit
 from ptxlab.author.lines import NoSuchName, Place, here, refuse
-from ptxlab.author.pointers import Pointer, PointerType, address_class
+from ptxlab.author.operators import conversion
+from ptxlab.author.pointers import Pointer, PointerType, address_class, stores
 from ptxlab.author.values import Value, b8, class_of, u64
 from ptxlab.isa import type_named
 
@@ -185,6 +186,7 @@ def _pieces(type: StructType) -> Iterator[tuple[int, int]]:
 
 def check_given(what: str, annotation: Any, value: Any) -> None:
     """Refuse a pointer that points elsewhere, another structure than the one wanted, and a number of another type."""
+    helps: list[str] = []
     if isinstance(annotation, PointerType):
         fits = isinstance(value, Pointer) and value.space == annotation.space and value.element is annotation.element
         wanted = f"pointer[{annotation.element.__name__}, {annotation.space or 'generic'}]"
@@ -195,12 +197,12 @@ def check_given(what: str, annotation: Any, value: Any) -> None:
             fits = given.size == annotation.size and given.align >= annotation.align
         wanted = f"a `{annotation}`"
     else:
-        if isinstance(value, Value):
-            Pointer(annotation, "param", symbol="")._check_stored(value)
-        fits = not isinstance(value, (Pointer, struct, Fields, tuple, list, str)) and value is not None
+        is_other = isinstance(value, Value) and not stores(annotation.type, value.type)
+        fits = not isinstance(value, (Pointer, struct, Fields, tuple, list, str)) and value is not None and not is_other
         wanted = f"a `{annotation.type.name}`"
+        helps = [f"convert it: {conversion(annotation.type, value.type)}"] if is_other else []
     if not fits:
-        refuse("operand-type", f"{what} is {_described(value)}, expected {wanted}")
+        refuse("operand-type", f"{what} is {_described(value)}, expected {wanted}", helps=helps)
 
 
 def _described(value: Any) -> str:

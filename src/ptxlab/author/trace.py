@@ -12,9 +12,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
+from ptxlab import ir
 from ptxlab.author.lines import Place, here, refuse
 from ptxlab.isa import Candidate, Type
 from ptxlab.isa.targets import TARGETS, VERSIONS, Since, Version, target_named
+from ptxlab.syntax import parse
 
 MOST_LINES = 250_000
 _LABEL = re.compile(r"[A-Za-z_$%][\w$]*", re.ASCII)
@@ -56,7 +58,9 @@ class Program:
     names: set[str] = field(default_factory=set)
     dynamic_alignment: int = 0  # of the shared memory whose size the launch says
     needed: Version = (1, 0)
+    name: str = "module"
     _known: dict[int, Candidate] = field(default_factory=dict)
+    _read: tuple[int, ir.Module] | None = None
 
     def __post_init__(self) -> None:
         self.chip = target_named(self.target)
@@ -87,6 +91,13 @@ class Program:
     def _described(self) -> str:
         version = "" if self.version is None else " and PTX {}.{}".format(*self.version)
         return f"`{self.target}`{version}"
+
+    @property
+    def module(self) -> ir.Module:
+        """The program as `ptxlab.parse` reads it: one module for all that use it, until an item is added."""
+        if self._read is None or self._read[0] != len(self.items):
+            self._read = len(self.items), parse(self.text(), f"{self.name}.ptx")
+        return self._read[1]
 
     def file(self, name: str) -> int:
         """The number of a Python file."""
