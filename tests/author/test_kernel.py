@@ -1,5 +1,6 @@
 """What is wrong with a kernel as a whole is told at the parameter, the `return` or the call that is wrong."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -187,3 +188,20 @@ def test_options_have_names() -> None:
     with pytest.raises(PtxError, match="there is no target `sm90`") as raised:
         kernel(target="sm90")
     assert "did you mean `sm_90" in raised.value.diagnostics[0].helps[0].text
+
+
+def test_a_device_function_calls_itself() -> None:
+    @function
+    def factorial(n: u32) -> u32:
+        result = u32(1)
+        with ptx.when(n > 1):
+            result.set(n * factorial(n - 1))
+        return result
+
+    @kernel
+    def factorials(x: pointer[u32]):
+        x[ptx.tid.x] = factorial(x[ptx.tid.x])
+
+    x = np.arange(10, dtype=np.uint32)
+    factorials.launch(grid=1, block=10, args=[x])
+    assert x.tolist() == [math.factorial(n) for n in range(10)]
