@@ -54,17 +54,17 @@ def launch(
     emulated_only = "blocks" if blocks is not None else "profile" if profile else "seeds" if seeds is not None else ""
     hardware_only = "stream" if stream is not None else "" if wait else "wait"
     place, number = choose(module, device, args, bool(wanted), emulated_only, hardware_only)
-    if place != "cuda" and cluster is not None and extent(cluster) != (1, 1, 1):
+    if place != "cuda" and cluster is not None and extent(cluster, "cluster") != (1, 1, 1):
         raise NotImplementedError("clusters of several blocks are not emulated yet")
     chosen = None if place == "cpu" else gpu.gpu(number)
     refuse_wrong(module)
-    blocks_of_grid, threads_of_block = extent(grid), extent(block)
+    blocks_of_grid, threads_of_block = extent(grid, "grid"), extent(block, "block")
     if chosen is not None:
         on_gpu = {
             "grid": blocks_of_grid,
             "block": threads_of_block,
             "shared": shared,
-            "cluster": None if cluster is None else extent(cluster),
+            "cluster": None if cluster is None else extent(cluster, "cluster"),
             "cooperative": cooperative,
             "stream": stream,
             "compile": compile,
@@ -83,7 +83,7 @@ def launch(
             shared=shared,
             detectors=wanted,
             seed=seed,
-            blocks=None if blocks is None else [_three(place, 0) for place in blocks],
+            blocks=None if blocks is None else [_three(place, 0, "blocks") for place in blocks],
             timeout=timeout,
             workers=workers,
             progress=progress,
@@ -212,19 +212,19 @@ def refuse_wrong(module: ir.Module) -> None:
     module.is_checked = True
 
 
-def extent(given: Extent) -> tuple[int, int, int]:
-    """`4`, `(4,)`, `(4, 2)` or `(4, 2, 1)` as three numbers."""
+def extent(given: Extent, name: str) -> tuple[int, int, int]:
+    """`4`, `(4,)`, `(4, 2)` or `(4, 2, 1)` as three numbers; `name` is what a message calls it."""
     if type(given) is int:
         return given, 1, 1
-    return _three(given, 1)
+    return _three(given, 1, name)
 
 
-def _three(given: Extent, other: int) -> tuple[int, int, int]:
+def _three(given: Extent, other: int, name: str) -> tuple[int, int, int]:
     """One to three whole numbers, filled up with `other`."""
     try:
         values = [index(value) for value in (given if hasattr(given, "__iter__") else (given,))]
     except TypeError:
         values = []
     if isinstance(given, str) or not 1 <= len(values) <= 3:
-        raise ValueError(f"{given!r}: one to three whole numbers are wanted")
+        raise ValueError(f"{name}={given!r}: one to three whole numbers are wanted")
     return (*values, other, other)[:3]  # type: ignore[return-value]
