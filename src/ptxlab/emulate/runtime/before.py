@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.history import Access
-from ptxlab.emulate.runtime.clocks import COPIES, THREAD, WARP, key_of, stamp_of, stamp_of_everyone
+from ptxlab.emulate.history import Access, Knowledge
+from ptxlab.emulate.runtime.clocks import COPIES, THREAD, WARP, key_of, position_of, stamp_of, stamp_of_everyone
 from ptxlab.emulate.runtime.shadow import COPY, WARP_SHIFT
 from ptxlab.emulate.state import Thread
 from ptxlab.native import Pointer, address_of, boolean, native, trailing_zeros, u32, u64
@@ -59,13 +59,18 @@ def untold_lanes(thread: Pointer[Thread], access: Pointer[Access]) -> u32:
         return lanes
     if access.block == u32(thread.block.number) and warp == thread.number // 32:
         lanes = lanes & ~u32(1 << thread.lane)
-    left: u32 = lanes
-    while left != 0:
-        lane: u32 = trailing_zeros(u32, left)
-        key: u64 = key_of(u64(access.block), THREAD + warp * 32 + lane)
-        stamp: u64 = u64(access.stamp)
-        known = address_of(thread.known)
-        if stamp <= stamp_of(known, key) or stamp <= stamp_of(address_of(thread.block.known), key):
-            lanes = lanes & ~u32(1 << lane)
-        left = left & (left - 1)
+    first: u64 = key_of(u64(access.block), THREAD + warp * 32)
+    lanes = lanes & ~told_lanes(address_of(thread.known), first, u64(access.stamp))
+    return lanes & ~told_lanes(address_of(thread.block.known), first, u64(access.stamp))
+
+
+@native
+def told_lanes(known: Pointer[Knowledge], first: u64, stamp: u64) -> u32:
+    """The lanes of a warp, of which `first` is the key of the first, that are known up to a stamp."""
+    lanes: u32 = 0
+    at: u32 = position_of(known, first)
+    while at < known.count and known.facts[at].key < first + 32:
+        if known.facts[at].stamp >= stamp:
+            lanes = lanes | u32(1 << u32(known.facts[at].key - first))
+        at += 1
     return lanes
