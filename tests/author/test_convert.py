@@ -1,10 +1,12 @@
 """PTX as Python: readable, and the module that it writes has the same machine code."""
 
+import ast
 import os
 import re
 import time
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from click.testing import CliRunner
@@ -448,3 +450,13 @@ def test_time_grows_with_the_length_of_the_file(make: Callable[[int], str]) -> N
 
     seconds(100)
     assert seconds(8000) < 25 * seconds(800)  # ten times the lines
+
+
+def test_a_file_of_many_kernels_is_parsed_once(tmp_path: Path) -> None:
+    branch = kernel_of("ld.param.u64 %rd1, [x];\n@%p1 bra $end;\nst.global.u32 [%rd1], 0;\n$end:\n")
+    head, found, kernel = branch.partition(".visible")
+    text = head + "".join(f"{found}{kernel.replace('entry k', f'entry k{n}')}" for n in range(9))
+    with patch("ast.parse", wraps=ast.parse) as parsed:
+        again = written(to_python(parse(text), "k.ptx"), tmp_path / "module.py")
+    assert again.count(".entry") == 9
+    assert parsed.call_count == 1

@@ -103,16 +103,20 @@ def refuse_parameter(
 def definition_of(code: CodeType) -> ast.FunctionDef | None:
     """The definition of a function; None where its source is not known."""
     source = _source(code.co_filename)
+    return _definitions(source.text).get((code.co_name, code.co_firstlineno)) if source is not None else None
+
+
+@lru_cache(maxsize=16)
+def _definitions(text: str) -> dict[tuple[str, int], ast.FunctionDef]:
+    """The functions of a file by their names and first lines."""
     try:
-        tree = ast.parse(source.text if source is not None else "")
+        nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
     except SyntaxError:
-        return None
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
-            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-            if first == code.co_firstlineno:
-                return node
-    return None
+        return {}
+    return {
+        (node.name, min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])): node
+        for node in nodes
+    }
 
 
 def head_span(code: CodeType, name: str) -> Span | None:
