@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ptxlab.emulate.floats import DECLARATIONS, arithmetic
+from ptxlab.emulate.floats import arithmetic
 from ptxlab.native.engine import compile_text, load
 from ptxlab.native.functions import signature
 from ptxlab.native.text import METADATA, Builder
@@ -59,7 +59,7 @@ def functions() -> list[Callable[..., int]]:
         result = arithmetic(builder, operation, type, operands, rounding=rounding, call=call, **flags)
         head = ", ".join(f"{name} {operand}" for operand in operands)
         texts.append(f"define {name} @f{number}({head}) {{\nentry:\n{builder}\n  ret {name} {result}\n}}\n")
-    module = "\n".join([*texts, DECLARATIONS, emit(list(natives.values()), linkage="internal"), METADATA])
+    module = "\n".join([*texts, emit(list(natives.values()), linkage="internal"), METADATA])
     library = load([compile_text(module)])
     integers = {16: ctypes.c_uint16, 32: ctypes.c_uint32, 64: ctypes.c_uint64}
     entries = []

@@ -211,10 +211,3 @@ def test_min_and_max_of_three() -> None:
     assert arithmetic.min(F32, ONE, SOME_NAN, MINUS_ONE) == MINUS_ONE
     assert arithmetic.max(F32, ONE, SOME_NAN, INFINITY, nan=True) == NAN
     assert arithmetic.max(F32, ZERO, MINUS_INFINITY, ONE, abs=True) == INFINITY
-
-
-def test_xorsign_takes_the_signs_before_the_magnitudes() -> None:
-    assert arithmetic.min_xorsign_abs(F32, MINUS_ONE, INFINITY) == MINUS_ONE
-    assert arithmetic.max_xorsign_abs(F32, MINUS_ONE, MINUS_INFINITY) == INFINITY
-    assert arithmetic.max_xorsign_abs(F32, SOME_NAN, ONE) == MINUS_ONE
-    assert arithmetic.max_xorsign_abs(F32, SOME_NAN, ONE, nan=True) == NAN

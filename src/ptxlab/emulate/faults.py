@@ -55,7 +55,7 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
 
     match kind:
         case state.OUT_OF_BOUNDS:
-            where, notes = _neighbourhood(launch, address, size, extra)
+            where, notes = _neighbourhood(launch, address, extra)
             return told("out-of-bounds", f"{action} of {size} bytes outside of {where}",
                         f"{who}, address {address:#x}", notes)  # fmt: skip
         case state.MISALIGNED:
@@ -134,7 +134,7 @@ def _bad_barrier(extra: int) -> str:
     return f"barrier {extra}, there are only 0 to 15" if extra else "an mbarrier that expects no arrivals"
 
 
-def _neighbourhood(launch: Launch, address: int, size: int, space: int) -> tuple[str, list[str]]:
+def _neighbourhood(launch: Launch, address: int, space: int) -> tuple[str, list[str]]:
     """Which memory was missed, and by how far."""
     if space in _SPACES:
         limit = {state.SHARED_SPACE: launch.shared_size}.get(space)

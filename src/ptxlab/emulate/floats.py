@@ -29,14 +29,6 @@ RAW = ("add", "sub", "mul", "div", "fma")
 _NAN = "0x7FFFFFFFE0000000"  # the canonical NaN of f32, 0x7FFFFFFF, as LLVM spells it
 _LEAST_NORMAL = 0x0080_0000
 
-# What a module must declare that uses `arithmetic`.
-DECLARATIONS = """\
-declare float @llvm.fma.f32(float, float, float)
-declare double @llvm.fma.f64(double, double, double)
-declare float @llvm.sqrt.f32(float)
-declare double @llvm.sqrt.f64(double)
-"""
-
 
 def arithmetic(
     b: Builder,

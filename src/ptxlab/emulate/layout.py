@@ -150,11 +150,10 @@ class Variables:
         self._place_globals()
         self.shared: dict[int, int] = {}
         self.reserved_size = RESERVED if _asks_for_reserved(functions) else 0
-        self.static_size = 0
         self.dynamic_offset = 0
         self._place_shared()
 
-    def address(self, function: ir.Function, variable: ir.Variable) -> int:
+    def address(self, variable: ir.Variable) -> int:
         """The address of a variable in its state space."""
         space = variable.state_space.partition("::")[0]
         if space == "param":
@@ -192,7 +191,6 @@ class Variables:
             else:
                 self.shared[id(variable)] = layout.add(variable)
         alignment = max([16, *(alignment_of(variable) for variable in dynamic)])
-        self.static_size = layout.size
         self.dynamic_offset = -(-layout.size // alignment) * alignment if dynamic else layout.size
         for variable in dynamic:
             self.shared[id(variable)] = self.dynamic_offset
@@ -242,7 +240,7 @@ class Variables:
             case ir.SymbolAddress():
                 address = functions.get(initial.name)
                 if address is None:
-                    address = self.address(self.functions[0], self.by_name[initial.name])
+                    address = self.address(self.by_name[initial.name])
                 address += initial.offset
                 return address if initial.mask is None else _masked(address, initial.mask)
         raise AssertionError(f"{initial!r} as an initial value")

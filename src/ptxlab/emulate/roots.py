@@ -39,7 +39,7 @@ class Roots:
         while changed:
             changed = False
             for position, instruction in enumerate(function.instructions):
-                found = self._result(position, instruction)
+                found = self._result(instruction)
                 for register in function.effects.writes[position]:
                     before = self.of_register.get(register, 0)
                     if before | found != before:
@@ -73,7 +73,7 @@ class Roots:
             found |= self.of_register.get(register.index, 0)
         return found
 
-    def _result(self, position: int, instruction: ir.Instruction) -> int:
+    def _result(self, instruction: ir.Instruction) -> int:
         """The roots of what an instruction computes."""
         name, modifiers = instruction.opcode.mnemonic, instruction.opcode.modifiers
         if name == "call":

@@ -51,14 +51,14 @@ def looked_at(launch: Launch, thread: Standing, spin: Spin) -> int | None:
     places = launch.compiled.places
     if spin.look is None:
         return None
-    function, look = places[spin.look]
+    _, look = places[spin.look]
     address = address_of(look)
     if address is None:
         return None
     space = next((word for word in look.opcode.modifiers if word.partition("::")[0] in ("shared", "global")), "")
     if isinstance(address.base, ir.VariableReference):
         space = address.base.variable.state_space
-        base = launch.compiled.variables.address(function, address.base.variable) + address.base.offset
+        base = launch.compiled.variables.address(address.base.variable) + address.base.offset
     elif isinstance(address.base, ir.Register):
         slot = dict(launch.compiled.facts["address_slots"]).get(spin.look)
         loop = [places[number][1] for number in spin.inside]

@@ -100,7 +100,7 @@ class Unit:
         if offset is not None:
             base = Value(function, _U64, "%local_base")
             return base + offset if offset else base
-        return Value(function, _U64, str(self.variables.address(function.function, variable)))
+        return Value(function, _U64, str(self.variables.address(variable)))
 
     @property
     def talks(self) -> bool:

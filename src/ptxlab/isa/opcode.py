@@ -101,7 +101,7 @@ class Opcode:
                     odd = tuple(i for i, (e, shape) in enumerate(zip(aligned, shapes, strict=True)) if is_odd(e, shape))
                     return Match(candidate, aligned, limited, odd)
                 problem = first
-            if nearest is None or _distance(problem, len(shapes)) < _distance(nearest.problem, len(shapes)):
+            if nearest is None or _distance(problem) < _distance(nearest.problem):
                 nearest = Mismatch(candidate, problem)
         assert nearest, self.text
         return nearest
@@ -111,7 +111,7 @@ def _is_limited(expected: Expected) -> bool:
     return expected.allowed is not None or any(_is_limited(e) for e in expected.inner)
 
 
-def _distance(problem: Problem, given: int) -> tuple[bool, int, bool]:
+def _distance(problem: Problem) -> tuple[bool, int, bool]:
     """A wrong count is worse than a wrong operand, an early one than a late one, a wrong size than a wrong type."""
     return problem.kind == "count", -problem.index, problem.kind in ("vector", "vector-size")
 

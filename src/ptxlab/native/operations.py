@@ -14,7 +14,6 @@ from typing import Any, NoReturn, TypeVar, overload
 from .types import Float, Integer, Pointer, Type
 
 T = TypeVar("T")
-Number = TypeVar("Number", int, float)
 
 
 class Table(tuple[int, ...]):

@@ -25,7 +25,7 @@ from ptxlab.numbers.formats import (
     Value,
     decode,
 )
-from ptxlab.numbers.rounding import ROUNDINGS, RandomBits, Rounding, round_to_integer
+from ptxlab.numbers.rounding import RandomBits, Rounding, round_to_integer
 
 __all__ = [
     "BF16",
@@ -38,7 +38,6 @@ __all__ = [
     "F32",
     "F64",
     "FORMATS",
-    "ROUNDINGS",
     "S2F6",
     "TF32",
     "UE4M3",

@@ -112,16 +112,6 @@ def max(format: Format, *operands: int, ftz: bool = False, nan: bool = False, ab
     return write(format, value, nans=operands[::-1])
 
 
-def min_xorsign_abs(format: Format, a: int, b: int, *, ftz: bool = False, nan: bool = False) -> int:
-    """The least magnitude, negative if just one operand is."""
-    return _with_xorsign(format, a, b, min(format, a, b, ftz=ftz, nan=nan, abs=True))
-
-
-def max_xorsign_abs(format: Format, a: int, b: int, *, ftz: bool = False, nan: bool = False) -> int:
-    """The greatest magnitude, negative if just one operand is."""
-    return _with_xorsign(format, a, b, max(format, a, b, ftz=ftz, nan=nan, abs=True))
-
-
 def _select(values: list[Value], nan: bool, abs: bool, largest: bool) -> Value:
     """The least or the greatest of `values`."""
     numbers = [absolute(value) if abs else value for value in values if value is not Special.NAN]
@@ -132,10 +122,3 @@ def _select(values: list[Value], nan: bool, abs: bool, largest: bool) -> Value:
         if less(best, value) if largest else less(value, best):
             best = value
     return best
-
-
-def _with_xorsign(format: Format, a: int, b: int, result: int) -> int:
-    """`result` with the sign bits of `a` and `b` combined; a NaN keeps its own."""
-    if decode(format, result) is Special.NAN:
-        return result
-    return result & ~format.sign_bit | (a ^ b) & format.sign_bit

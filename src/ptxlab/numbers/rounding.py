@@ -3,10 +3,9 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, get_args
+from typing import Literal
 
 Rounding = Literal["rn", "rna", "rz", "rm", "rp", "rs"]
-ROUNDINGS: tuple[Rounding, ...] = get_args(Rounding)
 
 
 @dataclass(frozen=True)
