@@ -230,7 +230,8 @@ class Thread:
     known: Knowledge  # of others, beyond what its whole warp or block knows
     pending: Knowledge  # what it has read from its block, and will know when it passes a fence
     far_pending: Knowledge  # and from other blocks
-    seen_version: u64  # of the flag that it last took something over from
+    seen_version: u64  # of the flag that it last took something over from, at once or for its next fence
+    acquired_version: u64  # of the flag that it last took something over from at once
 
 
 @struct

@@ -56,17 +56,25 @@ def remember_read(thread: Pointer[Thread], place: Pointer[Access], about: u32, i
     block: u32 = u32(thread.block.number)
     number: u32 = place.next
     length: u32 = 0
+    before: u32 = 0
     while number != 0:
         access = history.chained + number
-        if access.stamp == thread.stamp and access.block == block and access.about == what:
-            if access.lanes & bit != 0:
-                return
-            if access.instruction == instruction:
-                access.lanes = access.lanes | bit
-                return
+        if (
+            access.stamp == thread.stamp
+            and access.block == block
+            and access.about == what
+            and (access.lanes & bit != 0 or access.instruction == instruction)
+        ):
+            access.lanes = access.lanes | bit
+            if before != 0:  # who polls finds it first next time
+                history.chained[before].next = access.next
+                access.next = place.next
+                place.next = number
+            return
+        before = number
         number = access.next
         length += 1
-    before: u32 = 0
+    before = 0
     number = place.next
     if number != 0 and length & (length - 1) != 0 and not is_known(thread, history.chained + number):
         number = 0  # the latest is needed, so most are; now and then all are looked at

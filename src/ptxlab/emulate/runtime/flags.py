@@ -125,10 +125,15 @@ def synchronise(thread: Pointer[Thread], flags: Pointer[Flags], address: u64, ab
     if kind == STORE:
         if flag.writer != own:
             empty(flag)
-    elif is_in_scope and (about & ACQUIRE != 0 or thread.seen_version != flag.version):
-        take_over(thread, flag, is_near, about & ACQUIRE != 0)
-        thread.seen_version = flag.version
-    elif kind != LOAD and not is_in_scope:
+    elif is_in_scope:
+        if about & ACQUIRE != 0 and thread.acquired_version != flag.version:
+            take_over(thread, flag, is_near, True)
+            thread.acquired_version = flag.version
+            thread.seen_version = flag.version
+        elif about & ACQUIRE == 0 and thread.seen_version != flag.version:
+            take_over(thread, flag, is_near, False)
+            thread.seen_version = flag.version
+    elif kind != LOAD:
         empty(flag)
     if kind == LOAD:
         return

@@ -38,6 +38,7 @@ def begin_order(block: Pointer[Block]) -> None:
         thread.warp_stamp = 0
         thread.fence = 0
         thread.seen_version = 0
+        thread.acquired_version = 0
         thread.wide_fence = 0
         thread.copy_index = 0
         thread.copies_done = 0
