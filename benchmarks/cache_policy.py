@@ -21,7 +21,7 @@ from ptxlab.gpu.driver import call
 from ptxlab.kernels import copy
 from ptxlab.measure.data import Device
 from ptxlab.measure.machine import commit, describe, require_torch
-from ptxlab.measure.session import together
+from ptxlab.measure.session import HEAD_START, together
 from ptxlab.measure.turns import take_turns
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,7 +29,6 @@ N = 1 << 27
 SETS = 9
 ROUNDS = 21
 ARMS = {"plain": copy.HINTS["16 bytes a thread"], "evict_last": copy.HINTS["L2::evict_last for loads"]}
-HEAD_START = 4_000_000  # cycles in which Python asks for all runs
 
 Action = Callable[[], Any]
 

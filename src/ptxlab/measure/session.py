@@ -27,7 +27,7 @@ from ptxlab.syntax import format
 Action = Callable[[], Any]
 _SHORT = 100e-6  # seconds: below it a run is captured in a graph
 _SAMPLE = 1e-3  # seconds that a sample lasts at least
-_HEAD_START = 4_000_000  # cycles of the GPU, about 2 ms: more than Python needs to ask for all runs of a sample
+HEAD_START = 4_000_000  # cycles of the GPU, about 2 ms: more than Python needs to ask for all runs of a sample
 _SETS = 64  # sets of data at most
 _MEMORY = 16 << 30  # bytes that sets of data may take together
 
@@ -136,7 +136,7 @@ def timer(torch: Any, actions: Sequence[Action], stream: Any) -> Timer:
 
     def elapsed(run: Action, count: int) -> float:
         call("cuCtxResetPersistingL2Cache")  # what another arm asked the L2 cache to keep is not to hinder this one
-        torch.cuda._sleep(_HEAD_START)  # the GPU is busy while Python asks for the runs
+        torch.cuda._sleep(HEAD_START)  # the GPU is busy while Python asks for the runs
         actions[-1]()  # untimed: what the cache has still to write to memory is then this arm's own
         start.record(stream)
         run()

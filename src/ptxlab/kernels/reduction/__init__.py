@@ -25,7 +25,7 @@ def last_block(x: Any, sums: Any, ticket: Any, total: Any) -> Launch:
     if share * SIZES[type] > LONG_SHARE:
         share = SHARE // SIZES[type]
     step = THREADS * AHEAD * vector
-    share = ceil_div(max(share, ceil_div(n, len(sums))), step) * step
+    share = ceil_div(max(share, ceil_div(n, len(sums)), 1), step) * step
     kernel = sum_shares.specialise(TYPE=type, VECTOR=vector, AHEAD=AHEAD)
     return Launch(kernel, ceil_div(n, share), THREADS, [x, sums, ticket, total, n, share])
 
