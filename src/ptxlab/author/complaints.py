@@ -8,10 +8,11 @@ from typing import Any, NoReturn
 from ptxlab.author.constants import is_number
 from ptxlab.author.lines import NoSuchName, refuse
 from ptxlab.isa import Candidate, opcode
-from ptxlab.isa.nearest import missing_part, nearest, nearest_forms
+from ptxlab.isa.nearest import missing_part, nearest_forms
 from ptxlab.isa.operand import Expected
 from ptxlab.isa.special_registers import SPECIAL_REGISTERS
 from ptxlab.isa.table import forms_of, heads
+from ptxlab.report.nearest import nearest
 
 Wrong = tuple[Candidate, str, int, Expected | None]
 

@@ -20,9 +20,9 @@ from ptxlab.author.lines import Place, definition_of, head_span, here, in_python
 from ptxlab.author.parameters import Parameter, check_constants, read_parameters
 from ptxlab.author.trace import Program, Trace, writing
 from ptxlab.isa.directives import DIRECTIVES
-from ptxlab.isa.nearest import nearest
 from ptxlab.isa.targets import TARGETS, Version
 from ptxlab.report import Diagnostic, KernelError, Label, error
+from ptxlab.report.nearest import nearest
 
 
 class Kernel:

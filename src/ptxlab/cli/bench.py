@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from ptxlab.report.nearest import nearest
 
 if TYPE_CHECKING:
     from ptxlab.measure import Record
@@ -134,10 +135,10 @@ def measure_entry(name: str, sizes: list[dict[str, Any]], variants: Sequence[str
     from ptxlab.measure import measure
 
     if name not in kernels.names():
-        close = get_close_matches(name, kernels.names(), n=1)
+        close = nearest(name, kernels.names())
         raise click.BadParameter(
             f"there is no kernel `{name}` in the gallery; "
-            + (f"did you mean `{close[0]}`?" if close else "`ptxlab bench` lists it"),
+            + (f"did you mean `{close}`?" if close else "`ptxlab bench` lists it"),
             param_hint="NAME",
         )
     entry = kernels.entry(name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 from inspect import cleandoc
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ptxlab.cli.findings import has_color
+from ptxlab.report.nearest import nearest
 
 if TYPE_CHECKING:
     from ptxlab.isa.form import Form, Slot
@@ -40,7 +40,7 @@ def command(subject: str | None) -> None:
     elif forms := find_forms(subject):
         lines = explain_forms(forms)
     else:
-        raise click.UsageError(f"there is no rule and no instruction `{subject}`{nearest(subject)}")
+        raise click.UsageError(f"there is no rule and no instruction `{subject}`{question(subject)}")
     color = has_color(sys.stdout)
     for line in lines:
         click.echo(line, color=color)
@@ -136,7 +136,7 @@ def spell_target(target: Target) -> str:
     return {"a": f"{target}", "f": f"the family of {target}"}.get(target.suffix, f"{target} or later")
 
 
-def nearest(subject: str) -> str:
+def question(subject: str) -> str:
     """A question that names what the user may have meant."""
     from ptxlab.isa.table import forms_of, heads
 
@@ -146,8 +146,8 @@ def nearest(subject: str) -> str:
         there = {word for form in forms_of(head) for word in words(form)}
         unknown = [part for part in subject.split(".")[1:] if part not in there]
         missing = " or ".join(f"`.{part}`" for part in unknown) or "all of these modifiers"
-        near = [match for part in unknown for match in get_close_matches(part, there, n=1)]
+        near = [match for part in unknown if (match := nearest(part, there))]
         meant = f"; did you mean {' and '.join(f'`.{part}`' for part in near)}?" if near else ""
         return f": no form of `{head}` has {missing}{meant}"
-    close = get_close_matches(subject.lower(), [*pages(), *known], n=1) or get_close_matches(head.lower(), known, n=1)
-    return f"; did you mean `{close[0]}`?" if close else ""
+    close = nearest(subject.lower(), [*pages(), *known]) or nearest(head.lower(), known)
+    return f"; did you mean `{close}`?" if close else ""

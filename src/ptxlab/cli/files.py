@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from ptxlab.report.nearest import nearest
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -36,8 +37,8 @@ def _known_target(context: click.Context, parameter: click.Parameter, value: str
 
     if value is None or value in TARGETS:
         return value
-    close = get_close_matches(value, TARGETS, n=1)
-    raise click.BadParameter(f"there is no target `{value}`{f'; did you mean `{close[0]}`?' if close else ''}")
+    close = nearest(value, TARGETS)
+    raise click.BadParameter(f"there is no target `{value}`{f'; did you mean `{close}`?' if close else ''}")
 
 
 def _known_targets(context: click.Context, parameter: click.Parameter, value: str | None) -> list[str | None]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from importlib import import_module
 
 import click
 
 from ptxlab import __version__
+from ptxlab.report.nearest import nearest
 
 # In the order of the help: first what one does every day.
 SUBCOMMANDS = ("check", "run", "format", "assemble", "sass", "python", "bench", "devices", "explain", "tour")
@@ -26,8 +26,8 @@ class LazyGroup(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         """The subcommand of that name, loaded now."""
         if name not in SUBCOMMANDS:
-            close = get_close_matches(name, SUBCOMMANDS, n=1)
-            meant = f"; did you mean `{close[0]}`?" if close else ""
+            close = nearest(name, SUBCOMMANDS)
+            meant = f"; did you mean `{close}`?" if close else ""
             raise click.UsageError(f"there is no command `{name}`{meant}", context)
         command: click.Command = import_module(f"ptxlab.cli.{name}").command
         return command

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from ptxlab.cli.arguments import Argument, parse_argument
 from ptxlab.cli.files import name_of, path_argument, read_module
 from ptxlab.cli.findings import LISTED, format_option, show_failure, status_of
 from ptxlab.report import Diagnostic, Format, KernelError, PtxError
+from ptxlab.report.nearest import nearest
 
 if TYPE_CHECKING:
     from ptxlab.ir import Function, Module
@@ -151,8 +151,8 @@ def choose(module: Module, entry: str | None) -> Function:
     if entry is None and len(names) != 1:
         raise click.UsageError(f"say `--entry`: the kernels are {listed}")
     if entry is not None and entry not in names:
-        close = get_close_matches(entry, names, n=1)
-        meant = f"did you mean `{close[0]}`?" if close else f"the kernels are {listed}"
+        close = nearest(entry, names)
+        meant = f"did you mean `{close}`?" if close else f"the kernels are {listed}"
         raise click.UsageError(f"there is no kernel `{entry}`; {meant}")
     return module[entry or names[0]]
 

@@ -1,16 +1,9 @@
-"""What was probably meant: the nearest word, and the forms of an instruction that come nearest to a spelling."""
+"""The forms of an instruction that come nearest to a spelling."""
 
-from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
+from collections.abc import Sequence
 
 from .form import Form
 from .table import forms_of
-
-
-def nearest(word: str, words: Iterable[str]) -> str | None:
-    """The word that was probably meant."""
-    found = get_close_matches(word, list(words), n=1, cutoff=0.6)
-    return found[0] if found else None
 
 
 def nearest_forms(text: str) -> list[Form]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import NoReturn
 
 from ptxlab.ir import Attribute, Comment, Declaration, PointerAttribute, Variable
 from ptxlab.isa import Type, type_named
 from ptxlab.isa.types import TYPES
+from ptxlab.report.nearest import nearest
 from ptxlab.syntax.comments import make_comment
 from ptxlab.syntax.constants import read_integer, read_small_integer
 from ptxlab.syntax.cursor import Cursor
@@ -133,8 +133,8 @@ def _no_type(cursor: Cursor, head: _Head) -> NoReturn:
     what = f"the type of the `.{head.state_space}` variable" if head.state_space else "a state space"
     if cursor.kind == "dotted" and cursor.value[1:] in TYPES:
         cursor.expected(what, help=f"a variable of type `{cursor.value}` is declared with a bit type of its size")
-    near = get_close_matches(cursor.value, sorted(_DECLARABLE), 1) if cursor.kind == "dotted" else []
-    help = f"did you mean `{near[0]}`?" if near else "types are `.pred`, `.b32`, `.u64`, `.s32`, `.f32` and so on"
+    near = nearest(cursor.value, sorted(_DECLARABLE)) if cursor.kind == "dotted" else None
+    help = f"did you mean `{near}`?" if near else "types are `.pred`, `.b32`, `.u64`, `.s32`, `.f32` and so on"
     cursor.expected(what, help=help)
 
 

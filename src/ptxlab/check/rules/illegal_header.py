@@ -24,9 +24,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from ptxlab import ir
-from ptxlab.isa.nearest import nearest
 from ptxlab.isa.targets import TARGETS, VERSIONS, target_named
 from ptxlab.report import Diagnostic, Label, error
+from ptxlab.report.nearest import nearest
 
 from ..program import Program
 

@@ -35,8 +35,9 @@ from collections.abc import Iterator
 
 from ptxlab import ir
 from ptxlab.isa.form import Form
-from ptxlab.isa.nearest import missing_part, nearest, nearest_forms
+from ptxlab.isa.nearest import missing_part, nearest_forms
 from ptxlab.report import Diagnostic, error
+from ptxlab.report.nearest import nearest
 
 from ..program import Program
 

@@ -31,9 +31,9 @@ Right:
 
 from collections.abc import Iterator
 
-from ptxlab.isa.nearest import nearest
 from ptxlab.isa.table import heads
 from ptxlab.report import Diagnostic, error
+from ptxlab.report.nearest import nearest
 
 from ..program import Program
 

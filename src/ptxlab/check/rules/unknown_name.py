@@ -36,8 +36,8 @@ import re
 from collections.abc import Iterator
 
 from ptxlab import ir
-from ptxlab.isa.nearest import nearest
 from ptxlab.report import Diagnostic, Span, error
+from ptxlab.report.nearest import nearest
 
 from ..places import span_of_name
 from ..program import Program
