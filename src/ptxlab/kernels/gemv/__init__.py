@@ -9,15 +9,17 @@ from ptxlab.kernels.elements import SIZES, vector_of
 from ptxlab.kernels.gemv.kernel import THREADS, gemv
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.data import type_of
-from ptxlab.measure.entry import Arrays
+from ptxlab.measure.entry import Arrays, ceil_div
 
-AHEAD = 4  # vectors that a thread asks for at a time
+AHEAD = 4  # vectors that a thread asks for at a time, where its row has so many
 
 
 def rows_by_blocks(a: Any, x: Any, y: Any) -> Launch:
     """Each block has a row of A."""
     batch, m, k = a.shape
-    kernel = gemv.specialise(TYPE=type_of(a), VECTOR=vector_of(k, a, x), AHEAD=AHEAD)
+    vector = vector_of(k, a, x)
+    ahead = min(AHEAD, ceil_div(k, THREADS * vector))
+    kernel = gemv.specialise(TYPE=type_of(a), VECTOR=vector, AHEAD=ahead)
     return Launch(kernel, (m, batch), THREADS, [a, x, y, m, k])
 
 
