@@ -74,13 +74,13 @@ class Calls:
         return symbol
 
     def runtime_call(
-        self, function: Function, name: str, arguments: Sequence[Value | int], result: str | None
+        self, function: Function, name: str, arguments: Sequence[Value | int | str], result: str | None
     ) -> Value | None:
-        """Call a function of the runtime: the thread, then these arguments."""
+        """Call a function of the runtime: the thread, then these arguments; a text is the name of a pointer."""
         known = signature(RUNTIME[name])
         texts = ["ptr %thread"]
         for argument, (_, wanted) in zip(arguments, known.parameters[1:], strict=True):
-            if isinstance(argument, int):
+            if isinstance(argument, int | str):
                 texts.append(f"{wanted.llvm} {argument}")
             else:
                 texts.append(f"{wanted.llvm} {resize(argument, int(wanted.llvm[1:]), argument.is_signed)}")

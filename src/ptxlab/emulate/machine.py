@@ -233,7 +233,7 @@ class Machine:
         """Change a value in memory at one go, and return what it was."""
         return access.update(self.function, address, type_named(type), change, order)
 
-    def runtime(self, name: str, *arguments: Value | int, result: str | None = None) -> Value | None:
+    def runtime(self, name: str, *arguments: Value | int | str, result: str | None = None) -> Value | None:
         """Call a function of the runtime with this thread."""
         return self.function.unit.calls.runtime_call(self.function, name, arguments, result)
 
@@ -280,7 +280,7 @@ class Machine:
         kind, place = _PHASE_KINDS.get(operation, state.ATOMIC), Address("shared", offset)
         access.locate(self.function, place, 8, kind)
         self.function.unit.watching.note_access(self.function, place, 8, kind, "barrier", 8)
-        found = self.runtime(_PHASES[operation], offset, *values, self.place, result=type)
+        found = self.runtime(_PHASES[operation], "%block", offset, *values, self.place, result=type)
         if kind == state.LOAD:
             self.function.unit.counting.note_look(self.function, "shared")
         else:

@@ -113,7 +113,7 @@ def arrive_after_copies(thread: Pointer[Thread], barrier: u64, counted: u32, ins
     if thread.worker.checks != 0:
         note_shared(thread, barrier, 8, ATOMIC | STRONG | OBJECT | 3 << SIZE_SHIFT, instruction)
     if counted == 0:
-        expect_arrival(thread, barrier, instruction)
+        expect_arrival(thread, thread.block, barrier, instruction)
     copy = next_copy(thread, instruction)
     if cast(u64, copy) == 0:
         return
@@ -162,7 +162,7 @@ def finish_copies(thread: Pointer[Thread], kept: u32) -> None:
         copy = thread.copies + index
         if kept == 0 or copy.group + kept <= thread.copy_group:
             if copy.size == 0:
-                join_phase(thread, copy.destination, copy.serial, copy.instruction)
+                join_phase(thread, thread.block, copy.destination, copy.serial, copy.instruction)
             else:
                 deliver(thread, copy)
             thread.block.moves += 1

@@ -238,22 +238,22 @@ def order_warp(block: Pointer[Block], number: u32, base: u32, known: Pointer[Kno
 
 
 @native
-def begin_phases(thread: Pointer[Thread], offset: u64) -> None:
+def begin_phases(thread: Pointer[Thread], block: Pointer[Block], offset: u64) -> None:
     """An mbarrier begins or ends: nothing that happened with the one before it matters."""
     if thread.worker.checks == 0:
         return
-    flag = find_flag(address_of(thread.block.flags), offset + MBARRIER)
+    flag = find_flag(address_of(block.flags), offset + MBARRIER)
     if cast(u64, flag) != 0:
         flag.known.count = 0
         flag.near.count = 0
 
 
 @native
-def release_to_phase(thread: Pointer[Thread], offset: u64) -> None:
+def release_to_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64) -> None:
     """A thread arrives at an mbarrier: what it did is handed over when the phase completes."""
     if thread.worker.checks == 0:
         return
-    flag = flag_at(address_of(thread.block.flags), offset + MBARRIER)
+    flag = flag_at(address_of(block.flags), offset + MBARRIER)
     if cast(u64, flag) != 0:
         hand_over(thread, address_of(flag.known), thread.stamp)
         add_copies(address_of(flag.known), thread)
@@ -261,31 +261,31 @@ def release_to_phase(thread: Pointer[Thread], offset: u64) -> None:
 
 
 @native
-def release_copies(thread: Pointer[Thread], offset: u64, serial: u32) -> None:
+def release_copies(thread: Pointer[Thread], block: Pointer[Block], offset: u64, serial: u32) -> None:
     """An arrival that follows copies: those are handed over, and nothing else that the thread did (PTX ISA 8.9.1.1)."""
     if thread.worker.checks == 0:
         return
-    flag = flag_at(address_of(thread.block.flags), offset + MBARRIER)
+    flag = flag_at(address_of(block.flags), offset + MBARRIER)
     if cast(u64, flag) != 0:
         tell(address_of(flag.known), key_of(thread.block.number, COPIES + thread.number), u64(serial))
 
 
 @native
-def order_phase(thread: Pointer[Thread], offset: u64) -> None:
+def order_phase(block: Pointer[Block], offset: u64) -> None:
     """A phase has completed: what came with its arrivals can be acquired."""
-    if thread.worker.checks == 0:
+    if block.worker.checks == 0:
         return
-    flag = find_flag(address_of(thread.block.flags), offset + MBARRIER)
+    flag = find_flag(address_of(block.flags), offset + MBARRIER)
     if cast(u64, flag) != 0:
         tell_all(address_of(flag.near), address_of(flag.known))
         flag.known.count = 0
 
 
 @native
-def acquire_from_phase(thread: Pointer[Thread], offset: u64) -> None:
+def acquire_from_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64) -> None:
     """A thread has seen a phase complete: it knows what those who arrived did before."""
     if thread.worker.checks == 0:
         return
-    flag = find_flag(address_of(thread.block.flags), offset + MBARRIER)
+    flag = find_flag(address_of(block.flags), offset + MBARRIER)
     if cast(u64, flag) != 0:
         tell_all(address_of(thread.known), address_of(flag.near))

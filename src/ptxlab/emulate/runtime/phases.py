@@ -2,7 +2,8 @@
 
 From the lowest bit: 20 bits of arrivals still expected in this phase, 20 bits of arrivals that a phase expects, 21 bits
 of bytes outstanding (two's complement), the parity of the phase, the layout (which changes nothing here), and a mark by
-which an initialised one is known.
+which an initialised one is known. A barrier is named by the block whose shared memory holds it and its offset there;
+`thread` is who does something to it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ptxlab.emulate.runtime.order import (
     release_copies,
     release_to_phase,
 )
-from ptxlab.emulate.state import AT_PHASE, BAD_BARRIER, Phase, Thread
+from ptxlab.emulate.state import AT_PHASE, BAD_BARRIER, Block, Phase, Thread
 from ptxlab.isa.mbarrier import ARRIVALS, PARITY
 from ptxlab.native import Pointer, boolean, cast, native, u32, u64
 
@@ -29,50 +30,52 @@ ONE_PHASE = 1 << PARITY
 
 
 @native(inline=True)
-def barrier_at(thread: Pointer[Thread], offset: u64) -> Pointer[u64]:
-    return cast(Pointer[u64], thread.shared + offset)
+def barrier_at(block: Pointer[Block], offset: u64) -> Pointer[u64]:
+    return cast(Pointer[u64], block.shared + offset)
 
 
 @native(inline=True)
-def notes_on(thread: Pointer[Thread], offset: u64) -> Pointer[Phase]:
-    return cast(Pointer[Phase], thread.block.phases + u32(offset // 8 % 64))
+def notes_on(block: Pointer[Block], offset: u64) -> Pointer[Phase]:
+    return cast(Pointer[Phase], block.phases + u32(offset // 8 % 64))
 
 
 @native
-def initialise_phase(thread: Pointer[Thread], offset: u64, count: u32, layout: u32, instruction: u32) -> None:
+def initialise_phase(
+    thread: Pointer[Thread], block: Pointer[Block], offset: u64, count: u32, layout: u32, instruction: u32
+) -> None:
     """Begin the first phase, which expects `count` arrivals."""
     if count == 0 or count > ARRIVALS:
         fail(thread, BAD_BARRIER, instruction, u64(count))
         return
-    barrier_at(thread, offset)[0] = MARK | u64(layout) << LAYOUT | u64(count) << PENDING | u64(count) << EXPECTED
-    notes = notes_on(thread, offset)
+    barrier_at(block, offset)[0] = MARK | u64(layout) << LAYOUT | u64(count) << PENDING | u64(count) << EXPECTED
+    notes = notes_on(block, offset)
     notes.offset = offset
     notes.completed = 0
     notes.instruction = instruction
     notes.arrived_at = 0
     notes.is_known = 1
-    begin_phases(thread, offset)
+    begin_phases(thread, block, offset)
     thread.block.moves += 1
 
 
 @native
-def invalidate_phase(thread: Pointer[Thread], offset: u64, instruction: u32) -> None:
-    barrier_at(thread, offset)[0] = 0
-    begin_phases(thread, offset)
+def invalidate_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64, instruction: u32) -> None:
+    barrier_at(block, offset)[0] = 0
+    begin_phases(thread, block, offset)
 
 
 @native
-def layout_of_phase(thread: Pointer[Thread], offset: u64, instruction: u32) -> u32:
+def layout_of_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64, instruction: u32) -> u32:
     """The number of the layout that an mbarrier was initialised with."""
-    if not is_barrier(thread, offset, instruction):
+    if not is_barrier(thread, block, offset, instruction):
         return 0
-    return u32(barrier_at(thread, offset)[0] >> LAYOUT & 1)
+    return u32(barrier_at(block, offset)[0] >> LAYOUT & 1)
 
 
 @native
-def is_barrier(thread: Pointer[Thread], offset: u64, instruction: u32) -> boolean:
+def is_barrier(thread: Pointer[Thread], block: Pointer[Block], offset: u64, instruction: u32) -> boolean:
     """Whether an mbarrier has been initialised there; a fault otherwise."""
-    if barrier_at(thread, offset)[0] & MARK == 0:
+    if barrier_at(block, offset)[0] & MARK == 0:
         thread.worker.fault.address = offset
         fail(thread, BAD_BARRIER, instruction, 1 << 32)
         return False
@@ -80,84 +83,90 @@ def is_barrier(thread: Pointer[Thread], offset: u64, instruction: u32) -> boolea
 
 
 @native
-def change_bytes(thread: Pointer[Thread], offset: u64, bytes: u64, instruction: u32) -> None:
+def change_bytes(thread: Pointer[Thread], block: Pointer[Block], offset: u64, bytes: u64, instruction: u32) -> None:
     """Expect more bytes in this phase (or fewer, for those that have come)."""
-    if not is_barrier(thread, offset, instruction):
+    if not is_barrier(thread, block, offset, instruction):
         return
-    place = barrier_at(thread, offset)
+    place = barrier_at(block, offset)
     state: u64 = place[0]
     count: u64 = (state >> BYTES) + bytes & BYTES_MASK
     place[0] = state & ~(u64(BYTES_MASK) << BYTES) | count << BYTES
-    complete_phase(thread, offset)
+    complete_phase(thread, block, offset)
 
 
 @native
-def arrive_at_phase(thread: Pointer[Thread], offset: u64, count: u32, releases: u32, instruction: u32) -> u64:
+def arrive_at_phase(
+    thread: Pointer[Thread], block: Pointer[Block], offset: u64, count: u32, releases: u32, instruction: u32
+) -> u64:
     """Arrive `count` times; the result is the state before."""
-    if not is_barrier(thread, offset, instruction):
+    if not is_barrier(thread, block, offset, instruction):
         return 0
     if releases != 0:
-        release_to_phase(thread, offset)
-    place = barrier_at(thread, offset)
+        release_to_phase(thread, block, offset)
+    place = barrier_at(block, offset)
     before: u64 = place[0]
     if (before & ARRIVALS) < u64(count):
         fail(thread, BAD_BARRIER, instruction, 2 << 32)
         return 0
     place[0] = before - u64(count)
-    notes = notes_on(thread, offset)
+    notes = notes_on(block, offset)
     notes.arrived_at = instruction
     notes.arrived_by = thread.number
     thread.block.moves += 1
-    complete_phase(thread, offset)
+    complete_phase(thread, block, offset)
     return before
 
 
 @native
-def join_phase(thread: Pointer[Thread], offset: u64, serial: u32, instruction: u32) -> None:
+def join_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64, serial: u32, instruction: u32) -> None:
     """Arrive once, for copies that are done: those up to the number `serial`."""
-    release_copies(thread, offset, serial)
-    arrive_at_phase(thread, offset, 1, 0, instruction)
+    release_copies(thread, block, offset, serial)
+    arrive_at_phase(thread, block, offset, 1, 0, instruction)
 
 
 @native
-def expect_arrival(thread: Pointer[Thread], offset: u64, instruction: u32) -> None:
+def expect_arrival(thread: Pointer[Thread], block: Pointer[Block], offset: u64, instruction: u32) -> None:
     """Have this phase wait for one arrival more."""
-    if is_barrier(thread, offset, instruction):
-        place = barrier_at(thread, offset)
+    if is_barrier(thread, block, offset, instruction):
+        place = barrier_at(block, offset)
         place[0] = place[0] + 1
 
 
 @native
-def drop_from_phase(thread: Pointer[Thread], offset: u64, count: u32, releases: u32, instruction: u32) -> u64:
+def drop_from_phase(
+    thread: Pointer[Thread], block: Pointer[Block], offset: u64, count: u32, releases: u32, instruction: u32
+) -> u64:
     """Arrive, and expect that many fewer from the next phase on."""
-    if not is_barrier(thread, offset, instruction):
+    if not is_barrier(thread, block, offset, instruction):
         return 0
-    place = barrier_at(thread, offset)
+    place = barrier_at(block, offset)
     expected: u64 = place[0] >> EXPECTED & ARRIVALS
     if expected < u64(count):
         fail(thread, BAD_BARRIER, instruction, 2 << 32)
         return 0
     place[0] = place[0] - (u64(count) << EXPECTED)
-    return arrive_at_phase(thread, offset, count, releases, instruction)
+    return arrive_at_phase(thread, block, offset, count, releases, instruction)
 
 
 @native
-def complete_phase(thread: Pointer[Thread], offset: u64) -> None:
+def complete_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64) -> None:
     """Begin the next phase if this one has all its arrivals and bytes."""
-    place = barrier_at(thread, offset)
+    place = barrier_at(block, offset)
     state: u64 = place[0]
     if state & ARRIVALS == 0 and state >> BYTES & BYTES_MASK == 0:
         expected: u64 = state >> EXPECTED & ARRIVALS
         place[0] = (state ^ ONE_PHASE) & ~u64(ARRIVALS) | expected
-        notes_on(thread, offset).completed += 1
-        order_phase(thread, offset)
+        notes_on(block, offset).completed += 1
+        order_phase(block, offset)
         thread.block.moves += 1
 
 
 @native
-def wait_for_phase(thread: Pointer[Thread], offset: u64, parity: u64, acquires: u32, instruction: u32) -> None:
+def wait_for_phase(
+    thread: Pointer[Thread], block: Pointer[Block], offset: u64, parity: u64, acquires: u32, instruction: u32
+) -> None:
     """Wait until the phase of that parity has completed."""
-    if not is_barrier(thread, offset, instruction):
+    if not is_barrier(thread, block, offset, instruction):
         return
     thread.waits_at = offset
     thread.waits_for = (parity & 1) | u64(acquires) << 1
@@ -168,9 +177,10 @@ def wait_for_phase(thread: Pointer[Thread], offset: u64, parity: u64, acquires: 
 
 @native
 def has_completed(thread: Pointer[Thread]) -> boolean:
-    """Whether the phase that a thread waits for has completed."""
-    if (barrier_at(thread, thread.waits_at)[0] >> PARITY & 1) == (thread.waits_for & 1):
+    """Whether the phase that a thread waits for, of a barrier of its own block, has completed."""
+    block = thread.block
+    if (barrier_at(block, thread.waits_at)[0] >> PARITY & 1) == (thread.waits_for & 1):
         return False
     if thread.waits_for & 2 != 0:
-        acquire_from_phase(thread, thread.waits_at)
+        acquire_from_phase(thread, block, thread.waits_at)
     return True
