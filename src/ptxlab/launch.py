@@ -142,17 +142,17 @@ def _copies(args: Sequence[Any]) -> list[Any]:
     return [copies.get(id(value), value) for value in args]
 
 
-def _variables(module: ir.Module) -> dict[str, bytes]:
-    return {name: bytes(memory) for name, memory in module.memory.items()}
+def _variables(module: ir.Module) -> dict[int, bytes]:
+    return {variable: bytes(memory) for variable, memory in module.memory.items()}
 
 
-def _restore(module: ir.Module, variables: dict[str, bytes]) -> None:
+def _restore(module: ir.Module, variables: dict[int, bytes]) -> None:
     """Give variables their values back; those that nobody had used are new again."""
-    for name in list(module.memory):
-        if name in variables:
-            module.memory[name].raw = variables[name]
+    for variable in list(module.memory):
+        if variable in variables:
+            module.memory[variable].raw = variables[variable]
         else:
-            del module.memory[name]
+            del module.memory[variable]
 
 
 _DEVICE = re.compile(r"(auto|cpu|cuda|both)(?::(\d+))?")

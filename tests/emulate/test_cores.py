@@ -96,7 +96,7 @@ def outcome(body: str, workers: int, **how: Any) -> tuple[Any, ...]:
     out, flag = np.arange(4096, dtype=np.uint32), np.zeros(64, np.uint32)
     how = {"device": "cpu", "on_error": "collect", "timeout": 60} | how
     result = module["k"].launch(40, 64, [out, flag], workers=workers, **how)
-    variables = {name: bytes(memory) for name, memory in module.memory.items()}
+    variables = [bytes(memory) for memory in module.memory.values()]
     return render(result.diagnostics), result.counters, out.tobytes(), flag.tobytes(), variables
 
 

@@ -160,7 +160,8 @@ class Variables:
             return self.parameters.offsets[id(variable)]
         if space == "local":
             return locals_of(self.module, self.functions[0]).offsets[id(variable)]
-        variable = self.by_name.get(variable.name, variable) if id(variable) not in self.shared else variable
+        if id(variable) not in self.shared and id(variable) not in self.global_addresses:
+            variable = self.by_name.get(variable.name, variable)  # declared more than once
         if space == "shared":
             return self.shared[id(variable)]
         return self.global_addresses[id(variable)]

@@ -69,16 +69,23 @@ def workspace() -> Region:
 
 def globals_of(module: ir.Module, variables: layout.Variables) -> list[Region]:
     """The memory of the module's variables, which keep their values from launch to launch."""
-    known = module.memory
-    addresses = {name: state.FUNCTION_WINDOW + 16 * number for name, number in layout.function_numbers(module).items()}
     regions = []
     for address, variable in variables.allocated:
+        memory = memory_of(module, variables, variable)
         size = layout.size_of_variable(variable)
-        memory = known.get(variable.name)
-        if memory is None:
-            memory = known[variable.name] = ctypes.create_string_buffer(
-                bytes(variables.initial_bytes(variable, addresses)), max(size, 1)
-            )
         writable = not variable.state_space.startswith("const")
         regions.append(Region(address, size, ctypes.addressof(memory), f"`{variable.name}`", writable, memory))
     return regions
+
+
+def memory_of(module: ir.Module, variables: layout.Variables, variable: ir.Variable) -> ctypes.Array[ctypes.c_char]:
+    """The memory of one variable; before anybody has used it, it holds what the PTX says."""
+    # Not by name: functions may have variables of one name.
+    found: ctypes.Array[ctypes.c_char] | None = module.memory.get(id(variable))
+    if found is None:
+        addresses = {
+            name: state.FUNCTION_WINDOW + 16 * number for name, number in layout.function_numbers(module).items()
+        }
+        data = bytes(variables.initial_bytes(variable, addresses))
+        found = module.memory[id(variable)] = ctypes.create_string_buffer(data, max(len(data), 1))
+    return found

@@ -29,6 +29,8 @@ class Variables:
             for (_, variable), region in zip(placed.allocated, globals_of(module, placed), strict=True):
                 if not region.writable or not region.size or layout.has_addresses(variable):
                     continue
+                if placed.by_name.get(variable.name) is not variable:
+                    continue  # a function's own, for which the driver has no name
                 there = loaded.variable(variable.name)
                 if there is not None and there[1] == region.size:
                     self.pairs.append((variable, region, there[0]))

@@ -24,8 +24,8 @@ class Module(Node):
 
     `targets` holds the words of the first `.target`: the architecture, then options such as `debug`. `comments` are
     those that stand before or inside the header. `places` has the source range of `version`, `target` and
-    `address_size`. `memory` holds the module's variables once a kernel has run on the emulator: they outlive a launch;
-    `on_gpu` what was loaded and looked at for launches on a GPU.
+    `address_size`. `memory` holds the module's variables, by their identity, once a kernel has run on the emulator:
+    they outlive a launch; `on_gpu` what was loaded and looked at for launches on a GPU.
     """
 
     __slots__ = (
@@ -49,7 +49,7 @@ class Module(Node):
         self.comments = [] if comments is None else comments
         self.source = source
         self.places: dict[str, Range] = {}
-        self.memory: dict[str, Any] = {}
+        self.memory: dict[int, Any] = {}
         self.on_gpu: dict[Any, Any] = {}
         self.is_checked = False  # whether it has been found free of errors, so that it can be launched
 
