@@ -37,7 +37,12 @@ class Party:
 
     @property
     def is_copy(self) -> bool:
+        """Whether it is done in the background: by `cp.async`, or by other asynchronous work."""
         return bool(self.about & shadow.COPY)
+
+    @property
+    def is_work(self) -> bool:
+        return bool(self.about & shadow.ASYNC)
 
 
 def explain_findings(launch: Launch) -> Iterator[Diagnostic]:
@@ -46,16 +51,19 @@ def explain_findings(launch: Launch) -> Iterator[Diagnostic]:
     (worker, *_) = launch.workers
     found = worker.findings
     numbers = range(worker.history.get("finding_count"))
-    told = [_explain_race(launch, found, number) for number in numbers if found.get("kind", number) == reports.RACE]
-    yield from _most_severe(told)
+    explain = {reports.RACE: _explain_race, reports.UNFENCED: _explain_unfenced}
+    kinds = [found.get("kind", number) for number in numbers]
+    yield from _most_severe(
+        [explain[kinds[number]](launch, found, number) for number in numbers if kinds[number] in explain]
+    )
     racing = {
         found.get(name, number)
         for number in numbers
-        if found.get("kind", number) == reports.RACE
+        if kinds[number] in explain
         for name in ("instruction", "other_instruction")
     }
     for number in numbers:
-        if found.get("kind", number) == reports.UNWRITTEN and found.get("instruction", number) not in racing:
+        if kinds[number] == reports.UNWRITTEN and found.get("instruction", number) not in racing:
             yield _explain_unwritten(launch, found, number)
     if worker.history.get("unwatched"):
         yield warning(
@@ -76,8 +84,7 @@ def _most_severe(found: list[Diagnostic]) -> Iterator[Diagnostic]:
 
 
 def _explain_race(launch: Launch, found: Record, number: int) -> Diagnostic:
-    later = Party(*(found.get(name, number) for name in ("instruction", "thread", "block", "about")))
-    earlier = Party(*(found.get(f"other_{name}", number) for name in ("instruction", "thread", "block", "about")))
+    earlier, later = _parties(found, number)
     space = found.get("space", number)
     bytes = name_bytes(launch, space, found.get("address", number), found.get("bytes", number))
     same_block = earlier.block == later.block
@@ -88,11 +95,14 @@ def _explain_race(launch: Launch, found: Record, number: int) -> Diagnostic:
     first = f"{_thread(launch, earlier.thread)} of {_block(launch, earlier.block)}"
     second = f"{_thread(launch, later.thread)} of {'the same block' if same_block else _block(launch, later.block)}"
     if earlier.is_copy:
-        message = f"a thread {_DOES[later.kind]} {_SPACES[space]} bytes that a copy still writes"
-        before = f"{first} began to copy to {bytes}"
-        what = "before the copy was waited for" if same_thread else "not knowing that the copy is done"
-        after = f"{'the same thread' if same_thread else second} {_DID[later.kind]} them {what}"
-        notes = ["`cp.async.wait_group` tells its thread that the copy is done, a barrier behind it tells the others"]
+        work = _work(launch, earlier)
+        who = f"another {work}" if later.is_copy else "a thread"
+        message = f"{who} {_DOES[later.kind]} {_SPACES[space]} bytes that a {work} still {_DOES[earlier.kind]}"
+        before = f"{first} {_began(launch, earlier)} {bytes}"
+        what = f"before the {work} was waited for" if same_thread else f"not knowing that the {work} is done"
+        did = _began(launch, later) if later.is_copy else _DID[later.kind]
+        after = f"{'the same thread' if same_thread else second} {did} them {what}"
+        notes = [_END[work if earlier.is_work else "cp.async"]]
     elif later.about & shadow.STALE or earlier.about & shadow.STALE:
         message = "a load through the non-coherent cache of bytes that the kernel writes"
         before = f"{first} {_DID[earlier.kind]} {bytes}"
@@ -103,7 +113,7 @@ def _explain_race(launch: Launch, found: Record, number: int) -> Diagnostic:
         if state.LOAD in (earlier.kind, later.kind):
             message = f"a thread reads {_SPACES[space]} bytes that another writes without order"
         before = f"{first} {_DID[earlier.kind]} {bytes}"
-        after = f"{second} {'began to copy to' if later.is_copy else _DID[later.kind]} them"
+        after = f"{second} {_began(launch, later) if later.is_copy else _DID[later.kind]} them"
         after += " too" if earlier.kind == later.kind else ""
         notes = [_reason(launch, earlier, later)]
     tell = error
@@ -116,6 +126,57 @@ def _explain_race(launch: Launch, found: Record, number: int) -> Diagnostic:
     if earlier.instruction == later.instruction:
         after, others = f"{before}, {after}", []
     return tell("data-race", message, launch.span_of(later.instruction), after, others=others, notes=notes)
+
+
+# How a thread learns that something in the background is over.
+_END = {
+    "cp.async": "`cp.async.wait_group` tells its thread that the copy is done, a barrier behind it tells the others",
+    "copy": "its mbarrier, or `cp.async.bulk.wait_group` in its thread, tells that the copy is done",
+    "product": "`wgmma.wait_group` tells that the product is done",
+}
+
+
+def _parties(found: Record, number: int) -> tuple[Party, Party]:
+    """The two accesses that a finding is about, the earlier one first."""
+    names = ("instruction", "thread", "block", "about")
+    later = Party(*(found.get(name, number) for name in names))
+    return Party(*(found.get(f"other_{name}", number) for name in names)), later
+
+
+def _work(launch: Launch, party: Party) -> str:
+    """What is done in the background: a copy, or a product of matrices."""
+    mnemonic = launch.compiled.places[party.instruction][1].opcode.mnemonic
+    return "copy" if mnemonic not in ("wgmma", "tcgen05") else "product"
+
+
+def _began(launch: Launch, party: Party) -> str:
+    """What a thread began: to copy to some bytes, or from them."""
+    if _work(launch, party) == "product":
+        return "began a product that reads" if party.kind == state.LOAD else "began a product that writes"
+    if party.kind == state.ATOMIC:
+        return "began to reduce into"
+    return "began to copy from" if party.kind == state.LOAD else "began to copy to"
+
+
+def _explain_unfenced(launch: Launch, found: Record, number: int) -> Diagnostic:
+    """What a thread wrote may not have reached the work that uses it."""
+    earlier, later = _parties(found, number)
+    space = found.get("space", number)
+    bytes = name_bytes(launch, space, found.get("address", number), found.get("bytes", number))
+    span = launch.span_of(earlier.instruction)
+    wrote = f"{_thread(launch, earlier.thread)} of {_block(launch, earlier.block)} {_DID[earlier.kind]} there"
+    where = "the same block" if earlier.block == later.block else _block(launch, later.block)
+    fence = "fence.proxy.async.shared::cta" if space == state.SHARED_SPACE else "fence.proxy.async.global"
+    return error(
+        "missing-proxy-fence",
+        f"a {_work(launch, later)} {_DOES[later.kind]} {_SPACES[space]} bytes that a thread wrote, "
+        "without a proxy fence between them",
+        launch.span_of(later.instruction),
+        f"{_thread(launch, later.thread)} of {where} {_began(launch, later)} {bytes}",
+        others=[] if span is None else [Label(span, wrote)],
+        notes=["barriers order threads; what they wrote reaches asynchronous work only through a proxy fence"],
+        helps=[f"`{fence};` in every thread that writes, before the barrier that the {_work(launch, later)} is behind"],
+    )
 
 
 def _reason(launch: Launch, earlier: Party, later: Party) -> str:

@@ -224,8 +224,8 @@ class Thread:
     copies_shared: u32  # and all threads of the block know it
     asked: u32  # 1 + the instruction that last asked for a phase, since the block's state was noted
     ran: u32  # whether it has run since then
-    shared_proxy_fence: u32  # the stamp when it last put its accesses in order with those of asynchronous copies
-    global_proxy_fence: u32
+    channel: u32  # of the asynchronous work that it is beginning, for the detectors
+    work: u32  # and its number
     unused: u32
     known: Knowledge  # of others, beyond what its whole warp or block knows
     pending: Knowledge  # what it has read from its block, and will know when it passes a fence

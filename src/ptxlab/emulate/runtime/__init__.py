@@ -8,7 +8,7 @@ from typing import Any
 
 from .barrier import arrive_at_barrier
 from .copies import arrive_after_copies, commit_copies, fill_shared, start_copy, wait_for_copies
-from .flags import pass_fence, pass_proxy_fence
+from .flags import pass_fence
 from .grid import end_broken, go_on_alone, run_grid, take_over
 from .memory import call_host, enter, fail, find_callee, find_memory, grow_stack, leave, read_clock, restore_stack
 from .phases import (
@@ -21,6 +21,7 @@ from .phases import (
     wait_for_phase,
 )
 from .profile import note_request, settle_all
+from .proxies import pass_proxy_fence
 from .races import note_generic, note_global, note_local, note_shared
 from .schedule import thread_exit
 from .sharing import put_back, share_bytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxlab.emulate.history import Access, Knowledge
 from ptxlab.emulate.runtime.clocks import COPIES, THREAD, WARP, key_of, position_of, stamp_of, stamp_of_everyone
-from ptxlab.emulate.runtime.shadow import COPY, WARP_SHIFT
+from ptxlab.emulate.runtime.shadow import ASYNC, COPY, WARP_SHIFT
 from ptxlab.emulate.state import Thread
 from ptxlab.native import Pointer, address_of, boolean, native, trailing_zeros, u32, u64
 
@@ -33,6 +33,9 @@ def is_told(thread: Pointer[Thread], access: Pointer[Access]) -> boolean:
     stamp: u64 = u64(access.stamp)
     known = address_of(thread.known)
     shared = address_of(block.known)
+    if access.about & ASYNC != 0:
+        channel: u64 = key_of(number, lanes)
+        return stamp <= stamp_of(known, channel) or stamp <= stamp_of(shared, channel)
     if access.about & COPY != 0:
         owner = block.threads + (warp * 32 + trailing_zeros(u32, lanes))
         if access.stamp <= owner.copies_shared or (owner == thread and access.stamp <= thread.copies_done):
@@ -42,24 +45,36 @@ def is_told(thread: Pointer[Thread], access: Pointer[Access]) -> boolean:
         return False
     if stamp <= stamp_of_everyone(known) or stamp <= stamp_of_everyone(shared):
         return True
-    if stamp <= stamp_of(known, key_of(number, 0)) or stamp <= stamp_of(shared, key_of(number, 0)):
-        return True
-    key: u64 = key_of(number, WARP + warp)
-    if stamp <= stamp_of(known, key) or stamp <= stamp_of(shared, key):
-        return True
-    return untold_lanes(thread, access) == 0
+    return are_told(thread, access, 0)
 
 
 @native
-def untold_lanes(thread: Pointer[Thread], access: Pointer[Access]) -> u32:
-    """The lanes that made an access of which no fact about a thread tells."""
+def are_told(thread: Pointer[Thread], access: Pointer[Access], fence: u32) -> boolean:
+    """Whether facts, or those behind a `fence`, say that an access by lanes of a warp happened before."""
+    known = address_of(thread.known)
+    shared = address_of(thread.block.known)
+    number: u64 = u64(access.block)
+    stamp: u64 = u64(access.stamp)
+    key: u64 = key_of(number, fence)
+    if stamp <= stamp_of(known, key) or stamp <= stamp_of(shared, key):
+        return True
+    warp: u32 = access.about >> WARP_SHIFT
+    key = key_of(number, fence + WARP + warp)
+    if stamp <= stamp_of(known, key) or stamp <= stamp_of(shared, key):
+        return True
+    return untold_lanes(thread, access, fence) == 0
+
+
+@native
+def untold_lanes(thread: Pointer[Thread], access: Pointer[Access], fence: u32) -> u32:
+    """The lanes that made an access of which no fact about a thread, or one behind a `fence`, tells."""
     warp: u32 = access.about >> WARP_SHIFT
     lanes: u32 = access.lanes
     if access.about & COPY != 0:
         return lanes
-    if access.block == u32(thread.block.number) and warp == thread.number // 32:
+    if fence == 0 and access.block == u32(thread.block.number) and warp == thread.number // 32:
         lanes = lanes & ~u32(1 << thread.lane)
-    first: u64 = key_of(u64(access.block), THREAD + warp * 32)
+    first: u64 = key_of(u64(access.block), fence + THREAD + warp * 32)
     lanes = lanes & ~told_lanes(address_of(thread.known), first, u64(access.stamp))
     return lanes & ~told_lanes(address_of(thread.block.known), first, u64(access.stamp))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ptxlab.emulate.history import Access, History
 from ptxlab.emulate.runtime.before import is_known
 from ptxlab.emulate.runtime.shadow import (
+    ASYNC,
     COPY,
     HAS_WRITES,
     KIND,
@@ -53,6 +54,11 @@ def remember_read(thread: Pointer[Thread], place: Pointer[Access], about: u32, i
     history = thread.worker.history
     what: u32 = about & REMEMBERED | (thread.number // 32) << WARP_SHIFT
     bit: u32 = u32(1 << thread.lane)
+    stamp: u32 = thread.stamp
+    if about & ASYNC != 0:
+        what = about & REMEMBERED | thread.number << WARP_SHIFT
+        bit = thread.channel
+        stamp = thread.work
     block: u32 = u32(thread.block.number)
     number: u32 = place.next
     length: u32 = 0
@@ -60,7 +66,7 @@ def remember_read(thread: Pointer[Thread], place: Pointer[Access], about: u32, i
     while number != 0:
         access = history.chained + number
         if (
-            access.stamp == thread.stamp
+            access.stamp == stamp
             and access.block == block
             and access.about == what
             and (access.lanes & bit != 0 or access.instruction == instruction)
@@ -100,7 +106,7 @@ def remember_read(thread: Pointer[Thread], place: Pointer[Access], about: u32, i
         return
     place.next = new
     access = history.chained + new
-    access.stamp = thread.stamp
+    access.stamp = stamp
     access.block = block
     access.lanes = bit
     access.instruction = instruction
@@ -143,12 +149,16 @@ def remember_write(thread: Pointer[Thread], place: Pointer[Access], about: u32, 
         keep_write(history, place)
         writes = HAS_WRITES
     place.stamp = thread.stamp
-    if about & COPY != 0:
+    if about & (COPY | ASYNC) == COPY:
         place.stamp = (thread.copy_group + 1) << SERIAL_SHIFT | thread.copy_index
     place.block = u32(thread.block.number)
     place.lanes = u32(1 << thread.lane)
     place.instruction = instruction
     place.about = about & REMEMBERED | writes | (thread.number // 32) << WARP_SHIFT
+    if about & ASYNC != 0:
+        place.stamp = thread.work
+        place.lanes = thread.channel
+        place.about = about & REMEMBERED | writes | thread.number << WARP_SHIFT
 
 
 @native

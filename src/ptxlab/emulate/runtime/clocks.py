@@ -7,11 +7,23 @@ from ptxlab.emulate.runtime.memory import free, realloc
 from ptxlab.native import Pointer, boolean, cast, native, size_of, u8, u32, u64
 
 # A key is the number of a block, then what of it: all of it, a warp, a thread, or the copies that a thread has begun.
-BLOCK_SHIFT = 12
+BLOCK_SHIFT = 22
 PART_MASK = (1 << BLOCK_SHIFT) - 1
 WARP = 1
 THREAD = 64
 COPIES = 2048
+
+# Asynchronous work goes by the channel that tells of its end: groups of a thread, of bulk copies or matrix products, or
+# an mbarrier, by its offset. The stamp is the number of the piece of work.
+CHANNELS = 3072
+BULK_READS = 3072  # what bulk copies of a thread read, for they tell of that first
+BULK_WRITES = 4096
+PRODUCTS = 5120
+PHASES = 1 << 19
+
+# Added to a block, a warp or a thread: up to this stamp a fence stands between what it did and asynchronous work.
+SHARED_FENCE = 1 << 20
+GLOBAL_FENCE = 1 << 21
 
 EVERYONE = (1 << 64) - 1  # a key above all others: all threads of all blocks
 

@@ -177,18 +177,6 @@ def take_over(thread: Pointer[Thread], flag: Pointer[Flag], is_near: boolean, ac
 
 
 @native
-def pass_proxy_fence(thread: Pointer[Thread], shared: u32, wide: u32) -> None:
-    """A thread passes a fence between what it does itself and what asynchronous copies do."""
-    if thread.worker.checks == 0:
-        return
-    if shared != 0:
-        thread.shared_proxy_fence = thread.stamp
-    if wide != 0:
-        thread.global_proxy_fence = thread.stamp
-    thread.stamp += 1
-
-
-@native
 def pass_fence(thread: Pointer[Thread], semantics: u32, scope: u32) -> None:
     """A thread passes a fence."""
     if thread.worker.checks == 0:

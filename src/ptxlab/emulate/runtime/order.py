@@ -9,6 +9,7 @@ from __future__ import annotations
 from ptxlab.emulate.history import Knowledge
 from ptxlab.emulate.runtime.clocks import (
     BLOCK_SHIFT,
+    CHANNELS,
     COPIES,
     EVERYONE,
     PART_MASK,
@@ -173,12 +174,12 @@ def order_block(block: Pointer[Block]) -> None:
 
 @native
 def share(block: Pointer[Block], known: Pointer[Knowledge]) -> None:
-    """Let all threads know what one knew of other blocks, and of copies of this one; the rest they know anyway."""
+    """Let all threads know what one knew of other blocks, and of asynchronous work of this one; the rest they know."""
     kept: u32 = 0
     for index in range(known.count):
         key: u64 = known.facts[index].key
         part: u32 = u32(key) & PART_MASK
-        if key >> BLOCK_SHIFT != block.number or key == EVERYONE:
+        if key >> BLOCK_SHIFT != block.number or key == EVERYONE or part >= CHANNELS:
             known.facts[kept].key = key
             known.facts[kept].stamp = known.facts[index].stamp
             kept += 1

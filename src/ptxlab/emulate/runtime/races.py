@@ -11,8 +11,10 @@ from ptxlab.emulate.runtime.before import is_known
 from ptxlab.emulate.runtime.chains import is_compatible, remember_read, remember_write
 from ptxlab.emulate.runtime.flags import empty, find_flag, synchronise
 from ptxlab.emulate.runtime.memory import calloc
+from ptxlab.emulate.runtime.proxies import is_fenced
 from ptxlab.emulate.runtime.reports import report_race, report_unwritten
 from ptxlab.emulate.runtime.shadow import (
+    ASYNC,
     COPY,
     FOLLOWED,
     HAS_WRITES,
@@ -175,7 +177,7 @@ def note(
         while at < stop:
             written = written | place.stamp
             strong = strong | place.about
-            if unlikely(has_conflict(thread, place, about)):
+            if unlikely(has_conflict(thread, place, about, space)):
                 report_conflicts(thread, place, address, bytes, about, instruction, space)
             if about & KIND == LOAD:
                 remember_read(thread, place, about, instruction, space)
@@ -196,7 +198,7 @@ def note(
 
 
 @native(inline=True)
-def is_conflict(thread: Pointer[Thread], access: Pointer[Access], about: u32) -> boolean:
+def is_conflict(thread: Pointer[Thread], access: Pointer[Access], about: u32, space: u32) -> boolean:
     """Whether a new access races with one before it; two writes of the same value do not.
 
     In a trial they do, if they are by different blocks: which of them changes the value may then be chance.
@@ -205,7 +207,9 @@ def is_conflict(thread: Pointer[Thread], access: Pointer[Access], about: u32) ->
         return False
     if about & STALE != 0:
         return True
-    if is_known(thread, access) or is_compatible(thread, access, about):
+    if is_known(thread, access):
+        return about & ASYNC != 0 and not is_fenced(thread, access, space)
+    if is_compatible(thread, access, about):
         return False
     if about & UNCHANGED == 0 or access.about & (KIND | COPY) != STORE:
         return True
@@ -213,16 +217,16 @@ def is_conflict(thread: Pointer[Thread], access: Pointer[Access], about: u32) ->
 
 
 @native
-def has_conflict(thread: Pointer[Thread], place: Pointer[Access], about: u32) -> boolean:
+def has_conflict(thread: Pointer[Thread], place: Pointer[Access], about: u32, space: u32) -> boolean:
     """Whether a new access races with any of those before it."""
-    if place.stamp != 0 and is_conflict(thread, place, about):
+    if place.stamp != 0 and is_conflict(thread, place, about, space):
         return True
     if about & KIND == LOAD and place.about & HAS_WRITES == 0:
         return False
     number: u32 = place.next
     while number != 0:
         access = thread.worker.history.chained + number
-        if is_conflict(thread, access, about):
+        if is_conflict(thread, access, about, space):
             return True
         number = access.next
     return False
@@ -239,11 +243,11 @@ def report_conflicts(
     space: u32,
 ) -> None:
     """Note every race of a new access."""
-    if place.stamp != 0 and is_conflict(thread, place, about):
+    if place.stamp != 0 and is_conflict(thread, place, about, space):
         report_race(thread, place, address, bytes, about, instruction, space)
     number: u32 = place.next
     while number != 0:
         access = thread.worker.history.chained + number
-        if is_conflict(thread, access, about):
+        if is_conflict(thread, access, about, space):
             report_race(thread, access, address, bytes, about, instruction, space)
         number = access.next

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from ptxlab.emulate.history import Access, Finding
-from ptxlab.emulate.runtime.before import untold_lanes
-from ptxlab.emulate.runtime.shadow import WARP_SHIFT
+from ptxlab.emulate.runtime.before import is_known, untold_lanes
+from ptxlab.emulate.runtime.shadow import ASYNC, WARP_SHIFT
 from ptxlab.emulate.state import Thread
 from ptxlab.native import Pointer, atomic_store, native, trailing_zeros, u32, u64
 
 # Kinds of findings.
 RACE = 1
 UNWRITTEN = 2
+UNFENCED = 3
 
 
 @native
@@ -23,22 +24,35 @@ def report_race(
     instruction: u32,
     space: u32,
 ) -> None:
-    """Note a race, unless these two instructions have had one, in a warp or between warps as this one is."""
+    """Note a race, unless these two instructions have had one, in a warp or between warps as this one is.
+
+    Where the two are ordered, a fence between two proxies is missing.
+    """
     history = thread.worker.history
     end_trial(thread)
-    is_near: u32 = u32(other.block == u32(thread.block.number) and other.about >> WARP_SHIFT == thread.number // 32)
+    kind: u32 = RACE
+    if about & ASYNC != 0 and is_known(thread, other):
+        kind = UNFENCED
+    warp: u32 = other.about >> WARP_SHIFT
+    number: u32 = warp * 32 + trailing_zeros(u32, other.lanes)
+    if other.about & ASYNC != 0:
+        number = warp
+        warp = number // 32
+    elif kind == RACE:
+        number = warp * 32 + trailing_zeros(u32, untold_lanes(thread, other, 0))
+    is_near: u32 = u32(other.block == u32(thread.block.number) and warp == thread.number // 32)
     for index in range(history.finding_count):
         found = history.findings + index
-        if (found.kind == RACE and found.is_near == is_near) and (
+        if (found.kind == kind and found.is_near == is_near) and (
             (found.instruction == instruction and found.other_instruction == other.instruction)
             or (found.instruction == other.instruction and found.other_instruction == instruction)
         ):
             return
     if history.finding_count == history.finding_room:
         return
-    found = add_finding(thread, RACE, address, bytes, about, instruction, space)
+    found = add_finding(thread, kind, address, bytes, about, instruction, space)
     found.other_instruction = other.instruction
-    found.other_thread = (other.about >> WARP_SHIFT) * 32 + trailing_zeros(u32, untold_lanes(thread, other))
+    found.other_thread = number
     found.other_about = other.about
     found.is_near = is_near
     found.other_block = u64(other.block)

@@ -11,14 +11,13 @@ from ptxlab.emulate.runtime.memory import calloc, free, realloc
 from ptxlab.native import Pointer, boolean, cast, copy_bytes, native, size_of, u8, u32, u64, unlikely
 
 # What an access is: how it is made (`state.LOAD`, …), how strong it is, of how many bytes its elements are (as an
-# exponent of two), and on whose behalf. From `WARP_SHIFT` on, the number of the warp.
+# exponent of two), and on whose behalf. From `WARP_SHIFT` on, the number of the warp (for `ASYNC`, of the thread).
 KIND = 3
 STRONG = 4
 WIDE = 8  # its scope includes other blocks
 SIZE_SHIFT = 4
 SIZE = 7 << SIZE_SHIFT
-COPY = 128  # it is done by a `cp.async`, its stamp is the copy's number
-REMEMBERED = 255
+COPY = 128  # it is done by a copy, its stamp is the copy's number
 ACQUIRE = 256
 RELEASE = 512
 OBJECT = 1024  # it is an operation on an mbarrier
@@ -26,6 +25,8 @@ UNCHANGED = 2048  # it writes what is there already
 HAS_WRITES = 4096  # of a last write: its chain has writes, too
 STALE = 8192  # it may not see what the kernel writes: `ld.global.nc`
 FOLLOWED = 16384  # local memory is looked at, too
+ASYNC = 32768  # it is done by asynchronous work; `lanes` is then the channel, the stamp the number of the work
+REMEMBERED = 255 | ASYNC
 WARP_SHIFT = 16
 
 PAGE_SHIFT = 10

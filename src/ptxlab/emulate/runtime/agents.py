@@ -1,0 +1,57 @@
+"""What asynchronous work does to memory, as the detectors see it: bulk copies, matrix products on shared memory.
+
+A piece of work begins when its thread says so, and so do its accesses: whatever comes before must be over by then, and
+seen by the asynchronous proxy. They end when somebody waits for its channel; see `clocks`.
+"""
+
+from __future__ import annotations
+
+from ptxlab.emulate.runtime.clocks import key_of, tell
+from ptxlab.emulate.runtime.races import note
+from ptxlab.emulate.runtime.shadow import ASYNC, COPY, WIDE
+from ptxlab.emulate.state import GLOBAL_SPACE, SHARED_SPACE, Block, Thread
+from ptxlab.native import Pointer, address_of, native, u32, u64
+
+
+@native
+def note_shared_work(
+    thread: Pointer[Thread],
+    block: Pointer[Block],
+    offset: u64,
+    bytes: u32,
+    about: u32,
+    channel: u32,
+    number: u32,
+    instruction: u32,
+) -> None:
+    """Look at an access to shared memory of `block` by the piece of work `number` of a channel of this thread's block.
+
+    `about` is LOAD or STORE (or ATOMIC, with what else `shadow` has on it).
+    """
+    if thread.worker.checks == 0:
+        return
+    thread.channel = channel
+    thread.work = number
+    about = about | COPY | ASYNC | WIDE
+    note(thread, address_of(block.pages), address_of(block.flags), offset, bytes, about, instruction, SHARED_SPACE)
+
+
+@native
+def note_global_work(
+    thread: Pointer[Thread], address: u64, bytes: u32, about: u32, channel: u32, number: u32, instruction: u32
+) -> None:
+    """Look at an access to global memory by the piece of work `number` of a channel of this thread's block."""
+    if thread.worker.checks == 0:
+        return
+    history = thread.worker.history
+    thread.channel = channel
+    thread.work = number
+    about = about | COPY | ASYNC | WIDE
+    note(thread, address_of(history.pages), address_of(history.flags), address, bytes, about, instruction, GLOBAL_SPACE)
+
+
+@native
+def end_work(thread: Pointer[Thread], channel: u32, number: u32) -> None:
+    """A thread has waited for its work: it knows that all of that channel up to `number` is done."""
+    if thread.worker.checks != 0:
+        tell(address_of(thread.known), key_of(thread.block.number, channel), u64(number))
