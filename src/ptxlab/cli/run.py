@@ -46,6 +46,15 @@ def _arguments(context: click.Context, parameter: click.Parameter, value: Sequen
     return [parse_argument(text) for text in value]
 
 
+def _drawn(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, Path | None] | None:
+    if value is None:
+        return None
+    line, _, file = value.partition("=")
+    if not line.isdecimal():
+        raise click.BadParameter(f"`{value}` is not like 12 or 12=banks.svg")
+    return int(line), Path(file) if file else None
+
+
 @click.command("run")
 @path_argument
 @click.option("--entry", metavar="NAME", help="The kernel to run; needed where the file has several.")
@@ -65,6 +74,8 @@ def _arguments(context: click.Context, parameter: click.Parameter, value: Sequen
               help="Where to run; `both` compares the two bit for bit.")  # fmt: skip
 @click.option("--cooperative", is_flag=True, help="Have all blocks run at once, as `grid.sync()` of CUDA needs it.")
 @click.option("--profile", is_flag=True, help="Show the lines that cost most.")
+@click.option("--draw", metavar="LINE[=FILE]", callback=_drawn,
+              help="Draw what the costliest warp asks of memory at a line; FILE is .svg or .txt.")  # fmt: skip
 @click.option("--save", metavar="DIRECTORY", type=click.Path(file_okay=False, path_type=Path),
               help="Write the arrays, as the kernel left them, to NAME.npy there.")  # fmt: skip
 @format_option
@@ -86,6 +97,7 @@ def command(
     device: str,
     cooperative: bool,
     profile: bool,
+    draw: tuple[int, Path | None] | None,
     save: Path | None,
     format: Format,
 ) -> None:
@@ -110,8 +122,9 @@ def command(
         raise click.UsageError("`--check` and `--no-checks` exclude each other")
     if device == "auto" and seeds is not None:
         device = "cpu"  # schedules are the emulator's
-    if device in ("cuda", "both") and (profile or blocks is not None):
-        raise click.UsageError(f"`--{'profile' if profile else 'blocks'}` is for the emulator: leave out `--device`")
+    for option, given in (("profile", profile), ("draw", draw is not None), ("blocks", blocks is not None)):
+        if given and device in ("cuda", "both"):
+            raise click.UsageError(f"`--{option}` is for the emulator: leave out `--device`")
     try:
         kernel = choose(read_module(path), entry)
         how = {"grid": grid, "block": block or required_block(kernel), "shared": shared, "blocks": blocks}
@@ -121,7 +134,7 @@ def command(
             "timeout": timeout,
             "cooperative": cooperative,
             "on_error": "collect",
-            **({"profile": True} if profile else {}),
+            **({"profile": True} if profile or draw else {}),
         }
         for argument, parameter in zip(arguments, kernel.parameters, strict=False):
             argument.check_parameter(parameter)
@@ -138,7 +151,21 @@ def command(
     if save is not None:
         run.save(save)
     run.show(format, profile, name_of(path))
+    if draw is not None:
+        draw_accesses(run.result, *draw)
     context.exit(1 if run.result.diagnostics else 0)
+
+
+def draw_accesses(result: Any, line: int, output: Path | None) -> None:
+    """Draw the costliest request at a line."""
+    from ptxlab.cli.draw import show
+    from ptxlab.draw import accesses
+
+    try:
+        picture = accesses(result, line)
+    except ValueError as wrong:
+        raise click.UsageError(str(wrong)) from None
+    show(picture, output)
 
 
 def choose(module: Module, entry: str | None) -> Function:

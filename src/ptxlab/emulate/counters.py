@@ -6,11 +6,15 @@ branches and returns count each time they are reached.
 
 from __future__ import annotations
 
+import ctypes
 from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
 from ptxlab.emulate import state
+from ptxlab.emulate.record import Record
+from ptxlab.emulate.runtime.profile import Request, Tally
 from ptxlab.ir.shapes import match_of
+from ptxlab.native import offset_of
 
 if TYPE_CHECKING:
     from ptxlab.emulate.running import Launch
@@ -68,6 +72,7 @@ def count(running: Launch) -> dict[str, Any]:
     }
     if running.profiles:
         found["requests"] = _requests(running, at, lines)
+        found["patterns"] = _patterns(running, at)
     return found
 
 
@@ -94,6 +99,28 @@ def _requests(running: Launch, at: list[int], lines: dict[int, dict[str, int]]) 
                 _add(lines.setdefault(at[number], {"instructions": 0}), name, found)
     total["split_requests"] = sum(record.get("split") for record, _, _ in running.profiles)
     return total
+
+
+def _patterns(running: Launch, at: list[int]) -> dict[int, dict[str, Any]]:
+    """For each line that accesses memory, the costliest request: its bytes a lane, and the address of each lane."""
+    found: dict[int, tuple[int, dict[str, Any]]] = {}
+    for site, number in enumerate(running.compiled.facts["profile_sites"]):
+        for _, _, tallies in running.profiles:
+            cost = tallies.get("cost", site)
+            if cost > found.get(at[number], (0, {}))[0]:
+                request = Record.at(Request, tallies.address + site * tallies.stride + offset_of(Tally, "costliest"))
+                found[at[number]] = cost, _pattern(request)
+    return {line: pattern for line, (_, pattern) in sorted(found.items())}
+
+
+def _pattern(request: Record) -> dict[str, Any]:
+    places = (ctypes.c_uint64 * 32).from_address(request.address + offset_of(Request, "addresses"))
+    lanes = request.get("lanes")
+    return {
+        "space": "shared" if request.get("shared") else "global",
+        "size": request.get("size"),
+        "addresses": [places[lane] if lanes >> lane & 1 else None for lane in range(32)],
+    }
 
 
 def class_of(instruction: ir.Instruction) -> str:

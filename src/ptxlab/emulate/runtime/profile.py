@@ -15,7 +15,22 @@ from __future__ import annotations
 
 from ptxlab.emulate.runtime.memory import WINDOW
 from ptxlab.emulate.state import SHARED_SPACE, SHARED_WINDOW, Thread, Worker
-from ptxlab.native import Array, Pointer, array, boolean, cast, count_ones, native, struct, u32, u64
+from ptxlab.native import (
+    Array,
+    Pointer,
+    address_of,
+    array,
+    boolean,
+    cast,
+    copy_bytes,
+    count_ones,
+    native,
+    size_of,
+    struct,
+    u8,
+    u32,
+    u64,
+)
 
 CAPACITY = 1 << 15
 WAYS = 8  # places that a request may have
@@ -37,6 +52,9 @@ class Request:
     addresses: Array[u64, 32]
 
 
+REQUEST_SIZE = size_of(Request)
+
+
 @struct
 class Tally:
     """What the accesses of one place in the code came to."""
@@ -47,6 +65,8 @@ class Tally:
     shared_requests: u64
     wavefronts: u64
     ideal_wavefronts: u64
+    cost: u64  # of the costliest request: 1 more than the wavefronts or sectors that it took
+    costliest: Request
 
 
 @struct
@@ -121,6 +141,7 @@ def find_request(profile: Pointer[Profile], key: u64, site: u32, lane: u32) -> P
 def settle(profile: Pointer[Profile], request: Pointer[Request]) -> None:
     """Count what a request takes, and free its place."""
     tally = profile.tallies + request.site
+    before: u64 = tally.sectors + tally.wavefronts
     if request.shared != 0:
         tally.shared_requests += 1
         count_wavefronts(request, tally)
@@ -133,6 +154,10 @@ def settle(profile: Pointer[Profile], request: Pointer[Request]) -> None:
             tally.ideal_sectors += ideal
         else:
             tally.ideal_sectors += sectors
+    cost: u64 = tally.sectors + tally.wavefronts - before + 1
+    if tally.cost < cost:
+        tally.cost = cost
+        copy_bytes(cast(Pointer[u8], address_of(tally.costliest)), cast(Pointer[u8], request), REQUEST_SIZE)
     request.lanes = 0
 
 

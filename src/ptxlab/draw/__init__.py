@@ -1,0 +1,16 @@
+"""Pictures: which lane holds which element, where a tile lies in the banks of shared memory, what a warp asks for.
+
+A picture is read from the data that the emulator executes by, so it can't disagree with what runs. It prints as text,
+is SVG in a notebook, and saves as a file:
+
+    draw.fragments("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32").save("mma.svg")
+"""
+
+from __future__ import annotations
+
+from ptxlab.draw.accesses import accesses
+from ptxlab.draw.fragments import fragments
+from ptxlab.draw.picture import Cell, Panel, Picture
+from ptxlab.draw.tiles import tile
+
+__all__ = ["Cell", "Panel", "Picture", "accesses", "fragments", "tile"]

@@ -1,0 +1,64 @@
+"""A picture as a value: panels of cells, each with a few words and a colour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A few words on a colour of the palette; one that is not `strong` stands back behind those that are."""
+
+    text: str
+    color: int
+    strong: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Cells in rows, with a name for each row and column; None is an empty place.
+
+    `rules` says after how many rows and columns a heavier line is drawn: 0 for never.
+    """
+
+    title: str
+    cells: Sequence[Sequence[Cell | None]]
+    row_names: Sequence[str]
+    column_names: Sequence[str]
+    rules: tuple[int, int] = (0, 0)
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Panels below a title. It prints as text, and is SVG in a notebook and in files."""
+
+    title: str
+    panels: Sequence[Panel]
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self, color: bool = False) -> str:
+        """For a terminal, with its colours if `color`."""
+        from ptxlab.draw.terminal import render
+
+        return render(self, color)
+
+    def svg(self) -> str:
+        """As SVG, which browsers show."""
+        from ptxlab.draw.svg import render
+
+        return render(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write a file: `.svg`, or `.txt` as a terminal shows it."""
+        kind = Path(path).suffix
+        if kind not in (".svg", ".txt"):
+            raise ValueError(f"`{path}`: a picture is saved as `.svg` or `.txt`")
+        Path(path).write_text(self.svg() if kind == ".svg" else self.text() + "\n", encoding="utf-8")
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
