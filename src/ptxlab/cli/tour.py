@@ -167,7 +167,7 @@ STEPS = (
         "With the barrier it is right:",
         ("run", "fixed.ptx", "--block", "64", "--arg", "u32[64]=arange", "--arg", "u32[1]=zeros"),
     ),
-    Step("Layouts are drawn, in colours or as SVG: here a tile whose columns do not meet in the banks of shared memory:",
+    Step("Layouts are drawn, also as SVG: here a tile whose columns do not meet in the banks of shared memory:",
          ("draw", "tile", "8x32", "--type", "f16", "--swizzle", "64B")),
     Step("It would run on a GPU too:", ("devices",)),
     Step("The gallery has kernels to learn from; each can be measured on a GPU by its name:", ("bench",)),
