@@ -45,6 +45,7 @@ def launch(
     *,
     grid: tuple[int, int, int],
     block: tuple[int, int, int],
+    cluster: tuple[int, int, int] = (1, 1, 1),
     args: Sequence[Any],
     shared: int = 0,
     detectors: frozenset[str] = DETECTORS,
@@ -63,21 +64,20 @@ def launch(
     compiled = compile_kernel(module, kernel, checks, profile)
     numbers = None
     if blocks is not None:
-        numbers = [x + grid[0] * (y + grid[1] * z) for x, y, z in blocks]
-    total = grid[0] * grid[1] * grid[2] if numbers is None else len(numbers)
-    workers = max(1, min(workers or os.cpu_count() or 1, total))
+        numbers = _clusters_of(blocks, grid, cluster)
+    workers = max(1, workers or os.cpu_count() or 1)
     if profile or compiled.facts["talks"] or compiled.facts["clock"]:  # what blocks do depends on those before them
         workers = 1
     started = time.perf_counter()
     until = None if timeout is None else started + timeout
-    running = Launch(compiled, grid, block, args, shared, seed, numbers, workers, checks, cooperative)
+    running = Launch(compiled, grid, block, cluster, args, shared, seed, numbers, workers, checks, cooperative)
     if profile:
         running.profile()
     try:
         outcome = running.run(until, progress)
         if outcome == "failed":
             running.put_back()
-            again = Launch(compiled, grid, block, args, shared, seed, numbers, 1, checks, cooperative)
+            again = Launch(compiled, grid, block, cluster, args, shared, seed, numbers, 1, checks, cooperative)
             running.end()
             running = again
             outcome = running.run(until, progress)
@@ -95,3 +95,12 @@ def launch(
     if result.diagnostics and on_error == "raise" and any(found.level == "error" for found in result.diagnostics):
         raise KernelError(result.diagnostics)
     return result
+
+
+def _clusters_of(
+    blocks: Sequence[tuple[int, int, int]], grid: tuple[int, int, int], cluster: tuple[int, int, int]
+) -> list[int]:
+    """The numbers of the clusters that these blocks belong to, each once."""
+    across, down = grid[0] // cluster[0], grid[1] // cluster[1]
+    places = [[at // size for at, size in zip(place, cluster, strict=True)] for place in blocks]
+    return list(dict.fromkeys(x + across * (y + down * z) for x, y, z in places))

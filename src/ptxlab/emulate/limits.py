@@ -76,18 +76,20 @@ def _problems(
             break
 
 
-def check_memory(module: ir.Module, kernel: ir.Function, threads: int, bytes: int, free: int) -> None:
+def check_memory(module: ir.Module, kernel: ir.Function, threads: int, blocks: int, bytes: int, free: int) -> None:
     """Refuse a launch for which this machine has too little memory."""
     if bytes <= free:
         return
+    each = _amount(bytes // threads // blocks)
+    what = "a block" if blocks == 1 else f"a cluster of {blocks} blocks"
     raise KernelError(
         [
             error(
                 "out-of-memory",
-                f"`{kernel.name}`: a block takes {_amount(bytes)} on this machine, which has {_amount(free)} free",
+                f"`{kernel.name}`: {what} takes {_amount(bytes)} on this machine, which has {_amount(free)} free",
                 module.name_span(kernel),
                 "this kernel",
-                notes=[f"a block has {threads} threads with {_amount(bytes // threads)} of registers and memory each"],
+                notes=[f"a block has {threads} threads with {each} of registers and memory each"],
                 helps=["use smaller blocks, or less local memory"],
             )
         ]

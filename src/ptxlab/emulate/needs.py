@@ -19,26 +19,26 @@ if TYPE_CHECKING:
     from ptxlab.emulate.compile import Compiled
 
 STACK = 1 << 16  # bytes of each stack of a thread where recursion is possible
-RESIDENTS = 4096  # blocks that may run by turns, if there is memory for them; more, if all of these wait for others
-QUIET_RESIDENTS = 16  # and where blocks have no good means to wait for each other
+RESIDENTS = 4096  # clusters that may run by turns, if there is memory for them; more, if all of these wait for others
+QUIET_RESIDENTS = 16  # and where they have no good means to wait for each other
 
 
 @dataclass(frozen=True)
 class Needs:
-    """Bytes for the registers (`frame`) and the local memory of a thread, for a block; and how many blocks take turns.
+    """Bytes for the registers (`frame`) and the local memory of a thread, for a cluster; and how many take turns.
 
     A worker has up to `residents` of them, and where all of these wait for others, as many as memory has room for.
     """
 
     frame: int
     local: int
-    block: int
+    cluster: int
     residents: int
     limit: int  # as many as memory has room for
 
 
-def needs_of(compiled: Compiled, block: tuple[int, int, int], shared: int, workers: int) -> Needs:
-    """What a launch needs."""
+def needs_of(compiled: Compiled, block: tuple[int, int, int], shared: int, cluster: int, workers: int) -> Needs:
+    """What a launch needs, with that many blocks in a cluster."""
     facts = compiled.facts
     frames, locals = facts["frame_sizes"], facts["local_sizes"]
     calls = len(frames) > 1
@@ -47,7 +47,7 @@ def needs_of(compiled: Compiled, block: tuple[int, int, int], shared: int, worke
     threads = block[0] * block[1] * block[2]
     warps = -(-threads // 32)
     bytes = threads * (size_of(state.Thread) + frame + local) + 128 * warps * facts["mail_words"]
-    bytes += size_of(state.Block) + shared
+    bytes = cluster * (bytes + size_of(state.Block) + shared) + size_of(state.Cluster)
     limit = max(1, available() // 2 // workers // bytes)
     return Needs(frame, local, bytes, min(RESIDENTS if facts["talks"] else QUIET_RESIDENTS, limit), limit)
 

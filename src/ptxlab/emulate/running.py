@@ -41,6 +41,7 @@ class Launch:
         compiled: Compiled,
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
+        cluster: tuple[int, int, int],
         args: Sequence[Any],
         shared: int,
         seed: int,
@@ -51,7 +52,8 @@ class Launch:
     ) -> None:
         facts = compiled.facts
         self.compiled = compiled
-        self.grid, self.block = grid, block
+        self.grid, self.block, self.cluster = grid, block, cluster
+        self.cluster_size = cluster[0] * cluster[1] * cluster[2]
         self.seed = seed
         self.checks = checks
         parameters = pack(compiled.module, compiled.kernel, args)
@@ -62,14 +64,16 @@ class Launch:
         self.finished = ctypes.c_uint64(0)
         self.stuck = ctypes.c_uint64(0)
         self.numbers = None if numbers is None else (ctypes.c_uint64 * max(len(numbers), 1))(*numbers)
-        self.total = grid[0] * grid[1] * grid[2] if numbers is None else len(numbers)
+        self.clusters = grid[0] * grid[1] * grid[2] // self.cluster_size if numbers is None else len(numbers)
+        self.total = self.clusters * self.cluster_size  # blocks
         self.services = Services(self)
         self.callback = Callback(self.services.answer)
         self.lock = threading.Lock()
         self.dynamic_size = shared
         self.shared_size = compiled.variables.dynamic_offset + shared
-        self.needs = needs_of(compiled, block, self.shared_size, workers)
-        workers = max(1, min(workers, available() // self.needs.block))
+        workers = max(1, min(workers, self.clusters))
+        self.needs = needs_of(compiled, block, self.shared_size, self.cluster_size, workers)
+        workers = max(1, min(workers, available() // self.needs.cluster))
         regions = [*parameters.regions, *globals_of(compiled.module, compiled.variables)]
         self.workspace = WORKSPACE if cooperative else 0
         if cooperative:
@@ -81,7 +85,7 @@ class Launch:
         allocates = any(function.name == "malloc" for function in compiled.module.functions)
         self.regions = Regions(regions, SPARE * allocates, kept)
         threads = block[0] * block[1] * block[2]
-        check_memory(compiled.module, compiled.kernel, threads, self.needs.block, available())
+        check_memory(compiled.module, compiled.kernel, threads, self.cluster_size, self.needs.cluster, available())
         self.profiles: list[tuple[Record, Record, Record]] = []
         self.changes, self.looks = (_array(facts[name]) for name in ("changes", "looks"))
         self.marked = ctypes.create_string_buffer(b"\1" * (facts["frame_sizes"][0] // 8))

@@ -66,7 +66,7 @@ class Stand:
     @property
     def is_still(self) -> bool:
         """Whether its threads run and yet go nowhere."""
-        watch = self.block.address + offset_of(state.Block, "watch")
+        watch = self.block.get("cluster") + offset_of(state.Cluster, "watch")
         return bool(Record.at(state.Watch, watch).get("is_still"))
 
     def barrier(self, number: int) -> Record:
@@ -87,9 +87,14 @@ class Stand:
 
 
 def stand_of(launch: Launch, worker: Worker) -> Stand | None:
-    """The block that a worker stopped in, if it was in one."""
+    """The block that a worker stopped in, if it was in one: of a cluster the one with the fault, or the first."""
     broken = worker.record.get("broken")
-    return Stand(launch, broken) if broken else None
+    if not broken:
+        return None
+    blocks = broken + offset_of(state.Cluster, "blocks")
+    count = Record.at(state.Cluster, broken).get("count")
+    stands = [Stand(launch, ctypes.c_uint64.from_address(blocks + 8 * rank).value) for rank in range(count)]
+    return next((stand for stand in stands if stand.number == worker.fault.get("block")), stands[0])
 
 
 def ranges(numbers: Iterable[int]) -> str:

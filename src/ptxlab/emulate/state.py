@@ -157,7 +157,7 @@ class Copy:
 
 @struct
 class Watch:
-    """Whether a block goes anywhere: the state it was in some time ago, and what happened since; see `stillness`."""
+    """Whether a cluster goes anywhere: the state it was in some time ago, and what happened since; see `stillness`."""
 
     changes: u64  # of memory, by all blocks, up to now
     near: u64  # looks at memory and mbarriers when the state was noted
@@ -171,7 +171,7 @@ class Watch:
     span: u32  # and how many there may be until another is
     leaps: u32  # in time that made no difference
     is_still: u32  # whether the state has come again
-    is_near: u32  # whether no other block can help
+    is_near: u32  # whether no other cluster can help
     is_timed: u32  # whether a clock may
     unused: u32
 
@@ -253,17 +253,30 @@ class Block:
     frames: Pointer[u8]
     locals: Pointer[u8]
     worker: Pointer[Worker]
+    cluster: Pointer[Cluster]
+    rank: u32  # in its cluster
+    unused: u32
     pages: Pages  # who accessed shared memory
     flags: Flags  # and synchronised through it
     known: Knowledge  # what all its threads know of other blocks
     local_marks: Pointer[u8]  # which bytes of local memory have been written, a bit for each
     moves: u64  # counts what only happens when somebody makes progress
     times: u64  # that its threads looked at a clock
-    watch: Watch
     first: u32  # the warp to begin with
     barrier_stamp: u32  # up to which all its threads know what all of them did
     barriers: Array[Barrier, 16]
     phases: Array[Phase, 64]  # by offset: of two that collide, the later one
+
+
+@struct
+class Cluster:
+    """Blocks that have begun together, take turns, and see each other's shared memory; most often it is one."""
+
+    blocks: Array[Pointer[Block], 16]  # by rank
+    worker: Pointer[Worker]
+    count: u32
+    first: u32  # the block to begin with
+    watch: Watch
 
 
 @struct
@@ -289,6 +302,10 @@ class Worker:
     grid_x: u32
     grid_y: u32
     grid_z: u32
+    cluster_x: u32
+    cluster_y: u32
+    cluster_z: u32
+    cluster_size: u32
     shared_size: u32
     dynamic_size: u32
     reserved_size: u32  # bytes at the beginning of shared memory that the system keeps
@@ -307,8 +324,8 @@ class Worker:
     entry_local: u32
     entry: Pointer[u8]
     next: Pointer[u64]  # of all workers together: the next of `numbers`, which are `total`
-    finished: Pointer[u64]
-    numbers: Pointer[u64]  # null: all of the grid
+    finished: Pointer[u64]  # blocks
+    numbers: Pointer[u64]  # of clusters; null: all of the grid
     total: u64
     chunk: u64  # how many a worker takes at a time
     first: u64  # of those it has taken, which it has not begun
@@ -316,10 +333,10 @@ class Worker:
     stuck: Pointer[u64]  # of all workers together: how many can do nothing but spin, or nothing at all
     stuck_limit: u64  # and how many may be until the host looks at them
     profile: Pointer[u8]  # what is known of requests to memory; null where nobody asked
-    residents: Pointer[Pointer[Block]]
+    residents: Pointer[Pointer[Cluster]]
     resident_room: u32  # how many there may be; while all of them wait for others, more begin
     resident_limit: u32  # up to as many as there is memory for
-    waiting: u32  # blocks among `residents`
+    waiting: u32  # clusters among `residents`
     is_alone: u32  # whether no other worker has any
     fault: Pointer[Fault]
     deliveries: u64  # of copies, by all blocks
@@ -332,4 +349,4 @@ class Worker:
     largest_frame: u32  # of any function
     largest_local: u32
     marked: Pointer[u8]  # which words of them do; the others tell only the time
-    broken: Pointer[Block]  # the block in which it was found, for those who explain it
+    broken: Pointer[Cluster]  # the cluster in which it was found, for those who explain it

@@ -23,7 +23,7 @@ ROUNDS = 64  # of all warps of a block that bring nothing new, until other block
 TALKING_QUANTUM, TALKING_ROUNDS, TALKING_TURN = 512, 4, 1024
 PROFILE_QUANTUM = 64  # lanes of a warp that stay near each other leave few requests open
 MOST_HISTORY = 4 << 30  # bytes for what the detectors remember of global memory
-SHARES, MOST_AT_ONCE = 32, 64  # of the blocks a worker takes a 32nd of its share at a time, and no more than 64
+SHARES, MOST_AT_ONCE = 32, 64  # of the clusters a worker takes a 32nd of its share at a time, and no more than 64
 
 
 class Worker:
@@ -44,8 +44,8 @@ class Worker:
         self.counters = (ctypes.c_uint64 * max(len(facts["counters"]), 1)).from_buffer(
             room_of(8 * len(facts["counters"]))
         )
-        # Room for the blocks of all workers, should this one go on with them; it takes memory only where it is used.
-        room = max(1, min(launch.total, needs.limit * workers))
+        # Room for the clusters of all workers, should this one go on with them; it takes memory only where it is used.
+        room = max(1, min(launch.clusters, needs.limit * workers))
         self.residents = (ctypes.c_void_p * room).from_buffer(mmap.mmap(-1, 8 * room))
         self.end = threading.Event()  # unlike a thread, it tells the truth after an interrupted wait
         self.end.set()
@@ -67,6 +67,10 @@ class Worker:
             grid_x=launch.grid[0],
             grid_y=launch.grid[1],
             grid_z=launch.grid[2],
+            cluster_x=launch.cluster[0],
+            cluster_y=launch.cluster[1],
+            cluster_z=launch.cluster[2],
+            cluster_size=launch.cluster_size,
             shared_size=launch.shared_size,
             dynamic_size=launch.dynamic_size,
             reserved_size=compiled.variables.reserved_size,
@@ -85,8 +89,8 @@ class Worker:
             next=ctypes.addressof(launch.next),
             finished=ctypes.addressof(launch.finished),
             numbers=0 if launch.numbers is None else ctypes.addressof(launch.numbers),
-            total=launch.total,
-            chunk=max(1, min(MOST_AT_ONCE, launch.total // (workers * SHARES))),
+            total=launch.clusters,
+            chunk=max(1, min(MOST_AT_ONCE, launch.clusters // (workers * SHARES))),
             stuck=ctypes.addressof(launch.stuck),
             stuck_limit=workers if launch.is_trial else 0,
             residents=ctypes.addressof(self.residents),

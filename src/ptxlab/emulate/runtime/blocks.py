@@ -5,14 +5,13 @@ from __future__ import annotations
 from ptxlab.emulate.runtime.memory import calloc, free
 from ptxlab.emulate.runtime.order import begin_order, end_order
 from ptxlab.emulate.runtime.shadow import SCATTER
-from ptxlab.emulate.state import READY, Barrier, Block, Phase, Thread, Watch, Worker
-from ptxlab.native import Pointer, address_of, cast, fill_bytes, native, size_of, u8, u32, u64
+from ptxlab.emulate.state import READY, Barrier, Block, Phase, Thread, Worker
+from ptxlab.native import Pointer, cast, fill_bytes, native, size_of, u8, u32, u64
 
 BLOCK_SIZE = size_of(Block)
 THREAD_SIZE = size_of(Thread)
 BARRIER_SIZE = size_of(Barrier)
 PHASE_SIZE = size_of(Phase)
-WATCH_SIZE = size_of(Watch)
 SPREAD = 0xBF58476D1CE4E5B9
 
 
@@ -53,7 +52,6 @@ def restart_block(block: Pointer[Block], number: u64) -> None:
     """Make a block that has ended another one: its memory is used again."""
     block.live = block.count
     block.first = 0
-    fill_bytes(cast(Pointer[u8], address_of(block.watch)), 0, WATCH_SIZE)
     name_block(block, number)
     end_order(block)
     fill_bytes(block.shared, 0, block.shared_size)

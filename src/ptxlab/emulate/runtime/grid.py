@@ -1,12 +1,12 @@
-"""The blocks of a launch, one after the other; those that do nothing but spin wait while others run."""
+"""The clusters of a launch, one after the other; those that do nothing but spin wait while others run."""
 
 from __future__ import annotations
 
-from ptxlab.emulate.runtime.blocks import begin_block, end_block, move_block, restart_block
+from ptxlab.emulate.runtime.clusters import begin_cluster, end_cluster, first_number, move_cluster, restart_cluster
 from ptxlab.emulate.runtime.order import end_history
-from ptxlab.emulate.runtime.schedule import BROKEN, FINISHED, SPINNING, STILL, report_hang, run_block
+from ptxlab.emulate.runtime.schedule import BROKEN, FINISHED, SPINNING, STILL, report_hang, run_cluster
 from ptxlab.emulate.runtime.stillness import is_still, leap, outlasts_time, watch_anew
-from ptxlab.emulate.state import NO_MEMORY, Block, Worker
+from ptxlab.emulate.state import NO_MEMORY, Cluster, Worker
 from ptxlab.native import Pointer, atomic_add, atomic_load, atomic_store, boolean, cast, native, u32, u64
 
 LESS = (1 << 64) - 1  # added to a count, it makes that one less
@@ -14,40 +14,40 @@ LESS = (1 << 64) - 1  # added to a count, it makes that one less
 
 @native
 def run_grid(worker: Pointer[Worker]) -> None:
-    """Run blocks until none is left, one breaks, the launch is stopped, or no worker can do anything but spin.
+    """Run clusters until none is left, one breaks, the launch is stopped, or no worker can do anything but spin.
 
-    One that is not alone also ends if all its blocks wait for those of others: one worker shall go on with all of them.
+    One that is not alone also ends if all it has wait for those of others: one worker shall go on with all of them.
     """
-    spare = cast(Pointer[Block], 0)
+    spare = cast(Pointer[Cluster], 0)
     is_stuck = False
     while atomic_load(worker.stop) == 0:
-        block = spare
+        cluster = spare
         moved = False
         if worker.waiting < worker.resident_room:
-            if take_blocks(worker):
+            if take_clusters(worker):
                 number: u64 = worker.first
                 worker.first += 1
                 moved = True
                 if cast(u64, worker.numbers) != 0:
                     number = worker.numbers[number]
-                if cast(u64, block) == 0:
-                    block = begin_block(worker, number)
-                    if cast(u64, block) == 0:
+                if cast(u64, cluster) == 0:
+                    cluster = begin_cluster(worker, number)
+                    if cast(u64, cluster) == 0:
                         worker.fault.kind = NO_MEMORY
                         atomic_store(worker.stop, 1)
                         break
                 else:
-                    restart_block(block, number)
-                spare = cast(Pointer[Block], 0)
-                outcome: u32 = advance(worker, block)
+                    restart_cluster(cluster, number)
+                spare = cast(Pointer[Cluster], 0)
+                outcome: u32 = advance(worker, cluster)
                 if outcome == FINISHED:
-                    spare = block
-                    atomic_add(worker.finished, 1)
+                    spare = cluster
+                    atomic_add(worker.finished, u64(cluster.count))
                 elif outcome == SPINNING or outcome == STILL:  # noqa: SIM109 - native functions know no tuples
-                    worker.residents[worker.waiting] = block
+                    worker.residents[worker.waiting] = cluster
                     worker.waiting += 1
                 else:
-                    report_stop(worker, block)
+                    report_stop(worker, cluster)
                     break
             elif worker.waiting == 0:
                 break
@@ -58,10 +58,10 @@ def run_grid(worker: Pointer[Worker]) -> None:
             outcome = advance(worker, resident)
             if outcome == FINISHED:
                 moved = True
-                atomic_add(worker.finished, 1)
+                atomic_add(worker.finished, u64(resident.count))
                 worker.waiting -= 1
                 worker.residents[position] = worker.residents[worker.waiting]
-                end_block(resident)
+                end_cluster(resident)
             elif outcome == SPINNING:
                 position += 1
             elif outcome == STILL:
@@ -88,22 +88,22 @@ def run_grid(worker: Pointer[Worker]) -> None:
     if atomic_load(worker.stop) != 0:
         leave_residents(worker)
     if cast(u64, spare) != 0:
-        end_block(spare)
+        end_cluster(spare)
 
 
 @native
-def advance(worker: Pointer[Worker], block: Pointer[Block]) -> u32:
-    """Run a block; in a trial, one that waits for others breaks it, since one core is to run them together."""
-    outcome: u32 = run_block(block)
+def advance(worker: Pointer[Worker], cluster: Pointer[Cluster]) -> u32:
+    """Run a cluster; in a trial, one that waits for others breaks it, since one core is to run them together."""
+    outcome: u32 = run_cluster(cluster)
     if outcome == STILL and worker.stuck_limit != 0:
-        report_hang(block)
+        report_hang(cluster)
         return BROKEN
     return outcome
 
 
 @native
-def take_blocks(worker: Pointer[Worker]) -> boolean:
-    """Have a block to begin, if there is one left: those of a chunk lie side by side, and so may what they access."""
+def take_clusters(worker: Pointer[Worker]) -> boolean:
+    """Have a cluster to begin, if there is one left: those of a chunk lie side by side, and so may what they access."""
     if worker.first == worker.past:
         worker.first = min(atomic_add(worker.next, worker.chunk), worker.total)
         worker.past = min(worker.first + worker.chunk, worker.total)
@@ -112,42 +112,42 @@ def take_blocks(worker: Pointer[Worker]) -> boolean:
 
 @native
 def has_more(worker: Pointer[Worker]) -> boolean:
-    """Whether there are blocks left that nobody has begun."""
+    """Whether there are clusters left that nobody has begun."""
     return worker.first < worker.past or atomic_load(worker.next) < worker.total
 
 
 @native
 def leave_residents(worker: Pointer[Worker]) -> None:
-    """Give back the blocks that wait; if none broke, one of them is kept to be explained."""
+    """Give back the clusters that wait; if none broke, one of them is kept to be explained."""
     for left in range(worker.waiting):
         resident = worker.residents[left]
         if cast(u64, worker.broken) == 0:
             report_stop(worker, resident)
         elif cast(u64, worker.broken) != cast(u64, resident):
-            end_block(resident)
+            end_cluster(resident)
     worker.waiting = 0
 
 
 @native
 def go_on_together(worker: Pointer[Worker], count: u32) -> None:
-    """Let time pass for blocks of which each waits for the others; or say that they hang.
+    """Let time pass for clusters of which each waits for the others; or say that they hang.
 
     All others have ended, or else there is no memory for them to begin: then nobody can know whether these hang.
     """
     first: u32 = 0
     in_vain = True
     for index in range(count):
-        block = worker.residents[index]
-        if not is_still(block):
+        cluster = worker.residents[index]
+        if not is_still(cluster):
             return
-        if block.number < worker.residents[first].number:
+        if first_number(cluster) < first_number(worker.residents[first]):
             first = index
-        in_vain = outlasts_time(block) and in_vain
+        in_vain = outlasts_time(cluster) and in_vain
     if in_vain:
         report_hang(worker.residents[first])
         if has_more(worker):
             worker.fault.kind = NO_MEMORY
-            worker.fault.size = u64(count)
+            worker.fault.size = u64(count * worker.cluster_size)
         report_stop(worker, worker.residents[first])
         return
     for index in range(count):
@@ -156,35 +156,35 @@ def go_on_together(worker: Pointer[Worker], count: u32) -> None:
 
 @native
 def take_over(worker: Pointer[Worker], other: Pointer[Worker]) -> None:
-    """Make the blocks of another worker, all of which wait for others, blocks of this one."""
+    """Make the clusters of another worker, all of which wait for others, clusters of this one."""
     for index in range(other.waiting):
-        block = other.residents[index]
-        move_block(block, worker)
-        worker.residents[worker.waiting] = block
+        cluster = other.residents[index]
+        move_cluster(cluster, worker)
+        worker.residents[worker.waiting] = cluster
         worker.waiting += 1
     other.waiting = 0
 
 
 @native
 def go_on_alone(worker: Pointer[Worker]) -> None:
-    """Watch all blocks anew, now that no other worker has any: what those have changed is not counted here."""
+    """Watch all clusters anew, now that no other worker has any: what those have changed is not counted here."""
     worker.is_alone = 1
     for index in range(worker.waiting):
         watch_anew(worker.residents[index])
 
 
 @native
-def report_stop(worker: Pointer[Worker], block: Pointer[Block]) -> None:
-    """Stop all workers, and keep the block for those who explain what became of it."""
+def report_stop(worker: Pointer[Worker], cluster: Pointer[Cluster]) -> None:
+    """Stop all workers, and keep the cluster for those who explain what became of it."""
     atomic_store(worker.stop, 1)
-    worker.broken = block
+    worker.broken = cluster
 
 
 @native
 def end_broken(worker: Pointer[Worker]) -> None:
-    """Give back the memory of the blocks that were kept, and what the detectors remembered."""
+    """Give back the memory of the clusters that were kept, and what the detectors remembered."""
     leave_residents(worker)
     if cast(u64, worker.broken) != 0:
-        end_block(worker.broken)
-        worker.broken = cast(Pointer[Block], 0)
+        end_cluster(worker.broken)
+        worker.broken = cast(Pointer[Cluster], 0)
     end_history(worker)

@@ -1,7 +1,7 @@
-"""Taking threads to their next meeting point: lanes of a warp, warps of a block, blocks of a worker.
+"""Taking threads to their next meeting point: lanes of a warp, warps of a block, blocks of a cluster.
 
 A warp runs until all its lanes wait for something outside of it, or do nothing but spin; then the next has its turn.
-A block in which nobody can go on, and for which no copy is under way, hangs; so does one that only seems to go on.
+A cluster in which nobody can go on, and for which no copy is under way, hangs; so does one that only seems to go on.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ from ptxlab.emulate.state import (
     READY,
     YIELDED,
     Block,
+    Cluster,
     Site,
     Thread,
 )
 from ptxlab.native import Pointer, atomic_load, boolean, call, native, u32, u64
 
-# What became of a block when it gave its core back.
+# What became of a cluster when it gave its core back.
 FINISHED = 0
 SPINNING = 1
 STOPPED = 2
 BROKEN = 3
-STILL = 4  # it can go on only if other blocks change something
+STILL = 4  # it can go on only if other clusters change something
 
-SELDOM = 8  # rounds after which a block that makes progress is asked whether it goes anywhere
+SELDOM = 8  # rounds after which a cluster that makes progress is asked whether it goes anywhere
 STEPS = 1024  # calls and returns of a thread until others have a turn
 MEETINGS = 1024  # of a warp until others have a turn
 
@@ -75,79 +76,122 @@ def run_thread(thread: Pointer[Thread]) -> None:
 
 
 @native
-def run_block(block: Pointer[Block]) -> u32:
-    """Run a block until it ends, breaks, is stopped, or has nothing to do but wait for other blocks."""
+def run_cluster(cluster: Pointer[Cluster]) -> u32:
+    """Run a cluster until it ends, breaks, is stopped, or has nothing to do but wait for other clusters."""
+    worker = cluster.worker
     idle: u32 = 0
     rounds: u32 = 0
-    if is_still(block):
+    if is_still(cluster):
         return STILL
-    while block.live > 0:
-        before: u64 = block.moves
+    while live_in(cluster) > 0:
+        before: u64 = moves_of(cluster)
         can_run: u32 = 0
-        for step in range(block.warps):
-            warp: u32 = (block.first + step) % block.warps
-            if atomic_load(block.worker.stop) != 0:
-                return STOPPED
-            can_run += run_warp(block, warp)
-            if block.worker.fault.kind != 0:
+        if worker.seed != 0 and cluster.count > 1:
+            cluster.first = u32(next_random(cluster.blocks[0]) % u64(cluster.count))
+        for step in range(cluster.count):
+            block = cluster.blocks[(cluster.first + step) % cluster.count]
+            can_run += run_round(block)
+            if worker.fault.kind != 0:
                 return BROKEN
-        if block.worker.seed != 0:
-            block.first = u32(next_random(block) % u64(block.warps))
-        if block.live == 0:
+            if atomic_load(worker.stop) != 0:
+                return STOPPED
+        if live_in(cluster) == 0:
             return FINISHED
         idle += 1
         rounds += 1
-        if block.moves != before:
+        if moves_of(cluster) != before:
             idle = 0
-        elif not deliver_copies(block) and not wake_waiters(block) and can_run == 0:
-            report_hang(block)
+        elif not deliver_copies(cluster) and not wake_waiters(cluster) and can_run == 0:
+            report_hang(cluster)
             return BROKEN
-        if (idle != 0 or rounds % SELDOM == 0) and goes_nowhere(block):
-            if block.watch.is_near == 0:
+        if (idle != 0 or rounds % SELDOM == 0) and goes_nowhere(cluster):
+            if cluster.watch.is_near == 0:
                 return STILL
-            if outlasts_time(block):
-                report_hang(block)
+            if outlasts_time(cluster):
+                report_hang(cluster)
                 return BROKEN
-            leap(block)
-        if idle >= block.worker.rounds or rounds >= block.worker.turn:
+            leap(cluster)
+        if idle >= worker.rounds or rounds >= worker.turn:
             return SPINNING
     return FINISHED
 
 
 @native
-def deliver_copies(block: Pointer[Block]) -> boolean:
+def run_round(block: Pointer[Block]) -> u32:
+    """Let each warp of a block have a turn; how many can run on."""
+    can_run: u32 = 0
+    if block.live == 0:
+        return 0
+    for step in range(block.warps):
+        warp: u32 = (block.first + step) % block.warps
+        if atomic_load(block.worker.stop) != 0:
+            return can_run
+        can_run += run_warp(block, warp)
+        if block.worker.fault.kind != 0:
+            return can_run
+    if block.worker.seed != 0:
+        block.first = u32(next_random(block) % u64(block.warps))
+    return can_run
+
+
+@native
+def live_in(cluster: Pointer[Cluster]) -> u32:
+    """The threads that have not exited."""
+    total: u32 = 0
+    for rank in range(cluster.count):
+        total += cluster.blocks[rank].live
+    return total
+
+
+@native
+def moves_of(cluster: Pointer[Cluster]) -> u64:
+    """How often something happened that only happens when somebody makes progress."""
+    total: u64 = 0
+    for rank in range(cluster.count):
+        total += cluster.blocks[rank].moves
+    return total
+
+
+@native
+def deliver_copies(cluster: Pointer[Cluster]) -> boolean:
     """Let every copy that is under way arrive: nobody can go on otherwise."""
     delivered = False
-    for index in range(block.count):
-        thread = block.threads + index
-        if thread.copy_count != 0:
-            finish_copies(thread, 0)
-            delivered = True
+    for rank in range(cluster.count):
+        block = cluster.blocks[rank]
+        for index in range(block.count):
+            thread = block.threads + index
+            if thread.copy_count != 0:
+                finish_copies(thread, 0)
+                delivered = True
     return delivered
 
 
 @native
-def wake_waiters(block: Pointer[Block]) -> boolean:
+def wake_waiters(cluster: Pointer[Cluster]) -> boolean:
     """Tell those that wait for a phase that it has not come, as the hardware does after a while."""
     woken = False
-    for index in range(block.count):
-        thread = block.threads + index
-        if thread.status == AT_PHASE:
-            thread.answer = 0
-            thread.status = READY
-            woken = True
+    for rank in range(cluster.count):
+        block = cluster.blocks[rank]
+        for index in range(block.count):
+            thread = block.threads + index
+            if thread.status == AT_PHASE:
+                thread.answer = 0
+                thread.status = READY
+                woken = True
     return woken
 
 
 @native
-def report_hang(block: Pointer[Block]) -> None:
-    """Note that the block hangs, at the first thread that waits."""
-    for index in range(block.count):
-        thread = block.threads + index
-        if thread.status != DONE:
-            fail(thread, HANG, thread.instruction, u64(thread.status))
-            thread.status = u32(block.worker.fault.extra)
-            return
+def report_hang(cluster: Pointer[Cluster]) -> None:
+    """Note that the cluster hangs, at the first thread that waits."""
+    for rank in range(cluster.count):
+        block = cluster.blocks[rank]
+        for index in range(block.count):
+            thread = block.threads + index
+            if thread.status != DONE:
+                fail(thread, HANG, thread.instruction, u64(thread.status))
+                thread.status = u32(block.worker.fault.extra)
+                return
 
 
 @native

@@ -1,16 +1,16 @@
-"""Blocks that run and yet go nowhere: every thread waits, or looks again and again at what nobody changes.
+"""Clusters that run and yet go nowhere: every thread waits, or looks again and again at what nobody changes.
 
-After a round of all its warps a block has a state: what each thread does, where, with which values; what has come to
+After a round of all its warps a cluster has a state: what each thread does, where, with which values; what has come to
 the barriers. Once nothing in memory changes any more, the same state a second time means that it comes again for ever,
 in whatever order the threads run: they see of each other only what they bring to barriers and to other lanes.
 
 The time is another matter, for it goes on. Registers that tell nothing but the time are no part of the state, and a
-block that looks at a clock gets to see later and later times, up to years, until it is believed to wait for none.
+cluster that looks at a clock gets to see later and later times, up to years, until it is believed to wait for none.
 """
 
 from __future__ import annotations
 
-from ptxlab.emulate.state import AT_BARRIER, DONE, MEETING, Block, Worker
+from ptxlab.emulate.state import AT_BARRIER, DONE, MEETING, Block, Cluster, Worker
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u8, u32, u64
 
 PATIENCE = 4  # rounds without a change until states are compared
@@ -22,27 +22,28 @@ SPREAD = 0x9E3779B97F4A7C15
 
 
 @native
-def goes_nowhere(block: Pointer[Block]) -> boolean:
-    """Whether, after this round, the block is in a state in which it was before, with nothing changed since."""
-    worker = block.worker
-    watch = address_of(block.watch)
+def goes_nowhere(cluster: Pointer[Cluster]) -> boolean:
+    """Whether, after this round, the cluster is in a state in which it was before, with nothing changed since."""
+    worker = cluster.worker
+    watch = address_of(cluster.watch)
     changes: u64 = changes_of(worker)
+    times: u64 = times_of(cluster)
     if changes != watch.changes:
         watch.changes = changes
         watch.quiet = 0
         watch.leaps = 0
-        watch.times = block.times
-        watch_anew(block)
+        watch.times = times
+        watch_anew(cluster)
         return False
     watch.quiet += 1
     patience: u32 = PATIENCE
-    if block.times != watch.times and watch.leaps == 0:
+    if times != watch.times and watch.leaps == 0:
         patience = TIMED_PATIENCE
     if watch.quiet < patience:
         return False
-    mark: u64 = mark_of(block)
+    mark: u64 = mark_of(cluster)
     if watch.age == watch.span:
-        note_state(block, mark)
+        note_state(cluster, mark)
         return False
     watch.age += 1
     if mark < watch.least:
@@ -50,51 +51,53 @@ def goes_nowhere(block: Pointer[Block]) -> boolean:
     if mark != watch.mark:
         return False
     near: u64 = counted(worker, worker.looks, worker.look_count)
-    if near == watch.near and block.times == watch.times and not has_waiters(block):
+    if near == watch.near and times == watch.times and not has_waiters(cluster):
         return False  # it waits for nothing: a loop that only computes
     watch.is_still = 1
     watch.is_near = u32(counted(worker, worker.looks, worker.far_count) == watch.far)
-    watch.is_timed = u32(block.times != watch.times)
+    watch.is_timed = u32(times != watch.times)
     return True
 
 
 @native
-def note_state(block: Pointer[Block], mark: u64) -> None:
-    """Remember the state in which the block is, for twice as many rounds as the last one."""
-    worker = block.worker
-    watch = address_of(block.watch)
+def note_state(cluster: Pointer[Cluster], mark: u64) -> None:
+    """Remember the state in which the cluster is, for twice as many rounds as the last one."""
+    worker = cluster.worker
+    watch = address_of(cluster.watch)
     watch.span = watch.span * 2
     if watch.span == 0:
         watch.span = 1
     watch.age = 0
     watch.mark = mark
     watch.least = mark
-    watch.times = block.times
+    watch.times = times_of(cluster)
     watch.near = counted(worker, worker.looks, worker.look_count)
     watch.far = counted(worker, worker.looks, worker.far_count)
-    for index in range(block.count):
-        block.threads[index].asked = 0
-        block.threads[index].ran = 0
+    for rank in range(cluster.count):
+        block = cluster.blocks[rank]
+        for index in range(block.count):
+            block.threads[index].asked = 0
+            block.threads[index].ran = 0
 
 
 @native
-def is_still(block: Pointer[Block]) -> boolean:
-    """Whether the block was found to go nowhere, and nothing has changed since."""
-    return block.watch.is_still != 0 and block.watch.changes == changes_of(block.worker)
+def is_still(cluster: Pointer[Cluster]) -> boolean:
+    """Whether the cluster was found to go nowhere, and nothing has changed since."""
+    return cluster.watch.is_still != 0 and cluster.watch.changes == changes_of(cluster.worker)
 
 
 @native
-def watch_anew(block: Pointer[Block]) -> None:
-    """Forget the states in which a block was."""
-    block.watch.is_still = 0
-    block.watch.age = 0
-    block.watch.span = 0
+def watch_anew(cluster: Pointer[Cluster]) -> None:
+    """Forget the states in which a cluster was."""
+    cluster.watch.is_still = 0
+    cluster.watch.age = 0
+    cluster.watch.span = 0
 
 
 @native
-def outlasts_time(block: Pointer[Block]) -> boolean:
-    """Whether a block that goes nowhere has seen enough of the future without going elsewhere."""
-    watch = address_of(block.watch)
+def outlasts_time(cluster: Pointer[Cluster]) -> boolean:
+    """Whether a cluster that goes nowhere has seen enough of the future without going elsewhere."""
+    watch = address_of(cluster.watch)
     if watch.is_timed == 0:
         return True
     if watch.leaps != 0 and watch.cycle != watch.least:
@@ -104,12 +107,12 @@ def outlasts_time(block: Pointer[Block]) -> boolean:
 
 
 @native
-def leap(block: Pointer[Block]) -> None:
-    """Let a long time pass for a block that goes nowhere, and watch it anew."""
-    watch = address_of(block.watch)
+def leap(cluster: Pointer[Cluster]) -> None:
+    """Let a long time pass for a cluster that goes nowhere, and watch it anew."""
+    watch = address_of(cluster.watch)
     watch.leaps += 1
-    watch_anew(block)
-    block.worker.clock += (1 << (LONG_LEAP + watch.leaps)) + SHORT_LEAP + u64(watch.leaps) * SPREAD % 65536
+    watch_anew(cluster)
+    cluster.worker.clock += (1 << (LONG_LEAP + watch.leaps)) + SHORT_LEAP + u64(watch.leaps) * SPREAD % 65536
 
 
 @native
@@ -128,12 +131,23 @@ def counted(worker: Pointer[Worker], counters: Pointer[u32], count: u32) -> u64:
 
 
 @native
-def has_waiters(block: Pointer[Block]) -> boolean:
-    """Whether a thread waits at a barrier of the block or for lanes of its warp."""
-    for index in range(block.count):
-        status: u32 = block.threads[index].status
-        if status == AT_BARRIER or status == MEETING:  # noqa: SIM109 - native functions know no tuples
-            return True
+def times_of(cluster: Pointer[Cluster]) -> u64:
+    """How often threads of a cluster looked at a clock so far."""
+    total: u64 = 0
+    for rank in range(cluster.count):
+        total += cluster.blocks[rank].times
+    return total
+
+
+@native
+def has_waiters(cluster: Pointer[Cluster]) -> boolean:
+    """Whether a thread waits at a barrier or for lanes of its warp."""
+    for rank in range(cluster.count):
+        block = cluster.blocks[rank]
+        for index in range(block.count):
+            status: u32 = block.threads[index].status
+            if status == AT_BARRIER or status == MEETING:  # noqa: SIM109 - native functions know no tuples
+                return True
     return False
 
 
@@ -144,10 +158,19 @@ def mixed(mark: u64, word: u64) -> u64:
 
 
 @native
-def mark_of(block: Pointer[Block]) -> u64:
-    """A mark of the state that a block is in: equal for equal states, and as good as never for others."""
+def mark_of(cluster: Pointer[Cluster]) -> u64:
+    """A mark of the state that a cluster is in: equal for equal states, and as good as never for others."""
+    mark: u64 = 0
+    for rank in range(cluster.count):
+        mark = mark_of_block(cluster.blocks[rank], mark)
+    return mark
+
+
+@native
+def mark_of_block(block: Pointer[Block], mark: u64) -> u64:
+    """The state of one block."""
     worker = block.worker
-    mark: u64 = u64(block.live)
+    mark = mixed(mark, u64(block.live))
     for number in range(16):
         barrier = block.barriers + number
         mark = mixed(mark, u64(barrier.arrived) << 32 | u64(barrier.expected))

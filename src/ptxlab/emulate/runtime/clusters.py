@@ -1,0 +1,71 @@
+"""Beginning and ending a cluster, blocks that begin together; a launch without clusters has clusters of one block."""
+
+from __future__ import annotations
+
+from ptxlab.emulate.runtime.blocks import begin_block, end_block, move_block, restart_block
+from ptxlab.emulate.runtime.memory import calloc, free
+from ptxlab.emulate.state import Cluster, Watch, Worker
+from ptxlab.native import Pointer, address_of, cast, fill_bytes, native, size_of, u8, u32, u64
+
+CLUSTER_SIZE = size_of(Cluster)
+WATCH_SIZE = size_of(Watch)
+
+
+@native
+def begin_cluster(worker: Pointer[Worker], number: u64) -> Pointer[Cluster]:
+    """A cluster with all its blocks at their beginning; null if there is no memory for it."""
+    cluster = cast(Pointer[Cluster], calloc(1, CLUSTER_SIZE))
+    if cast(u64, cluster) == 0:
+        return cluster
+    cluster.worker = worker
+    for rank in range(worker.cluster_size):
+        block = begin_block(worker, block_of(worker, number, rank))
+        if cast(u64, block) == 0:
+            end_cluster(cluster)
+            return cast(Pointer[Cluster], 0)
+        block.cluster = cluster
+        block.rank = rank
+        cluster.blocks[rank] = block
+        cluster.count = rank + 1
+    return cluster
+
+
+@native
+def restart_cluster(cluster: Pointer[Cluster], number: u64) -> None:
+    """Make a cluster that has ended another one: its memory is used again."""
+    fill_bytes(cast(Pointer[u8], address_of(cluster.watch)), 0, WATCH_SIZE)
+    for rank in range(cluster.count):
+        restart_block(cluster.blocks[rank], block_of(cluster.worker, number, rank))
+
+
+@native
+def block_of(worker: Pointer[Worker], number: u64, rank: u32) -> u64:
+    """The number in the grid of a block of a cluster."""
+    across: u64 = u64(worker.grid_x // worker.cluster_x)
+    down: u64 = u64(worker.grid_y // worker.cluster_y)
+    x: u64 = number % across * u64(worker.cluster_x) + u64(rank % worker.cluster_x)
+    y: u64 = number // across % down * u64(worker.cluster_y) + u64(rank // worker.cluster_x % worker.cluster_y)
+    z: u64 = number // across // down * u64(worker.cluster_z) + u64(rank // worker.cluster_x // worker.cluster_y)
+    return x + u64(worker.grid_x) * (y + u64(worker.grid_y) * z)
+
+
+@native
+def first_number(cluster: Pointer[Cluster]) -> u64:
+    """The number in the grid of its first block."""
+    return cluster.blocks[0].number
+
+
+@native
+def move_cluster(cluster: Pointer[Cluster], worker: Pointer[Worker]) -> None:
+    """Have another worker run a cluster."""
+    cluster.worker = worker
+    for rank in range(cluster.count):
+        move_block(cluster.blocks[rank], worker)
+
+
+@native
+def end_cluster(cluster: Pointer[Cluster]) -> None:
+    """Give the memory of a cluster and its blocks back."""
+    for rank in range(cluster.count):
+        end_block(cluster.blocks[rank])
+    free(cast(Pointer[u8], cluster))
