@@ -115,6 +115,14 @@ class Kernel:
             raise
         return replace(result, diagnostics=in_python(self.module, result.diagnostics))
 
+    def set(self, name: str, value: Any, dtype: Any = None) -> None:
+        """Give a variable a value, as `ptxlab.ir.Module.set` does."""
+        self.module.set(name, value, dtype)
+
+    def get(self, name: str, dtype: Any = None, device: str = "auto") -> Any:
+        """A copy of a variable, as `ptxlab.ir.Module.get` gives it."""
+        return self.module.get(name, dtype, device)
+
     @cached_property
     def _parameters(self) -> list[Parameter]:
         return read_parameters(self.function, self._place)[0]

@@ -44,10 +44,11 @@ def dynamic_shared(element: type[Value], *extents: int, align: int = 16) -> Arra
 
 
 def constant(
-    element: type[Value], values: Iterable[Any], *, align: int | None = None, name: str = "constants"
+    element: type[Value], values: Iterable[Any] | int, *, align: int | None = None, name: str = "constants"
 ) -> Array:
-    """A table in constant memory, with its values."""
-    return _module_variable("const", element, None, values, align, name)
+    """A table in constant memory, with its values; or with so many zeros, until the host sets it."""
+    count, listed = (None, values) if isinstance(values, Iterable) else (values, None)
+    return _module_variable("const", element, count, listed, align, name)
 
 
 def global_(
@@ -68,7 +69,7 @@ def _module_variable(
     program = current("a variable").program
     chosen = program.unique(name)
     listed = None if values is None else list(values)
-    extent = len(listed) if listed is not None else count
+    extent = len(listed) if listed is not None else _checked((count,))[0] if count else 0
     if not extent:
         refuse("illegal-declaration", f"`{chosen}` has no elements", helps=["give a count, or values"])
     element_of(element)

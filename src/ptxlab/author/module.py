@@ -83,5 +83,13 @@ class Module:
         """The program, as `ptxlab.parse` reads it."""
         return self.program.module
 
+    def set(self, name: str, value: Any, dtype: Any = None) -> None:
+        """Give a variable a value, as `ptxlab.ir.Module.set` does."""
+        self.module.set(name, value, dtype)
+
+    def get(self, name: str, dtype: Any = None, device: str = "auto") -> Any:
+        """A copy of a variable, as `ptxlab.ir.Module.get` gives it."""
+        return self.module.get(name, dtype, device)
+
     def __getitem__(self, name: str) -> ir.Function:
         return self.module[name]

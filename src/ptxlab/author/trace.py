@@ -96,7 +96,10 @@ class Program:
     def module(self) -> ir.Module:
         """The program as `ptxlab.parse` reads it: one module for all that use it, until an item is added."""
         if self._read is None or self._read[0] != len(self.items):
-            self._read = len(self.items), parse(self.text(), f"{self.name}.ptx")
+            module = parse(self.text(), f"{self.name}.ptx")
+            if self._read is not None:
+                module.given |= self._read[1].given
+            self._read = len(self.items), module
         return self._read[1]
 
     def file(self, name: str) -> int:

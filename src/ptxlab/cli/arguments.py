@@ -1,6 +1,7 @@
 """Arguments of a kernel on the command line: `f32=2.0`, `f16[64,64]=random`, `u32[256]=@counts.npy`.
 
-`parse_argument` reads one, `Argument.make` gives what a launch takes: an array, or the bytes of a number.
+`parse_argument` reads one, `Argument.make` gives what a launch takes: an array, or the bytes of a number. What a
+variable is set to is written in the same way, after its name: `parse_setting` reads it.
 """
 
 from __future__ import annotations
@@ -39,12 +40,13 @@ _RANDOM = re.compile(r"random(?::(?P<low>[^:]+):(?P<high>[^:]+))?")
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One `--arg`; `shape` is None for a number, and empty where a file says it."""
+    """One value of an option; `shape` is None for a number, and empty where a file says it."""
 
     text: str
     type: str
     shape: tuple[int, ...] | None
     value: str
+    option: str = "--arg"
 
     def make(self, seed: Seed) -> ndarray[Any, Any] | bytes:
         """The array, or the bytes of the number; `random` is the same for the same seed."""
@@ -62,6 +64,13 @@ class Argument:
             return self._fill(kind, count, seed).reshape(self.shape)
         except MemoryError:
             raise self.problem(f"{count * kind.itemsize:,} bytes are more than there is memory for") from None
+
+    def make_typed(self, seed: Seed) -> ndarray[Any, Any] | bytes:
+        """The same, with a number as an array of one, which knows its type."""
+        import numpy
+
+        made = self.make(seed)
+        return numpy.frombuffer(made, type_of(self.type)) if self.shape is None and self.type != "bytes" else made
 
     def _fill(self, kind: dtype[Any], count: int, seed: Seed) -> ndarray[Any, Any]:
         import numpy
@@ -171,7 +180,7 @@ class Argument:
 
     def problem(self, text: str) -> click.BadParameter:
         """A usage error about this argument."""
-        return click.BadParameter(f"`{self.text}`: {text}", param_hint="--arg")
+        return click.BadParameter(f"`{self.text}`: {text}", param_hint=self.option)
 
     def check_parameter(self, parameter: Variable) -> None:
         """Refuse a number for a parameter of another kind; its bits would mean something else there."""
@@ -196,24 +205,32 @@ def type_of(name: str) -> dtype[Any]:
     return found
 
 
-def parse_argument(text: str) -> Argument:
+def parse_argument(text: str, option: str = "--arg") -> Argument:
     """`f16[64,64]=random` as an argument; what is wrong with it is a usage error."""
     found = _ARGUMENT.fullmatch(text)
     if found is None:
-        raise click.BadParameter(f"`{text}` is not like `f32=2.0` or `f32[1024]=random`", param_hint="--arg")
+        raise click.BadParameter(f"`{text}` is not like `f32=2.0` or `f32[1024]=random`", param_hint=option)
     type, shape = found["type"], found["shape"]
     if type not in TYPES and not (type == "bytes" and shape is None):
         raise click.BadParameter(
-            f"`{text}`: there is no type `{type}`, but {', '.join((*TYPES, 'bytes'))}", param_hint="--arg"
+            f"`{text}`: there is no type `{type}`, but {', '.join((*TYPES, 'bytes'))}", param_hint=option
         )
     if shape is None:
-        return Argument(text, type, None, found["value"])
+        return Argument(text, type, None, found["value"], option)
     extents = [extent.strip() for extent in shape[1:-1].split(",")]
     if extents == [""] and found["value"].startswith("@"):
-        return Argument(text, type, (), found["value"])
+        return Argument(text, type, (), found["value"], option)
     if not all(re.fullmatch(r"[0-9]{1,15}", extent) for extent in extents) or prod(map(int, extents)) >= 1 << 59:
-        raise click.BadParameter(f"`{text}`: `{shape}` is no shape such as `[64,64]`", param_hint="--arg")
-    return Argument(text, type, tuple(map(int, extents)), found["value"])
+        raise click.BadParameter(f"`{text}`: `{shape}` is no shape such as `[64,64]`", param_hint=option)
+    return Argument(text, type, tuple(map(int, extents)), found["value"], option)
+
+
+def parse_setting(text: str) -> tuple[str, Argument]:
+    """`filter=f32[5]=1,2,3,4,5` as the name of a variable and its value."""
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise click.BadParameter(f"`{text}` is not like `filter=f32[5]=1,2,3,4,5`", param_hint="--set")
+    return name, parse_argument(value, "--set")
 
 
 def spell_shape(shape: Sequence[int]) -> str:

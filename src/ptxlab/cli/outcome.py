@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptxlab.cli.arguments import Argument, spell_shape
+from ptxlab.cli.arguments import Argument, spell_shape, type_of
 from ptxlab.cli.files import write_file
 from ptxlab.cli.findings import show_findings
 from ptxlab.report import Format, render
@@ -20,20 +20,78 @@ if TYPE_CHECKING:
     from numpy import ndarray
 
     from ptxlab.emulate.launch import Result
-    from ptxlab.ir import Function
+    from ptxlab.ir import Function, Module
 
 FIRST = 8  # values of an array that are shown
 ALIKE = 3  # findings that say the same: a barrier that is missing is a race at each line that reads behind it
 
 
 @dataclass(frozen=True)
+class Watched:
+    """An array, or a variable of the module, before a run and after it."""
+
+    name: str
+    type: str
+    before: ndarray[Any, Any]
+    after: ndarray[Any, Any]
+
+    @property
+    def changed(self) -> int:
+        """Elements whose bits changed; a NaN that is the same is none of them."""
+        import numpy
+
+        if not self.after.size:
+            return 0
+        bits = numpy.dtype(f"u{self.after.itemsize}")
+        return int(numpy.count_nonzero(self.before.view(bits) != self.after.view(bits)))
+
+    def as_object(self) -> dict[str, Any]:
+        """What there is to tell of it."""
+        return {
+            "name": self.name,
+            "type": self.type,
+            "shape": list(self.after.shape),
+            "elements": int(self.after.size),
+            "changed": self.changed,
+            **summarise(self.after),
+        }
+
+
+def watched_arguments(
+    kernel: Function, arguments: Sequence[Argument], before: Sequence[Any], after: Sequence[Any]
+) -> list[Watched]:
+    """The arrays among the arguments of a kernel."""
+    return [
+        Watched(parameter.name, argument.type, *values)
+        for parameter, argument, *values in zip(kernel.parameters, arguments, before, after, strict=True)
+        if not isinstance(values[0], bytes)
+    ]
+
+
+def watched_variables(
+    module: Module, settings: dict[str, Argument], before: dict[str, ndarray[Any, Any]]
+) -> list[Watched]:
+    """The variables that a kernel may have written; those that were set have the type that was said."""
+    from ptxlab.variables import written
+
+    types = {variable.name: variable.type.name for variable in module.variables}
+    found = []
+    for name, after in written(module).items():
+        held, type = before[name], types[name]
+        if name in settings and settings[name].type != "bytes":
+            type = settings[name].type
+            held, after = (array.reshape(-1).view(type_of(type)) for array in (held, after))
+        found.append(Watched(name, type, held, after))
+    return found
+
+
+@dataclass(frozen=True)
 class Run:
-    """A run that is over: its arguments before and after, what it gave, and how it was asked for."""
+    """A run that is over: its arrays and variables before and after, what it gave, and how it was asked for."""
 
     kernel: Function
-    arguments: Sequence[Argument]
-    before: Sequence[Any]
-    after: Sequence[Any]
+    arrays: Sequence[Watched]
+    variables: Sequence[Watched]
     result: Result
     seed: int
     runs: int
@@ -56,11 +114,11 @@ class Run:
 
     def lines(self, profile: bool) -> Iterator[str]:
         """For people: the arrays that changed, what it took, the lines that cost most."""
-        changes = list(self.changes())
-        if not changes and any(not isinstance(value, bytes) for value in self.after):
+        changes = self.changes(self.arrays)
+        if self.arrays and not changes:
             yield "no array was changed"
-        for change in changes:
-            shape = f"{change['type']}{spell_shape(change['shape'])}"
+        for change in [*changes, *self.changes(self.variables)]:
+            shape = f"{change['type']}{spell_shape(change['shape']) if change['shape'] else ''}"
             yield f"{change['name']}: {shape}, {change['changed']:,} of {change['elements']:,} elements changed"
             more = " ..." if change["elements"] > FIRST else ""
             yield f"    {' '.join(map(spell_number, change['first']))}{more}"
@@ -83,23 +141,9 @@ class Run:
             f"thread{'s' * (block != '1')}: {work}"
         )
 
-    def changes(self) -> Iterator[dict[str, Any]]:
-        """Each array that the kernel changed."""
-        for parameter, argument, before, after in zip(
-            self.kernel.parameters, self.arguments, self.before, self.after, strict=True
-        ):
-            if isinstance(after, bytes):
-                continue
-            changed = count_changed(before, after)
-            if changed:
-                yield {
-                    "name": parameter.name,
-                    "type": argument.type,
-                    "shape": list(after.shape),
-                    "elements": int(after.size),
-                    "changed": changed,
-                    **summarise(after),
-                }
+    def changes(self, watched: Sequence[Watched]) -> list[dict[str, Any]]:
+        """What there is to tell of those that the kernel changed."""
+        return [one.as_object() for one in watched if one.changed]
 
     def as_object(self) -> dict[str, Any]:
         """All of it, for programs."""
@@ -109,13 +153,14 @@ class Run:
             "runs": self.runs,
             "seconds": self.result.seconds,
             "output": self.result.output,
-            "arguments": list(self.changes()),
+            "arguments": self.changes(self.arrays),
+            "variables": self.changes(self.variables),
             "counters": self.result.counters,
             "diagnostics": json.loads(render(self.result.diagnostics, "json")),
         }
 
     def save(self, directory: Path) -> None:
-        """Write every array, as the kernel left it, to a file of its own."""
+        """Write every array and every variable that changed, as the kernel left it, to a file of its own."""
         from io import BytesIO
 
         import numpy
@@ -124,11 +169,10 @@ class Run:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
             raise click.UsageError(f"`{directory}` can't be made: {(problem.strerror or '').lower()}") from None
-        for parameter, array in zip(self.kernel.parameters, self.after, strict=True):
-            if not isinstance(array, bytes):
-                data = BytesIO()
-                numpy.save(data, array)
-                write_file(directory / f"{parameter.name}.npy", data.getvalue())
+        for watched in (*(variable for variable in self.variables if variable.changed), *self.arrays):
+            data = BytesIO()
+            numpy.save(data, watched.after)
+            write_file(directory / f"{watched.name}.npy", data.getvalue())
 
 
 def finite(value: Any) -> Any:
@@ -141,16 +185,6 @@ def finite(value: Any) -> Any:
         case float() if not isfinite(value):
             return str(value)
     return value
-
-
-def count_changed(before: ndarray[Any, Any], after: ndarray[Any, Any]) -> int:
-    """Elements whose bits changed; a NaN that is the same is none of them."""
-    import numpy
-
-    if not after.size:
-        return 0
-    bits = numpy.dtype(f"u{after.itemsize}")
-    return int(numpy.count_nonzero(before.view(bits) != after.view(bits)))
 
 
 def summarise(array: ndarray[Any, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptxlab.cli.arguments import Argument, parse_argument
+from ptxlab.cli.arguments import Argument, parse_argument, parse_setting
 from ptxlab.cli.files import name_of, path_argument, read_module
 from ptxlab.cli.findings import LISTED, format_option, show_failure, status_of
 from ptxlab.report import Diagnostic, Format, KernelError, PtxError
@@ -55,12 +55,18 @@ def _drawn(context: click.Context, parameter: click.Parameter, value: str | None
     return int(line), Path(file) if file else None
 
 
+def _settings(context: click.Context, parameter: click.Parameter, value: Sequence[str]) -> dict[str, Argument]:
+    return dict(parse_setting(text) for text in value)
+
+
 @click.command("run")
 @path_argument
 @click.option("--entry", metavar="NAME", help="The kernel to run; needed where the file has several.")
 @click.option("--grid", metavar="X,Y,Z", callback=_extent, default="1", show_default=True, help="Blocks of the grid.")
 @click.option("--block", metavar="X,Y,Z", callback=_extent, help="Threads of a block.")
 @click.option("--arg", "arguments", metavar="TYPE=VALUE", multiple=True, callback=_arguments, help="An argument.")
+@click.option("--set", "settings", metavar="NAME=TYPE=VALUE", multiple=True, callback=_settings,
+              help="What a variable of the module begins with.")  # fmt: skip
 @click.option("--shared", metavar="BYTES", type=click.IntRange(min=0), default=0, help="Dynamic shared memory.")
 @click.option("--seed", metavar="N", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True,
               help="Decides the order in which threads run, and random data.")  # fmt: skip
@@ -77,7 +83,7 @@ def _drawn(context: click.Context, parameter: click.Parameter, value: str | None
 @click.option("--draw", metavar="LINE[=FILE]", callback=_drawn,
               help="Draw what the costliest warp asks of memory at a line; FILE is .svg or .txt.")  # fmt: skip
 @click.option("--save", metavar="DIRECTORY", type=click.Path(file_okay=False, path_type=Path),
-              help="Write the arrays, as the kernel left them, to NAME.npy there.")  # fmt: skip
+              help="Write the arrays and changed variables, as the kernel left them, to NAME.npy there.")  # fmt: skip
 @format_option
 @click.pass_context
 def command(
@@ -87,6 +93,7 @@ def command(
     grid: tuple[int, ...],
     block: tuple[int, ...] | None,
     arguments: Sequence[Argument],
+    settings: dict[str, Argument],
     shared: int,
     seed: int,
     seeds: int | None,
@@ -106,7 +113,8 @@ def command(
     An argument is TYPE=VALUE for a number, TYPE[SHAPE]=VALUE for an array, where VALUE is a number, numbers with commas
     between them, zeros, ones, arange, random, random:LOW:HIGH, or @FILE.npy (with TYPE[] the file says the shape).
     TYPE is f16, bf16, f32, f64, e4m3, e5m2, or one of u s b with 8, 16, 32 or 64 bits; bytes=HEX is an aggregate.
-    Some shells, such as zsh, want quotes: --arg 'f32[1024]=random'.
+    Some shells, such as zsh, want quotes: --arg 'f32[1024]=random'. After its name, a `.global` or `.const` variable
+    takes the same: --set filter=f32[3]=1,2,1.
 
     Leaves with 0 when nothing was found, 1 when something was, 2 when it could not be run as asked, 130 after Ctrl-C.
 
@@ -138,7 +146,7 @@ def command(
         }
         for argument, parameter in zip(arguments, kernel.parameters, strict=False):
             argument.check_parameter(parameter)
-        run = explore(kernel, arguments, range(seed, seed + (seeds or 1)), how)
+        run = explore(kernel, arguments, settings, range(seed, seed + (seeds or 1)), how)
     except (PtxError, KernelError) as wrong:
         show_failure(wrong.diagnostics, name_of(path), format)
         context.exit(status_of(wrong.diagnostics))
@@ -192,21 +200,35 @@ def required_block(kernel: Function) -> tuple[int, ...]:
     return tuple(int(extent) for extent in directive.arguments)
 
 
-def explore(kernel: Function, arguments: Sequence[Argument], seeds: range, how: dict[str, Any]) -> Any:
+def explore(
+    kernel: Function,
+    arguments: Sequence[Argument],
+    settings: dict[str, Argument],
+    seeds: range,
+    how: dict[str, Any],
+) -> Any:
     """Run the kernel with each seed, until one finds something; the last run."""
-    from ptxlab.cli.outcome import Run
+    from ptxlab import variables
+    from ptxlab.cli.outcome import Run, watched_arguments, watched_variables
 
+    module = kernel.module
+    assert module is not None
     for runs, seed in enumerate(seeds, 1):  # noqa: B007
+        variables.forget(module)  # each begins with the same
         # Each argument has random data of its own, whatever the others are.
         given = [argument.make((seed, place)) for place, argument in enumerate(arguments)]
+        for place, (name, setting) in enumerate(settings.items(), len(arguments)):
+            variables.set(module, name, setting.make_typed((seed, place)))
         before = [value if isinstance(value, bytes) else value.copy() for value in given]
+        held = variables.written(module)
         with progress_bar(f"seed {seed}, " if len(seeds) > 1 else "") as progress:
             result = kernel.launch(args=given, seed=seed, progress=progress, **how)
         if result.diagnostics and len(seeds) > 1:
             result.diagnostics = [with_replay(found, seed) for found in result.diagnostics]
         if result.diagnostics:
             break
-    return Run(kernel, arguments, before, given, result, seed, runs, how)
+    arrays = watched_arguments(kernel, arguments, before, given)
+    return Run(kernel, arrays, watched_variables(module, settings, held), result, seed, runs, how)
 
 
 def with_replay(found: Diagnostic, seed: int) -> Diagnostic:

@@ -71,6 +71,7 @@ def launch(
     started = time.perf_counter()
     until = None if timeout is None else started + timeout
     running = Launch(compiled, grid, block, cluster, args, shared, seed, numbers, workers, checks, cooperative)
+    module.ran_on = None
     if profile:
         running.profile()
     try:

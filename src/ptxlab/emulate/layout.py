@@ -139,7 +139,7 @@ class Variables:
     def __init__(self, module: ir.Module, functions: Sequence[ir.Function]) -> None:
         self.module = module
         self.functions = functions
-        self.parameters = block_of(functions[0].parameters)
+        self.parameters = block_of(functions[0].parameters if functions else ())
         self.by_name: dict[str, ir.Variable] = {}
         for variable in module.variables:
             known = self.by_name.get(variable.name)

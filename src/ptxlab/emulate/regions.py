@@ -79,13 +79,19 @@ def globals_of(module: ir.Module, variables: layout.Variables) -> list[Region]:
 
 
 def memory_of(module: ir.Module, variables: layout.Variables, variable: ir.Variable) -> ctypes.Array[ctypes.c_char]:
-    """The memory of one variable; before anybody has used it, it holds what the PTX says."""
+    """The memory of one variable, which lives as long as the module."""
     # Not by name: functions may have variables of one name.
     found: ctypes.Array[ctypes.c_char] | None = module.memory.get(id(variable))
     if found is None:
-        addresses = {
-            name: state.FUNCTION_WINDOW + 16 * number for name, number in layout.function_numbers(module).items()
-        }
-        data = bytes(variables.initial_bytes(variable, addresses))
+        data = beginning(module, variables, variable)
         found = module.memory[id(variable)] = ctypes.create_string_buffer(data, max(len(data), 1))
     return found
+
+
+def beginning(module: ir.Module, variables: layout.Variables, variable: ir.Variable) -> bytes:
+    """What a variable holds before the first launch: what it was set to, or what the PTX says."""
+    if variable.name in module.given and variables.by_name[variable.name] is variable:
+        return module.given[variable.name]
+    numbers = layout.function_numbers(module)
+    addresses = {name: state.FUNCTION_WINDOW + 16 * number for name, number in numbers.items()}
+    return bytes(variables.initial_bytes(variable, addresses))

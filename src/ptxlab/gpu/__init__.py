@@ -2,7 +2,7 @@
 
 `devices` lists the GPUs; `launch` is what `kernel.launch(device="cuda")` does; `prepare` turns arguments into a launch
 that costs one call of the driver each time; `graph` records launches and starts them together; `compare` runs a kernel
-here and on the emulator.
+here and on the emulator; `write_variable` and `read_variable` are for what a module declares.
 """
 
 from ptxlab.gpu.arrays import host_view, is_on_gpu
@@ -12,8 +12,9 @@ from ptxlab.gpu.graphs import Graph, graph
 from ptxlab.gpu.hardware import Gpu, devices, gpu
 from ptxlab.gpu.launching import launch, prepare
 from ptxlab.gpu.prepared import Prepared
+from ptxlab.gpu.variables import read_variable, write_variable
 
 __all__ = [
     "Gpu", "Graph", "Prepared", "absence", "compare", "devices", "gpu", "graph", "host_view", "is_on_gpu", "launch",
-    "prepare",
+    "prepare", "read_variable", "write_variable",
 ]  # fmt: skip

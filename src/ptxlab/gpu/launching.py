@@ -13,7 +13,7 @@ from ptxlab.gpu.hardware import Gpu
 from ptxlab.gpu.loading import Compiler
 from ptxlab.gpu.output import can_print, captured
 from ptxlab.gpu.parameters import Parameters, convert
-from ptxlab.gpu.prepared import Extents, Prepared, make, ready
+from ptxlab.gpu.prepared import Extents, Prepared, make, note_run, ready
 from ptxlab.gpu.streams import recording, stream_handle
 from ptxlab.gpu.waiting import fail, refuse_broken, run, with_message
 from ptxlab.report import KernelError
@@ -47,6 +47,7 @@ def launch(
     try:
         prepared = ready(module, kernel, gpu, (grid, block, shared, cluster, cooperative, handle), compile)
         parameters = convert(module, kernel, prepared.signature, args, gpu)
+        note_run(prepared)
         if not wait or recording.graph is not None:
             _start(prepared, parameters, handle)
         else:
@@ -137,4 +138,5 @@ def prepare(
                          + ", ".join(region.name for region in parameters.copies.regions))  # fmt: skip
     made.fill(parameters.data)
     made.owners = parameters.owners
+    note_run(made)
     return made

@@ -4,11 +4,12 @@ ptxas makes code for the GPU that is there, whatever earlier target the module n
 an H200 is what ptxas makes of it for `sm_90`, which is what the driver would do with it too. An `sm_90a` module becomes
 `sm_90a` code. A cubin file is loaded as it is. What was compiled here stays on disk, by its text, target and compiler.
 A module that was loaded stays loaded as long as the program lives, so its variables keep their values from launch to
-launch.
+launch; they begin as they were set, or as the PTX says.
 """
 
 from __future__ import annotations
 
+import ctypes
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +20,7 @@ from ptxlab.gpu.driver import DriverError, bindings, broken, call, current
 from ptxlab.gpu.failures import explain
 from ptxlab.gpu.hardware import Gpu
 from ptxlab.native.cache import cached
-from ptxlab.report import Diagnostic, PtxError, Source, error
+from ptxlab.report import Diagnostic, KernelError, PtxError, Source, error
 from ptxlab.syntax import format
 from ptxlab.toolchain import Tool, assemble, find_assembler
 from ptxlab.toolchain.diagnosis import diagnose
@@ -61,6 +62,25 @@ class Loaded:
             self.static[name] = int(call("cuFuncGetAttribute", kind, self.function(name)))
         return self.static[name]
 
+    def write(self, name: str, data: bytes) -> None:
+        """Give a variable a value; one that the compiler has left out has nobody who reads it."""
+        with current(self.gpu.number):
+            there = self.variable(name)
+            if there is not None:
+                _require_size(name, len(data), there[1])
+                call("cuMemcpyHtoD", there[0], data, len(data))
+
+    def read(self, name: str, size: int) -> bytes | None:
+        """What a variable holds; None where the compiler has left it out."""
+        with current(self.gpu.number):
+            there = self.variable(name)
+            if there is None:
+                return None
+            _require_size(name, size, there[1])
+            data = ctypes.create_string_buffer(size)
+            call("cuMemcpyDtoH", ctypes.addressof(data), there[0], size)
+            return data.raw
+
     def variable(self, name: str) -> tuple[int, int] | None:
         """Address and size of a variable of the module; None where the compiler has left it out."""
         try:
@@ -70,6 +90,13 @@ class Loaded:
                 return None
             raise
         return int(address), int(size)
+
+
+def _require_size(name: str, declared: int, there: int) -> None:
+    """A file that was compiled ahead may be of another module."""
+    if declared != there:
+        message = f"`{name}` has {declared} bytes in the module, and {there} in what was loaded on the GPU"
+        raise KernelError([error("bad-argument", message, None, helps=["compile the module again"])])
 
 
 def _unload(driver: Any, context: Any, handle: Any) -> None:
@@ -85,7 +112,10 @@ def load(module: ir.Module, kernel: ir.Function, gpu: Gpu, compiler: Compiler | 
     key = gpu.number, identity(compiler)
     found = module.on_gpu.get(key)
     if found is None:
-        found = module.on_gpu[key] = _load(module, kernel, gpu, compiler or _default_compiler())
+        found = _load(module, kernel, gpu, compiler or _default_compiler())
+        for name, data in module.given.items():
+            found.write(name, data)
+        module.on_gpu[key] = found
     assert isinstance(found, Loaded)
     return found
 

@@ -111,6 +111,13 @@ def ready(module: ir.Module, kernel: ir.Function, gpu: Gpu, how: How, compile: C
     return found
 
 
+def note_run(prepared: Prepared) -> None:
+    """Remember where a kernel of a module ran last: there its variables are looked up."""
+    number = prepared.loaded.gpu.number
+    prepared.module.ran_on = number
+    prepared.module.on_gpu["last", number] = prepared
+
+
 def _allow(loaded: Loaded, kernel: ir.Function, shared: int, cluster: Extents | None) -> None:
     """Ask for what a kernel does not get by itself; as much as there is, so that no launch takes it from another."""
     attribute = bindings().CUfunction_attribute

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ptxlab.ir.declarations import Declaration, Variable
 from ptxlab.ir.items import Function, Item
@@ -10,6 +12,9 @@ from ptxlab.ir.node import Node
 from ptxlab.ir.spans import Range, guard_range, modifier_range, opcode_range, operand_ranges, without_comments
 from ptxlab.ir.statements import Comment, Instruction
 from ptxlab.report import Source, Span
+
+if TYPE_CHECKING:
+    from numpy import ndarray
 
 
 class Placed(Protocol):
@@ -25,11 +30,13 @@ class Module(Node):
     `targets` holds the words of the first `.target`: the architecture, then options such as `debug`. `comments` are
     those that stand before or inside the header. `places` has the source range of `version`, `target` and
     `address_size`. `memory` holds the module's variables, by their identity, once a kernel has run on the emulator:
-    they outlive a launch; `on_gpu` what was loaded and looked at for launches on a GPU.
+    they outlive a launch; `on_gpu` what was loaded and looked at for launches on a GPU. `given` has the bytes that
+    `set` gave to variables, `ran_on` the number of the GPU that ran a kernel last, None where that was the emulator.
     """
 
     __slots__ = (
-        "address_size", "comments", "is_checked", "items", "memory", "on_gpu", "places", "source", "targets", "version",
+        "address_size", "comments", "given", "is_checked", "items", "memory", "on_gpu", "places", "ran_on", "source",
+        "targets", "version",
     )  # fmt: skip
     fields = ("version", "targets", "address_size", "comments", "items")
 
@@ -51,6 +58,8 @@ class Module(Node):
         self.places: dict[str, Range] = {}
         self.memory: dict[int, Any] = {}
         self.on_gpu: dict[Any, Any] = {}
+        self.given: dict[str, bytes] = {}
+        self.ran_on: int | None = None
         self.is_checked = False  # whether it has been found free of errors, so that it can be launched
 
     @property
@@ -86,6 +95,23 @@ class Module(Node):
         chosen = next((function for function in found if function.body is not None), found[0])
         chosen.module = self
         return chosen
+
+    def set(self, name: str, value: Any, dtype: Any = None) -> None:
+        """Give a `.global` or `.const` variable a value, on every device: as `cudaMemcpyToSymbol` does.
+
+        `value` is an array of the declared type and shape, numbers, or bytes. Compilers declare arrays of C as bytes
+        (`.b8`), which take an array of any type that has as many; or say what numbers are to become by `dtype`.
+        """
+        _variables().set(self, name, value, dtype)
+
+    def get(self, name: str, dtype: Any = None, device: str = "auto") -> ndarray[Any, Any]:
+        """A copy of a variable, with the declared type and shape; what was declared as bytes may have another `dtype`.
+
+        Every device has variables of its own. "auto" reads those where a kernel of the module ran last, "cpu" the
+        emulator's, "cuda" (or "cuda:1") a GPU's. Before the first launch there, they are what `set` gave, or the PTX.
+        """
+        found: ndarray[Any, Any] = _variables().get(self, name, dtype, device)
+        return found
 
     def span_of(self, range: Range | None) -> Span | None:
         """The span of a range of offsets."""
@@ -136,3 +162,9 @@ class Module(Node):
         assert self.source is not None
         assert instruction.start is not None
         return Span(self.source, instruction.start + range[0], instruction.start + range[1])
+
+
+@cache
+def _variables() -> Any:
+    """What knows the variables on every device: it lies layers above the program, as what launches kernels does."""
+    return import_module("ptxlab.variables")

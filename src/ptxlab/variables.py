@@ -1,0 +1,205 @@
+"""Variables of a module, for the host: `Module.set` and `Module.get`.
+
+Each device has memory of its own for them. `set` writes to all of it, and the module remembers the bytes for what is
+loaded later; `get` reads one device's. A value becomes bytes as the variable is declared, and is refused if it can't.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from ptxlab import gpu, ir
+from ptxlab.emulate import layout
+from ptxlab.emulate.regions import beginning, memory_of
+from ptxlab.launch import read_device, refuse_wrong
+from ptxlab.report import KernelError, error
+from ptxlab.report.nearest import nearest
+
+if TYPE_CHECKING:
+    import numpy
+
+    Array = numpy.ndarray[Any, Any]
+    Form = tuple[numpy.dtype[Any], tuple[int, ...]]
+
+_LISTED = 8  # variables that are named where a wrong one was asked for
+_DECLARED_AS_BYTES = "compilers declare what C++ calls an array or a structure as bytes: pass an array, or say `dtype`"
+
+
+def set(module: ir.Module, name: str, value: Any, dtype: Any = None) -> None:
+    """Give a variable a value; see `ptxlab.ir.Module.set`."""
+    refuse_wrong(module)
+    placed = layout.Variables(module, [])
+    variable = find(module, placed, name)
+    data = bytes_of(module, variable, value, dtype)
+    gpu.write_variable(module, name, data)
+    module.given[name] = data
+    memory_of(module, placed, variable).raw = data
+
+
+def get(module: ir.Module, name: str, dtype: Any = None, device: str = "auto") -> Array:
+    """A copy of a variable; see `ptxlab.ir.Module.get`."""
+    place, number = read_device(device)
+    if place == "both":
+        raise ValueError("device='both': each of the two has its own; there are 'auto', 'cpu', 'cuda' and 'cuda:1'")
+    refuse_wrong(module)
+    placed = layout.Variables(module, [])
+    chosen = module.ran_on if place == "auto" else None if place == "cpu" else number
+    return _read(module, placed, find(module, placed, name), dtype, chosen)
+
+
+def written(module: ir.Module) -> dict[str, Array]:
+    """All that a kernel may have written, where one ran last; without what begins with an address."""
+    refuse_wrong(module)
+    placed = layout.Variables(module, [])
+    return {
+        variable.name: _read(module, placed, variable, None, module.ran_on)
+        for variable in placed.by_name.values()
+        if id(variable) in placed.global_addresses
+        and variable.state_space.startswith("global")
+        and layout.size_of_variable(variable)
+        and not layout.has_addresses(variable)
+    }
+
+
+def forget(module: ir.Module) -> None:
+    """Have all variables begin anew on every device: as they were set, or as the PTX says."""
+    module.memory.clear()
+    module.on_gpu.clear()
+    module.ran_on = None
+
+
+def _read(module: ir.Module, placed: layout.Variables, variable: ir.Variable, dtype: Any, number: int | None) -> Array:
+    """A copy of a variable, from the GPU of that number, or from the emulator."""
+    import numpy
+
+    kind, shape = form_of(module, variable, dtype)
+    if number is None:
+        data = bytes(memory_of(module, placed, variable))
+    else:
+        chosen, name = gpu.gpu(number), variable.name
+        found = gpu.read_variable(module, name, layout.size_of_variable(variable), chosen)
+        # None where no kernel has run there, or where the compiler has left it out since no kernel uses it.
+        if found is None and name not in module.given and layout.has_addresses(variable):
+            _refuse(module, variable, f"`{name}` holds addresses, which {chosen.name} has once a kernel has run there")
+        data = beginning(module, placed, variable) if found is None else found
+    return numpy.frombuffer(data, kind).reshape(shape).copy()
+
+
+def find(module: ir.Module, placed: layout.Variables, name: str) -> ir.Variable:
+    """The variable of that name, if the host can set it."""
+    variable = placed.by_name.get(name)
+    if variable is None:
+        known = [v.name for v in placed.by_name.values() if id(v) in placed.global_addresses]
+        meant = nearest(name, known) or next((known for known in known if _mangled(name) in known), None)
+        more = f" and {len(known) - _LISTED:,} more" if len(known) > _LISTED else ""
+        notes = [f"it has {', '.join(f'`{name}`' for name in known[:_LISTED])}{more}"] if known else ["it has none"]
+        helps = [f"did you mean `{meant}`?"] if meant else []
+        message = f"the module has no variable `{name}`"
+        raise KernelError([error("bad-argument", message, None, notes=[] if meant else notes, helps=helps)])
+    if id(variable) not in placed.global_addresses:
+        space = variable.type.name if variable.type.kind == "o" else variable.state_space
+        _refuse(module, variable, f"`{name}` is a `.{space}` variable; the host sets `.global` and `.const` ones")
+    if not layout.size_of_variable(variable):
+        _refuse(module, variable, f"`{name}` has no memory here: its size is left to another module")
+    return variable
+
+
+def _mangled(name: str) -> str:
+    """`ns::table` as it stands within the name that C++ gives it: `2ns5table`."""
+    return "".join(f"{len(part)}{part}" for part in name.split("::"))
+
+
+def form_of(module: ir.Module, variable: ir.Variable, dtype: Any = None) -> Form:
+    """The type and the shape of a variable: as it is declared, or as its bytes are with another type."""
+    import numpy
+
+    type = variable.type
+    bits = min(type.bits, 64)  # `.b128` is two words
+    declared = numpy.dtype(f"{'f' if type.kind == 'f' else 'i' if type.kind == 's' else 'u'}{bits // 8}")
+    size = layout.size_of_variable(variable)
+    inner = [extent or 1 for extent in variable.dimensions[1:]]
+    inner += [extent for extent in (variable.vector, type.width // bits) if extent > 1]
+    # The first extent may be left to the initial value.
+    outer = [size // declared.itemsize // prod(inner)] if variable.dimensions else []
+    shape = (*outer, *inner)
+    if dtype is None:
+        return declared, shape
+    kind = numpy.dtype(dtype)
+    if kind.hasobject or not kind.itemsize:
+        _refuse(module, variable, f"`{variable.name}` can't hold {kind}, which is no type of numbers")
+    if size % kind.itemsize:
+        _refuse(module, variable, f"`{variable.name}` has {size} bytes, no whole number of {kind}")
+    return kind, shape if kind.itemsize == declared.itemsize else (size // kind.itemsize,)
+
+
+def bytes_of(module: ir.Module, variable: ir.Variable, value: Any, dtype: Any = None) -> bytes:
+    """A value as the bytes of a variable."""
+    import numpy
+
+    name, size = variable.name, layout.size_of_variable(variable)
+    kind, shape = form_of(module, variable, dtype)
+    if gpu.is_on_gpu(value):
+        _refuse(module, variable, f"the value for `{name}` lies on a GPU", "copy it to this machine first")
+    view = gpu.host_view(value)  # the bytes of another library's array
+    if view is not value or isinstance(value, (bytes, bytearray, memoryview)):
+        if len(view) != size:
+            _refuse(module, variable, f"`{name}` has {size} byte{'s' * (size != 1)}, the value {len(view)}")
+        return bytes(view)
+    has_type = isinstance(value, numpy.ndarray) and dtype is None
+    array = _same_bits(module, variable, value, kind) if has_type else _converted(module, variable, value, kind)
+    if array.shape != shape and (array.nbytes != size or min(array.ndim, len(shape)) > 1):
+        message = f"`{name}` is {_spell(kind, shape)}, the value {_spell(array.dtype, array.shape)}"
+        _refuse(module, variable, message, *[_DECLARED_AS_BYTES] * (variable.type.name == "b8" and not has_type))
+    return array.tobytes()
+
+
+def _same_bits(module: ir.Module, variable: ir.Variable, array: Array, kind: numpy.dtype[Any]) -> Array:
+    """An array whose elements are what a variable has; others might be meant to be converted, or not."""
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    # Bits may be anything; and compilers declare every integer of C as unsigned.
+    integers = array.dtype.kind in "iu" and kind.kind in "iu" and array.itemsize == kind.itemsize
+    if array.dtype != kind and not integers and (variable.type.kind != "b" or array.dtype.hasobject):
+        message = f"`{variable.name}` is `.{variable.type.name}`, the array holds {array.dtype}"
+        _refuse(module, variable, message, f"pass `array.astype(numpy.{kind})`, or say `dtype=numpy.{kind}`")
+    return array
+
+
+def _converted(module: ir.Module, variable: ir.Variable, value: Any, kind: numpy.dtype[Any]) -> Array:
+    """Numbers of Python, or of any type where `dtype` was said, as elements of that type; they must fit."""
+    import numpy
+
+    try:
+        array = numpy.asarray(value)
+        if kind.kind not in "iuf":
+            return numpy.asarray(value, kind)
+    except (TypeError, ValueError) as problem:
+        reason = str(problem).split(". ")[0]
+        _refuse(module, variable, f"the value for `{variable.name}` is no array of {kind}: {reason}")
+    if array.dtype.kind not in "biuf":
+        _refuse(module, variable, f"the value for `{variable.name}` is no array of numbers of up to 64 bits")
+    if kind.kind == "f":
+        with numpy.errstate(over="ignore"):
+            found = array.astype(kind)
+        wrong = numpy.isinf(found) & ~numpy.isinf(array.astype(float))
+    elif array.dtype.kind == "f":
+        helps = [_DECLARED_AS_BYTES] * (variable.type.name == "b8")
+        _refuse(module, variable, f"`{variable.name}` takes integers, `.{variable.type.name}`, not floats", *helps)
+    else:
+        bits = kind.itemsize * 8
+        found = array.astype(kind)
+        low, high = -(1 << (bits - 1)), (1 << (bits - 1 if kind.kind == "i" else bits)) - 1
+        wrong = (array < low) | (array > high)
+    if wrong.any():
+        _refuse(module, variable, f"{array[wrong].flat[0]} does not fit `{variable.name}`, which holds {kind}")
+    return found
+
+
+def _spell(kind: numpy.dtype[Any], shape: tuple[int, ...]) -> str:
+    """`float32[4,4]`, or `float32` alone"""
+    return f"{kind}{list(shape)}".replace(" ", "") if shape else str(kind)
+
+
+def _refuse(module: ir.Module, variable: ir.Variable, message: str, *helps: str) -> NoReturn:
+    found = error("bad-argument", message, module.span(variable), "the variable is declared here", helps=helps)
+    raise KernelError([found])
