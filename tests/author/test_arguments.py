@@ -58,6 +58,7 @@ def arguments(**others: Any) -> list[Any]:
 def test_memory_of_another_kind_is_memory() -> None:
     copy.launch(grid=1, block=4, args=arguments())
     copy.launch(grid=1, block=4, args=arguments(x=np.zeros(4, np.uint32), halves=np.zeros(8, np.uint16)))
+    copy.launch(grid=1, block=4, args=arguments(halves=np.zeros(4, np.uint32)))  # a pair is a word
     copy.launch(grid=1, block=4, args=arguments(x=np.zeros(8, np.uint16)))
     copy.launch(grid=1, block=4, args=arguments(x=np.zeros(16, np.uint8)))
 

@@ -376,6 +376,63 @@ def test_printf_constants_and_globals() -> None:
     assert result.output.endswith(", 2.50, -7%\n")
 
 
+@pytest.mark.parametrize(
+    ("format", "arguments", "message"),
+    [
+        ("%d %d", [1], "'%d %d' prints 2 values, 1 given"),
+        ("100%%", [1], "'100%%' prints 0 values, 1 given"),
+        ("%*d", [1], "'%*d' prints 2 values, 1 given"),
+        ("100%", [], "'%' is no conversion"),
+        ("%q", [1], "'%q' is no conversion"),
+        ("%f", ["n"], "`%f` prints a float, and is given a `u32`"),
+        ("%5.1d", ["a"], "`%5.1d` prints a whole number of 32 bits, and is given a `f32`"),
+        ("%llu", ["n"], "`%llu` prints a whole number of 64 bits, and is given a `u32`"),
+        ("%d", [1.5], "`%d` prints a whole number of 32 bits, and is given the Python float 1.5"),
+        ("%s", ["text"], "`%s` prints a whole number of 64 bits, and is given the Python str 'text'"),
+    ],
+)
+def test_what_printf_would_misread(format: str, arguments: list[Any], message: str) -> None:
+    def write(x: Any, n: Any, s: Any, a: Any) -> None:
+        ptx.printf(format, *({"n": n, "a": a}.get(one, one) for one in arguments))
+
+    found = refusal(write)
+    assert (found.message, found.file) == (message, __file__)
+
+
+def test_printf_of_wide_and_narrow_numbers() -> None:
+    @kernel
+    def talk(x: pointer[f16], n: u32):
+        big = ptx.mul.wide.u32(n, 1 << 31)
+        ptx.printf("%u %llu %d %lld %*d %g %d|", n, big, -1, -(1 << 40), 5, n, x[0], n == 3)
+
+    result = talk.launch(grid=1, block=1, args=[np.array([0.5], np.float16), 3])
+    assert result.output == f"3 {3 << 31} -1 {-(1 << 40)} {3:5d} 0.5 1|"
+
+
+def test_a_branch_by_number() -> None:
+    @kernel
+    def choose(x: pointer[u32]):
+        i = ptx.tid.x
+        chosen = u32()
+        ptx.brx.idx(x[i], ("zero", "one", "one", "three"))
+        for name, value in (("zero", 5), ("one", 6), ("three", 7)):
+            ptx.label(name)
+            chosen.set(value)
+            ptx.bra("done")
+        ptx.label("done")
+        x[i] = chosen
+
+    x = np.arange(4, dtype=np.uint32)
+    choose.launch(grid=1, block=4, args=[x])
+    assert x.tolist() == [5, 6, 6, 7]
+
+
+def test_a_branch_by_number_to_a_label_that_is_not_there() -> None:
+    found = refusal(lambda x, n, s, a: ptx.brx.idx(n, ("here", "there")))
+    assert found.message == "there is no label `here` in `k`"
+    assert found.file == __file__
+
+
 def test_dynamic_shared_memory() -> None:
     @kernel
     def reverse(x: pointer[f32], n: u32):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ptxlab import render
-from ptxlab.author import b32, f16, f32, kernel, pointer, pred, ptx, u32
+from ptxlab.author import b32, f16, f32, kernel, pointer, pred, ptx, s32, u32
 from ptxlab.isa.table import forms
 from ptxlab.report import PtxError
 
@@ -268,3 +268,24 @@ def _versioned(target: str, write: Callable[[], Any], version: str | None = None
         write()
 
     return k
+
+
+def test_a_wrong_modifier_is_told_which_may_stand_there() -> None:
+    found = refusal(lambda x, n, s, a: ptx.fma.rx.f32(a, a, a))
+    assert found.notes[0] == "after `fma` stands `.rn`, `.rz`, `.rm`, `.rp`"
+    assert found.notes[1].startswith("legal: `fma.rnd")
+
+
+def test_an_address_of_several_parts_is_a_tuple() -> None:
+    texture = ptx.symbol("image", "texref")
+    found = refusal(lambda x, n, s, a: ptx.tex["2d"].v4.f32.f32(texture, (a, a)))
+    assert found.labels[0].text == "an address of several parts is one operand: a tuple"
+    (written,) = lines(lambda x, n, s, a: ptx.tex["2d"].v4.f32.f32((texture, (a, a))))
+    assert written.endswith("[image, {%f1, %f1}];")
+
+
+def test_a_dot_product_of_bytes_has_the_sign_of_its_factors() -> None:
+    for signs, result in (("u32.u32", u32), ("s32.u32", s32), ("u32.s32", s32), ("s32.s32", s32)):
+        kinds: list[type] = []
+        lines(lambda x, n, s, a: kinds.append(type(ptx.dp4a[signs](n, n, 0))))  # noqa: B023
+        assert kinds == [result]

@@ -188,6 +188,36 @@ def test_options_have_names() -> None:
     with pytest.raises(PtxError, match="there is no target `sm90`") as raised:
         kernel(target="sm90")
     assert "did you mean `sm_90" in raised.value.diagnostics[0].helps[0].text
+    with pytest.raises(PtxError, match="`kernel` is given the Python int 3, expected a function"):
+        kernel(target="sm_90")(3)  # type: ignore[arg-type]
+
+
+def test_python_that_a_call_does_not_run() -> None:
+    with pytest.raises(PtxError, match="calling `k` runs none of its Python"):
+
+        @kernel
+        def k(x: pointer[f32]) -> Any:
+            yield x[0]
+
+
+def test_a_compile_time_argument_that_is_not_there() -> None:
+    with pytest.raises(PtxError, match="`k` has no compile-time argument `TILES`") as raised:
+        without_constant().specialise(TILES=3)
+    (found,) = raised.value.diagnostics
+    assert (found.file, found.labels[0].span.text) == (__file__, "without_constant().specialise(TILES=3)")
+
+
+def test_tables_as_compile_time_arguments_are_told_apart_by_all_elements() -> None:
+    @kernel
+    def k(x: pointer[f32], *, TABLE: Any):  # noqa: N803
+        x[0] = float(TABLE[1000])
+
+    tables = np.zeros((2, 2000), np.float32)
+    tables[1, 1000] = 5
+    x = np.ones(1, np.float32)
+    for table in tables:
+        k.specialise(TABLE=table).launch(grid=1, block=1, args=[x])
+        assert x[0] == table[1000]
 
 
 def test_a_device_function_calls_itself() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxlab.author import f32, f64, function, kernel, pointer, pred, ptx, shared_pointer, u32
+from ptxlab.author import f32, f64, function, generic_pointer, kernel, pointer, pred, ptx, shared_pointer, u32
 from ptxlab.report import PtxError
 
 from .writing import lines, refusal
@@ -39,6 +39,10 @@ def test_pointers_compare_by_their_addresses() -> None:
         (lambda x, n, s, a: x - 2 < x, ["add.u64 %rd3, %rd2, -8;", "setp.lt.u64 %p1, %rd3, %rd2;"]),
         (lambda x, n, s, a: x.vector(1).store((a,)), ["st.global.f32 [%rd2], %f1;"]),
         (lambda x, n, s, a: x[1 << 30], ["ld.global.f32 %f2, [%rd2+4294967296];"]),
+        (
+            lambda x, n, s, a: x.generic.v2[0],
+            ["cvta.global.u64 %rd3, %rd2;", "ld.v2.f32 {%f2, %f3}, [%rd3];"],
+        ),
         (
             lambda x, n, s, a: ptx.shared(f32, np.int64(4))[np.int32(3)],
             [".shared .align 4 .f32 tile[4];", "mov.u32 %r3, tile;", "ld.shared.f32 %f2, [tile+12];"],
@@ -150,3 +154,34 @@ def test_a_device_function_gets_the_address_of_an_array() -> None:
     assert x[0] == 2.5
     with pytest.raises(PtxError, match="`tile` is an array of `wrong`, and this is `captured`"):
         str(wrong)
+
+
+def test_an_array_where_any_pointer_is_taken() -> None:
+    @function
+    def double(place: generic_pointer[f32]) -> None:
+        place[0] = place[0] * 2.0
+
+    @kernel
+    def k(x: pointer[f32]):
+        i = ptx.tid.x
+        tile = ptx.shared(f32, 32)
+        own = ptx.local(f32, 2)
+        tile[i] = x[i]
+        own[1] = 1.0
+        for place in (tile + i, own + 1, x + i):
+            double(place.generic)
+        x[i] = x[i] + tile[i] + own[1]
+
+    x = np.arange(32, dtype=np.float32)
+    k.launch(grid=1, block=32, args=[x])
+    assert np.array_equal(x, np.arange(32) * 4 + 2)
+
+
+def test_an_array_for_a_generic_pointer_is_told_how() -> None:
+    @function
+    def first(place: generic_pointer[f32]) -> f32:
+        return place[0]
+
+    found = refusal(lambda x, n, s, a: first(ptx.shared(f32, 4)))
+    assert found.message == "`place` is a pointer into shared memory, expected pointer[f32, generic]"
+    assert [help.text for help in found.helps] == ["`x.generic` may point anywhere"]

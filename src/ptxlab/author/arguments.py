@@ -2,8 +2,8 @@
 
 A structure becomes its bytes and a number for a `bf16` its bits. An array whose elements are larger than those that the
 pointer points to is refused: the kernel would read halves of numbers, as of NumPy's doubles for `pointer[f32]`. Smaller
-ones may be packed into words, or else the array is too short, which the emulator tells. Pointers to bytes and to
-untyped bits stand for memory of any kind.
+ones may be packed into words, or else the array is too short, which the emulator tells; a pair is two floats or one
+word. Pointers to bytes and to untyped bits stand for memory of any kind.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ def passed(parameter: Parameter, value: Any) -> Any:
 def _check_elements(wanted: Type, array: Any) -> None:
     dtype = getattr(array, "dtype", None)
     size = getattr(dtype, "itemsize", 1)
-    bytes = wanted.width // wanted.lanes // 8
-    if getattr(dtype, "kind", "") in ("f", "i", "u") and wanted.kind in "usf" and size > bytes > 1:
+    kind = getattr(dtype, "kind", "")
+    bytes = wanted.width // (wanted.lanes if kind == "f" else 1) // 8
+    if kind in ("f", "i", "u") and wanted.kind in "usf" and size > bytes > 1:
         raise ValueError(f"elements of {dtype} have {size} bytes, those of `pointer[{wanted.name}]` have {bytes}")
 
 

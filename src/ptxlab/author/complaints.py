@@ -30,17 +30,19 @@ def explain_name(name: str, others: Iterable[str]) -> NoReturn:
     )
 
 
-def explain_word(text: str, word: str, words: Iterable[str]) -> NoReturn:
+def explain_word(text: str, word: str, words: Sequence[str]) -> NoReturn:
     """No form of the instruction has this modifier beside those that stand there."""
     head = text.partition(".")[0]
     again = word in text.split(".")[1:]
     elsewhere = any(word in form.name or any(word in slot.values for slot in form.slots) for form in forms_of(head))
-    meant = None if elsewhere else nearest(word, list(words))
+    following = [f"`.{one}`" for one in words]
+    known = [f"after `{text}` stands {', '.join(following)}"] if len(following) <= 12 else []
+    meant = None if elsewhere else nearest(word, words)
     refuse(
         "illegal-modifier",
         f"`{head}` takes no modifier `.{word}` {'twice' if again else f'after `{text}`' if text != head else 'here'}",
         "a modifier of other forms" if elsewhere else "not a modifier of any form",
-        notes=[f"legal: `{form.syntax}`" for form in nearest_forms(f"{text}.{word}")[:2]],
+        notes=[*known, *(f"legal: `{form.syntax}`" for form in nearest_forms(f"{text}.{word}"))][:2],
         helps=[f"did you mean `.{meant}`?"] if meant else [],
         raises=NoSuchName,
     )
@@ -102,6 +104,8 @@ def explain_mismatch(text: str, arguments: Sequence[Any], wrong: Sequence[Wrong]
             if expected.kind == "address"
             else reason or "`x[i]` is what it points to, `x.address` the address"
         )
+    if expected.inner and expected.kind == "address" and not isinstance(argument, (tuple, list)):
+        reason = "an address of several parts is one operand: a tuple"
     refuse(
         "operand-type",
         f"`{expected.name}` of `{text}` is {describe(argument)}, expected {expected.describe()}",

@@ -17,7 +17,7 @@ from typing import Any
 
 from ptxlab.author.complaints import explain_mismatch, explain_spelling
 from ptxlab.author.constants import is_number, print_constant
-from ptxlab.author.lines import here, refuse
+from ptxlab.author.lines import refuse
 from ptxlab.author.pointers import Pointer
 from ptxlab.author.trace import Trace, current
 from ptxlab.author.values import Negation, Value, class_of
@@ -102,6 +102,8 @@ def shape_for(expected: Expected, kind: Kind) -> Shape:
                 first = shape_for(expected, parts[0]) if parts else "_"
                 base = first[1] if isinstance(first, tuple) else first
                 return ("[", base, *inner, *["_"] * (len(parts) - 1 - len(inner)))
+            if expected.kind == "targets" and all(part == ("@",) for part in parts):
+                return "@targets"
             mark = "(" if expected.kind == "arguments" else "{"
             return (mark, *[shape_for(expected, part) for part in parts])
         case ("@",):
@@ -298,13 +300,15 @@ def print_operand(trace: Trace, expected: Expected, argument: Any, text: str) ->
         return f"!{argument.value.read(trace)}"
     if isinstance(argument, str):
         if not argument.startswith("%") and expected.kind == "label":
-            trace.wanted.setdefault(argument, here())
+            trace.want(argument)
         return argument
     if isinstance(argument, (tuple, list)):
         if expected.kind == "address":
             base = print_operand(trace, expected, argument[0], text)[1:-1]
             inner = [print_operand(trace, e, a, text) for e, a in zip(expected.inner, argument[1:], strict=True)]
             return f"[{', '.join([base, *inner])}]"
+        if expected.kind == "targets":
+            return trace.branch_targets(argument)
         parts = ", ".join(print_operand(trace, expected, part, text) for part in argument)
         return f"({parts})" if expected.kind == "arguments" else f"{{{parts}}}"
     return print_constant(argument, expected, text)

@@ -12,7 +12,7 @@ from typing import Any
 
 from ptxlab.author.kernel import end_body, head_lines, load_parameters
 from ptxlab.author.lines import Place, here, refuse, refuse_parameter
-from ptxlab.author.parameters import Parameter, RawType, check_constants, read_parameters, return_types
+from ptxlab.author.parameters import Parameter, RawType, check_constants, constants_key, read_parameters, return_types
 from ptxlab.author.pointers import PointerType, memory_type
 from ptxlab.author.structures import StructType, check_given, lay_out, load, store
 from ptxlab.author.trace import Program, Trace, current, writing
@@ -36,7 +36,7 @@ class DeviceFunction:
                 f"`{self.function.__name__}` takes {len(parameters)} arguments, {len(arguments)} given",
             )
         results = return_types(returned, self._place)
-        key = (self.function, tuple(sorted((name, repr(value)) for name, value in constants.items())))
+        key = (self.function, constants_key(constants))
         name = trace.program.functions.get(key)
         if name is None:
             name = trace.program.functions[key] = trace.program.unique(self.function.__name__)

@@ -17,7 +17,7 @@ from ptxlab import ir
 from ptxlab.author.arguments import passed
 from ptxlab.author.emit import describe
 from ptxlab.author.lines import Place, definition_of, head_span, here, in_python, refuse, refuse_line
-from ptxlab.author.parameters import Parameter, check_constants, read_parameters
+from ptxlab.author.parameters import Parameter, check_constants, constants_key, read_parameters, refuse_unknown
 from ptxlab.author.trace import Program, Trace, writing
 from ptxlab.isa.directives import DIRECTIVES
 from ptxlab.isa.targets import TARGETS, Version
@@ -54,8 +54,9 @@ class Kernel:
 
     def specialise(self, **constants: Any) -> Kernel:
         """The kernel with other compile-time arguments."""
+        refuse_unknown(self.function, inspect.getfullargspec(self.function).kwonlyargs, constants)
         chosen = self.constants | constants
-        key = tuple(sorted((name, repr(value)) for name, value in chosen.items()))
+        key = constants_key(chosen)
         found = self._specialised.get(key)
         if found is None:
             found = Kernel(self.function, self.target, self.version, self.directives, self._place, chosen)
@@ -177,22 +178,34 @@ def kernel(
     `maxntid=256`, `minnctapersm=2`, `reqntid=(16, 16)`.
     """
     place = here()
-    if function is not None and not inspect.isfunction(function):
-        refuse(
-            "not-a-function",
-            f"`kernel` is given {describe(function)}, expected a function",
-            helps=['`@kernel` stands above a `def`; options have names: `@kernel(target="sm_90")`'],
-            place=place,
-        )
     if target not in TARGETS:
         meant = nearest(str(target), TARGETS)
         helps = [f"did you mean `{meant}`?"] if meant else ["`sm_80`, `sm_90a` and so on"]
         refuse("unknown-target", f"there is no target `{target}`", helps=helps, place=place)
     chosen = {name: numbers_of(name, value, place) for name, value in directives.items()}
     wanted = version_of(version, place)
-    if function is not None:
+
+    def make(function: Callable[..., Any]) -> Kernel:
+        _check_function(function, place)
         return Kernel(function, target, wanted, chosen, place)
-    return lambda function: Kernel(function, target, wanted, chosen, place)
+
+    return make if function is None else make(function)
+
+
+def _check_function(function: Any, place: Place) -> None:
+    if not inspect.isfunction(function):
+        refuse(
+            "not-a-function",
+            f"`kernel` is given {describe(function)}, expected a function",
+            helps=['`@kernel` stands above a `def`; options have names: `@kernel(target="sm_90")`'],
+            place=place,
+        )
+    if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+        refuse(
+            "not-a-function",
+            f"calling `{function.__name__}` runs none of its Python: it has a `yield` or is `async`",
+            place=place,
+        )
 
 
 def version_of(version: str | Version | None, place: Place) -> Version | None:

@@ -55,7 +55,9 @@ def here() -> Place:
 def user_frame() -> FrameType:
     """The innermost function outside of this package that is running."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith((_PACKAGE, "contextlib")):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
+        (_PACKAGE, "contextlib", "functools")
+    ):
         frame = frame.f_back
     return frame
 

@@ -50,6 +50,11 @@ PAGES = {
         "A kernel returns a value, or a device function not as many as its annotation says.\n\n"
         "A kernel gives its results through memory. `ptx.ret()` ends a thread."
     ),
+    "illegal-format": (
+        "The format of `ptx.printf` has a `%` that begins no conversion.\n\n"
+        "Those of C are known: `%d`, `%u`, `%x`, `%f`, `%g`, `%c`, `%p`, `%s`, with `ll` before an integer of 64 bits; "
+        "`%%` prints a `%`."
+    ),
     "illegal-label": "The name of a label is made of letters, digits and underscores.",
     "open-loop": (
         "A block of `ptx.when`, `ptx.loop` or `ptx.range` was begun and not brought to its end.\n\n"

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,15 +119,26 @@ def check_constants(
     function: Callable[..., Any], constants: Mapping[str, inspect.Parameter], given: Mapping[str, Any], how: str
 ) -> None:
     """Refuse compile-time arguments that a function does not have, and without those that it needs."""
+    refuse_unknown(function, constants, given)
+    for name, parameter in constants.items():
+        if name not in given and parameter.default is parameter.empty:
+            message = f"`{function.__name__}` needs the compile-time argument `{name}`"
+            refuse_parameter("missing-argument", message, function, name, [how.format(name)])
+
+
+def refuse_unknown(function: Callable[..., Any], constants: Collection[str], given: Mapping[str, Any]) -> None:
+    """Refuse compile-time arguments that a function does not have."""
     known = ", ".join(f"`{name}`" for name in constants) or "none"
     for name in given:
         if name not in constants:
             message = f"`{function.__name__}` has no compile-time argument `{name}`"
             refuse("unknown-argument", message, helps=[f"it has {known}"])
-    for name, parameter in constants.items():
-        if name not in given and parameter.default is parameter.empty:
-            message = f"`{function.__name__}` needs the compile-time argument `{name}`"
-            refuse_parameter("missing-argument", message, function, name, [how.format(name)])
+
+
+def constants_key(given: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """What tells compile-time arguments apart: their text, of arrays that of all elements."""
+    texts = {name: repr(value.tolist() if hasattr(value, "tolist") else value) for name, value in given.items()}
+    return tuple(sorted(texts.items()))
 
 
 def _annotations(function: Callable[..., Any]) -> dict[str, Any]:

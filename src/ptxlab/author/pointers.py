@@ -132,6 +132,17 @@ class Pointer:
         value: Value = _emit(f"add.{self._base.type.name}", [self._base, self.offset])
         return value
 
+    @property
+    def generic(self) -> Pointer:
+        """The same place, for what points anywhere: a `cvta`, in shared memory after a `cvt` to 64 bits."""
+        if self.space is None:
+            return self
+        address = self.address
+        if address.type.width < 64:
+            address = _emit("cvt.u64.u32", [address])
+        space = self.space.partition("::")[0]
+        return Pointer(self.element, None, _emit(f"cvta.{space}.u64", [address]), lanes=self.lanes)
+
     def _moved(self, register: Value | None, symbol: str | None, offset: int) -> Pointer:
         return Pointer(self.element, self.space, register, symbol, offset, self.lanes)
 

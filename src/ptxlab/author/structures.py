@@ -190,6 +190,10 @@ def check_given(what: str, annotation: Any, value: Any) -> None:
     if isinstance(annotation, PointerType):
         fits = isinstance(value, Pointer) and value.space == annotation.space and value.element is annotation.element
         wanted = f"pointer[{annotation.element.__name__}, {annotation.space or 'generic'}]"
+        if isinstance(value, Pointer):
+            is_other = value.element is not annotation.element
+            helps += [f"`x.view({annotation.element.__name__})` points to other elements"] * is_other
+            helps += ["`x.generic` may point anywhere"] * (annotation.space is None is not value.space)
     elif isinstance(annotation, StructType):
         given = value._type if isinstance(value, (Struct, Fields)) else structure_of(type(value), here())
         fits = isinstance(given, StructType) and given.cls is annotation.cls

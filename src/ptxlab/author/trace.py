@@ -8,6 +8,7 @@ registers, labels, and the blocks that are open. Each line is printed as it is w
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -182,6 +183,18 @@ class Trace:
         self.placed[-1].add(name)
         self.labels.add(name)
         self.lines.append(f"{name}:")
+
+    def want(self, name: str) -> None:
+        """Note that a branch goes to a label; the end of the function refuses one that is not there."""
+        self.wanted.setdefault(name, here())
+
+    def branch_targets(self, names: Sequence[str]) -> str:
+        """Write the list of labels that a `brx` chooses from, and return its name."""
+        for name in names:
+            self.want(name)
+        chosen = self.label("targets")
+        self.lines.append(f"{chosen}: .branchtargets {', '.join(names)};")
+        return chosen
 
     def write(self, text: str, place: Place | None = None) -> None:
         """Write one line of the body, after a `.loc` where the line of Python has changed."""

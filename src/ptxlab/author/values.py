@@ -120,7 +120,7 @@ class Value:
             helps=[
                 "instructions compute on the GPU: `ptx.sqrt.rn.f32(x)`"
                 if self.type.kind == "f"
-                else "`for i in ptx.range(n):` is a loop on the GPU"
+                else "`for i in ptx.range(n):` is a loop on the GPU, `ptx.cvt` converts numbers there"
             ],
         )
 

@@ -7,9 +7,17 @@ from .program import Program
 
 
 def explain(
-    program: Program, what: str, needed: Since, span: Span | None, code: str = "unavailable-instruction"
+    program: Program,
+    what: str,
+    needed: Since,
+    span: Span | None,
+    code: str = "unavailable-instruction",
+    instead: str | None = None,
 ) -> Diagnostic:
-    """Say what `what` needs, what the module has, and the smallest change that suffices."""
+    """Say what `what` needs, what the module has, and the smallest change that suffices; `instead` of what is gone."""
+    gone = next((step for step in needed.removed if _has_come(step, program)), None)
+    if gone is not None:
+        return _explain_removal(program, what, gone, span, code, instead)
     version, chip = nearest_home(needed, program.version, program.target)
     short_of_target = not program.target.has(chip)
     header = "target" if short_of_target else "version"
@@ -32,6 +40,28 @@ def explain(
         f"available since {needed}" if len(needed.alternatives) <= 3 else f"available since {_short(needed)}",
         others=others,
         helps=[remedy],
+    )
+
+
+def _has_come(step: tuple[Version, Target], program: Program) -> bool:
+    version, chip = step
+    return program.version >= version and program.target.has(chip)
+
+
+def _explain_removal(
+    program: Program, what: str, gone: tuple[Version, Target], span: Span | None, code: str, instead: str | None
+) -> Diagnostic:
+    (major, minor), chip = gone
+    since = f"PTX {major}.{minor}" + (f" with {chip}" if chip.number > 10 else "")
+    place = program.module.span_of(program.module.places.get("version"))
+    had = f"{program.version[0]}.{program.version[1]}"
+    return error(
+        code,
+        f"{what} is gone since {since}, this module says `.version {had}` and `.target {program.target_name}`",
+        span,
+        f"not there since {since}",
+        others=[] if place is None else [Label(place, f"this module is PTX `{had}`")],
+        helps=[] if instead is None else [f"use `{instead}`"],
     )
 
 

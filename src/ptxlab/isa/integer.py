@@ -19,7 +19,7 @@ from .bits import (
     shift_right,
     smaller,
 )
-from .form import Modifiers, form
+from .form import Modifiers, Specification, form
 from .machine import Machine, Value
 
 WORDS = "u16 u32 u64 s16 s32 s64"
@@ -260,7 +260,11 @@ def bmsk(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     return shift_left(k, low_ones(k, b, "u32"), a)
 
 
-_DOT = {"d": "u32", "a": "atype", "b": "btype", "c": "u32"}
+def _sum_of_products(m: Modifiers) -> str:
+    return "u32" if m.atype == m.btype == "u32" else "s32"
+
+
+_DOT: dict[str, Specification] = {"d": _sum_of_products, "a": "atype", "b": "btype", "c": _sum_of_products}
 
 
 @form("dp4a.atype.btype d, a, b, c", atype="u32 s32", btype="u32 s32", types=_DOT, since="5.0 sm_61")

@@ -28,6 +28,7 @@ Right:
 
 from collections.abc import Iterator
 
+from ptxlab.isa.nearest import nearest_forms
 from ptxlab.report import Diagnostic
 
 from ..availability import explain
@@ -38,9 +39,11 @@ def check(program: Program) -> Iterator[Diagnostic]:
     for failure in program.failures["unavailable-instruction"]:
         assert failure.match is not None
         instruction = failure.instruction
-        part, needed = failure.match.candidate.unavailable(program.version, program.target)[0]
+        has = program.version, program.target
+        part, needed = failure.match.candidate.unavailable(*has)[0]
         index = instruction.opcode.modifiers.index(part) if part in instruction.opcode.modifiers else None
         module = program.module
         span = module.opcode_span(instruction) if index is None else module.modifier_span(instruction, index)
         what = f"`{instruction.opcode.text}`" if index is None else f"`.{part}` of `{instruction.opcode.mnemonic}`"
-        yield explain(program, what, needed, span)
+        others = [form.syntax for form in nearest_forms(instruction.opcode.text) if form.since.holds(*has)]
+        yield explain(program, what, needed, span, instead=next(iter(others), None))

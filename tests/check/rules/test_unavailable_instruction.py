@@ -1,0 +1,39 @@
+"""What a later PTX took away is said to be gone, with what stands in its place."""
+
+import pytest
+
+from ptxlab import check, parse
+
+KERNEL = """\
+.version {version}
+.target {target}
+.address_size 64
+.entry k() {{
+    .reg .pred %p;
+    .reg .b32 %r<3>;
+    setp.eq.u32 %p, 1, 1;
+    mov.b32 %r1, 0;
+    {instruction}
+    ret;
+}}
+"""
+
+REMOVED = [
+    ("vote.ballot.b32 %r2, %p;", "vote.sync.ballot.b32 d, {!}a, membermask"),
+    ("shfl.bfly.b32 %r2, %r1, 1, 31;", "shfl.sync.mode.b32 d{|p}, a, b, c, membermask"),
+]
+
+
+@pytest.mark.parametrize(("instruction", "instead"), REMOVED)
+def test_gone(instruction: str, instead: str) -> None:
+    (found,) = check(parse(KERNEL.format(version="7.0", target="sm_75", instruction=instruction)))
+    name = instruction.split()[0]
+    assert found.message == (
+        f"`{name}` is gone since PTX 6.4 with sm_70, this module says `.version 7.0` and `.target sm_75`"
+    )
+    assert [help.text for help in found.helps] == [f"use `{instead}`"]
+
+
+@pytest.mark.parametrize(("instruction", "instead"), REMOVED)
+def test_still_there(instruction: str, instead: str) -> None:
+    assert check(parse(KERNEL.format(version="6.3", target="sm_75", instruction=instruction))) == []
