@@ -84,8 +84,33 @@ def test_cuda_gives_a_module_that_runs() -> None:
     assert (module.target, module.entries) == ("sm_90a", ["lanes"])
     module["lanes"].launch(1, 4, [out, half], device="cpu")
     assert out.tolist() == [0.5, 1.5, 2.5, 3.5]
-    with pytest.raises(ptxlab.KernelError, match=r"compiled from .*lanes\.cu:5"):
+    with pytest.raises(ptxlab.KernelError) as raised:
         module["lanes"].launch(1, 8, [out, half], device="cpu")
+    assert [(found.file, found.line) for found in raised.value.diagnostics] == [("lanes.cu", 5)]
+
+
+INLINE = """\
+extern "C" __global__ void k(float* x)
+{
+    float r;
+    asm("%s %%0, %%1;" : "=f"(r) : "f"(*x));
+    *x = r;
+}
+"""
+
+
+@pytest.mark.usefixtures("nvrtc")
+def test_findings_in_inline_ptx_are_on_the_line_of_the_source() -> None:
+    wrong = ptxlab.cuda(INLINE % "ex2.aprox.f32", name="wrong.cu")
+    (found,) = ptxlab.check(wrong)
+    assert (found.code, found.file, found.line) == ("illegal-modifier", "wrong.cu", 4)
+    assert [label.span.source.name for label in found.labels] == ["wrong.cu", "wrong.ptx"]
+    with pytest.raises(PtxError) as raised:
+        ptxlab.cuda(INLINE % "ex2.approx.f32 !!", name="wrong.cu")
+    assert [(found.code, found.file, found.line) for found in raised.value.diagnostics] == [
+        ("unexpected-token", "wrong.cu", 4)
+    ]
+    assert ptxlab.check(ptxlab.cuda(INLINE % "ex2.approx.f32", name="right.cu")) == []
 
 
 @pytest.mark.usefixtures("nvrtc")

@@ -10,13 +10,14 @@ import ast
 import linecache
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any, NoReturn
 
 from ptxlab import ir
-from ptxlab.report import Diagnostic, Label, PtxError, Source, Span, error
+from ptxlab.ir.origin import at_origin, line_span
+from ptxlab.report import Diagnostic, PtxError, Source, Span, error
 
 _PACKAGE = __name__.rpartition(".")[0]
 
@@ -153,13 +154,6 @@ def _offset(source: Source, line: int, column: int) -> int:
     return start + (column if text.isascii() else len(text.encode()[:column].decode(errors="ignore")))
 
 
-def line_span(source: Source, line: int) -> Span:
-    """A line without the white space around it."""
-    start, end = source.line_bounds(line)
-    text = source.text[start:end]
-    return Span(source, start + len(text) - len(text.lstrip()), start + len(text.rstrip()))
-
-
 def in_python(module: ir.Module, found: Iterable[Diagnostic]) -> list[Diagnostic]:
     """The diagnostics about the PTX of a module, each with the Python line that its first label was written on.
 
@@ -167,54 +161,4 @@ def in_python(module: ir.Module, found: Iterable[Diagnostic]) -> list[Diagnostic
     >>> in_python(parse(".version 8.0 .target sm_80"), [])
     []
     """
-    diagnostics = list(found)
-    if not diagnostics or module.source is None:
-        return diagnostics
-    files = {item.index: item.name for item in module.items if isinstance(item, ir.File)}
-    places = _places(module)
-    return [_with_python(diagnostic, module.source, files, places) for diagnostic in diagnostics]
-
-
-def _places(module: ir.Module) -> list[tuple[int, int, ir.Location]]:
-    """From where to where in the PTX each instruction stands, with the `.loc` before it."""
-    found = []
-    for function in module.functions:
-        location: ir.Location | None = None
-        for statement in function.statements():
-            if isinstance(statement, ir.Location):
-                location = statement
-            elif location is not None and statement.start is not None and statement.end is not None:
-                found.append((statement.start, statement.end, location))
-    return found
-
-
-def _with_python(
-    diagnostic: Diagnostic, ptx: Source, files: dict[int, str], places: list[tuple[int, int, ir.Location]]
-) -> Diagnostic:
-    labels: list[Label] = []
-    beside: list[Label] = []
-    for label in diagnostic.labels:
-        span = _python_span(label.span, ptx, files, places)
-        if span is None or span in [other.span for other in labels]:
-            beside.append(label)
-        else:
-            labels.append(Label(span, label.text))
-            beside.append(Label(label.span))
-    if not labels:
-        return diagnostic
-    notes = tuple(note for note in diagnostic.notes if not note.startswith("compiled from "))
-    return replace(diagnostic, labels=(*labels, *beside), notes=notes)
-
-
-def _python_span(
-    span: Span, ptx: Source, files: dict[int, str], places: list[tuple[int, int, ir.Location]]
-) -> Span | None:
-    if span.source is not ptx:
-        return None
-    location = next((location for start, end, location in places if start <= span.start < end), None)
-    if location is None or location.file not in files:
-        return None
-    source = _source(files[location.file])
-    if source is None or not 1 <= location.line <= source.line_count:
-        return None
-    return line_span(source, location.line)
+    return at_origin(module, found, _source)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from ptxlab import ir
 from ptxlab.ir.collector import collector_paused
+from ptxlab.ir.origin import at_origin
 from ptxlab.isa.targets import TARGETS
 from ptxlab.report import Diagnostic
 
@@ -31,7 +32,7 @@ def check(
     with collector_paused():
         program = Program(module, target, progress)
         found = [diagnostic for rule in rules_by_code().values() for diagnostic in rule.check(program)]
-    return sorted(without_allowed(found), key=_place)
+    return at_origin(module, sorted(without_allowed(found), key=_place))
 
 
 # Rules that look at one instruction at a time: they stay true in a program with holes.
@@ -44,7 +45,7 @@ def check_partly(module: ir.Module, target: str | None = None) -> list[Diagnosti
     """What is certainly wrong with a module of which syntax errors left only a part."""
     program = Program(module, target)
     found = [diagnostic for code in INSTRUCTION_RULES for diagnostic in rules_by_code()[code].check(program)]
-    return sorted(found, key=_place)
+    return at_origin(module, sorted(found, key=_place))
 
 
 def _place(diagnostic: Diagnostic) -> tuple[int, str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptxlab.cli.files import STANDARD_INPUT, name_of, path_argument, read_text, target_option, write_file
+from ptxlab.cli.files import STANDARD_INPUT, name_of, path_argument, ptx_name_of, read_ptx, target_option, write_file
 from ptxlab.cli.findings import format_option, show_failure, show_findings, status_of
 from ptxlab.report import Diagnostic, Format, PtxError, render
 
@@ -51,8 +51,8 @@ def command(
       ptxlab assemble kernel.ptx -- -O1 -maxrregcount 32
     """
     try:
-        text = read_text(path)
-        assembly = run_ptxas(text, target, name_of(path), options, ptxas)
+        text = read_ptx(path, target)
+        assembly = run_ptxas(text, target, ptx_name_of(path), options, ptxas)
     except PtxError as wrong:
         show_failure(wrong.diagnostics, name_of(path), format)
         context.exit(status_of(wrong.diagnostics))

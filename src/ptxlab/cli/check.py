@@ -8,12 +8,14 @@ from pathlib import Path
 import click
 
 from ptxlab.cli.files import (
+    CUDA,
     STANDARD_INPUT,
     Progress,
     find_files,
     name_of,
     paths_argument,
-    read_text,
+    read_program,
+    size_of,
     target_option,
     with_progress,
     write_file,
@@ -40,6 +42,8 @@ def command(context: click.Context, paths: Sequence[Path], target: str | None, f
       ptxlab check --fix kernel.ptx
     """
     files = find_files(paths)
+    if fix and any(file.suffix == CUDA for file in files):
+        raise click.UsageError("`--fix` mends PTX, so it can't be used with CUDA C++")
     if fix and STANDARD_INPUT in files:
         raise click.UsageError("`--fix` writes files back, so it can't be used with standard input")
     found: list[Diagnostic] = []
@@ -62,15 +66,13 @@ def check_file(file: Path, target: str | None, progress: Progress) -> list[Diagn
     What syntax errors leave of a file is still looked at, so that one run tells of every wrong instruction.
     """
     from ptxlab.check import check, check_partly
-    from ptxlab.syntax import read
 
+    size = max(1, size_of(file))
     try:
-        text = read_text(file)
+        # Reading takes about a third of the time, finding the form of each instruction another.
+        module, faults = read_program(file, target, lambda at: progress(at / size / 3))
     except PtxError as wrong:
         return wrong.diagnostics
-    size = max(1, len(text))
-    # Reading takes about a third of the time, finding the form of each instruction another.
-    module, faults = read(text, name_of(file), lambda at: progress(at / size / 3))
     if not faults:
         return check(module, target, lambda at: progress((1 + at / size) / 3))
     found = [*faults, *check_partly(module, target)]

@@ -1,4 +1,7 @@
-"""The files that arguments name: paths, directories searched for `*.ptx`, `-` for standard input; read and written."""
+"""The files that arguments name: paths, directories searched for `*.ptx`, `-` for standard input; read and written.
+
+A `.cu` file stands for the PTX that NVRTC makes of it.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ptxlab.report import Diagnostic, PtxError, Source
 from ptxlab.report.nearest import nearest
 
 if TYPE_CHECKING:
@@ -30,6 +34,7 @@ path_argument = click.argument(
 )
 
 STANDARD_INPUT = Path("-")
+CUDA = ".cu"
 
 
 def _known_target(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -65,11 +70,49 @@ def name_of(path: Path) -> str:
     return "<stdin>" if path == STANDARD_INPUT else str(path)
 
 
-def read_module(path: Path) -> Module:
-    """The program in a file or on standard input; raises `PtxError` with all that keeps it from being read."""
-    from ptxlab.syntax import parse
+def ptx_name_of(path: Path) -> str:
+    """The name that the PTX of a file has in messages: `kernel.ptx` for `kernel.cu`."""
+    return name_of(path.with_suffix(".ptx") if path.suffix == CUDA else path)
 
-    return parse(read_text(path), name_of(path))
+
+def read_module(path: Path, target: str | None = None) -> Module:
+    """The program in a file or on standard input; raises `PtxError` with all that keeps it from being read."""
+    module, faults = read_program(path, target)
+    if faults:
+        raise PtxError(faults)
+    return module
+
+
+def read_program(
+    path: Path, target: str | None = None, progress: Callable[[int], None] | None = None
+) -> tuple[Module, list[Diagnostic]]:
+    """The program in a file as far as it can be read, and every syntax error, on the line of CUDA C++ if it is that."""
+    from ptxlab.ir.origin import at_origin
+    from ptxlab.syntax import read
+
+    module, faults = read(read_ptx(path, target), ptx_name_of(path), progress)
+    if path.suffix == CUDA:
+        from ptxlab.toolchain import trace
+
+        trace(module, Source(str(path), read_text(path)))
+    return module, at_origin(module, faults)
+
+
+def read_ptx(path: Path, target: str | None = None) -> str:
+    """PTX from a file or from standard input; CUDA C++ is compiled for `target`, and what NVRTC warns of is told."""
+    text = read_text(path)
+    if path.suffix != CUDA:
+        return text
+    from ptxlab.cli.findings import show_findings
+    from ptxlab.toolchain import compile_cuda
+    from ptxlab.toolchain.nvrtc import DEFAULT_TARGET
+
+    compilation = compile_cuda(text, target or DEFAULT_TARGET, ["-lineinfo"], str(path))
+    if compilation.text is None:
+        raise PtxError(compilation.diagnostics)
+    if compilation.diagnostics:
+        show_findings(compilation.diagnostics, str(path), to_stderr=True)
+    return compilation.text
 
 
 def read_text(path: Path) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ptxlab.cli.arguments import Argument, parse_argument, parse_setting
-from ptxlab.cli.files import name_of, path_argument, read_module
+from ptxlab.cli.files import CUDA, name_of, path_argument, read_module, target_option
 from ptxlab.cli.findings import LISTED, format_option, show_failure, status_of
 from ptxlab.report import Diagnostic, Format, KernelError, PtxError
 from ptxlab.report.nearest import nearest
@@ -61,6 +61,7 @@ def _settings(context: click.Context, parameter: click.Parameter, value: Sequenc
 
 @click.command("run")
 @path_argument
+@target_option
 @click.option("--entry", metavar="NAME", help="The kernel to run; needed where the file has several.")
 @click.option("--grid", metavar="X,Y,Z", callback=_extent, default="1", show_default=True, help="Blocks of the grid.")
 @click.option("--block", metavar="X,Y,Z", callback=_extent, help="Threads of a block.")
@@ -89,6 +90,7 @@ def _settings(context: click.Context, parameter: click.Parameter, value: Sequenc
 def command(
     context: click.Context,
     path: Path,
+    target: str | None,
     entry: str | None,
     grid: tuple[int, ...],
     block: tuple[int, ...] | None,
@@ -116,6 +118,8 @@ def command(
     Some shells, such as zsh, want quotes: --arg 'f32[1024]=random'. After its name, a `.global` or `.const` variable
     takes the same: --set filter=f32[3]=1,2,1.
 
+    A .cu file is compiled by NVRTC first, for --target; kernels are best `extern "C"`, so that they keep their names.
+
     Leaves with 0 when nothing was found, 1 when something was, 2 when it could not be run as asked, 130 after Ctrl-C.
 
     \b
@@ -126,6 +130,8 @@ def command(
       ptxlab run gemm.ptx --entry gemm --grid 64,64 --block 16,16 --blocks "0,0 5,3" \\
           --arg f16[1024,1024]=@a.npy --arg f16[1024,1024]=@b.npy --arg f32[1024,1024]=zeros --profile
     """
+    if target is not None and path.suffix != CUDA:
+        raise click.UsageError("`--target` is for CUDA C++: PTX names its own")
     if only and not checks:
         raise click.UsageError("`--check` and `--no-checks` exclude each other")
     if device == "auto" and seeds is not None:
@@ -134,7 +140,7 @@ def command(
         if given and device in ("cuda", "both"):
             raise click.UsageError(f"`--{option}` is for the emulator: leave out `--device`")
     try:
-        kernel = choose(read_module(path), entry)
+        kernel = choose(read_module(path, target), entry)
         how = {"grid": grid, "block": block or required_block(kernel), "shared": shared, "blocks": blocks}
         how |= {
             "device": device,

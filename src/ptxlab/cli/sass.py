@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ptxlab.cli.assemble import options_argument, ptxas_option
-from ptxlab.cli.files import name_of, path_argument, read_text, targets_option
+from ptxlab.cli.files import path_argument, ptx_name_of, read_ptx, targets_option
 from ptxlab.cli.findings import has_color, show_findings, status_of
 from ptxlab.report import PtxError
 
@@ -46,10 +46,10 @@ def command(
     from ptxlab.toolchain import find, lower_instructions, side_by_side
     from ptxlab.toolchain.header import stated_target
 
-    name = name_of(path)
+    name = ptx_name_of(path)
     color = has_color(sys.stdout)
     try:
-        text = read_text(path)
+        text = read_ptx(path, targets[0])
         tool: Tool | None = find("ptxas", ptxas) if ptxas else None
         if instructions:
             wanted = [target or stated_target(text) or "sm_75" for target in targets]

@@ -14,8 +14,9 @@ from functools import lru_cache
 from pathlib import Path, PurePath
 
 from ptxlab import ir
+from ptxlab.ir.origin import at_origin
 from ptxlab.report import Diagnostic, PtxError, Source, Span, error, render, warning
-from ptxlab.syntax import parse
+from ptxlab.syntax import read
 from ptxlab.toolchain.tools import Tool, find
 
 DEFAULT_TARGET = "sm_80"
@@ -84,7 +85,18 @@ def cuda(
         raise PtxError(compilation.diagnostics)
     if compilation.diagnostics:
         warnings.warn(render(compilation.diagnostics), stacklevel=2)
-    return parse(compilation.text, str(PurePath(name).with_suffix(".ptx")))
+    module, faults = read(compilation.text, str(PurePath(name).with_suffix(".ptx")))
+    trace(module, Source(name, source))
+    if faults:  # in PTX that stands in the source, which NVRTC takes as it is
+        raise PtxError(at_origin(module, faults))
+    return module
+
+
+def trace(module: ir.Module, source: Source) -> None:
+    """Have findings about a module that was compiled from a source name its lines."""
+    last = PurePath(source.name).name
+    files = [item.name for item in module.items if isinstance(item, ir.File)]
+    module.origins = {file: source for file in files if PurePath(file).name == last}
 
 
 def library_version(path: Path) -> str:

@@ -1,0 +1,87 @@
+"""CUDA C++ where PTX is expected: compiled first, and findings shown on its lines."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ptxlab.cli.group import ptxlab
+from ptxlab.report import PtxError
+from ptxlab.toolchain import find
+
+RIGHT = """\
+extern "C" __global__ void twice(float *x, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float r;
+    if (i < n) {
+        asm("add.f32 %0, %1, %1;" : "=f"(r) : "f"(x[i]));
+        x[i] = r;
+    }
+}
+"""
+LAUNCH = ["--block", "32", "--arg", "f32[32]=arange"]
+
+
+@pytest.fixture(autouse=True)
+def nvrtc() -> None:
+    try:
+        find("nvrtc")
+    except PtxError as missing:
+        pytest.skip(f"no NVRTC: {missing.diagnostics[0].message}")
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("right.cu").write_text(RIGHT)
+    Path("asm.cu").write_text(RIGHT.replace("add.f32 ", "add.f23 "))
+    Path("wrong.cu").write_text(RIGHT.replace("x[i] = r", "x[i] = s"))
+
+
+def run(*arguments: str) -> Result:
+    result = CliRunner().invoke(ptxlab, arguments)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def test_a_kernel_runs() -> None:
+    result = run("run", "right.cu", *LAUNCH, "--arg", "s32=32")
+    assert result.exit_code == 0
+    assert "0 2 4 6 8 10 12 14 ..." in result.stdout
+    assert run("run", "right.cu", "--target", "sm_90a", *LAUNCH, "--arg", "s32=32").exit_code == 0
+
+
+def test_a_finding_is_on_the_line_of_the_source() -> None:
+    result = run("run", "right.cu", "--block", "64", *LAUNCH[2:], "--arg", "s32=64", "--format", "concise")
+    assert result.exit_code == 1
+    assert "right.cu:6:9: error[out-of-bounds]" in result.stdout
+    for command in (["check"], ["run", *LAUNCH, "--arg", "s32=32"]):
+        result = run(*command, "asm.cu", "--format", "concise")
+        assert result.exit_code == 1
+        assert "asm.cu:6:9: error[" in result.output
+        assert ".f23" in result.output
+
+
+def test_what_nvrtc_refuses_is_told() -> None:
+    result = run("check", "wrong.cu")
+    assert result.exit_code == 1
+    assert "error[cuda-error]: identifier `s` is undefined\n --> wrong.cu:7:16" in result.stdout
+    assert result.stdout.endswith("1 warning in wrong.cu\n")
+
+
+def test_other_commands_take_it_too() -> None:
+    assert "no errors or warnings in right.cu" in run("check", "right.cu").stdout
+    assert "def twice(" in run("python", "right.cu").stdout
+
+
+def test_what_is_for_one_of_them_is_refused_for_the_other() -> None:
+    fix = run("check", "--fix", "asm.cu")
+    assert fix.exit_code == 2
+    assert "`--fix` mends PTX" in fix.output
+    assert Path("asm.cu").read_text() == RIGHT.replace("add.f32 ", "add.f23 ")
+    Path("kernel.ptx").write_text(".version 8.0\n.target sm_80\n.entry k() { ret; }\n")
+    result = run("run", "kernel.ptx", "--block", "1", "--target", "sm_90")
+    assert result.exit_code == 2
+    assert "`--target` is for CUDA C++: PTX names its own" in result.output
