@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # as in `typing`, which takes longer to load than all of this
 if TYPE_CHECKING:
+    from typing import Any
+
     from ptxlab.check import check as check
     from ptxlab.report import Diagnostic as Diagnostic
     from ptxlab.report import KernelError as KernelError

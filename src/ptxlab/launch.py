@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
+from numbers import Real
 from operator import index
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,8 @@ def launch(
         raise ValueError(f"`{kernel.name}` is a device function; the kernels are {', '.join(module.entries)}")
     if on_error not in ("raise", "collect"):
         raise ValueError(f"on_error={on_error!r}: there are 'raise' and 'collect'")
+    if timeout is not None and not (isinstance(timeout, Real) and timeout > 0):
+        raise ValueError(f"timeout={timeout!r}: a number of seconds above 0 is wanted")
     if compile not in (None, "ptxas", "driver") and Path(compile).suffix != ".cubin":
         raise ValueError(f"compile={compile!r}: there are 'ptxas', 'driver' and the path of a `.cubin` file")
     wanted = DETECTORS if checks is True else chosen_detectors(checks)

@@ -164,6 +164,17 @@ def test_fix_applies_what_is_certain_and_reports_the_rest(tmp_path: Path) -> Non
     assert result.stdout.startswith(f"{file}:8:5: error[")
 
 
+def test_fix_removes_a_byte_order_mark_and_then_repairs_what_it_hid(tmp_path: Path) -> None:
+    file = tmp_path / "mark.ptx"
+    file.write_text("\ufeff" + RIGHT.replace("    ret;", "    bar.sync 0\n    ret;"), encoding="utf-8")
+    result = run("check", "--fix", file)
+    assert (result.exit_code, result.stderr) == (0, "made 2 edits\n")
+    assert file.read_text() == RIGHT.replace("    ret;", "    bar.sync 0;\n    ret;")
+    file.write_text(f"// \ufeff\n{RIGHT}", encoding="utf-8")
+    assert run("check", "--fix", file).exit_code == 1
+    assert file.read_text(encoding="utf-8") == f"// \ufeff\n{RIGHT}"
+
+
 def test_fix_leaves_other_encodings_alone(tmp_path: Path) -> None:
     file = tmp_path / "latin.ptx"
     file.write_bytes(RIGHT.replace("ret;", "ret // caf\xe9\n").encode("latin-1"))

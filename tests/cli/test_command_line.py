@@ -60,6 +60,12 @@ def test_help_loads_nothing_heavy() -> None:
     assert (shown.stdout, shown.stderr) == ("[]\n", "")
 
 
+def test_what_runs_before_an_interrupt_is_answered_is_next_to_nothing() -> None:
+    code = "import sys; known = set(sys.modules); import ptxlab.cli; print(sorted(set(sys.modules) - known))"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert set(eval(shown.stdout)) <= {"__future__", "ptxlab", "ptxlab.cli", "types"}
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals as on POSIX systems")
 @pytest.mark.parametrize("command", ["check", "run"])
 def test_an_interrupt_is_one_line_and_status_130(command: str) -> None:

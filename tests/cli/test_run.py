@@ -215,6 +215,8 @@ def test_random_integers_stay_within_their_limits() -> None:
         (["--block", 1, "--entry", "other"], "the kernels are `saxpy`"),
         (["--block", 1, "--device", "cuda", "--profile"], "`--profile` is for the emulator"),
         (["--block", 1, "--seeds", 0], "--seeds"),
+        (["--block", 1, "--timeout", "nan"], "Invalid value for '--timeout': nan is no time\n"),
+        (["--block", 1, "--timeout", "-1"], "Invalid value for '--timeout': -1.0 is not in the range x>0.\n"),
     ],
 )
 def test_usage(saxpy: Path, arguments: list[object], said: str) -> None:

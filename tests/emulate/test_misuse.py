@@ -113,6 +113,14 @@ def test_an_extent_is_one_to_three_whole_numbers(extent: object) -> None:
             launch("ret;", **how)
 
 
+@pytest.mark.parametrize("timeout", [0, -1, float("nan"), "5"])
+def test_a_timeout_is_a_time(timeout: object) -> None:
+    with pytest.raises(ValueError, match="a number of seconds above 0 is wanted"):
+        launch("ret;", timeout=timeout)
+    launch("ret;", timeout=np.float32(1000))
+    launch("ret;", timeout=float("inf"))
+
+
 def test_blocks_are_named_by_one_to_three_numbers() -> None:
     assert launch("ret;", grid=(2, 2), blocks=[(1, 1), (1,), 0, np.uint8(1)]).counters["instructions"] == 4
 

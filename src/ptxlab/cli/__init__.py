@@ -1,14 +1,14 @@
 """The command line, one file a subcommand.
 
 `main` is the door; `group.py` names the subcommands; `files.py` has the files that arguments name, `findings.py`
-shows what was found in them. A subcommand imports what it needs when it runs, so that `ptxlab --help` is fast.
+shows what was found in them. A subcommand imports what it needs when it runs, so that `ptxlab --help` is fast; and what
+is imported here comes with Python itself, since Ctrl-C is not answered before `main` runs.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 
 
 def main() -> None:
@@ -32,7 +32,7 @@ def _open_streams() -> None:
     """Make the standard streams fit for use: one that was closed is empty, or takes everything and keeps nothing."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - open to the end
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - open to the end
     for stream in (sys.stdout, sys.stderr):
         # A terminal that can't show a character gets an escape, not a traceback.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]

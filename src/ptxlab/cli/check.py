@@ -23,6 +23,8 @@ from ptxlab.cli.files import (
 from ptxlab.cli.findings import format_option, show_findings
 from ptxlab.report import Diagnostic, Format, PtxError, apply_edits, certain_edits
 
+_PASSES = 2  # a byte order mark hides all that stands behind it
+
 
 @click.command("check")
 @paths_argument
@@ -50,9 +52,11 @@ def command(context: click.Context, paths: Sequence[Path], target: str | None, f
     fixed = 0
     for file, progress in with_progress(files):
         in_file = check_file(file, target, progress)
-        edits = fix_file(file, in_file) if fix else 0
-        found += check_file(file, target, progress) if edits else in_file
-        fixed += edits
+        for _ in range(_PASSES if fix else 0):
+            edits = fix_file(file, in_file)
+            in_file = check_file(file, target, progress) if edits else in_file
+            fixed += edits
+        found += in_file
     if fixed:
         click.echo(f"made {fixed} {'edit' if fixed == 1 else 'edits'}", err=True)
     name = name_of(files[0]) if len(files) == 1 else f"{len(files)} files"

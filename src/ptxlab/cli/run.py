@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,12 @@ def _extent(context: click.Context, parameter: click.Parameter, value: str | Non
     if not re.fullmatch(r"[0-9]{1,10}([,x][0-9]{1,10}){0,2}", value):
         raise click.BadParameter(f"`{value}` is not like 4 or 4,2,1")
     return tuple(int(part) for part in re.split("[,x]", value))
+
+
+def _seconds(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
+    if value is not None and isnan(value):
+        raise click.BadParameter("nan is no time")
+    return value
 
 
 def _blocks(context: click.Context, parameter: click.Parameter, value: str | None) -> list[tuple[int, ...]] | None:
@@ -76,7 +83,8 @@ def _settings(context: click.Context, parameter: click.Parameter, value: Sequenc
 @click.option("--checks/--no-checks", default=True, help="Look for races and the like. Memory is always safe.")
 @click.option("--check", "only", metavar="CODE", multiple=True, type=click.Choice(["data-race", "uninitialised-read"]),
               help="Look for this only; may be given several times.")  # fmt: skip
-@click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0, min_open=True), help="Stop after so long.")
+@click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0, min_open=True), callback=_seconds,
+              help="Stop after so long.")  # fmt: skip
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda", "both"]), default="auto", show_default=True,
               help="Where to run; `both` compares the two bit for bit.")  # fmt: skip
 @click.option("--cooperative", is_flag=True, help="Have all blocks run at once, as `grid.sync()` of CUDA needs it.")

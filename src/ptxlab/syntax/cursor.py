@@ -162,5 +162,5 @@ class Cursor:
             self.start,
             self.end,
             help=f"end {after} with `;`",
-            insertion=(self.previous_end, ";"),
+            repair=(self.previous_end, self.previous_end, ";"),
         )

@@ -9,8 +9,8 @@ from ptxlab.report import Label as SpanLabel
 class Fault(Exception):  # noqa: N818 - a fault of the file, not of the program
     """A syntax error at `text[start:end]`; the reader catches it, notes it and goes on behind it.
 
-    `insertion` is text whose insertion at an offset certainly repairs the error; `resume` is where to go on, where that
-    is known.
+    `repair` is text that certainly repairs the error, with the range that it stands for; `resume` is where to go on, where
+    that is known.
     """
 
     def __init__(
@@ -23,7 +23,7 @@ class Fault(Exception):  # noqa: N818 - a fault of the file, not of the program
         *,
         notes: tuple[str, ...] = (),
         help: str = "",
-        insertion: tuple[int, str] | None = None,
+        repair: tuple[int, int, str] | None = None,
         other: tuple[int, int, str] | None = None,
         resume: int | None = None,
     ) -> None:
@@ -35,16 +35,16 @@ class Fault(Exception):  # noqa: N818 - a fault of the file, not of the program
         self.label = label
         self.notes = notes
         self.help = help
-        self.insertion = insertion
+        self.repair = repair
         self.other = other
         self.resume = resume
 
     def diagnostic(self, source: Source) -> Diagnostic:
         """The error as a value to show."""
         edits: tuple[Edit, ...] = ()
-        if self.insertion is not None:
-            place, text = self.insertion
-            edits = (Edit(Span(source, place, place), text),)
+        if self.repair is not None:
+            start, end, text = self.repair
+            edits = (Edit(Span(source, start, end), text),)
         others = []
         if self.other is not None:
             start, end, text = self.other

@@ -94,7 +94,7 @@ class _ModuleReader:
             return True
         place = next(place for place, character in enumerate(self.text) if not character.isascii())
         character = self.text[place]
-        help = "remove the byte order mark" if character == "\ufeff" else "write it with ASCII characters only"
+        is_mark = place == 0 and character == "\ufeff"
         self.reader.note(
             Fault(
                 "non-ascii-character",
@@ -102,7 +102,8 @@ class _ModuleReader:
                 place,
                 place + 1,
                 notes=("ptxas refuses such a character even in a comment",),
-                help=help,
+                help="remove the byte order mark" if is_mark else "write it with ASCII characters only",
+                repair=(0, 1, "") if is_mark else None,
             )
         )
         return False
