@@ -9,7 +9,7 @@ from ptxlab.report import Label as SpanLabel
 class Fault(Exception):  # noqa: N818 - a fault of the file, not of the program
     """A syntax error at `text[start:end]`; the reader catches it, notes it and goes on behind it.
 
-    `repair` is text that certainly repairs the error, with the range that it stands for; `resume` is where to go on, where
+    `repair` is a range and the text that certainly repairs the error in its place; `resume` is where to go on, where
     that is known.
     """
 
