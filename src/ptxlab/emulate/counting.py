@@ -63,14 +63,20 @@ class Counting:
         builder.emit(f"store i64 {builder.value(f'add i64 {count}, {amount}')}, ptr {at}")
         return index
 
-    def count_access(
+    def count_bytes(
         self, function: Function, address: Address, size: Value | int, kind: int, condition: int = -1
     ) -> None:
-        """Count the bytes of an access, as often as its instruction is executed, or as the counter `condition` says."""
+        """Count the bytes of an access that no request of a warp makes."""
         bytes, counter = (size, condition) if isinstance(size, int) else (1, 0)
         if not isinstance(size, int):
             counter = self.count_here(function, resize(size, 64, signed=False))
         self.traffic.append((function.instruction_number, address.space or "generic", kind, bytes, counter))
+
+    def count_access(
+        self, function: Function, address: Address, size: Value | int, kind: int, condition: int = -1
+    ) -> None:
+        """Count the bytes of an access, as often as its instruction is executed, or as the counter `condition` says."""
+        self.count_bytes(function, address, size, kind, condition)
         if self.profile and address.space in _SEEN_BY_OTHERS:
             site = len(self.profile_sites)
             self.profile_sites.append(function.instruction_number)

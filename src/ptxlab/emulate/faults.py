@@ -59,8 +59,10 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
             return told("out-of-bounds", f"{action} of {size} bytes outside of {where}",
                         f"{who}, address {address:#x}", notes)  # fmt: skip
         case state.MISALIGNED:
-            return told("misaligned", f"{action} of {size} bytes at address {address:#x}, no multiple of {size}",
-                        who, helps=[f"align the address to {size} bytes, or access smaller parts"])  # fmt: skip
+            alignment = extra >> 8
+            smaller = ", or access smaller parts" if alignment == size else ""
+            return told("misaligned", f"{action} of {size} bytes at address {address:#x}, no multiple of {alignment}",
+                        who, helps=[f"align the address to {alignment} bytes{smaller}"])  # fmt: skip
         case state.READ_ONLY:
             region = launch.regions.at(address)
             return told(
@@ -99,7 +101,8 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
                 "bad-free", f"`free` of {address:#x}, which `malloc` has not given or which is free already", who
             )
         case state.BAD_SIZE:
-            return told("misaligned", f"`st.bulk` of {extra} bytes, no multiple of 8 up to 16777216", who)
+            unit = "8 up to 16777216" if instruction.opcode.mnemonic == "st" else "16"
+            return told("misaligned", f"`{instruction.opcode.text}` of {extra} bytes, no multiple of {unit}", who)
         case state.HANG:
             stand = stand_of(launch, worker)
             assert stand is not None

@@ -150,12 +150,10 @@ def _work(launch: Launch, party: Party) -> str:
 
 
 def _began(launch: Launch, party: Party) -> str:
-    """What a thread began: to copy to some bytes, or from them."""
-    if _work(launch, party) == "product":
-        return "began a product that reads" if party.kind == state.LOAD else "began a product that writes"
-    if party.kind == state.ATOMIC:
-        return "began to reduce into"
-    return "began to copy from" if party.kind == state.LOAD else "began to copy to"
+    """What a thread began: to copy to some bytes, or work that reads or writes them."""
+    if party.is_work:
+        return f"began a {_work(launch, party)} that {_DOES[party.kind]}"
+    return "began to copy to"
 
 
 def _explain_unfenced(launch: Launch, found: Record, number: int) -> Diagnostic:

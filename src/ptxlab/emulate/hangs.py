@@ -90,7 +90,7 @@ def _explain_phase(launch: Launch, stand: Stand, group: Group, groups: list[Grou
     bytes -= (bytes >> 20) << 21
     came = max(expected - pending, 0)
     others = _labels(launch, stand, [other for other in groups if other is not group])
-    by = ""
+    by = copied = ""
     phase = str(group[0].waits_for & 1)
     if notes_on is not None:
         phase = str(notes_on.get("completed"))
@@ -101,16 +101,21 @@ def _explain_phase(launch: Launch, stand: Stand, group: Group, groups: list[Grou
         if came:
             line = launch.line_of(notes_on.get("arrived_at"))
             by = f" (line {line}, thread {notes_on.get('arrived_by')})" if line is not None else ""
-    notes = [
-        f"{came} of {expected} arrivals came{by}; {bytes} bytes are outstanding; no running thread or copy can arrive"
-    ]
+        if notes_on.get("copies"):
+            copied = f"brought {notes_on.get('copied')} bytes in this phase"
+            span = launch.span_of(notes_on.get("copied_at"))
+            if span is not None:
+                others.insert(0, Label(span, f"{_copies(notes_on.get('copies'))} {copied}"))
+    notes = [f"{came} of {expected} arrivals came{by}; {_outstanding(bytes)}; no running thread or copy can arrive"]
     notes += _exited(stand)
     helps = []
     if pending:
         helps = [f"initialise the barrier with {came}, or let {pending} more arrive" if came else
                  f"let {pending} thread{'s' * (pending > 1)} arrive, or wait for another phase"]  # fmt: skip
+    elif bytes and copied:
+        helps = [f"expect as many bytes as are copied: the copies {copied}"]
     elif bytes:
-        helps = ["expect only the bytes that are copied"]
+        helps = ["begin a copy of so many bytes that tells this mbarrier, or expect no bytes"]
     return error(
         "hang",
         f"{_threads(group)} for a phase that never completes",
@@ -120,6 +125,16 @@ def _explain_phase(launch: Launch, stand: Stand, group: Group, groups: list[Grou
         notes=notes[:2],
         helps=helps,
     )
+
+
+def _outstanding(bytes: int) -> str:
+    if bytes > 0:
+        return f"it expects {bytes} more bytes"
+    return f"{-bytes} bytes more than it expects have come" if bytes else "0 bytes are outstanding"
+
+
+def _copies(count: int) -> str:
+    return "one copy" if count == 1 else f"this copy and {count - 1} before it"
 
 
 def _mbarrier(launch: Launch, offset: int) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
-from ptxlab.emulate import access, floats, layout, state
+from ptxlab.emulate import access, bulk, floats, layout, state
 from ptxlab.emulate.values import Address, Value, bits_of, constant_text, resize
 from ptxlab.isa import Match
 from ptxlab.isa.types import type_named
@@ -223,7 +223,7 @@ class Machine:
 
     def fill(self, address: Address, size: Value) -> None:
         """Write that many zero bytes to shared memory."""
-        offset = self._shared_offset(address)
+        offset = self.shared_offset(address)
         self.runtime("fill_shared", offset, size, self.place)
         self.check()
         self.function.unit.counting.note_change(self.function, "shared")
@@ -276,7 +276,7 @@ class Machine:
 
     def phase(self, operation: str, barrier: Address, *values: Value | int, type: str | None = None) -> Value | None:
         """Do something with the mbarrier at an address."""
-        offset = self._shared_offset(barrier)
+        offset = self.shared_offset(barrier)
         kind, place = _PHASE_KINDS.get(operation, state.ATOMIC), Address("shared", offset)
         access.locate(self.function, place, 8, kind)
         self.function.unit.watching.note_access(self.function, place, 8, kind, "barrier", 8)
@@ -292,7 +292,8 @@ class Machine:
         self.check()
         return found
 
-    def _shared_offset(self, address: Address) -> Value:
+    def shared_offset(self, address: Address) -> Value:
+        """Where an address points to in shared memory."""
         return address.value - state.SHARED_WINDOW if address.space is None else address.value
 
     def copies(self, operation: str, *values: Address | Value | int) -> None:
@@ -302,12 +303,12 @@ class Machine:
             if not isinstance(value, Address):
                 plain.append(value)
             else:
-                plain.append(value.value if number else self._shared_offset(value))
+                plain.append(value.value if number else self.shared_offset(value))
         name = _COPIES[operation]
         if operation in ("start", "arrive"):
             self.function.unit.counting.note_change(self.function, "shared")
         if operation == "start":
-            plain.append(self.function.unit.watching.watches(self.function))
+            plain.append(self.function.unit.watching.watches(self.function, 1))
         self.runtime(name, *plain, *([self.place] if name in ("start_copy", "arrive_after_copies") else []))
         self.check()
         if operation == "start":
@@ -318,6 +319,10 @@ class Machine:
             assert not isinstance(wanted, Address)
             self.function.unit.counting.count_access(self.function, destination, size, state.STORE)
             self.function.unit.counting.count_access(self.function, source, wanted, state.LOAD)
+
+    def bulk(self, operation: str, *values: Address | Value | int | str) -> None:
+        """Do something with the thread's bulk copies."""
+        bulk.transfer(self, operation, values)
 
     def stack(self, operation: str, *values: Value | int, type: str | None = None) -> Value | None:
         """Do something with the thread's stack in local memory."""

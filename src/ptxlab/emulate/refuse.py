@@ -31,7 +31,7 @@ def refuse(module: ir.Module, kernel: ir.Function) -> None:
 
 
 # Why the instructions of a whole chapter have no meaning; where only some have none, they say it themselves.
-_TENSOR, _BULK = "the tensor cores of Hopper and Blackwell", "copies in bulk and tensor maps"
+_TENSOR, _MAPS = "the tensor cores of Hopper and Blackwell", "tensor maps"
 _CLUSTER, _FABRIC, _TEXTURE = (
     "clusters of several blocks",
     "several GPUs on a fabric",
@@ -39,7 +39,7 @@ _CLUSTER, _FABRIC, _TEXTURE = (
 )
 _CHAPTERS = {
     "wgmma": _TENSOR, "tcgen05": _TENSOR, "tcgen05_mma": _TENSOR, "tcgen05_scaled": _TENSOR,
-    "bulk_copy": _BULK, "tensor_copy": _BULK, "tensormap": _BULK, "cluster": _CLUSTER,
+    "bulk_copy": "asynchronous stores", "tensor_copy": _MAPS, "tensormap": _MAPS, "cluster": _CLUSTER,
     "multimem": _FABRIC, "fabric": _FABRIC, "texture": _TEXTURE, "surface": _TEXTURE,
 }  # fmt: skip
 
@@ -94,7 +94,11 @@ def _missing_instruction(module: ir.Module, instruction: ir.Instruction) -> Iter
         yield f"`{opcode.text}` is not emulated", span, "the emulator does not know this instruction"
     elif match.form.meaning is None:
         yield f"`{opcode.text}` is not emulated", span, reason_of(match.form)
-    elif opcode.mnemonic != "fence" and any(_SHARED_BY_A_CLUSTER in word for word in opcode.modifiers):
+    elif any(word.startswith("multicast") for word in opcode.modifiers):
+        yield f"`{opcode.text}` is not emulated", span, "it writes the shared memory of several blocks of a cluster"
+    elif any(word.startswith("mbarrier::report::validity") for word in opcode.modifiers):
+        yield f"`{opcode.text}` is not emulated", span, "barriers have nothing to report on the values that are copied"
+    elif opcode.mnemonic not in ("fence", "cp") and any(_SHARED_BY_A_CLUSTER in word for word in opcode.modifiers):
         yield f"`{opcode.text}` is not emulated", span, "it reaches the shared memory of other blocks of a cluster"
 
 

@@ -139,6 +139,9 @@ class Phase:
     arrived_at: u32
     arrived_by: u32
     is_known: u32
+    copied: u64  # bytes that copies brought in this phase
+    copied_at: u32  # the last of them
+    copies: u32
 
 
 @struct
@@ -152,6 +155,29 @@ class Copy:
     group: u32
     instruction: u32
     serial: u32  # of the last copy that an arrival follows
+    unused: u32
+
+
+@struct
+class Transfer:
+    """A bulk copy that has not been done yet: what it reads and writes, and who hears of its end."""
+
+    destination: u64
+    source: u64
+    barrier: u64  # the mbarrier, in shared memory of the block `to`
+    to: Pointer[Block]  # whose shared memory it writes; null: it writes global memory
+    data: Pointer[u8]  # what it has read so far; null: nothing
+    size: u32
+    is_global: u32  # whether it reads global memory
+    left: u32  # bytes at both ends that are not read
+    right: u32
+    mask: u32  # which bytes of every 16 are written
+    reduction: u32  # what it makes of the values that it brings and finds; see `reductions`
+    type: u32
+    thread: u32
+    group: u32
+    instruction: u32
+    number: u32  # among those of its block
     unused: u32
 
 
@@ -224,9 +250,9 @@ class Thread:
     copies_shared: u32  # and all threads of the block know it
     asked: u32  # 1 + the instruction that last asked for a phase, since the block's state was noted
     ran: u32  # whether it has run since then
+    bulk_group: u32  # of its bulk copies, which is still open
     channel: u32  # of the asynchronous work that it is beginning, for the detectors
     work: u32  # and its number
-    unused: u32
     known: Knowledge  # of others, beyond what its whole warp or block knows
     pending: Knowledge  # what it has read from its block, and will know when it passes a fence
     far_pending: Knowledge  # and from other blocks
@@ -255,13 +281,16 @@ class Block:
     worker: Pointer[Worker]
     cluster: Pointer[Cluster]
     rank: u32  # in its cluster
-    unused: u32
+    transfers_begun: u32
     pages: Pages  # who accessed shared memory
     flags: Flags  # and synchronised through it
     known: Knowledge  # what all its threads know of other blocks
     local_marks: Pointer[u8]  # which bytes of local memory have been written, a bit for each
     moves: u64  # counts what only happens when somebody makes progress
     times: u64  # that its threads looked at a clock
+    transfers: Pointer[Transfer]
+    transfer_count: u32
+    transfer_room: u32
     first: u32  # the warp to begin with
     barrier_stamp: u32  # up to which all its threads know what all of them did
     barriers: Array[Barrier, 16]

@@ -151,6 +151,8 @@ def _is_loud(instruction: ir.Instruction) -> bool:
         plain = instruction.opcode.mnemonic in ("ld", "st")
         ordered = any(word in words for word in ("volatile", "relaxed", "acquire", "release", "mmio"))
         return (ordered or not plain) and not any(word.startswith("shared") for word in words)
+    if instruction.opcode.mnemonic == "cp":
+        return words[0] == "reduce" and "global" in words
     return instruction.opcode.mnemonic == "call" and any(
         isinstance(operand, ir.FunctionReference) and operand.name in SERVICES for operand in instruction.operands
     )

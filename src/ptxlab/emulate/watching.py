@@ -64,16 +64,23 @@ class Watching:
             builder.jump(after)
             builder.label(after)
 
-    def watches(self, function: Function) -> Value | int:
-        """Whether the detectors are to be told of the memory that a copy reads."""
+    def watches(self, function: Function, operand: int) -> Value | int:
+        """Whether the detectors are to be told of the memory that a copy reads, by the operand that names it."""
         if not self.checks:
             return 0
-        copied = function.instructions[function.position].operands[1]
+        copied = function.instructions[function.position].operands[operand]
         roots = self.roots_of(function).of_address(copied)
         if roots & UNKNOWN:
             return 1
         text = function.builder.value(f"zext i1 {self._is_watched(function, roots)} to i32")
         return Value(function, type_named("u32"), text)
+
+    def note_written(self, function: Function, operand: int) -> None:
+        """A copy writes the memory that an operand names."""
+        if self.checks:
+            self.written |= self.roots_of(function).of_address(
+                function.instructions[function.position].operands[operand]
+            )
 
     def roots_of(self, function: Function) -> Roots:
         found = self._roots.get(function.number)

@@ -148,6 +148,34 @@ GLOBAL_REDUCTION = "cp.reduce.async.bulk{.sem}{.scope}.global.shared::cta.bulk_g
     since=STRONG,
     **TO_GLOBAL,
 )
+def cp_async_bulk(
+    k: Machine,
+    m: Modifiers,
+    d: Address,
+    a: Address,
+    size: Value,
+    left: Value | None,
+    right: Value | None,
+    mbar: Address | None,
+    mask: Value | None,
+    policy: Value | None,
+    bytes: Value | None,
+) -> None:
+    """Copy a block of memory in the background; an mbarrier that counts bytes, or a group, tells when it is done.
+
+    `.ignore_oob` lets the first `left` and the last `right` bytes lie anywhere, `.cp_mask` writes only some of every
+    16 bytes, `.multicast` writes to several blocks of the cluster.
+    """
+    if m.bulk_group:
+        k.bulk("store", d, a, size, 0xFFFF if bytes is None else k.cast(bytes, "u32"), "", "")
+    elif a.space == "shared":
+        assert mbar is not None
+        k.bulk("exchange", d, a, size, mbar, "", "")
+    else:
+        assert mbar is not None
+        k.bulk("load", d, a, size, 0 if left is None else left, 0 if right is None else right, mbar)
+
+
 @form(
     "cp.async.bulk.prefetch.L2.global{.hint} [a], size{, policy}",
     hint=HINT,
@@ -162,8 +190,23 @@ GLOBAL_REDUCTION = "cp.reduce.async.bulk{.sem}{.scope}.global.shared::cta.bulk_g
     name="cp.async.bulk.prefetch",
     since="9.4 sm_107f",
 )
+def cp_async_bulk_prefetch(k: Machine, m: Modifiers, a: Address, size: Value, policy: Value | None) -> None:
+    """Have a block of global memory brought to the L2 cache in the background; its bytes do not change."""
+    k.bulk("prefetch", a, size)
+
+
 @form("cp.async.bulk.commit_group", since="8.0 sm_90")
+def cp_async_bulk_commit_group(k: Machine, m: Modifiers) -> None:
+    """Make the bulk copies to global memory that this thread has begun since the last one a group."""
+    k.bulk("commit")
+
+
 @form("cp.async.bulk.wait_group{.read} n", types={"n": "imm"}, since="8.0 sm_90")
+def cp_async_bulk_wait_group(k: Machine, m: Modifiers, n: int) -> None:
+    """Wait until at most the `n` latest groups of bulk copies are under way; with `.read`, until the rest are read."""
+    k.bulk("wait", n, int(m.read))
+
+
 @form(f"{SHARED_REDUCTION} [d], [a], size, [mbar]", op="add", type="u32 s32 u64", **INTO_SHARED)
 @form(f"{SHARED_REDUCTION} [d], [a], size, [mbar]", op="min max", type="u32 s32", **INTO_SHARED)
 @form(f"{SHARED_REDUCTION} [d], [a], size, [mbar]", op="inc dec", type="u32", **INTO_SHARED)
@@ -180,8 +223,18 @@ GLOBAL_REDUCTION = "cp.reduce.async.bulk{.sem}{.scope}.global.shared::cta.bulk_g
 )
 @form(f"{GLOBAL_REDUCTION}.type [d], [a], size{{, policy}}", op="inc dec", type="u32", **INTO_GLOBAL)
 @form(f"{GLOBAL_REDUCTION}.type [d], [a], size{{, policy}}", op="and or xor", type="b32 b64", **INTO_GLOBAL)
-def cp() -> None:
-    """Copy, reduce or prefetch a block of memory in the background; a barrier or a group tells when it is done."""
+def cp_reduce_async_bulk(
+    k: Machine, m: Modifiers, d: Address, a: Address, size: Value, mbar: Address | None, policy: Value | None
+) -> None:
+    """Combine each value of a block of memory with one elsewhere, in the background and each in one indivisible step.
+
+    An mbarrier that counts bytes, or a group, tells when it is done.
+    """
+    type = f"noftz.{m.type}" if m.noftz and m.type == "f32" else m.type
+    if mbar is None:
+        k.bulk("store", d, a, size, 0xFFFF, m.op, type)
+    else:
+        k.bulk("exchange", d, a, size, mbar, m.op, type)
 
 
 @form(

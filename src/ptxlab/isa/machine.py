@@ -193,6 +193,9 @@ class Machine(Protocol):
     def copies(self, operation: str, *values: Address | Value | int) -> None:
         """Do something with the thread's asynchronous copies; the operations are the emulator's."""
 
+    def bulk(self, operation: str, *values: Address | Value | int | str) -> None:
+        """Do something with bulk copies of the thread; the operations are the emulator's."""
+
     def stack(self, operation: str, *values: Value | int, type: str | None = None) -> Value:
         """Do something with the thread's stack in local memory; the operations are the emulator's."""
 

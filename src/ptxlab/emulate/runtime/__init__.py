@@ -25,15 +25,23 @@ from .proxies import pass_proxy_fence
 from .races import note_generic, note_global, note_local, note_shared
 from .schedule import thread_exit
 from .sharing import put_back, share_bytes
+from .transfers import (
+    check_prefetch,
+    commit_transfers,
+    start_exchange,
+    start_load,
+    start_store,
+    wait_for_transfers,
+)
 
 RUNTIME: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
-        arrive_after_copies, arrive_at_barrier, arrive_at_phase, call_host, change_bytes, commit_copies,
-        drop_from_phase, enter, fail, fill_shared, find_callee, find_memory, grow_stack, initialise_phase,
-        invalidate_phase, layout_of_phase, leave, note_generic, note_global, note_local, note_request, note_shared,
-        pass_fence, pass_proxy_fence, read_clock, restore_stack, start_copy, thread_exit, wait_for_copies,
-        wait_for_phase,
+        arrive_after_copies, arrive_at_barrier, arrive_at_phase, call_host, change_bytes, check_prefetch, commit_copies,
+        commit_transfers, drop_from_phase, enter, fail, fill_shared, find_callee, find_memory, grow_stack,
+        initialise_phase, invalidate_phase, layout_of_phase, leave, note_generic, note_global, note_local, note_request,
+        note_shared, pass_fence, pass_proxy_fence, read_clock, restore_stack, start_copy, start_exchange, start_load,
+        start_store, thread_exit, wait_for_copies, wait_for_phase, wait_for_transfers,
     )
 }  # fmt: skip
 ENTRIES: tuple[Callable[..., Any], ...] = (

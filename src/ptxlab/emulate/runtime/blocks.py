@@ -52,12 +52,22 @@ def restart_block(block: Pointer[Block], number: u64) -> None:
     """Make a block that has ended another one: its memory is used again."""
     block.live = block.count
     block.first = 0
+    drop_transfers(block)
+    block.transfers_begun = 0
     name_block(block, number)
     end_order(block)
     fill_bytes(block.shared, 0, block.shared_size)
     fill_bytes(cast(Pointer[u8], block.barriers), 0, 16 * BARRIER_SIZE)
     fill_bytes(cast(Pointer[u8], block.phases), 0, 64 * PHASE_SIZE)
     start_threads(block)
+
+
+@native
+def drop_transfers(block: Pointer[Block]) -> None:
+    """Forget bulk copies that are not done."""
+    for index in range(block.transfer_count):
+        free(block.transfers[index].data)
+    block.transfer_count = 0
 
 
 @native
@@ -111,6 +121,7 @@ def start_threads(block: Pointer[Block]) -> None:
         thread.call_depth = 0
         thread.copy_group = 0
         thread.copy_count = 0
+        thread.bulk_group = 0
         x += 1
         if x == worker.block_x:
             x = 0
@@ -138,6 +149,8 @@ def end_block(block: Pointer[Block]) -> None:
     if cast(u64, block.threads) != 0:
         for index in range(block.count):
             free(cast(Pointer[u8], block.threads[index].copies))
+    drop_transfers(block)
+    free(cast(Pointer[u8], block.transfers))
     free(cast(Pointer[u8], block.threads))
     free(block.shared)
     free(cast(Pointer[u8], block.mail))

@@ -69,6 +69,7 @@ def remember_read(thread: Pointer[Thread], place: Pointer[Access], about: u32, i
             access.stamp == stamp
             and access.block == block
             and access.about == what
+            and (about & ASYNC == 0 or access.lanes == bit)
             and (access.lanes & bit != 0 or access.instruction == instruction)
         ):
             access.lanes = access.lanes | bit
@@ -172,6 +173,7 @@ def keep_write(history: Pointer[History], place: Pointer[Access]) -> None:
             and access.block == place.block
             and access.about == place.about & ~u32(HAS_WRITES)
             and access.instruction == place.instruction
+            and (place.about & ASYNC == 0 or access.lanes == place.lanes)
         ):
             access.lanes = access.lanes | place.lanes
             return

@@ -100,7 +100,7 @@ def find_memory(
 ) -> Pointer[u8]:
     """The host's memory behind an address, and the hint for next time; null, with the fault noted, if there is none."""
     if address & u64(alignment - 1) != 0:
-        return fail_access(thread, MISALIGNED, instruction, address, size, space, access)
+        return fail_access(thread, MISALIGNED, instruction, address, size, space | alignment << 8, access)
     offset: u64 = address
     if space == GENERIC_SPACE and address >= SHARED_WINDOW:
         window: u64 = address // WINDOW * WINDOW

@@ -13,6 +13,7 @@ from ptxlab.emulate.runtime.clocks import (
     COPIES,
     EVERYONE,
     PART_MASK,
+    PHASES,
     THREAD,
     WARP,
     forget,
@@ -269,6 +270,22 @@ def release_copies(thread: Pointer[Thread], block: Pointer[Block], offset: u64, 
     flag = flag_at(address_of(block.flags), offset + MBARRIER)
     if cast(u64, flag) != 0:
         tell(address_of(flag.known), key_of(thread.block.number, COPIES + thread.number), u64(serial))
+
+
+@native
+def release_work(block: Pointer[Block], offset: u64, by: u64, number: u32) -> None:
+    """Bulk copies that another block, `by`, or this one began are done, up to a number: that much is handed over."""
+    if block.worker.checks == 0:
+        return
+    flag = flag_at(address_of(block.flags), offset + MBARRIER)
+    if cast(u64, flag) != 0:
+        tell(address_of(flag.known), key_of(by, channel_of(offset)), u64(number))
+
+
+@native(inline=True)
+def channel_of(offset: u64) -> u32:
+    """The channel of bulk copies that an mbarrier hears of."""
+    return PHASES + u32(offset >> 3)
 
 
 @native

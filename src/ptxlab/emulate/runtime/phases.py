@@ -53,6 +53,8 @@ def initialise_phase(
     notes.completed = 0
     notes.instruction = instruction
     notes.arrived_at = 0
+    notes.copied = 0
+    notes.copies = 0
     notes.is_known = 1
     begin_phases(thread, block, offset)
     thread.block.moves += 1
@@ -92,6 +94,16 @@ def change_bytes(thread: Pointer[Thread], block: Pointer[Block], offset: u64, by
     count: u64 = (state >> BYTES) + bytes & BYTES_MASK
     place[0] = state & ~(u64(BYTES_MASK) << BYTES) | count << BYTES
     complete_phase(thread, block, offset)
+
+
+@native
+def complete_bytes(thread: Pointer[Thread], block: Pointer[Block], offset: u64, bytes: u32, instruction: u32) -> None:
+    """A bulk copy has brought that many bytes."""
+    notes = notes_on(block, offset)
+    notes.copied += u64(bytes)
+    notes.copied_at = instruction
+    notes.copies += 1
+    change_bytes(thread, block, offset, 0 - u64(bytes), instruction)
 
 
 @native
@@ -156,7 +168,10 @@ def complete_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64) 
     if state & ARRIVALS == 0 and state >> BYTES & BYTES_MASK == 0:
         expected: u64 = state >> EXPECTED & ARRIVALS
         place[0] = (state ^ ONE_PHASE) & ~u64(ARRIVALS) | expected
-        notes_on(block, offset).completed += 1
+        notes = notes_on(block, offset)
+        notes.completed += 1
+        notes.copied = 0
+        notes.copies = 0
         order_phase(block, offset)
         thread.block.moves += 1
 

@@ -12,6 +12,7 @@ from ptxlab.emulate.runtime.memory import fail
 from ptxlab.emulate.runtime.order import order_lanes
 from ptxlab.emulate.runtime.phases import has_completed
 from ptxlab.emulate.runtime.stillness import goes_nowhere, is_still, leap, outlasts_time
+from ptxlab.emulate.runtime.transfers import finish_transfer, finish_transfers
 from ptxlab.emulate.state import (
     ACTIVE,
     AT_PHASE,
@@ -50,6 +51,8 @@ def thread_exit(thread: Pointer[Thread]) -> None:
     thread.block.live -= 1
     thread.block.moves += 1
     release_everyone(thread.block)
+    if thread.block.live == 0:
+        finish_transfers(thread.block)
 
 
 @native
@@ -101,10 +104,15 @@ def run_cluster(cluster: Pointer[Cluster]) -> u32:
         rounds += 1
         if moves_of(cluster) != before:
             idle = 0
-        elif not deliver_copies(cluster) and not wake_waiters(cluster) and can_run == 0:
+        elif (
+            not deliver_copies(cluster)
+            and not deliver_transfers(cluster)
+            and not wake_waiters(cluster)
+            and can_run == 0
+        ):
             report_hang(cluster)
             return BROKEN
-        if (idle != 0 or rounds % SELDOM == 0) and goes_nowhere(cluster):
+        if (idle != 0 or rounds % SELDOM == 0) and goes_nowhere(cluster) and not deliver_transfers(cluster):
             if cluster.watch.is_near == 0:
                 return STILL
             if outlasts_time(cluster):
@@ -163,6 +171,19 @@ def deliver_copies(cluster: Pointer[Cluster]) -> boolean:
             if thread.copy_count != 0:
                 finish_copies(thread, 0)
                 delivered = True
+    return delivered
+
+
+@native
+def deliver_transfers(cluster: Pointer[Cluster]) -> boolean:
+    """Let one bulk copy of each block arrive, the oldest or, with a seed, any of those under way."""
+    delivered = False
+    for rank in range(cluster.count):
+        block = cluster.blocks[rank]
+        if block.transfer_count != 0:
+            chosen: u64 = next_random(block) if cluster.worker.seed != 0 else 0
+            finish_transfer(block, u32(chosen % u64(block.transfer_count)))
+            delivered = True
     return delivered
 
 

@@ -1,0 +1,87 @@
+"""Bulk copies in the code of a kernel: what is begun goes to the runtime, and is counted and watched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ptxlab.emulate import state
+from ptxlab.emulate.runtime.reductions import OPERATIONS, TYPES
+from ptxlab.emulate.values import Address, Value
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.machine import Machine
+
+
+def transfer(machine: Machine, operation: str, values: Sequence[Address | Value | int | str]) -> None:
+    """Begin a copy, or do something with groups of them."""
+    _OPERATIONS[operation](machine, *values)
+
+
+def _load(
+    machine: Machine, to: Address, source: Address, size: Value, left: Value | int, right: Value | int, barrier: Address
+) -> None:
+    """Copy from global to shared memory."""
+    watched = machine.function.unit.watching.watches(machine.function, 1)
+    given = (machine.shared_offset(to), source.value, size, left, right, machine.shared_offset(barrier), watched)
+    machine.runtime("start_load", *given, machine.place)
+    _end(machine, to, source, size)
+
+
+def _store(
+    machine: Machine,
+    to: Address,
+    source: Address,
+    size: Value,
+    mask: Value | int,
+    reduction: str,
+    type: str,
+) -> None:
+    """Copy from shared to global memory."""
+    given = (to.value, machine.shared_offset(source), size, mask, OPERATIONS.get(reduction, 0), TYPES.get(type, 0))
+    machine.runtime("start_store", *given, machine.place)
+    machine.function.unit.watching.note_written(machine.function, 0)
+    _end(machine, to, source, size, state.ATOMIC if reduction else state.STORE)
+
+
+def _exchange(
+    machine: Machine, to: Address, source: Address, size: Value, barrier: Address, reduction: str, type: str
+) -> None:
+    """Copy within shared memory."""
+    offsets = (machine.shared_offset(to), machine.shared_offset(source))
+    given = (*offsets, size, machine.shared_offset(barrier), OPERATIONS.get(reduction, 0), TYPES.get(type, 0))
+    machine.runtime("start_exchange", *given, machine.place)
+    _end(machine, to, source, size, state.ATOMIC if reduction else state.STORE)
+
+
+def _end(machine: Machine, to: Address, source: Address, size: Value, kind: int = state.STORE) -> None:
+    """Stop if something was wrong; count what is moved, and that it changes memory."""
+    machine.check()
+    counting = machine.function.unit.counting
+    counting.note_change(machine.function, to.space)
+    counting.count_bytes(machine.function, to, size, kind)
+    counting.count_bytes(machine.function, source, size, state.LOAD)
+
+
+def _prefetch(machine: Machine, source: Address, size: Value) -> None:
+    machine.runtime("check_prefetch", source.value, size, machine.place)
+    machine.check()
+
+
+def _commit(machine: Machine) -> None:
+    machine.runtime("commit_transfers")
+
+
+def _wait(machine: Machine, groups: int, reads: int) -> None:
+    machine.runtime("wait_for_transfers", groups, reads)
+    machine.check()
+
+
+_OPERATIONS: dict[str, Callable[..., Any]] = {
+    "load": _load,
+    "store": _store,
+    "exchange": _exchange,
+    "prefetch": _prefetch,
+    "commit": _commit,
+    "wait": _wait,
+}

@@ -1,0 +1,101 @@
+"""What `cp.reduce.async.bulk` makes of two values: one in memory and one that a copy brings."""
+
+from __future__ import annotations
+
+from ptxlab.native import Pointer, boolean, cast, native, s32, s64, table, u8, u16, u32, u64
+from ptxlab.numbers.packing import is_nan
+from ptxlab.numbers.parameters import BF16, F16, F32, F64, FTZ, RN, SIGN
+from ptxlab.numbers.soft import add
+
+# Operations, and types of values; 0: nothing is reduced.
+ADD, MIN, MAX, INC, DEC, AND, OR, XOR = range(1, 9)
+OPERATIONS = {"add": ADD, "min": MIN, "max": MAX, "inc": INC, "dec": DEC, "and": AND, "or": OR, "xor": XOR}
+BITS32, SIGNED32, BITS64, SIGNED64, FLOAT16, BFLOAT16, FLOAT32, FLUSHED32, FLOAT64 = range(9)
+TYPES = {
+    "b32": BITS32, "u32": BITS32, "s32": SIGNED32, "b64": BITS64, "u64": BITS64, "s64": SIGNED64, "f16": FLOAT16,
+    "bf16": BFLOAT16, "f32": FLUSHED32, "noftz.f32": FLOAT32, "f64": FLOAT64,
+}  # fmt: skip
+WIDTHS = table(u32, (4, 4, 8, 8, 2, 2, 4, 4, 8))  # in bytes
+
+
+@native
+def reduce_bytes(to: Pointer[u8], source: Pointer[u8], size: u64, operation: u32, type: u32) -> None:
+    """Reduce values that lie side by side into others."""
+    width: u32 = WIDTHS[type]
+    for at in range(size // u64(width)):
+        if width == 2:
+            halves = cast(Pointer[u16], to)
+            halves[at] = u16(reduced(u64(halves[at]), u64(cast(Pointer[u16], source)[at]), operation, type))
+        elif width == 4:
+            words = cast(Pointer[u32], to)
+            words[at] = u32(reduced(u64(words[at]), u64(cast(Pointer[u32], source)[at]), operation, type))
+        else:
+            longs = cast(Pointer[u64], to)
+            longs[at] = reduced(longs[at], cast(Pointer[u64], source)[at], operation, type)
+
+
+@native
+def reduced(old: u64, new: u64, operation: u32, type: u32) -> u64:
+    """What stands in memory afterwards."""
+    if operation == AND:
+        return old & new
+    if operation == OR:
+        return old | new
+    if operation == XOR:
+        return old ^ new
+    if operation == INC:
+        return 0 if old >= new else old + 1
+    if operation == DEC:
+        return new if old == 0 or old > new else old - 1
+    if operation == ADD:
+        return added(old, new, type)
+    if operation == MIN:
+        return old if is_less(old, new, type) else new
+    return old if is_greater(old, new, type) else new
+
+
+@native
+def added(old: u64, new: u64, type: u32) -> u64:
+    """The sum; f32 without `.noftz` flushes subnormals, as `red` does in global memory."""
+    if type == FLOAT16:
+        return add(old, new, F16, RN, 0)
+    if type == BFLOAT16:
+        return add(old, new, BF16, RN, 0)
+    if type == FLOAT32:
+        return add(old, new, F32, RN, 0)
+    if type == FLUSHED32:
+        return add(old, new, F32, RN, FTZ)
+    if type == FLOAT64:
+        return add(old, new, F64, RN, 0)
+    return u64(old + new)
+
+
+@native
+def is_less(a: u64, b: u64, type: u32) -> boolean:
+    """Whether `a` is the smaller one; against a NaN every number is."""
+    if type == SIGNED32:
+        return s32(u32(a)) < s32(u32(b))
+    if type == SIGNED64:
+        return s64(a) < s64(b)
+    if type == FLOAT16:
+        return is_nan(b, F16) or (not is_nan(a, F16) and place_of(a, F16) < place_of(b, F16))
+    if type == BFLOAT16:
+        return is_nan(b, BF16) or (not is_nan(a, BF16) and place_of(a, BF16) < place_of(b, BF16))
+    return a < b
+
+
+@native
+def is_greater(a: u64, b: u64, type: u32) -> boolean:
+    """Whether `a` is the larger one; against a NaN every number is."""
+    if type == FLOAT16:
+        return is_nan(b, F16) or (not is_nan(a, F16) and place_of(a, F16) > place_of(b, F16))
+    if type == BFLOAT16:
+        return is_nan(b, BF16) or (not is_nan(a, BF16) and place_of(a, BF16) > place_of(b, BF16))
+    return is_less(b, a, type)
+
+
+@native
+def place_of(pattern: u64, format: u32) -> s64:
+    """Where a float stands among all others; both zeros at 0."""
+    sign: u64 = SIGN[format]
+    return s64(pattern) if pattern & sign == 0 else 0 - s64(pattern ^ sign)

@@ -1,0 +1,366 @@
+"""Bulk copies: done by an agent of the block, as late as the rules allow, one at a time and in any order.
+
+One is done when no thread of the block can go on, when its thread waits for its group, or when the block ends. It reads
+all its bytes, then writes them, then tells its mbarrier; who waits for a group with `.read` waits only for the first.
+"""
+
+from __future__ import annotations
+
+from ptxlab.emulate.runtime.agents import end_work, note_global_work, note_shared_work
+from ptxlab.emulate.runtime.clocks import BULK_READS, BULK_WRITES
+from ptxlab.emulate.runtime.memory import calloc, fail, find_memory, free, realloc
+from ptxlab.emulate.runtime.order import channel_of, release_work
+from ptxlab.emulate.runtime.phases import complete_bytes, is_barrier
+from ptxlab.emulate.runtime.races import note_shared
+from ptxlab.emulate.runtime.reductions import WIDTHS, reduce_bytes
+from ptxlab.emulate.runtime.shadow import OBJECT, SIZE_SHIFT, STRONG
+from ptxlab.emulate.state import (
+    ATOMIC,
+    BAD_SIZE,
+    GLOBAL_SPACE,
+    LOAD,
+    NO_MEMORY,
+    SHARED_SPACE,
+    STORE,
+    Block,
+    Hint,
+    Thread,
+    Transfer,
+)
+from ptxlab.native import Pointer, boolean, cast, copy_bytes, fill_bytes, native, size_of, trailing_zeros, u8, u32, u64
+
+ROOM = 16
+LIMIT = 1024
+ALIGNMENT = 16
+EVERY_BYTE = 0xFFFF
+TRANSFER_SIZE = size_of(Transfer)
+
+
+# Beginning.
+
+
+@native
+def next_transfer(thread: Pointer[Thread], instruction: u32) -> Pointer[Transfer]:
+    """Room for one more; of too many at a time the oldest is done."""
+    block = thread.block
+    if block.transfer_count == LIMIT:
+        finish_transfer(block, 0)
+    if block.transfer_count == block.transfer_room:
+        room: u32 = block.transfer_room * 2 + ROOM
+        memory = realloc(cast(Pointer[u8], block.transfers), u64(room) * TRANSFER_SIZE)
+        if cast(u64, memory) == 0:
+            fail(thread, NO_MEMORY, instruction, 0)
+            return cast(Pointer[Transfer], 0)
+        block.transfers = cast(Pointer[Transfer], memory)
+        block.transfer_room = room
+    transfer = block.transfers + block.transfer_count
+    block.transfer_count += 1
+    block.transfers_begun += 1
+    fill_bytes(cast(Pointer[u8], transfer), 0, TRANSFER_SIZE)
+    transfer.mask = EVERY_BYTE
+    transfer.thread = thread.number
+    transfer.group = thread.bulk_group
+    transfer.instruction = instruction
+    transfer.number = block.transfers_begun
+    return transfer
+
+
+@native
+def is_whole(thread: Pointer[Thread], size: u32, instruction: u32) -> boolean:
+    """Whether a size is one that bulk copies have; a fault otherwise."""
+    if size % ALIGNMENT != 0:
+        fail(thread, BAD_SIZE, instruction, u64(size))
+        return False
+    return True
+
+
+@native
+def is_there(thread: Pointer[Thread], address: u64, size: u32, space: u32, access: u32, instruction: u32) -> boolean:
+    """Whether the kernel may touch these bytes; a fault otherwise."""
+    nowhere = cast(Pointer[Hint], 0)
+    return cast(u64, find_memory(thread, address, size, ALIGNMENT, space, access, instruction, nowhere)) != 0
+
+
+@native
+def has_barrier(thread: Pointer[Thread], offset: u64, instruction: u32) -> boolean:
+    """Whether there is an mbarrier that can hear of a copy; a fault otherwise."""
+    place = find_memory(thread, offset, 8, 8, SHARED_SPACE, ATOMIC, instruction, cast(Pointer[Hint], 0))
+    if cast(u64, place) == 0:
+        return False
+    if thread.worker.checks != 0:
+        note_shared(thread, offset, 8, ATOMIC | STRONG | OBJECT | 3 << SIZE_SHIFT, instruction)
+    return is_barrier(thread, thread.block, offset, instruction)
+
+
+@native
+def start_load(
+    thread: Pointer[Thread],
+    destination: u64,
+    source: u64,
+    size: u32,
+    left: u32,
+    right: u32,
+    barrier: u64,
+    watched: u32,
+    instruction: u32,
+) -> None:
+    """Begin a copy from global to shared memory, of which some bytes at both ends may be nowhere.
+
+    Not `watched`: the kernel does not write the memory that it reads.
+    """
+    left = left % ALIGNMENT
+    right = right % ALIGNMENT
+    read: u32 = 0
+    if size > left + right:
+        read = size - left - right
+    if not is_whole(thread, size, instruction) or not has_barrier(thread, barrier, instruction):
+        return
+    if source % ALIGNMENT != 0 and not is_there(thread, source, size, GLOBAL_SPACE, LOAD, instruction):
+        return
+    if not is_there(thread, destination, size, SHARED_SPACE, STORE, instruction):
+        return
+    begin: u64 = source + u64(left)
+    place = find_memory(thread, begin, read, 1, GLOBAL_SPACE, LOAD, instruction, cast(Pointer[Hint], 0))
+    if cast(u64, place) == 0:
+        return
+    transfer = next_transfer(thread, instruction)
+    if cast(u64, transfer) == 0:
+        return
+    transfer.destination = destination
+    transfer.source = source
+    transfer.size = size
+    transfer.left = left
+    transfer.right = right
+    transfer.is_global = 1
+    transfer.to = thread.block
+    transfer.barrier = barrier
+    channel: u32 = channel_of(barrier)
+    if watched != 0:
+        note_global_work(thread, begin, read, LOAD, channel, transfer.number, instruction)
+    note_shared_work(thread, thread.block, destination, size, STORE, channel, transfer.number, instruction)
+
+
+@native
+def start_store(
+    thread: Pointer[Thread],
+    destination: u64,
+    source: u64,
+    size: u32,
+    mask: u32,
+    reduction: u32,
+    type: u32,
+    instruction: u32,
+) -> None:
+    """Begin a copy from shared to global memory: of the bytes of every 16 that `mask` has, or to be reduced there."""
+    if (
+        not is_whole(thread, size, instruction)
+        or not is_there(thread, source, size, SHARED_SPACE, LOAD, instruction)
+        or not is_there(thread, destination, size, GLOBAL_SPACE, write_of(reduction), instruction)
+    ):
+        return
+    transfer = next_transfer(thread, instruction)
+    if cast(u64, transfer) == 0:
+        return
+    transfer.destination = destination
+    transfer.source = source
+    transfer.size = size
+    transfer.mask = mask
+    transfer.reduction = reduction
+    transfer.type = type
+    group: u32 = thread.bulk_group + 1
+    note_shared_work(thread, thread.block, source, size, LOAD, BULK_READS + thread.number, group, instruction)
+    about: u32 = about_write(reduction, type)
+    channel: u32 = BULK_WRITES + thread.number
+    if mask & EVERY_BYTE == EVERY_BYTE:
+        note_global_work(thread, destination, size, about, channel, group, instruction)
+        return
+    for at in range(size):
+        if mask >> at % ALIGNMENT & 1 != 0:
+            note_global_work(thread, destination + u64(at), 1, about, channel, group, instruction)
+
+
+@native
+def start_exchange(
+    thread: Pointer[Thread],
+    destination: u64,
+    source: u64,
+    size: u32,
+    barrier: u64,
+    reduction: u32,
+    type: u32,
+    instruction: u32,
+) -> None:
+    """Begin a copy within shared memory, perhaps to be reduced there."""
+    if (
+        not is_whole(thread, size, instruction)
+        or not has_barrier(thread, barrier, instruction)
+        or not is_there(thread, source, size, SHARED_SPACE, LOAD, instruction)
+        or not is_there(thread, destination, size, SHARED_SPACE, write_of(reduction), instruction)
+    ):
+        return
+    transfer = next_transfer(thread, instruction)
+    if cast(u64, transfer) == 0:
+        return
+    block = thread.block
+    transfer.destination = destination
+    transfer.source = source
+    transfer.size = size
+    transfer.reduction = reduction
+    transfer.type = type
+    transfer.to = block
+    transfer.barrier = barrier
+    channel: u32 = channel_of(barrier)
+    number: u32 = transfer.number
+    note_shared_work(thread, block, source, size, LOAD, channel, number, instruction)
+    note_shared_work(thread, block, destination, size, about_write(reduction, type), channel, number, instruction)
+
+
+@native(inline=True)
+def write_of(reduction: u32) -> u32:
+    """How a copy writes."""
+    return ATOMIC if reduction != 0 else STORE
+
+
+@native
+def about_write(reduction: u32, type: u32) -> u32:
+    """And how the detectors are told of it: each value that is reduced is changed in one step."""
+    if reduction == 0:
+        return STORE
+    return ATOMIC | STRONG | OBJECT | trailing_zeros(u32, WIDTHS[type]) << SIZE_SHIFT
+
+
+@native
+def check_prefetch(thread: Pointer[Thread], address: u64, size: u32, instruction: u32) -> None:
+    """A prefetch moves nothing that a program can see, but it is to be whole and aligned as copies are."""
+    if is_whole(thread, size, instruction) and address % ALIGNMENT != 0:
+        is_there(thread, address, size, GLOBAL_SPACE, LOAD, instruction)
+
+
+# Groups.
+
+
+@native
+def commit_transfers(thread: Pointer[Thread]) -> None:
+    """Close the group of bulk copies begun since the last one."""
+    thread.bulk_group += 1
+
+
+@native
+def wait_for_transfers(thread: Pointer[Thread], groups: u32, reads: u32) -> None:
+    """Finish all but the latest `groups` groups of a thread, or with `reads` only have them read what they copy."""
+    if thread.bulk_group <= groups:
+        return
+    block = thread.block
+    done: u32 = thread.bulk_group - groups
+    index: u32 = 0
+    while index < block.transfer_count:
+        transfer = block.transfers + index
+        if cast(u64, transfer.to) == 0 and transfer.thread == thread.number and transfer.group < done:
+            read_transfer(block, transfer)
+            if reads == 0:
+                finish_transfer(block, index)
+                continue
+        index += 1
+    end_work(thread, BULK_READS + thread.number, done)
+    if reads == 0:
+        end_work(thread, BULK_WRITES + thread.number, done)
+
+
+# Doing.
+
+
+@native
+def read_transfer(block: Pointer[Block], transfer: Pointer[Transfer]) -> None:
+    """Have a copy read all its bytes; what they lie in may have been freed since it began."""
+    if cast(u64, transfer.data) != 0 or transfer.size == 0:
+        return
+    thread = block.threads + transfer.thread
+    data = calloc(1, u64(transfer.size))
+    if cast(u64, data) == 0:
+        fail(thread, NO_MEMORY, transfer.instruction, 0)
+        return
+    transfer.data = data
+    if transfer.is_global == 0:
+        copy_bytes(data, block.shared + transfer.source, u64(transfer.size))
+        return
+    if transfer.size <= transfer.left + transfer.right:
+        return
+    read: u32 = transfer.size - transfer.left - transfer.right
+    begin: u64 = transfer.source + u64(transfer.left)
+    place = find_memory(thread, begin, read, 1, GLOBAL_SPACE, LOAD, transfer.instruction, cast(Pointer[Hint], 0))
+    if cast(u64, place) != 0:
+        copy_bytes(data + transfer.left, place, u64(read))
+
+
+@native
+def write_transfer(block: Pointer[Block], transfer: Pointer[Transfer]) -> None:
+    """Have a copy write what it has read."""
+    if transfer.size == 0 or cast(u64, transfer.data) == 0:
+        return
+    if cast(u64, transfer.to) != 0:
+        place = transfer.to.shared + transfer.destination
+    else:
+        place = find_memory(
+            block.threads + transfer.thread,
+            transfer.destination,
+            transfer.size,
+            1,
+            GLOBAL_SPACE,
+            write_of(transfer.reduction),
+            transfer.instruction,
+            cast(Pointer[Hint], 0),
+        )
+        if cast(u64, place) == 0:
+            return
+    if transfer.reduction != 0:
+        reduce_bytes(place, transfer.data, u64(transfer.size), transfer.reduction, transfer.type)
+    elif transfer.mask & EVERY_BYTE == EVERY_BYTE:
+        copy_bytes(place, transfer.data, u64(transfer.size))
+    else:
+        for at in range(transfer.size):
+            if transfer.mask >> at % ALIGNMENT & 1 != 0:
+                place[at] = transfer.data[at]
+
+
+@native
+def finish_transfer(block: Pointer[Block], index: u32) -> None:
+    """Do a copy, tell its mbarrier, and take it off the list."""
+    transfer = block.transfers + index
+    thread = block.threads + transfer.thread
+    to = transfer.to
+    barrier: u64 = transfer.barrier
+    size: u32 = transfer.size
+    instruction: u32 = transfer.instruction
+    read_transfer(block, transfer)
+    write_transfer(block, transfer)
+    free(transfer.data)
+    last: u32 = block.transfer_count - 1
+    while index < last:
+        copy_bytes(
+            cast(Pointer[u8], block.transfers + index), cast(Pointer[u8], block.transfers + (index + 1)), TRANSFER_SIZE
+        )
+        index += 1
+    block.transfer_count = last
+    block.moves += 1
+    block.worker.deliveries += 1
+    if cast(u64, to) != 0:
+        release_work(to, barrier, block.number, done_up_to(block, to, barrier))
+        complete_bytes(thread, to, barrier, size, instruction)
+
+
+@native
+def done_up_to(block: Pointer[Block], to: Pointer[Block], barrier: u64) -> u32:
+    """The number up to which all copies are done that an mbarrier hears of."""
+    done: u32 = block.transfers_begun
+    for index in range(block.transfer_count):
+        transfer = block.transfers + index
+        if transfer.to == to and transfer.barrier == barrier and transfer.number <= done:
+            done = transfer.number - 1
+    return done
+
+
+@native
+def finish_transfers(block: Pointer[Block]) -> None:
+    """Do all copies that are under way: the block ends."""
+    while block.transfer_count != 0:
+        finish_transfer(block, 0)
