@@ -14,6 +14,7 @@ from ptxlab import gpu, ir
 from ptxlab.check import check
 from ptxlab.emulate.launch import DETECTORS, Result
 from ptxlab.emulate.launch import launch as emulate
+from ptxlab.emulate.regions import restore, snapshot
 from ptxlab.report import KernelError, PtxError, error
 
 Extent = int | Sequence[int]
@@ -123,16 +124,16 @@ def explore(
     """
     if not seeds:
         raise ValueError("`seeds` is empty: name at least one")
-    given, variables = _copies(args), _variables(module)
+    given, before = _copies(args), snapshot(module)
     result = run(seed=seeds[0], args=args, on_error="collect")
-    after = _variables(module)
+    after = snapshot(module)
     found = result
     for seed in seeds[1:]:
         if any(diagnostic.level == "error" for diagnostic in found.diagnostics):
             break
-        _restore(module, variables)
+        restore(module, before)
         found = run(seed=seed, args=_copies(given), on_error="collect")
-    _restore(module, after)
+    restore(module, after)
     result.diagnostics = found.diagnostics
     if on_error == "raise" and any(diagnostic.level == "error" for diagnostic in result.diagnostics):
         raise KernelError(result.diagnostics)
@@ -143,19 +144,6 @@ def _copies(args: Sequence[Any]) -> list[Any]:
     """The arguments with arrays of their own; one array twice stays one."""
     copies = {id(value): value.copy() for value in args if hasattr(value, "__array_interface__")}
     return [copies.get(id(value), value) for value in args]
-
-
-def _variables(module: ir.Module) -> dict[int, bytes]:
-    return {variable: bytes(memory) for variable, memory in module.memory.items()}
-
-
-def _restore(module: ir.Module, variables: dict[int, bytes]) -> None:
-    """Give variables their values back; those that nobody had used are new again."""
-    for variable in list(module.memory):
-        if variable in variables:
-            module.memory[variable].raw = variables[variable]
-        else:
-            del module.memory[variable]
 
 
 _DEVICE = re.compile(r"(auto|cpu|cuda|both)(?::(\d+))?")

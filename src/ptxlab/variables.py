@@ -63,8 +63,9 @@ def written(module: ir.Module) -> dict[str, Array]:
 
 
 def forget(module: ir.Module) -> None:
-    """Have all variables begin anew on every device: as they were set, or as the PTX says."""
+    """Have all variables begin anew on every device: as they were set, or as the PTX says; nothing is allocated."""
     module.memory.clear()
+    module.heap = None
     module.on_gpu.clear()
     module.ran_on = None
 

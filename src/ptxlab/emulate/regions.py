@@ -6,14 +6,25 @@ import ctypes
 import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from ptxlab import ir
 from ptxlab.emulate import layout, state
 from ptxlab.emulate.arguments import Region
+from ptxlab.emulate.heap import Heap, heap_of
 from ptxlab.emulate.needs import marks_offset
 from ptxlab.emulate.record import Record
 
 WORKSPACE = 0x6F00_0000_0000  # an address below all arrays; see `arguments`
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What outlives a launch: variables, and what was allocated, with what they hold."""
+
+    variables: dict[int, bytes]
+    allocated: list[tuple[Region, bytes]]
+    next: int
 
 
 class Regions:
@@ -95,3 +106,22 @@ def beginning(module: ir.Module, variables: layout.Variables, variable: ir.Varia
     numbers = layout.function_numbers(module)
     addresses = {name: state.FUNCTION_WINDOW + 16 * number for name, number in numbers.items()}
     return bytes(variables.initial_bytes(variable, addresses))
+
+
+def snapshot(module: ir.Module) -> Snapshot:
+    """What the kernels of a module find when they begin, beside arguments."""
+    heap = heap_of(module)
+    allocated = [(region, ctypes.string_at(region.data, region.size)) for region in heap.regions.values()]
+    return Snapshot({variable: memory.raw for variable, memory in module.memory.items()}, allocated, heap.next)
+
+
+def restore(module: ir.Module, taken: Snapshot) -> None:
+    """Have the kernels of a module find that again."""
+    module.memory = {
+        variable: ctypes.create_string_buffer(data, len(data)) for variable, data in taken.variables.items()
+    }
+    module.heap = heap = Heap()
+    for region, data in taken.allocated:
+        ctypes.memmove(region.data, data, region.size)
+        heap.add(region)
+    heap.next = taken.next

@@ -13,6 +13,7 @@ from typing import Any
 from ptxlab.emulate import state
 from ptxlab.emulate.arguments import Region, pack
 from ptxlab.emulate.compile import Compiled
+from ptxlab.emulate.heap import heap_of
 from ptxlab.emulate.limits import check_memory
 from ptxlab.emulate.needs import available, needs_of, room_to_keep
 from ptxlab.emulate.record import Record
@@ -33,8 +34,6 @@ Progress = Callable[[int, int], None]
 
 class Launch:
     """One launch while it runs."""
-
-    heap_limit = 1 << 30
 
     def __init__(
         self,
@@ -74,7 +73,13 @@ class Launch:
         workers = max(1, min(workers, self.clusters))
         self.needs = needs_of(compiled, block, self.shared_size, self.cluster_size, workers)
         workers = max(1, min(workers, available() // self.needs.cluster))
-        regions = [*parameters.regions, *globals_of(compiled.module, compiled.variables)]
+        heap = heap_of(compiled.module)
+        self.heap_start = heap.next  # what lies below was there before
+        regions = [
+            *parameters.regions,
+            *globals_of(compiled.module, compiled.variables),
+            *heap.regions.values(),
+        ]
         self.workspace = WORKSPACE if cooperative else 0
         if cooperative:
             regions.append(workspace())

@@ -8,7 +8,7 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 from ptxlab.emulate import state
-from ptxlab.emulate.arguments import HEAP, Region
+from ptxlab.emulate.heap import heap_of
 from ptxlab.native import offset_of
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 # The functions that are there without a body, with the number of their arguments.
 SERVICES = {"vprintf": 2, "malloc": 1, "free": 1, "__assertfail": 5}
-_HEAP_NAME = "memory of `malloc`"
 _OUTPUT = 16 << 20  # characters that are kept of what a launch prints
 _WIDTH = 1024  # of one conversion
 _CONVERSION = re.compile(r"%([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?(hh|h|ll|l|L|z|t|j)?([diouxXeEfFgGaAcsp%])")
@@ -30,8 +29,7 @@ class Services:
         self.output: list[str] = []
         self.printed = 0
         self.assertion: tuple[str, str, int, str] | None = None
-        self.heap = HEAP
-        self.allocated = 0
+        self.heap = heap_of(launch.compiled.module)
         self.failure: BaseException | None = None
 
     def answer(self, thread: int, service: int, *values: int) -> int:
@@ -54,22 +52,21 @@ class Services:
         return len(_CONVERSION.findall(pattern))
 
     def _malloc(self, thread: int, size: int) -> int:
-        if size == 0 or self.allocated + size > self.launch.heap_limit:
+        region = self.heap.allocate(size)
+        if region is None:
             return 0
-        memory = (ctypes.c_char * size)()
-        self.allocated += size
-        region = Region(self.heap, size, ctypes.addressof(memory), _HEAP_NAME, True, memory)
-        self.heap = -(-(self.heap + size + 4096) // 256) * 256
-        return region.base if self.launch.add_region(region) else 0
+        if not self.launch.add_region(region):
+            self.heap.free(region.base)
+            return 0
+        return region.base
 
     def _free(self, thread: int, address: int) -> None:
         if not address:
             return
-        region = self.launch.regions.at(address)
-        if region is None or region.base != address or region.name != _HEAP_NAME:
+        if address not in self.heap.regions:
             self.launch.note_fault(thread, state.BAD_FREE, address)
             return
-        self.allocated -= region.size
+        self.heap.free(address)
         self.launch.remove_region(address)
 
     def _assertfail(self, thread: int, message: int, file: int, line: int, function: int, size: int) -> None:

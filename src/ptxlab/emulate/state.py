@@ -349,6 +349,7 @@ class Worker:
     turn: u32  # rounds until others have one even so
     seed: u64
     clock: u64
+    heap: u64  # where memory of `malloc` begins that this launch allocates
     checks: u32
     entry_local: u32
     entry: Pointer[u8]

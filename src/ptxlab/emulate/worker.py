@@ -73,6 +73,7 @@ class Worker:
             cluster_size=launch.cluster_size,
             shared_size=launch.shared_size,
             dynamic_size=launch.dynamic_size,
+            heap=launch.heap_start,
             reserved_size=compiled.variables.reserved_size,
             user_shared_size=launch.shared_size - compiled.variables.reserved_size,
             workspace_low=launch.workspace & 0xFFFF_FFFF,

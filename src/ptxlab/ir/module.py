@@ -32,12 +32,13 @@ class Module(Node):
     `address_size`. `memory` holds the module's variables, by their identity, once a kernel has run on the emulator:
     they outlive a launch; `on_gpu` what was loaded and looked at for launches on a GPU. `given` has the bytes that
     `set` gave to variables, `ran_on` the number of the GPU that ran a kernel last, None where that was the emulator.
-    `origins` has the texts that it was compiled from, by the names that `.file` gives them.
+    `heap` is what kernels have allocated on the emulator. `origins` has the texts that it was compiled from, by the
+    names that `.file` gives them.
     """
 
     __slots__ = (
-        "address_size", "comments", "given", "is_checked", "items", "memory", "on_gpu", "origins", "places", "ran_on",
-        "source", "targets", "version",
+        "address_size", "comments", "given", "heap", "is_checked", "items", "memory", "on_gpu", "origins", "places",
+        "ran_on", "source", "targets", "version",
     )  # fmt: skip
     fields = ("version", "targets", "address_size", "comments", "items")
 
@@ -61,6 +62,7 @@ class Module(Node):
         self.on_gpu: dict[Any, Any] = {}
         self.given: dict[str, bytes] = {}
         self.ran_on: int | None = None
+        self.heap: Any = None
         self.origins: dict[str, Source] = {}
         self.is_checked = False  # whether it has been found free of errors, so that it can be launched
 

@@ -46,10 +46,6 @@ from ptxlab.emulate.state import (
 )
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u8, u32, u64, unlikely
 
-# State spaces; see `access`.
-
-HEAP = 0x7800_0000_0000  # where memory of `malloc` begins; see `arguments`
-
 
 @native
 def note_shared(thread: Pointer[Thread], offset: u64, bytes: u32, about: u32, instruction: u32) -> None:
@@ -186,7 +182,7 @@ def note(
             place = place + 1
             at += step
     if about & OBJECT == 0:
-        begin: u64 = u64(thread.worker.reserved_size) if space == SHARED_SPACE else u64(HEAP)
+        begin: u64 = u64(thread.worker.reserved_size) if space == SHARED_SPACE else thread.worker.heap
         if written == 0 and about & KIND != STORE and address >= begin:
             report_unwritten(thread, address, bytes, about, instruction, space)
         if about & STRONG != 0:
