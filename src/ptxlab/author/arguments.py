@@ -13,9 +13,10 @@ import struct as bytes_of
 from typing import Any
 
 from ptxlab.author.constants import fits, float_bits, is_number
+from ptxlab.author.lines import here
 from ptxlab.author.parameters import Parameter
-from ptxlab.author.pointers import PointerType
-from ptxlab.author.structures import StructType, struct
+from ptxlab.author.pointers import PointerType, is_structure
+from ptxlab.author.structures import StructType, struct, structure_of
 from ptxlab.author.values import bf16
 from ptxlab.isa import Type
 
@@ -23,7 +24,9 @@ from ptxlab.isa import Type
 def passed(parameter: Parameter, value: Any) -> Any:
     """An argument as the program takes it; raises a `ValueError` that says what is wrong with it."""
     annotation = parameter.annotation
-    if isinstance(annotation, PointerType):
+    if isinstance(annotation, PointerType) and is_structure(annotation.element):
+        _check_structures(structure_of(annotation.element, here()), value)
+    elif isinstance(annotation, PointerType):
         _check_elements(annotation.element.type, value)
     elif isinstance(annotation, StructType) and isinstance(value, struct):
         return _structure(annotation, value)
@@ -39,6 +42,13 @@ def _check_elements(wanted: Type, array: Any) -> None:
     bytes = wanted.width // (wanted.lanes if kind == "f" else 1) // 8
     if kind in ("f", "i", "u") and wanted.kind in "usf" and size > bytes > 1:
         raise ValueError(f"elements of {dtype} have {size} bytes, those of `pointer[{wanted.name}]` have {bytes}")
+
+
+def _check_structures(wanted: StructType, array: Any) -> None:
+    dtype = getattr(array, "dtype", None)
+    size = getattr(dtype, "itemsize", wanted.size)
+    if getattr(dtype, "names", None) and size != wanted.size:  # other arrays may hold what they are made of
+        raise ValueError(f"elements of {dtype} have {size} bytes, those of `pointer[{wanted}]` have {wanted.size}")
 
 
 def _structure(type: StructType, value: Any) -> bytes:

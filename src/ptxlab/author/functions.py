@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ptxlab.author.fields import in_parameter, load, store
 from ptxlab.author.kernel import end_body, head_lines, load_parameters
 from ptxlab.author.lines import Place, here, refuse, refuse_parameter
 from ptxlab.author.parameters import Parameter, RawType, check_constants, constants_key, read_parameters, return_types
 from ptxlab.author.pointers import PointerType, memory_type
-from ptxlab.author.structures import StructType, check_given, lay_out, load, store
+from ptxlab.author.structures import StructType, check_given, lay_out
 from ptxlab.author.trace import Program, Trace, current, writing
 
 
@@ -70,7 +71,7 @@ class DeviceFunction:
             trace.place = self._place
             for wanted, value, offset in zip(results, returned, lay_out(results)[0], strict=True):
                 check_given(f"what `{name}` returns", wanted, value)
-                store(wanted, "returned", offset, value)
+                store(wanted, in_parameter("returned", offset), value)
             trace.place = None
             end_body(trace)
         result = f" ({_returned(results, 'returned')})" if results else ""
@@ -97,10 +98,11 @@ def _call(trace: Trace, name: str, parameters: list[Parameter], results: list[An
         trace.write(f"{_returned(results, 'result')};")
     for chosen, parameter, value in zip(names, parameters, passed, strict=True):
         whole = isinstance(parameter.annotation, StructType)
-        store(parameter.annotation if whole else parameter.passed, chosen, 0, value)
+        store(parameter.annotation if whole else parameter.passed, in_parameter(chosen), value)
     result = "(result), " if results else ""
     trace.write(f"call.uni {result}{name}, ({', '.join(names)});" if names else f"call.uni {result}{name};")
-    values = [load(wanted, "result", offset) for wanted, offset in zip(results, lay_out(results)[0], strict=True)]
+    places = [in_parameter("result", offset) for offset in lay_out(results)[0]]
+    values = [load(wanted, place) for wanted, place in zip(results, places, strict=True)]
     trace.write("}")
     return None if not values else values[0] if len(values) == 1 else tuple(values)
 

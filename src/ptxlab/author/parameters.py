@@ -4,6 +4,7 @@
 |---|---|---|
 | `f32`, `u32`, ... | `.param .f32 a` | a register, loaded at the start |
 | `pointer[f32]` | `.param .u64 x` | a pointer into global memory |
+| `pointer[Ray]` | the same | a pointer to structures: `rays[i].size` |
 | `generic_pointer[f32]` | the same | a pointer that may point anywhere |
 | `struct[24, 8]` | `.param .align 8 .b8 s[24]` | its address; `s.field(f32, 4)` loads from byte 4 |
 | a subclass of `struct` | the same | `s.scale` loads the field `scale` |
@@ -17,10 +18,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ptxlab.author.fields import in_parameter, load, load_pointer
 from ptxlab.author.lines import Place, refuse, refuse_parameter
-from ptxlab.author.pointers import Pointer, PointerType, address_class, memory_type
-from ptxlab.author.structures import StructType, has_fields, is_number, load, load_pointer, structure_of
-from ptxlab.author.values import Value, b8
+from ptxlab.author.pointers import Pointer, PointerType, address_class, memory_type, pointing
+from ptxlab.author.structures import StructType, has_fields, is_number, structure_of
+from ptxlab.author.values import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +77,12 @@ class Parameter:
         """What the body gets: the value, loaded now."""
         given = self.annotation
         if isinstance(given, StructType):
-            return load(given, self.name, in_place=True)
+            return load(given, in_parameter(self.name), in_place=True)
         if isinstance(given, RawType):
-            return Pointer(b8, "param", symbol=self.name)
+            return in_parameter(self.name)
         place = Pointer(self.passed, "param", symbol=self.name)
         if isinstance(given, PointerType):
-            return load_pointer(given, place) if of_kernel else Pointer(given.element, given.space, place.load())
+            return load_pointer(given, place) if of_kernel else pointing(given.element, given.space, place.load())
         return place.load()
 
 

@@ -39,6 +39,18 @@ def element_of(element: Any) -> type[Value]:
     )
 
 
+def is_structure(element: Any) -> bool:
+    """Whether several fields lie there: a subclass of `struct`, or `struct[24, 8]`."""
+    from ptxlab.author.structures import StructType, struct
+
+    return isinstance(element, StructType) or (isinstance(element, type) and issubclass(element, struct))
+
+
+def spell_element(element: Any) -> str:
+    """What lies there, as an annotation says it."""
+    return str(getattr(element, "__name__", element))
+
+
 def stores(wanted: Type, given: Type) -> bool:
     """Whether a register is stored where another type lies: untyped bits of its width, and any where bytes lie."""
     return wanted.width <= 8 or given is wanted or ("b" in (given.kind, wanted.kind) and given.width == wanted.width)
@@ -53,7 +65,7 @@ def memory_type(element: type[Value]) -> str:
 class PointerType:
     """`pointer[f32]` in an annotation."""
 
-    element: type[Value]
+    element: Any  # a number of PTX, or a structure
     space: str | None = "global"
 
 
@@ -91,7 +103,7 @@ class Pointer:
 
     def __repr__(self) -> str:
         base = self.symbol or (self.register.name if self.register is not None else "")
-        return f"<pointer[{self.element.__name__}, {self.space or 'generic'}] {base}+{self.offset}>"
+        return f"<pointer[{spell_element(self.element)}, {self.space or 'generic'}] {base}+{self.offset}>"
 
     def print_address(self, trace: Trace) -> str:
         """`[%rd1+16]`"""
@@ -141,10 +153,19 @@ class Pointer:
         if address.type.width < 64:
             address = _emit("cvt.u64.u32", [address])
         space = self.space.partition("::")[0]
-        return Pointer(self.element, None, _emit(f"cvta.{space}.u64", [address]), lanes=self.lanes)
+        return self._elsewhere(None, _emit(f"cvta.{space}.u64", [address]))
 
     def _moved(self, register: Value | None, symbol: str | None, offset: int) -> Pointer:
-        return Pointer(self.element, self.space, register, symbol, offset, self.lanes)
+        return self._elsewhere(self.space, register, symbol, offset)
+
+    def _elsewhere(
+        self, space: str | None, register: Value | None, symbol: str | None = None, offset: int = 0
+    ) -> Pointer:
+        return Pointer(self.element, space, register, symbol, offset, self.lanes)
+
+    def part(self, element: type[Value], offset: int) -> Pointer:
+        """So many bytes behind this, what points to another type."""
+        return Pointer(element, self.space, self.register, self.symbol, self.offset + offset)
 
     def _advance(self, steps: Sequence[tuple[Any, int]], out: Value | None = None) -> Pointer:
         """This address and each index times its bytes: numbers go into the offset, registers cost a `mad` each."""
@@ -178,7 +199,7 @@ class Pointer:
             _emit(f"add.{register.type.name}", [self._base, self.offset], out=register)
         else:
             register.set(self._base)
-        return Pointer(self.element, self.space, register, lanes=self.lanes)
+        return self._elsewhere(self.space, register)
 
     def __sub__(self, index: Any) -> Pointer:
         return self + -self._subtracted(index)
@@ -307,9 +328,9 @@ class Pointer:
         space = f".{self.space}" if self.space else ""
         return f"{space}{f'.v{self.lanes}' if self.lanes > 1 else ''}.{memory_type(self.element)}"
 
-    def view(self, element: type[Value]) -> Pointer:
+    def view(self, element: Any) -> Pointer:
         """The same address, of elements of another type."""
-        return Pointer(element_of(element), self.space, self.register, self.symbol, self.offset)
+        return pointing(element, self.space, self.register, self.symbol, self.offset)
 
     def vector(self, lanes: int) -> Pointer:
         """The same address, of vectors of so many elements: 2, 4 or 8 are loaded and stored by one instruction."""
@@ -352,7 +373,7 @@ def _multiply_add(index: Value, size: int, base: Value, out: Value | None) -> Va
 
 if TYPE_CHECKING:
     # To type checkers and editors these are pointers; when Python runs, `pointer[f32]` is a `PointerType`.
-    E = TypeVar("E", bound=Value)
+    E = TypeVar("E")
 
     class pointer(Pointer, Generic[E]):  # noqa: N801 - stand in annotations beside `f32`
         """A pointer into global memory."""
@@ -374,7 +395,9 @@ else:
             if space not in _POINTED:
                 known = ", ".join(f"`{name}`" for name in _POINTED)
                 refuse("missing-type", f"no pointer points into {space!r:.40}", helps=[f"there are {known}"])
-            return PointerType(element_of(element), None if space == "generic" else space)
+            if not is_structure(element):
+                element_of(element)
+            return PointerType(element, None if space == "generic" else space)
 
     class shared_pointer(pointer):  # noqa: N801
         """`shared_pointer[f32]` points into shared memory."""
@@ -396,9 +419,20 @@ def address(base: Any, offset: Any = 0) -> Pointer:
     return base._advance([(offset, 1)])
 
 
-def pointer_to(element: type[Value], space: str | None, register: Value) -> Pointer:
+def pointer_to(element: Any, space: str | None, register: Value) -> Pointer:
     """A pointer whose address a register holds."""
-    return Pointer(element_of(element), space, register)
+    return pointing(element, space, register)
+
+
+def pointing(
+    element: Any, space: str | None, register: Value | None = None, symbol: str | None = None, offset: int = 0
+) -> Pointer:
+    """A pointer to numbers of PTX, or to structures."""
+    if not is_structure(element):
+        return Pointer(element_of(element), space, register, symbol, offset)
+    from ptxlab.author.fields import Structures
+
+    return Structures(element, space, register, symbol, offset)
 
 
 def address_class(space: str | None) -> type[Value]:

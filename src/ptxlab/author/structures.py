@@ -1,22 +1,21 @@
 """Structures: several fields that are passed as one, laid out as C lays them out.
 
 A subclass of `struct` names the fields. An object of it, `Ray(x, 1.0)`, holds them in registers, and writes nothing
-until it is passed or returned; a parameter of that type stands in parameter memory, where each `ray.x` is one load.
+until it is passed, returned or stored; `fields.py` has structures that stand in memory.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ptxlab.author.emit import describe, emit
-from ptxlab.author.lines import NoSuchName, Place, here, refuse
+from ptxlab.author.emit import describe
+from ptxlab.author.lines import Place, here, refuse
 from ptxlab.author.operators import conversion
-from ptxlab.author.pointers import Pointer, PointerType, address_class, stores
-from ptxlab.author.values import Value, b8, class_of, u64
-from ptxlab.isa import type_named
+from ptxlab.author.pointers import Pointer, PointerType, spell_element, stores
+from ptxlab.author.values import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,112 +96,35 @@ def lay_out(annotations: Iterable[Any]) -> tuple[list[int], int, int]:
     return offsets, -(-size // largest) * largest, largest
 
 
-class Struct(Pointer):
-    """Bytes without names in parameter memory."""
+class InMemory:
+    """A structure that stands in memory, and where."""
 
-    def __init__(self, name: str, type: StructType, offset: int = 0) -> None:
-        super().__init__(b8, "param", symbol=name, offset=offset)
-        self._type = type
-        self._symbol, self._offset = name, offset
-
-    def field(self, cls: type[Value], offset: int) -> Any:
-        """Load a number from that byte on."""
-        return Pointer(cls, "param", symbol=self.symbol, offset=self.offset + offset).load()
-
-
-class Fields:
-    """A structure in parameter memory: each of its fields is a load. It has no other names, which fields could have."""
-
-    def __init__(self, name: str, type: StructType, offset: int) -> None:
-        vars(self).update(_symbol=name, _type=type, _offset=offset)
-
-    _symbol: str
     _type: StructType
-    _offset: int
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        if name not in self._type.fields:
-            known = ", ".join(f"`{name}`" for name in self._type.fields)
-            refuse(
-                "unknown-name", f"`{self._type}` has no field `{name}`", helps=[f"it has {known}"], raises=NoSuchName
-            )
-        offset, annotation = self._type.fields[name]
-        return load(annotation, self._symbol, self._offset + offset, in_place=True)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        refuse(
-            "read-only-parameter",
-            f"`{name}` of `{self._type}` stands in parameter memory, which is only read",
-            helps=[f"make another: `{self._type}({name}=..., ...)`"],
-        )
-
-
-def load(annotation: Any, symbol: str, offset: int = 0, in_place: bool = False) -> Any:
-    """A number, pointer or structure of parameter memory; with `in_place` a structure stays there."""
-    if isinstance(annotation, PointerType):
-        return load_pointer(annotation, Pointer(u64, "param", symbol=symbol, offset=offset))
-    if not isinstance(annotation, StructType):
-        return Pointer(annotation, "param", symbol=symbol, offset=offset).load()
-    if annotation.cls is None:
-        return Struct(symbol, annotation, offset)
-    if in_place:
-        return Fields(symbol, annotation, offset)
-    return annotation.cls(*(load(part, symbol, offset + start) for start, part in annotation.fields.values()))
-
-
-def store(annotation: Any, symbol: str, offset: int, value: Any) -> None:
-    """Write a number, pointer or structure to parameter memory."""
-    if isinstance(annotation, PointerType):
-        Pointer(u64, "param", symbol=symbol, offset=offset).store(_generic(value))
-    elif not isinstance(annotation, StructType):
-        Pointer(annotation, "param", symbol=symbol, offset=offset).store(value)
-    elif isinstance(value, (Struct, Fields)):
-        for start, size in _pieces(value._type):
-            bits = class_of(type_named(f"b{8 * size}"))
-            read = Pointer(bits, "param", symbol=value._symbol, offset=value._offset + start).load()
-            Pointer(bits, "param", symbol=symbol, offset=offset + start).store(read)
-    else:
-        for name, (start, part) in structure_of(type(value), here()).fields.items():
-            store(part, symbol, offset + start, getattr(value, name))
-
-
-def _pieces(type: StructType) -> Iterator[tuple[int, int]]:
-    """Where the fields lie and their bytes, without the padding; without fields, the widest words there can be."""
-    for start, part in type.fields.values():
-        if isinstance(part, StructType):
-            yield from ((start + inner, size) for inner, size in _pieces(part))
-        else:
-            yield start, lay_out([part])[1]
-    start = type.size if type.fields else 0
-    while start < type.size:
-        size = min(8, type.align, (start & -start) or 8)
-        while start + size > type.size:
-            size //= 2
-        yield start, size
-        start += size
+    _place: Pointer
 
 
 def check_given(what: str, annotation: Any, value: Any) -> None:
     """Refuse a pointer that points elsewhere, another structure than the one wanted, and a number of another type."""
     helps: list[str] = []
     if isinstance(annotation, PointerType):
-        fits = isinstance(value, Pointer) and value.space == annotation.space and value.element is annotation.element
-        wanted = f"pointer[{annotation.element.__name__}, {annotation.space or 'generic'}]"
+        element = spell_element(annotation.element)
+        fits = isinstance(value, Pointer) and value.space == annotation.space and value.element == annotation.element
+        wanted = f"pointer[{element}, {annotation.space or 'generic'}]"
         if isinstance(value, Pointer):
-            is_other = value.element is not annotation.element
-            helps += [f"`x.view({annotation.element.__name__})` points to other elements"] * is_other
+            is_other = value.element != annotation.element
+            helps += [f"`x.view({element})` points to other elements"] * is_other
             helps += ["`x.generic` may point anywhere"] * (annotation.space is None is not value.space)
     elif isinstance(annotation, StructType):
-        given = value._type if isinstance(value, (Struct, Fields)) else structure_of(type(value), here())
+        given = value._type if isinstance(value, InMemory) else structure_of(type(value), here())
         fits = isinstance(given, StructType) and given.cls is annotation.cls
         if annotation.cls is None and isinstance(given, StructType):
             fits = given.size == annotation.size and given.align >= annotation.align
         wanted = f"a `{annotation}`"
     else:
         is_other = isinstance(value, Value) and not stores(annotation.type, value.type)
-        fits = not isinstance(value, (Pointer, struct, Fields, tuple, list, str)) and value is not None and not is_other
+        fits = (
+            not isinstance(value, (Pointer, struct, InMemory, tuple, list, str)) and value is not None and not is_other
+        )
         wanted = f"a `{annotation.type.name}`"
         helps = [f"convert it: {conversion(annotation.type, value.type)}"] if is_other else []
     if not fits:
@@ -210,7 +132,7 @@ def check_given(what: str, annotation: Any, value: Any) -> None:
 
 
 def _described(value: Any) -> str:
-    if isinstance(value, (Struct, Fields)):
+    if isinstance(value, InMemory):
         return f"a `{value._type}`"
     return f"a `{type(value).__name__}`" if isinstance(value, struct) else describe(value)
 
@@ -220,24 +142,3 @@ def has_fields(annotation: Any) -> bool:
     if not isinstance(annotation, StructType):
         return True
     return annotation.cls is not None and all(has_fields(part) for _, part in annotation.fields.values())
-
-
-def load_pointer(type: PointerType, place: Pointer) -> Pointer:
-    """A pointer from the host or out of a structure: it is generic, and `cvta` makes it one into its space."""
-    address = place.load()
-    if type.space is not None:
-        wide = emit(f"cvta.to.{type.space}.u64", [address], out=u64())
-        narrow = address_class(type.space) is not u64
-        address = emit("cvt.u32.u64", [wide], out=address_class(type.space)()) if narrow else wide
-    return Pointer(type.element, type.space, address)
-
-
-def _generic(pointer: Pointer) -> Value:
-    """The address of a pointer as a structure holds it: a generic one."""
-    address = pointer.address
-    if pointer.space is None:
-        return address
-    if address.type.width == 32:
-        address = emit("cvt.u64.u32", [address])
-    value: Value = emit(f"cvta.{pointer.space}.u64", [address])
-    return value
