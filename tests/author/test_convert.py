@@ -278,6 +278,21 @@ def test_results_of_a_run_that_later_rows_read(tmp_path: Path) -> None:
 """ in body_of(text, tmp_path / "module.py")
 
 
+def test_results_of_an_inner_loop_that_the_outer_one_cannot_list(tmp_path: Path) -> None:
+    """Each row begins with what another line of the row before returned: that is not there before the loop."""
+    first = [1, 13, 17, 23, 27]
+    rows = "".join(
+        f"add.s64 %rd{11 + 5 * row}, %rd{start}, 16;\n"
+        + "".join(
+            f"add.s64 %rd{12 + 5 * row + n}, %rd{11 + 5 * row + n}, 8;\nst.global.u32 [%rd{12 + 5 * row + n}], {n};\n"
+            for n in range(4)
+        )
+        for row, start in enumerate(first)
+    )
+    body = body_of(kernel_of(f"ld.param.u64 %rd1, [x];\n{rows}"), tmp_path / "module.py")
+    assert "rd[12 + i] = ptx.add.s64(rd[11 + i], 8)" in body
+
+
 def test_blocks_repeat_too(tmp_path: Path) -> None:
     text = kernel_of(
         "ld.param.u64 %rd1, [x];\nmov.u32 %r1, %tid.x;\n"

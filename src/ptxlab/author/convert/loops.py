@@ -66,7 +66,7 @@ class Loop:
         self.collector = names.collector[0]
         self.places = range(len(rows[0].leaves))
         self.made = [{row.leaves[t].text: t for t in row.targets if not row.leaves[t].steps} for row in rows]
-        self.all_made = {name for made in self.made for name in made}
+        self.all_made = {name for row in rows for target in row.targets for name in row.leaves[target].names}
         self.lists: list[list[list[Leaf]]] = []
         self.template = rows[0].template
         self.read_at = [_read_at(row) for row in rows]
