@@ -6,6 +6,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ptxlab import gpu
@@ -13,6 +14,7 @@ from ptxlab.author import f32, kernel, pointer, ptx, u32
 from ptxlab.kernels import vector_addition
 from ptxlab.measure import Launch, UnsuitedError, tune
 from ptxlab.measure.entry import ceil_div
+from ptxlab.report import PtxError
 
 
 @kernel
@@ -102,6 +104,62 @@ def test_what_was_found_before_an_interrupt_is_kept(tmp_path: Path) -> None:
     found = tune(make, {"each": [1, 2], "step": [128]}, vector_addition.entry, keep=kept, progress=told.append)
     assert told == ["assembled 1 of 1", "checked 1 of 1"]
     assert [trial.is_right for trial in found.trials] == [True, True]
+
+
+@pytest.mark.skipif(gpu.absence() is None, reason="where there is a GPU, it decides")
+def test_a_combination_that_cannot_be_written_is_out_and_says_why() -> None:
+    def broken(each: int) -> Callable[..., Launch]:
+        @kernel
+        def k(x: pointer[f32]) -> None:
+            ptx.fma["rx"].f32(x[0], x[0], x[0])
+
+        return make(each, 128) if each == 1 else lambda a, b, c: Launch(k, 1, 1, [a])
+
+    wrong, right = tune(broken, {"each": [1, 2]}, vector_addition.entry).trials
+    assert (right.is_right, wrong.is_right) == (True, False)
+    assert wrong.problem.startswith("error[illegal-modifier]: `fma` takes no modifier `.rx` here")
+
+
+def test_a_file_keeps_what_other_calls_found(tmp_path: Path) -> None:
+    size = {"n": 5000}
+    kept = str(tmp_path / "folder" / "add.json")
+    first = tune(make, {"each": np.array([1]), "step": [128]}, vector_addition.entry, size, keep=kept)
+    second = tune(make, {"each": [2], "step": [128]}, vector_addition.entry, size, keep=kept)
+    assert [trial.parameters["each"] for trial in second.trials] == [2]
+    told: list[str] = []
+    third = tune(make, {"each": [1, 2], "step": [128]}, vector_addition.entry, size, keep=kept, progress=told.append)
+    assert third.trials == first.trials + second.trials
+    assert not any(text.startswith("assembled") for text in told)
+    assert [path.name for path in Path(kept).parent.iterdir()] == ["add.json"]
+
+
+@pytest.mark.parametrize(
+    "text", ['{"size": {"n', "[1, 2]", '{"size": {}, "machine": {}, "trials": [{"parameter": 1}]}']
+)
+def test_a_damaged_file_is_refused_and_stays(text: str, tmp_path: Path) -> None:
+    kept = tmp_path / "add.json"
+    kept.write_text(text)
+    with pytest.raises(PtxError, match="holds no results of `tune`"):
+        tune(make, {"each": [1], "step": [128]}, vector_addition.entry, keep=kept)
+    assert kept.read_text() == text
+
+
+def test_results_of_another_size_are_not_lost(tmp_path: Path) -> None:
+    kept = tmp_path / "add.json"
+    tune(make, {"each": [1], "step": [128]}, vector_addition.entry, {"n": 5000}, keep=kept)
+    with pytest.raises(PtxError, match=r'another size: \{"n": 5000\}, and this is \{"n": 6000\}'):
+        tune(make, {"each": [1], "step": [128]}, vector_addition.entry, {"n": 6000}, keep=kept)
+
+
+def test_a_file_that_cannot_be_written_is_told_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    told: list[str] = []
+    with pytest.raises(OSError, match="file"):
+        tune(
+            make, {"each": [1], "step": [128]}, vector_addition.entry, keep=tmp_path / "file" / "add.json",
+            progress=told.append,
+        )  # fmt: skip
+    assert told == []
 
 
 def test_nothing_right_is_an_error_that_lists_the_reasons() -> None:

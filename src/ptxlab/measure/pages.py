@@ -1,6 +1,11 @@
-"""The pages that `ptxlab explain` shows for what keeps `ptxlab bench` from measuring or drawing."""
+"""The pages that `ptxlab explain` shows for what keeps `ptxlab bench` and `tune` from measuring or drawing."""
 
 PAGES = {
+    "damaged-results": "A file that `tune` was told to keep its results in holds something else, or was damaged.",
+    "other-results": (
+        "A file holds results of `tune` that were found at another size or on another machine.\n\n"
+        "Times compare only where both are the same; a file is kept for each."
+    ),
     "no-torch": "torch, which holds the arrays and brings the libraries to compare with, is not there or has no GPU.",
     "missing-package": (
         "A package that is needed here is not installed.\n\n"

@@ -2,13 +2,14 @@
 
 Every combination is written as PTX, assembled in parallel by any executor of `concurrent.futures`, checked for the
 right answer, and timed in turns with the others; what is slow after its first turn drops out. Results are kept in a
-file, and a combination that is there already is not tried again. Only timing needs a GPU: without one, what assembles
-is checked on the emulator, and the file says which are right.
+file, one a size and machine, and a combination that is there already is not tried again. Only timing needs a GPU:
+without one, what assembles is checked on the emulator, and the file says which are right.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +29,7 @@ from ptxlab.measure.entry import Arrays, Entry, Launch, Size, UnsuitedError
 from ptxlab.measure.machine import describe, require_torch
 from ptxlab.measure.session import draw_sets, timer, together
 from ptxlab.measure.turns import Timer, take_turns
-from ptxlab.report import KernelError, PtxError
+from ptxlab.report import KernelError, PtxError, error
 from ptxlab.syntax import format
 from ptxlab.toolchain import assemble
 
@@ -51,11 +52,16 @@ class Trial:
     """Bytes of registers that ptxas had to put into memory."""
     is_right: bool = False
     problem: str = ""
-    """Why it is out: unsuited, refused by ptxas, or wrong."""
+    """Why it is out: unsuited, refused as it was written or by ptxas, or wrong."""
 
     @property
     def seconds(self) -> float | None:
         return statistics.median(self.samples) if self.samples else None
+
+    @property
+    def key(self) -> str:
+        """Its parameters as text, the same before and after they were kept."""
+        return _as_json(self.parameters)
 
 
 @dataclass(frozen=True)
@@ -76,15 +82,30 @@ class Tuned:
         return min(right, key=lambda trial: trial.seconds or float("inf"))
 
     def write(self, path: Path) -> None:
-        """Keep it as JSON."""
+        """Keep it as JSON; a file that is there already is replaced at once, or not at all."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+        written = path.with_name(f"{path.name}.{os.getpid()}")
+        written.write_text(_as_json(asdict(self), indent=1) + "\n", encoding="utf-8")
+        written.replace(path)
 
     @staticmethod
     def read(path: Path) -> Tuned:
         """What `write` kept."""
-        given = json.loads(path.read_text(encoding="utf-8"))
-        return Tuned(given["size"], given["machine"], [Trial(**trial) for trial in given["trials"]])
+        try:
+            given = json.loads(path.read_text(encoding="utf-8"))
+            return Tuned(given["size"], given["machine"], [Trial(**trial) for trial in given["trials"]])
+        except (ValueError, KeyError, TypeError) as problem:
+            message = f"`{path}` holds no results of `tune`: {problem}"
+            raise PtxError([error("damaged-results", message, None, helps=["keep them in another file"])]) from problem
+
+
+def _as_json(value: Any, indent: int | None = None) -> str:
+    """JSON; what has none, as a type of PTX, by its name."""
+    return json.dumps(value, sort_keys=indent is None, indent=indent, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else getattr(value, "__name__", str(value))
 
 
 @dataclass(frozen=True)
@@ -102,7 +123,7 @@ def tune(
     size: Size | None = None,
     *,
     executor: Executor | None = None,
-    keep: Path | None = None,
+    keep: Path | str | None = None,
     rounds: int = 7,
     target: str | None = None,
     progress: Callable[[str], None] | None = None,
@@ -118,18 +139,28 @@ def tune(
     chosen = dict(size or problem.sizes[-1])
     has_gpu = gpu.absence() is None
     machine = describe(require_torch()) if has_gpu else {"gpu": None}
-    known = _known(keep, chosen, machine)
+    file = None if keep is None else Path(keep)
+    kept = [] if file is None or not file.exists() else _kept(file, chosen, machine)
+    known = {(trial.key, trial.program): trial for trial in kept if machine["gpu"] is None or _is_done(trial)}
     sets = draw_sets(require_torch(), problem, chosen, 0) if has_gpu else []
     shapes = sets[0] if has_gpu else problem.arrays(Host(0), **problem.small[-1])
     candidates, done = [], []
-    for combination in _combinations(parameters):
+    combinations = _combinations(parameters)
+    for combination in combinations:
         candidate = _write(kernel, combination, shapes)
-        kept = known.get((json.dumps(combination, sort_keys=True), candidate.trial.program))
-        if kept is not None or candidate.trial.problem:
-            done.append(kept or candidate.trial)
+        found = known.get((candidate.trial.key, candidate.trial.program))
+        if found is not None or candidate.trial.problem:
+            done.append(found or candidate.trial)
         else:
             candidates.append(candidate)
-    tuned = Tuned(chosen, machine, done)
+    asked = {_as_json(combination) for combination in combinations}
+    others = [trial for trial in kept if trial.key not in asked]
+
+    def save() -> None:
+        if file is not None:
+            Tuned(chosen, machine, [*others, *done]).write(file)
+
+    save()  # a file that cannot be written is told before all the work, not behind it
     try:
         with tempfile.TemporaryDirectory(prefix="ptxlab-") as folder:
             architecture = gpu.gpu(0).architecture_for if has_gpu else (lambda stated: target or stated)
@@ -140,24 +171,26 @@ def tune(
             else:
                 _check(problem, ready, tell, done)
     finally:  # also what was found before Ctrl-C
-        if keep is not None:
-            tuned.write(keep)
-    return tuned
+        save()
+    return Tuned(chosen, machine, done)
 
 
 def _combinations(parameters: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     return [dict(zip(parameters, values, strict=True)) for values in product(*parameters.values())]
 
 
-def _known(keep: Path | None, size: Size, machine: Mapping[str, Any]) -> dict[tuple[str, str], Trial]:
-    """The trials that a file holds, if they were made at this size on such a machine."""
-    if keep is None or not keep.exists():
-        return {}
-    kept = Tuned.read(keep)
-    if kept.size != dict(size) or dict(kept.machine) != dict(machine):
-        return {}
-    done = [trial for trial in kept.trials if trial.problem or trial.samples or machine["gpu"] is None]
-    return {(json.dumps(trial.parameters, sort_keys=True), trial.program): trial for trial in done}
+def _kept(file: Path, size: Size, machine: Mapping[str, Any]) -> list[Trial]:
+    """The trials that a file holds; one of another size or machine is refused, since it would be lost."""
+    kept = Tuned.read(file)
+    for what, there, here in (("size", kept.size, size), ("machine", kept.machine, machine)):
+        if _as_json(there) != _as_json(here):
+            message = f"`{file}` holds results of another {what}: {_as_json(there)}, and this is {_as_json(here)}"
+            raise PtxError([error("other-results", message, None, helps=["keep these in another file"])])
+    return kept.trials
+
+
+def _is_done(trial: Trial) -> bool:
+    return bool(trial.problem or trial.samples)
 
 
 def _write(kernel: Maker, parameters: dict[str, Any], arrays: Arrays) -> _Candidate:
@@ -165,7 +198,7 @@ def _write(kernel: Maker, parameters: dict[str, Any], arrays: Arrays) -> _Candid
     try:
         variant = kernel(**parameters)
         texts = [format(launch.module) for launch in _launches(variant, arrays)]
-    except UnsuitedError as reason:
+    except (UnsuitedError, PtxError) as reason:
         return _Candidate(Trial(parameters, "", problem=str(reason)), lambda arrays: [])
     digest = sha256("\n".join(texts).encode()).hexdigest()[:16]
     return _Candidate(Trial(parameters, digest), lambda arrays: _launches(variant, arrays))
