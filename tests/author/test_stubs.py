@@ -42,6 +42,9 @@ ptx.ld["global"].nc.v4.f32(fma, out=fma, when=fma)
 ptx.cp.async_.cg.shared.global_(fma, fma, 16)
 with ptx.when(ptx.tid.x < 3):
     ptx.bar.sync(0)
+reveal_type(ptx.tid.x)
+reveal_type(ptx.clock64)
+reveal_type(ptx.shared(ptx.laneid, 32).v4)
 """
 WRONG = """
 from instructions import ptx
@@ -55,6 +58,8 @@ ptx.tid.w
 ptx.nothing
 ptx.when(1, 2)
 ptx.add.u32(1, 2, pred=3)
+ptx.tid.x.width
+ptx.tile(1, 2, 3).pithc
 """
 
 
@@ -64,9 +69,12 @@ def test_a_type_checker_tells_right_from_wrong(tmp_path: Path) -> None:
     (tmp_path / "wrong.py").write_text(WRONG)
     options = ["--strict", "--no-error-summary", "--cache-dir", str(tmp_path / "cache")]
     told, _, _ = api.run([*options, str(tmp_path / "right.py"), str(tmp_path / "wrong.py")])
+    shown = [line.partition('Revealed type is "ptxlab.author.')[2] for line in told.splitlines() if "Revealed" in line]
+    assert shown == ['values.u32"', 'values.u64"', 'pointers.Pointer"']
     lines = [line.partition("wrong.py:")[2] for line in told.splitlines() if ": error: " in line]
     expected = ['"rnn"; maybe "rn"?', '"golbal"; maybe "global_"?', '"u32"', 'Missing positional argument "c"',
-                "not callable", '"w"', '"nothing"', 'Too many arguments for "when"', '"pred"']  # fmt: skip
+                "not callable", '"w"', '"nothing"', 'Too many arguments for "when"', '"pred"', '"width"',
+                '"pithc"; maybe "pitch"?']  # fmt: skip
     assert len(lines) == len(expected)
     for number, (line, words) in enumerate(zip(lines, expected, strict=True), 4):
         assert line.startswith(f"{number}: ")

@@ -4,13 +4,16 @@ The words that may follow depend only on which forms are still possible and how 
 agree in this share one class, so that all of PTX takes some thousand classes, where each spelling of its own would take
 millions. The file is made from the table and written beside the module that it describes; it is not kept in the
 repository, so that an instruction is still declared in one place.
+
+What an instruction returns is `Any`: without `out=` a register of the type it names, with it that register, of any type
+that fits. Two signatures for each would tell, and a wrong call would no longer be told by the operand that is missing.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from inspect import signature
+from inspect import get_annotations, signature
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -29,18 +32,24 @@ HEAD = '''"""Types of `ptxlab.author.ptx` for editors, made by `python -m ptxlab
 from contextlib import AbstractContextManager
 from typing import Any, Literal, overload
 
+from ptxlab.author.values import {registers}
+{tools}
+
 class Components:
     """A special register of several components."""
 
-    x: Any
-    y: Any
-    z: Any
+    x: u32
+    y: u32
+    z: u32
 '''
 
 
 def stubs() -> str:
     """The whole file."""
-    parts = [HEAD]
+    registers = sorted({register.type.name for register in SPECIAL_REGISTERS.values()})
+    tools = {tool.__name__: tool.__module__ for tool in map(_class, vars(Ptx).values()) if tool is not None}
+    imports = [f"from {tools[name]} import {name}" for name in sorted(tools)]
+    parts = [HEAD.format(registers=", ".join(registers), tools="\n".join(imports))]
     first: dict[str, str] = {}
     for head in sorted(heads()):
         classes, start = _classes(head)
@@ -49,7 +58,7 @@ def stubs() -> str:
     parts.append("class Ptx:")
     parts += [f"    {line}" for line in _tools()]
     for name, register in SPECIAL_REGISTERS.items():
-        parts.append(f"    {name[1:]}: {'Components' if register.vector else 'Any'}")
+        parts.append(f"    {name[1:]}: {'Components' if register.vector else register.type.name}")
         parts.append(f'    """{register.text}"""')
     parts += [f"    {name_of(head)}: {start}" for head, start in first.items()]
     parts.append("    def __getitem__(self, words: str) -> Any: ...")
@@ -61,10 +70,28 @@ def _tools() -> Iterator[str]:
     for name, tool in vars(Ptx).items():
         if isinstance(tool, staticmethod):
             parameters = ", ".join(_parameter(parameter) for parameter in signature(tool.__func__).parameters.values())
-            returned = "AbstractContextManager[None]" if name in ("when", "otherwise", "loop", "block") else "Any"
+            returned = (
+                "AbstractContextManager[None]" if name in ("when", "otherwise", "loop", "block") else _returned(tool)
+            )
             yield "@staticmethod"
             yield f"def {name}({_starred(parameters, tool)}) -> {returned}:"
             yield f'    """{(tool.__doc__ or "").strip().splitlines()[0]}"""'
+
+
+def _returned(tool: Any) -> str:
+    """What a tool returns: nothing, an object of ours, or what only the call tells."""
+    found = _class(tool)
+    if found is not None:
+        return found.__name__
+    return "None" if signature(tool.__func__).return_annotation == "None" else "Any"
+
+
+def _class(tool: object) -> type | None:
+    """The class of what a tool returns, where it is one of ours."""
+    if not isinstance(tool, staticmethod):
+        return None
+    found = get_annotations(tool.__func__, eval_str=True)["return"]
+    return found if isinstance(found, type) and found.__module__.startswith("ptxlab.author.") else None
 
 
 def _parameter(parameter: Any) -> str:
