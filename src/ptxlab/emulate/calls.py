@@ -38,13 +38,14 @@ class Calls:
         statics: Sequence[int | tuple[int, ...]],
         words: int,
         aligned: bool,
+        reads_shared: bool = False,
     ) -> int:
         """A meeting point: what its lanes do together, as a function without the constants."""
         self.mail_words = max(self.mail_words, words)
         known = signature(action)
         self.natives.setdefault(known.symbol, action)
-        arguments = ["ptr %mail", "i32 %members"]
-        for static, (_, type) in zip(statics, known.parameters[2:], strict=True):
+        arguments = ["ptr %mail", "i32 %members", *["ptr %shared"] * reads_shared]
+        for static, (_, type) in zip(statics, known.parameters[len(arguments) :], strict=True):
             if isinstance(static, tuple):
                 name = self.statics.setdefault(static, f"@static.{len(self.statics)}")
                 arguments.append(f"ptr {name}")
@@ -55,7 +56,7 @@ class Calls:
         if what not in self._meetings:
             self._meetings[what] = f"@meeting.{len(self._meetings)}"
             self.wrappers.append(
-                f"void {self._meetings[what]}(ptr %mail, i32 %members) nounwind {{\n"
+                f"void {self._meetings[what]}(ptr %mail, i32 %members, ptr %shared) nounwind {{\n"
                 f'  call void @"{known.symbol}"({", ".join(arguments)})\n  ret void\n}}\n'
             )
         key = (*what, number if aligned else None)  # who is aligned meets at the same instruction

@@ -10,6 +10,7 @@ from ptxlab.emulate.findings import explain_findings
 from ptxlab.emulate.hangs import explain_divergence, explain_hang
 from ptxlab.emulate.standing import WAITING, stand_of
 from ptxlab.emulate.stops import explain_stop
+from ptxlab.isa.descriptor import CHUNK, Descriptor
 from ptxlab.report import Diagnostic, error
 
 if TYPE_CHECKING:
@@ -103,6 +104,12 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
         case state.BAD_SIZE:
             unit = "8 up to 16777216" if instruction.opcode.mnemonic == "st" else "16"
             return told("misaligned", f"`{instruction.opcode.text}` of {extra} bytes, no multiple of {unit}", who)
+        case state.NO_WARPGROUP:
+            return told("barrier-divergence", "a warpgroup is four warps, and this one has fewer", who,
+                        [f"the block has {extra} threads"],
+                        ["launch a multiple of 128 threads, or let only whole warpgroups come here"])  # fmt: skip
+        case state.BAD_DESCRIPTOR:
+            return told("out-of-bounds", *_bad_descriptor(launch, who, extra, address, size))
         case state.HANG:
             stand = stand_of(launch, worker)
             assert stand is not None
@@ -135,6 +142,27 @@ def _bad_barrier(extra: int) -> str:
     if extra == 2 << 32:
         return "more arrivals than the mbarrier expects in this phase"
     return f"barrier {extra}, there are only 0 to 15" if extra else "an mbarrier that expects no arrivals"
+
+
+def _bad_descriptor(
+    launch: Launch, who: str, bits: int, address: int, about: int
+) -> tuple[str, str, list[str], list[str]]:
+    """Message, label, notes and helps for a matrix in shared memory that is not all there."""
+    row, chunk, width = about & 0xFFFF, about >> 16 & 0xFFFF, about >> 34
+    name = "B" if about >> 33 & 1 else "A"
+    along = chunk * (CHUNK * 8 // width)
+    element = (along, row) if about >> 32 & 1 else (row, along)
+    if name == "B":
+        element = (element[1], element[0])
+    return (
+        f"matrix {name} reaches outside of shared memory",
+        f"{who}: element ({element[0]}, {element[1]}) of {name} would lie at address {address:#x}",
+        [
+            f"the descriptor says: {Descriptor.decode(bits)}",
+            f"the block has {launch.shared_size} bytes of shared memory",
+        ],
+        ["addresses and steps stand in a descriptor as multiples of 16: `(bytes & 0x3ffff) >> 4`"],
+    )
 
 
 def _neighbourhood(launch: Launch, address: int, space: int) -> tuple[str, list[str]]:

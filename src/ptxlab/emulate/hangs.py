@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ptxlab import ir
 from ptxlab.emulate import layout, state
 from ptxlab.emulate.findings import name_bytes
+from ptxlab.emulate.record import Record
 from ptxlab.emulate.runtime import phases
 from ptxlab.emulate.spinning import Spin, looked_at, spin_around
 from ptxlab.emulate.standing import SPINS, WAITING, Stand, Standing, do, ranges
@@ -33,7 +34,8 @@ def explain_hang(launch: Launch, stand: Stand) -> Diagnostic:
         if apart and any(_is_together(launch, thread) for thread in lanes):
             return explain_divergence(launch, stand, lanes)
     groups = _groups(stuck)
-    for status, explain in ((state.AT_PHASE, _explain_phase), (SPINS, _explain_spin)):
+    causes = ((state.AT_PHASE, _explain_phase), (SPINS, _explain_spin), (state.AT_PRODUCTS, _explain_products))
+    for status, explain in causes:
         for group in groups:
             if group[0].status == status:
                 return explain(launch, stand, group, groups)
@@ -161,6 +163,30 @@ def _explain_spin(launch: Launch, stand: Stand, group: Group, groups: list[Group
         others=others,
         notes=[f"no thread is left that could change memory, and no copy is under way{blocks}", *_exited(stand)],
         helps=["write what the loop looks for before the threads that could write it wait or exit"],
+    )
+
+
+def _explain_products(launch: Launch, stand: Stand, group: Group, groups: list[Group]) -> Diagnostic:
+    first = group[0].warp // 4 * 4
+    group = [thread for thread in group if thread.warp // 4 * 4 == first]
+    closed = Record.at(state.Thread, stand.block.get("threads"))
+    behind = [
+        thread
+        for thread in stand.threads
+        if thread.warp // 4 * 4 == first and closed.get("product_group", thread.number) < group[0].waits_for
+    ]
+    return error(
+        "hang",
+        f"{_threads(group)} for products that never complete",
+        launch.span_of(group[0].instruction),
+        _wait(launch, stand, group, f" of {stand.name}"),
+        others=_labels(launch, stand, [other for other in groups if other[0] not in group])[:3],
+        notes=[
+            f"all four warps of a warpgroup begin a product and close its group, and "
+            f"{do(behind, stand.threads, 'has', 'have')} not",
+            *_exited(stand),
+        ][:2],
+        helps=[f"let warps {first} to {first + 3} execute the same `wgmma` instructions"],
     )
 
 

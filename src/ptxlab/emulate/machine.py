@@ -47,6 +47,11 @@ class Machine:
         return Value(self.function, _U32, self.function.load_field("lane", "i32"))
 
     @property
+    def warp(self) -> Value:
+        """The number of the warp in its block."""
+        return Value(self.function, _U32, self.function.load_field("number", "i32")) >> 5
+
+    @property
     def target(self) -> str:
         """What the module is compiled for: tensor cores differ."""
         return self.function.unit.module.target
@@ -158,6 +163,7 @@ class Machine:
         *,
         statics: Sequence[int | tuple[int, ...]] = (),
         aligned: bool = False,
+        reads_shared: bool = False,
     ) -> tuple[Value, ...]:
         word = 0
         for value in inputs:
@@ -166,7 +172,7 @@ class Machine:
                 word += 1
         types = [type_named(name) for name in results]
         total = word + sum(-(-type.width // 32) for type in types)
-        site = self.function.unit.calls.site(self.function, function, statics, total, aligned)
+        site = self.function.unit.calls.site(self.function, function, statics, total, aligned, reads_shared)
         given = str(members) if isinstance(members, int) else members.text
         self.function.store_field("members", "i32", given)
         self.function.store_field("site", "i32", site)
@@ -191,6 +197,28 @@ class Machine:
         if value.type.width <= 32:
             return [resize(value, 32, signed=False)]
         return [part.text for part in self.unpack(value, "u32")]
+
+    def read_matrix(
+        self,
+        name: str,
+        descriptor: Value,
+        major: int,
+        bits: int,
+        first: Value | int,
+        rows: int,
+        first_chunk: Value | int,
+        chunks: int,
+    ) -> None:
+        """Look at chunks of shared memory that the warp is about to read through the asynchronous proxy."""
+        about = major | int(name == "b") << 1 | bits << 2
+        self.runtime("read_matrix", descriptor, about, first, rows, first_chunk, chunks, self.place)
+        self.check()
+
+    def products(self, operation: str, *values: Value | int) -> None:
+        """Do something with the groups of products that the warp has begun."""
+        self.runtime(_PRODUCTS[operation], *values)
+        if operation == "wait":
+            self.wait()
 
     def active_mask(self) -> Value:
         self.function.frame.wait_here(state.ACTIVE)
@@ -377,3 +405,4 @@ _PHASE_KINDS = {
 _COPIES = {
     "start": "start_copy", "commit": "commit_copies", "wait": "wait_for_copies", "arrive": "arrive_after_copies",
 }  # fmt: skip
+_PRODUCTS = {"commit": "commit_products", "wait": "wait_for_products"}

@@ -31,14 +31,14 @@ def refuse(module: ir.Module, kernel: ir.Function) -> None:
 
 
 # Why the instructions of a whole chapter have no meaning; where only some have none, they say it themselves.
-_TENSOR, _MAPS = "the tensor cores of Hopper and Blackwell", "tensor maps"
+_TENSOR, _MAPS = "the tensor cores of Blackwell", "tensor maps"
 _CLUSTER, _FABRIC, _TEXTURE = (
     "clusters of several blocks",
     "several GPUs on a fabric",
     "textures, samplers and surfaces",
 )
 _CHAPTERS = {
-    "wgmma": _TENSOR, "tcgen05": _TENSOR, "tcgen05_mma": _TENSOR, "tcgen05_scaled": _TENSOR,
+    "tcgen05": _TENSOR, "tcgen05_mma": _TENSOR, "tcgen05_scaled": _TENSOR,
     "bulk_copy": "asynchronous stores", "tensor_copy": _MAPS, "tensormap": _MAPS, "cluster": _CLUSTER,
     "multimem": _FABRIC, "fabric": _FABRIC, "texture": _TEXTURE, "surface": _TEXTURE,
 }  # fmt: skip

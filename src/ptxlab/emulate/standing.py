@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ptxlab.emulate.worker import Worker
 
 SPINS = -1  # like a status: a thread that goes round a loop
-WAITING = (state.MEETING, state.ACTIVE, state.AT_BARRIER, state.AT_PHASE)
+WAITING = (state.MEETING, state.ACTIVE, state.AT_BARRIER, state.AT_PHASE, state.AT_PRODUCTS)
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ ACTIVE = 4  # it waits for whatever lanes are there: `activemask`
 AT_BARRIER = 5
 AT_PHASE = 6  # it waits for an mbarrier
 FAILED = 7
+AT_PRODUCTS = 9  # it waits for products of matrices, and for all warps that begin them
 
 # What goes wrong.
 OUT_OF_BOUNDS = 1
@@ -43,6 +44,8 @@ BAD_BARRIER = 13
 BAD_MEMBERMASK = 14
 BAD_FREE = 15
 BAD_SIZE = 16
+BAD_DESCRIPTOR = 18
+NO_WARPGROUP = 19
 
 # Where an access goes.
 GENERIC_SPACE = 0
@@ -240,6 +243,7 @@ class Thread:
     copy_count: u32
     copy_room: u32
     copy_group: u32
+    product_group: u32  # how many groups of `wgmma` it has closed
     call_depth: u32
     stamp: u32  # of what it does now, for the detectors; see `history`
     warp_stamp: u32  # up to which it knows what its warp did

@@ -36,7 +36,7 @@ WORD = 0xFFFFFFFF
 
 @dataclass
 class Exact:
-    """One thread: the machine that a meaning is run on. It has no memory."""
+    """One thread: the machine that a meaning is run on. It has no memory of its own."""
 
     position: int = 0
     """The lane of the warp that the thread is in."""
@@ -46,6 +46,10 @@ class Exact:
     selections: Mapping[str, str] = field(default_factory=dict)
     minus: frozenset[str] = frozenset()
     carry: Value = field(default_factory=lambda: Pattern.of("pred", 0))
+    group: int = 0
+    """The number of its warp in the block."""
+    memory: Any = b""
+    """Shared memory, for what lanes read together."""
     replies: list[tuple[Value, ...]] = field(default_factory=list)
     """What the meetings of this thread gave it, in order; the one after the last stops the meaning."""
     _met: int = 0
@@ -53,6 +57,10 @@ class Exact:
     @property
     def lane(self) -> Value:
         return Pattern.of("u32", self.position)
+
+    @property
+    def warp(self) -> Value:
+        return Pattern.of("u32", self.group)
 
     def active_mask(self) -> Value:
         return Pattern.of("u32", self.active)
@@ -127,13 +135,21 @@ class Exact:
         *,
         statics: Sequence[int | tuple[int, ...]] = (),
         aligned: bool = False,
+        reads_shared: bool = False,
     ) -> tuple[Value, ...]:
         if self._met < len(self.replies):
             self._met += 1
             return self.replies[self._met - 1]
         named = members if isinstance(members, int) else _pattern(members).bits
         assert named >> self.position & 1, f"lane {self.position} is not in {named:#x}"
-        raise _MeetingError(function, named, tuple(map(_pattern, inputs)), tuple(results), tuple(statics))
+        given = (self.memory, *statics) if reads_shared else tuple(statics)
+        raise _MeetingError(function, named, tuple(map(_pattern, inputs)), tuple(results), given)
+
+    def read_matrix(self, *about: Any) -> None:
+        """Nothing is watched here."""
+
+    def products(self, operation: str, *values: Value | int) -> None:
+        """Products are done at once."""
 
 
 @dataclass
@@ -144,7 +160,7 @@ class _MeetingError(Exception):
     members: int
     inputs: tuple[Pattern, ...]
     results: tuple[str, ...]
-    statics: tuple[int | tuple[int, ...], ...]
+    statics: tuple[Any, ...]
 
 
 Operands = Mapping[str, Any]

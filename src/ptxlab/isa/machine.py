@@ -123,13 +123,15 @@ class Machine(Protocol):
         *,
         statics: Sequence[int | tuple[int, ...]] = (),
         aligned: bool = False,
+        reads_shared: bool = False,
     ) -> tuple[Value, ...]:
         """Meet the lanes of the warp named by `members`, then run `function(mail, members, *statics)` once for all.
 
         `mail` is an array of 32-bit words, word `w` of lane `l` at `mail[32 * w + l]`: first those of `inputs`, then
         those of `results`, which the function fills in. A value of up to 32 bits takes one word, a longer one two or
         four, the low one first. `members` are those that have not exited. `statics` are constants of the instruction;
-        a tuple arrives as an array of 32-bit words.
+        a tuple arrives as an array of 32-bit words. With `reads_shared` the bytes of shared memory come before them;
+        what the function reads of them has been looked at by `read_matrix`.
         """
 
     # Memory. `order` says how an access is ordered with others: "weak", or semantics and scope such as "acquire.gpu".
@@ -137,6 +139,10 @@ class Machine(Protocol):
     @property
     def lane(self) -> Value:
         """The number of the thread in its warp."""
+
+    @property
+    def warp(self) -> Value:
+        """The number of the warp in its block."""
 
     @property
     def target(self) -> str:
@@ -174,6 +180,25 @@ class Machine(Protocol):
 
     def fill(self, address: Address, size: Value) -> None:
         """Write that many zero bytes to shared memory."""
+
+    def read_matrix(
+        self,
+        name: str,
+        descriptor: Value,
+        major: int,
+        bits: int,
+        first: Value | int,
+        rows: int,
+        first_chunk: Value | int,
+        chunks: int,
+    ) -> None:
+        """Look at chunks of shared memory that the warp is about to read through the asynchronous proxy.
+
+        They are those of some rows of matrix `name`, whose elements have `bits` bits, as `descriptor.py` places them.
+        """
+
+    def products(self, operation: str, *values: Value | int) -> None:
+        """Do something with the groups of products that a warp has begun; the operations are the emulator's."""
 
     def window(self, space: str) -> int:
         """Where the addresses of a state space begin among generic ones."""

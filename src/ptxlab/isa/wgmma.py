@@ -8,9 +8,15 @@ ptxas does not ask for `.aligned`.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .form import Specification, form
+from .descriptor import K_MAJOR, MN_MAJOR
+from .form import Modifiers, Specification, form
 from .fragment import registers
+from .machine import Machine, Value
 from .matrix import Slots
+from .products import ALL_LANES, Vector
+from .rearrangement import meet
+from .warpgroup import Product, collect
+from .warpgroup_multiplication import IN_REGISTERS
 
 DENSE = "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype"
 INTEGER = "wgmma.mma_async.sync{.aligned}.shape{.satfinite}.dtype.atype.btype"
@@ -93,20 +99,52 @@ def multiply(opcode: str, operands: str, *, k: int, selector: str = "", **slots:
 @multiply(SPARSE_INTEGER, SPARSE_SHARED, k=64, selector="0..0", **UNSIGNED)
 @multiply(SPARSE_INTEGER, SPARSE_REGISTERS, k=64, selector="0..0", **SIGNED)
 @multiply(SPARSE_INTEGER, SPARSE_REGISTERS, k=64, selector="0..0", **UNSIGNED)
-def wgmma_mma_async() -> None:
+def wgmma_mma_async(
+    k: Machine,
+    m: Modifiers,
+    d: Vector,
+    a: Vector | None,
+    a_desc: Value | None,
+    b_desc: Value,
+    sp_meta: Value | None,
+    sp_sel: int | None,
+    scale_d: Value,
+    scale_a: int | None,
+    scale_b: int | None,
+    trans_a: int | None,
+    trans_b: int | None,
+) -> Vector:
     """Start the product of A and B, added to `d` if `scale_d` holds; with `.sp` only half of A is stored."""
+    product = Product(
+        m.shape,
+        m.atype,
+        m.btype,
+        m.dtype,
+        a_major=IN_REGISTERS if a_desc is None else MN_MAJOR if trans_a else K_MAJOR,
+        b_major=MN_MAJOR if trans_b else K_MAJOR,
+        saturate=bool(m.satfinite),
+        negate_a=scale_a == -1,
+        negate_b=scale_b == -1,
+        selector=sp_sel,
+    )
+    return collect(k, product, d, a, a_desc, b_desc, scale_d, sp_meta)
 
 
 @form("wgmma.fence.sync{.aligned}", since="8.0 sm_90a")
-def wgmma_fence() -> None:
+def wgmma_fence(k: Machine, m: Modifiers) -> None:
     """Order this warp's earlier accesses to registers before the wgmma.mma_async that follow."""
+    k.collect(meet, ALL_LANES, (), (), aligned=True)
 
 
 @form("wgmma.commit_group.sync{.aligned}", since="8.0 sm_90a")
-def wgmma_commit_group() -> None:
+def wgmma_commit_group(k: Machine, m: Modifiers) -> None:
     """Close the group of all wgmma.mma_async that this warp started since the last group."""
+    k.collect(meet, ALL_LANES, (), (), aligned=True)
+    k.products("commit")
 
 
 @form("wgmma.wait_group.sync{.aligned} n", types={"n": "imm(0..2147483647)"}, since="8.0 sm_90a")
-def wgmma_wait_group() -> None:
+def wgmma_wait_group(k: Machine, m: Modifiers, n: int) -> None:
     """Wait until at most `n` of the latest groups are unfinished."""
+    k.collect(meet, ALL_LANES, (), (), aligned=True)
+    k.products("wait", n)

@@ -36,6 +36,9 @@ ADA = replace(AMPERE, fp8=Step(16, 13, short=True))
 HOPPER = Model(half=Step(16, 25), tf32=Step(8, 25), fp8=Step(16, 25, as_f16=True))
 BLACKWELL_120 = replace(HOPPER, fp8=Step(32, 25))
 
+# What `wgmma` does on sm_90a, the only target that has it: all products of an element in one step.
+WARPGROUP = Model(half=Step(16, 25), tf32=Step(8, 25), fp8=Step(32, 13, short=True))
+
 # From each target on, up to the next.
 MODELS = {70: VOLTA, 75: TURING, 80: AMPERE, 89: ADA, 90: HOPPER, 120: BLACKWELL_120}
 

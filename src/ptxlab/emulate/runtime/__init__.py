@@ -33,15 +33,17 @@ from .transfers import (
     start_store,
     wait_for_transfers,
 )
+from .warpgroup import commit_products, read_matrix, wait_for_products
 
 RUNTIME: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
-        arrive_after_copies, arrive_at_barrier, arrive_at_phase, call_host, change_bytes, check_prefetch, commit_copies,
-        commit_transfers, drop_from_phase, enter, fail, fill_shared, find_callee, find_memory, grow_stack,
-        initialise_phase, invalidate_phase, layout_of_phase, leave, note_generic, note_global, note_local, note_request,
-        note_shared, pass_fence, pass_proxy_fence, read_clock, restore_stack, start_copy, start_exchange, start_load,
-        start_store, thread_exit, wait_for_copies, wait_for_phase, wait_for_transfers,
+        arrive_after_copies, arrive_at_barrier, arrive_at_phase, call_host, change_bytes, check_prefetch,
+        commit_copies, commit_products, commit_transfers, drop_from_phase, enter, fail, fill_shared, find_callee,
+        find_memory, grow_stack, initialise_phase, invalidate_phase, layout_of_phase, leave, note_generic, note_global,
+        note_local, note_request, note_shared, pass_fence, pass_proxy_fence, read_clock, read_matrix, restore_stack,
+        start_copy, start_exchange, start_load, start_store, thread_exit, wait_for_copies, wait_for_phase,
+        wait_for_products, wait_for_transfers,
     )
 }  # fmt: skip
 ENTRIES: tuple[Callable[..., Any], ...] = (

@@ -120,6 +120,7 @@ def start_threads(block: Pointer[Block]) -> None:
         thread.z = z
         thread.call_depth = 0
         thread.copy_group = 0
+        thread.product_group = 0
         thread.copy_count = 0
         thread.bulk_group = 0
         x += 1

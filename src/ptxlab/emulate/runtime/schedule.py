@@ -13,9 +13,11 @@ from ptxlab.emulate.runtime.order import order_lanes
 from ptxlab.emulate.runtime.phases import has_completed
 from ptxlab.emulate.runtime.stillness import goes_nowhere, is_still, leap, outlasts_time
 from ptxlab.emulate.runtime.transfers import finish_transfer, finish_transfers
+from ptxlab.emulate.runtime.warpgroup import have_finished
 from ptxlab.emulate.state import (
     ACTIVE,
     AT_PHASE,
+    AT_PRODUCTS,
     BAD_MEMBERMASK,
     BARRIER_DIVERGENCE,
     DONE,
@@ -238,6 +240,9 @@ def run_warp(block: Pointer[Block], warp: u32) -> u32:
                 thread.answer = 1
                 thread.status = READY
                 block.moves += 1
+            if thread.status == AT_PRODUCTS and have_finished(thread):
+                thread.status = READY
+                block.moves += 1
             if thread.status == READY:
                 run_thread(thread)
                 ran = True
@@ -326,7 +331,7 @@ def meet(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
 @native
 def perform(block: Pointer[Block], base: u32, members: u32, site: Pointer[Site]) -> None:
     """Do what lanes do together, and let them go on."""
-    call(None, site.code, block.threads[base].mail, members)
+    call(None, site.code, block.threads[base].mail, members, block.threads[base].shared)
     order_lanes(block, base, members)
     for lane in range(32):
         if members >> lane & 1 != 0:

@@ -10,7 +10,7 @@ cluster that looks at a clock gets to see later and later times, up to years, un
 
 from __future__ import annotations
 
-from ptxlab.emulate.state import AT_BARRIER, DONE, MEETING, Block, Cluster, Worker
+from ptxlab.emulate.state import AT_BARRIER, AT_PRODUCTS, DONE, MEETING, Block, Cluster, Worker
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u8, u32, u64
 
 PATIENCE = 4  # rounds without a change until states are compared
@@ -146,7 +146,7 @@ def has_waiters(cluster: Pointer[Cluster]) -> boolean:
         block = cluster.blocks[rank]
         for index in range(block.count):
             status: u32 = block.threads[index].status
-            if status == AT_BARRIER or status == MEETING:  # noqa: SIM109 - native functions know no tuples
+            if status == AT_BARRIER or status == MEETING or status == AT_PRODUCTS:  # noqa: SIM109
                 return True
     return False
 

@@ -1,0 +1,94 @@
+"""Matrices in shared memory as `wgmma` finds them: a descriptor, and where each element lies (PTX ISA 9.7.15.5.1).
+
+Memory is taken in chunks of 16 bytes. Eight of them, one below the other, are the smallest piece of a matrix; a swizzle
+puts 2, 4 or 8 such pieces side by side in rows of 32, 64 or 128 bytes. A matrix is K-major if a chunk runs along k, the
+side that is summed over, and MN-major if it runs along the rows of A or the columns of B. B is laid out transposed: its
+rows here are its columns there.
+
+    descriptor = Descriptor(start=1024, stride=1024, swizzle="128B")
+    bits = descriptor.encode()
+    descriptor.offset(row=3, column=5, bits=16)  # the byte at which A[3, 5], or B[5, 3], lies
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxlab.native import native, u32, u64
+
+CHUNK = 16
+EIGHT = 8
+
+# The modes of swizzling, by their number in a descriptor, and the chunks in a row of each.
+MODES = ("none", "128B", "64B", "32B")
+WIDTHS = (1, 8, 4, 2)
+
+K_MAJOR = 0
+MN_MAJOR = 1
+
+
+@native
+def chunk_offset(descriptor: u64, row: u32, chunk: u32, major: u32) -> u64:
+    """Where in shared memory a chunk begins: number `chunk` of row `row`.
+
+    Of an MN-major matrix a row, here, is one of its columns.
+    """
+    start: u64 = (descriptor & 0x3FFF) << 4
+    leading: u64 = ((descriptor >> 16) & 0x3FFF) << 4
+    stride: u64 = ((descriptor >> 32) & 0x3FFF) << 4
+    pattern: u64 = ((descriptor >> 49) & 7) << 7
+    mode: u32 = u32(descriptor >> 62)
+    width: u64 = WIDTHS[mode]
+    if mode == 0 and major == MN_MAJOR:
+        leading, stride = stride, leading
+    down: u64 = u64(row % EIGHT) * width * CHUNK + u64(row // EIGHT) * stride
+    right: u64 = u64(chunk) % width * CHUNK + u64(chunk) // width * leading
+    place: u64 = start + down + right
+    # What the swizzle looks at are bits of the address itself, counted from where its pattern begins.
+    return place ^ ((u64(place - pattern) >> 7) & (width - 1)) << 4
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """What a matrix descriptor says, in bytes; `base_offset` counts rows of 128 bytes.
+
+    `stride` leads from eight rows to the next eight, `leading` to the chunks that lie beyond a row of the swizzle, or
+    to the next chunk without one; there the two change their places if the matrix is MN-major.
+    """
+
+    start: int
+    leading: int = CHUNK
+    stride: int = 0
+    swizzle: str = "none"
+    base_offset: int = 0
+
+    def encode(self) -> int:
+        """The 64 bits; refused, as a `ValueError` in words, if they have no room for a part."""
+        for name, value in (("start", self.start), ("leading", self.leading), ("stride", self.stride)):
+            if value % CHUNK or not 0 <= value < 1 << 18:
+                raise ValueError(f"`{name}` is {value}: it must be a multiple of {CHUNK} below {1 << 18}")
+        if self.swizzle not in MODES:
+            raise ValueError(f"there is no swizzle `{self.swizzle}`, only {', '.join(MODES)}")
+        if not 0 <= self.base_offset < EIGHT:
+            raise ValueError(f"`base_offset` is {self.base_offset}: it must be 0 to {EIGHT - 1}")
+        mode = MODES.index(self.swizzle)
+        fields = self.start >> 4 | self.leading >> 4 << 16 | self.stride >> 4 << 32
+        return fields | self.base_offset << 49 | mode << 62
+
+    @staticmethod
+    def decode(bits: int) -> Descriptor:
+        """What 64 bits say."""
+        start, leading, stride = ((bits >> at & 0x3FFF) << 4 for at in (0, 16, 32))
+        return Descriptor(start, leading, stride, MODES[bits >> 62], bits >> 49 & 7)
+
+    def offset(self, row: int, column: int, bits: int, major: int = K_MAJOR) -> int:
+        """The byte of shared memory at which an element of `bits` bits begins, in `row` of A or of B transposed."""
+        each = CHUNK * 8 // bits
+        along, across = (column, row) if major == K_MAJOR else (row, column)
+        return chunk_offset(self.encode(), across, along // each, major) + along % each * bits // 8
+
+    def __str__(self) -> str:
+        steps = f"leading {self.leading}, stride {self.stride} bytes"
+        swizzle = "no swizzle" if self.swizzle == "none" else f"{self.swizzle} swizzle"
+        base = f", base offset {self.base_offset}" if self.base_offset else ""
+        return f"start {self.start:#x}, {steps}, {swizzle}{base}"
