@@ -86,7 +86,15 @@ def counted_by_python(x: Any, n: Any, s: Any, a: Any) -> None:
         ptx.leave_when(n > 3)
 
 
-@pytest.mark.parametrize("write", [fresh_in_each_round, swapped_twice, counted_by_python])
+def named_in_a_list(x: Any, n: Any, s: Any, a: Any) -> None:
+    part = a
+    for i in ptx.range(n):
+        products = [part * a for part in (x[i], x[i + 1])]  # another `part`, which ends with the list
+        for part in products:
+            x[i] = part
+
+
+@pytest.mark.parametrize("write", [fresh_in_each_round, swapped_twice, counted_by_python, named_in_a_list])
 def test_kept(write: Callable[..., Any]) -> None:
     assert lines(write)
 

@@ -45,6 +45,54 @@ def test_when_and_otherwise() -> None:
     ]
 
 
+def test_blocks_that_end_together_share_a_label() -> None:
+    def write(x: Any, n: Any, s: Any, a: Any) -> None:
+        with ptx.when(n < 3):
+            n += 1
+            with ptx.when(n < 2):
+                n += 2
+            ptx.label("there")
+        n += 3
+        with ptx.loop():
+            with ptx.when(n > 9):
+                ptx.leave()
+
+    assert lines(write) == [
+        "setp.lt.u32 %p1, %r1, 3;",
+        "@!%p1 bra there;",
+        "add.u32 %r1, %r1, 1;",
+        "setp.lt.u32 %p2, %r1, 2;",
+        "@!%p2 bra there;",
+        "add.u32 %r1, %r1, 2;",
+        "there:",
+        "add.u32 %r1, %r1, 3;",
+        "$loop_3:",
+        "setp.gt.u32 %p3, %r1, 9;",
+        "@!%p3 bra $end_5;",
+        "bra $end_4;",
+        "$end_5:",
+        "bra $loop_3;",
+        "$end_4:",
+    ]
+
+
+def test_both_ways_of_a_block_that_ends_with_another() -> None:
+    def write(x: Any, n: Any, s: Any, a: Any) -> None:
+        with ptx.when(n < 3), ptx.when(s < 2):
+            n += 1
+        with ptx.otherwise():
+            n += 2
+
+    assert [line for line in lines(write) if "$" in line] == [
+        "@!%p1 bra $end_1;",
+        "@!%p2 bra $end_2;",
+        "$end_2:",
+        "bra $end_3;",
+        "$end_1:",
+        "$end_3:",
+    ]
+
+
 def test_loop() -> None:
     def write(x: Any, n: Any, s: Any, a: Any) -> None:
         with ptx.loop():

@@ -78,6 +78,9 @@ def _uses(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, int | None]]:
             yield from _uses([node.value])
             if isinstance(node.target, ast.Name):
                 yield node.target.id, None
+        elif isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+            own = {name for part in node.generators for name, line in _uses([part.target]) if line is not None}
+            yield from ((name, line) for name, line in _uses(ast.iter_child_nodes(node)) if name not in own)
         elif isinstance(node, ast.Name):
             yield node.id, node.lineno if isinstance(node.ctx, ast.Store) else None
         elif not isinstance(node, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):

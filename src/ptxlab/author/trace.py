@@ -20,6 +20,7 @@ from ptxlab.isa.targets import TARGETS, VERSIONS, Since, Version, target_named
 from ptxlab.syntax import parse
 
 MOST_LINES = 250_000
+_OWN_LABEL = re.compile(r"\$[a-z]+_\d+\b")
 _LABEL = re.compile(r"[A-Za-z_$%][\w$]*", re.ASCII)
 
 # Names of registers by what they are declared as, as NVIDIA's compilers write them.
@@ -157,7 +158,7 @@ class Trace:
         self.last_when: tuple[int, str] | None = None  # the line of the label that ended the last `when`
         self.place: Place | None = None  # where lines come from that nobody wrote: those that load parameters
         self._line: tuple[str, int] | None = None
-        self._labels = 0
+        self._own_labels: set[str] = set()
 
     def register(self, declared: str) -> str:
         """The name of a fresh register."""
@@ -171,8 +172,9 @@ class Trace:
 
     def label(self, stem: str) -> str:
         """A fresh name for a label."""
-        self._labels += 1
-        return f"${stem}_{self._labels}"
+        name = f"${stem}_{len(self._own_labels) + 1}"
+        self._own_labels.add(name)
+        return name
 
     def place_label(self, name: str) -> None:
         """Write a label; a second one of a name is refused."""
@@ -247,7 +249,32 @@ class Trace:
         registers = [
             f"    .reg .{declared} {self._prefix(declared)}<{count + 1}>;" for declared, count in self.families.items()
         ]
-        return [*registers, *([""] if registers else []), *self.lines]
+        return [*registers, *([""] if registers else []), *self._with_single_labels()]
+
+    def _with_single_labels(self) -> list[str]:
+        """The lines with one label where blocks end together: ptxas may make other code of two."""
+        lines: list[str] = []
+        renamed: dict[str, str] = {}
+        for line in self.lines:
+            if lines and line.endswith(":") and lines[-1].endswith(":"):
+                first, second = lines[-1][:-1], line[:-1]
+                if second in self._own_labels:
+                    renamed[second] = first
+                    continue
+                if first in self._own_labels:
+                    renamed[first] = second
+                    lines.pop()
+            lines.append(line)
+        if not renamed:
+            return lines
+
+        def kept(found: re.Match[str]) -> str:
+            name = found[0]
+            while name in renamed:
+                name = renamed[name]
+            return name
+
+        return [_OWN_LABEL.sub(kept, line) if "$" in line else line for line in lines]
 
 
 _current: ContextVar[Trace | None] = ContextVar("ptxlab_trace", default=None)

@@ -21,6 +21,7 @@ MARK = re.compile("\0(\\d+)\0")
 _ASSIGNED = re.compile(r"([\w, ()]+) = ptx\.")
 _TOKEN = re.compile(r"'[^']*'|\"[^\"]*\"|-?\d+\.\d+(?:e[-+]?\d+)?|-?\d+e[-+]?\d+|[A-Za-z_]\w*|0x[0-9a-f]+|-?\d+")
 _NUMBER = re.compile(r"-?\d+|0x[0-9a-f]+")
+_COUNTERS = re.compile(r" for \w+(?:, \w+)+ in ")
 _NOISE = re.compile(r"# [\w./-]+:\d+:\d+(?: .*)?")
 
 
@@ -199,9 +200,10 @@ def folded(line: str) -> Iterator[str]:
 def _cut(line: str, first: int) -> int:
     """The comma to break a line at: the last that fits, rather between arguments than inside of one."""
     depth, best = 0, {}
+    counters = [found.span() for found in _COUNTERS.finditer(line)]
     for place, character in enumerate(line[:WIDTH]):
         depth += (character in "([{") - (character in ")]}")
-        if character == "," and place >= first:
+        if character == "," and place >= first and not any(start < place < end for start, end in counters):
             best[depth] = place
     return next((best[depth] for depth in sorted(best) if best[depth] > WIDTH // 2), max(best.values(), default=-1))
 
