@@ -67,7 +67,6 @@ def coverage() -> str:
         f"emulated. The last column is what `{evidence['command']}` found on an {evidence['gpu']} (driver "
         f"{evidence['driver']}, ptxas {evidence['ptxas']}, {evidence['date']}): how many results were compared bit for "
         "bit, and how many differed. Memory, barriers and copies are compared by whole kernels, not form by form.\n",
-        "Where a form is emulated, `.shared::cluster` is not: it needs clusters of several blocks.\n",
     ]
     for chapter, in_chapter in by_chapter():
         parts += [

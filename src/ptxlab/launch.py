@@ -58,17 +58,16 @@ def launch(
     emulated_only = "blocks" if blocks is not None else "profile" if profile else "seeds" if seeds is not None else ""
     hardware_only = "stream" if stream is not None else "" if wait else "wait"
     place, number = choose(module, device, args, bool(wanted), emulated_only, hardware_only)
-    if place != "cuda" and cluster is not None and extent(cluster, "cluster") != (1, 1, 1):
-        raise NotImplementedError("clusters of several blocks are not emulated yet")
     chosen = None if place == "cpu" else gpu.gpu(number)
     refuse_wrong(module)
     blocks_of_grid, threads_of_block = extent(grid, "grid"), extent(block, "block")
+    blocks_of_cluster = None if cluster is None else extent(cluster, "cluster")
     if chosen is not None:
         on_gpu = {
             "grid": blocks_of_grid,
             "block": threads_of_block,
             "shared": shared,
-            "cluster": None if cluster is None else extent(cluster, "cluster"),
+            "cluster": blocks_of_cluster,
             "cooperative": cooperative,
             "stream": stream,
             "compile": compile,
@@ -84,6 +83,7 @@ def launch(
             kernel,
             grid=blocks_of_grid,
             block=threads_of_block,
+            cluster=blocks_of_cluster,
             shared=shared,
             detectors=wanted,
             seed=seed,

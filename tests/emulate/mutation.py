@@ -200,6 +200,7 @@ def start_launch(module: ir.Module, launch: Launch, seed: int) -> Result:
         launch.block,
         launch.args,
         shared=launch.shared,
+        cluster=launch.cluster,
         device="cpu",
         seed=seed,
         on_error="collect",

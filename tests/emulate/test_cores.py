@@ -221,7 +221,8 @@ def test_kernels(case: Case) -> None:
         module, run = ptxlab.load(case.path), case.make(np.random.default_rng(0))
         left: list[Any] = []
         for launch in run.launches:
-            how: dict[str, Any] = {"shared": launch.shared, "device": "cpu", "on_error": "collect", "workers": workers}
+            how: dict[str, Any] = {"shared": launch.shared, "cluster": launch.cluster, "device": "cpu"}
+            how |= {"on_error": "collect", "workers": workers}
             result = module[launch.entry].launch(launch.grid, launch.block, launch.args, **how)
             left += [result.output, render(result.diagnostics), result.counters]
             left += [value.tobytes() for value in launch.args if isinstance(value, np.ndarray)]

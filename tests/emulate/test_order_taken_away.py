@@ -53,7 +53,14 @@ def test_a_race_is_found(case: Case, kind: str) -> None:
         grid = launch.grid if isinstance(launch.grid, tuple) else (launch.grid,)
         block = launch.block if isinstance(launch.block, tuple) else (launch.block,)
         result = module[launch.entry].launch(
-            grid, block, launch.args, shared=launch.shared, device="cpu", on_error="collect", timeout=20
+            grid,
+            block,
+            launch.args,
+            shared=launch.shared,
+            cluster=launch.cluster,
+            device="cpu",
+            on_error="collect",
+            timeout=20,
         )
         found += [(diagnostic.level, diagnostic.code) for diagnostic in result.diagnostics]
     assert ("error", "data-race") in found

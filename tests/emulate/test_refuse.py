@@ -17,10 +17,10 @@ from tests.isa.sample import module as make_module
 HEADER = ".version 8.6\n.target sm_90a\n.address_size 64\n"
 
 
-def refusals(body: str, before: str = "", directives: str = "") -> list[tuple[str, int | None]]:
+def refusals(body: str, before: str = "") -> list[tuple[str, int | None]]:
     """What is said of a kernel with that body, which stands from line 7 on where nothing stands before it."""
     registers = ".reg .b32 %r<9>; .reg .b64 %rd<9>;"
-    text = f"{HEADER}{before}.entry kernel(.param .u64 out) {directives}\n{{\n{registers}\n{body}\nret;\n}}\n"
+    text = f"{HEADER}{before}.entry kernel(.param .u64 out)\n{{\n{registers}\n{body}\nret;\n}}\n"
     module = ptxlab.parse(text, name="kernel.ptx")
     out = np.zeros(64, np.uint32)
     found: list[ptxlab.Diagnostic] = []
@@ -36,10 +36,11 @@ def refusals(body: str, before: str = "", directives: str = "") -> list[tuple[st
 def test_an_instruction_without_a_meaning() -> None:
     store = "ld.param.u64 %rd1, [out];\nst.global.u32 [%rd1], 1;\n"
     assert refusals(store) == []
-    twice = store + "barrier.cluster.arrive;\nbarrier.cluster.wait;\nbarrier.cluster.arrive;"
-    assert refusals(twice) == [
-        ("`barrier.cluster.arrive` is not emulated", 9),
-        ("`barrier.cluster.wait` is not emulated", 10),
+    reduce = "multimem.red.relaxed.sys.global.add.u32 [%rd1], %r1;\n"
+    load = "multimem.ld_reduce.relaxed.sys.global.add.u32 %r1, [%rd1];\n"
+    assert refusals(store + reduce + load + reduce) == [
+        ("`multimem.red.relaxed.sys.global.add.u32` is not emulated", 9),
+        ("`multimem.ld_reduce.relaxed.sys.global.add.u32` is not emulated", 10),
     ]
 
 
@@ -52,21 +53,6 @@ def test_whatever_is_refused_has_a_reason() -> None:
         module["kernel"].launch(grid=1, block=128)
     (found,) = refused.value.diagnostics
     assert found.labels[0].text == "the tensor cores of Blackwell are not emulated yet"
-
-
-def test_shared_memory_of_other_blocks() -> None:
-    before = ".shared .b32 word;\n"
-    assert refusals("ld.shared::cta.b32 %r1, [word];", before) == []
-    assert refusals("mov.u32 %r2, word;\nld.shared::cluster.b32 %r1, [%r2];", before) == [
-        ("`ld.shared::cluster.b32` is not emulated", 9)
-    ]
-
-
-def test_clusters() -> None:
-    assert refusals("", directives=".reqnctapercluster 1, 1, 1") == []
-    assert refusals("", directives=".reqnctapercluster 2, 1, 1") == [
-        ("`.reqnctapercluster`: clusters of several blocks are not emulated", 4)
-    ]
 
 
 def test_textures() -> None:
@@ -94,7 +80,8 @@ def test_a_variable_of_another_file() -> None:
 
 
 def test_a_function_that_nobody_calls_is_not_looked_at() -> None:
-    assert refusals("", ".func unused() { barrier.cluster.arrive; ret; }\n") == []
+    unused = ".func unused() { .reg .b64 %rd<2>; multimem.red.relaxed.sys.global.add.u32 [%rd1], 1; ret; }\n"
+    assert refusals("", unused) == []
 
 
 def test_a_branch_behind_the_last_instruction_ends_the_thread() -> None:
@@ -127,8 +114,7 @@ def test_every_spelling_becomes_code_or_is_refused(form: Form) -> None:
             source, _ = make_module([line], version, target, together=True)
             module = ptxlab.parse(source)
             kernel = module[module.entries[0]]
-            reaches_others = "shared::cluster" in line and form.name[0] not in ("fence", "cp")
-            if reaches_others or "multicast" in line or "mbarrier::report::validity" in line:
+            if "multicast" in line or "mbarrier::report::validity" in line:
                 with pytest.raises(ptxlab.KernelError):
                     refuse(module, kernel)
             else:

@@ -72,6 +72,7 @@ def _settings(context: click.Context, parameter: click.Parameter, value: Sequenc
 @click.option("--entry", metavar="NAME", help="The kernel to run; needed where the file has several.")
 @click.option("--grid", metavar="X,Y,Z", callback=_extent, default="1", show_default=True, help="Blocks of the grid.")
 @click.option("--block", metavar="X,Y,Z", callback=_extent, help="Threads of a block.")
+@click.option("--cluster", metavar="X,Y,Z", callback=_extent, help="Blocks of a cluster.")
 @click.option("--arg", "arguments", metavar="TYPE=VALUE", multiple=True, callback=_arguments, help="An argument.")
 @click.option("--set", "settings", metavar="NAME=TYPE=VALUE", multiple=True, callback=_settings,
               help="What a variable of the module begins with.")  # fmt: skip
@@ -103,6 +104,7 @@ def command(
     entry: str | None,
     grid: tuple[int, ...],
     block: tuple[int, ...] | None,
+    cluster: tuple[int, ...] | None,
     arguments: Sequence[Argument],
     settings: dict[str, Argument],
     shared: int,
@@ -151,6 +153,8 @@ def command(
     try:
         kernel = choose(read_module(path, target), entry)
         how = {"grid": grid, "block": block or required_block(kernel), "shared": shared, "blocks": blocks}
+        if cluster is not None:
+            how["cluster"] = cluster
         how |= {
             "device": device,
             "checks": (only or True) if checks else False,

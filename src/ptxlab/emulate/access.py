@@ -25,6 +25,7 @@ SPACES = {
     "global": state.GLOBAL_SPACE,
     "const": state.CONSTANT_SPACE,
     "shared": state.SHARED_SPACE,
+    "shared::cluster": state.CLUSTER_SPACE,
     "local": state.LOCAL_SPACE,
     "param": state.PARAMETER_SPACE,
 }
@@ -38,6 +39,8 @@ def locate(function: Function, address: Address, bytes: int, kind: int, conditio
     """
     if address.space in (None, "global", "const"):
         place = _by_hint(function, address, bytes, kind)
+    elif address.space == "shared::cluster":
+        place = _in_cluster(function, address, bytes, kind)
     else:
         place = _in_window(function, address, bytes, kind)
     function.unit.counting.count_access(function, address, bytes, kind, condition)
@@ -63,6 +66,28 @@ def _in_window(function: Function, address: Address, bytes: int, kind: int) -> s
     function.fail()
     builder.label(near)
     return builder.value(f"getelementptr i8, ptr {base}, i64 {at}")
+
+
+def _in_cluster(function: Function, address: Address, bytes: int, kind: int) -> str:
+    """A place in the shared memory of the own block, or else where a search finds it in another of the cluster."""
+    builder, at = function.builder, address.value.text
+    near, far, found, fail = (builder.new_label(name) for name in ("near", "far", "found", "fail"))
+    inside = builder.value(
+        f"icmp ult i64 {_turned(function, at, bytes)}, {function.size_in('%shared_size', _exponent(bytes))}"
+    )
+    builder.branch(inside, near, far, likely=True)
+    builder.label(far)
+    search = function.unit.calls.search(address.space, bytes, kind)
+    about = f"ptr %thread, i64 {at}, i32 {function.instruction_number}, ptr null"
+    searched = builder.value(f"call ptr @{search}({about})")
+    builder.branch(builder.value(f"icmp eq ptr {searched}, null"), fail, found, likely=False)
+    builder.label(fail)
+    function.fail()
+    builder.label(near)
+    direct = builder.value(f"getelementptr i8, ptr %shared, i64 {at}")
+    builder.jump(found)
+    builder.label(found)
+    return builder.value(f"phi ptr [ {direct}, %{near} ], [ {searched}, %{far} ]")
 
 
 def _by_hint(function: Function, address: Address, bytes: int, kind: int) -> str:

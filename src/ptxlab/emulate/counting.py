@@ -11,7 +11,8 @@ from ptxlab.emulate.values import Address, Value, resize
 if TYPE_CHECKING:
     from ptxlab.emulate.function import Function
 
-_SEEN_BY_OTHERS = (None, "global", "shared")
+_SHARED = "shared", "shared::cluster"
+_SEEN_BY_OTHERS = (None, "global", *_SHARED)
 
 
 class Counting:
@@ -52,7 +53,7 @@ class Counting:
     def note_look(self, function: Function, space: str | None) -> None:
         """Have it counted how often this instruction looks at what other threads, or even other blocks, may change."""
         if space in _SEEN_BY_OTHERS:
-            self.looks[function.counter] = self.looks.get(function.counter, False) or space != "shared"
+            self.looks[function.counter] = self.looks.get(function.counter, False) or space not in _SHARED
 
     def _count(self, function: Function, what: tuple[int, int], amount: str = "1") -> int:
         builder = function.builder
@@ -70,7 +71,8 @@ class Counting:
         bytes, counter = (size, condition) if isinstance(size, int) else (1, 0)
         if not isinstance(size, int):
             counter = self.count_here(function, resize(size, 64, signed=False))
-        self.traffic.append((function.instruction_number, address.space or "generic", kind, bytes, counter))
+        space = (address.space or "generic").partition("::")[0]
+        self.traffic.append((function.instruction_number, space, kind, bytes, counter))
 
     def count_access(
         self, function: Function, address: Address, size: Value | int, kind: int, condition: int = -1

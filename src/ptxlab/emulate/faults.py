@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate import state
-from ptxlab.emulate.findings import explain_findings
+from ptxlab.emulate.findings import explain_findings, name_bytes
 from ptxlab.emulate.hangs import explain_divergence, explain_hang
-from ptxlab.emulate.standing import WAITING, stand_of
+from ptxlab.emulate.runtime import cluster_barrier
+from ptxlab.emulate.standing import WAITING, block_name, companion, stand_of
 from ptxlab.emulate.stops import explain_stop
 from ptxlab.isa.descriptor import CHUNK, Descriptor
 from ptxlab.report import Diagnostic, error
@@ -56,9 +57,17 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
 
     match kind:
         case state.OUT_OF_BOUNDS:
-            where, notes = _neighbourhood(launch, address, extra)
+            where, notes = _neighbourhood(launch, address, extra, fault.get("block"))
             return told("out-of-bounds", f"{action} of {size} bytes outside of {where}",
                         f"{who}, address {address:#x}", notes)  # fmt: skip
+        case state.EXITED_BLOCK:
+            bytes = name_bytes(launch, extra, address, size, fault.get("block"))
+            return told(
+                "exited-block",
+                f"{action} of {size} bytes in shared memory of a block that has exited",
+                f"{who}, {bytes}",
+                helps=["let all threads of the cluster meet at `barrier.cluster` before they exit"],
+            )
         case state.MISALIGNED:
             alignment = extra >> 8
             smaller = ", or access smaller parts" if alignment == size else ""
@@ -88,8 +97,10 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
             stand = stand_of(launch, worker)
             assert stand is not None
             number = fault.get("instruction")
-            at_barrier = launch.compiled.places[number][1].opcode.mnemonic in ("bar", "barrier")
-            status = state.AT_BARRIER if at_barrier else state.MEETING
+            opcode = launch.compiled.places[number][1].opcode
+            status = state.AT_BARRIER if opcode.mnemonic in ("bar", "barrier") else state.MEETING
+            if "cluster" in opcode.modifiers:
+                status = state.AT_CLUSTER
             culprit = replace(stand.threads[fault.get("thread")], status=status, barrier=extra, instruction=number)
             lanes = [thread for thread in stand.threads if thread.warp == culprit.warp and thread.status in WAITING]
             return explain_divergence(launch, stand, [culprit, *lanes], culprit)
@@ -141,6 +152,10 @@ def _bad_barrier(extra: int) -> str:
         return "an mbarrier that nobody has initialised"
     if extra == 2 << 32:
         return "more arrivals than the mbarrier expects in this phase"
+    if extra == cluster_barrier.TWICE:
+        return "a second `barrier.cluster.arrive` without a `barrier.cluster.wait` between them"
+    if extra == cluster_barrier.NEVER:
+        return "a `barrier.cluster.wait` without a `barrier.cluster.arrive` before it"
     return f"barrier {extra}, there are only 0 to 15" if extra else "an mbarrier that expects no arrivals"
 
 
@@ -165,8 +180,17 @@ def _bad_descriptor(
     )
 
 
-def _neighbourhood(launch: Launch, address: int, space: int) -> tuple[str, list[str]]:
-    """Which memory was missed, and by how far."""
+def _neighbourhood(launch: Launch, address: int, space: int, block: int) -> tuple[str, list[str]]:
+    """Which memory was missed, and by how far; `block` is whose thread it was."""
+    rank = (address >> state.RANK_SHIFT) - 1
+    if space == state.CLUSTER_SPACE and rank >= launch.cluster_size:
+        return "the cluster", [f"it has {launch.cluster_size} blocks, none of rank {rank}"]
+    if space == state.CLUSTER_SPACE:
+        owner = block_name(launch, companion(launch, block, rank))
+        return f"shared memory of {owner}", [f"the block has {launch.shared_size} bytes of shared memory"]
+    if space == state.SHARED_SPACE and 0 <= rank < launch.cluster_size:
+        owner = block_name(launch, companion(launch, block, rank))
+        return "shared memory of the own block", [f"the address is one in {owner}, for `.shared::cluster`"]
     if space in _SPACES:
         limit = {state.SHARED_SPACE: launch.shared_size}.get(space)
         note = [f"the block has {limit} bytes of shared memory"] if limit is not None else []

@@ -10,6 +10,7 @@ from ptxlab import ir
 from ptxlab.emulate import layout, state
 from ptxlab.emulate.record import Record
 from ptxlab.emulate.runtime import reports, shadow
+from ptxlab.emulate.standing import block_name, companion
 from ptxlab.ir.flow import flow_of
 from ptxlab.report import Diagnostic, Label, error, warning
 
@@ -19,7 +20,12 @@ if TYPE_CHECKING:
 MOST = 40  # findings of a launch, at least half of which may be races
 _DOES = {state.LOAD: "reads", state.STORE: "writes", state.ATOMIC: "changes"}
 _DID = {state.LOAD: "read", state.STORE: "wrote", state.ATOMIC: "changed"}
-_SPACES = {state.GLOBAL_SPACE: "global", state.SHARED_SPACE: "shared", state.LOCAL_SPACE: "local"}
+_SPACES = {
+    state.GLOBAL_SPACE: "global",
+    state.SHARED_SPACE: "shared",
+    state.LOCAL_SPACE: "local",
+    state.CLUSTER_SPACE: "shared",
+}
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,11 @@ def explain_findings(launch: Launch) -> Iterator[Diagnostic]:
         for name in ("instruction", "other_instruction")
     }
     for number in numbers:
+        is_early = kinds[number] == reports.UNSTARTED and found.get("instruction", number) not in racing
+        if is_early or kinds[number] == reports.EXITED:
+            racing.add(found.get("instruction", number))
+            yield _explain_absence(launch, found, number)
+    for number in numbers:
         if kinds[number] == reports.UNWRITTEN and found.get("instruction", number) not in racing:
             yield _explain_unwritten(launch, found, number)
     if worker.history.get("unwatched"):
@@ -86,14 +97,14 @@ def _most_severe(found: list[Diagnostic]) -> Iterator[Diagnostic]:
 def _explain_race(launch: Launch, found: Record, number: int) -> Diagnostic:
     earlier, later = _parties(found, number)
     space = found.get("space", number)
-    bytes = name_bytes(launch, space, found.get("address", number), found.get("bytes", number))
+    bytes = _bytes(launch, found, number)
     same_block = earlier.block == later.block
     same_thread = same_block and earlier.thread == later.thread
     if later.instruction < earlier.instruction and not same_thread:
         # Which came first is chance; a reader finds the one first that stands first.
         earlier, later = later, earlier
-    first = f"{_thread(launch, earlier.thread)} of {_block(launch, earlier.block)}"
-    second = f"{_thread(launch, later.thread)} of {'the same block' if same_block else _block(launch, later.block)}"
+    first = f"{_thread(launch, earlier.thread)} of {block_name(launch, earlier.block)}"
+    second = f"{_thread(launch, later.thread)} of {'the same block' if same_block else block_name(launch, later.block)}"
     if earlier.is_copy:
         work = _work(launch, earlier)
         who = f"another {work}" if later.is_copy else "a thread"
@@ -160,11 +171,11 @@ def _explain_unfenced(launch: Launch, found: Record, number: int) -> Diagnostic:
     """What a thread wrote may not have reached the work that uses it."""
     earlier, later = _parties(found, number)
     space = found.get("space", number)
-    bytes = name_bytes(launch, space, found.get("address", number), found.get("bytes", number))
+    bytes = _bytes(launch, found, number)
     span = launch.span_of(earlier.instruction)
-    wrote = f"{_thread(launch, earlier.thread)} of {_block(launch, earlier.block)} {_DID[earlier.kind]} there"
-    where = "the same block" if earlier.block == later.block else _block(launch, later.block)
-    fence = "fence.proxy.async.shared::cta" if space == state.SHARED_SPACE else "fence.proxy.async.global"
+    wrote = f"{_thread(launch, earlier.thread)} of {block_name(launch, earlier.block)} {_DID[earlier.kind]} there"
+    where = "the same block" if earlier.block == later.block else block_name(launch, later.block)
+    fence = "fence.proxy.async.global" if space == state.GLOBAL_SPACE else "fence.proxy.async.shared::cta"
     return error(
         "missing-proxy-fence",
         f"a {_work(launch, later)} {_DOES[later.kind]} {_SPACES[space]} bytes that a thread wrote, "
@@ -182,14 +193,22 @@ def _reason(launch: Launch, earlier: Party, later: Party) -> str:
     if earlier.about & later.about & shadow.STRONG:
         if (earlier.about ^ later.about) & shadow.SIZE:
             return "both are strong, but of different sizes: such accesses race as weak ones do"
-        return "both are strong, but the scope `.cta` of one does not include the other thread"
+        scope = ".cluster" if earlier.about & later.about & shadow.CLUSTER else ".cta"
+        return f"both are strong, but the scope `{scope}` of one does not include the other thread"
     line, other_line = launch.line_of(later.instruction), launch.line_of(earlier.instruction)
     means = "`bar.sync` or release/acquire pair"
     if earlier.block != later.block:
         means = "release/acquire pair with scope `.gpu`"
+        if _are_companions(launch, earlier, later):
+            means = "`barrier.cluster` or release/acquire pair with scope `.cluster`"
     if line == other_line:
         return f"no {means} orders what the two threads do in line {line}"
     return f"no {means} orders lines {other_line} and {line} of the two threads"
+
+
+def _are_companions(launch: Launch, one: Party, other: Party) -> bool:
+    """Whether two accesses are by blocks of one cluster."""
+    return companion(launch, one.block, 0) == companion(launch, other.block, 0)
 
 
 def _excuse(launch: Launch, earlier: Party, later: Party) -> str | None:
@@ -197,7 +216,8 @@ def _excuse(launch: Launch, earlier: Party, later: Party) -> str | None:
     instructions = [launch.compiled.places[party.instruction][1] for party in (earlier, later)]
     kinds = [earlier.kind, later.kind]
     if earlier.about & later.about & shadow.STRONG:
-        in_scope = earlier.block == later.block or earlier.about & later.about & shadow.WIDE
+        scope = shadow.CLUSTER if _are_companions(launch, earlier, later) else shadow.WIDE
+        in_scope = earlier.block == later.block or earlier.about & later.about & scope
         if in_scope and any("cas" in instruction.opcode.modifiers for instruction in instructions):
             return "harmless where the `cas` changes only some of its bytes, and tries again if others have changed"
         return None
@@ -236,9 +256,9 @@ def _place(instruction: ir.Instruction) -> tuple[int, int] | None:
 
 def _explain_unwritten(launch: Launch, found: Record, number: int) -> Diagnostic:
     space = found.get("space", number)
-    bytes = name_bytes(launch, space, found.get("address", number), found.get("bytes", number))
+    bytes = _bytes(launch, found, number)
     whose = "it has not written" if space == state.LOCAL_SPACE else "nobody has written"
-    who = f"{_thread(launch, found.get('thread', number))} of {_block(launch, found.get('block', number))}"
+    who = f"{_thread(launch, found.get('thread', number))} of {block_name(launch, found.get('block', number))}"
     return warning(
         "uninitialised-read",
         f"a thread reads {_SPACES[space]} bytes that {whose}",
@@ -248,23 +268,45 @@ def _explain_unwritten(launch: Launch, found: Record, number: int) -> Diagnostic
     )
 
 
+def _bytes(launch: Launch, found: Record, number: int) -> str:
+    """The bytes that a finding is about."""
+    names = ("space", "address", "bytes", "block")
+    return name_bytes(launch, *(found.get(name, number) for name in names))
+
+
+def _explain_absence(launch: Launch, found: Record, number: int) -> Diagnostic:
+    """Another block of the cluster may not be there when its shared memory is accessed."""
+    is_late = found.get("kind", number) == reports.EXITED
+    (_, party), address = _parties(found, number), found.get("address", number)
+    owner = block_name(launch, companion(launch, party.block, (address >> state.RANK_SHIFT) - 1))
+    when = "may have exited" if is_late else "may not have begun"
+    return error(
+        "exited-block" if is_late else "unstarted-block",
+        f"a thread {_DOES[party.kind]} shared bytes of another block that {when}",
+        launch.span_of(party.instruction),
+        f"{_thread(launch, party.thread)} of {block_name(launch, party.block)} {_DID[party.kind]} "
+        f"{_bytes(launch, found, number)}",
+        notes=[f"nothing has {owner} {'stay until this is done' if is_late else 'begin before this'}"],
+        helps=[f"let all threads of the cluster meet at `barrier.cluster` {'after' if is_late else 'before'} it"],
+    )
+
+
 def _thread(launch: Launch, thread: int) -> str:
     x, y, _ = launch.block
     return f"thread ({thread % x},{thread // x % y},{thread // x // y})"
 
 
-def _block(launch: Launch, block: int) -> str:
-    x, y, _ = launch.grid
-    return f"block ({block % x},{block // x % y},{block // x // y})"
-
-
-def name_bytes(launch: Launch, space: int, address: int, size: int) -> str:
-    """Which bytes these are: `bytes 128..132 of tile`, with the name marked as code."""
-    name, base = "", 0
+def name_bytes(launch: Launch, space: int, address: int, size: int, block: int | None = None) -> str:
+    """Which bytes these are: `bytes 128..132 of tile`, with the name marked as code; `block` is who accesses them."""
+    name, base, of = "", 0, ""
     if space == state.GLOBAL_SPACE:
         region = launch.regions.at(address)
         if region is not None:
             name, base = region.name, region.base
-    elif space == state.SHARED_SPACE:
+    elif space in (state.SHARED_SPACE, state.CLUSTER_SPACE):
+        rank, address = address >> state.RANK_SHIFT, address & state.OFFSET_MASK
         name, base = layout.shared_variable_at(launch.compiled.variables, address)
-    return f"bytes {address - base}..{address - base + size}" + (f" of {name}" if name else "")
+        if block is not None and launch.cluster_size > 1:
+            owner = companion(launch, block, rank - 1) if rank else block
+            of = f" of {block_name(launch, owner)}"
+    return f"bytes {address - base}..{address - base + size}" + (f" of {name}" if name else "") + of

@@ -12,7 +12,7 @@ from ptxlab.emulate.findings import name_bytes
 from ptxlab.emulate.record import Record
 from ptxlab.emulate.runtime import phases
 from ptxlab.emulate.spinning import Spin, looked_at, spin_around
-from ptxlab.emulate.standing import SPINS, WAITING, Stand, Standing, do, ranges
+from ptxlab.emulate.standing import SPINS, WAITING, Stand, Standing, block_name, do, ranges
 from ptxlab.isa.mbarrier import ARRIVALS
 from ptxlab.report import Diagnostic, Label, error
 
@@ -23,7 +23,29 @@ Group = list[Standing]
 
 
 def explain_hang(launch: Launch, stand: Stand) -> Diagnostic:
-    """Why the block cannot go on."""
+    """Why the cluster cannot go on: what a block waits for, and who waits for that at the barrier of the cluster."""
+    found = _explain_block(launch, stand)
+    waiting = [
+        (other, group)
+        for other in (stand, *stand.cluster)
+        for group in _groups([thread for thread in other.threads if thread.status == state.AT_CLUSTER])
+    ]
+    if not waiting:
+        return found
+    told = {label.span for label in found.labels}
+    labels = [
+        Label(span, _wait(launch, other, group, f" of {other.name}"))
+        for other, group in waiting
+        if (span := launch.span_of(group[0].instruction)) is not None and span not in told
+    ]
+    alive = [thread for other in (stand, *stand.cluster) for thread in other.threads if thread.status != state.DONE]
+    came = sum(thread.arrival != 0 for thread in alive)
+    note = f"{came} of {len(alive)} threads of the cluster have come to its barrier; who has exited is not waited for"
+    return replace(found, labels=(*found.labels, *labels[:1]), notes=(*found.notes[:1], note))
+
+
+def _explain_block(launch: Launch, stand: Stand) -> Diagnostic:
+    """Why a block cannot go on."""
     alive = [thread for thread in stand.threads if thread.status != state.DONE]
     spins = {place: spin_around(launch, place) for place in {thread.instruction for thread in alive}}
     stuck = [_stuck(launch, thread, spins[thread.instruction], stand.is_still) for thread in alive]
@@ -39,6 +61,7 @@ def explain_hang(launch: Launch, stand: Stand) -> Diagnostic:
         for group in groups:
             if group[0].status == status:
                 return explain(launch, stand, group, groups)
+    groups.sort(key=lambda group: group[0].status == state.AT_CLUSTER)  # it waits for what the others wait for
     return _explain_barrier(launch, stand, groups)
 
 
@@ -69,7 +92,8 @@ def explain_divergence(launch: Launch, stand: Stand, lanes: Group, culprit: Stan
                  "let all lanes of the mask execute it together, or name only those that do"]  # fmt: skip
     else:
         message = f"lanes of one warp stand at different instructions, while `{opcode.text}` is for whole warps"
-        helps = ["move the barrier out of the branch, or use `barrier.sync` without `.aligned`"]
+        other = "barrier.sync" if first.status == state.AT_BARRIER else f"barrier.{'.'.join(opcode.modifiers[:2])}"
+        helps = [f"move the barrier out of the branch, or use `{other}` without `.aligned`"]
     notes = [do(exited, stand.threads, "has exited", "have exited")] if exited else []
     return error(
         "barrier-divergence",
@@ -102,7 +126,10 @@ def _explain_phase(launch: Launch, stand: Stand, group: Group, groups: list[Grou
             others.insert(0, Label(span, text))
         if came:
             line = launch.line_of(notes_on.get("arrived_at"))
-            by = f" (line {line}, thread {notes_on.get('arrived_by')})" if line is not None else ""
+            who = f"thread {notes_on.get('arrived_by')}"
+            if notes_on.get("arrived_from") != stand.number:
+                who += f" of {block_name(launch, notes_on.get('arrived_from'))}"
+            by = f" (line {line}, {who})" if line is not None else ""
         if notes_on.get("copies"):
             copied = f"brought {notes_on.get('copied')} bytes in this phase"
             span = launch.span_of(notes_on.get("copied_at"))
@@ -244,6 +271,8 @@ def _wait(launch: Launch, stand: Stand, group: Group, of: str = "", phase: str =
     match first.status:
         case state.MEETING:
             return f"{text} for lanes {ranges(lane for lane in range(32) if first.members >> lane & 1)}"
+        case state.AT_CLUSTER:
+            return f"{text} at the barrier of the cluster"
         case state.AT_BARRIER:
             return f"{text} at barrier {first.barrier}"
         case state.AT_PHASE:
@@ -272,7 +301,7 @@ def _size(launch: Launch, number: int) -> int:
 
 def _is_together(launch: Launch, thread: Standing) -> bool:
     """Whether a thread waits at an instruction that its whole warp, or lanes of it, execute together."""
-    if thread.status == state.AT_BARRIER:
+    if thread.status in (state.AT_BARRIER, state.AT_CLUSTER):
         opcode = _instruction(launch, thread).opcode
         return opcode.mnemonic == "bar" or "aligned" in opcode.modifiers
     return thread.status == state.MEETING

@@ -66,17 +66,21 @@ class Pages:
 class Flag:
     """A place through which threads synchronise: by release and acquire, or an mbarrier.
 
-    `known` is what its last write hands over, `near` what it hands over only to the block `near_block`. Of an mbarrier,
-    `known` is what came with the arrivals of this phase, `near` with those of the phases before.
+    `known` is what its last write hands over, `near` what it hands over only to the block `near_block`, `close` only to
+    the cluster that begins with `close_block`. Of an mbarrier, `known` is what came with the arrivals of this phase,
+    `near` with those of the phases before.
     """
 
     address: u64
     writer: u64  # the key of the thread that wrote last
     version: u64  # another one with each write to any flag
-    wide: u32  # whether the last write is for all blocks
+    wide: u32  # whether the last write is for all blocks, or those of its cluster; see `shadow`
     near_block: u32
+    close_block: u32
+    unused: u32
     known: Knowledge
     near: Knowledge
+    close: Knowledge
 
 
 @struct

@@ -12,7 +12,7 @@ from ptxlab import ir
 from ptxlab.emulate.compile import compile_kernel
 from ptxlab.emulate.counters import count
 from ptxlab.emulate.faults import explain
-from ptxlab.emulate.limits import check_launch
+from ptxlab.emulate.limits import check_cluster, check_launch
 from ptxlab.emulate.locations import add_sources
 from ptxlab.emulate.running import Launch
 from ptxlab.report import Diagnostic, KernelError, render
@@ -45,7 +45,7 @@ def launch(
     *,
     grid: tuple[int, int, int],
     block: tuple[int, int, int],
-    cluster: tuple[int, int, int] = (1, 1, 1),
+    cluster: tuple[int, int, int] | None = None,
     args: Sequence[Any],
     shared: int = 0,
     detectors: frozenset[str] = DETECTORS,
@@ -60,11 +60,15 @@ def launch(
 ) -> Result:
     """Run a kernel on this machine's cores; `detectors` names what to look for beside what stops a kernel."""
     checks = bool(detectors)
+    check_cluster(module, kernel, grid, cluster)
+    cluster = cluster or kernel.required_cluster
+    if kernel.directive("blocksareclusters") is not None and cluster is not None:
+        grid = grid[0] * cluster[0], grid[1] * cluster[1], grid[2] * cluster[2]
     check_launch(module, kernel, grid, block, shared, blocks)
     compiled = compile_kernel(module, kernel, checks, profile)
     numbers = None
     if blocks is not None:
-        numbers = _clusters_of(blocks, grid, cluster)
+        numbers = _clusters_of(blocks, grid, cluster or (1, 1, 1))
     workers = max(1, workers or os.cpu_count() or 1)
     if profile or compiled.facts["talks"] or compiled.facts["clock"]:  # what blocks do depends on those before them
         workers = 1

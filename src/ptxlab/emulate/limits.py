@@ -10,6 +10,8 @@ from ptxlab.isa.targets import target_named
 from ptxlab.report import Diagnostic, KernelError, error
 
 _LOCAL = 512 * 1024  # bytes of local memory of a thread
+_PORTABLE, _MOST = 8, 16  # blocks of a cluster: on every GPU that has clusters, and on any
+_CLUSTERS = 90  # the first target that has any
 
 
 def check_launch(
@@ -74,6 +76,49 @@ def _problems(
         if not (0 <= x < grid[0] and 0 <= y < grid[1] and 0 <= z < grid[2]):
             yield problem(f"block ({x}, {y}, {z}) is outside of the grid of {_times(grid)}")
             break
+
+
+def check_cluster(
+    module: ir.Module, kernel: ir.Function, grid: tuple[int, int, int], given: tuple[int, int, int] | None
+) -> None:
+    """Refuse clusters that no GPU would take, with every reason."""
+    problems = [
+        error("bad-launch", f"`{kernel.name}`: {text}", module.name_span(kernel), "this kernel", helps=helps)
+        for text, *helps in _wrong_clusters(module, kernel, grid, given)
+    ]
+    if problems:
+        raise KernelError(problems)
+
+
+def _wrong_clusters(
+    module: ir.Module, kernel: ir.Function, grid: tuple[int, int, int], given: tuple[int, int, int] | None
+) -> Iterator[tuple[str, ...]]:
+    """What is wrong, then what to do about it."""
+    required = kernel.required_cluster
+    cluster = given or required
+    if cluster is None:
+        if kernel.directive("explicitcluster") is not None:
+            yield "`.explicitcluster` asks for clusters, and the launch has none", "launch it with `cluster=`"
+        return
+    size = cluster[0] * cluster[1] * cluster[2]
+    if min(cluster) < 1:
+        yield (f"the cluster {cluster} needs at least 1 in each dimension",)
+        return
+    if size > 1 and target_named(module.target).number < _CLUSTERS:
+        yield f"clusters of {size} blocks, `{module.target}` has none", "raise the target to `sm_90`"
+    if required is not None and cluster != required:
+        yield (f"`.reqnctapercluster` asks for clusters of {_times(required)} blocks, not {_times(cluster)}",)
+    maximum = kernel.directive("maxclusterrank")
+    if maximum is not None and size > int(maximum.arguments[0]):
+        yield (f"`.maxclusterrank` allows clusters of {maximum.arguments[0]} blocks, not {size}",)
+    if size > _MOST:
+        yield f"a cluster of {size} blocks, at most {_MOST} are possible", f"use {_PORTABLE}: every GPU has those"
+    counted = kernel.directive("blocksareclusters") is None
+    if counted and any(blocks % part for blocks, part in zip(grid, cluster, strict=True)):
+        yield (
+            f"a grid of {_times(grid)} is no multiple of the cluster {_times(cluster)}",
+            "round the grid up, and let the blocks beyond do nothing",
+        )
 
 
 def check_memory(module: ir.Module, kernel: ir.Function, threads: int, blocks: int, bytes: int, free: int) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
 from ptxlab.emulate import access, bulk, floats, layout, state
+from ptxlab.emulate.runtime.barrier import ALIGNED
+from ptxlab.emulate.special import special_register
 from ptxlab.emulate.values import Address, Value, bits_of, constant_text, resize
 from ptxlab.isa import Match
 from ptxlab.isa.types import type_named
@@ -278,7 +280,38 @@ class Machine:
     def fence(self, order: str) -> None:
         """Order the accesses of this thread before it with those after it."""
         semantics, _, scope = order.partition(".")
+        if semantics == "mbarrier_init":
+            self.runtime("pass_init_fence")
+            return
         self.runtime("pass_fence", access.SEMANTICS[semantics], access.SCOPES[scope])
+
+    def cluster_barrier(self, *, waits: bool, releases: bool = False) -> None:
+        """Arrive at the barrier of the cluster, or wait there."""
+        assert self.instruction is not None
+        how = ALIGNED if "aligned" in self.instruction.opcode.modifiers else 0
+        if waits:
+            self.runtime("wait_at_cluster", how, self.place)
+            self.wait()
+        else:
+            self.runtime("arrive_at_cluster", how, int(releases), self.place)
+            self.check()
+
+    def address_in(self, address: Value, rank: Value, space: str | None) -> Value:
+        """The address that corresponds, in another block of the cluster, to one in shared memory, generic or not."""
+        known = self.select(rank < state.NOBODY, rank + 1, state.NOBODY)
+        type = address.type.name
+        if space is None:  # what is not in shared memory is in no block
+            known = self.select(self.is_in("shared::cluster", self.cast(address, "u64")), known, state.NOBODY)
+            window = state.SHARED_WINDOW
+        else:
+            window = 0
+        return (address & state.OFFSET_MASK | self.cast(known, type) << state.RANK_SHIFT) + window
+
+    def rank_of(self, address: Value) -> Value:
+        """The rank in the cluster of the block in whose shared memory an address lies."""
+        named = self.cast(address >> state.RANK_SHIFT & state.NOBODY, "u32")
+        own = special_register(self.function, ir.SpecialRegister("%cluster_ctarank", None))
+        return self.select(named == 0, own, named - 1)
 
     def fence_proxy(self, space: str | None) -> None:
         """Order ordinary accesses of this thread and those of asynchronous copies, to shared or global memory."""
@@ -304,11 +337,18 @@ class Machine:
 
     def phase(self, operation: str, barrier: Address, *values: Value | int, type: str | None = None) -> Value | None:
         """Do something with the mbarrier at an address."""
-        offset = self.shared_offset(barrier)
+        offset, owner = self.shared_offset(barrier), "%block"
         kind, place = _PHASE_KINDS.get(operation, state.ATOMIC), Address("shared", offset)
+        if barrier.space != "shared" and operation in _REMOTE:
+            place = Address("shared::cluster", offset)
+        elif barrier.space != "shared":
+            offset = self._own_offset(offset)
+            place = Address("shared", offset)
         access.locate(self.function, place, 8, kind)
         self.function.unit.watching.note_access(self.function, place, 8, kind, "barrier", 8)
-        found = self.runtime(_PHASES[operation], "%block", offset, *values, self.place, result=type)
+        if place.space == "shared::cluster":
+            owner, offset = self._owner(offset), offset & state.OFFSET_MASK
+        found = self.runtime(_PHASES[operation], owner, offset, *values, self.place, result=type)
         if kind == state.LOAD:
             self.function.unit.counting.note_look(self.function, "shared")
         else:
@@ -323,6 +363,17 @@ class Machine:
     def shared_offset(self, address: Address) -> Value:
         """Where an address points to in shared memory."""
         return address.value - state.SHARED_WINDOW if address.space is None else address.value
+
+    def _own_offset(self, address: Value) -> Value:
+        """An address in shared memory of the cluster as an offset in that of the own block, if it is there."""
+        found = self.runtime("without_own_rank", address, result="u64")
+        assert found is not None
+        return found
+
+    def _owner(self, address: Value) -> str:
+        """The block in whose shared memory an address lies."""
+        name = self.function.unit.calls.runtime("owner_of")
+        return self.function.builder.value(f"call ptr @{name}(ptr %thread, i64 {address.text})")
 
     def copies(self, operation: str, *values: Address | Value | int) -> None:
         """Do something with the thread's asynchronous copies."""
@@ -376,6 +427,9 @@ class Machine:
     def is_in(self, space: str, address: Value) -> Value:
         """Whether a generic address lies in a state space."""
         window = _WINDOWS[self._space(space)]
+        if space in ("shared", "shared::cta"):
+            address = self._own_offset(address - window) + window
+            return (address >= window) & (address < window + (1 << state.RANK_SHIFT))
         if window:
             return (address >= window) & (address < window + (1 << 56))
         low, high = layout.SPANS[space.partition("::")[0]]
@@ -398,6 +452,7 @@ _PHASES = {
     "expect": "change_bytes", "arrive": "arrive_at_phase", "drop": "drop_from_phase", "test": "wait_for_phase",
     "wait": "wait_for_phase",
 }  # fmt: skip
+_REMOTE = "expect", "arrive", "drop"  # what other blocks of the cluster may do
 _PHASE_KINDS = {
     "initialise": state.STORE, "invalidate": state.STORE, "test": state.LOAD, "wait": state.LOAD,
     "layout": state.LOAD,

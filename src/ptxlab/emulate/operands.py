@@ -41,7 +41,7 @@ def read(
 def value_of(function: Function, expected: Expected, operand: ir.Operand) -> Any:
     """The value of an operand: a tuple for a vector, an `Address` for an address."""
     if expected.kind == "address":
-        return address_of(function, expected.space, operand)
+        return address_of(function, _space_of(function, expected), operand)
     if expected.kind in ("label", "function", "targets", "prototype", "arguments"):
         return operand
     if isinstance(operand, ir.Sink):
@@ -120,13 +120,22 @@ def _element_address(function: Function, element: ir.Element) -> Value:
     return address
 
 
+def _space_of(function: Function, expected: Expected) -> str | None:
+    """The state space of an address; one in shared memory is generic where the opcode does not say `.shared`."""
+    if expected.space != "shared":
+        return expected.space
+    words = [word for word in function.instructions[function.position].opcode.modifiers if word.startswith("shared")]
+    return ("shared::cluster" if "shared::cluster" in words else "shared") if words else None
+
+
 def address_of(function: Function, space: str | None, operand: ir.Operand) -> Address:
     """An address in brackets, or one that stands without them."""
     base: ir.Operand = operand
     offset = 0
     if isinstance(operand, ir.Address):
         base, offset = operand.base, operand.offset
-    space = space.partition("::")[0] if space else None
+    if space is not None and space != "shared::cluster":
+        space = space.partition("::")[0]
     if space == "generic":
         space = None
     if isinstance(base, ir.Sum):

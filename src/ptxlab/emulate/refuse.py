@@ -15,9 +15,6 @@ from ptxlab.isa import Match
 from ptxlab.isa.form import Form
 from ptxlab.report import Diagnostic, KernelError, Span, error
 
-_CLUSTERS = "reqnctapercluster", "explicitcluster", "blocksareclusters"
-_SHARED_BY_A_CLUSTER = "shared::cluster"
-
 
 def refuse(module: ir.Module, kernel: ir.Function) -> None:
     """Raise `KernelError` if the kernel, or a function it can reach, needs something that is not emulated."""
@@ -32,14 +29,14 @@ def refuse(module: ir.Module, kernel: ir.Function) -> None:
 
 # Why the instructions of a whole chapter have no meaning; where only some have none, they say it themselves.
 _TENSOR, _MAPS = "the tensor cores of Blackwell", "tensor maps"
-_CLUSTER, _FABRIC, _TEXTURE = (
-    "clusters of several blocks",
+_CANCEL, _FABRIC, _TEXTURE = (
+    "cancellations of clusters that have not begun",
     "several GPUs on a fabric",
     "textures, samplers and surfaces",
 )
 _CHAPTERS = {
     "tcgen05": _TENSOR, "tcgen05_mma": _TENSOR, "tcgen05_scaled": _TENSOR,
-    "bulk_copy": "asynchronous stores", "tensor_copy": _MAPS, "tensormap": _MAPS, "cluster": _CLUSTER,
+    "bulk_copy": "asynchronous stores", "tensor_copy": _MAPS, "tensormap": _MAPS, "cluster": _CANCEL,
     "multimem": _FABRIC, "fabric": _FABRIC, "texture": _TEXTURE, "surface": _TEXTURE,
 }  # fmt: skip
 
@@ -52,7 +49,7 @@ def reason_of(form: Form) -> str:
 
 
 def is_emulated(form: Form) -> bool:
-    """Whether the emulator knows the instruction; modifiers it may have that lead to other blocks are still refused."""
+    """Whether the emulator knows the instruction."""
     return form.name[0] in HANDLERS or form.meaning is not None
 
 
@@ -67,21 +64,12 @@ def _missing(module: ir.Module, function: ir.Function) -> Iterator[Missing]:
             module.span_of(module.places.get("address_size")),
             "asked for here",
         )
-    yield from _missing_clusters(module, function)
     for instruction in function.instructions():
         yield from _missing_instruction(module, instruction)
         for operand in _parts(instruction.operands):
             yield from _missing_operand(module, instruction, operand)
         if instruction.opcode.mnemonic == "call":
             yield from _missing_callee(module, instruction)
-
-
-def _missing_clusters(module: ir.Module, function: ir.Function) -> Iterator[Missing]:
-    for name in _CLUSTERS:
-        directive = function.directive(name)
-        if directive is not None and not (directive.arguments and all(extent == 1 for extent in directive.arguments)):
-            reason = "the blocks of a cluster share their shared memory"
-            yield f"`.{name}`: clusters of several blocks are not emulated", module.span(directive), reason
 
 
 def _missing_instruction(module: ir.Module, instruction: ir.Instruction) -> Iterator[Missing]:
@@ -98,8 +86,6 @@ def _missing_instruction(module: ir.Module, instruction: ir.Instruction) -> Iter
         yield f"`{opcode.text}` is not emulated", span, "it writes the shared memory of several blocks of a cluster"
     elif any(word.startswith("mbarrier::report::validity") for word in opcode.modifiers):
         yield f"`{opcode.text}` is not emulated", span, "barriers have nothing to report on the values that are copied"
-    elif opcode.mnemonic not in ("fence", "cp") and any(_SHARED_BY_A_CLUSTER in word for word in opcode.modifiers):
-        yield f"`{opcode.text}` is not emulated", span, "it reaches the shared memory of other blocks of a cluster"
 
 
 def _missing_operand(module: ir.Module, instruction: ir.Instruction, operand: Node) -> Iterator[Missing]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -40,7 +41,7 @@ class Launch:
         compiled: Compiled,
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
-        cluster: tuple[int, int, int],
+        cluster: tuple[int, int, int] | None,
         args: Sequence[Any],
         shared: int,
         seed: int,
@@ -51,8 +52,9 @@ class Launch:
     ) -> None:
         facts = compiled.facts
         self.compiled = compiled
-        self.grid, self.block, self.cluster = grid, block, cluster
-        self.cluster_size = cluster[0] * cluster[1] * cluster[2]
+        self.grid, self.block, self.cluster = grid, block, cluster or (1, 1, 1)
+        self.is_explicit_cluster = cluster is not None
+        self.cluster_size = math.prod(self.cluster)
         self.seed = seed
         self.checks = checks
         parameters = pack(compiled.module, compiled.kernel, args)

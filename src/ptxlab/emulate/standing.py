@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ptxlab.emulate.worker import Worker
 
 SPINS = -1  # like a status: a thread that goes round a loop
-WAITING = (state.MEETING, state.ACTIVE, state.AT_BARRIER, state.AT_PHASE, state.AT_PRODUCTS)
+WAITING = (state.MEETING, state.ACTIVE, state.AT_BARRIER, state.AT_PHASE, state.AT_PRODUCTS, state.AT_CLUSTER)
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class Standing:
     asked: int
     ran: int
     frame: int
+    arrival: int  # 0 unless it has come to the barrier of its cluster, and not waited there
 
     @property
     def warp(self) -> int:
@@ -44,14 +45,26 @@ class Standing:
 
 
 class Stand:
-    """A block as it was when it stopped."""
+    """A block as it was when it stopped, and the others of its `cluster`."""
 
     def __init__(self, launch: Launch, address: int) -> None:
         self.launch = launch
+        self.cluster: list[Stand] = []
         self.block = Record.at(state.Block, address)
         self.number = self.block.get("number")
         threads = Record.at(state.Thread, self.block.get("threads"))
-        names = ("status", "instruction", "barrier", "members", "waits_at", "waits_for", "asked", "ran", "frame")
+        names = (
+            "status",
+            "instruction",
+            "barrier",
+            "members",
+            "waits_at",
+            "waits_for",
+            "asked",
+            "ran",
+            "frame",
+            "arrival",
+        )
         self.threads = [
             Standing(number, *(threads.get(name, number) for name in names))
             for number in range(self.block.get("count"))
@@ -60,8 +73,12 @@ class Stand:
     @property
     def name(self) -> str:
         """`block (1,0,0)`"""
-        gx, gy = self.launch.grid[0], self.launch.grid[1]
-        return f"block ({self.number % gx},{self.number // gx % gy},{self.number // gx // gy})"
+        return block_name(self.launch, self.number)
+
+    @property
+    def is_cause(self) -> bool:
+        """Whether a thread has not exited and waits for something else than the cluster."""
+        return any(thread.status not in (state.DONE, state.AT_CLUSTER) for thread in self.threads)
 
     @property
     def is_still(self) -> bool:
@@ -87,14 +104,35 @@ class Stand:
 
 
 def stand_of(launch: Launch, worker: Worker) -> Stand | None:
-    """The block that a worker stopped in, if it was in one: of a cluster the one with the fault, or the first."""
+    """The block that a worker stopped in, if it was in one.
+
+    Of a cluster it is the one with the fault; where all hang, the first that waits for more than the others.
+    """
     broken = worker.record.get("broken")
     if not broken:
         return None
     blocks = broken + offset_of(state.Cluster, "blocks")
     count = Record.at(state.Cluster, broken).get("count")
     stands = [Stand(launch, ctypes.c_uint64.from_address(blocks + 8 * rank).value) for rank in range(count)]
+    for stand in stands:
+        stand.cluster = [other for other in stands if other is not stand]
+    if worker.fault.get("kind") == state.HANG:
+        return next((stand for stand in stands if stand.is_cause), stands[0])
     return next((stand for stand in stands if stand.number == worker.fault.get("block")), stands[0])
+
+
+def block_name(launch: Launch, number: int) -> str:
+    """`block (1,0,0)`"""
+    x, y, _ = launch.grid
+    return f"block ({number % x},{number // x % y},{number // x // y})"
+
+
+def companion(launch: Launch, number: int, rank: int) -> int:
+    """The number of the block with that rank in the cluster of a block."""
+    (gx, gy, _), (cx, cy, cz) = launch.grid, launch.cluster
+    x, y, z = number % gx, number // gx % gy, number // gx // gy
+    x, y, z = x - x % cx + rank % cx, y - y % cy + rank // cx % cy, z - z % cz + rank // cx // cy
+    return x + gx * (y + gy * z)
 
 
 def ranges(numbers: Iterable[int]) -> str:

@@ -15,6 +15,10 @@ SHARED_WINDOW = 1 << 56
 LOCAL_WINDOW = 2 << 56
 PARAMETER_WINDOW = 3 << 56
 FUNCTION_WINDOW = 4 << 56
+# An address in shared memory may name a block of the cluster: its rank plus 1 stands above the offset; 0 is the own.
+RANK_SHIFT = 24
+OFFSET_MASK = (1 << RANK_SHIFT) - 1
+NOBODY = 255
 
 # What a thread is doing.
 READY = 0  # it can run
@@ -25,6 +29,7 @@ ACTIVE = 4  # it waits for whatever lanes are there: `activemask`
 AT_BARRIER = 5
 AT_PHASE = 6  # it waits for an mbarrier
 FAILED = 7
+AT_CLUSTER = 8  # it waits at the barrier of its cluster
 AT_PRODUCTS = 9  # it waits for products of matrices, and for all warps that begin them
 
 # What goes wrong.
@@ -44,6 +49,7 @@ BAD_BARRIER = 13
 BAD_MEMBERMASK = 14
 BAD_FREE = 15
 BAD_SIZE = 16
+EXITED_BLOCK = 17
 BAD_DESCRIPTOR = 18
 NO_WARPGROUP = 19
 
@@ -54,6 +60,7 @@ CONSTANT_SPACE = 2
 SHARED_SPACE = 3
 LOCAL_SPACE = 4
 PARAMETER_SPACE = 5
+CLUSTER_SPACE = 6  # shared memory of any block of the cluster
 
 # How an access is made.
 LOAD = 0
@@ -145,6 +152,7 @@ class Phase:
     copied: u64  # bytes that copies brought in this phase
     copied_at: u32  # the last of them
     copies: u32
+    arrived_from: u64
 
 
 @struct
@@ -248,10 +256,15 @@ class Thread:
     stamp: u32  # of what it does now, for the detectors; see `history`
     warp_stamp: u32  # up to which it knows what its warp did
     fence: u32  # the stamp when it last passed a releasing fence
+    close_fence: u32  # one for its cluster
     wide_fence: u32  # and one for all blocks
+    init_fence: u32  # and one for mbarriers that it has initialised
+    arrival_stamp: u32  # up to which it handed over what it did when it came to the barrier of its cluster
     copy_index: u32  # of the next copy in its group
     copies_done: u32  # up to which copy it knows its own are done
     copies_shared: u32  # and all threads of the block know it
+    arrival: u32  # 1 + the phase in which it came to the barrier of its cluster; 0 once it has waited there
+    arrived_at: u32  # the instruction by which it did
     asked: u32  # 1 + the instruction that last asked for a phase, since the block's state was noted
     ran: u32  # whether it has run since then
     bulk_group: u32  # of its bulk copies, which is still open
@@ -259,6 +272,7 @@ class Thread:
     work: u32  # and its number
     known: Knowledge  # of others, beyond what its whole warp or block knows
     pending: Knowledge  # what it has read from its block, and will know when it passes a fence
+    close_pending: Knowledge  # from other blocks of its cluster
     far_pending: Knowledge  # and from other blocks
     seen_version: u64  # of the flag that it last took something over from, at once or for its next fence
     acquired_version: u64  # of the flag that it last took something over from at once
@@ -286,6 +300,7 @@ class Block:
     cluster: Pointer[Cluster]
     rank: u32  # in its cluster
     transfers_begun: u32
+    met: u32  # the phase of the cluster's barrier up to which all its threads know what the others did
     pages: Pages  # who accessed shared memory
     flags: Flags  # and synchronised through it
     known: Knowledge  # what all its threads know of other blocks
@@ -309,6 +324,10 @@ class Cluster:
     worker: Pointer[Worker]
     count: u32
     first: u32  # the block to begin with
+    arrived: u32  # threads that have come to its barrier, and not exited
+    phase: u32  # how often that was completed
+    gathered: Knowledge  # what those handed over who have come
+    known: Knowledge  # what all did who came to the phase before
     watch: Watch
 
 
@@ -339,6 +358,8 @@ class Worker:
     cluster_y: u32
     cluster_z: u32
     cluster_size: u32
+    is_explicit_cluster: u32  # whether the launch or the kernel said so
+    unused: u32
     shared_size: u32
     dynamic_size: u32
     reserved_size: u32  # bytes at the beginning of shared memory that the system keeps

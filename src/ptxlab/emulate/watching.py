@@ -53,7 +53,7 @@ class Watching:
                 watched, after = builder.new_label("watched"), builder.new_label("noted")
                 builder.branch(self._is_watched(function, roots), watched, after)
                 builder.label(watched)
-        name = {None: "note_generic", "global": "note_global", "shared": "note_shared", "local": "note_local"}[space]
+        name = _NOTES[space]
         number = about_of(kind, order, element) | (shadow.FOLLOWED if self.is_alone else 0)
         what = str(number)
         if unchanged != "false":
@@ -95,6 +95,12 @@ class Watching:
         return builder.value(f"icmp ne i64 {builder.value(f'and i64 {watched}, {roots}')}, 0")
 
 
+_NOTES = {
+    None: "note_generic", "global": "note_global", "local": "note_local", "shared": "note_shared",
+    "shared::cluster": "note_cluster",
+}  # fmt: skip
+
+
 def about_of(kind: int, order: str, element: int) -> int:
     """How the detectors are told what an access is; see `runtime.shadow`."""
     semantics, _, scope = order.partition(".")
@@ -106,6 +112,8 @@ def about_of(kind: int, order: str, element: int) -> int:
     about |= shadow.STRONG
     if scope in ("gpu", "sys"):
         about |= shadow.WIDE
+    if scope != "cta":
+        about |= shadow.CLUSTER
     if semantics in ("acquire", "acq_rel"):
         about |= shadow.ACQUIRE
     if semantics in ("release", "acq_rel"):

@@ -71,6 +71,7 @@ class Worker:
             cluster_y=launch.cluster[1],
             cluster_z=launch.cluster[2],
             cluster_size=launch.cluster_size,
+            is_explicit_cluster=int(launch.is_explicit_cluster),
             shared_size=launch.shared_size,
             dynamic_size=launch.dynamic_size,
             heap=launch.heap_start,

@@ -126,6 +126,7 @@ def _allow(loaded: Loaded, kernel: ir.Function, shared: int, cluster: Extents | 
     if shared and shared + declared > _PLAIN_SHARED:
         most = loaded.gpu.shared - declared
         call("cuFuncSetAttribute", function, attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most)
+    cluster = cluster or kernel.required_cluster
     if cluster is not None and cluster[0] * cluster[1] * cluster[2] > _PORTABLE_CLUSTER:
         call("cuFuncSetAttribute", function, attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)
 
@@ -166,6 +167,8 @@ def check_sizes(
                 helps=["use smaller tiles or fewer stages"],
             )
         )
+    if kernel.directive("blocksareclusters") is not None:
+        cluster = None  # then the grid counts clusters
     if cluster is not None and any(size % part for size, part in zip(grid, cluster, strict=True) if part > 0):
         problems.append(
             error(

@@ -78,17 +78,28 @@ class Function(Node):
         bit. "auto" is a GPU if an argument lies there, or if `checks=False` and there is one that can run the module;
         otherwise the emulator, because only it finds races and says what a wrong kernel does wrong. `shared` is bytes
         of dynamic shared memory; `on_error="collect"` returns findings instead of raising `KernelError`; `timeout` is
-        in seconds; `cooperative=True` has all blocks run at once, so that they can meet as `grid.sync()` of CUDA does.
+        in seconds; `cluster` is the blocks of a cluster; `cooperative=True` has all blocks run at once, so that they
+        can meet as `grid.sync()` of CUDA does.
 
         For the emulator: `checks=False` silences the detectors, `checks="data-race"` all but that one; `seed` chooses
         the order in which threads run, and `seeds=20` tries that many, each on the same data, until one finds an error;
-        `blocks` runs only these blocks of the grid; `profile=True` counts bank conflicts and sectors.
+        `blocks` runs only these blocks of the grid, or the clusters that they belong to; `profile=True` counts bank
+        conflicts and sectors.
 
-        For a GPU: `cluster` is the blocks of a cluster; `stream` is a number or an object with `__cuda_stream__`;
+        For a GPU: `stream` is a number or an object with `__cuda_stream__`;
         `compile` is "ptxas", "driver" or the path of a cubin file that was compiled ahead; `wait=False` returns at
         once.
         """
         return _launcher()(self, grid, block, args, **how)
+
+    @property
+    def required_cluster(self) -> tuple[int, int, int] | None:
+        """The blocks of a cluster that the kernel itself asks for."""
+        directive = self.directive("reqnctapercluster")
+        if directive is None:
+            return None
+        x, y, z = (*(int(extent) for extent in directive.arguments), 1, 1)[:3]
+        return x, y, z
 
     @property
     def noreturn(self) -> bool:

@@ -142,8 +142,8 @@ def _changed(k: Machine, m: Modifiers, a: Address, old: Value, b: Value, c: Valu
         case "add" if b.type.kind != "f":
             return old + b
         case "add":
-            # In global memory, f32 flushes subnormals; everything else keeps them.
-            ftz = b.type.name == "f32" and not m.noftz and a.space != "shared"
+            # In global memory, f32 flushes subnormals; everything else keeps them, also in other blocks of a cluster.
+            ftz = b.type.name == "f32" and not m.noftz and a.space not in ("shared", "shared::cluster")
             return each_float(k, lambda x, y: k.arithmetic("add", x, y, ftz=ftz), old, b)
         case "min" if b.type.kind == "f":
             return each_float(k, lambda x, y: _lesser(k, x, y), old, b)

@@ -80,10 +80,15 @@ def barrier_red(k: Machine, m: Modifiers, a: Value, b: Value | None, c: Value) -
 
 
 @form("barrier.cluster.arrive{.sem}{.aligned}", sem=[("release relaxed", "8.0 sm_90")], since="7.8 sm_90")
+def barrier_cluster_arrive(k: Machine, m: Modifiers) -> None:
+    """Arrive at the one barrier that all blocks of a cluster share, without waiting for the others."""
+    k.cluster_barrier(waits=False, releases=m.sem != "relaxed")
+
+
 @form("barrier.cluster.wait{.acquire}{.aligned}", acquire=[("acquire", "8.0 sm_90")], since="7.8 sm_90")
-@unknown("clusters of several blocks")
-def barrier_cluster() -> None:
-    """Arrive, or wait, at the one barrier that all blocks of a cluster share."""
+def barrier_cluster_wait(k: Machine, m: Modifiers) -> None:
+    """Wait until all threads of the cluster that have not exited have arrived at the barrier of the cluster."""
+    k.cluster_barrier(waits=True)
 
 
 @form("membar.level", level=("cta gl", ("sys", "2.0 sm_20")), since="1.4")
@@ -107,6 +112,7 @@ def fence(k: Machine, m: Modifiers) -> None:
 @form("fence.mbarrier_init.release.cluster", name="fence", since="8.0 sm_90")
 def fence_mbarrier_init(k: Machine, m: Modifiers) -> None:
     """Order the set-up of barriers before it with what other blocks of the cluster do to them."""
+    k.fence("mbarrier_init.cluster")
 
 
 @form("fence.proxy.alias", name="fence.proxy", since="7.5 sm_70")
@@ -122,6 +128,11 @@ def fence_proxy_async(k: Machine, m: Modifiers) -> None:
 
 @form("fence.acquire.sync_restrict::shared::cluster.cluster", name="fence", since="8.6 sm_90")
 @form("fence.release.sync_restrict::shared::cta.cluster", name="fence", since="8.6 sm_90")
+def fence_restricted(k: Machine, m: Modifiers) -> None:
+    """Order accesses to the shared memory of a cluster before it with those after it."""
+    k.fence("acquire.cluster" if m.acquire else "release.cluster")
+
+
 @form(
     "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster", name="fence.proxy", since="8.6 sm_90"
 )
@@ -131,9 +142,9 @@ def fence_proxy_async(k: Machine, m: Modifiers) -> None:
     name="fence.proxy",
     since="9.4 sm_90",
 )
-@unknown("it orders what several blocks of a cluster do")
+@unknown("it orders what several blocks of a cluster do through two proxies")
 def fence_cluster() -> None:
-    """Order accesses to the shared memory of a cluster before it with those after it, perhaps between two proxies."""
+    """Order accesses to the shared memory of a cluster before it with those after it, between two proxies."""
 
 
 @form("fence.proxy.tensormap::generic.release.scope", scope=SCOPE, name="fence.proxy", since="8.3 sm_90")

@@ -1,7 +1,7 @@
 """Thread block clusters and grids: mapa, getctarank, griddepcontrol, clusterlaunchcontrol (PTX ISA 9.7.9, 9.7.13)."""
 
 from .form import Modifiers, form
-from .machine import Machine
+from .machine import Machine, Value
 
 # ptxas takes signed types as well.
 ADDRESS = "u32 u64 s32 s64"
@@ -14,8 +14,9 @@ ADDRESS = "u32 u64 s32 s64"
     types={"a": "type shared", "b": "u32"},
     since="7.8 sm_90",
 )
-def mapa() -> None:
+def mapa(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Give the address in block `b` of the cluster that corresponds to the shared memory address `a` of this block."""
+    return k.address_in(a, b, m.space)
 
 
 @form(
@@ -25,8 +26,9 @@ def mapa() -> None:
     types={"d": "u32", "a": "type shared"},
     since="7.8 sm_90",
 )
-def getctarank() -> None:
+def getctarank(k: Machine, m: Modifiers, a: Value) -> Value:
     """Give the rank in the cluster of the block whose shared memory holds address `a`."""
+    return k.rank_of(a)
 
 
 @form("griddepcontrol.action", action="launch_dependents wait", since="7.8 sm_90")

@@ -212,6 +212,15 @@ class Machine(Protocol):
         Bit 0 of the result (a u64) is their `or`, bit 1 their `and`, and from bit 2 on stands how many were true.
         """
 
+    def cluster_barrier(self, *, waits: bool, releases: bool = False) -> None:
+        """Arrive at the barrier that all blocks of the cluster share, or wait until all have."""
+
+    def address_in(self, address: Value, rank: Value, space: str | None) -> Value:
+        """The address in the block of that rank for one in shared memory; both are generic if `space` is None."""
+
+    def rank_of(self, address: Value) -> Value:
+        """The rank in the cluster of the block in whose shared memory an address lies."""
+
     def phase(self, operation: str, barrier: Address, *values: Value | int, type: str | None = None) -> Value:
         """Do something with the mbarrier at an address; the operations are the emulator's."""
 

@@ -62,8 +62,13 @@ PARITY = 61
 
 
 def order(m: Modifiers) -> int:
-    """1 where an arrival or a wait orders memory, 0 for `.relaxed`."""
-    return int(m.sem != "relaxed")
+    """How far an arrival or a wait orders memory: 0 not at all, 1 in the block, 2 in the cluster.
+
+    Without a scope it is `.cta` to the manual, but what everybody writes to arrive in other blocks, and works.
+    """
+    if m.sem == "relaxed":
+        return 0
+    return 1 if m.scope == "cta" else 2
 
 
 @form(
@@ -155,7 +160,7 @@ def mbarrier_expect_tx(k: Machine, m: Modifiers, a: Address, bytes: Value) -> No
     since=MULTICAST,
     **RELEASE,
 )
-@unknown("clusters of several blocks")
+@unknown("it reaches several barriers at a time")
 def mbarrier_multicast() -> None:
     """Do the same to the barriers at one offset in several blocks of the cluster."""
 

@@ -35,6 +35,7 @@ class Launch:
     args: list[Any]
     """Arrays for pointers, Python numbers for scalars, `bytes` for structs; one array twice is one memory."""
     shared: int = 0
+    cluster: int | tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,8 @@ def execute(case: Case, random: int = 0, **options: Any) -> None:
     for launch in run.launches:
         grid = launch.grid if isinstance(launch.grid, tuple) else (launch.grid,)
         block = launch.block if isinstance(launch.block, tuple) else (launch.block,)
-        result = module[launch.entry].launch(grid=grid, block=block, args=launch.args, shared=launch.shared, **options)
+        how = {"shared": launch.shared, "cluster": launch.cluster, **options}
+        result = module[launch.entry].launch(grid=grid, block=block, args=launch.args, **how)
         printed += result.output
     for check in run.checks:
         check(printed)

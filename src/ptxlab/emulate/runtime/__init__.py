@@ -7,10 +7,24 @@ from collections.abc import Callable
 from typing import Any
 
 from .barrier import arrive_at_barrier
+from .cluster_barrier import arrive_at_cluster, wait_at_cluster
+from .cluster_order import pass_init_fence
 from .copies import arrive_after_copies, commit_copies, fill_shared, start_copy, wait_for_copies
 from .flags import pass_fence
 from .grid import end_broken, go_on_alone, run_grid, take_over
-from .memory import call_host, enter, fail, find_callee, find_memory, grow_stack, leave, read_clock, restore_stack
+from .memory import (
+    call_host,
+    enter,
+    fail,
+    find_callee,
+    find_memory,
+    grow_stack,
+    leave,
+    owner_of,
+    read_clock,
+    restore_stack,
+    without_own_rank,
+)
 from .phases import (
     arrive_at_phase,
     change_bytes,
@@ -22,7 +36,7 @@ from .phases import (
 )
 from .profile import note_request, settle_all
 from .proxies import pass_proxy_fence
-from .races import note_generic, note_global, note_local, note_shared
+from .races import note_cluster, note_generic, note_global, note_local, note_shared
 from .schedule import thread_exit
 from .sharing import put_back, share_bytes
 from .transfers import (
@@ -38,12 +52,13 @@ from .warpgroup import commit_products, read_matrix, wait_for_products
 RUNTIME: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
-        arrive_after_copies, arrive_at_barrier, arrive_at_phase, call_host, change_bytes, check_prefetch,
-        commit_copies, commit_products, commit_transfers, drop_from_phase, enter, fail, fill_shared, find_callee,
-        find_memory, grow_stack, initialise_phase, invalidate_phase, layout_of_phase, leave, note_generic, note_global,
-        note_local, note_request, note_shared, pass_fence, pass_proxy_fence, read_clock, read_matrix, restore_stack,
-        start_copy, start_exchange, start_load, start_store, thread_exit, wait_for_copies, wait_for_phase,
-        wait_for_products, wait_for_transfers,
+        arrive_after_copies, arrive_at_barrier, arrive_at_cluster, arrive_at_phase, call_host, change_bytes,
+        check_prefetch, commit_copies, commit_products, commit_transfers, drop_from_phase, enter, fail, fill_shared,
+        find_callee, find_memory, grow_stack, initialise_phase, invalidate_phase, layout_of_phase, leave,
+        note_cluster, note_generic, note_global, note_local, note_request, note_shared, owner_of, pass_fence,
+        pass_init_fence, pass_proxy_fence, read_clock, read_matrix, restore_stack, start_copy, start_exchange,
+        start_load, start_store, thread_exit, wait_at_cluster, wait_for_copies, wait_for_phase, wait_for_products,
+        wait_for_transfers, without_own_rank,
     )
 }  # fmt: skip
 ENTRIES: tuple[Callable[..., Any], ...] = (

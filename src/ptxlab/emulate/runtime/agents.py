@@ -9,7 +9,7 @@ from __future__ import annotations
 from ptxlab.emulate.runtime.clocks import key_of, tell
 from ptxlab.emulate.runtime.races import note
 from ptxlab.emulate.runtime.shadow import ASYNC, COPY, WIDE
-from ptxlab.emulate.state import GLOBAL_SPACE, SHARED_SPACE, Block, Thread
+from ptxlab.emulate.state import CLUSTER_SPACE, GLOBAL_SPACE, RANK_SHIFT, SHARED_SPACE, Block, Thread
 from ptxlab.native import Pointer, address_of, native, u32, u64
 
 
@@ -33,7 +33,12 @@ def note_shared_work(
     thread.channel = channel
     thread.work = number
     about = about | COPY | ASYNC | WIDE
-    note(thread, address_of(block.pages), address_of(block.flags), offset, bytes, about, instruction, SHARED_SPACE)
+    address: u64 = offset
+    space: u32 = SHARED_SPACE
+    if block != thread.block:
+        address = offset | u64(block.rank + 1) << RANK_SHIFT
+        space = CLUSTER_SPACE
+    note(thread, address_of(block.pages), address_of(block.flags), address, bytes, about, instruction, space)
 
 
 @native

@@ -5,8 +5,18 @@ from __future__ import annotations
 from ptxlab.emulate.history import Access, Knowledge
 from ptxlab.emulate.runtime.clocks import COPIES, THREAD, WARP, key_of, position_of, stamp_of, stamp_of_everyone
 from ptxlab.emulate.runtime.shadow import ASYNC, COPY, WARP_SHIFT
-from ptxlab.emulate.state import Thread
-from ptxlab.native import Pointer, address_of, boolean, native, trailing_zeros, u32, u64
+from ptxlab.emulate.state import Block, Thread
+from ptxlab.native import Pointer, address_of, boolean, cast, native, trailing_zeros, u32, u64
+
+
+@native
+def companion(thread: Pointer[Thread], number: u32) -> Pointer[Block]:
+    """The block of that number, if it belongs to the cluster of a thread; null otherwise."""
+    cluster = thread.block.cluster
+    for rank in range(cluster.count):
+        if u32(cluster.blocks[rank].number) == number:
+            return cluster.blocks[rank]
+    return cast(Pointer[Block], 0)
 
 
 @native(inline=True)
@@ -37,15 +47,26 @@ def is_told(thread: Pointer[Thread], access: Pointer[Access]) -> boolean:
         channel: u64 = key_of(number, lanes)
         return stamp <= stamp_of(known, channel) or stamp <= stamp_of(shared, channel)
     if access.about & COPY != 0:
-        owner = block.threads + (warp * 32 + trailing_zeros(u32, lanes))
-        if access.stamp <= owner.copies_shared or (owner == thread and access.stamp <= thread.copies_done):
+        home = companion(thread, access.block)
+        owner = home.threads + (warp * 32 + trailing_zeros(u32, lanes))
+        if access.stamp <= owner.copies_shared and (home == block or is_heard_of(thread, number)):
             return True
-        return stamp <= stamp_of(known, key_of(number, COPIES + owner.number))
+        if owner == thread and access.stamp <= thread.copies_done:
+            return True
+        copies: u64 = key_of(number, COPIES + owner.number)
+        return stamp <= stamp_of(known, copies) or stamp <= stamp_of(shared, copies)
     if known.count == 0 and shared.count == 0:
         return False
     if stamp <= stamp_of_everyone(known) or stamp <= stamp_of_everyone(shared):
         return True
     return are_told(thread, access, 0)
+
+
+@native
+def is_heard_of(thread: Pointer[Thread], number: u64) -> boolean:
+    """Whether a thread knows what all threads of another block did up to some time."""
+    key: u64 = key_of(number, 0)
+    return stamp_of(address_of(thread.known), key) != 0 or stamp_of(address_of(thread.block.known), key) != 0
 
 
 @native

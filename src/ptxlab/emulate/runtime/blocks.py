@@ -54,6 +54,7 @@ def restart_block(block: Pointer[Block], number: u64) -> None:
     block.first = 0
     drop_transfers(block)
     block.transfers_begun = 0
+    block.met = 0
     name_block(block, number)
     end_order(block)
     fill_bytes(block.shared, 0, block.shared_size)
@@ -123,6 +124,7 @@ def start_threads(block: Pointer[Block]) -> None:
         thread.product_group = 0
         thread.copy_count = 0
         thread.bulk_group = 0
+        thread.arrival = 0
         x += 1
         if x == worker.block_x:
             x = 0

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ptxlab.emulate.history import Access, History
-from ptxlab.emulate.runtime.before import is_known
+from ptxlab.emulate.runtime.before import companion, is_known
 from ptxlab.emulate.runtime.shadow import (
     ASYNC,
+    CLUSTER,
     COPY,
     HAS_WRITES,
     KIND,
@@ -19,7 +20,7 @@ from ptxlab.emulate.runtime.shadow import (
     unchain,
 )
 from ptxlab.emulate.state import ATOMIC, LOAD, SHARED_SPACE, Thread
-from ptxlab.native import Pointer, boolean, native, u32
+from ptxlab.native import Pointer, boolean, cast, native, u32, u64
 
 SERIAL_SHIFT = 12  # of the numbers of copies; see `copies`
 LONGEST = 64  # accesses in a chain; of more, the oldest are forgotten
@@ -28,9 +29,11 @@ LONGEST = 64  # accesses in a chain; of more, the oldest are forgotten
 @native(inline=True)
 def is_covered(thread: Pointer[Thread], access: Pointer[Access], about: u32, space: u32) -> boolean:
     """Whether whatever conflicts with a known access conflicts with the new one, too, or cannot come any more."""
-    if about & STRONG == 0 or access.about & (STRONG | WIDE) == about & (STRONG | WIDE):
+    if about & STRONG == 0 or access.about & (STRONG | WIDE | CLUSTER) == about & (STRONG | WIDE | CLUSTER):
         return True
-    return space == SHARED_SPACE and access.about & COPY == 0 and access.stamp <= thread.block.barrier_stamp
+    if space != SHARED_SPACE or thread.block.cluster.count != 1:
+        return False
+    return access.about & COPY == 0 and access.stamp <= thread.block.barrier_stamp
 
 
 @native(inline=True)
@@ -39,7 +42,9 @@ def is_compatible(thread: Pointer[Thread], access: Pointer[Access], about: u32) 
     both: u32 = access.about & about
     if both & STRONG == 0 or (access.about ^ about) & SIZE != 0:
         return False
-    return both & WIDE != 0 or access.block == u32(thread.block.number)
+    if both & WIDE != 0 or access.block == u32(thread.block.number):
+        return True
+    return both & CLUSTER != 0 and cast(u64, companion(thread, access.block)) != 0
 
 
 @native(inline=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ptxlab.emulate.runtime.blocks import begin_block, end_block, move_block, restart_block
+from ptxlab.emulate.runtime.clocks import forget
 from ptxlab.emulate.runtime.memory import calloc, free
 from ptxlab.emulate.state import Cluster, Watch, Worker
 from ptxlab.native import Pointer, address_of, cast, fill_bytes, native, size_of, u8, u32, u64
@@ -34,6 +35,10 @@ def begin_cluster(worker: Pointer[Worker], number: u64) -> Pointer[Cluster]:
 def restart_cluster(cluster: Pointer[Cluster], number: u64) -> None:
     """Make a cluster that has ended another one: its memory is used again."""
     fill_bytes(cast(Pointer[u8], address_of(cluster.watch)), 0, WATCH_SIZE)
+    cluster.arrived = 0
+    cluster.phase = 0
+    cluster.gathered.count = 0
+    cluster.known.count = 0
     for rank in range(cluster.count):
         restart_block(cluster.blocks[rank], block_of(cluster.worker, number, rank))
 
@@ -68,4 +73,6 @@ def end_cluster(cluster: Pointer[Cluster]) -> None:
     """Give the memory of a cluster and its blocks back."""
     for rank in range(cluster.count):
         end_block(cluster.blocks[rank])
+    forget(address_of(cluster.gathered))
+    forget(address_of(cluster.known))
     free(cast(Pointer[u8], cluster))

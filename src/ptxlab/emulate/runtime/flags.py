@@ -8,11 +8,17 @@ a strong read when its thread next passes a fence. Both sides must be in the sco
 from __future__ import annotations
 
 from ptxlab.emulate.history import Flag, Flags, Knowledge
+from ptxlab.emulate.runtime.before import companion
 from ptxlab.emulate.runtime.clocks import BLOCK_SHIFT, THREAD, WARP, forget, key_of, tell, tell_all
 from ptxlab.emulate.runtime.memory import calloc, free, realloc
-from ptxlab.emulate.runtime.shadow import ACQUIRE, KIND, RELEASE, SCATTER, WIDE
+from ptxlab.emulate.runtime.shadow import ACQUIRE, CLUSTER, KIND, RELEASE, SCATTER, WIDE
 from ptxlab.emulate.state import LOAD, STORE, Thread
 from ptxlab.native import Pointer, address_of, boolean, cast, fill_bytes, native, size_of, u8, u32, u64
+
+# How far a block is from a thread.
+NEAR = 0
+CLOSE = 1
+FAR = 2
 
 FLAG_SIZE = size_of(Flag)
 FIRST_ROOM = 16
@@ -20,6 +26,7 @@ FIRST_ROOM = 16
 # As `isa` names the semantics of a fence; see `access`.
 FENCE_ACQUIRE = 3
 FENCE_RELEASE = 4
+CLUSTER_SCOPE = 2
 GPU_SCOPE = 3
 
 
@@ -85,6 +92,7 @@ def free_flags(flags: Pointer[Flags]) -> None:
     for index in range(flags.count):
         forget(address_of(flags.items[index].known))
         forget(address_of(flags.items[index].near))
+        forget(address_of(flags.items[index].close))
     free(cast(Pointer[u8], flags.items))
     free(cast(Pointer[u8], flags.slots))
     flags.items = cast(Pointer[Flag], 0)
@@ -109,6 +117,7 @@ def empty(flag: Pointer[Flag]) -> None:
     """Have a flag hand nothing over any more."""
     flag.known.count = 0
     flag.near.count = 0
+    flag.close.count = 0
 
 
 @native
@@ -120,18 +129,18 @@ def synchronise(thread: Pointer[Thread], flags: Pointer[Flags], address: u64, ab
     flag = flag_at(flags, address) if releases else find_flag(flags, address)
     if cast(u64, flag) == 0:
         return
-    is_near: boolean = flag.writer >> BLOCK_SHIFT == thread.block.number
-    is_in_scope: boolean = is_near or (flag.wide != 0 and about & WIDE != 0)
+    distance: u32 = distance_of(thread, u32(flag.writer >> BLOCK_SHIFT))
+    is_in_scope: boolean = distance == NEAR or flag.wide & about & (CLUSTER if distance == CLOSE else WIDE) != 0
     if kind == STORE:
         if flag.writer != own:
             empty(flag)
     elif is_in_scope:
         if about & ACQUIRE != 0 and thread.acquired_version != flag.version:
-            take_over(thread, flag, is_near, True)
+            take_over(thread, flag, distance, True)
             thread.acquired_version = flag.version
             thread.seen_version = flag.version
         elif about & ACQUIRE == 0 and thread.seen_version != flag.version:
-            take_over(thread, flag, is_near, False)
+            take_over(thread, flag, distance, False)
             thread.seen_version = flag.version
     elif kind != LOAD:
         empty(flag)
@@ -140,17 +149,42 @@ def synchronise(thread: Pointer[Thread], flags: Pointer[Flags], address: u64, ab
     thread.worker.history.versions += 1
     flag.version = thread.worker.history.versions
     flag.writer = own
-    flag.wide = about & WIDE
+    flag.wide = about & (WIDE | CLUSTER)
     if about & RELEASE != 0 and about & WIDE != 0:
         hand_over(thread, address_of(flag.known), thread.stamp)
+    elif about & RELEASE != 0 and about & CLUSTER != 0:
+        hand_over_close(thread, flag, thread.stamp)
     elif about & RELEASE != 0:
         hand_over_near(thread, flag, thread.stamp)
-    if thread.wide_fence != 0 and about & WIDE != 0:
-        hand_over(thread, address_of(flag.known), thread.wide_fence)
-    if thread.fence > thread.wide_fence or (thread.fence != 0 and about & WIDE == 0):
+    # A fence hands over as far as both it and the write reach.
+    wide: u32 = thread.wide_fence if about & WIDE != 0 else 0
+    close: u32 = thread.close_fence if about & CLUSTER != 0 else 0
+    if wide != 0:
+        hand_over(thread, address_of(flag.known), wide)
+    if close > wide:
+        hand_over_close(thread, flag, close)
+    if thread.fence > close:
         hand_over_near(thread, flag, thread.fence)
     if about & RELEASE != 0:
         thread.stamp += 1
+
+
+@native(inline=True)
+def distance_of(thread: Pointer[Thread], number: u32) -> u32:
+    """How far a block is from a thread: it is its own, of its cluster, or any."""
+    if number == u32(thread.block.number):
+        return NEAR
+    return CLOSE if cast(u64, companion(thread, number)) != 0 else FAR
+
+
+@native
+def hand_over_close(thread: Pointer[Thread], flag: Pointer[Flag], stamp: u32) -> None:
+    """Hand over to the threads of the same cluster only."""
+    number: u32 = u32(thread.block.cluster.blocks[0].number)
+    if flag.close_block != number:
+        flag.close.count = 0
+    flag.close_block = number
+    hand_over(thread, address_of(flag.close), stamp)
 
 
 @native
@@ -164,14 +198,18 @@ def hand_over_near(thread: Pointer[Thread], flag: Pointer[Flag], stamp: u32) -> 
 
 
 @native
-def take_over(thread: Pointer[Thread], flag: Pointer[Flag], is_near: boolean, acquires: boolean) -> None:
+def take_over(thread: Pointer[Thread], flag: Pointer[Flag], distance: u32, acquires: boolean) -> None:
     """Know what a flag hands over, now or at the next fence."""
     known = address_of(thread.known)
     if not acquires:
         known = address_of(thread.pending)
-        if not is_near:
+        if distance == CLOSE:
+            known = address_of(thread.close_pending)
+        elif distance == FAR:
             known = address_of(thread.far_pending)
     tell_all(known, address_of(flag.known))
+    if flag.close_block == u32(thread.block.cluster.blocks[0].number):
+        tell_all(known, address_of(flag.close))
     if flag.near_block == u32(thread.block.number):
         tell_all(known, address_of(flag.near))
 
@@ -181,15 +219,21 @@ def pass_fence(thread: Pointer[Thread], semantics: u32, scope: u32) -> None:
     """A thread passes a fence."""
     if thread.worker.checks == 0:
         return
+    is_close: boolean = scope >= CLUSTER_SCOPE
     is_wide: boolean = scope >= GPU_SCOPE
     if semantics != FENCE_RELEASE:
         tell_all(address_of(thread.known), address_of(thread.pending))
         thread.pending.count = 0
+        if is_close:
+            tell_all(address_of(thread.known), address_of(thread.close_pending))
+            thread.close_pending.count = 0
         if is_wide:
             tell_all(address_of(thread.known), address_of(thread.far_pending))
             thread.far_pending.count = 0
     if semantics != FENCE_ACQUIRE:
         thread.fence = thread.stamp
+        if is_close:
+            thread.close_fence = thread.stamp
         if is_wide:
             thread.wide_fence = thread.stamp
         thread.stamp += 1

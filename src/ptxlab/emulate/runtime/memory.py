@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ptxlab.emulate.state import (
     BAD_CALL,
+    CLUSTER_SPACE,
+    EXITED_BLOCK,
     FAILED,
     FUNCTION_WINDOW,
     GENERIC_SPACE,
@@ -11,14 +13,17 @@ from ptxlab.emulate.state import (
     LOCAL_SPACE,
     LOCAL_WINDOW,
     MISALIGNED,
+    OFFSET_MASK,
     OUT_OF_BOUNDS,
     PARAMETER_SPACE,
     PARAMETER_WINDOW,
+    RANK_SHIFT,
     READ_ONLY,
     SHARED_SPACE,
     SHARED_WINDOW,
     STACK_OVERFLOW,
     Allocation,
+    Block,
     Callee,
     Hint,
     Thread,
@@ -106,7 +111,7 @@ def find_memory(
         window: u64 = address // WINDOW * WINDOW
         offset = address - window
         if window == SHARED_WINDOW:
-            space = SHARED_SPACE
+            space = CLUSTER_SPACE
         elif window == LOCAL_WINDOW:
             space = LOCAL_SPACE
         elif window == PARAMETER_WINDOW:
@@ -115,6 +120,10 @@ def find_memory(
             return fail_access(thread, OUT_OF_BOUNDS, instruction, address, size, space, access)
         if space == PARAMETER_SPACE and access != LOAD:
             return fail_access(thread, READ_ONLY, instruction, address, size, space, access)
+    if space == CLUSTER_SPACE:
+        if offset >> RANK_SHIFT != 0:
+            return find_in_cluster(thread, offset, size, access, instruction)
+        space = SHARED_SPACE
     if space == SHARED_SPACE:
         if thread.shared_size >= u64(size) and offset <= thread.shared_size - u64(size):
             return thread.shared + offset
@@ -140,6 +149,38 @@ def find_memory(
         hint.count = found.size // u64(size)
         hint.data = found.data
     return found.data + inside
+
+
+@native
+def find_in_cluster(thread: Pointer[Thread], address: u64, size: u32, access: u32, instruction: u32) -> Pointer[u8]:
+    """The host's memory behind an address that names a block of the cluster."""
+    cluster = thread.block.cluster
+    rank: u64 = (address >> RANK_SHIFT) - 1
+    offset: u64 = address & OFFSET_MASK
+    if rank >= u64(cluster.count):
+        return fail_access(thread, OUT_OF_BOUNDS, instruction, address, size, CLUSTER_SPACE, access)
+    block = cluster.blocks[rank]
+    if block.live == 0:
+        return fail_access(thread, EXITED_BLOCK, instruction, address, size, CLUSTER_SPACE, access)
+    if block.shared_size < u64(size) or offset > block.shared_size - u64(size):
+        return fail_access(thread, OUT_OF_BOUNDS, instruction, address, size, CLUSTER_SPACE, access)
+    return block.shared + offset
+
+
+@native
+def owner_of(thread: Pointer[Thread], address: u64) -> Pointer[Block]:
+    """The block of the cluster in whose shared memory an address lies, which has been found to be there."""
+    if address >> RANK_SHIFT == 0:
+        return thread.block
+    return thread.block.cluster.blocks[(address >> RANK_SHIFT) - 1]
+
+
+@native
+def without_own_rank(thread: Pointer[Thread], address: u64) -> u64:
+    """An address in shared memory, as an offset if it names the thread's own block."""
+    if address >> RANK_SHIFT == u64(thread.block.rank + 1):
+        return address & OFFSET_MASK
+    return address
 
 
 @native

@@ -27,6 +27,7 @@ from ptxlab.emulate.runtime.shadow import drop_pages, free_pages
 from ptxlab.emulate.state import AT_BARRIER, DONE, Block, Thread, Worker
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u8, u32, u64
 
+BLOCK_ONLY = 1  # the scope of an arrival that says `.cta`; see `isa.mbarrier`
 MBARRIER = 1 << 40  # added to the offset of an mbarrier: its flag is not the one of the word that it lies in
 
 
@@ -41,7 +42,9 @@ def begin_order(block: Pointer[Block]) -> None:
         thread.fence = 0
         thread.seen_version = 0
         thread.acquired_version = 0
+        thread.close_fence = 0
         thread.wide_fence = 0
+        thread.init_fence = 0
         thread.copy_index = 0
         thread.copies_done = 0
         thread.copies_shared = 0
@@ -56,6 +59,7 @@ def end_order(block: Pointer[Block]) -> None:
         thread = block.threads + index
         forget(address_of(thread.known))
         forget(address_of(thread.pending))
+        forget(address_of(thread.close_pending))
         forget(address_of(thread.far_pending))
     for number in range(16):
         forget(address_of(block.barriers[number].known))
@@ -251,9 +255,9 @@ def begin_phases(thread: Pointer[Thread], block: Pointer[Block], offset: u64) ->
 
 
 @native
-def release_to_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64) -> None:
-    """A thread arrives at an mbarrier: what it did is handed over when the phase completes."""
-    if thread.worker.checks == 0:
+def release_to_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64, scope: u32) -> None:
+    """A thread arrives at an mbarrier: what it did is handed over when the phase completes, if the scope reaches it."""
+    if thread.worker.checks == 0 or (scope == BLOCK_ONLY and thread.block != block):
         return
     flag = flag_at(address_of(block.flags), offset + MBARRIER)
     if cast(u64, flag) != 0:

@@ -114,7 +114,7 @@ def arrive_at_phase(
     if not is_barrier(thread, block, offset, instruction):
         return 0
     if releases != 0:
-        release_to_phase(thread, block, offset)
+        release_to_phase(thread, block, offset, releases)
     place = barrier_at(block, offset)
     before: u64 = place[0]
     if (before & ARRIVALS) < u64(count):
@@ -124,6 +124,7 @@ def arrive_at_phase(
     notes = notes_on(block, offset)
     notes.arrived_at = instruction
     notes.arrived_by = thread.number
+    notes.arrived_from = thread.block.number
     thread.block.moves += 1
     complete_phase(thread, block, offset)
     return before
@@ -184,7 +185,7 @@ def wait_for_phase(
     if not is_barrier(thread, block, offset, instruction):
         return
     thread.waits_at = offset
-    thread.waits_for = (parity & 1) | u64(acquires) << 1
+    thread.waits_for = (parity & 1) | u64(acquires != 0) << 1
     thread.status = AT_PHASE
     thread.instruction = instruction
     thread.asked = instruction + 1

@@ -23,7 +23,7 @@ from ptxlab.emulate.runtime.clocks import (
     tell_all,
 )
 from ptxlab.emulate.runtime.shadow import COPY, KIND
-from ptxlab.emulate.state import LOAD, SHARED_SPACE, Thread
+from ptxlab.emulate.state import GLOBAL_SPACE, LOAD, Thread
 from ptxlab.native import Pointer, address_of, boolean, native, u32, u64
 
 
@@ -72,4 +72,4 @@ def is_fenced(thread: Pointer[Thread], access: Pointer[Access], space: u32) -> b
         return True
     if stamp_of_everyone(address_of(thread.known)) != 0 or stamp_of_everyone(address_of(thread.block.known)) != 0:
         return True
-    return are_told(thread, access, SHARED_FENCE if space == SHARED_SPACE else GLOBAL_FENCE)
+    return are_told(thread, access, GLOBAL_FENCE if space == GLOBAL_SPACE else SHARED_FENCE)

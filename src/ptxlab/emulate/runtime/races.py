@@ -10,9 +10,10 @@ from ptxlab.emulate.history import Access, Flags, Pages
 from ptxlab.emulate.runtime.before import is_known
 from ptxlab.emulate.runtime.chains import is_compatible, remember_read, remember_write
 from ptxlab.emulate.runtime.flags import empty, find_flag, synchronise
-from ptxlab.emulate.runtime.memory import calloc
+from ptxlab.emulate.runtime.memory import calloc, owner_of, without_own_rank
+from ptxlab.emulate.runtime.presence import has_begun
 from ptxlab.emulate.runtime.proxies import is_fenced
-from ptxlab.emulate.runtime.reports import report_race, report_unwritten
+from ptxlab.emulate.runtime.reports import report_race, report_start, report_unwritten
 from ptxlab.emulate.runtime.shadow import (
     ASYNC,
     COPY,
@@ -34,11 +35,14 @@ from ptxlab.emulate.runtime.shadow import (
 )
 from ptxlab.emulate.runtime.sharing import keep_page
 from ptxlab.emulate.state import (
+    CLUSTER_SPACE,
     GLOBAL_SPACE,
     LOAD,
     LOCAL_SPACE,
     LOCAL_WINDOW,
+    OFFSET_MASK,
     PARAMETER_WINDOW,
+    RANK_SHIFT,
     SHARED_SPACE,
     SHARED_WINDOW,
     STORE,
@@ -49,12 +53,28 @@ from ptxlab.native import Pointer, address_of, boolean, cast, native, u8, u32, u
 
 @native
 def note_shared(thread: Pointer[Thread], offset: u64, bytes: u32, about: u32, instruction: u32) -> None:
-    """Look at an access to shared memory."""
+    """Look at an access to shared memory of the own block."""
     block = thread.block
-    about = about | WIDE  # no other block accesses it: every scope is as good
+    if block.cluster.count == 1 or about & OBJECT != 0:
+        about = about | WIDE  # no other block accesses it, or only by what needs no scope: every scope is as good
     if bytes == 4 and is_read_again(thread, address_of(block.pages), offset, about, instruction):
         return
     note(thread, address_of(block.pages), address_of(block.flags), offset, bytes, about, instruction, SHARED_SPACE)
+
+
+@native
+def note_cluster(thread: Pointer[Thread], address: u64, bytes: u32, about: u32, instruction: u32) -> None:
+    """Look at an access to shared memory of a block of the cluster."""
+    address = without_own_rank(thread, address)
+    if address >> RANK_SHIFT == 0:
+        note_shared(thread, address, bytes, about, instruction)
+        return
+    if about & OBJECT != 0:
+        about = about | WIDE
+    owner = owner_of(thread, address)
+    if not has_begun(thread, owner):
+        report_start(thread, address, bytes, about, instruction)
+    note(thread, address_of(owner.pages), address_of(owner.flags), address, bytes, about, instruction, CLUSTER_SPACE)
 
 
 @native
@@ -72,7 +92,7 @@ def note_generic(thread: Pointer[Thread], address: u64, bytes: u32, about: u32, 
     if address < SHARED_WINDOW:
         note_global(thread, address, bytes, about, instruction)
     elif address < LOCAL_WINDOW:
-        note_shared(thread, address - SHARED_WINDOW, bytes, about, instruction)
+        note_cluster(thread, address - SHARED_WINDOW, bytes, about, instruction)
     elif address < PARAMETER_WINDOW and about & FOLLOWED != 0:
         note_local(thread, address - LOCAL_WINDOW, bytes, about, instruction)
 
@@ -144,8 +164,11 @@ def note(
 ) -> None:
     """Compare an access with those before it to the same bytes, and remember it."""
     history = thread.worker.history
-    at: u64 = address
-    end: u64 = address + u64(bytes)
+    start: u64 = address
+    if space == CLUSTER_SPACE:
+        start = address & OFFSET_MASK
+    at: u64 = start
+    end: u64 = start + u64(bytes)
     written: u32 = 0
     strong: u32 = 0
     while at < end:
@@ -182,13 +205,13 @@ def note(
             place = place + 1
             at += step
     if about & OBJECT == 0:
-        begin: u64 = u64(thread.worker.reserved_size) if space == SHARED_SPACE else thread.worker.heap
-        if written == 0 and about & KIND != STORE and address >= begin:
+        begin: u64 = thread.worker.heap if space == GLOBAL_SPACE else u64(thread.worker.reserved_size)
+        if written == 0 and about & KIND != STORE and start >= begin:
             report_unwritten(thread, address, bytes, about, instruction, space)
         if about & STRONG != 0:
-            synchronise(thread, flags, address, about)
+            synchronise(thread, flags, start, about)
         elif strong & STRONG != 0 and about & KIND != LOAD:
-            flag = find_flag(flags, address)
+            flag = find_flag(flags, start)
             if cast(u64, flag) != 0:
                 empty(flag)
 

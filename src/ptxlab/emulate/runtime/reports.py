@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.history import Access, Finding
+from ptxlab.emulate.history import Access, Finding, History
 from ptxlab.emulate.runtime.before import is_known, untold_lanes
 from ptxlab.emulate.runtime.shadow import ASYNC, WARP_SHIFT
-from ptxlab.emulate.state import Thread
-from ptxlab.native import Pointer, atomic_store, native, trailing_zeros, u32, u64
+from ptxlab.emulate.state import CLUSTER_SPACE, Thread
+from ptxlab.native import Pointer, atomic_store, boolean, native, trailing_zeros, u32, u64
 
 # Kinds of findings.
 RACE = 1
 UNWRITTEN = 2
 UNFENCED = 3
+UNSTARTED = 4
+EXITED = 5
 
 
 @native
@@ -65,13 +67,43 @@ def report_unwritten(
     """Note a read of what nobody wrote, unless this instruction has had one."""
     history = thread.worker.history
     end_trial(thread)
-    for index in range(history.finding_count):
-        found = history.findings + index
-        if found.kind == UNWRITTEN and found.instruction == instruction:
-            return
+    if has_finding(history, UNWRITTEN, instruction):
+        return
     if history.finding_count >= history.finding_room // 2:  # the rest is for races, which matter more
         return
     add_finding(thread, UNWRITTEN, address, bytes, about, instruction, space)
+
+
+@native
+def report_start(thread: Pointer[Thread], address: u64, bytes: u32, about: u32, instruction: u32) -> None:
+    """Note an access to a block of the cluster that may not have begun, unless this instruction has had one."""
+    history = thread.worker.history
+    end_trial(thread)
+    if not has_finding(history, UNSTARTED, instruction) and history.finding_count < history.finding_room:
+        add_finding(thread, UNSTARTED, address, bytes, about, instruction, CLUSTER_SPACE)
+
+
+@native
+def report_absence(thread: Pointer[Thread], access: Pointer[Access], address: u64, bytes: u32) -> None:
+    """Note an access that may come after the exit of a block, unless its instruction has had one."""
+    history = thread.worker.history
+    end_trial(thread)
+    if has_finding(history, EXITED, access.instruction) or history.finding_count == history.finding_room:
+        return
+    found = add_finding(thread, EXITED, address, bytes, access.about, access.instruction, CLUSTER_SPACE)
+    found.block = u64(access.block)
+    found.thread = access.about >> WARP_SHIFT
+    if access.about & ASYNC == 0:
+        found.thread = found.thread * 32 + trailing_zeros(u32, access.lanes)
+
+
+@native
+def has_finding(history: Pointer[History], kind: u32, instruction: u32) -> boolean:
+    """Whether an instruction has had a finding of that kind."""
+    for index in range(history.finding_count):
+        if history.findings[index].kind == kind and history.findings[index].instruction == instruction:
+            return True
+    return False
 
 
 @native

@@ -7,10 +7,12 @@ A cluster in which nobody can go on, and for which no copy is under way, hangs; 
 from __future__ import annotations
 
 from ptxlab.emulate.runtime.barrier import release_everyone
+from ptxlab.emulate.runtime.cluster_barrier import leave_cluster, live_in
 from ptxlab.emulate.runtime.copies import finish_copies
 from ptxlab.emulate.runtime.memory import fail
 from ptxlab.emulate.runtime.order import order_lanes
 from ptxlab.emulate.runtime.phases import has_completed
+from ptxlab.emulate.runtime.presence import note_exit
 from ptxlab.emulate.runtime.stillness import goes_nowhere, is_still, leap, outlasts_time
 from ptxlab.emulate.runtime.transfers import finish_transfer, finish_transfers
 from ptxlab.emulate.runtime.warpgroup import have_finished
@@ -55,6 +57,8 @@ def thread_exit(thread: Pointer[Thread]) -> None:
     release_everyone(thread.block)
     if thread.block.live == 0:
         finish_transfers(thread.block)
+    leave_cluster(thread)
+    note_exit(thread)
 
 
 @native
@@ -142,15 +146,6 @@ def run_round(block: Pointer[Block]) -> u32:
     if block.worker.seed != 0:
         block.first = u32(next_random(block) % u64(block.warps))
     return can_run
-
-
-@native
-def live_in(cluster: Pointer[Cluster]) -> u32:
-    """The threads that have not exited."""
-    total: u32 = 0
-    for rank in range(cluster.count):
-        total += cluster.blocks[rank].live
-    return total
 
 
 @native

@@ -14,7 +14,7 @@ from ptxlab.native import Pointer, boolean, cast, copy_bytes, native, size_of, u
 # exponent of two), and on whose behalf. From `WARP_SHIFT` on, the number of the warp (for `ASYNC`, of the thread).
 KIND = 3
 STRONG = 4
-WIDE = 8  # its scope includes other blocks
+WIDE = 8  # its scope includes all blocks
 SIZE_SHIFT = 4
 SIZE = 7 << SIZE_SHIFT
 COPY = 128  # it is done by a copy, its stamp is the copy's number
@@ -26,8 +26,9 @@ HAS_WRITES = 4096  # of a last write: its chain has writes, too
 STALE = 8192  # it may not see what the kernel writes: `ld.global.nc`
 FOLLOWED = 16384  # local memory is looked at, too
 ASYNC = 32768  # it is done by asynchronous work; `lanes` is then the channel, the stamp the number of the work
-REMEMBERED = 255 | ASYNC
-WARP_SHIFT = 16
+CLUSTER = 65536  # its scope includes the blocks of its cluster
+REMEMBERED = 255 | ASYNC | CLUSTER
+WARP_SHIFT = 20
 
 PAGE_SHIFT = 10
 PAGE = 1 << PAGE_SHIFT

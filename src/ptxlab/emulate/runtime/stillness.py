@@ -10,7 +10,7 @@ cluster that looks at a clock gets to see later and later times, up to years, un
 
 from __future__ import annotations
 
-from ptxlab.emulate.state import AT_BARRIER, AT_PRODUCTS, DONE, MEETING, Block, Cluster, Worker
+from ptxlab.emulate.state import AT_BARRIER, AT_CLUSTER, AT_PRODUCTS, DONE, MEETING, Block, Cluster, Worker
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u8, u32, u64
 
 PATIENCE = 4  # rounds without a change until states are compared
@@ -146,7 +146,9 @@ def has_waiters(cluster: Pointer[Cluster]) -> boolean:
         block = cluster.blocks[rank]
         for index in range(block.count):
             status: u32 = block.threads[index].status
-            if status == AT_BARRIER or status == MEETING or status == AT_PRODUCTS:  # noqa: SIM109
+            if status == AT_BARRIER or status == AT_CLUSTER:  # noqa: SIM109 - native functions know no tuples
+                return True
+            if status == MEETING or status == AT_PRODUCTS:  # noqa: SIM109
                 return True
     return False
 
@@ -160,7 +162,7 @@ def mixed(mark: u64, word: u64) -> u64:
 @native
 def mark_of(cluster: Pointer[Cluster]) -> u64:
     """A mark of the state that a cluster is in: equal for equal states, and as good as never for others."""
-    mark: u64 = 0
+    mark: u64 = u64(cluster.arrived) << 32 | u64(cluster.phase)
     for rank in range(cluster.count):
         mark = mark_of_block(cluster.blocks[rank], mark)
     return mark
@@ -182,6 +184,7 @@ def mark_of_block(block: Pointer[Block], mark: u64) -> u64:
             mark = mixed(mark, cast(u64, thread.code))
             mark = mixed(mark, u64(thread.members) << 32 | u64(thread.barrier))
             mark = mixed(mark, thread.answer)
+            mark = mixed(mark, u64(thread.arrival))
             mark = mixed(mark, thread.local_top)
             start = block.frames + u64(index) * u64(worker.frame_size)
             mark = mark_of_entry(worker, cast(Pointer[u64], start), mark)

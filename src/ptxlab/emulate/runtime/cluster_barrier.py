@@ -1,0 +1,96 @@
+"""The barrier of a cluster: `barrier.cluster.arrive` and `barrier.cluster.wait`; who has exited is not waited for."""
+
+from __future__ import annotations
+
+from ptxlab.emulate.runtime.barrier import ALIGNED
+from ptxlab.emulate.runtime.cluster_order import acquire_from_cluster, order_cluster, order_cluster_arrival
+from ptxlab.emulate.runtime.memory import fail
+from ptxlab.emulate.state import AT_CLUSTER, BAD_BARRIER, BARRIER_DIVERGENCE, DONE, READY, Cluster, Thread
+from ptxlab.native import Pointer, boolean, native, u32
+
+# What is wrong with how a thread comes to it; see `faults`.
+TWICE = 3 << 32
+NEVER = 4 << 32
+
+
+@native
+def arrive_at_cluster(thread: Pointer[Thread], how: u32, releases: u32, instruction: u32) -> None:
+    """Arrive at the barrier of the cluster; what the thread did before is handed over if it `releases`."""
+    cluster = thread.block.cluster
+    if thread.arrival != 0:
+        fail(thread, BAD_BARRIER, instruction, TWICE)
+        return
+    if how & ALIGNED != 0 and not is_beside_its_warp(thread, instruction):
+        fail(thread, BARRIER_DIVERGENCE, instruction, 0)
+        return
+    thread.arrival = cluster.phase + 1
+    thread.arrived_at = instruction
+    thread.block.moves += 1
+    cluster.arrived += 1
+    order_cluster_arrival(thread, releases)
+    complete_if_full(cluster, thread)
+
+
+@native
+def is_beside_its_warp(thread: Pointer[Thread], instruction: u32) -> boolean:
+    """Whether lanes of the warp that have arrived already did so at the same instruction; one tells for all."""
+    block = thread.block
+    first: u32 = thread.number // 32 * 32
+    last: u32 = min(first + 32, block.count)
+    for index in range(first, last):
+        other = block.threads + index
+        if other.arrival != 0 and other.status != DONE:
+            return other.arrived_at == instruction
+    return True
+
+
+@native
+def wait_at_cluster(thread: Pointer[Thread], how: u32, instruction: u32) -> None:
+    """Wait until all threads of the cluster have arrived."""
+    cluster = thread.block.cluster
+    if thread.arrival == 0:
+        fail(thread, BAD_BARRIER, instruction, NEVER)
+        return
+    thread.instruction = instruction
+    if cluster.phase >= thread.arrival:
+        thread.arrival = 0
+        acquire_from_cluster(thread)
+    else:
+        thread.status = AT_CLUSTER
+
+
+@native
+def live_in(cluster: Pointer[Cluster]) -> u32:
+    """The threads that have not exited."""
+    total: u32 = 0
+    for rank in range(cluster.count):
+        total += cluster.blocks[rank].live
+    return total
+
+
+@native
+def complete_if_full(cluster: Pointer[Cluster], last: Pointer[Thread]) -> None:
+    """Open the barrier if, now that the thread `last` has arrived or exited, all have come that it waits for."""
+    if cluster.arrived == 0 or cluster.arrived < live_in(cluster):
+        return
+    cluster.arrived = 0
+    cluster.phase += 1
+    order_cluster(cluster, last)
+    for rank in range(cluster.count):
+        block = cluster.blocks[rank]
+        block.moves += 1
+        for index in range(block.count):
+            thread = block.threads + index
+            if thread.status == AT_CLUSTER:
+                thread.arrival = 0
+                thread.status = READY
+                acquire_from_cluster(thread)
+
+
+@native
+def leave_cluster(thread: Pointer[Thread]) -> None:
+    """Look again at the barrier of a cluster, one of whose threads has just exited."""
+    cluster = thread.block.cluster
+    if thread.arrival > cluster.phase:
+        cluster.arrived -= 1
+    complete_if_full(cluster, thread)

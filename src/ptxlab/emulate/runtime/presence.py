@@ -1,0 +1,63 @@
+"""Whether a block is there when others of its cluster access its shared memory: it has begun, and not exited.
+
+Both are asked of order, not of time: what happens to be in time now may be too early or too late on a GPU.
+"""
+
+from __future__ import annotations
+
+from ptxlab.emulate.history import Access, Knowledge
+from ptxlab.emulate.runtime.before import is_told
+from ptxlab.emulate.runtime.clocks import BLOCK_SHIFT, key_of, position_of, tell_all
+from ptxlab.emulate.runtime.reports import report_absence
+from ptxlab.emulate.runtime.shadow import PAGE, PAGE_SHIFT, WORDS
+from ptxlab.emulate.state import RANK_SHIFT, Block, Thread
+from ptxlab.native import Pointer, address_of, boolean, native, u32, u64
+
+
+@native
+def has_begun(thread: Pointer[Thread], block: Pointer[Block]) -> boolean:
+    """Whether a thread knows that another block of its cluster has begun: by the cluster's barrier, or any order."""
+    if block.cluster.phase != 0:
+        return True
+    return tells_of(address_of(thread.known), block.number) or tells_of(address_of(thread.block.known), block.number)
+
+
+@native
+def tells_of(known: Pointer[Knowledge], number: u64) -> boolean:
+    """Whether a fact is about a block."""
+    at: u32 = position_of(known, key_of(number, 0))
+    return at < known.count and known.facts[at].key >> BLOCK_SHIFT == number
+
+
+@native
+def note_exit(thread: Pointer[Thread]) -> None:
+    """The last thread of a block exits: whatever other blocks did to its shared memory must have happened before."""
+    block = thread.block
+    if thread.worker.checks == 0 or block.live != 0 or block.cluster.count == 1:
+        return
+    for index in range(block.count):
+        if index != thread.number:
+            tell_all(address_of(thread.known), address_of(block.threads[index].known))
+    for slot in range(block.pages.room):
+        page = block.pages.slots + slot
+        if page.number == 0:
+            continue
+        count: u32 = PAGE if page.fine != 0 else WORDS
+        size: u32 = PAGE // count
+        for at in range(count):
+            access = page.accesses + at
+            offset: u64 = ((page.number - 1) << PAGE_SHIFT) + u64(at * size)
+            if access.stamp != 0:
+                note_late(thread, access, offset, size)
+            number: u32 = access.next
+            while number != 0:
+                other = thread.worker.history.chained + number
+                note_late(thread, other, offset, size)
+                number = other.next
+
+
+@native
+def note_late(thread: Pointer[Thread], access: Pointer[Access], offset: u64, bytes: u32) -> None:
+    """Note an access of another block that may come after the exit of the last thread of this one."""
+    if access.block != u32(thread.block.number) and not is_told(thread, access):
+        report_absence(thread, access, offset | u64(thread.block.rank + 1) << RANK_SHIFT, bytes)

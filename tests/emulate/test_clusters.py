@@ -1,0 +1,389 @@
+"""Clusters: how they are launched, where their blocks stand, what they see of each other, and what is found wrong."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ptxlab
+
+HEAD = ".version 9.0\n.target sm_90\n.address_size 64\n.shared .align 8 .b64 bar;\n.shared .align 16 .b32 tile[64];\n"
+# %r1 to %r3: thread, rank, the rank of the next block; %r4 and %r5: the thread's word here and there; %rd1 its result.
+BEGIN = """
+    .reg .b32 %r<40>; .reg .b64 %rd<20>; .reg .pred %p<9>;
+    ld.param.u64 %rd1, [out];
+    mov.u32 %r1, %tid.x; mov.u32 %r2, %cluster_ctarank; mov.u32 %r6, %cluster_nctarank;
+    add.u32 %r3, %r2, 1; rem.u32 %r3, %r3, %r6;
+    mov.u32 %r4, tile; mad.lo.u32 %r4, %r1, 4, %r4;
+    mapa.shared::cluster.u32 %r5, %r4, %r3;
+    mov.u32 %r7, %ctaid.x; mov.u32 %r8, %ntid.x; mad.lo.u32 %r9, %r7, %r8, %r1;
+    mad.wide.u32 %rd1, %r9, 4, %rd1;
+    setp.eq.u32 %p1, %r1, 0; setp.eq.u32 %p2, %r2, 0;
+"""
+SYNC = "barrier.cluster.arrive; barrier.cluster.wait;\n"
+
+
+def kernel(body: str, directives: str = "", target: str = "sm_90") -> Any:
+    head = HEAD.replace("sm_90", target)
+    return ptxlab.parse(f"{head}.entry k(.param .u64 out)\n{directives}\n{{{BEGIN}{body}\nret;\n}}\n")["k"]
+
+
+def run(body: str, grid: int = 2, block: int = 32, cluster: Any = 2, **how: Any) -> np.ndarray:
+    out = np.full(grid * block, 9999, np.uint32)
+    kernel(body).launch(grid, block, [out], cluster=cluster, device="cpu", timeout=60, **how)
+    return out.reshape(grid, block)
+
+
+def findings(body: str, **how: Any) -> list[ptxlab.Diagnostic]:
+    """What is found in each of some schedules, all of which agree."""
+    found = []
+    for seed in range(4):
+        out = np.zeros(1024, np.uint32)
+        options = {"grid": 2, "block": 32, "cluster": 2} | how
+        result = kernel(body).launch(args=[out], device="cpu", timeout=60, on_error="collect", seed=seed, **options)
+        found.append(result.diagnostics)
+    assert len({tuple(diagnostic.code for diagnostic in diagnostics) for diagnostics in found}) == 1
+    return found[0]
+
+
+def codes(body: str, **how: Any) -> list[str]:
+    return [diagnostic.code for diagnostic in findings(body, **how)]
+
+
+# Launching.
+
+PLACES = "%cluster_ctaid.x %cluster_ctaid.y %cluster_ctaid.z %cluster_ctarank %clusterid.x %clusterid.y %clusterid.z"
+SIZES = "%cluster_nctaid.x %cluster_nctaid.y %cluster_nctaid.z %cluster_nctarank %nclusterid.x %nclusterid.y"
+
+
+def registers(names: str, grid: Any, cluster: Any, directives: str = "", **how: Any) -> list[list[int]]:
+    """What each block finds in special registers."""
+    count = len(names.split())
+    body = "mov.u32 %r10, %ctaid.y; mov.u32 %r11, %ctaid.z; mov.u32 %r12, %nctaid.x; mov.u32 %r13, %nctaid.y;\n"
+    body += "mad.lo.u32 %r11, %r11, %r13, %r10; mad.lo.u32 %r11, %r11, %r12, %r7; ld.param.u64 %rd2, [out];\n"
+    body += f"mad.wide.u32 %rd2, %r11, {4 * count}, %rd2;\n"
+    for at, name in enumerate(names.split()):
+        body += f"mov.u32 %r14, {name};\nst.global.u32 [%rd2+{4 * at}], %r14;\n"
+    out = np.full((64, count), 9999, np.uint32)
+    kernel(body, directives).launch(grid, 1, [out], cluster=cluster, device="cpu", checks=False, **how)
+    return [row for row in out.tolist() if row[0] != 9999]
+
+
+def test_where_a_block_stands() -> None:
+    """As an H200 has it."""
+    found = registers(PLACES, (4, 4, 2), (2, 2, 1))
+    expected = [
+        [x % 2, y % 2, 0, x % 2 + 2 * (y % 2), x // 2, y // 2, z] for z in range(2) for y in range(4) for x in range(4)
+    ]
+    assert found == expected
+    assert registers(SIZES, (4, 4, 2), (2, 2, 1)) == [[2, 2, 1, 4, 2, 2]] * 32
+    assert registers(SIZES, 2, None) == [[1, 1, 1, 1, 2, 1]] * 2
+
+
+@pytest.mark.parametrize(
+    ("directives", "cluster", "expected"),
+    [("", None, 0), ("", 1, 1), ("", 2, 1), (".reqnctapercluster 1, 1, 1", None, 1), (".maxclusterrank 4", None, 0)],
+)
+def test_whether_a_cluster_was_asked_for(directives: str, cluster: int | None, expected: int) -> None:
+    body = "mov.pred %p3, %is_explicit_cluster; selp.u32 %r10, 1, 0, %p3; st.global.u32 [%rd1], %r10;"
+    out = np.full(2, 9, np.uint32)
+    kernel(body, directives).launch(2, 1, [out], cluster=cluster, device="cpu")
+    assert out.tolist() == [expected] * 2
+
+
+def test_a_kernel_that_asks_for_clusters() -> None:
+    assert registers("%cluster_nctarank", 4, None, ".reqnctapercluster 2") == [[2]] * 4
+    assert registers("%cluster_nctarank", 4, 2, ".explicitcluster .reqnctapercluster 2, 1, 1") == [[2]] * 4
+    assert registers("%cluster_nctarank", 16, 16) == [[16]] * 16
+    counted = ".blocksareclusters .reqntid 1, 1, 1 .reqnctapercluster 2, 1, 1"
+    assert registers("%clusterid.x %nctaid.x", 3, None, counted) == [[n // 2, 6] for n in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("grid", "cluster", "directives", "message"),
+    [
+        (3, 2, "", "a grid of 3 × 1 × 1 is no multiple of the cluster 2 × 1 × 1"),
+        (17, 17, "", "a cluster of 17 blocks, at most 16 are possible"),
+        (4, (2, 0, 1), "", "the cluster (2, 0, 1) needs at least 1 in each dimension"),
+        (4, 4, ".reqnctapercluster 2", "`.reqnctapercluster` asks for clusters of 2 × 1 × 1 blocks, not 4 × 1 × 1"),
+        (3, None, ".reqnctapercluster 2", "a grid of 3 × 1 × 1 is no multiple of the cluster 2 × 1 × 1"),
+        (4, None, ".explicitcluster", "`.explicitcluster` asks for clusters, and the launch has none"),
+        (8, 8, ".maxclusterrank 4", "`.maxclusterrank` allows clusters of 4 blocks, not 8"),
+    ],
+)
+def test_clusters_that_are_refused(grid: int, cluster: Any, directives: str, message: str) -> None:
+    with pytest.raises(ptxlab.KernelError) as refused:
+        kernel("", directives).launch(grid, 32, [np.zeros(1, np.uint32)], cluster=cluster, device="cpu")
+    (found,) = refused.value.diagnostics
+    assert (found.code, found.message) == ("bad-launch", f"`k`: {message}")
+
+
+def test_a_target_without_clusters() -> None:
+    text = ".version 8.0\n.target sm_80\n.address_size 64\n.entry k()\n{ ret; }\n"
+    ptxlab.parse(text)["k"].launch(2, 1, cluster=1, device="cpu")
+    with pytest.raises(ptxlab.KernelError, match="`k`: clusters of 2 blocks, `sm_80` has none"):
+        ptxlab.parse(text)["k"].launch(2, 1, cluster=2, device="cpu")
+
+
+RING = "st.shared.u32 [%r4], %r9;\n" + SYNC + "ld.shared::cluster.u32 %r20, [%r5];\nst.global.u32 [%rd1], %r20;\n"
+
+
+def test_only_some_blocks() -> None:
+    """Whole clusters run, each once."""
+    out = run(RING + SYNC, grid=8, blocks=[(5, 0, 0), (2, 0, 0), (4, 0, 0)])
+    assert [row[0] for row in out.tolist()] == [9999, 9999, 96, 64, 160, 128, 9999, 9999]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("checks", [True, False])
+@pytest.mark.parametrize("seed", [0, 5])
+def test_a_ring(workers: int, checks: bool, seed: int) -> None:
+    out = run(RING + SYNC, grid=12, cluster=3, workers=workers, checks=checks, seed=seed)
+    own = np.arange(12 * 32).reshape(4, 3, 32)
+    assert (out.reshape(4, 3, 32) == np.roll(own, -1, 1)).all()
+
+
+# Addresses.
+
+
+def test_addresses_of_other_blocks() -> None:
+    """Ranks, windows and ways there and back, as an H200 has them; the addresses themselves are the emulator's."""
+    body = """
+    cvt.u64.u32 %rd2, %r4; cvta.shared.u64 %rd2, %rd2;                  // here
+    mapa.u64 %rd3, %rd2, %r2;                                           // here, by rank
+    mapa.u64 %rd4, %rd2, %r3;                                           // there
+    cvt.u64.u32 %rd5, %r5; cvta.shared::cluster.u64 %rd5, %rd5;         // there
+    getctarank.u64 %r10, %rd2; getctarank.u64 %r11, %rd3; getctarank.u64 %r12, %rd4;
+    getctarank.shared::cluster.u32 %r13, %r4; getctarank.shared::cluster.u32 %r14, %r5;
+    mov.u32 %r20, 0;
+    setp.eq.u32 %p3, %r10, %r2; @%p3 add.u32 %r20, %r20, 1;
+    setp.eq.u32 %p3, %r11, %r2; @%p3 add.u32 %r20, %r20, 1;
+    setp.eq.u32 %p3, %r12, %r3; @%p3 add.u32 %r20, %r20, 1;
+    setp.eq.u32 %p3, %r13, %r2; @%p3 add.u32 %r20, %r20, 1;
+    setp.eq.u32 %p3, %r14, %r3; @%p3 add.u32 %r20, %r20, 1;
+    setp.eq.u64 %p3, %rd4, %rd5; @%p3 add.u32 %r20, %r20, 1;
+    isspacep.shared::cta %p3, %rd2; @%p3 add.u32 %r20, %r20, 16;
+    isspacep.shared::cta %p3, %rd3; @%p3 add.u32 %r20, %r20, 16;
+    isspacep.shared::cta %p3, %rd4; @!%p3 add.u32 %r20, %r20, 16;
+    isspacep.shared::cluster %p3, %rd2; @%p3 add.u32 %r20, %r20, 16;
+    isspacep.shared::cluster %p3, %rd4; @%p3 add.u32 %r20, %r20, 16;
+    isspacep.global %p3, %rd4; @!%p3 add.u32 %r20, %r20, 16;
+    mapa.shared::cluster.u32 %r15, %r5, %r2; st.shared::cluster.u32 [%r15], %r9;
+    """
+    body += SYNC + "ld.u32 %r21, [%rd4]; ld.u32 %r22, [%rd3]; sub.u32 %r21, %r21, %r22;\n"
+    body += "mad.lo.u32 %r20, %r21, 256, %r20; st.global.u32 [%rd1], %r20;\n" + SYNC
+    out = run(body).astype(np.int32)
+    assert (out[0] == 32 * 256 + 0x66).all()
+    assert (out[1] == -32 * 256 + 0x66).all()
+
+
+@pytest.mark.parametrize(
+    ("body", "message", "note"),
+    [
+        ("mapa.shared::cluster.u32 %r5, %r4, 5; ld.shared::cluster.u32 %r20, [%r5];",
+         "read of 4 bytes outside of the cluster", "it has 2 blocks, none of rank 5"),
+        ("mapa.u64 %rd2, %rd1, 1; st.u32 [%rd2], 0;", "write of 4 bytes outside of the cluster",
+         "it has 2 blocks, none of rank 254"),
+        (SYNC + "@%p2 st.shared::cluster.u32 [%r5+512], 0;\n" + SYNC,
+         "write of 4 bytes outside of shared memory of block (1,0,0)", "the block has 256 bytes of shared memory"),
+        (SYNC + "@%p2 ld.shared.u32 %r20, [%r5];\n" + SYNC,
+         "read of 4 bytes outside of shared memory of the own block",
+         "the address is one in block (1,0,0), for `.shared::cluster`"),
+        (SYNC + "@%p2 atom.shared::cluster.add.u32 %r20, [%r5+2], 1;\n" + SYNC,
+         "atomic operation of 4 bytes at address 0x2000002, no multiple of 4", None),
+    ],
+)  # fmt: skip
+def test_addresses_that_are_nowhere(body: str, message: str, note: str | None) -> None:
+    with pytest.raises(ptxlab.KernelError) as refused:
+        run(body, checks=False)
+    (found,) = refused.value.diagnostics
+    assert found.message == message
+    assert list(found.notes) == ([] if note is None else [note])
+
+
+# Order. Each wrong kernel stands beside a right one.
+
+ADD = "atom{}.shared::cluster.add.u32 %r20, [%r5], 1;\n"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code", "right"),
+    [
+        # Nobody has waited until the words are there.
+        (RING.replace(SYNC, "") + SYNC, "data-race", RING + SYNC),
+        (RING.replace("arrive;", "arrive.relaxed;") + SYNC, "data-race",
+         RING.replace("barrier.cluster.arrive;", "fence.acq_rel.cluster; barrier.cluster.arrive.relaxed;") + SYNC),
+        (RING.replace(SYNC, "bar.sync 0;\n") + SYNC, "data-race", RING.replace(SYNC, "bar.sync 0;\n" + SYNC) + SYNC),
+        # What is stored between arriving and waiting comes too late.
+        ("barrier.cluster.arrive; st.shared.u32 [%r4], %r9; barrier.cluster.wait;\n"
+         "ld.shared::cluster.u32 %r20, [%r5];\n" + SYNC, "data-race",
+         "st.shared.u32 [%r4], %r9; barrier.cluster.arrive; barrier.cluster.wait;\n"
+         "ld.shared::cluster.u32 %r20, [%r5];\n" + SYNC),
+        # The other block reads what it owns before it was written there.
+        (SYNC + "st.shared::cluster.u32 [%r5], %r9;\nld.shared.u32 %r20, [%r4];\n" + SYNC, "data-race",
+         SYNC + "st.shared::cluster.u32 [%r5], %r9;\n" + SYNC + "ld.shared.u32 %r20, [%r4];\n"),
+        # Two blocks change one word: their scopes must reach each other.
+        ("st.shared.u32 [%r4], 0;\n" + SYNC + ADD.format(".relaxed.cta")
+         + "atom.relaxed.cta.shared.add.u32 %r20, [%r4], 1;\n" + SYNC, "data-race",
+         "st.shared.u32 [%r4], 0;\n" + SYNC + ADD.format(".relaxed.cluster")
+         + "atom.relaxed.cluster.shared.add.u32 %r20, [%r4], 1;\n" + SYNC),
+        # A block may go before another has read from it, or come after that.
+        (RING, "exited-block", RING + SYNC),
+        (ADD.format("") + SYNC, "unstarted-block", "st.shared.u32 [%r4], 0;\n" + SYNC + ADD.format("") + SYNC),
+    ],
+)  # fmt: skip
+def test_order_between_blocks(wrong: str, code: str, right: str) -> None:
+    assert codes(right) == []
+    assert set(codes(wrong)) == {code}
+
+
+def test_a_race_between_blocks_is_told() -> None:
+    (found,) = findings(RING.replace(SYNC, "bar.sync 0;\n") + SYNC)
+    assert found.message == "a thread reads shared bytes that another writes without order"
+    assert "of `tile` of block (" in found.labels[1].text or "of `tile` of block (" in found.labels[0].text
+    assert found.notes[0].startswith("no `barrier.cluster` or release/acquire pair with scope `.cluster` orders")
+
+
+FLAG = """
+    @%p1 st.shared.u32 [tile+128], 0;
+""" + SYNC + """
+    mov.u32 %r10, tile; add.u32 %r10, %r10, 128; mapa.shared::cluster.u32 %r11, %r10, %r3;
+    @!%p2 bra wait;
+    st.shared::cluster.u32 [%r5], 7;
+    bar.sync 0;
+    {fence}
+    @%p1 st.{release}.shared::cluster.u32 [%r11], 1;
+    bra done;
+wait:
+    ld.{acquire}.shared.u32 %r12, [%r10];
+    setp.eq.u32 %p3, %r12, 0;
+    @%p3 bra wait;
+    {after}
+    ld.shared.u32 %r20, [%r4];
+    st.global.u32 [%rd1], %r20;
+done:
+""" + SYNC  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fence", "release", "acquire", "after", "is_right"),
+    [
+        ("", "release.cluster", "acquire.cluster", "", True),
+        ("", "release.gpu", "acquire.cluster", "", True),
+        ("", "relaxed.cluster", "acquire.cluster", "", False),
+        ("", "release.cluster", "relaxed.cluster", "", False),
+        ("", "release.cta", "acquire.cluster", "", False),
+        ("", "release.cluster", "acquire.cta", "", False),
+        ("fence.acq_rel.cluster;", "relaxed.cluster", "relaxed.cluster", "fence.acq_rel.cluster;", True),
+        ("fence.acq_rel.gpu;", "relaxed.cluster", "relaxed.cluster", "fence.acq_rel.cluster;", True),
+        ("fence.acq_rel.cta;", "relaxed.cluster", "relaxed.cluster", "fence.acq_rel.cluster;", False),
+        ("fence.acq_rel.cluster;", "relaxed.cluster", "relaxed.cluster", "fence.acq_rel.cta;", False),
+    ],
+)
+def test_a_flag_in_another_block(fence: str, release: str, acquire: str, after: str, is_right: bool) -> None:
+    """The scope of both sides must include the other block."""
+    body = FLAG.format(fence=fence, release=release, acquire=acquire, after=after)
+    assert set(codes(body)) == (set() if is_right else {"data-race"})
+
+
+# mbarriers of other blocks: the first block writes to the second one and arrives there.
+MAIL = """
+    @%p1 mbarrier.init.shared.b64 [bar], {expected};
+    {begin}
+    mov.u32 %r10, bar; mapa.shared::cluster.u32 %r11, %r10, %r3;
+    @!%p2 bra wait;
+    st.shared::cluster.u32 [%r5], 7;
+    mbarrier.arrive{release}.shared::cluster.b64 _, [%r11];
+    bra done;
+wait:
+    mbarrier.try_wait.parity{acquire}.shared::cta.b64 %p3, [bar], 0;
+    @!%p3 bra wait;
+    ld.shared.u32 %r20, [%r4];
+    st.global.u32 [%rd1], %r20;
+done:
+""" + SYNC  # fmt: skip
+RELAXED = "barrier.cluster.arrive.relaxed; barrier.cluster.wait;"
+
+
+@pytest.mark.parametrize(
+    ("begin", "release", "acquire", "expected"),
+    [
+        (SYNC, ".release.cluster", ".acquire.cluster", set()),
+        (SYNC, "", "", set()),  # as everybody writes it
+        (SYNC, ".release.cta", "", {"data-race"}),
+        (SYNC, ".relaxed.cluster", "", {"data-race"}),
+        (SYNC, "", ".relaxed.cluster", {"data-race"}),
+        (f"fence.mbarrier_init.release.cluster; {RELAXED}", "", "", set()),
+        (RELAXED, "", "", {"data-race"}),
+    ],
+)
+def test_an_mbarrier_of_another_block(begin: str, release: str, acquire: str, expected: set[str]) -> None:
+    body = MAIL.format(expected=32, begin=begin, release=release, acquire=acquire)
+    assert set(codes(body)) == expected
+    assert (run(body, on_error="collect")[1] == 7).all()
+
+
+def test_bytes_that_another_block_expects() -> None:
+    body = "@%p1 mbarrier.init.shared.b64 [bar], 1;\n" + SYNC
+    body += "mov.u32 %r10, bar; mapa.shared::cluster.u32 %r11, %r10, %r3;\n"
+    body += "@%p1 mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [%r11], 16;\n"
+    body += "@%p1 mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%r11], {};\n"
+    body += "wait: mbarrier.try_wait.parity.shared.b64 %p3, [bar], 0;\n@!%p3 bra wait;\n" + SYNC
+    assert codes(body.format(16)) == []
+    (found,) = findings(body.format(8), grid=2)
+    assert found.code == "hang"
+    assert "1 arrival" in found.labels[1].text or "1 arrival" in found.labels[0].text
+    assert "it expects 8 more bytes" in found.notes[0]
+
+
+# Hangs and misuse of the cluster's barrier.
+
+
+def test_a_hang_that_the_cluster_waits_for() -> None:
+    (found,) = findings(MAIL.format(expected=33, begin=SYNC, release="", acquire=""))
+    assert (found.code, found.message) == ("hang", "32 threads wait for a phase that never completes")
+    texts = [label.text for label in found.labels]
+    assert "warp 0 of block (1,0,0) waits here for phase 0 of the mbarrier `bar`" in texts
+    assert "warp 0 of block (0,0,0) waits here at the barrier of the cluster" in texts
+    assert found.notes[0].startswith("32 of 33 arrivals came (line ")
+    assert "of block (0,0,0)); " in found.notes[0]
+    assert found.notes[1] == (
+        "32 of 64 threads of the cluster have come to its barrier; who has exited is not waited for"
+    )
+
+
+def test_threads_that_have_exited_are_not_waited_for() -> None:
+    """As on an H200, also those that had arrived."""
+    half = "setp.ge.u32 %p3, %r1, 16; @%p3 exit;\n" + SYNC + "st.global.u32 [%rd1], 7;"
+    assert run(half)[:, :16].tolist() == [[7] * 16] * 2
+    block = "@!%p2 exit;\n" + SYNC + "st.global.u32 [%rd1], 7;"
+    assert run(block)[0].tolist() == [7] * 32
+    arrived = "barrier.cluster.arrive; @!%p2 exit; barrier.cluster.wait;\n" + SYNC + "st.global.u32 [%rd1], 7;"
+    assert run(arrived)[0].tolist() == [7] * 32
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "message"),
+    [
+        ("barrier.cluster.wait;", "bad-barrier",
+         "a `barrier.cluster.wait` without a `barrier.cluster.arrive` before it"),
+        ("barrier.cluster.arrive; barrier.cluster.arrive;", "bad-barrier",
+         "a second `barrier.cluster.arrive` without a `barrier.cluster.wait` between them"),
+        ("@%p1 bra other; barrier.cluster.arrive.aligned; bra wait; other: barrier.cluster.arrive.aligned;\n"
+         "wait: barrier.cluster.wait;", "barrier-divergence",
+         "lanes of one warp stand at different instructions, "
+         "while `barrier.cluster.arrive.aligned` is for whole warps"),
+    ],
+)  # fmt: skip
+def test_misuse(body: str, code: str, message: str) -> None:
+    (found,) = findings(body)
+    assert (found.code, found.message) == (code, message)
+
+
+def test_floats_are_added_in_other_blocks_as_in_the_own() -> None:
+    """Subnormal numbers stay, as on an H200."""
+    body = "st.shared.u32 [%r4], 3;\n" + SYNC + ".reg .f32 %f<3>; mov.b32 %f1, 5;\n"
+    body += (
+        "red.shared::cluster.add.f32 [%r5], %f1;\n" + SYNC + "ld.shared.u32 %r20, [%r4]; st.global.u32 [%rd1], %r20;"
+    )
+    assert (run(body) == 8).all()
