@@ -53,9 +53,8 @@ def test_blocks_that_end_together_share_a_label() -> None:
                 n += 2
             ptx.label("there")
         n += 3
-        with ptx.loop():
-            with ptx.when(n > 9):
-                ptx.leave()
+        with ptx.loop(), ptx.when(n > 9):
+            ptx.leave()
 
     assert lines(write) == [
         "setp.lt.u32 %p1, %r1, 3;",
