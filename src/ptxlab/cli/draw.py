@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ output_option = click.option(
 
 @click.group("draw")
 def command() -> None:
-    """Draw layouts: fragments of matrices in registers, tiles in the banks of shared memory.
+    """Draw layouts: fragments of matrices in registers, tiles and described matrices in shared memory.
 
     What a kernel asks of memory at a line is drawn by `ptxlab run --draw LINE`.
 
@@ -29,6 +30,7 @@ def command() -> None:
     Examples:
       ptxlab draw fragments mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 --operand a
       ptxlab draw tile 8x64 --type f16 --swizzle 128B -o tile.svg
+      ptxlab draw descriptor 0x4000004000010040 64x16
     """
 
 
@@ -40,8 +42,8 @@ def command() -> None:
 def fragments_command(instruction: str, operand: str | None, lane: int | None, output: Path | None) -> None:
     """Draw which lane holds which element of the matrices of an instruction.
 
-    INSTRUCTION is mma, wmma, ldmatrix, stmatrix or movmatrix, with all its modifiers. T5.a2 is element number 2 of
-    operand a in lane 5, counted from its first register on and from the low bits up.
+    INSTRUCTION is mma, wmma, wgmma, ldmatrix, stmatrix or movmatrix, with all its modifiers. T5.a2 is element number 2
+    of operand a in lane 5, counted from its first register on and from the low bits up.
 
     \b
     Examples:
@@ -50,11 +52,7 @@ def fragments_command(instruction: str, operand: str | None, lane: int | None, o
     """
     from ptxlab.draw import fragments
 
-    try:
-        picture = fragments(instruction, operand, lane)
-    except ValueError as wrong:
-        raise click.UsageError(str(wrong)) from None
-    show(picture, output)
+    draw(lambda: fragments(instruction, operand, lane), output)
 
 
 @command.command("tile")
@@ -73,11 +71,48 @@ def tile_command(extent: str, type: str, swizzle: str | None, pitch: int | None,
     """
     from ptxlab.draw import tile
 
-    found = re.fullmatch(r"(\d{1,6})x(\d{1,6})", extent)
-    if found is None:
-        raise click.UsageError(f"`{extent}` is not like 8x64, rows and columns")
+    draw(lambda: tile(*read_extent(extent), type, swizzle, pitch), output)
+
+
+@command.command("descriptor")
+@click.argument("bits", metavar="BITS")
+@click.argument("extent", metavar="ROWSxCOLUMNS")
+@click.option("--type", default="f16", show_default=True, help="Of the elements.")
+@click.option("--major", type=click.Choice(["k", "mn"]), default="k", show_default=True,
+              help="The side along which 16 bytes run; mn where `trans` is 1.")  # fmt: skip
+@output_option
+def descriptor_command(bits: str, extent: str, type: str, major: str, output: Path | None) -> None:
+    """Draw where the elements lie that a matrix descriptor of wgmma names, and say what it says.
+
+    ROWSxCOLUMNS are those of A, or of B transposed: columns are summed over.
+
+    \b
+    Example:
+      ptxlab draw descriptor 0x4000004000010040 64x16 --type f16
+    """
+    from ptxlab.draw import descriptor
+
     try:
-        picture = tile(int(found[1]), int(found[2]), type, swizzle, pitch)
+        number = int(bits, 0)
+    except ValueError:
+        number = -1
+    if not 0 <= number < 1 << 64:
+        raise click.UsageError(f"`{bits}` is no number of 64 bits, such as 0x4000004000010040")
+    draw(lambda: descriptor(number, *read_extent(extent), type, major), output)
+
+
+def read_extent(text: str) -> tuple[int, int]:
+    """`8x64` as two numbers."""
+    found = re.fullmatch(r"(\d{1,6})x(\d{1,6})", text)
+    if found is None:
+        raise click.UsageError(f"`{text}` is not like 8x64, rows and columns")
+    return int(found[1]), int(found[2])
+
+
+def draw(make: Callable[[], Picture], output: Path | None) -> None:
+    """Make a picture and show it; what can't be drawn is a usage error."""
+    try:
+        picture = make()
     except ValueError as wrong:
         raise click.UsageError(str(wrong)) from None
     show(picture, output)

@@ -9,8 +9,9 @@ is SVG in a notebook, and saves as a file:
 from __future__ import annotations
 
 from ptxlab.draw.accesses import accesses
+from ptxlab.draw.descriptors import descriptor
 from ptxlab.draw.fragments import fragments
 from ptxlab.draw.picture import Cell, Panel, Picture
 from ptxlab.draw.tiles import tile
 
-__all__ = ["Cell", "Panel", "Picture", "accesses", "fragments", "tile"]
+__all__ = ["Cell", "Panel", "Picture", "accesses", "descriptor", "fragments", "tile"]

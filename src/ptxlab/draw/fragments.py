@@ -7,12 +7,15 @@ from dataclasses import dataclass, replace
 
 from ptxlab.draw.picture import Cell, Panel, Picture
 from ptxlab.isa import layouts, opcode
+from ptxlab.isa.descriptor import K_MAJOR
 from ptxlab.isa.form import Modifiers
 from ptxlab.isa.layouts import Layout
 from ptxlab.isa.layouts_rows import eight_rows, memory_rows, sixteen_columns
+from ptxlab.isa.warpgroup import Product
+from ptxlab.isa.warpgroup_multiplication import IN_REGISTERS
 from ptxlab.report.nearest import nearest
 
-FAMILIES = "mma, wmma, ldmatrix, stmatrix and movmatrix"
+FAMILIES = "mma, wmma, wgmma, ldmatrix, stmatrix and movmatrix"
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,8 @@ def _matrices(text: str) -> Iterator[Matrix]:
         help = f"`ptxlab explain {known.mnemonic}` lists its forms"
         raise ValueError(f"`{text}` is no instruction with all its modifiers; {help}")
     form, m = spelled[0].form, spelled[0].modifiers
+    if m.shape is None and known.mnemonic == "wgmma":
+        raise ValueError(f"`{text}` holds no matrix in registers: `wgmma.mma_async` does")
     if form.meaning is None:
         raise ValueError(f"where `{text}` holds its elements is not known: {form.unknown}")
     yield from _FAMILIES[known.mnemonic](m, text)
@@ -103,6 +108,16 @@ def _opaque(m: Modifiers, text: str) -> Iterator[Matrix]:
     yield Matrix(name, f"{name.upper()}, {_extent(shown)} {m.type}, {open_to_change}", layout, name == "b")
 
 
+def _warpgroup(m: Modifiers, text: str) -> Iterator[Matrix]:
+    """`wgmma`: the quarter of one warp; B, and A unless it is in registers, lie in shared memory."""
+    sparse = 0 if ".sp" in text else None
+    product = Product(m.shape, m.atype, m.btype, m.dtype, IN_REGISTERS, K_MAJOR, selector=sparse)
+    a, d = product.fragments
+    quarter = "rows 0 to 15, of the first warp; the next three hold 16 rows each in the same way"
+    yield Matrix("a", f"A in registers, {_extent(a)} {m.atype}: {quarter}", a)
+    yield Matrix("d", f"D, {_extent(d)} {m.dtype}: {quarter}", d)
+
+
 def _loaded(m: Modifiers, text: str) -> Iterator[Matrix]:
     """`ldmatrix`: the matrices of shared memory, and which lane gets which element."""
     count = int(m.num[1:])
@@ -127,7 +142,8 @@ def _turned(m: Modifiers, text: str) -> Iterator[Matrix]:
 
 
 _FAMILIES = {
-    "mma": _multiplication, "wmma": _opaque, "ldmatrix": _loaded, "stmatrix": _stored, "movmatrix": _turned,
+    "mma": _multiplication, "wmma": _opaque, "wgmma": _warpgroup,
+    "ldmatrix": _loaded, "stmatrix": _stored, "movmatrix": _turned,
 }  # fmt: skip
 
 
