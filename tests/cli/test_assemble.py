@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from ptxlab.author import f32, kernel, pointer, ptx
 from ptxlab.cli.group import ptxlab
 from ptxlab.cli.tour import SAXPY
 from ptxlab.report import PtxError
@@ -145,6 +146,19 @@ def test_sass_stands_beside_its_line() -> None:
     (row,) = (line for line in result.stdout.splitlines() if "fma.rn.f32" in line)
     line, ptx, sass = row.split(" | ")
     assert (line, ptx.strip(), sass.split()[0]) == ("29", "fma.rn.f32 %f4, %f1, %f2, %f3;", "FFMA")
+
+
+@needs_tools
+def test_sass_shows_the_line_of_python() -> None:
+    @kernel
+    def double(x: pointer[f32]) -> None:
+        x[ptx.tid.x] = x[ptx.tid.x] * 2.0
+
+    Path("double.ptx").write_text(double.ptx)
+    shown = run("sass", "double.ptx").stdout
+    assert "  // x[ptx.tid.x] = x[ptx.tid.x] * 2.0\n" in shown
+    Path("double.ptx").write_text(double.ptx.replace(__file__, "not_there.py"))
+    assert "//" not in run("sass", "double.ptx").stdout
 
 
 @needs_tools

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import linecache
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from ptxlab.toolchain import Listing, Lowering, Tool
 
 WIDEST = 72
+_FILE = re.compile(r'\s*\.file\s+(\d+)\s+"([^"]*)"')
+_LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\b[^/]*$")
 
 
 @click.command("sass")
@@ -71,7 +75,8 @@ def beside(listing: Listing) -> Iterator[str]:
     """The lines of the PTX on the left, the SASS of each on the right."""
     tool = listing.assembly.tool
     yield click.style(f"{listing.assembly.target} by {tool.name} {tool.version}", bold=True)
-    rows = [(row.line, shorten(row.text), row.sass) for row in listing.rows]
+    texts = with_sources([row.text for row in listing.rows])
+    rows = [(row.line, shorten(text), row.sass) for row, text in zip(listing.rows, texts, strict=True)]
     while rows and not rows[-1][1]:
         rows.pop()
     width = max((len(text) for _, text, _ in rows), default=0)
@@ -87,6 +92,16 @@ def beside(listing: Listing) -> Iterator[str]:
         yield "code that belongs to no line:"
         for instruction in listing.elsewhere:
             yield f"{'':>{digits}}   {click.style(instruction.text, fg='green')}"
+
+
+def with_sources(lines: Sequence[str]) -> Iterator[str]:
+    """Lines of PTX; behind a `.loc` stands the line of Python or CUDA C++ that it names, where that can be read."""
+    files = {found[1]: found[2] for found in map(_FILE.match, lines) if found is not None}
+    for line in lines:
+        place = _LOC.match(line)
+        name = files.get(place[1], "") if place else ""
+        source = linecache.getline(name, int(place[2])).strip() if place and Path(name).is_file() else ""
+        yield f"{line.rstrip()}  // {source}" if source else line
 
 
 def by_instruction(text: str, lowerings: Sequence[Lowering]) -> Iterator[str]:
