@@ -54,6 +54,19 @@ def _exchange(
     _end(machine, to, source, size, state.ATOMIC if reduction else state.STORE)
 
 
+def _put(machine: Machine, to: Address, value: Value, barrier: Address, reduction: str, type: str) -> None:
+    """Send a value to shared memory of the cluster."""
+    low, high = machine.unpack(value, "b64") if value.type.width == 128 else (value, 0)
+    size = value.type.width // 8
+    addresses = (machine.shared_offset(to), machine.shared_offset(barrier))
+    given = (*addresses, low, high, size, OPERATIONS.get(reduction, 0), TYPES.get(type, 0))
+    machine.runtime("start_async_store", *given, machine.place)
+    machine.check()
+    counting = machine.function.unit.counting
+    counting.note_change(machine.function, "shared")
+    counting.count_bytes(machine.function, to, size, state.ATOMIC if reduction else state.STORE)
+
+
 def _end(machine: Machine, to: Address, source: Address, size: Value, kind: int = state.STORE) -> None:
     """Stop if something was wrong; count what is moved, and that it changes memory."""
     machine.check()
@@ -81,6 +94,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "load": _load,
     "store": _store,
     "exchange": _exchange,
+    "put": _put,
     "prefetch": _prefetch,
     "commit": _commit,
     "wait": _wait,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ptxlab.emulate import state
 from ptxlab.emulate.findings import explain_findings, name_bytes
 from ptxlab.emulate.hangs import explain_divergence, explain_hang
-from ptxlab.emulate.runtime import cluster_barrier
+from ptxlab.emulate.runtime import async_stores, cluster_barrier
 from ptxlab.emulate.standing import WAITING, block_name, companion, stand_of
 from ptxlab.emulate.stops import explain_stop
 from ptxlab.isa.descriptor import CHUNK, Descriptor
@@ -152,6 +152,8 @@ def _bad_barrier(extra: int) -> str:
         return "an mbarrier that nobody has initialised"
     if extra == 2 << 32:
         return "more arrivals than the mbarrier expects in this phase"
+    if extra == async_stores.ELSEWHERE:
+        return "an mbarrier in another block than the bytes that it is to hear of"
     if extra == cluster_barrier.TWICE:
         return "a second `barrier.cluster.arrive` without a `barrier.cluster.wait` between them"
     if extra == cluster_barrier.NEVER:

@@ -143,6 +143,7 @@ def _explain_race(launch: Launch, found: Record, number: int) -> Diagnostic:
 _END = {
     "cp.async": "`cp.async.wait_group` tells its thread that the copy is done, a barrier behind it tells the others",
     "copy": "its mbarrier, or `cp.async.bulk.wait_group` in its thread, tells that the copy is done",
+    "store": "its mbarrier tells that the store is done",
     "product": "`wgmma.wait_group` tells that the product is done",
 }
 
@@ -155,9 +156,9 @@ def _parties(found: Record, number: int) -> tuple[Party, Party]:
 
 
 def _work(launch: Launch, party: Party) -> str:
-    """What is done in the background: a copy, or a product of matrices."""
+    """What is done in the background: a copy, a store to another block, or a product of matrices."""
     mnemonic = launch.compiled.places[party.instruction][1].opcode.mnemonic
-    return "copy" if mnemonic not in ("wgmma", "tcgen05") else "product"
+    return {"wgmma": "product", "tcgen05": "product", "st": "store", "red": "store"}.get(mnemonic, "copy")
 
 
 def _began(launch: Launch, party: Party) -> str:

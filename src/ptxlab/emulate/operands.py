@@ -125,7 +125,9 @@ def _space_of(function: Function, expected: Expected) -> str | None:
     if expected.space != "shared":
         return expected.space
     words = [word for word in function.instructions[function.position].opcode.modifiers if word.startswith("shared")]
-    return ("shared::cluster" if "shared::cluster" in words else "shared") if words else None
+    if words == ["shared::cluster"]:
+        return "shared::cluster"
+    return "shared" if words else None
 
 
 def address_of(function: Function, space: str | None, operand: ir.Operand) -> Address:

@@ -36,7 +36,7 @@ _CANCEL, _FABRIC, _TEXTURE = (
 )
 _CHAPTERS = {
     "tcgen05": _TENSOR, "tcgen05_mma": _TENSOR, "tcgen05_scaled": _TENSOR,
-    "bulk_copy": "asynchronous stores", "tensor_copy": _MAPS, "tensormap": _MAPS, "cluster": _CANCEL,
+    "tensor_copy": _MAPS, "tensormap": _MAPS, "cluster": _CANCEL,
     "multimem": _FABRIC, "fabric": _FABRIC, "texture": _TEXTURE, "surface": _TEXTURE,
 }  # fmt: skip
 

@@ -5,7 +5,7 @@ Copies of tensors, whose opcode goes on with `.tensor`, are in tensor_copy.py.
 
 from typing import Any
 
-from .form import Modifiers, Specification, form
+from .form import Modifiers, Specification, form, unknown
 from .machine import Address, Machine, Value
 from .vocabulary import SCOPE, together
 
@@ -269,6 +269,12 @@ ASYNC_STORE = "st.async{.sem}{.space}.mbarrier::complete_tx::bytes{.vec}.type [a
     where=stored,
     since="8.1 sm_90",
 )
+def st_async(k: Machine, m: Modifiers, a: Address, b: Any, mbar: Address) -> None:
+    """Store to a block of the cluster in the background, and tell a barrier of that block that the bytes have come."""
+    parts = b if m.vec else (b,)
+    k.bulk("put", a, k.pack(parts, f"b{sum(part.type.width for part in parts)}"), mbar, "", "")
+
+
 @form(
     "st.async{.sem}{.space}.mbarrier::complete_tx::bytes.type [a], b",  # ptxas takes it; no barrier hears of it
     sem="weak cluster",
@@ -286,8 +292,9 @@ ASYNC_STORE = "st.async{.sem}{.space}.mbarrier::complete_tx::bytes{.vec}.type [a
     name="st.async",
     since="8.7 sm_100",
 )
-def st() -> None:
-    """Store to another block and tell its barrier, or to global memory, in the background."""
+@unknown("nothing tells when it is done")
+def st_async_untold() -> None:
+    """Store to another block, or to global memory, in the background, without a barrier that hears of it."""
 
 
 @form(
@@ -305,21 +312,30 @@ def st_bulk(k: Machine, m: Modifiers, a: Address, size: Value, zero: int) -> Non
     k.fill(a, k.cast(size, "u64"))
 
 
-ASYNC_REDUCTION = (
-    "red.async.relaxed.cluster{.space}.mbarrier::complete_tx::bytes.op.type [a], b{, [mbar]}"  # as `st.async`
-)
+ASYNC_REDUCTION = "red.async.relaxed.cluster{.space}.mbarrier::complete_tx::bytes.op.type [a], b, [mbar]"
+UNTOLD_REDUCTION = ASYNC_REDUCTION.removesuffix(", [mbar]")  # as `st.async`
 REDUCE_REMOTE: dict[str, Any] = {
     "space": "shared::cluster",
     "types": {"a": "shared", "mbar": "shared"},
     "name": "red.async",
     "since": "8.1 sm_90",
 }
+UNTOLD: dict[str, Any] = REDUCE_REMOTE | {"types": {"a": "shared"}}
 
 
 @form(ASYNC_REDUCTION, op="inc dec", type="u32", **REDUCE_REMOTE)
 @form(ASYNC_REDUCTION, op="min max", type="u32 s32", **REDUCE_REMOTE)
 @form(ASYNC_REDUCTION, op="and or xor", type="b32", **REDUCE_REMOTE)
 @form(ASYNC_REDUCTION, op="add", type="u32 s32 u64 s64", **REDUCE_REMOTE)  # ptxas takes `.s64` as well
+def red_async(k: Machine, m: Modifiers, a: Address, b: Value, mbar: Address) -> None:
+    """Combine a value with one in a block of the cluster in the background, and tell a barrier of that block."""
+    k.bulk("put", a, b, mbar, m.op, m.type)
+
+
+@form(UNTOLD_REDUCTION, op="inc dec", type="u32", **UNTOLD)
+@form(UNTOLD_REDUCTION, op="min max", type="u32 s32", **UNTOLD)
+@form(UNTOLD_REDUCTION, op="and or xor", type="b32", **UNTOLD)
+@form(UNTOLD_REDUCTION, op="add", type="u32 s32 u64 s64", **UNTOLD)
 @form(
     "red.async{.mmio}.release.scope{.global}.add.type [a], b",
     scope="gpu sys",
@@ -328,5 +344,6 @@ REDUCE_REMOTE: dict[str, Any] = {
     name="red.async",
     since="8.7 sm_100",
 )
-def red() -> None:
-    """Combine a value with one in the shared memory of another block, or in global memory, in the background."""
+@unknown("nothing tells when it is done")
+def red_async_untold() -> None:
+    """Combine a value with one in another block, or in global memory, in the background, without a barrier."""

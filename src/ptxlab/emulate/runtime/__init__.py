@@ -6,6 +6,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from .async_stores import start_async_store
 from .barrier import arrive_at_barrier
 from .cluster_barrier import arrive_at_cluster, wait_at_cluster
 from .cluster_order import pass_init_fence
@@ -56,9 +57,9 @@ RUNTIME: dict[str, Callable[..., Any]] = {
         check_prefetch, commit_copies, commit_products, commit_transfers, drop_from_phase, enter, fail, fill_shared,
         find_callee, find_memory, grow_stack, initialise_phase, invalidate_phase, layout_of_phase, leave,
         note_cluster, note_generic, note_global, note_local, note_request, note_shared, owner_of, pass_fence,
-        pass_init_fence, pass_proxy_fence, read_clock, read_matrix, restore_stack, start_copy, start_exchange,
-        start_load, start_store, thread_exit, wait_at_cluster, wait_for_copies, wait_for_phase, wait_for_products,
-        wait_for_transfers, without_own_rank,
+        pass_init_fence, pass_proxy_fence, read_clock, read_matrix, restore_stack, start_async_store, start_copy,
+        start_exchange, start_load, start_store, thread_exit, wait_at_cluster, wait_for_copies, wait_for_phase,
+        wait_for_products, wait_for_transfers, without_own_rank,
     )
 }  # fmt: skip
 ENTRIES: tuple[Callable[..., Any], ...] = (

@@ -18,6 +18,7 @@ from ptxlab.emulate.runtime.shadow import (
     ASYNC,
     COPY,
     FOLLOWED,
+    GENERIC,
     HAS_WRITES,
     KIND,
     OBJECT,
@@ -227,7 +228,7 @@ def is_conflict(thread: Pointer[Thread], access: Pointer[Access], about: u32, sp
     if about & STALE != 0:
         return True
     if is_known(thread, access):
-        return about & ASYNC != 0 and not is_fenced(thread, access, space)
+        return about & (ASYNC | GENERIC) == ASYNC and not is_fenced(thread, access, space)
     if is_compatible(thread, access, about):
         return False
     if about & UNCHANGED == 0 or access.about & (KIND | COPY) != STORE:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxlab.emulate.history import Access, Finding, History
 from ptxlab.emulate.runtime.before import is_known, untold_lanes
-from ptxlab.emulate.runtime.shadow import ASYNC, WARP_SHIFT
+from ptxlab.emulate.runtime.shadow import ASYNC, GENERIC, WARP_SHIFT
 from ptxlab.emulate.state import CLUSTER_SPACE, Thread
 from ptxlab.native import Pointer, atomic_store, boolean, native, trailing_zeros, u32, u64
 
@@ -33,7 +33,7 @@ def report_race(
     history = thread.worker.history
     end_trial(thread)
     kind: u32 = RACE
-    if about & ASYNC != 0 and is_known(thread, other):
+    if about & (ASYNC | GENERIC) == ASYNC and is_known(thread, other):
         kind = UNFENCED
     warp: u32 = other.about >> WARP_SHIFT
     number: u32 = warp * 32 + trailing_zeros(u32, other.lanes)

@@ -27,6 +27,7 @@ STALE = 8192  # it may not see what the kernel writes: `ld.global.nc`
 FOLLOWED = 16384  # local memory is looked at, too
 ASYNC = 32768  # it is done by asynchronous work; `lanes` is then the channel, the stamp the number of the work
 CLUSTER = 65536  # its scope includes the blocks of its cluster
+GENERIC = 131072  # it is done by asynchronous work, yet by the way of threads: no proxy fence is needed
 REMEMBERED = 255 | ASYNC | CLUSTER
 WARP_SHIFT = 20
 

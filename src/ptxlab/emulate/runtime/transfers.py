@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ptxlab.emulate.runtime.agents import end_work, note_global_work, note_shared_work
 from ptxlab.emulate.runtime.clocks import BULK_READS, BULK_WRITES
-from ptxlab.emulate.runtime.memory import calloc, fail, find_memory, free, realloc
+from ptxlab.emulate.runtime.memory import calloc, fail, fail_access, find_memory, free, realloc
 from ptxlab.emulate.runtime.order import channel_of, release_work
 from ptxlab.emulate.runtime.phases import complete_bytes, is_barrier
 from ptxlab.emulate.runtime.races import note_shared
@@ -17,9 +17,12 @@ from ptxlab.emulate.runtime.shadow import OBJECT, SIZE_SHIFT, STRONG
 from ptxlab.emulate.state import (
     ATOMIC,
     BAD_SIZE,
+    CLUSTER_SPACE,
+    EXITED_BLOCK,
     GLOBAL_SPACE,
     LOAD,
     NO_MEMORY,
+    RANK_SHIFT,
     SHARED_SPACE,
     STORE,
     Block,
@@ -298,6 +301,12 @@ def write_transfer(block: Pointer[Block], transfer: Pointer[Transfer]) -> None:
     if transfer.size == 0 or cast(u64, transfer.data) == 0:
         return
     if cast(u64, transfer.to) != 0:
+        if transfer.to.live == 0 and transfer.to != block:
+            address: u64 = transfer.destination | u64(transfer.to.rank + 1) << RANK_SHIFT
+            access: u32 = write_of(transfer.reduction)
+            thread = block.threads + transfer.thread
+            fail_access(thread, EXITED_BLOCK, transfer.instruction, address, transfer.size, CLUSTER_SPACE, access)
+            return
         place = transfer.to.shared + transfer.destination
     else:
         place = find_memory(

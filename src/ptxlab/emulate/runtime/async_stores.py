@@ -1,0 +1,70 @@
+"""`st.async` and `red.async`: values that go to a block of the cluster in the background, and an mbarrier hears of it.
+
+They are done as bulk copies are, by an agent of the block that sends them, but by the way of threads: no proxy fence is
+needed.
+"""
+
+from __future__ import annotations
+
+from ptxlab.emulate.runtime.agents import note_shared_work
+from ptxlab.emulate.runtime.memory import calloc, fail, find_memory, owner_of
+from ptxlab.emulate.runtime.order import channel_of
+from ptxlab.emulate.runtime.phases import is_barrier
+from ptxlab.emulate.runtime.races import note_cluster
+from ptxlab.emulate.runtime.shadow import GENERIC, OBJECT, SIZE_SHIFT, STRONG
+from ptxlab.emulate.runtime.transfers import about_write, next_transfer, write_of
+from ptxlab.emulate.state import ATOMIC, BAD_BARRIER, CLUSTER_SPACE, NO_MEMORY, OFFSET_MASK, Hint, Thread
+from ptxlab.native import Pointer, cast, native, u8, u32, u64
+
+ELSEWHERE = 5 << 32  # the mbarrier is in another block than the bytes; see `faults`
+
+
+@native
+def start_async_store(
+    thread: Pointer[Thread],
+    destination: u64,
+    barrier: u64,
+    low: u64,
+    high: u64,
+    size: u32,
+    reduction: u32,
+    type: u32,
+    instruction: u32,
+) -> None:
+    """Send up to 16 bytes to shared memory of the cluster, perhaps to be reduced there."""
+    nowhere = cast(Pointer[Hint], 0)
+    access: u32 = write_of(reduction)
+    if cast(u64, find_memory(thread, destination, size, size, CLUSTER_SPACE, access, instruction, nowhere)) == 0:
+        return
+    if cast(u64, find_memory(thread, barrier, 8, 8, CLUSTER_SPACE, ATOMIC, instruction, nowhere)) == 0:
+        return
+    to = owner_of(thread, destination)
+    if owner_of(thread, barrier) != to:
+        fail(thread, BAD_BARRIER, instruction, ELSEWHERE)
+        return
+    if thread.worker.checks != 0:
+        note_cluster(thread, barrier, 8, ATOMIC | STRONG | OBJECT | 3 << SIZE_SHIFT, instruction)
+    offset: u64 = barrier & OFFSET_MASK
+    if not is_barrier(thread, to, offset, instruction):
+        return
+    transfer = next_transfer(thread, instruction)
+    if cast(u64, transfer) == 0:
+        return
+    data = cast(Pointer[u64], calloc(2, 8))
+    if cast(u64, data) == 0:
+        fail(thread, NO_MEMORY, instruction, 0)
+        transfer.size = 0
+        return
+    data[0] = low
+    data[1] = high
+    transfer.data = cast(Pointer[u8], data)
+    transfer.destination = destination & OFFSET_MASK
+    transfer.size = size
+    transfer.reduction = reduction
+    transfer.type = type
+    transfer.to = to
+    transfer.barrier = offset
+    about: u32 = about_write(reduction, type) | GENERIC
+    note_shared_work(
+        thread, to, destination & OFFSET_MASK, size, about, channel_of(offset), transfer.number, instruction
+    )
