@@ -315,16 +315,20 @@ def write(options: argparse.Namespace, tallies: Sequence[Tally], seconds: float)
         "date": date.today().isoformat(),
         "seconds": round(seconds, 1),
     }
-    rows = [entry(tally) for tally in tallies]
-    if options.merge:
-        head, rows = merged(json.loads(options.output.read_text(encoding="utf-8")), head, rows)
+    keep(options.output, head, [entry(tally) for tally in tallies], merge=options.merge)
+
+
+def keep(path: Path, head: Row, rows: Sequence[Row], *, merge: bool) -> None:
+    """Write the evidence, or with `merge` put what is new in its place."""
+    if merge:
+        head, rows = merged(json.loads(path.read_text(encoding="utf-8")), head, rows)
     head["values"] = sum(row["values"] for row in rows)
     head["mismatches"] = sum(row["mismatches"] for row in rows if not row.get("approximate"))
-    options.output.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
     text = json.dumps(head, indent=1)[:-2] + f',\n "forms": [\n{lines}\n ]\n}}\n'
     json.loads(text)
-    options.output.write_text(text, encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
 
 
 def entry(tally: Tally) -> Row:
