@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptxlab.author import control, fragments, memory, pipelines, printing, raw, tiles
+from ptxlab.author import control, descriptors, fragments, memory, pipelines, printing, raw, tiles
 from ptxlab.author.complaints import explain_name
 from ptxlab.author.emit import emit
 from ptxlab.author.lines import NoSuchName, refuse
@@ -64,6 +64,8 @@ class Ptx:
     global_ = staticmethod(memory.global_)
     tile = staticmethod(tiles.tile)
     fragments = staticmethod(fragments.fragments)
+    descriptor = staticmethod(descriptors.descriptor)
+    warpgroup_fragments = staticmethod(descriptors.warpgroup_fragments)
     copy_pipeline = staticmethod(pipelines.copy_pipeline)
     barrier_pipeline = staticmethod(pipelines.barrier_pipeline)
     address = staticmethod(address)

@@ -1,0 +1,83 @@
+"""Matrix descriptors: tiles in shared memory as `wgmma` finds them, and the fragments of its accumulators.
+
+`ptx.descriptor(tile)` is what `a_desc` and `b_desc` are given: a few instructions that put the address of the tile into
+a number that Python knows. Rows of the tile are as long as its swizzle; what is longer goes on in the next copy.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ptxlab.author.emit import emit
+from ptxlab.author.fragments import Fragment
+from ptxlab.author.lines import refuse
+from ptxlab.author.spelling import Spelling
+from ptxlab.author.tiles import Tile
+from ptxlab.author.values import Value
+from ptxlab.isa import layouts, opcode
+from ptxlab.isa.descriptor import CHUNK, EIGHT, Descriptor
+from ptxlab.isa.fragment import extents
+from ptxlab.isa.swizzle import SWIZZLES
+
+
+def descriptor(tile: Tile, row: int = 0, column: int = 0, copy: Any = 0, *, transposed: bool = False) -> Value:
+    """The descriptor of the matrix whose first element is there; `transposed` is what `trans_a` or `trans_b` says.
+
+    Of a matrix that is not transposed, rows of the tile run along k.
+    """
+    name = _swizzle_name(tile)
+    within = row * tile.row_bytes + column * tile.memory.size
+    if row % EIGHT or within % CHUNK:
+        refuse(
+            "no-descriptor",
+            f"no descriptor begins at row {row}, column {column}",
+            helps=[f"begin at a multiple of {EIGHT} rows and of {CHUNK // tile.memory.size} columns"],
+        )
+    down, right = EIGHT * tile.row_bytes, tile.copy_bytes if tile.copies > 1 else CHUNK
+    leading, stride = (down, right) if transposed and name == "none" else (right, down)
+    try:
+        fields = Descriptor(0, leading, stride, name).encode()
+    except ValueError as problem:
+        refuse("no-descriptor", f"no descriptor says where this tile lies: {problem}")
+    start = tile.memory._advance([(copy, tile.copy_bytes)])._advance([(within, 1)]).address
+    wide: Value = emit("cvt.u64.u32", [start >> 4])
+    found: Value = emit("or.b64", [wide, fields])
+    return found
+
+
+def _swizzle_name(tile: Tile) -> str:
+    """The swizzle as descriptors name it, where rows are as long as it needs."""
+    name, width = "none", CHUNK
+    if tile.swizzle is not None:
+        names = [known for known, swizzle in SWIZZLES.items() if swizzle == tile.swizzle]
+        if not names:
+            refuse("no-descriptor", "descriptors know the swizzles 32B, 64B and 128B, and this tile has another one")
+        name, width = names[0], int(names[0][:-1])
+    if tile.row_bytes != width:
+        refuse(
+            "no-descriptor",
+            f"rows of this tile have {tile.row_bytes} bytes, and descriptors of swizzle {name} want {width}",
+            helps=["choose the swizzle as long as a row: 32, 64 or 128 bytes; a wider matrix is several copies"],
+        )
+    return name
+
+
+class WarpgroupFragments(NamedTuple):
+    """What a warp of a warpgroup holds: 16 rows of D, and of A where it is in registers; warp `w` from row 16 w on."""
+
+    a: Fragment
+    d: Fragment
+
+
+def warpgroup_fragments(multiplication: Spelling) -> WarpgroupFragments:
+    """The fragments of `wgmma`, by its spelling: `ptx.wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16`."""
+    text = multiplication._text
+    found = [candidate.modifiers for candidate in opcode(text).candidates if candidate.complaint is None]
+    if not text.startswith("wgmma.mma_async") or not found:
+        refuse("no-fragment", f"`{text}` is no `wgmma.mma_async` with all its modifiers")
+    m = found[0]
+    _, n, k = extents(m.shape)
+    stored = k // 2 if ".sp." in text else k
+    return WarpgroupFragments(
+        Fragment(layouts.multiplicand(16, stored, m.atype)), Fragment(layouts.accumulator(16, n, m.dtype))
+    )
