@@ -235,3 +235,13 @@ def test_a_device_function_calls_itself() -> None:
     x = np.arange(10, dtype=np.uint32)
     factorials.launch(grid=1, block=10, args=[x])
     assert x.tolist() == [math.factorial(n) for n in range(10)]
+
+
+def test_what_is_wrong_with_a_kernel_is_told_once_when_it_is_launched() -> None:
+    @kernel
+    def wrong(a: f32, n: u32):
+        ptx.fma.rn.f32(a, n, a)
+
+    with pytest.raises(PtxError, match="expected a `.f32` register") as raised:
+        wrong.launch(1, 1, [1.0, 2])
+    assert raised.value.__context__ is None

@@ -106,8 +106,9 @@ class Kernel:
         self, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any] = (), **how: Any
     ) -> Any:
         """Run it, as `ptxlab.ir.Function.launch` does; findings show the line of Python first."""
+        entry = self.entry  # written now, and what is wrong with it is told as it is
         try:
-            result = self.entry.launch(grid, block, self._passed(args), **how)
+            result = entry.launch(grid, block, self._passed(args), **how)
         except Exception as problem:
             if hasattr(problem, "diagnostics"):
                 problem.diagnostics = [
