@@ -46,13 +46,12 @@ def test_an_instruction_without_a_meaning() -> None:
 
 def test_whatever_is_refused_has_a_reason() -> None:
     assert [form.syntax for form in forms() if not is_emulated(form) and not reason_of(form)] == []
-    module = ptxlab.parse(
-        HEADER.replace("sm_90a", "sm_100a") + ".entry kernel() { tcgen05.wait::ld.sync.aligned; }", name="kernel.ptx"
-    )
+    body = ".reg .b32 %r; .reg .b64 %rd; multimem.ld_reduce.relaxed.gpu.global.add.u32 %r, [%rd];"
+    module = ptxlab.parse(HEADER + f".entry kernel() {{ {body} }}", name="kernel.ptx")
     with pytest.raises(ptxlab.KernelError) as refused:
         module["kernel"].launch(grid=1, block=128)
     (found,) = refused.value.diagnostics
-    assert found.labels[0].text == "the tensor cores of Blackwell are not emulated yet"
+    assert found.labels[0].text == "several GPUs on a fabric are not emulated yet"
 
 
 def test_textures() -> None:

@@ -11,6 +11,7 @@ from ptxlab.emulate.hangs import explain_divergence, explain_hang
 from ptxlab.emulate.runtime import async_stores, cluster_barrier
 from ptxlab.emulate.standing import WAITING, block_name, companion, stand_of
 from ptxlab.emulate.stops import explain_stop
+from ptxlab.emulate.tensor_faults import explain_address, explain_allocation
 from ptxlab.isa.descriptor import CHUNK, Descriptor
 from ptxlab.report import Diagnostic, error
 
@@ -121,6 +122,16 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
                         ["launch a multiple of 128 threads, or let only whole warpgroups come here"])  # fmt: skip
         case state.BAD_DESCRIPTOR:
             return told("out-of-bounds", *_bad_descriptor(launch, who, extra, address, size))
+        case state.BAD_TENSOR_ADDRESS:
+            message, help, notes = explain_address(extra, address, size, fault.get("thread") // 32)
+            return told("out-of-bounds", message, who, notes, [help])
+        case state.BAD_ALLOCATION:
+            message, help, notes = explain_allocation(extra, address, size)
+            return told("bad-allocation", message, who, notes, [help])
+        case state.TENSOR_LEAK:
+            message = f"{extra} columns of tensor memory are still allocated when the block ends"
+            return told("tensor-memory-leak", message, f"allocated here by {who.partition(' of ')[2]}",
+                        helps=["`tcgen05.dealloc` with the same number of columns, behind all uses"])  # fmt: skip
         case state.HANG:
             stand = stand_of(launch, worker)
             assert stand is not None

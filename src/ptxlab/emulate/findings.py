@@ -11,6 +11,7 @@ from ptxlab.emulate import layout, state
 from ptxlab.emulate.record import Record
 from ptxlab.emulate.runtime import reports, shadow
 from ptxlab.emulate.standing import block_name, companion
+from ptxlab.emulate.tensor_findings import explain_missing_fence, explain_tensor_race, name_cells
 from ptxlab.ir.flow import flow_of
 from ptxlab.report import Diagnostic, Label, error, warning
 
@@ -57,7 +58,11 @@ def explain_findings(launch: Launch) -> Iterator[Diagnostic]:
     (worker, *_) = launch.workers
     found = worker.findings
     numbers = range(worker.history.get("finding_count"))
-    explain = {reports.RACE: _explain_race, reports.UNFENCED: _explain_unfenced}
+    explain = {
+        reports.RACE: _explain_race,
+        reports.UNFENCED: _explain_unfenced,
+        reports.UNFENCED_TENSOR: _explain_race,
+    }
     kinds = [found.get("kind", number) for number in numbers]
     yield from _most_severe(
         [explain[kinds[number]](launch, found, number) for number in numbers if kinds[number] in explain]
@@ -100,11 +105,15 @@ def _explain_race(launch: Launch, found: Record, number: int) -> Diagnostic:
     bytes = _bytes(launch, found, number)
     same_block = earlier.block == later.block
     same_thread = same_block and earlier.thread == later.thread
-    if later.instruction < earlier.instruction and not same_thread:
+    if later.instruction < earlier.instruction and not same_thread and space != state.TENSOR_SPACE:
         # Which came first is chance; a reader finds the one first that stands first.
         earlier, later = later, earlier
     first = f"{_thread(launch, earlier.thread)} of {block_name(launch, earlier.block)}"
     second = f"{_thread(launch, later.thread)} of {'the same block' if same_block else block_name(launch, later.block)}"
+    if space == state.TENSOR_SPACE:
+        is_race = found.get("kind", number) == reports.RACE
+        tell_of = explain_tensor_race if is_race else explain_missing_fence
+        return tell_of(launch, earlier, later, first, "the same thread" if same_thread else second, bytes)
     if earlier.is_copy:
         work = _work(launch, earlier)
         who = f"another {work}" if later.is_copy else "a thread"
@@ -262,7 +271,7 @@ def _explain_unwritten(launch: Launch, found: Record, number: int) -> Diagnostic
     who = f"{_thread(launch, found.get('thread', number))} of {block_name(launch, found.get('block', number))}"
     return warning(
         "uninitialised-read",
-        f"a thread reads {_SPACES[space]} bytes that {whose}",
+        f"a thread reads {_memory(space)} that {whose}",
         launch.span_of(found.get("instruction", number)),
         f"{who} read {bytes}",
         helps=["write them first: they are not zero on a GPU"],
@@ -292,6 +301,10 @@ def _explain_absence(launch: Launch, found: Record, number: int) -> Diagnostic:
     )
 
 
+def _memory(space: int) -> str:
+    return "tensor memory" if space == state.TENSOR_SPACE else f"{_SPACES[space]} bytes"
+
+
 def _thread(launch: Launch, thread: int) -> str:
     x, y, _ = launch.block
     return f"thread ({thread % x},{thread // x % y},{thread // x // y})"
@@ -299,6 +312,8 @@ def _thread(launch: Launch, thread: int) -> str:
 
 def name_bytes(launch: Launch, space: int, address: int, size: int, block: int | None = None) -> str:
     """Which bytes these are: `bytes 128..132 of tile`, with the name marked as code; `block` is who accesses them."""
+    if space == state.TENSOR_SPACE:
+        return name_cells(address, size)
     name, base, of = "", 0, ""
     if space == state.GLOBAL_SPACE:
         region = launch.regions.at(address)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
-from ptxlab.emulate import access, bulk, floats, layout, state
+from ptxlab.emulate import access, bulk, floats, layout, state, tensor
 from ptxlab.emulate.runtime.barrier import ALIGNED
 from ptxlab.emulate.special import special_register
 from ptxlab.emulate.values import Address, Value, bits_of, constant_text, resize
@@ -402,6 +402,10 @@ class Machine:
     def bulk(self, operation: str, *values: Address | Value | int | str) -> None:
         """Do something with the thread's bulk copies."""
         bulk.transfer(self, operation, values)
+
+    def tensor(self, operation: str, *values: Address | Value | int) -> Value | None:
+        """Do something with tensor memory."""
+        return tensor.use(self, operation, values)
 
     def stack(self, operation: str, *values: Value | int, type: str | None = None) -> Value | None:
         """Do something with the thread's stack in local memory."""

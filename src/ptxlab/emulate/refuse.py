@@ -35,10 +35,17 @@ _CANCEL, _FABRIC, _TEXTURE = (
     "textures, samplers and surfaces",
 )
 _CHAPTERS = {
-    "tcgen05": _TENSOR, "tcgen05_mma": _TENSOR, "tcgen05_scaled": _TENSOR,
+    "tcgen05_mma": _TENSOR, "tcgen05_scaled": _TENSOR,
     "tensor_copy": _MAPS, "tensormap": _MAPS, "cluster": _CANCEL,
     "multimem": _FABRIC, "fabric": _FABRIC, "texture": _TEXTURE, "surface": _TEXTURE,
 }  # fmt: skip
+
+
+# What some modifiers ask for, of instructions that are emulated without them.
+_WORDS = {
+    "cta_group::2": "it works on the tensor memory of two blocks of a cluster",
+    "exclusive": "what it excludes is not known",
+}
 
 
 def reason_of(form: Form) -> str:
@@ -82,6 +89,8 @@ def _missing_instruction(module: ir.Module, instruction: ir.Instruction) -> Iter
         yield f"`{opcode.text}` is not emulated", span, "the emulator does not know this instruction"
     elif match.form.meaning is None:
         yield f"`{opcode.text}` is not emulated", span, reason_of(match.form)
+    elif opcode.mnemonic == "tcgen05" and (words := [word for word in opcode.modifiers if word in _WORDS]):
+        yield f"`{opcode.text}` is not emulated", span, _WORDS[words[0]]
     elif any(word.startswith("multicast") for word in opcode.modifiers):
         yield f"`{opcode.text}` is not emulated", span, "it writes the shared memory of several blocks of a cluster"
     elif any(word.startswith("mbarrier::report::validity") for word in opcode.modifiers):

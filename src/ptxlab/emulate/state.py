@@ -7,6 +7,7 @@ own record of what went wrong, and reads everything else without writing it.
 from __future__ import annotations
 
 from ptxlab.emulate.history import Flags, History, Knowledge, Pages
+from ptxlab.emulate.tensor_state import Tensor
 from ptxlab.native import Array, Pointer, struct, u8, u32, u64
 
 # Where the windows of shared and local memory, parameters and functions begin in the generic address space. Global and
@@ -52,6 +53,9 @@ BAD_SIZE = 16
 EXITED_BLOCK = 17
 BAD_DESCRIPTOR = 18
 NO_WARPGROUP = 19
+BAD_TENSOR_ADDRESS = 20
+BAD_ALLOCATION = 21
+TENSOR_LEAK = 22
 
 # Where an access goes.
 GENERIC_SPACE = 0
@@ -61,6 +65,7 @@ SHARED_SPACE = 3
 LOCAL_SPACE = 4
 PARAMETER_SPACE = 5
 CLUSTER_SPACE = 6  # shared memory of any block of the cluster
+TENSOR_SPACE = 7
 
 # How an access is made.
 LOAD = 0
@@ -274,6 +279,7 @@ class Thread:
     pending: Knowledge  # what it has read from its block, and will know when it passes a fence
     close_pending: Knowledge  # from other blocks of its cluster
     far_pending: Knowledge  # and from other blocks
+    tensor_known: Knowledge  # of work on tensor memory, that which it has passed a fence for
     seen_version: u64  # of the flag that it last took something over from, at once or for its next fence
     acquired_version: u64  # of the flag that it last took something over from at once
 
@@ -305,6 +311,7 @@ class Block:
     flags: Flags  # and synchronised through it
     known: Knowledge  # what all its threads know of other blocks
     local_marks: Pointer[u8]  # which bytes of local memory have been written, a bit for each
+    tensor: Pointer[Tensor]  # null until it is first allocated
     moves: u64  # counts what only happens when somebody makes progress
     times: u64  # that its threads looked at a clock
     transfers: Pointer[Transfer]

@@ -230,6 +230,9 @@ class Machine(Protocol):
     def bulk(self, operation: str, *values: Address | Value | int | str) -> None:
         """Do something with bulk copies of the thread; the operations are the emulator's."""
 
+    def tensor(self, operation: str, *values: Address | Value | int) -> Value:
+        """Do something with tensor memory; the operations are the emulator's."""
+
     def stack(self, operation: str, *values: Value | int, type: str | None = None) -> Value:
         """Do something with the thread's stack in local memory; the operations are the emulator's."""
 

@@ -30,3 +30,14 @@ def rearrange(
 @native
 def meet(mail: Pointer[u32], members: u32) -> None:
     """Where lanes only wait for each other."""
+
+
+@native
+def agree(mail: Pointer[u32], members: u32) -> None:
+    """Where lanes bring a word each: whether it is the same in all."""
+    same: u32 = 1
+    for lane in range(32):
+        if mail[lane] != mail[0]:
+            same = 0
+    for to in range(32):
+        mail[32 + to] = same

@@ -4,8 +4,13 @@ Tensor memory has its own 32-bit addresses, which no state space names. ptxas do
 and stores. The multiplications are in tcgen05_mma.py.
 """
 
-from .form import Modifiers, form
+from .form import Modifiers, form, unknown
+from .machine import Address, Machine, Value
 from .matrix import Slots
+from .products import ALL_LANES, Vector
+from .rearrangement import agree, meet
+from .tensor_memory import SHAPES as MOVED
+from .tensor_memory import first_cell, next_cell
 
 BLACKWELL = "8.6 sm_100a sm_101a | 8.8 sm_100f sm_101f"
 CTA_GROUP = "cta_group::1 cta_group::2"
@@ -18,14 +23,19 @@ REPETITIONS = "x1 x2 x4 x8 x16 x32 x64 x128"
 EXCLUSIVE = [("exclusive", "9.4 sm_100f sm_110f")]
 
 
+def count(m: Modifiers) -> int:
+    """How many registers a lane loads or stores."""
+    return REGISTERS[m.shape] * int(m.num[1:])
+
+
 def vector(m: Modifiers) -> str:
     """The registers that a lane loads or stores."""
-    return f"{REGISTERS[m.shape] * int(m.num[1:])} b32 apart"
+    return f"{count(m)} b32 apart"
 
 
 def fits(m: Modifiers) -> str | None:
     """A lane moves at most 128 registers."""
-    return None if int(vector(m).split()[0]) <= 128 else f"`.{m.shape}.{m.num}` takes more than 128 registers"
+    return None if count(m) <= 128 else f"`.{m.shape}.{m.num}` takes more than 128 registers"
 
 
 def indices(m: Modifiers) -> str:
@@ -55,8 +65,11 @@ REDUCED_SPLIT: Slots = REDUCED | {"types": {**REDUCED["types"], "split": "imm"}}
     types={"columns": lambda m: f"u32 within({'32..576/32' if m.exclusive else '32|64|128|256|512'})"},
     since=BLACKWELL,
 )
-def tcgen05_alloc() -> None:
+def tcgen05_alloc(k: Machine, m: Modifiers, dst: Address, columns: Value) -> None:
     """Wait for free columns of tensor memory, take them and write their address to shared memory."""
+    k.collect(meet, ALL_LANES, (), (), aligned=True)
+    k.store(dst, (k.tensor("allocate", columns),), when=k.lane == 0)
+    k.collect(meet, ALL_LANES, (), (), aligned=True)
 
 
 @form(
@@ -66,13 +79,17 @@ def tcgen05_alloc() -> None:
     types={"taddr": "u32", "columns": "u32 within(0..4294967295/32)"},
     since=BLACKWELL,
 )
-def tcgen05_dealloc() -> None:
+def tcgen05_dealloc(k: Machine, m: Modifiers, taddr: Value, columns: Value) -> None:
     """Give back columns of tensor memory."""
+    k.collect(meet, ALL_LANES, (), (), aligned=True)
+    k.tensor("free", taddr, columns)
 
 
 @form("tcgen05.relinquish_alloc_permit.cta_group.sync.aligned", cta_group=CTA_GROUP, since=BLACKWELL)
-def tcgen05_relinquish_alloc_permit() -> None:
+def tcgen05_relinquish_alloc_permit(k: Machine, m: Modifiers) -> None:
     """Promise that this block allocates no more tensor memory."""
+    k.collect(meet, ALL_LANES, (), (), aligned=True)
+    k.tensor("relinquish")
 
 
 @form(
@@ -90,6 +107,28 @@ def tcgen05_relinquish_alloc_permit() -> None:
     types={"d": vector, "taddr": TENSOR, "split": "imm"},
     since=BLACKWELL,
 )
+def tcgen05_ld(k: Machine, m: Modifiers, taddr: Address, split: int | None) -> Vector:
+    """Start loading from tensor memory into the registers of a warp."""
+    packed = bool(m.pack_16b)
+    cell = begin_move(k, m, "load", taddr, split, packed)
+    found = []
+    for register in range(count(m)):
+        at = cell + next_cell(m.shape, register, packed=packed)
+        value = k.tensor("read", at)
+        found.append(value & 0xFFFF | k.tensor("read", at + 1) << 16 if packed else value)
+    return tuple(found)
+
+
+def begin_move(k: Machine, m: Modifiers, operation: str, taddr: Address, split: int | None, packed: bool) -> Value:
+    """Look at all that a warp is about to load or store; the number of the first cell of this thread."""
+    address = k.tensor("address", taddr)
+    (is_uniform,) = k.collect(agree, ALL_LANES, (address,), ("u32",), aligned=True)
+    shape = MOVED[m.shape]
+    columns = shape.columns * int(m.num[1:]) * (2 if packed else 1)
+    k.tensor(operation, address, is_uniform, shape.lanes, columns, split or 0)
+    return first_cell(k, m.shape, address, split or 0, packed=packed)
+
+
 @form(
     "tcgen05.ld.red.sync{.aligned}.shape.num.operation{.abs}{.NaN}.f32 d, reduced, [taddr]", shape="32x32b", **REDUCED
 )
@@ -129,8 +168,9 @@ def tcgen05_relinquish_alloc_permit() -> None:
     writes="indices d reduced",
     since="9.4 sm_107a",
 )
-def tcgen05_ld() -> None:
-    """Start loading from tensor memory into the registers of a warp; `.red` also reduces what each lane loads."""
+@unknown("the manual does not say in which order NaN and zeros of both signs are reduced, or what is kept of four")
+def tcgen05_ld_reduced() -> None:
+    """Start loading from tensor memory into the registers of a warp, and reduce or compress what each lane loads."""
 
 
 @form(
@@ -148,14 +188,31 @@ def tcgen05_ld() -> None:
     types={"a": vector, "taddr": TENSOR, "split": "imm"},
     since=BLACKWELL,
 )
-def tcgen05_st() -> None:
+def tcgen05_st(k: Machine, m: Modifiers, taddr: Address, split: int | None, a: Vector) -> None:
     """Start storing registers of a warp to tensor memory."""
+    unpacked = bool(m.unpack_16b)
+    cell = begin_move(k, m, "store", taddr, split, unpacked)
+    for register, value in enumerate(a):
+        at = cell + next_cell(m.shape, register, packed=unpacked)
+        if unpacked:
+            k.tensor("write", at, value, 0xFFFF)
+            k.tensor("write", at + 1, value >> 16, 0xFFFF)
+        else:
+            k.tensor("write", at, value, 0xFFFFFFFF)
 
 
 @form("tcgen05.wait::ld.sync.aligned", since=BLACKWELL)
+def tcgen05_wait_ld(k: Machine, m: Modifiers) -> None:
+    """Wait until the loads of this thread from tensor memory are done."""
+    k.collect(meet, ALL_LANES, (), (), aligned=True)
+    k.tensor("wait", 0)
+
+
 @form("tcgen05.wait::st.sync.aligned", since=BLACKWELL)
-def tcgen05_wait() -> None:
-    """Wait until the loads or the stores of this thread are done."""
+def tcgen05_wait_st(k: Machine, m: Modifiers) -> None:
+    """Wait until the stores of this thread to tensor memory are done."""
+    k.collect(meet, ALL_LANES, (), (), aligned=True)
+    k.tensor("wait", 1)
 
 
 COPIED: Slots = {"cta_group": CTA_GROUP, "types": {"taddr": TENSOR, "s_desc": "u64"}, "since": BLACKWELL}
@@ -181,6 +238,7 @@ PAIRS = "warpx2::02_13 warpx2::01_23"
     **EXPANDED,
     **COPIED,
 )
+@unknown("the tensor core of Blackwell is not emulated yet")
 def tcgen05_cp() -> None:
     """Start copying a matrix from shared memory, named by a descriptor, to tensor memory, expanding its elements."""
 
@@ -191,6 +249,7 @@ def tcgen05_cp() -> None:
     types={"taddr": TENSOR},
     since="8.6 sm_100a sm_101a | 8.8 sm_103a",
 )
+@unknown("the tensor core of Blackwell is not emulated yet")
 def tcgen05_shift() -> None:
     """Start moving the rows of a matrix in tensor memory down by one."""
 
@@ -219,11 +278,18 @@ READ_A = [("sync_restrict::shared::read::mma::a", "9.4 sm_107f")]
     types={"mask": lambda m: "u32 within(0..4294967295)" if m.multicast.endswith("32b") else "u16 within(0..65535)"},
     since="9.4 sm_100f sm_110f",
 )
+@unknown("the tensor core of Blackwell is not emulated yet")
 def tcgen05_commit() -> None:
     """Let an mbarrier know when all that this thread started on tensor memory so far is done."""
 
 
 @form("tcgen05.fence::before_thread_sync", since=BLACKWELL)
+def tcgen05_fence_before(k: Machine, m: Modifiers) -> None:
+    """Order operations on tensor memory before it with the synchronisation of threads that follows."""
+    k.tensor("fence", 0)
+
+
 @form("tcgen05.fence::after_thread_sync", since=BLACKWELL)
-def tcgen05_fence() -> None:
-    """Order operations on tensor memory with the synchronisation of threads that follows or precedes it."""
+def tcgen05_fence_after(k: Machine, m: Modifiers) -> None:
+    """Order operations on tensor memory behind it with the synchronisation of threads that comes before."""
+    k.tensor("fence", 1)

@@ -40,6 +40,8 @@ from .proxies import pass_proxy_fence
 from .races import note_cluster, note_generic, note_global, note_local, note_shared
 from .schedule import thread_exit
 from .sharing import put_back, share_bytes
+from .tensor_memory import access_cells, allocate_columns, free_columns, read_cell, relinquish_columns, write_cell
+from .tensor_order import fence_after, fence_before, wait_for_cells
 from .transfers import (
     check_prefetch,
     commit_transfers,
@@ -60,6 +62,9 @@ RUNTIME: dict[str, Callable[..., Any]] = {
         pass_init_fence, pass_proxy_fence, read_clock, read_matrix, restore_stack, start_async_store, start_copy,
         start_exchange, start_load, start_store, thread_exit, wait_at_cluster, wait_for_copies, wait_for_phase,
         wait_for_products, wait_for_transfers, without_own_rank,
+        # Tensor memory.
+        access_cells, allocate_columns, fence_after, fence_before, free_columns, read_cell, relinquish_columns,
+        wait_for_cells, write_cell,
     )
 }  # fmt: skip
 ENTRIES: tuple[Callable[..., Any], ...] = (

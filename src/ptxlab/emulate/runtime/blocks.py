@@ -5,6 +5,7 @@ from __future__ import annotations
 from ptxlab.emulate.runtime.memory import calloc, free
 from ptxlab.emulate.runtime.order import begin_order, end_order
 from ptxlab.emulate.runtime.shadow import SCATTER
+from ptxlab.emulate.runtime.tensor_memory import end_tensor
 from ptxlab.emulate.state import READY, Barrier, Block, Phase, Thread, Worker
 from ptxlab.native import Pointer, cast, fill_bytes, native, size_of, u8, u32, u64
 
@@ -56,6 +57,7 @@ def restart_block(block: Pointer[Block], number: u64) -> None:
     block.transfers_begun = 0
     block.met = 0
     name_block(block, number)
+    end_tensor(block)
     end_order(block)
     fill_bytes(block.shared, 0, block.shared_size)
     fill_bytes(cast(Pointer[u8], block.barriers), 0, 16 * BARRIER_SIZE)
@@ -148,6 +150,7 @@ def move_block(block: Pointer[Block], worker: Pointer[Worker]) -> None:
 @native
 def end_block(block: Pointer[Block]) -> None:
     """Give the memory of a block back."""
+    end_tensor(block)
     end_order(block)
     if cast(u64, block.threads) != 0:
         for index in range(block.count):

@@ -19,6 +19,11 @@ CHANNELS = 3072
 BULK_READS = 3072  # what bulk copies of a thread read, for they tell of that first
 BULK_WRITES = 4096
 PRODUCTS = 5120
+TENSOR_LOADS = 8192  # of a warp from tensor memory
+TENSOR_STORES = 8192 + 32
+TENSOR_WORK = 9216  # what a thread has begun on tensor memory, up to what is done of it
+TENSOR_ISSUED = 10240  # and up to what it had begun before a fence
+TENSOR_END = 11264
 PHASES = 1 << 19
 
 # Added to a block, a warp or a thread: up to this stamp a fence stands between what it did and asynchronous work.

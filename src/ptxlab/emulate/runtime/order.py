@@ -61,6 +61,7 @@ def end_order(block: Pointer[Block]) -> None:
         forget(address_of(thread.pending))
         forget(address_of(thread.close_pending))
         forget(address_of(thread.far_pending))
+        forget(address_of(thread.tensor_known))
     for number in range(16):
         forget(address_of(block.barriers[number].known))
     forget(address_of(block.known))

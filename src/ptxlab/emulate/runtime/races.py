@@ -35,6 +35,7 @@ from ptxlab.emulate.runtime.shadow import (
     split_page,
 )
 from ptxlab.emulate.runtime.sharing import keep_page
+from ptxlab.emulate.runtime.tensor_before import ORDERED, order_of
 from ptxlab.emulate.state import (
     CLUSTER_SPACE,
     GLOBAL_SPACE,
@@ -47,6 +48,7 @@ from ptxlab.emulate.state import (
     SHARED_SPACE,
     SHARED_WINDOW,
     STORE,
+    TENSOR_SPACE,
     Thread,
 )
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u8, u32, u64, unlikely
@@ -207,6 +209,8 @@ def note(
             at += step
     if about & OBJECT == 0:
         begin: u64 = thread.worker.heap if space == GLOBAL_SPACE else u64(thread.worker.reserved_size)
+        if space == TENSOR_SPACE:
+            begin = 0
         if written == 0 and about & KIND != STORE and start >= begin:
             report_unwritten(thread, address, bytes, about, instruction, space)
         if about & STRONG != 0:
@@ -227,6 +231,8 @@ def is_conflict(thread: Pointer[Thread], access: Pointer[Access], about: u32, sp
         return False
     if about & STALE != 0:
         return True
+    if space == TENSOR_SPACE:
+        return order_of(thread, access, about) != ORDERED
     if is_known(thread, access):
         return about & (ASYNC | GENERIC) == ASYNC and not is_fenced(thread, access, space)
     if is_compatible(thread, access, about):

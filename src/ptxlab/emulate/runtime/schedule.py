@@ -14,6 +14,7 @@ from ptxlab.emulate.runtime.order import order_lanes
 from ptxlab.emulate.runtime.phases import has_completed
 from ptxlab.emulate.runtime.presence import note_exit
 from ptxlab.emulate.runtime.stillness import goes_nowhere, is_still, leap, outlasts_time
+from ptxlab.emulate.runtime.tensor_memory import check_allocations
 from ptxlab.emulate.runtime.transfers import finish_transfer, finish_transfers
 from ptxlab.emulate.runtime.warpgroup import have_finished
 from ptxlab.emulate.state import (
@@ -57,6 +58,7 @@ def thread_exit(thread: Pointer[Thread]) -> None:
     release_everyone(thread.block)
     if thread.block.live == 0:
         finish_transfers(thread.block)
+        check_allocations(thread)
     leave_cluster(thread)
     note_exit(thread)
 

@@ -1,0 +1,62 @@
+"""Whether an access to tensor memory happened before what a thread begins on it now; see `tensor_order`."""
+
+from __future__ import annotations
+
+from ptxlab.emulate.history import Access
+from ptxlab.emulate.runtime.before import is_known
+from ptxlab.emulate.runtime.clocks import TENSOR_ISSUED, key_of, stamp_of
+from ptxlab.emulate.runtime.shadow import ASYNC, SIZE, SIZE_SHIFT, WARP_SHIFT
+from ptxlab.emulate.state import Thread
+from ptxlab.emulate.tensor_state import RECENT
+from ptxlab.native import Pointer, address_of, boolean, native, u32, u64
+
+# What accesses tensor memory; it stands where other accesses have their size.
+OTHER = 0  # allocation
+MOVE = 1  # a load or store of a warp
+PRODUCT = 2
+COPY_IN = 3
+COPY_FOUR = 4  # of four lanes
+SHIFT = 5
+
+# Two accesses.
+ORDERED = 0
+WITHOUT_FENCE = 1  # only the fence is missing by which the order holds for work on tensor memory, too
+UNORDERED = 2
+
+
+@native
+def order_of(thread: Pointer[Thread], access: Pointer[Access], about: u32) -> u32:
+    """How an access stands to a new one."""
+    if access.about & ASYNC == 0 or about & ASYNC == 0:
+        return ORDERED if is_known(thread, access) else UNORDERED
+    own = address_of(thread.tensor_known)
+    stamp: u64 = u64(access.stamp)
+    if stamp <= stamp_of(own, key_of(u64(access.block), access.lanes)):
+        return ORDERED
+    if access.block == u32(thread.block.number) and is_pipelined(thread, access, about):
+        by: u32 = access.about >> WARP_SHIFT
+        issued: u64 = key_of(u64(access.block), TENSOR_ISSUED + by)
+        if by == thread.number or stamp <= stamp_of(own, issued):
+            return ORDERED
+        known = address_of(thread.known)
+        shared = address_of(thread.block.known)
+        if stamp <= stamp_of(known, issued) or stamp <= stamp_of(shared, issued):
+            return WITHOUT_FENCE
+    return WITHOUT_FENCE if is_known(thread, access) else UNORDERED
+
+
+@native
+def is_pipelined(thread: Pointer[Thread], access: Pointer[Access], about: u32) -> boolean:
+    """Whether the second of two pieces of work waits for the first by itself (PTX ISA 9.7.16.6.2)."""
+    first: u32 = (access.about & SIZE) >> SIZE_SHIFT
+    second: u32 = (about & SIZE) >> SIZE_SHIFT
+    if first == PRODUCT and second == PRODUCT:
+        accumulators = thread.block.tensor.accumulators
+        if thread.work - access.stamp >= RECENT:
+            return True  # not remembered
+        return accumulators[access.stamp % RECENT] == accumulators[thread.work % RECENT]
+    if second == PRODUCT:
+        return first >= COPY_IN
+    if second == SHIFT:
+        return first == PRODUCT
+    return second == COPY_FOUR and first == SHIFT

@@ -1,0 +1,48 @@
+"""The tensor memory of a block as machine code sees it, and the work of its tensor core that has not been done yet."""
+
+from __future__ import annotations
+
+from ptxlab.emulate.history import Pages
+from ptxlab.native import Array, Pointer, struct, u32, u64
+
+UNITS = 16  # of 32 columns each: what is allocated
+RECENT = 1024  # pieces of work of which it is remembered what they accumulate to
+
+
+@struct
+class Operation:
+    """A piece of work that has been begun: a product, a copy, or telling an mbarrier that those before it are done."""
+
+    kind: u32
+    about: u32  # see `runtime.tensor_work`
+    thread: u32
+    instruction: u32
+    number: u32  # among those of its block
+    d: u32  # addresses in tensor memory: of the result,
+    scale_a: u32  # of scale factors
+    scale_b: u32
+    a: u64  # a descriptor, or an address in tensor memory
+    b: u64
+    description: u32  # the instruction descriptor
+    blocks: u32  # of a cluster that hear of it
+    barrier: u64
+    masks: Array[u32, 4]  # the lanes that are not written, a bit for each
+
+
+@struct
+class Tensor:
+    """Tensor memory, its allocation, and what uses it."""
+
+    cells: Pointer[u32]  # 512 for each of 128 lanes
+    sizes: Array[u32, 16]  # the columns of the allocation that begins at each unit; 0: none does
+    allocated_at: Array[u32, 16]  # the instructions that did it
+    owners: Array[u32, 16]  # and their warps
+    used: u32  # units that are allocated, a bit for each
+    least: u32  # columns of the last allocation; 0: there was none
+    is_relinquished: u32
+    begun: u32  # pieces of work
+    pages: Pages  # who accessed it
+    operations: Pointer[Operation]
+    operation_count: u32
+    operation_room: u32
+    accumulators: Array[u64, 1024]  # where recent pieces of work accumulate, and in which shape, by their numbers
