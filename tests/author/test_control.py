@@ -558,3 +558,29 @@ def test_compile_time_arguments_have_names() -> None:
     assert "tile[8]" in str(tiled.specialise(TILE=8))
     with pytest.raises(PtxError, match="has no compile-time argument `TILES`"):
         str(tiled.specialise(TILES=8))
+
+
+def numbered(x: Any, n: Any, s: Any, a: Any) -> None:
+    for number, i in enumerate(ptx.range(n)):
+        x[i] = float(number)
+
+
+def paired(x: Any, n: Any, s: Any, a: Any) -> None:
+    for i, value in zip(ptx.range(n), (1.0, 2.0), strict=False):
+        x[i] = value
+
+
+@pytest.mark.parametrize(("write", "word"), [(numbered, "enumerate"), (paired, "zip")])
+def test_python_does_not_count_rounds(write: Any, word: str) -> None:
+    found = refusal(write)
+    assert found.message == f"`{word}` sees one round of a loop of the GPU, since its body is written once"
+    assert linecache.getline(__file__, found.line or 0).strip().startswith("for ")
+
+
+def test_python_counts_its_own() -> None:
+    def write(x: Any, n: Any, s: Any, a: Any) -> None:
+        for i in ptx.range(n):
+            for number, value in enumerate((a, a)):
+                x[i + number] = value
+
+    assert sum("st.global" in line for line in lines(write)) == 2

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxlab.author import Kernel, f32, function, kernel, pointer, pred, ptx, u32
+from ptxlab.author import Kernel, Module, f32, function, kernel, pointer, pred, ptx, u32
 from ptxlab.report import PtxError
 
 
@@ -190,6 +190,24 @@ def test_options_have_names() -> None:
     assert "did you mean `sm_90" in raised.value.diagnostics[0].helps[0].text
     with pytest.raises(PtxError, match="`kernel` is given the Python int 3, expected a function"):
         kernel(target="sm_90")(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("directives", "message"),
+    [
+        ({"maxntid": 0}, "`maxntid=` is 0, expected 1 to 3 numbers from 1 on"),
+        ({"reqntid": (8, 8, 8, 8)}, "`reqntid=` is (8, 8, 8, 8), expected 1 to 3 numbers from 1 on"),
+        ({"minnctapersm": (1, 2)}, "`minnctapersm=` is (1, 2), expected 1 number from 1 on"),
+        ({"maxnreg": "64"}, "`maxnreg=` is '64', expected 1 number from 1 on"),
+        ({"maxnthreads": 64}, "there is no directive `.maxnthreads` of a kernel"),
+    ],
+)
+def test_directives_that_are_none(directives: dict[str, Any], message: str) -> None:
+    for make in (kernel, Module("sm_80").kernel):
+        with pytest.raises(PtxError) as raised:
+            make(**directives)
+        (found,) = raised.value.diagnostics
+        assert (found.message, found.file) == (message, __file__)
 
 
 def test_python_that_a_call_does_not_run() -> None:

@@ -146,6 +146,7 @@ def counted(*limits: Any, unroll: bool | None = None) -> Iterator[Any]:
     """
     trace = current("`ptx.range`")
     place = here()
+    refuse_jumps(place.code)
     if not 1 <= len(limits) <= 3:
         refuse("operand-count", f"`ptx.range` takes 1 to 3 limits, {len(limits)} given")
     for limit in limits:

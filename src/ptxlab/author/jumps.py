@@ -1,7 +1,8 @@
-"""Jumps of Python out of a block that runs on the GPU.
+"""Jumps of Python out of a block that runs on the GPU, and Python that counts the rounds of such a loop.
 
 `return` in a `with ptx.when(p):` ends the writing of the kernel, in all threads: what stands below would silently be
-missing. So it is refused, and `break` and `continue` with it.
+missing. So it is refused, and `break` and `continue` with it. `for number, i in enumerate(ptx.range(n))` writes its
+body once, with the number 0.
 """
 
 from __future__ import annotations
@@ -30,6 +31,15 @@ def refuse_jumps(code: CodeType) -> None:
 
 
 def _refuse(word: str, file: str, line: int) -> None:
+    if word not in _SAY:
+        refuse_line(
+            "counted-by-python",
+            f"`{word}` sees one round of a loop of the GPU, since its body is written once",
+            file,
+            line,
+            "",
+            helps=["`for i in ptx.range(n):` counts on the GPU; `x += 1` counts something else"],
+        )
     refuse_line(
         "early-jump",
         f"`{word}` in a block of the GPU stops the writing of the kernel, not the threads",
@@ -52,11 +62,21 @@ def _look(
         elif isinstance(statement, ast.With) and _is_block(statement):
             _look(statement.body, statement, statement, refuse)
         elif isinstance(statement, (ast.For, ast.While)):
+            if isinstance(statement, ast.For) and (word := _counting(statement.iter)):
+                refuse(word, statement.lineno)
             _look(statement.body, block, None, refuse)
             _look(statement.orelse, block, in_loop, refuse)
         elif not isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
             for name in ("body", "orelse", "finalbody"):
                 _look(getattr(statement, name, ()), block, in_loop, refuse)
+
+
+def _counting(iterated: ast.expr) -> str | None:
+    """`enumerate` of `enumerate(ptx.range(n))`."""
+    if not isinstance(iterated, ast.Call) or not isinstance(iterated.func, ast.Name):
+        return None
+    calls = [given.func for given in iterated.args if isinstance(given, ast.Call)]
+    return iterated.func.id if any(ast.unparse(called) == "ptx.range" for called in calls) else None
 
 
 def _is_block(statement: ast.With) -> bool:

@@ -187,13 +187,14 @@ def kernel(
     wanted = version_of(version, place)
 
     def make(function: Callable[..., Any]) -> Kernel:
-        _check_function(function, place)
+        check_function(function, place)
         return Kernel(function, target, wanted, chosen, place)
 
     return make if function is None else make(function)
 
 
-def _check_function(function: Any, place: Place) -> None:
+def check_function(function: Any, place: Place) -> None:
+    """Refuse what is no function, and one whose Python a call does not run."""
     if not inspect.isfunction(function):
         refuse(
             "not-a-function",
@@ -228,7 +229,15 @@ def numbers_of(name: str, value: int | Sequence[int], place: Place) -> tuple[int
             helps=[f"there are {known}"],
             place=place,
         )
-    return () if value is True else (value,) if isinstance(value, int) else tuple(value)
+    numbers = () if value is True else tuple(value) if isinstance(value, Sequence) else (value,)
+    if not found.least <= len(numbers) <= found.most or not all(number in found.values for number in numbers):
+        count = f"{found.least} to {found.most}" if found.least < found.most else f"{found.most}"
+        refuse(
+            "illegal-directive",
+            f"`{name}=` is {value!r:.40}, expected {count} number{'s' * (count != '1')} from {found.values.start} on",
+            place=place,
+        )
+    return numbers
 
 
 def write_kernel(program: Program, kernel: Kernel) -> None:

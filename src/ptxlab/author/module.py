@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ptxlab import ir
-from ptxlab.author.kernel import Kernel, numbers_of, version_of, write_kernel
+from ptxlab.author.kernel import Kernel, check_function, numbers_of, version_of, write_kernel
 from ptxlab.author.lines import here, refuse
 from ptxlab.author.pointers import Pointer
 from ptxlab.author.raw import symbol_of
@@ -43,6 +43,7 @@ class Module:
         chosen = {name: numbers_of(name, value, place) for name, value in directives.items()}
 
         def add(function: Callable[..., Any]) -> Kernel:
+            check_function(function, place)
             program = self.program
             added = Kernel(function, program.target, program.version, chosen, place)
             program.names.add(added.name)

@@ -55,6 +55,11 @@ PAGES = {
         "Those of C are known: `%d`, `%u`, `%x`, `%f`, `%g`, `%c`, `%p`, `%s`, with `ll` before an integer of 64 bits; "
         "`%%` prints a `%`."
     ),
+    "counted-by-python": (
+        "Python counts or collects the rounds of a loop of the GPU: `enumerate(ptx.range(n))`.\n\n"
+        "The body is written once, whatever `n` is, so that Python sees one round. What is counted on the GPU is a "
+        "register: `count += 1`."
+    ),
     "illegal-label": "The name of a label is made of letters, digits and underscores.",
     "open-loop": (
         "A block of `ptx.when`, `ptx.loop` or `ptx.range` was begun and not brought to its end.\n\n"
