@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from ptxlab.emulate.history import Access, Finding, History
 from ptxlab.emulate.runtime.before import is_known, untold_lanes
-<<<<<<< HEAD
 from ptxlab.emulate.runtime.shadow import ASYNC, GENERIC, WARP_SHIFT
-from ptxlab.emulate.state import CLUSTER_SPACE, Thread
-=======
-from ptxlab.emulate.runtime.shadow import ASYNC, WARP_SHIFT
 from ptxlab.emulate.runtime.tensor_before import WITHOUT_FENCE, order_of
 from ptxlab.emulate.state import CLUSTER_SPACE, TENSOR_SPACE, Thread
->>>>>>> 1872bf9 (Emulator: tensor memory: allocated, loaded and stored in every shape, and watched for order)
 from ptxlab.native import Pointer, atomic_store, boolean, native, trailing_zeros, u32, u64
 
 # Kinds of findings.
@@ -40,14 +35,10 @@ def report_race(
     history = thread.worker.history
     end_trial(thread)
     kind: u32 = RACE
-<<<<<<< HEAD
-    if about & (ASYNC | GENERIC) == ASYNC and is_known(thread, other):
-=======
     if space == TENSOR_SPACE:
         if order_of(thread, other, about) == WITHOUT_FENCE:
             kind = UNFENCED_TENSOR
-    elif about & ASYNC != 0 and is_known(thread, other):
->>>>>>> 1872bf9 (Emulator: tensor memory: allocated, loaded and stored in every shape, and watched for order)
+    elif about & (ASYNC | GENERIC) == ASYNC and is_known(thread, other):
         kind = UNFENCED
     warp: u32 = other.about >> WARP_SHIFT
     number: u32 = warp * 32 + trailing_zeros(u32, other.lanes)
