@@ -225,6 +225,15 @@ def test_a_compile_time_argument_that_is_not_there() -> None:
     assert (found.file, found.labels[0].span.text) == (__file__, "without_constant().specialise(TILES=3)")
 
 
+def test_the_name_of_a_kernel_has_its_compile_time_arguments() -> None:
+    @kernel
+    def k(x: pointer[f32], *, TYPE: Any, COUNTS: Any):  # noqa: N803
+        x[0] = TYPE(0)
+
+    assert k.specialise(TYPE=f32, COUNTS=[1, 2]).name == "k_TYPE_f32_COUNTS__1__2_"
+    assert len(k.specialise(TYPE=f32, COUNTS=list(range(1000))).name) < 100
+
+
 def test_tables_as_compile_time_arguments_are_told_apart_by_all_elements() -> None:
     @kernel
     def k(x: pointer[f32], *, TABLE: Any):  # noqa: N803

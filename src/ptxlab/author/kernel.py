@@ -49,7 +49,8 @@ class Kernel:
     @property
     def name(self) -> str:
         """Its name in PTX: the function's, and after it the compile-time arguments that were given."""
-        given = "".join(f"_{name}_{value}" for name, value in self.constants.items())
+        texts = {name: getattr(value, "__name__", str(value)) for name, value in self.constants.items()}
+        given = "".join(f"_{name}_{text:.40}" for name, text in texts.items())
         return "".join(c if c.isascii() and (c.isalnum() or c in "_$") else "_" for c in self.function.__name__ + given)
 
     def specialise(self, **constants: Any) -> Kernel:
