@@ -269,6 +269,6 @@ def test_what_is_wrong_with_a_kernel_is_told_once_when_it_is_launched() -> None:
     def wrong(a: f32, n: u32):
         ptx.fma.rn.f32(a, n, a)
 
-    with pytest.raises(PtxError, match="expected a `.f32` register") as raised:
+    with pytest.raises(PtxError, match=r"expected a `\.f32` register") as raised:
         wrong.launch(1, 1, [1.0, 2])
     assert raised.value.__context__ is None
