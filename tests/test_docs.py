@@ -121,9 +121,10 @@ def test_who_finds_what(build: ModuleType, tmp_path: Path) -> None:
 def test_the_python_on_the_emulator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("saxpy.ptx").write_text(SAXPY)
-    first, suite = re.findall(r"```python\n(.*?)```", EMULATOR, re.DOTALL)
-    exec(first, {})
+    first, maps, suite = re.findall(r"```python\n(.*?)```", EMULATOR, re.DOTALL)
     names: dict[str, object] = {}
+    exec(first, names)
+    exec(maps, names)
     exec(suite, names)
     names["test_saxpy"](1)  # type: ignore[operator]
 

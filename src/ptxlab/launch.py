@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from numbers import Real
 from operator import index
@@ -15,6 +16,7 @@ from ptxlab.check import check
 from ptxlab.emulate.launch import DETECTORS, Result
 from ptxlab.emulate.launch import launch as emulate
 from ptxlab.emulate.regions import restore, snapshot
+from ptxlab.emulate.tensor_maps import TensorMap
 from ptxlab.report import KernelError, PtxError, error
 
 Extent = int | Sequence[int]
@@ -142,8 +144,14 @@ def explore(
 
 def _copies(args: Sequence[Any]) -> list[Any]:
     """The arguments with arrays of their own; one array twice stays one."""
-    copies = {id(value): value.copy() for value in args if hasattr(value, "__array_interface__")}
-    return [copies.get(id(value), value) for value in args]
+    arrays = [value.array if isinstance(value, TensorMap) else value for value in args]
+    copies = {id(array): array.copy() for array in arrays if hasattr(array, "__array_interface__")}
+    return [
+        replace(value, array=copies.get(id(value.array), value.array))
+        if isinstance(value, TensorMap)
+        else copies.get(id(value), value)
+        for value in args
+    ]
 
 
 _DEVICE = re.compile(r"(auto|cpu|cuda|both)(?::(\d+))?")

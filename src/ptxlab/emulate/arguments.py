@@ -9,6 +9,8 @@ from typing import Any
 
 from ptxlab import ir
 from ptxlab.emulate import layout
+from ptxlab.emulate.tensor_maps import BYTES as MAP_BYTES
+from ptxlab.emulate.tensor_maps import TensorMap
 from ptxlab.report import Diagnostic, KernelError, error
 
 ARGUMENTS = 0x7000_0000_0000  # where arrays begin in the generic address space
@@ -47,7 +49,14 @@ def pack(module: ir.Module, kernel: ir.Function, args: Sequence[Any]) -> Paramet
     at = ARGUMENTS
     for number, (parameter, value) in enumerate(zip(kernel.parameters, args, strict=True)):
         try:
-            if is_array(value):
+            if isinstance(value, TensorMap):
+                region = _region(value.array, at, f"argument {number} (`{parameter.name}`)", regions)
+                at = -(-(max(at, region.base + region.size) + _GAP) // 256) * 256
+                place = region.base + (_array_address(value.array) - region.data) + value.offset
+                if area.sizes[id(parameter)] != MAP_BYTES:
+                    raise ValueError(f"a tensor map needs a parameter of {MAP_BYTES} bytes, `.align 64 .b8 name[128]`")
+                value = value.encode(place)
+            elif is_array(value):
                 region = _region(value, at, f"argument {number} (`{parameter.name}`)", regions)
                 at = -(-(max(at, region.base + region.size) + _GAP) // 256) * 256
                 found = region.base + (_array_address(value) - region.data)

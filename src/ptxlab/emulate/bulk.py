@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ptxlab.emulate.machine import Machine
 
 
-def transfer(machine: Machine, operation: str, values: Sequence[Address | Value | int | str]) -> None:
+def transfer(machine: Machine, operation: str, values: Sequence[Any]) -> None:
     """Begin a copy, or do something with groups of them."""
     _OPERATIONS[operation](machine, *values)
 
@@ -67,6 +67,46 @@ def _put(machine: Machine, to: Address, value: Value, barrier: Address, reductio
     counting.count_bytes(machine.function, to, size, state.ATOMIC if reduction else state.STORE)
 
 
+# Boxes of tensors.
+
+
+def _tensor_load(machine: Machine, to: Address, map: Address, coordinates: Sequence[Value], barrier: Address) -> None:
+    """Copy a box of a tensor to shared memory."""
+    function = machine.function
+    place = (machine.shared_offset(to), machine.shared_offset(barrier))
+    watched = function.unit.watching.watches_map(function, 1)
+    machine.runtime("start_tensor_load", *_box(machine, map, coordinates), *place, watched, machine.place)
+    machine.check()
+    function.unit.counting.note_change(function, to.space)
+
+
+def _tensor_store(
+    machine: Machine, map: Address, coordinates: Sequence[Value], source: Address, reduction: str
+) -> None:
+    """Copy a box in shared memory to a tensor."""
+    function = machine.function
+    given = (*_box(machine, map, coordinates), machine.shared_offset(source), OPERATIONS.get(reduction, 0))
+    machine.runtime("start_tensor_store", *given, machine.place)
+    function.unit.watching.note_written_map(function, 0)
+    machine.check()
+    function.unit.counting.note_change(function, "global")
+
+
+def _tensor_prefetch(machine: Machine, map: Address, coordinates: Sequence[Value]) -> None:
+    machine.runtime("check_map", _generic(map), len(coordinates), machine.place)
+    machine.check()
+
+
+def _box(machine: Machine, map: Address, coordinates: Sequence[Value]) -> list[Value | int]:
+    """A tensor map, its rank, and five coordinates, of which it needs as many as that."""
+    return [_generic(map), len(coordinates), *coordinates, *[0] * (5 - len(coordinates))]
+
+
+def _generic(map: Address) -> Value:
+    """The generic address of a tensor map, which may be a parameter."""
+    return map.value + state.PARAMETER_WINDOW if map.space == "param" else map.value
+
+
 def _end(machine: Machine, to: Address, source: Address, size: Value, kind: int = state.STORE) -> None:
     """Stop if something was wrong; count what is moved, and that it changes memory."""
     machine.check()
@@ -98,4 +138,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "prefetch": _prefetch,
     "commit": _commit,
     "wait": _wait,
+    "tensor load": _tensor_load,
+    "tensor store": _tensor_store,
+    "tensor prefetch": _tensor_prefetch,
 }

@@ -132,6 +132,13 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
             message = f"{extra} columns of tensor memory are still allocated when the block ends"
             return told("tensor-memory-leak", message, f"allocated here by {who.partition(' of ')[2]}",
                         helps=["`tcgen05.dealloc` with the same number of columns, behind all uses"])  # fmt: skip
+        case state.BAD_TENSOR_MAP:
+            return told("bad-tensor-map", _bad_map(address, extra), who,
+                        helps=["make one with `ptxlab.tensor_map(array, box=…)`"] if not address else [])  # fmt: skip
+        case state.BAD_COORDINATE:
+            start = address - (address >> 31 << 32)
+            where = f"a box that begins at byte {start} of a row of the tensor, no multiple of {extra}"
+            return told("misaligned", where, who, helps=[f"let the first coordinate be a multiple of {extra} bytes"])
         case state.HANG:
             stand = stand_of(launch, worker)
             assert stand is not None
@@ -191,6 +198,14 @@ def _bad_descriptor(
         ],
         ["addresses and steps stand in a descriptor as multiples of 16: `(bytes & 0x3ffff) >> 4`"],
     )
+
+
+def _bad_map(rank: int, wanted: int) -> str:
+    if not rank:
+        return "what the address of a tensor map points to is none"
+    if rank != wanted:
+        return f"a tensor map of {rank} dimension{'s' * (rank > 1)} for a copy with {wanted}"
+    return "a reduction that elements of this tensor map do not have"
 
 
 def _neighbourhood(launch: Launch, address: int, space: int, block: int) -> tuple[str, list[str]]:

@@ -399,7 +399,7 @@ class Machine:
             self.function.unit.counting.count_access(self.function, destination, size, state.STORE)
             self.function.unit.counting.count_access(self.function, source, wanted, state.LOAD)
 
-    def bulk(self, operation: str, *values: Address | Value | int | str) -> None:
+    def bulk(self, operation: str, *values: Address | Value | tuple[Value, ...] | int | str) -> None:
         """Do something with the thread's bulk copies."""
         bulk.transfer(self, operation, values)
 

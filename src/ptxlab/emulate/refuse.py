@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ptxlab import ir
 from ptxlab.emulate import layout
@@ -28,24 +28,16 @@ def refuse(module: ir.Module, kernel: ir.Function) -> None:
 
 
 # Why the instructions of a whole chapter have no meaning; where only some have none, they say it themselves.
-_TENSOR, _MAPS = "the tensor cores of Blackwell", "tensor maps"
+_TENSOR = "the tensor cores of Blackwell"
 _CANCEL, _FABRIC, _TEXTURE = (
     "cancellations of clusters that have not begun",
     "several GPUs on a fabric",
     "textures, samplers and surfaces",
 )
 _CHAPTERS = {
-    "tcgen05_mma": _TENSOR, "tcgen05_scaled": _TENSOR,
-    "tensor_copy": _MAPS, "tensormap": _MAPS, "cluster": _CANCEL,
+    "tcgen05_mma": _TENSOR, "tcgen05_scaled": _TENSOR, "tensormap": "changes of tensor maps", "cluster": _CANCEL,
     "multimem": _FABRIC, "fabric": _FABRIC, "texture": _TEXTURE, "surface": _TEXTURE,
 }  # fmt: skip
-
-
-# What some modifiers ask for, of instructions that are emulated without them.
-_WORDS = {
-    "cta_group::2": "it works on the tensor memory of two blocks of a cluster",
-    "exclusive": "what it excludes is not known",
-}
 
 
 def reason_of(form: Form) -> str:
@@ -58,6 +50,22 @@ def reason_of(form: Form) -> str:
 def is_emulated(form: Form) -> bool:
     """Whether the emulator knows the instruction."""
     return form.name[0] in HANDLERS or form.meaning is not None
+
+
+# Beginnings of modifiers that are not emulated, of instructions that are without them.
+_WORDS = {
+    "multicast::": "it writes the shared memory of several blocks of a cluster",
+    "mbarrier::report::validity": "barriers have nothing to report on the values that are copied",
+    "im2col": "copies by im2col are not emulated yet",
+    "tile::": "rows that are gathered or scattered are not emulated yet",
+    "cta_group::2": "it works on the memory of two blocks of a cluster",
+    "exclusive": "what it excludes is not known",
+}
+
+
+def reason_of_words(words: Iterable[str]) -> str | None:
+    """Why an instruction with these modifiers is not emulated."""
+    return next((why for word in words for start, why in _WORDS.items() if word.startswith(start)), None)
 
 
 Missing = tuple[str, Span | None, str]
@@ -89,12 +97,8 @@ def _missing_instruction(module: ir.Module, instruction: ir.Instruction) -> Iter
         yield f"`{opcode.text}` is not emulated", span, "the emulator does not know this instruction"
     elif match.form.meaning is None:
         yield f"`{opcode.text}` is not emulated", span, reason_of(match.form)
-    elif opcode.mnemonic == "tcgen05" and (words := [word for word in opcode.modifiers if word in _WORDS]):
-        yield f"`{opcode.text}` is not emulated", span, _WORDS[words[0]]
-    elif any(word.startswith("multicast") for word in opcode.modifiers):
-        yield f"`{opcode.text}` is not emulated", span, "it writes the shared memory of several blocks of a cluster"
-    elif any(word.startswith("mbarrier::report::validity") for word in opcode.modifiers):
-        yield f"`{opcode.text}` is not emulated", span, "barriers have nothing to report on the values that are copied"
+    elif reason := reason_of_words(opcode.modifiers):
+        yield f"`{opcode.text}` is not emulated", span, reason
 
 
 def _missing_operand(module: ir.Module, instruction: ir.Instruction, operand: Node) -> Iterator[Missing]:

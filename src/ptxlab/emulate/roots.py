@@ -67,6 +67,7 @@ class Roots:
         if isinstance(base, ir.VariableReference):
             space = base.variable.state_space
             found = VARIABLE if space.startswith(("global", "const")) else WINDOW
+            found |= self.parameters.get(id(base.variable), 0)  # which holds pointers, or a tensor map
         elif isinstance(base, ir.FunctionReference):
             found = UNKNOWN
         for register in registers_in(operand):

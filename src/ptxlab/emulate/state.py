@@ -56,6 +56,11 @@ NO_WARPGROUP = 19
 BAD_TENSOR_ADDRESS = 20
 BAD_ALLOCATION = 21
 TENSOR_LEAK = 22
+BAD_TENSOR_MAP = 23
+BAD_COORDINATE = 24
+
+TENSOR_MAP_MARK = 0x50414D54  # at the beginning of a tensor map
+NO_TYPE = 0xFF  # of its elements, where copies cannot reduce them
 
 # Where an access goes.
 GENERIC_SPACE = 0
@@ -175,6 +180,23 @@ class Copy:
 
 
 @struct
+class TensorMap:
+    """A tensor in global memory and a box to cut out of it, as the emulator encodes it; all from the innermost on."""
+
+    mark: u32  # by which one is known
+    rank: u32
+    address: u64
+    strides: Array[u64, 4]  # in bytes, of all dimensions but the innermost
+    fill: u64  # what stands for an element outside of the tensor
+    sizes: Array[u32, 5]
+    box: Array[u32, 5]
+    steps: Array[u32, 5]  # along each dimension, only every so many elements are copied
+    width: u32  # of an element, in bytes
+    swizzle: u32  # how many bits of an address it changes
+    type: u32  # of an element, where it can be reduced; see `reductions`
+
+
+@struct
 class Transfer:
     """A bulk copy that has not been done yet: what it reads and writes, and who hears of its end."""
 
@@ -194,7 +216,10 @@ class Transfer:
     group: u32
     instruction: u32
     number: u32  # among those of its block
-    unused: u32
+    rank: u32  # of a box of a tensor; 0: it is a copy of bytes side by side
+    coordinates: Array[u32, 5]
+    about: u32  # what its accesses to global memory are to the detectors
+    map: TensorMap
 
 
 @struct

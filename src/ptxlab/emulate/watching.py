@@ -82,6 +82,26 @@ class Watching:
                 function.instructions[function.position].operands[operand]
             )
 
+    def watches_map(self, function: Function, operand: int) -> Value | int:
+        """Whether the detectors are to be told of the tensor that a copy reads, by the operand that names its map."""
+        if not self.checks:
+            return 0
+        roots = self._roots_of_map(function, operand)
+        if roots & UNKNOWN:
+            return 1
+        text = function.builder.value(f"zext i1 {self._is_watched(function, roots)} to i32")
+        return Value(function, type_named("u32"), text)
+
+    def note_written_map(self, function: Function, operand: int) -> None:
+        """A copy writes the tensor whose map an operand names."""
+        if self.checks:
+            self.written |= self._roots_of_map(function, operand)
+
+    def _roots_of_map(self, function: Function, operand: int) -> int:
+        """The parameter that a tensor map is, if that can be told."""
+        found = self.roots_of(function).of_address(function.instructions[function.position].operands[operand])
+        return found & ~WINDOW or UNKNOWN
+
     def roots_of(self, function: Function) -> Roots:
         found = self._roots.get(function.number)
         if found is None:

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
+
+from ptxlab.emulate.tensor_maps import TensorMap
 
 _HOST = (1, 3)  # DLPack: memory of the host, and such memory that stays where it is for a GPU
 _CUDA = (2, 13)  # memory of a GPU, and memory that moves
@@ -45,6 +48,8 @@ def memory_of(value: Any) -> Memory | None:
 
 def is_on_gpu(value: Any) -> bool:
     """Whether an argument is an array in a GPU's memory; nothing is copied to tell."""
+    if isinstance(value, TensorMap):
+        value = value.array
     if is_torch(value.__class__):
         return bool(value.is_cuda)
     if hasattr(value, "__array_interface__") or not hasattr(value, "__dlpack_device__"):
@@ -65,6 +70,8 @@ def is_ready(tensor: Any, gpu: int) -> bool:
 
 def host_view(value: Any) -> Any:
     """A NumPy array of the bytes of an array in the host's memory that is not NumPy's; other values as they are."""
+    if isinstance(value, TensorMap):
+        return replace(value, array=host_view(value.array))
     memory = memory_of(value)
     if memory is None or memory.gpu is not None:
         return value

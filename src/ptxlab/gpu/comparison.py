@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from ptxlab import ir
 from ptxlab.emulate.arguments import Region, pack
 from ptxlab.emulate.launch import Result
+from ptxlab.emulate.tensor_maps import TensorMap
 from ptxlab.gpu.arrays import Memory, host_view, memory_of
 from ptxlab.gpu.driver import call, current
 from ptxlab.gpu.hardware import Gpu
@@ -62,7 +64,8 @@ def mirror(args: Sequence[Any], gpu: Gpu) -> tuple[list[Any], list[tuple[Memory,
     copies: dict[tuple[int, int], tuple[Memory, Any]] = {}
     values = []
     for value in args:
-        memory = memory_of(value)
+        array = value.array if isinstance(value, TensorMap) else value
+        memory = memory_of(array)
         if memory is None or memory.gpu is None:
             values.append(host_view(value))
             continue
@@ -71,7 +74,8 @@ def mirror(args: Sequence[Any], gpu: Gpu) -> tuple[list[Any], list[tuple[Memory,
             copy = numpy.zeros(memory.size, numpy.uint8)
             _read(memory, copy.ctypes.data, gpu)
             copies[key] = memory, copy
-        values.append(copies[key][1])
+        copy = copies[key][1]
+        values.append(replace(value, array=copy) if isinstance(value, TensorMap) else copy)
     return values, list(copies.values())
 
 
@@ -127,7 +131,8 @@ def _difference(
     """The first element of an array that differs."""
     import numpy
 
-    number = next(index for index, value in enumerate(values) if value is region.owner)
+    arrays = [value.array if isinstance(value, TensorMap) else value for value in values]
+    number = next(index for index, array in enumerate(arrays) if array is region.owner)
     kind = region.owner.dtype
     here = numpy.frombuffer(ctypes.string_at(region.data, region.size), numpy.uint8)
     there = numpy.frombuffer(image, numpy.uint8)

@@ -11,9 +11,11 @@ from typing import Any
 from ptxlab import ir
 from ptxlab.emulate import layout
 from ptxlab.emulate.arguments import Region, is_array, pack
+from ptxlab.emulate.tensor_maps import BYTES, TensorMap, address_in
 from ptxlab.gpu.arrays import Memory, host_view, is_ready, is_torch, memory_of
 from ptxlab.gpu.driver import bindings, broken, call, current
 from ptxlab.gpu.hardware import Gpu
+from ptxlab.gpu.tensor_maps import encode
 from ptxlab.report import Diagnostic, KernelError, error
 
 
@@ -107,10 +109,13 @@ class Parameters:
             return self.data
         found = bytearray(self.data)
         for parameter, value in zip(self.kernel.parameters, self.values, strict=True):
+            at = self.signature.area.offsets[id(parameter)]
             if is_array(value):
-                at = self.signature.area.offsets[id(parameter)]
                 virtual = int.from_bytes(found[at : at + 8], "little")
                 found[at : at + 8] = self.copies.address_of(virtual).to_bytes(8, "little")
+            elif isinstance(value, TensorMap):
+                virtual = address_in(found[at : at + BYTES])
+                found[at : at + BYTES] = encode(value, self.copies.address_of(virtual))
         return bytes(found)
 
 
@@ -133,14 +138,18 @@ def convert(module: ir.Module, kernel: ir.Function, signature: Signature, args: 
             owners.append(value)
             continue
         try:
-            memory = memory_of(value)
+            memory = memory_of(value.array if isinstance(value, TensorMap) else value)
             if memory is None or memory.gpu is None:
                 values.append(host_view(value))
                 simple = False
                 continue
             if memory.gpu != gpu.number:
                 _require_gpu(memory, gpu)
-            values.append(memory.address)
+            if isinstance(value, TensorMap):
+                values.append(encode(value, memory.address + value.offset))
+                simple = False
+            else:
+                values.append(memory.address)
             owners.append(memory.owner)
             if memory.stream is not None:
                 streams.append(memory.stream)

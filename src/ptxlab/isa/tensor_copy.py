@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .bulk_copy import HINT, MULTICAST, REPORT, cta_mask
-from .form import Modifiers, Specification, form
+from .form import Modifiers, Specification, form, unknown
+from .machine import Address, Machine, Value
 
 DIMENSIONS = "1d 2d 3d 4d 5d"
 FAMILY = "8.6 sm_100a sm_110a | 8.8 sm_100f sm_110f"
@@ -123,10 +124,20 @@ def tensor(
                 "name": name,
                 "since": OVERRIDE if modifiers else since,
             }
-            form(line, **known, **values, **rest)(function)
+            form(line, **known, **values, **rest)(_overriding(function) if modifiers else function)
         return function
 
     return declare
+
+
+def _overriding(function: Declared) -> Declared:
+    """What stands for an instruction with modifiers that override the tensor map: it has no meaning yet."""
+
+    @unknown("what overrides a tensor map is not emulated yet")
+    def overriding() -> None: ...
+
+    overriding.__doc__ = function.__doc__
+    return overriding
 
 
 def _words(line: str) -> set[str]:
@@ -145,17 +156,6 @@ def _words(line: str) -> set[str]:
     since="8.6 sm_90",
 )
 @tensor(
-    "cp.async.bulk.tensor.dim.shared::cta.global.mode.mbarrier::complete_tx::bytes{.report}{.group}{.hint}"
-    " [d], [map], [mbar], offsets{, policy}",
-    dim=DIMENSIONS,
-    mode=OFFSETS_TO_CTA,
-    report=REPORT,
-    group=GROUPS,
-    hint=HINT,
-    name="cp.async.bulk.tensor",
-    since="8.6 sm_90",
-)
-@tensor(
     "cp.async.bulk.tensor.dim.shared::cluster.global{.mode}.mbarrier::complete_tx::bytes"
     "{.report}{.multicast}{.group}{.hint} [d], [map], [mbar]{, mask}{, policy}",
     dim=DIMENSIONS,
@@ -166,6 +166,87 @@ def _words(line: str) -> set[str]:
     hint=HINT,
     name="cp.async.bulk.tensor",
     since="8.0 sm_90",
+)
+def cp_async_bulk_tensor_load(
+    k: Machine,
+    m: Modifiers,
+    d: Address,
+    map: Address,
+    coordinates: tuple[Value, ...],
+    mbar: Address,
+    mask: Value | None,
+    policy: Value | None,
+) -> None:
+    """Copy a box of a tensor to shared memory in the background; an mbarrier that counts bytes tells when it is done.
+
+    The box is where the coordinates say, innermost dimension first; what lies beyond the tensor is filled in.
+    """
+    k.bulk("tensor load", d, map, coordinates, mbar)
+
+
+@tensor(
+    "cp.async.bulk.tensor.dim.global.shared::cta{.mode}.bulk_group{.hint} [map], [a]{, policy}",
+    dim=DIMENSIONS,
+    mode=STORED,
+    hint=HINT,
+    name="cp.async.bulk.tensor",
+    since="8.0 sm_90",
+)
+def cp_async_bulk_tensor_store(
+    k: Machine, m: Modifiers, map: Address, coordinates: tuple[Value, ...], a: Address, policy: Value | None
+) -> None:
+    """Copy a box in shared memory to a tensor in the background, but for what lies beyond it; a group tells the end."""
+    k.bulk("tensor store", map, coordinates, a, "")
+
+
+@tensor(
+    "cp.reduce.async.bulk.tensor.dim.global.shared::cta.op{.mode}.bulk_group{.hint} [map], [a]{, policy}",
+    dim=DIMENSIONS,
+    op=REDUCTIONS,
+    mode=STORED,  # the manual does not list `.tile::scatter4`, ptxas takes it
+    hint=HINT,
+    name="cp.reduce.async.bulk.tensor",
+    since="8.0 sm_90",
+)
+def cp_reduce_async_bulk_tensor(
+    k: Machine, m: Modifiers, map: Address, coordinates: tuple[Value, ...], a: Address, policy: Value | None
+) -> None:
+    """Combine a box in shared memory with one of a tensor in the background, each element in one indivisible step."""
+    k.bulk("tensor store", map, coordinates, a, m.op)
+
+
+@tensor(
+    "cp.async.bulk.prefetch.tensor.dim.L2.global{.mode}{.hint} [map]{, policy}",
+    dim=DIMENSIONS,
+    mode=TILES,
+    hint=HINT,
+    name="cp.async.bulk.prefetch.tensor",
+    since="8.0 sm_90",
+)
+@tensor(
+    "cp.async.bulk.prefetch.tensor.dim.L2.global{.mode}.L2::evict_last [map]",
+    dim=DIMENSIONS,
+    mode=TILES,
+    name="cp.async.bulk.prefetch.tensor",
+    since=OVERRIDE,
+)
+def cp_async_bulk_prefetch_tensor(
+    k: Machine, m: Modifiers, map: Address, coordinates: tuple[Value, ...], policy: Value | None
+) -> None:
+    """Have a box of a tensor brought to the L2 cache in the background; its bytes do not change."""
+    k.bulk("tensor prefetch", map, coordinates)
+
+
+@tensor(
+    "cp.async.bulk.tensor.dim.shared::cta.global.mode.mbarrier::complete_tx::bytes{.report}{.group}{.hint}"
+    " [d], [map], [mbar], offsets{, policy}",
+    dim=DIMENSIONS,
+    mode=OFFSETS_TO_CTA,
+    report=REPORT,
+    group=GROUPS,
+    hint=HINT,
+    name="cp.async.bulk.tensor",
+    since="8.6 sm_90",
 )
 @tensor(
     "cp.async.bulk.tensor.dim.shared::cluster.global.mode.mbarrier::complete_tx::bytes"
@@ -180,31 +261,6 @@ def _words(line: str) -> set[str]:
     since="8.0 sm_90",
 )
 @tensor(
-    "cp.async.bulk.tensor.dim.global.shared::cta{.mode}.bulk_group{.hint} [map], [a]{, policy}",
-    dim=DIMENSIONS,
-    mode=STORED,
-    hint=HINT,
-    name="cp.async.bulk.tensor",
-    since="8.0 sm_90",
-)
-@tensor(
-    "cp.reduce.async.bulk.tensor.dim.global.shared::cta.op{.mode}.bulk_group{.hint} [map], [a]{, policy}",
-    dim=DIMENSIONS,
-    op=REDUCTIONS,
-    mode=STORED,  # the manual does not list `.tile::scatter4`, ptxas takes it
-    hint=HINT,
-    name="cp.reduce.async.bulk.tensor",
-    since="8.0 sm_90",
-)
-@tensor(
-    "cp.async.bulk.prefetch.tensor.dim.L2.global{.mode}{.hint} [map]{, policy}",
-    dim=DIMENSIONS,
-    mode=TILES,
-    hint=HINT,
-    name="cp.async.bulk.prefetch.tensor",
-    since="8.0 sm_90",
-)
-@tensor(
     "cp.async.bulk.prefetch.tensor.dim.L2.global.mode{.hint} [map], offsets{, policy}",
     dim=DIMENSIONS,
     mode=OFFSETS,
@@ -213,21 +269,15 @@ def _words(line: str) -> set[str]:
     since="8.0 sm_90",
 )
 @tensor(
-    "cp.async.bulk.prefetch.tensor.dim.L2.global{.mode}.L2::evict_last [map]",
-    dim=DIMENSIONS,
-    mode=TILES,
-    name="cp.async.bulk.prefetch.tensor",
-    since=OVERRIDE,
-)
-@tensor(
     "cp.async.bulk.prefetch.tensor.dim.L2.global.mode.L2::evict_last [map], offsets",
     dim=DIMENSIONS,
     mode=OFFSETS,
     name="cp.async.bulk.prefetch.tensor",
     since=OVERRIDE,
 )
+@unknown("copies by im2col")
 def cp() -> None:
-    """Copy, reduce or prefetch a tile of a tensor in the background; a barrier or a group tells when it is done."""
+    """Copy or prefetch the pixels that a convolution reads, as a tensor map for im2col says, in the background."""
 
 
 @tensor(
@@ -244,5 +294,6 @@ def cp() -> None:
     name="applypriority.async.bulk.tensor",
     since=OVERRIDE,
 )
+@unknown("it changes priorities in a cache")
 def applypriority() -> None:
     """Change the eviction priority of a tile of a tensor in the L2 cache, in the background."""

@@ -8,6 +8,15 @@ from typing import Any
 
 from .async_stores import start_async_store
 from .barrier import arrive_at_barrier
+from .beginnings import (
+    check_map,
+    check_prefetch,
+    start_exchange,
+    start_load,
+    start_store,
+    start_tensor_load,
+    start_tensor_store,
+)
 from .cluster_barrier import arrive_at_cluster, wait_at_cluster
 from .cluster_order import pass_init_fence
 from .copies import arrive_after_copies, commit_copies, fill_shared, start_copy, wait_for_copies
@@ -42,26 +51,19 @@ from .schedule import thread_exit
 from .sharing import put_back, share_bytes
 from .tensor_memory import access_cells, allocate_columns, free_columns, read_cell, relinquish_columns, write_cell
 from .tensor_order import fence_after, fence_before, wait_for_cells
-from .transfers import (
-    check_prefetch,
-    commit_transfers,
-    start_exchange,
-    start_load,
-    start_store,
-    wait_for_transfers,
-)
+from .transfers import commit_transfers, wait_for_transfers
 from .warpgroup import commit_products, read_matrix, wait_for_products
 
 RUNTIME: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
-        arrive_after_copies, arrive_at_barrier, arrive_at_cluster, arrive_at_phase, call_host, change_bytes,
+        arrive_after_copies, arrive_at_barrier, arrive_at_cluster, arrive_at_phase, call_host, change_bytes, check_map,
         check_prefetch, commit_copies, commit_products, commit_transfers, drop_from_phase, enter, fail, fill_shared,
-        find_callee, find_memory, grow_stack, initialise_phase, invalidate_phase, layout_of_phase, leave,
-        note_cluster, note_generic, note_global, note_local, note_request, note_shared, owner_of, pass_fence,
-        pass_init_fence, pass_proxy_fence, read_clock, read_matrix, restore_stack, start_async_store, start_copy,
-        start_exchange, start_load, start_store, thread_exit, wait_at_cluster, wait_for_copies, wait_for_phase,
-        wait_for_products, wait_for_transfers, without_own_rank,
+        find_callee, find_memory, grow_stack, initialise_phase, invalidate_phase, layout_of_phase, leave, note_cluster,
+        note_generic, note_global, note_local, note_request, note_shared, owner_of, pass_fence, pass_init_fence,
+        pass_proxy_fence, read_clock, read_matrix, restore_stack, start_async_store, start_copy, start_exchange,
+        start_load, start_store, start_tensor_load, start_tensor_store, thread_exit, wait_at_cluster, wait_for_copies,
+        wait_for_phase, wait_for_products, wait_for_transfers, without_own_rank,
         # Tensor memory.
         access_cells, allocate_columns, fence_after, fence_before, free_columns, read_cell, relinquish_columns,
         wait_for_cells, write_cell,

@@ -35,6 +35,20 @@ def reduce_bytes(to: Pointer[u8], source: Pointer[u8], size: u64, operation: u32
 
 
 @native
+def can_reduce(operation: u32, type: u32) -> boolean:
+    """Whether there is such a reduction of elements of a tensor (PTX ISA 9.7.9.27.1.3)."""
+    if type > FLOAT64:
+        return False
+    if operation == ADD:
+        return type != SIGNED64
+    if operation == INC or operation == DEC:  # noqa: SIM109 - native functions know no tuples
+        return type == BITS32
+    if operation == MIN or operation == MAX:  # noqa: SIM109
+        return type <= BFLOAT16
+    return type <= SIGNED64
+
+
+@native
 def reduced(old: u64, new: u64, operation: u32, type: u32) -> u64:
     """What stands in memory afterwards."""
     if operation == AND:

@@ -6,40 +6,35 @@ all its bytes, then writes them, then tells its mbarrier; who waits for a group 
 
 from __future__ import annotations
 
-from ptxlab.emulate.runtime.agents import end_work, note_global_work, note_shared_work
+from ptxlab.emulate.runtime.agents import end_work
 from ptxlab.emulate.runtime.clocks import BULK_READS, BULK_WRITES
 from ptxlab.emulate.runtime.memory import calloc, fail, fail_access, find_memory, free, realloc
-from ptxlab.emulate.runtime.order import channel_of, release_work
-from ptxlab.emulate.runtime.phases import complete_bytes, is_barrier
-from ptxlab.emulate.runtime.races import note_shared
+from ptxlab.emulate.runtime.order import release_work
+from ptxlab.emulate.runtime.phases import complete_bytes
 from ptxlab.emulate.runtime.reductions import WIDTHS, reduce_bytes
 from ptxlab.emulate.runtime.shadow import OBJECT, SIZE_SHIFT, STRONG
+from ptxlab.emulate.runtime.tensors import READ, WRITE, copy_box, fill_box, visit_box
 from ptxlab.emulate.state import (
     ATOMIC,
-    BAD_SIZE,
     CLUSTER_SPACE,
     EXITED_BLOCK,
     GLOBAL_SPACE,
     LOAD,
     NO_MEMORY,
     RANK_SHIFT,
-    SHARED_SPACE,
     STORE,
     Block,
     Hint,
     Thread,
     Transfer,
 )
-from ptxlab.native import Pointer, boolean, cast, copy_bytes, fill_bytes, native, size_of, trailing_zeros, u8, u32, u64
+from ptxlab.native import Pointer, cast, copy_bytes, fill_bytes, native, size_of, trailing_zeros, u8, u32, u64
 
 ROOM = 16
 LIMIT = 1024
 ALIGNMENT = 16
 EVERY_BYTE = 0xFFFF
 TRANSFER_SIZE = size_of(Transfer)
-
-
-# Beginning.
 
 
 @native
@@ -68,156 +63,6 @@ def next_transfer(thread: Pointer[Thread], instruction: u32) -> Pointer[Transfer
     return transfer
 
 
-@native
-def is_whole(thread: Pointer[Thread], size: u32, instruction: u32) -> boolean:
-    """Whether a size is one that bulk copies have; a fault otherwise."""
-    if size % ALIGNMENT != 0:
-        fail(thread, BAD_SIZE, instruction, u64(size))
-        return False
-    return True
-
-
-@native
-def is_there(thread: Pointer[Thread], address: u64, size: u32, space: u32, access: u32, instruction: u32) -> boolean:
-    """Whether the kernel may touch these bytes; a fault otherwise."""
-    nowhere = cast(Pointer[Hint], 0)
-    return cast(u64, find_memory(thread, address, size, ALIGNMENT, space, access, instruction, nowhere)) != 0
-
-
-@native
-def has_barrier(thread: Pointer[Thread], offset: u64, instruction: u32) -> boolean:
-    """Whether there is an mbarrier that can hear of a copy; a fault otherwise."""
-    place = find_memory(thread, offset, 8, 8, SHARED_SPACE, ATOMIC, instruction, cast(Pointer[Hint], 0))
-    if cast(u64, place) == 0:
-        return False
-    if thread.worker.checks != 0:
-        note_shared(thread, offset, 8, ATOMIC | STRONG | OBJECT | 3 << SIZE_SHIFT, instruction)
-    return is_barrier(thread, thread.block, offset, instruction)
-
-
-@native
-def start_load(
-    thread: Pointer[Thread],
-    destination: u64,
-    source: u64,
-    size: u32,
-    left: u32,
-    right: u32,
-    barrier: u64,
-    watched: u32,
-    instruction: u32,
-) -> None:
-    """Begin a copy from global to shared memory, of which some bytes at both ends may be nowhere.
-
-    Not `watched`: the kernel does not write the memory that it reads.
-    """
-    left = left % ALIGNMENT
-    right = right % ALIGNMENT
-    read: u32 = 0
-    if size > left + right:
-        read = size - left - right
-    if not is_whole(thread, size, instruction) or not has_barrier(thread, barrier, instruction):
-        return
-    if source % ALIGNMENT != 0 and not is_there(thread, source, size, GLOBAL_SPACE, LOAD, instruction):
-        return
-    if not is_there(thread, destination, size, SHARED_SPACE, STORE, instruction):
-        return
-    begin: u64 = source + u64(left)
-    place = find_memory(thread, begin, read, 1, GLOBAL_SPACE, LOAD, instruction, cast(Pointer[Hint], 0))
-    if cast(u64, place) == 0:
-        return
-    transfer = next_transfer(thread, instruction)
-    if cast(u64, transfer) == 0:
-        return
-    transfer.destination = destination
-    transfer.source = source
-    transfer.size = size
-    transfer.left = left
-    transfer.right = right
-    transfer.is_global = 1
-    transfer.to = thread.block
-    transfer.barrier = barrier
-    channel: u32 = channel_of(barrier)
-    if watched != 0:
-        note_global_work(thread, begin, read, LOAD, channel, transfer.number, instruction)
-    note_shared_work(thread, thread.block, destination, size, STORE, channel, transfer.number, instruction)
-
-
-@native
-def start_store(
-    thread: Pointer[Thread],
-    destination: u64,
-    source: u64,
-    size: u32,
-    mask: u32,
-    reduction: u32,
-    type: u32,
-    instruction: u32,
-) -> None:
-    """Begin a copy from shared to global memory: of the bytes of every 16 that `mask` has, or to be reduced there."""
-    if (
-        not is_whole(thread, size, instruction)
-        or not is_there(thread, source, size, SHARED_SPACE, LOAD, instruction)
-        or not is_there(thread, destination, size, GLOBAL_SPACE, write_of(reduction), instruction)
-    ):
-        return
-    transfer = next_transfer(thread, instruction)
-    if cast(u64, transfer) == 0:
-        return
-    transfer.destination = destination
-    transfer.source = source
-    transfer.size = size
-    transfer.mask = mask
-    transfer.reduction = reduction
-    transfer.type = type
-    group: u32 = thread.bulk_group + 1
-    note_shared_work(thread, thread.block, source, size, LOAD, BULK_READS + thread.number, group, instruction)
-    about: u32 = about_write(reduction, type)
-    channel: u32 = BULK_WRITES + thread.number
-    if mask & EVERY_BYTE == EVERY_BYTE:
-        note_global_work(thread, destination, size, about, channel, group, instruction)
-        return
-    for at in range(size):
-        if mask >> at % ALIGNMENT & 1 != 0:
-            note_global_work(thread, destination + u64(at), 1, about, channel, group, instruction)
-
-
-@native
-def start_exchange(
-    thread: Pointer[Thread],
-    destination: u64,
-    source: u64,
-    size: u32,
-    barrier: u64,
-    reduction: u32,
-    type: u32,
-    instruction: u32,
-) -> None:
-    """Begin a copy within shared memory, perhaps to be reduced there."""
-    if (
-        not is_whole(thread, size, instruction)
-        or not has_barrier(thread, barrier, instruction)
-        or not is_there(thread, source, size, SHARED_SPACE, LOAD, instruction)
-        or not is_there(thread, destination, size, SHARED_SPACE, write_of(reduction), instruction)
-    ):
-        return
-    transfer = next_transfer(thread, instruction)
-    if cast(u64, transfer) == 0:
-        return
-    block = thread.block
-    transfer.destination = destination
-    transfer.source = source
-    transfer.size = size
-    transfer.reduction = reduction
-    transfer.type = type
-    transfer.to = block
-    transfer.barrier = barrier
-    channel: u32 = channel_of(barrier)
-    number: u32 = transfer.number
-    note_shared_work(thread, block, source, size, LOAD, channel, number, instruction)
-    note_shared_work(thread, block, destination, size, about_write(reduction, type), channel, number, instruction)
-
-
 @native(inline=True)
 def write_of(reduction: u32) -> u32:
     """How a copy writes."""
@@ -230,13 +75,6 @@ def about_write(reduction: u32, type: u32) -> u32:
     if reduction == 0:
         return STORE
     return ATOMIC | STRONG | OBJECT | trailing_zeros(u32, WIDTHS[type]) << SIZE_SHIFT
-
-
-@native
-def check_prefetch(thread: Pointer[Thread], address: u64, size: u32, instruction: u32) -> None:
-    """A prefetch moves nothing that a program can see, but it is to be whole and aligned as copies are."""
-    if is_whole(thread, size, instruction) and address % ALIGNMENT != 0:
-        is_there(thread, address, size, GLOBAL_SPACE, LOAD, instruction)
 
 
 # Groups.
@@ -283,6 +121,14 @@ def read_transfer(block: Pointer[Block], transfer: Pointer[Transfer]) -> None:
         fail(thread, NO_MEMORY, transfer.instruction, 0)
         return
     transfer.data = data
+    if transfer.rank != 0:
+        if transfer.is_global == 0:
+            copy_box(block, transfer, transfer.source, False)
+            return
+        if transfer.map.fill != 0:
+            fill_box(transfer)
+        visit_box(thread, transfer, READ)
+        return
     if transfer.is_global == 0:
         copy_bytes(data, block.shared + transfer.source, u64(transfer.size))
         return
@@ -299,6 +145,12 @@ def read_transfer(block: Pointer[Block], transfer: Pointer[Transfer]) -> None:
 def write_transfer(block: Pointer[Block], transfer: Pointer[Transfer]) -> None:
     """Have a copy write what it has read."""
     if transfer.size == 0 or cast(u64, transfer.data) == 0:
+        return
+    if transfer.rank != 0:
+        if transfer.is_global != 0:
+            copy_box(transfer.to, transfer, transfer.destination, True)
+        else:
+            visit_box(block.threads + transfer.thread, transfer, WRITE)
         return
     if cast(u64, transfer.to) != 0:
         if transfer.to.live == 0 and transfer.to != block:

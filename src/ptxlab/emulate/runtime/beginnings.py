@@ -1,0 +1,289 @@
+"""Beginning bulk copies: whether they can be done at all, and what they will access, for the detectors."""
+
+from __future__ import annotations
+
+from ptxlab.emulate.runtime.agents import note_global_work, note_shared_work
+from ptxlab.emulate.runtime.clocks import BULK_READS, BULK_WRITES
+from ptxlab.emulate.runtime.memory import fail, find_memory
+from ptxlab.emulate.runtime.order import channel_of
+from ptxlab.emulate.runtime.phases import is_barrier
+from ptxlab.emulate.runtime.races import note_shared
+from ptxlab.emulate.runtime.reductions import can_reduce
+from ptxlab.emulate.runtime.shadow import OBJECT, SIZE_SHIFT, STRONG
+from ptxlab.emulate.runtime.tensors import FIND, NOTE, extent_of_box, note_box, take_map, visit_box
+from ptxlab.emulate.runtime.transfers import ALIGNMENT, EVERY_BYTE, about_write, next_transfer, write_of
+from ptxlab.emulate.state import (
+    ATOMIC,
+    BAD_SIZE,
+    BAD_TENSOR_MAP,
+    GLOBAL_SPACE,
+    LOAD,
+    SHARED_SPACE,
+    STORE,
+    Hint,
+    Thread,
+    Transfer,
+)
+from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64
+
+BOX_ALIGNMENT = 128
+
+
+@native
+def is_whole(thread: Pointer[Thread], size: u32, instruction: u32) -> boolean:
+    """Whether a size is one that bulk copies have; a fault otherwise."""
+    if size % ALIGNMENT != 0:
+        fail(thread, BAD_SIZE, instruction, u64(size))
+        return False
+    return True
+
+
+@native
+def is_there(thread: Pointer[Thread], address: u64, size: u32, space: u32, access: u32, instruction: u32) -> boolean:
+    """Whether the kernel may touch these bytes, which lie as bulk copies need it; a fault otherwise."""
+    nowhere = cast(Pointer[Hint], 0)
+    return cast(u64, find_memory(thread, address, size, ALIGNMENT, space, access, instruction, nowhere)) != 0
+
+
+@native
+def has_barrier(thread: Pointer[Thread], offset: u64, instruction: u32) -> boolean:
+    """Whether there is an mbarrier that can hear of a copy; a fault otherwise."""
+    place = find_memory(thread, offset, 8, 8, SHARED_SPACE, ATOMIC, instruction, cast(Pointer[Hint], 0))
+    if cast(u64, place) == 0:
+        return False
+    if thread.worker.checks != 0:
+        note_shared(thread, offset, 8, ATOMIC | STRONG | OBJECT | 3 << SIZE_SHIFT, instruction)
+    return is_barrier(thread, thread.block, offset, instruction)
+
+
+@native
+def start_load(
+    thread: Pointer[Thread],
+    destination: u64,
+    source: u64,
+    size: u32,
+    left: u32,
+    right: u32,
+    barrier: u64,
+    watched: u32,
+    instruction: u32,
+) -> None:
+    """Begin a copy from global to shared memory, of which some bytes at both ends may be nowhere.
+
+    Not `watched`: the kernel does not write the memory that it reads.
+    """
+    left = left % ALIGNMENT
+    right = right % ALIGNMENT
+    read: u32 = 0
+    if size > left + right:
+        read = size - left - right
+    if not is_whole(thread, size, instruction) or not has_barrier(thread, barrier, instruction):
+        return
+    if source % ALIGNMENT != 0 and not is_there(thread, source, size, GLOBAL_SPACE, LOAD, instruction):
+        return
+    if not is_there(thread, destination, size, SHARED_SPACE, STORE, instruction):
+        return
+    begin: u64 = source + u64(left)
+    place = find_memory(thread, begin, read, 1, GLOBAL_SPACE, LOAD, instruction, cast(Pointer[Hint], 0))
+    if cast(u64, place) == 0:
+        return
+    transfer = next_transfer(thread, instruction)
+    if cast(u64, transfer) == 0:
+        return
+    transfer.destination = destination
+    transfer.source = source
+    transfer.size = size
+    transfer.left = left
+    transfer.right = right
+    transfer.is_global = 1
+    transfer.to = thread.block
+    transfer.barrier = barrier
+    channel: u32 = channel_of(barrier)
+    if watched != 0:
+        note_global_work(thread, begin, read, LOAD, channel, transfer.number, instruction)
+    note_shared_work(thread, thread.block, destination, size, STORE, channel, transfer.number, instruction)
+
+
+@native
+def start_store(
+    thread: Pointer[Thread],
+    destination: u64,
+    source: u64,
+    size: u32,
+    mask: u32,
+    reduction: u32,
+    type: u32,
+    instruction: u32,
+) -> None:
+    """Begin a copy from shared to global memory: of the bytes of every 16 that `mask` has, or to be reduced there."""
+    if (
+        not is_whole(thread, size, instruction)
+        or not is_there(thread, source, size, SHARED_SPACE, LOAD, instruction)
+        or not is_there(thread, destination, size, GLOBAL_SPACE, write_of(reduction), instruction)
+    ):
+        return
+    transfer = next_transfer(thread, instruction)
+    if cast(u64, transfer) == 0:
+        return
+    transfer.destination = destination
+    transfer.source = source
+    transfer.size = size
+    transfer.mask = mask
+    transfer.reduction = reduction
+    transfer.type = type
+    group: u32 = thread.bulk_group + 1
+    note_shared_work(thread, thread.block, source, size, LOAD, BULK_READS + thread.number, group, instruction)
+    about: u32 = about_write(reduction, type)
+    channel: u32 = BULK_WRITES + thread.number
+    if mask & EVERY_BYTE == EVERY_BYTE:
+        note_global_work(thread, destination, size, about, channel, group, instruction)
+        return
+    for at in range(size):
+        if mask >> at % ALIGNMENT & 1 != 0:
+            note_global_work(thread, destination + u64(at), 1, about, channel, group, instruction)
+
+
+@native
+def start_exchange(
+    thread: Pointer[Thread],
+    destination: u64,
+    source: u64,
+    size: u32,
+    barrier: u64,
+    reduction: u32,
+    type: u32,
+    instruction: u32,
+) -> None:
+    """Begin a copy within shared memory, perhaps to be reduced there."""
+    if (
+        not is_whole(thread, size, instruction)
+        or not has_barrier(thread, barrier, instruction)
+        or not is_there(thread, source, size, SHARED_SPACE, LOAD, instruction)
+        or not is_there(thread, destination, size, SHARED_SPACE, write_of(reduction), instruction)
+    ):
+        return
+    transfer = next_transfer(thread, instruction)
+    if cast(u64, transfer) == 0:
+        return
+    block = thread.block
+    transfer.destination = destination
+    transfer.source = source
+    transfer.size = size
+    transfer.reduction = reduction
+    transfer.type = type
+    transfer.to = block
+    transfer.barrier = barrier
+    channel: u32 = channel_of(barrier)
+    number: u32 = transfer.number
+    note_shared_work(thread, block, source, size, LOAD, channel, number, instruction)
+    note_shared_work(thread, block, destination, size, about_write(reduction, type), channel, number, instruction)
+
+
+@native
+def check_prefetch(thread: Pointer[Thread], address: u64, size: u32, instruction: u32) -> None:
+    """A prefetch moves nothing that a program can see, but it is to be whole and aligned as copies are."""
+    if is_whole(thread, size, instruction) and address % ALIGNMENT != 0:
+        is_there(thread, address, size, GLOBAL_SPACE, LOAD, instruction)
+
+
+# Boxes of tensors.
+
+
+@native
+def start_tensor_load(
+    thread: Pointer[Thread],
+    map: u64,
+    rank: u32,
+    first: u32,
+    second: u32,
+    third: u32,
+    fourth: u32,
+    fifth: u32,
+    destination: u64,
+    barrier: u64,
+    watched: u32,
+    instruction: u32,
+) -> None:
+    """Begin a copy of a box of a tensor to shared memory."""
+    if not has_barrier(thread, barrier, instruction):
+        return
+    transfer = next_transfer(thread, instruction)
+    if cast(u64, transfer) == 0:
+        return
+    set_coordinates(transfer, first, second, third, fourth, fifth)
+    if not take_map(thread, transfer, map, rank, instruction):
+        return
+    transfer.is_global = 1
+    transfer.to = thread.block
+    transfer.destination = destination
+    transfer.barrier = barrier
+    transfer.about = LOAD
+    extent: u32 = extent_of_box(address_of(transfer.map))
+    nowhere = cast(Pointer[Hint], 0)
+    place = find_memory(thread, destination, extent, BOX_ALIGNMENT, SHARED_SPACE, STORE, instruction, nowhere)
+    if cast(u64, place) == 0:
+        return
+    thread.channel = channel_of(barrier)
+    thread.work = transfer.number
+    visit_box(thread, transfer, NOTE if watched != 0 else FIND)
+    note_box(thread, thread.block, transfer, destination, STORE, transfer.number)
+
+
+@native
+def start_tensor_store(
+    thread: Pointer[Thread],
+    map: u64,
+    rank: u32,
+    first: u32,
+    second: u32,
+    third: u32,
+    fourth: u32,
+    fifth: u32,
+    source: u64,
+    reduction: u32,
+    instruction: u32,
+) -> None:
+    """Begin a copy of a box in shared memory to a tensor, perhaps to be reduced there."""
+    transfer = next_transfer(thread, instruction)
+    if cast(u64, transfer) == 0:
+        return
+    set_coordinates(transfer, first, second, third, fourth, fifth)
+    if not take_map(thread, transfer, map, rank, instruction):
+        return
+    transfer.source = source
+    transfer.reduction = reduction
+    transfer.type = transfer.map.type
+    if reduction != 0 and not can_reduce(reduction, transfer.type):
+        thread.worker.fault.address = u64(rank)
+        fail(thread, BAD_TENSOR_MAP, instruction, u64(rank))
+        return
+    transfer.about = about_write(reduction, transfer.type)
+    extent: u32 = extent_of_box(address_of(transfer.map))
+    nowhere = cast(Pointer[Hint], 0)
+    place = find_memory(thread, source, extent, BOX_ALIGNMENT, SHARED_SPACE, LOAD, instruction, nowhere)
+    if cast(u64, place) == 0:
+        return
+    group: u32 = thread.bulk_group + 1
+    thread.channel = BULK_READS + thread.number
+    note_box(thread, thread.block, transfer, source, LOAD, group)
+    thread.channel = BULK_WRITES + thread.number
+    thread.work = group
+    visit_box(thread, transfer, NOTE)
+
+
+@native
+def set_coordinates(transfer: Pointer[Transfer], first: u32, second: u32, third: u32, fourth: u32, fifth: u32) -> None:
+    """Say where a box begins, innermost dimension first."""
+    transfer.coordinates[0] = first
+    transfer.coordinates[1] = second
+    transfer.coordinates[2] = third
+    transfer.coordinates[3] = fourth
+    transfer.coordinates[4] = fifth
+
+
+@native
+def check_map(thread: Pointer[Thread], map: u64, rank: u32, instruction: u32) -> None:
+    """A prefetch of a box moves nothing that a program can see, but it needs a tensor map."""
+    transfer = next_transfer(thread, instruction)
+    if cast(u64, transfer) != 0 and take_map(thread, transfer, map, rank, instruction):
+        thread.block.transfer_count -= 1
