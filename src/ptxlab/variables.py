@@ -91,19 +91,27 @@ def find(module: ir.Module, placed: layout.Variables, name: str) -> ir.Variable:
     """The variable of that name, if the host can set it."""
     variable = placed.by_name.get(name)
     if variable is None:
-        known = [v.name for v in placed.by_name.values() if id(v) in placed.global_addresses]
-        meant = nearest(name, known) or next((known for known in known if _mangled(name) in known), None)
-        more = f" and {len(known) - _LISTED:,} more" if len(known) > _LISTED else ""
-        notes = [f"it has {', '.join(f'`{name}`' for name in known[:_LISTED])}{more}"] if known else ["it has none"]
-        helps = [f"did you mean `{meant}`?"] if meant else []
-        message = f"the module has no variable `{name}`"
-        raise KernelError([error("bad-argument", message, None, notes=[] if meant else notes, helps=helps)])
+        _refuse_name(name, [v.name for v in placed.by_name.values() if id(v) in placed.global_addresses])
     if id(variable) not in placed.global_addresses:
         space = variable.type.name if variable.type.kind == "o" else variable.state_space
         _refuse(module, variable, f"`{name}` is a `.{space}` variable; the host sets `.global` and `.const` ones")
     if not layout.size_of_variable(variable):
         _refuse(module, variable, f"`{name}` has no memory here: its size is left to another module")
     return variable
+
+
+def _refuse_name(name: str, known: list[str]) -> NoReturn:
+    meant = nearest(name, known) or next((other for other in known if _mangled(name) in other), None)
+    more = f" and {len(known) - _LISTED:,} more" if len(known) > _LISTED else ""
+    listed = ", ".join(f"`{other}`" for other in known[:_LISTED]) + more
+    found = error(
+        "bad-argument",
+        f"the module has no variable `{name}`",
+        None,
+        notes=[] if meant else [f"it has {listed or 'none'}"],
+        helps=[f"did you mean `{meant}`?"] if meant else [],
+    )
+    raise KernelError([found])
 
 
 def _mangled(name: str) -> str:
