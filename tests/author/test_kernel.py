@@ -272,3 +272,19 @@ def test_what_is_wrong_with_a_kernel_is_told_once_when_it_is_launched() -> None:
     with pytest.raises(PtxError, match=r"expected a `\.f32` register") as raised:
         wrong.launch(1, 1, [1.0, 2])
     assert raised.value.__context__ is None
+
+
+def test_functions_of_python_that_never_end() -> None:
+    def halves(x: Any) -> Any:
+        return halves(x * 0.5)
+
+    @kernel
+    def k(x: pointer[f32]):
+        x[0] = halves(x[0])
+
+    with pytest.raises(PtxError) as raised:
+        str(k)
+    (found,) = raised.value.diagnostics
+    assert (found.code, found.file) == ("endless-kernel", __file__)
+    assert found.message == "functions of Python call themselves without end while `k` is written"
+    assert found.labels[0].span.text in ("halves(x * 0.5)", "x * 0.5")

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, overload
 from ptxlab import ir
 from ptxlab.author.arguments import passed
 from ptxlab.author.emit import describe
-from ptxlab.author.lines import Place, definition_of, head_span, here, in_python, refuse, refuse_line
+from ptxlab.author.lines import Place, definition_of, head_span, here, in_python, raised_at, refuse, refuse_line
 from ptxlab.author.parameters import Parameter, check_constants, constants_key, read_parameters, refuse_unknown
 from ptxlab.author.trace import Program, Trace, writing
 from ptxlab.isa.directives import DIRECTIVES
@@ -249,7 +249,10 @@ def write_kernel(program: Program, kernel: Kernel) -> None:
     trace.names.update(parameter.name for parameter in parameters)
     with writing(trace):
         values = load_parameters(trace, parameters, kernel._place, of_kernel=True)
-        result = kernel.function(*values, **kernel.constants)
+        try:
+            result = kernel.function(*values, **kernel.constants)
+        except RecursionError as problem:
+            _refuse_recursion(kernel, problem)
         if result is not None:
             _refuse_return(kernel, result)
         end_body(trace)
@@ -264,6 +267,16 @@ def write_kernel(program: Program, kernel: Kernel) -> None:
             )
         head.append(f".{name} {', '.join(map(str, numbers))}".rstrip())
     program.items.append("\n".join(["", *head, "{", *trace.body(), "}", ""]))
+
+
+def _refuse_recursion(kernel: Kernel, problem: RecursionError) -> NoReturn:
+    refuse(
+        "endless-kernel",
+        f"functions of Python call themselves without end while `{kernel.name}` is written",
+        "called again and again",
+        helps=["Python decides when they end; under `@function`, a call runs on the GPU, and a `ptx.when` ends it"],
+        place=raised_at(problem),
+    )
 
 
 def _refuse_return(kernel: Kernel, result: Any) -> NoReturn:

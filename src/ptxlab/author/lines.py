@@ -9,17 +9,17 @@ from __future__ import annotations
 import ast
 import linecache
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from types import CodeType, FrameType
+from types import CodeType, FrameType, TracebackType
 from typing import Any, NoReturn
 
 from ptxlab import ir
 from ptxlab.ir.origin import at_origin, line_span
 from ptxlab.report import Diagnostic, PtxError, Source, Span, error
 
-_PACKAGE = __name__.rpartition(".")[0]
+_INNER = (__name__.rpartition(".")[0], "contextlib", "functools")  # whose functions are no places of the user
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,25 @@ def here() -> Place:
 def user_frame() -> FrameType:
     """The innermost function outside of this package that is running."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
-        (_PACKAGE, "contextlib", "functools")
-    ):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_INNER):
         frame = frame.f_back
     return frame
+
+
+def raised_at(problem: BaseException) -> Place | None:
+    """The innermost place that an exception came through, outside of ptxlab and of what comes with Python."""
+    place, own = None, __name__.partition(".")[0]
+    for step in _steps(problem.__traceback__):
+        root = step.tb_frame.f_globals.get("__name__", "").partition(".")[0]
+        if root != own and root not in sys.stdlib_module_names:
+            place = Place(step.tb_frame.f_code, step.tb_lineno, step.tb_lasti)
+    return place
+
+
+def _steps(step: TracebackType | None) -> Iterator[TracebackType]:
+    while step is not None:
+        yield step
+        step = step.tb_next
 
 
 class NoSuchName(PtxError, AttributeError):  # noqa: N818 - named for what is wrong

@@ -70,7 +70,7 @@ PAGES = {
     "stray-leave": "`ptx.leave_when` or `ptx.repeat_when` stands in no loop that it could leave or repeat.",
     "stray-otherwise": "`with ptx.otherwise():` does not come right behind a `with ptx.when(p):`.",
     "endless-kernel": (
-        "The kernel has grown to very many lines and does not end.\n\n"
+        "The kernel has very many lines and does not end, or functions of Python call themselves without end.\n\n"
         "A loop of Python is written out turn by turn; `ptx.loop` and `ptx.range` write a loop for the GPU."
     ),
     "foreign-register": (
