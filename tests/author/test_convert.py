@@ -293,6 +293,15 @@ def test_results_of_an_inner_loop_that_the_outer_one_cannot_list(tmp_path: Path)
     assert "rd[12 + i] = ptx.add.s64(rd[11 + i], 8)" in body
 
 
+def test_vectors_of_one_stay_vectors(tmp_path: Path) -> None:
+    """ptxas may make other code of `ld.b16 {d}` than of `ld.b16 d`."""
+    text = kernel_of(
+        "ld.param.u64 %rd1, [x];\nld.global.b32 {%r1}, [%rd1];\n@%p1 ld.global.b32 {%r2}, [%rd1];\n"
+        "ld.global.b32 %r3, [%rd1];\nst.global.b32 [%rd1], {%r1};\nadd.u32 %r4, %r1, %r2;\n"
+    )
+    assert 'ptx.ld["global"].b32(rd1, out=(r1,))' in body_of(text, tmp_path / "module.py")
+
+
 def test_blocks_repeat_too(tmp_path: Path) -> None:
     text = kernel_of(
         "ld.param.u64 %rd1, [x];\nmov.u32 %r1, %tid.x;\n"

@@ -223,8 +223,15 @@ def _results(text: str, out: Any) -> list[Any]:
     if isinstance(out, (tuple, list)):
         # A tuple is a vector where no form has two results, or where the parts are too many to be two.
         is_vector = any(e.count for e in wanted) and not any(isinstance(part, (tuple, list)) for part in out)
-        return [tuple(out)] if is_vector else list(out)
+        return [tuple(out)] if is_vector or _is_alone(out, wanted) else list(out)
     return [out]
+
+
+def _is_alone(out: Sequence[Any], wanted: Sequence[Expected]) -> bool:
+    """Whether `out=(d,)` is `{d}`, a vector of one, which `ld` may write in place of `d`."""
+    if len(out) != 1 or not isinstance(out[0], Value):
+        return False
+    return any(find_problem(e, ("{", out[0].type.name), 0) is None for e in wanted)
 
 
 def _result(trace: Trace, expected: Expected, given: Any, pair: bool, results: list[Any]) -> str:
