@@ -286,6 +286,50 @@ def test_a_flag_in_another_block(fence: str, release: str, acquire: str, after: 
     assert set(codes(body)) == (set() if is_right else {"data-race"})
 
 
+COPY = """
+    ld.param.u64 %rd2, [out]; mad.wide.u32 %rd3, %r1, 4, %rd2;
+    cp.async.ca.shared.global [%r4], [%rd3], 4;
+    cp.async.commit_group;
+    {before}
+""" + SYNC + """
+    ld.shared::cluster.u32 %r20, [%r5];
+    {after}
+""" + SYNC  # fmt: skip
+
+
+def test_a_copy_of_another_block() -> None:
+    assert codes(COPY.format(before="cp.async.wait_group 0;", after="")) == []
+    assert codes(COPY.format(before="cp.async.wait_group 0; bar.sync 0;", after="")) == []
+    (found,) = findings(COPY.format(before="", after="cp.async.wait_group 0;"))
+    assert (found.code, found.message) == ("data-race", "a thread reads shared bytes that a copy still writes")
+
+
+GLOBAL = """
+    ld.param.u64 %rd2, [out];
+    @!%p1 bra done;
+    setp.ne.u32 %p3, %r7, 0;
+    @%p3 bra wait;
+    st.global.u32 [%rd2+512], 7;
+    st.release.{scope}.global.u32 [%rd2+516], 1;
+    bra done;
+wait:
+    ld.acquire.{scope}.global.u32 %r12, [%rd2+516];
+    setp.eq.u32 %p3, %r12, 0;
+    @%p3 bra wait;
+    ld.global.u32 %r20, [%rd2+512];
+done:
+"""
+
+
+@pytest.mark.parametrize(
+    ("scope", "cluster", "is_right"),
+    [("cta", 2, False), ("cluster", 2, True), ("gpu", 2, True), ("cluster", 1, False), ("gpu", 1, True)],
+)
+def test_scopes_in_global_memory(scope: str, cluster: int, is_right: bool) -> None:
+    """That of a cluster reaches its blocks and no others."""
+    assert set(codes(GLOBAL.format(scope=scope), cluster=cluster)) == (set() if is_right else {"data-race"})
+
+
 # mbarriers of other blocks: the first block writes to the second one and arrives there.
 MAIL = """
     @%p1 mbarrier.init.shared.b64 [bar], {expected};
