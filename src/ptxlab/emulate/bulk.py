@@ -107,6 +107,15 @@ def _generic(map: Address) -> Value:
     return map.value + state.PARAMETER_WINDOW if map.space == "param" else map.value
 
 
+def _cancel(machine: Machine, to: Address, barrier: Address, everyone: int) -> None:
+    """Ask for a cluster that has not begun."""
+    addresses = (machine.shared_offset(to), machine.shared_offset(barrier))
+    machine.runtime("start_cancel", *addresses, everyone, machine.place)
+    machine.check()
+    machine.function.unit.counting.note_change(machine.function, "shared")
+    machine.function.unit.counting.count_bytes(machine.function, to, 16, state.STORE)
+
+
 def _end(machine: Machine, to: Address, source: Address, size: Value, kind: int = state.STORE) -> None:
     """Stop if something was wrong; count what is moved, and that it changes memory."""
     machine.check()
@@ -135,6 +144,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "store": _store,
     "exchange": _exchange,
     "put": _put,
+    "cancel": _cancel,
     "prefetch": _prefetch,
     "commit": _commit,
     "wait": _wait,

@@ -104,7 +104,10 @@ class Unit:
 
     @property
     def talks(self) -> bool:
-        """Whether blocks can talk to each other: by atomic operations, or by loads and stores that are not weak."""
+        """Whether blocks can talk to each other: by atomic operations, or by loads and stores that are not weak.
+
+        So they do by taking over the work of others.
+        """
         return any(_is_loud(instruction) for _, instruction in self.places)
 
     def call_builtin(
@@ -153,6 +156,8 @@ def _is_loud(instruction: ir.Instruction) -> bool:
         return (ordered or not plain) and not any(word.startswith("shared") for word in words)
     if instruction.opcode.mnemonic == "cp":
         return words[0] == "reduce" and "global" in words
+    if instruction.opcode.mnemonic == "clusterlaunchcontrol":
+        return True
     return instruction.opcode.mnemonic == "call" and any(
         isinstance(operand, ir.FunctionReference) and operand.name in SERVICES for operand in instruction.operands
     )

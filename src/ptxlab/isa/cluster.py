@@ -1,7 +1,7 @@
 """Thread block clusters and grids: mapa, getctarank, griddepcontrol, clusterlaunchcontrol (PTX ISA 9.7.9, 9.7.13)."""
 
 from .form import Modifiers, form
-from .machine import Machine, Value
+from .machine import Address, Machine, Value
 
 # ptxas takes signed types as well.
 ADDRESS = "u32 u64 s32 s64"
@@ -44,12 +44,26 @@ def griddepcontrol(k: Machine, m: Modifiers) -> None:
     name="clusterlaunchcontrol.try_cancel.async",
     since="8.6 sm_100",
 )
+def try_cancel(k: Machine, m: Modifiers, a: Address, mbar: Address) -> None:
+    """Ask to cancel the launch of a cluster that has not started, so that this one takes its work.
+
+    The answer comes in the background; a barrier hears of its 16 bytes. It is for `clusterlaunchcontrol.query_cancel`
+    alone: here its words are the three parts of a place, and whether there is one.
+    """
+    k.bulk("cancel", a, mbar, int(m.multicast is not None))
+
+
 @form(
     "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 d, a",
     types={"d": "pred", "a": "b128"},
     name="clusterlaunchcontrol.query_cancel",
     since="8.6 sm_100",
 )
+def is_canceled(k: Machine, m: Modifiers, a: Value) -> Value:
+    """Tell whether an answer says that a cluster was cancelled."""
+    return k.unpack(a, "b32")[3] != 0
+
+
 @form(
     "clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 d, a",
     types={"d": "4 b32 sink", "a": "b128"},
@@ -62,5 +76,9 @@ def griddepcontrol(k: Machine, m: Modifiers) -> None:
     types={"d": "b32", "a": "b128"},
     since="8.6 sm_100",
 )
-def clusterlaunchcontrol() -> None:
-    """Ask to cancel the launch of a cluster that has not started, so that this one takes its work; read the answer."""
+def first_ctaid(k: Machine, m: Modifiers, a: Value) -> Value | tuple[Value, ...]:
+    """Give the place in the grid of the first block of the cluster that was cancelled."""
+    words = k.unpack(a, "b32")
+    if m.dimension is None:
+        return *words[:3], k.constant("b32", 0)
+    return words["xyz".index(m.dimension[-1])]

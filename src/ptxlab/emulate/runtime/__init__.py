@@ -17,6 +17,7 @@ from .beginnings import (
     start_tensor_load,
     start_tensor_store,
 )
+from .cancellations import start_cancel
 from .cluster_barrier import arrive_at_cluster, wait_at_cluster
 from .cluster_order import pass_init_fence
 from .copies import arrive_after_copies, commit_copies, fill_shared, start_copy, wait_for_copies
@@ -61,8 +62,9 @@ RUNTIME: dict[str, Callable[..., Any]] = {
         check_prefetch, commit_copies, commit_products, commit_transfers, drop_from_phase, enter, fail, fill_shared,
         find_callee, find_memory, grow_stack, initialise_phase, invalidate_phase, layout_of_phase, leave, note_cluster,
         note_generic, note_global, note_local, note_request, note_shared, owner_of, pass_fence, pass_init_fence,
-        pass_proxy_fence, read_clock, read_matrix, restore_stack, start_async_store, start_copy, start_exchange,
-        start_load, start_store, start_tensor_load, start_tensor_store, thread_exit, wait_at_cluster, wait_for_copies,
+        pass_proxy_fence, read_clock, read_matrix, restore_stack, start_async_store, start_cancel, start_copy,
+        start_exchange, start_load, start_store, start_tensor_load, start_tensor_store, thread_exit, wait_at_cluster,
+        wait_for_copies,
         wait_for_phase, wait_for_products, wait_for_transfers, without_own_rank,
         # Tensor memory.
         access_cells, allocate_columns, fence_after, fence_before, free_columns, read_cell, relinquish_columns,

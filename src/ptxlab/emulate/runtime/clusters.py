@@ -6,10 +6,48 @@ from ptxlab.emulate.runtime.blocks import begin_block, end_block, move_block, re
 from ptxlab.emulate.runtime.clocks import forget
 from ptxlab.emulate.runtime.memory import calloc, free
 from ptxlab.emulate.state import Cluster, Watch, Worker
-from ptxlab.native import Pointer, address_of, cast, fill_bytes, native, size_of, u8, u32, u64
+from ptxlab.native import (
+    Pointer,
+    address_of,
+    atomic_add,
+    atomic_load,
+    boolean,
+    cast,
+    fill_bytes,
+    native,
+    size_of,
+    u8,
+    u32,
+    u64,
+)
 
 CLUSTER_SIZE = size_of(Cluster)
 WATCH_SIZE = size_of(Watch)
+
+
+@native
+def take_clusters(worker: Pointer[Worker]) -> boolean:
+    """Have a cluster to begin, if there is one left: those of a chunk lie side by side, and so may what they access."""
+    if worker.first == worker.past:
+        worker.first = min(atomic_add(worker.next, worker.chunk), worker.total)
+        worker.past = min(worker.first + worker.chunk, worker.total)
+    return worker.first < worker.past
+
+
+@native
+def take_number(worker: Pointer[Worker]) -> u64:
+    """The number of that cluster, which now nobody else begins."""
+    number: u64 = worker.first
+    worker.first += 1
+    if cast(u64, worker.numbers) != 0:
+        return worker.numbers[number]
+    return number
+
+
+@native
+def has_more(worker: Pointer[Worker]) -> boolean:
+    """Whether there are clusters left that nobody has begun."""
+    return worker.first < worker.past or atomic_load(worker.next) < worker.total
 
 
 @native

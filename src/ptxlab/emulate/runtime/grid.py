@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.runtime.clusters import begin_cluster, end_cluster, first_number, move_cluster, restart_cluster
+from ptxlab.emulate.runtime.clusters import (
+    begin_cluster,
+    end_cluster,
+    first_number,
+    has_more,
+    move_cluster,
+    restart_cluster,
+    take_clusters,
+    take_number,
+)
 from ptxlab.emulate.runtime.order import end_history
 from ptxlab.emulate.runtime.schedule import BROKEN, FINISHED, SPINNING, STILL, report_hang, run_cluster
 from ptxlab.emulate.runtime.stillness import is_still, leap, outlasts_time, watch_anew
 from ptxlab.emulate.state import NO_MEMORY, Cluster, Worker
-from ptxlab.native import Pointer, atomic_add, atomic_load, atomic_store, boolean, cast, native, u32, u64
+from ptxlab.native import Pointer, atomic_add, atomic_load, atomic_store, cast, native, u32, u64
 
 LESS = (1 << 64) - 1  # added to a count, it makes that one less
 
@@ -25,11 +34,8 @@ def run_grid(worker: Pointer[Worker]) -> None:
         moved = False
         if worker.waiting < worker.resident_room:
             if take_clusters(worker):
-                number: u64 = worker.first
-                worker.first += 1
+                number: u64 = take_number(worker)
                 moved = True
-                if cast(u64, worker.numbers) != 0:
-                    number = worker.numbers[number]
                 if cast(u64, cluster) == 0:
                     cluster = begin_cluster(worker, number)
                     if cast(u64, cluster) == 0:
@@ -99,21 +105,6 @@ def advance(worker: Pointer[Worker], cluster: Pointer[Cluster]) -> u32:
         report_hang(cluster)
         return BROKEN
     return outcome
-
-
-@native
-def take_clusters(worker: Pointer[Worker]) -> boolean:
-    """Have a cluster to begin, if there is one left: those of a chunk lie side by side, and so may what they access."""
-    if worker.first == worker.past:
-        worker.first = min(atomic_add(worker.next, worker.chunk), worker.total)
-        worker.past = min(worker.first + worker.chunk, worker.total)
-    return worker.first < worker.past
-
-
-@native
-def has_more(worker: Pointer[Worker]) -> boolean:
-    """Whether there are clusters left that nobody has begun."""
-    return worker.first < worker.past or atomic_load(worker.next) < worker.total
 
 
 @native
