@@ -243,6 +243,7 @@ def cp_reduce_async_bulk(
     name="applypriority.async.bulk",
     since="9.4 sm_107f",
 )
+@unknown("what it adds to a group of copies is not emulated")
 def applypriority() -> None:
     """Change the eviction priority of a block of memory in the L2 cache, in the background."""
 
