@@ -116,7 +116,9 @@ def _explain_race(launch: Launch, found: Record, number: int) -> Diagnostic:
         return tell_of(launch, earlier, later, first, "the same thread" if same_thread else second, bytes)
     if earlier.is_copy:
         work = _work(launch, earlier)
-        who = f"another {work}" if later.is_copy else "a thread"
+        who = "a thread"
+        if later.is_copy:
+            who = f"another {work}" if _work(launch, later) == work else f"a {_work(launch, later)}"
         message = f"{who} {_DOES[later.kind]} {_SPACES[space]} bytes that a {work} still {_DOES[earlier.kind]}"
         before = f"{first} {_began(launch, earlier)} {bytes}"
         what = f"before the {work} was waited for" if same_thread else f"not knowing that the {work} is done"

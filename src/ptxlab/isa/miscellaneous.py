@@ -1,7 +1,9 @@
 """Miscellaneous instructions (PTX ISA 9.7.19)."""
 
-from .form import Modifiers, form, unknown
+from .form import Modifiers, form
 from .machine import Machine, Value
+from .products import ALL_LANES
+from .rearrangement import meet
 
 
 @form("brkpt", since="1.0 sm_11")
@@ -31,6 +33,6 @@ _SETMAXNREG = "8.0 sm_90a | 8.6 sm_100a sm_101a | 8.7 sm_120a | 8.8 sm_100f sm_1
 
 @form("setmaxnreg.inc.sync.aligned.u32 count", types={"count": "imm(24..256/8)"}, since=_SETMAXNREG)
 @form("setmaxnreg.dec.sync.aligned.u32 count", types={"count": "imm(24..256/8)"}, since=_SETMAXNREG)
-@unknown("the registers of a warpgroup are not counted here yet")
-def setmaxnreg() -> None:
+def setmaxnreg(k: Machine, m: Modifiers, count: int) -> None:
     """Change how many registers each thread of the warp owns: give some back (`.dec`) or wait for more (`.inc`)."""
+    k.collect(meet, ALL_LANES, (), (), aligned=True)  # registers are not counted: there are always enough
