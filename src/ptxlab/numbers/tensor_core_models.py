@@ -36,7 +36,8 @@ ADA = replace(AMPERE, fp8=Step(16, 13, short=True))
 HOPPER = Model(half=Step(16, 25), tf32=Step(8, 25), fp8=Step(16, 25, as_f16=True))
 BLACKWELL_120 = replace(HOPPER, fp8=Step(32, 25))
 
-# What `wgmma` does on sm_90a, the only target that has it: all products of an element in one step.
+# What `wgmma` does on sm_90a, the only target that has it: all products of an element in one step, fp8 with fewer bits.
+# Found by MMA-Sim, too, and compared with an H200: evidence/agreement_gpu.json.
 WARPGROUP = Model(half=Step(16, 25), tf32=Step(8, 25), fp8=Step(32, 13, short=True))
 
 # From each target on, up to the next.
