@@ -72,6 +72,18 @@ def test_all_work_is_done_once(ask: str, cluster: int, seed: int, checks: bool) 
     assert result.diagnostics == []
 
 
+def test_the_fences_of_the_guide() -> None:
+    """What the CUDA programming guide puts around a request: a fence in each direction."""
+    before = "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster;\n"
+    after = "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster;"
+    assert "fence.proxy.async.shared::cta;" in KERNEL
+    kernel = KERNEL.replace("fence.proxy.async.shared::cta;", after).replace("ASK", before + ALONE)
+    out = np.zeros(64, np.uint32)
+    result = ptxlab.parse(kernel)["k"].launch(5, 32, [out], device="cpu", timeout=60)
+    assert out[:6].tolist() == [1, 1, 1, 1, 1, 0]
+    assert result.diagnostics == []
+
+
 def test_one_cluster_does_the_work_of_all() -> None:
     """As long as no other has begun, which without a seed they have not."""
     _, result = run(ALONE, 10, 1)

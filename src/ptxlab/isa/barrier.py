@@ -142,9 +142,10 @@ def fence_restricted(k: Machine, m: Modifiers) -> None:
     name="fence.proxy",
     since="9.4 sm_90",
 )
-@unknown("it orders what several blocks of a cluster do through two proxies")
-def fence_cluster() -> None:
+def fence_proxy_restricted(k: Machine, m: Modifiers) -> None:
     """Order accesses to the shared memory of a cluster before it with those after it, between two proxies."""
+    k.fence_proxy("shared::cluster")
+    k.fence("acquire.cluster" if m.acquire else "release.cluster")
 
 
 @form("fence.proxy.tensormap::generic.release.scope", scope=SCOPE, name="fence.proxy", since="8.3 sm_90")
