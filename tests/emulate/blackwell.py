@@ -8,7 +8,7 @@ import numpy as np
 import ptxlab
 from ptxlab.emulate.launch import Result
 
-HEAD = """.version 8.6
+HEAD = """.version 8.7
 .target sm_100a
 .address_size 64
 """

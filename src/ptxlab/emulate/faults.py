@@ -11,7 +11,7 @@ from ptxlab.emulate.hangs import explain_divergence, explain_hang
 from ptxlab.emulate.runtime import async_stores, cluster_barrier
 from ptxlab.emulate.standing import WAITING, block_name, companion, stand_of
 from ptxlab.emulate.stops import explain_stop
-from ptxlab.emulate.tensor_faults import explain_address, explain_allocation
+from ptxlab.emulate.tensor_faults import explain_address, explain_allocation, explain_description
 from ptxlab.isa.descriptor import CHUNK, Descriptor
 from ptxlab.report import Diagnostic, error
 
@@ -121,13 +121,17 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
                         [f"the block has {extra} threads"],
                         ["launch a multiple of 128 threads, or let only whole warpgroups come here"])  # fmt: skip
         case state.BAD_DESCRIPTOR:
-            return told("out-of-bounds", *_bad_descriptor(launch, who, extra, address, size))
+            decode = Descriptor.decode_for_tcgen05 if instruction.opcode.mnemonic == "tcgen05" else Descriptor.decode
+            return told("out-of-bounds", *_bad_descriptor(launch, who, decode(extra), address, size))
         case state.BAD_TENSOR_ADDRESS:
             message, help, notes = explain_address(extra, address, size, fault.get("thread") // 32)
             return told("out-of-bounds", message, who, notes, [help])
         case state.BAD_ALLOCATION:
             message, help, notes = explain_allocation(extra, address, size)
             return told("bad-allocation", message, who, notes, [help])
+        case state.BAD_INSTRUCTION_DESCRIPTOR:
+            message, notes = explain_description(extra, address)
+            return told("bad-descriptor", message, who, notes)
         case state.TENSOR_LEAK:
             message = f"{extra} columns of tensor memory are still allocated when the block ends"
             return told("tensor-memory-leak", message, f"allocated here by {who.partition(' of ')[2]}",
@@ -180,7 +184,7 @@ def _bad_barrier(extra: int) -> str:
 
 
 def _bad_descriptor(
-    launch: Launch, who: str, bits: int, address: int, about: int
+    launch: Launch, who: str, descriptor: Descriptor, address: int, about: int
 ) -> tuple[str, str, list[str], list[str]]:
     """Message, label, notes and helps for a matrix in shared memory that is not all there."""
     row, chunk, width = about & 0xFFFF, about >> 16 & 0xFFFF, about >> 34
@@ -193,7 +197,7 @@ def _bad_descriptor(
         f"matrix {name} reaches outside of shared memory",
         f"{who}: element ({element[0]}, {element[1]}) of {name} would lie at address {address:#x}",
         [
-            f"the descriptor says: {Descriptor.decode(bits)}",
+            f"the descriptor says: {descriptor}",
             f"the block has {launch.shared_size} bytes of shared memory",
         ],
         ["addresses and steps stand in a descriptor as multiples of 16: `(bytes & 0x3ffff) >> 4`"],

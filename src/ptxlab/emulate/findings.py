@@ -105,13 +105,13 @@ def _explain_race(launch: Launch, found: Record, number: int) -> Diagnostic:
     bytes = _bytes(launch, found, number)
     same_block = earlier.block == later.block
     same_thread = same_block and earlier.thread == later.thread
-    if later.instruction < earlier.instruction and not same_thread and space != state.TENSOR_SPACE:
+    is_race = found.get("kind", number) == reports.RACE
+    if later.instruction < earlier.instruction and not same_thread and is_race:
         # Which came first is chance; a reader finds the one first that stands first.
         earlier, later = later, earlier
     first = f"{_thread(launch, earlier.thread)} of {block_name(launch, earlier.block)}"
     second = f"{_thread(launch, later.thread)} of {'the same block' if same_block else block_name(launch, later.block)}"
     if space == state.TENSOR_SPACE:
-        is_race = found.get("kind", number) == reports.RACE
         tell_of = explain_tensor_race if is_race else explain_missing_fence
         return tell_of(launch, earlier, later, first, "the same thread" if same_thread else second, bytes)
     if earlier.is_copy:

@@ -348,6 +348,8 @@ class Machine:
         self.function.unit.watching.note_access(self.function, place, 8, kind, "barrier", 8)
         if place.space == "shared::cluster":
             owner, offset = self._owner(offset), offset & state.OFFSET_MASK
+        if operation in ("arrive", "drop") and values[-1] == 0:
+            self.runtime("release_tensor_work", owner, offset)
         found = self.runtime(_PHASES[operation], owner, offset, *values, self.place, result=type)
         if kind == state.LOAD:
             self.function.unit.counting.note_look(self.function, "shared")

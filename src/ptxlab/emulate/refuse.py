@@ -28,10 +28,9 @@ def refuse(module: ir.Module, kernel: ir.Function) -> None:
 
 
 # Why the instructions of a whole chapter have no meaning; where only some have none, they say it themselves.
-_TENSOR = "the tensor cores of Blackwell"
 _FABRIC, _TEXTURE = "several GPUs on a fabric", "textures, samplers and surfaces"
 _CHAPTERS = {
-    "tcgen05_mma": _TENSOR, "tcgen05_scaled": _TENSOR, "tensormap": "changes of tensor maps",
+    "tensormap": "changes of tensor maps",
     "multimem": _FABRIC, "fabric": _FABRIC, "texture": _TEXTURE, "surface": _TEXTURE,
 }  # fmt: skip
 
@@ -56,6 +55,8 @@ _WORDS = {
     "tile::": "rows that are gathered or scattered are not emulated yet",
     "cta_group::2": "it works on the memory of two blocks of a cluster",
     "exclusive": "what it excludes is not known",
+    "ashift": "the manual does not say which rows move where",
+    "kind::ti16": "how its values are computed is not known",
 }
 
 

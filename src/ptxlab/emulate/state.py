@@ -58,6 +58,7 @@ BAD_ALLOCATION = 21
 TENSOR_LEAK = 22
 BAD_TENSOR_MAP = 23
 BAD_COORDINATE = 24
+BAD_INSTRUCTION_DESCRIPTOR = 25
 
 TENSOR_MAP_MARK = 0x50414D54  # at the beginning of a tensor map
 NO_TYPE = 0xFF  # of its elements, where copies cannot reduce them

@@ -59,6 +59,19 @@ def _write(machine: Machine, cell: Value, value: Value, mask: int) -> None:
     machine.runtime("write_cell", cell, Value(machine.function, type_named("u32"), value.text), mask)
 
 
+def _multiply(machine: Machine, *values: Address | Value | int) -> None:
+    given = [machine.cast(value.value, "u32") if isinstance(value, Address) else value for value in values]
+    machine.runtime("start_product", *given, machine.place)
+    machine.check()
+    machine.function.unit.counting.note_change(machine.function, "shared")
+
+
+def _commit(machine: Machine, barrier: Address) -> None:
+    machine.runtime("start_commit", machine.shared_offset(barrier), machine.place)
+    machine.check()
+    machine.function.unit.counting.note_change(machine.function, "shared")
+
+
 def _wait(machine: Machine, stores: int) -> None:
     machine.runtime("wait_for_cells", stores)
 
@@ -76,6 +89,8 @@ _OPERATIONS: dict[str, Callable[..., Value | None]] = {
     "store": _store,
     "read": _read,
     "write": _write,
+    "multiply": _multiply,
+    "commit": _commit,
     "wait": _wait,
     "fence": _fence,
 }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ptxlab.emulate.runtime import tensor_memory as runtime
+from ptxlab.emulate.runtime import tensor_work
+from ptxlab.isa.instruction_descriptor import COMPLAINTS, KINDS, InstructionDescriptor
 from ptxlab.isa.tensor_memory import BAND
 
 Told = tuple[str, str, list[str]]  # message, what to do, facts
@@ -89,3 +91,24 @@ def name(address: int) -> str:
 def _cells(address: int, lanes: int, columns: int) -> str:
     lane, column = address >> 16, address & 0xFFFF
     return f"lanes {lane}..{lane + lanes}, columns {column}..{column + columns}"
+
+
+_MORE = {
+    tensor_work.PACKED_IN_CELLS: "A of four or six bits in tensor memory is not emulated: the manual only draws it",
+    tensor_work.ABSOLUTE: "a leading dimension as an absolute address, which only `sm_103a` has, is not emulated",
+    tensor_work.NO_MODE: "modes of swizzling are 0, 1, 2, 4 and 6",
+    tensor_work.COARSE_MODE: "128-byte swizzling with 32-byte atoms is that of MN-major tf32, and of nothing else here",
+    tensor_work.BAD_FACTORS: "its scale factors reach beyond the four bytes of a cell",
+}
+
+
+def explain_description(extra: int, bits: int) -> tuple[str, list[str]]:
+    """Message and notes on a descriptor that stands for no product."""
+    reason, kind = extra & 0xFFFFFFFF, KINDS[extra >> 32]
+    if reason in _MORE:
+        return f"`tcgen05.mma`, kind `{kind}`: {_MORE[reason]}", []
+    said = InstructionDescriptor.decode(bits, kind)
+    return (
+        f"`tcgen05.mma`, kind `{kind}`: {COMPLAINTS[reason]}",
+        [f"the instruction descriptor {bits:#010x} says: {said}"],
+    )

@@ -13,20 +13,24 @@ RECENT = 1024  # pieces of work of which it is remembered what they accumulate t
 class Operation:
     """A piece of work that has been begun: a product, a copy, or telling an mbarrier that those before it are done."""
 
-    kind: u32
-    about: u32  # see `runtime.tensor_work`
+    what: u32  # see `runtime.tensor_work`
+    kind: u32  # of the product, or the shape of the copy
     thread: u32
     instruction: u32
     number: u32  # among those of its block
     d: u32  # addresses in tensor memory: of the result,
-    scale_a: u32  # of scale factors
+    scale_a: u32  # and of scale factors
     scale_b: u32
+    factors: u32  # scale factors in a row
+    description: u32  # the instruction descriptor
     a: u64  # a descriptor, or an address in tensor memory
     b: u64
-    description: u32  # the instruction descriptor
-    blocks: u32  # of a cluster that hear of it
-    barrier: u64
+    barrier: u64  # in the cluster
     masks: Array[u32, 4]  # the lanes that are not written, a bit for each
+    a_in_cells: u32
+    adds: u32
+    scale_d: u32
+    blocks: u32  # of the cluster that hear of it; 0: the one of the mbarrier
 
 
 @struct

@@ -12,7 +12,7 @@ rows here are its columns there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ptxlab.native import native, u32, u64
 
@@ -48,6 +48,29 @@ def chunk_offset(descriptor: u64, row: u32, chunk: u32, major: u32) -> u64:
     return place ^ ((u64(place - pattern) >> 7) & (width - 1)) << 4
 
 
+# `tcgen05` has the same descriptors, but for the numbers of the modes (PTX ISA 9.7.16.4.1); three stand for nothing.
+TENSOR_MODES = {"none": 0, "128B/32B": 1, "128B": 2, "64B": 4, "32B": 6}
+LIKE = (0, 0, 1, 0, 2, 0, 3, 0)  # the mode of `wgmma` that each of them is
+COARSE = 1  # rows of 128 bytes, four of them, swizzled in pieces of 32 bytes; only for MN-major matrices
+VERSION = 1 << 46  # a constant that these descriptors have
+
+
+@native
+def tensor_chunk_offset(descriptor: u64, row: u32, chunk: u32, major: u32) -> u64:
+    """Where in shared memory a chunk begins, by a descriptor of `tcgen05`."""
+    mode: u32 = u32(descriptor >> 61)
+    fields: u64 = descriptor & 0x000E_3FFF_3FFF_3FFF
+    if mode != COARSE:
+        return chunk_offset(fields | u64(LIKE[mode]) << 62, row, chunk, major)
+    start: u64 = (fields & 0x3FFF) << 4
+    leading: u64 = ((fields >> 16) & 0x3FFF) << 4
+    stride: u64 = ((fields >> 32) & 0x3FFF) << 4
+    place: u64 = (
+        start + u64(row % 4) * 128 + u64(row // 4) * stride + u64(chunk % 8) * CHUNK + u64(chunk // 8) * leading
+    )
+    return place ^ ((place >> 7) & 3) << 5
+
+
 @dataclass(frozen=True)
 class Descriptor:
     """What a matrix descriptor says, in bytes; `base_offset` counts rows of 128 bytes.
@@ -80,6 +103,19 @@ class Descriptor:
         """What 64 bits say."""
         start, leading, stride = ((bits >> at & 0x3FFF) << 4 for at in (0, 16, 32))
         return Descriptor(start, leading, stride, MODES[bits >> 62], bits >> 49 & 7)
+
+    def encode_for_tcgen05(self) -> int:
+        """The 64 bits that `tcgen05` takes; its swizzle may be `128B/32B`, too."""
+        if self.swizzle not in TENSOR_MODES:
+            raise ValueError(f"there is no swizzle `{self.swizzle}`, only {', '.join(TENSOR_MODES)}")
+        fields = replace(self, swizzle="none").encode()
+        return fields | VERSION | TENSOR_MODES[self.swizzle] << 61
+
+    @staticmethod
+    def decode_for_tcgen05(bits: int) -> Descriptor:
+        """What 64 bits say to `tcgen05`."""
+        modes = {number: name for name, number in TENSOR_MODES.items()}
+        return replace(Descriptor.decode(bits & ~(7 << 61)), swizzle=modes.get(bits >> 61, "?"))
 
     def offset(self, row: int, column: int, bits: int, major: int = K_MAJOR) -> int:
         """The byte of shared memory at which an element of `bits` bits begins, in `row` of A or of B transposed."""

@@ -238,7 +238,7 @@ PAIRS = "warpx2::02_13 warpx2::01_23"
     **EXPANDED,
     **COPIED,
 )
-@unknown("the tensor core of Blackwell is not emulated yet")
+@unknown("copies into tensor memory are not emulated yet")
 def tcgen05_cp() -> None:
     """Start copying a matrix from shared memory, named by a descriptor, to tensor memory, expanding its elements."""
 
@@ -249,7 +249,7 @@ def tcgen05_cp() -> None:
     types={"taddr": TENSOR},
     since="8.6 sm_100a sm_101a | 8.8 sm_103a",
 )
-@unknown("the tensor core of Blackwell is not emulated yet")
+@unknown("the manual does not say which rows move where")
 def tcgen05_shift() -> None:
     """Start moving the rows of a matrix in tensor memory down by one."""
 
@@ -263,6 +263,11 @@ READ_A = [("sync_restrict::shared::read::mma::a", "9.4 sm_107f")]
     read=READ_A,
     since=BLACKWELL,
 )
+def tcgen05_commit(k: Machine, m: Modifiers, mbar: Address) -> None:
+    """Let an mbarrier know when all that this thread started on tensor memory so far is done."""
+    k.tensor("commit", mbar)
+
+
 @form(
     "tcgen05.commit.cta_group.mbarrier::arrive::one{.read}{.shared::cluster}.multicast::cluster.b64 [mbar], mask",
     cta_group=CTA_GROUP,
@@ -278,9 +283,9 @@ READ_A = [("sync_restrict::shared::read::mma::a", "9.4 sm_107f")]
     types={"mask": lambda m: "u32 within(0..4294967295)" if m.multicast.endswith("32b") else "u16 within(0..65535)"},
     since="9.4 sm_100f sm_110f",
 )
-@unknown("the tensor core of Blackwell is not emulated yet")
-def tcgen05_commit() -> None:
-    """Let an mbarrier know when all that this thread started on tensor memory so far is done."""
+@unknown("it tells mbarriers of several blocks of a cluster")
+def tcgen05_commit_multicast() -> None:
+    """Let mbarriers of several blocks know when all that this thread started on tensor memory so far is done."""
 
 
 @form("tcgen05.fence::before_thread_sync", since=BLACKWELL)

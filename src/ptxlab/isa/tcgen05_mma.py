@@ -8,8 +8,11 @@ and without and with the mask `disabled` of output lanes.
 from collections.abc import Callable
 from typing import Any
 
-from .form import Modifiers, Specification, form
+from .form import Modifiers, Specification, form, unknown
+from .instruction_descriptor import KINDS as KIND_NUMBERS
+from .machine import Address, Machine, Value
 from .matrix import Slots
+from .products import Vector
 from .tcgen05 import BLACKWELL, CTA_GROUP
 
 CHIP = "8.6 sm_100a sm_101a"
@@ -71,6 +74,45 @@ TABLE: Slots = {"kind": "kind::f8f6f4", "cta_group": CTA_GROUP, "since": "9.4 sm
 @multiply(SHIFT, "[d], [a], b_desc, idesc, disabled, {!}enable_d", **PLAIN)
 @multiply(SHIFT, "[d], [a], b_desc, idesc, {!}enable_d, scale_d", **SCALED)
 @multiply(SHIFT, "[d], [a], b_desc, idesc, disabled, {!}enable_d, scale_d", **SCALED)
+def tcgen05_mma(
+    k: Machine,
+    m: Modifiers,
+    d: Address,
+    a: Address | None,
+    a_desc: Value | None,
+    b_desc: Value,
+    idesc: Value,
+    disabled: Vector | None,
+    enable_d: Value,
+    scale_d: int | None,
+) -> None:
+    """Start the product of A and B, added to D if `enable_d` holds."""
+    begin(k, m, d, a, a_desc, b_desc, idesc, enable_d, scale_d=scale_d or 0, disabled=disabled)
+
+
+def begin(
+    k: Machine,
+    m: Modifiers,
+    d: Address,
+    a: Address | None,
+    a_desc: Value | None,
+    b_desc: Value,
+    idesc: Value,
+    enable_d: Value,
+    *,
+    scale_d: int = 0,
+    disabled: Vector | None = None,
+    factors: tuple[Address | int, Address | int, int] = (0, 0, 0),
+) -> None:
+    """Hand a product to the tensor core; `factors` are the addresses of scale factors, and how many a row has."""
+    kind = KIND_NUMBERS.index(m.kind.removeprefix("kind::"))
+    where = k.cast(k.tensor("address", a), "u64") if a is not None else a_desc
+    assert where is not None
+    masks = disabled or (0, 0, 0, 0)
+    adds = k.cast(enable_d, "u32")
+    k.tensor("multiply", d, where, int(a is not None), b_desc, idesc, kind, adds, scale_d, *masks, *factors)
+
+
 @multiply(SP, "[d], a_desc, b_desc, [sp_meta], idesc, {!}enable_d", **PLAIN)
 @multiply(SP, "[d], a_desc, b_desc, [sp_meta], idesc, disabled, {!}enable_d", **PLAIN)
 @multiply(SP, "[d], a_desc, b_desc, [sp_meta], idesc, {!}enable_d, scale_d", **SCALED)
@@ -79,12 +121,18 @@ TABLE: Slots = {"kind": "kind::f8f6f4", "cta_group": CTA_GROUP, "since": "9.4 sm
 @multiply(SP_SHIFT, "[d], [a], b_desc, [sp_meta], idesc, disabled, {!}enable_d", **PLAIN)
 @multiply(SP_SHIFT, "[d], [a], b_desc, [sp_meta], idesc, {!}enable_d, scale_d", **SCALED)
 @multiply(SP_SHIFT, "[d], [a], b_desc, [sp_meta], idesc, disabled, {!}enable_d, scale_d", **SCALED | NO_I8)
+@unknown("where metadata lie in tensor memory is only drawn in the manual")
+def tcgen05_mma_sp() -> None:
+    """Start the product of a sparse A, of which half is stored, and B."""
+
+
 @multiply(LUT, "[d], a_desc, b_desc, [table], idesc, {!}enable_d", **TABLE)
 @multiply(LUT, "[d], a_desc, b_desc, [table], idesc, disabled, {!}enable_d", **TABLE)
 @multiply(LUT, "[d], [a], b_desc, [table], idesc, {!}enable_d", **TABLE)
 @multiply(LUT, "[d], [a], b_desc, [table], idesc, disabled, {!}enable_d", **TABLE)
-def tcgen05_mma() -> None:
-    """Start the product of A and B, added to D if `enable_d` holds; with `.sp` only half of A is stored."""
+@unknown("the tables by which it expands B are not known")
+def tcgen05_mma_lut() -> None:
+    """Start the product of A and of B, whose elements a table expands."""
 
 
 WS = "tcgen05.mma.ws.cta_group::1.kind{.collector}"
@@ -95,5 +143,6 @@ WS_SP = "tcgen05.mma.ws.sp.cta_group::1.kind{.collector}"
 @multiply(WS, "[d], [a], b_desc, idesc, {!}enable_d{, zero_mask}", kind=KINDS, collector=BUFFERS)
 @multiply(WS_SP, "[d], a_desc, b_desc, [sp_meta], idesc, {!}enable_d{, zero_mask}", kind=KINDS, collector=BUFFERS)
 @multiply(WS_SP, "[d], [a], b_desc, [sp_meta], idesc, {!}enable_d{, zero_mask}", kind=KINDS, collector=BUFFERS)
+@unknown("products with a stationary B are not emulated yet")
 def tcgen05_mma_ws() -> None:
     """Start the product of A and B with B kept in a collector buffer, so that several products can share it."""

@@ -6,10 +6,11 @@ the shape) or, for whole families of chips, by `.block16` and `.block32`.
 
 from typing import Any
 
-from .form import Modifiers
+from .form import Modifiers, unknown
+from .machine import Address, Machine, Value
 from .matrix import Slots
 from .tcgen05 import CTA_GROUP
-from .tcgen05_mma import CHIP, COLLECTORS, multiply
+from .tcgen05_mma import CHIP, COLLECTORS, begin, multiply
 
 MX = "kind::mxf8f6f4"
 MX4 = "kind::mxf4 kind::mxf4nvf4"
@@ -54,6 +55,29 @@ BY_TABLE = scaled(MX, since="9.4 sm_107f")
 @multiply(SIZED, "[d], [a], b_desc, idesc, [scale_a], [scale_b], {!}enable_d", **BY_BLOCK)
 @multiply(SIZED, "[d], a_desc, b_desc, idesc, [scale_a], [scale_b], {!}enable_d", **BY_VECTOR)
 @multiply(SIZED, "[d], [a], b_desc, idesc, [scale_a], [scale_b], {!}enable_d", **BY_VECTOR)
+def tcgen05_mma_block_scale(
+    k: Machine,
+    m: Modifiers,
+    d: Address,
+    a: Address | None,
+    a_desc: Value | None,
+    b_desc: Value,
+    idesc: Value,
+    scale_a: Address,
+    scale_b: Address,
+    enable_d: Value,
+) -> None:
+    """Start the product of A and B, each block of them multiplied by its own scale factor from tensor memory."""
+    begin(k, m, d, a, a_desc, b_desc, idesc, enable_d, factors=(scale_a, scale_b, count_factors(m)))
+
+
+def count_factors(m: Modifiers) -> int:
+    """The scale factors of a row."""
+    if m.kind == "kind::mxf8f6f4":
+        return 1
+    return 4 if m.size in ("scale_vec::4X", "block16") else 2
+
+
 @multiply(SP_DEFAULT, "[d], a_desc, b_desc, [sp_meta], idesc, [scale_a], [scale_b], {!}enable_d", **SP_BY_DEFAULT)
 @multiply(SP_DEFAULT, "[d], [a], b_desc, [sp_meta], idesc, [scale_a], [scale_b], {!}enable_d", **SP_BY_DEFAULT)
 @multiply(SP_SIZED, "[d], a_desc, b_desc, [sp_meta], idesc, [scale_a], [scale_b], {!}enable_d", **SP_BY_BLOCK)
@@ -62,5 +86,6 @@ BY_TABLE = scaled(MX, since="9.4 sm_107f")
 @multiply(SP_SIZED, "[d], [a], b_desc, [sp_meta], idesc, [scale_a], [scale_b], {!}enable_d", **BY_VECTOR)
 @multiply(LUT_SCALED, "[d], a_desc, b_desc, [table], idesc, [scale_a], [scale_b], {!}enable_d", **BY_TABLE)
 @multiply(LUT_SCALED, "[d], [a], b_desc, [table], idesc, [scale_a], [scale_b], {!}enable_d", **BY_TABLE)
-def tcgen05_mma_block_scale() -> None:
-    """Start the product of A and B, each block of them multiplied by its own scale factor from tensor memory."""
+@unknown("sparse products with scale factors, and tables that expand B, are only drawn in the manual")
+def tcgen05_mma_block_scale_sp() -> None:
+    """Start such a product of a sparse A, or of a B that a table expands."""

@@ -150,6 +150,15 @@ def tell_all(known: Pointer[Knowledge], source: Pointer[Knowledge]) -> None:
 
 
 @native
+def tell_of_tensor_memory(known: Pointer[Knowledge], source: Pointer[Knowledge]) -> None:
+    """Add those facts of another list that are on tensor memory."""
+    for index in range(source.count):
+        part: u32 = u32(source.facts[index].key) & PART_MASK
+        if part >= TENSOR_LOADS and part < TENSOR_END:
+            tell(known, source.facts[index].key, source.facts[index].stamp)
+
+
+@native
 def coarsen(known: Pointer[Knowledge]) -> None:
     """Make a list that is too long shorter: it then says more than is known, so that races are missed, not invented."""
     kept: u32 = 0

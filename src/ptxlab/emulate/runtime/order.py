@@ -20,6 +20,7 @@ from ptxlab.emulate.runtime.clocks import (
     key_of,
     tell,
     tell_all,
+    tell_of_tensor_memory,
 )
 from ptxlab.emulate.runtime.flags import find_flag, flag_at, free_flags, hand_over
 from ptxlab.emulate.runtime.memory import free
@@ -312,3 +313,13 @@ def acquire_from_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u
     flag = find_flag(address_of(block.flags), offset + MBARRIER)
     if cast(u64, flag) != 0:
         tell_all(address_of(thread.known), address_of(flag.near))
+
+
+@native
+def acquire_tensor_work(thread: Pointer[Thread], block: Pointer[Block], offset: u64) -> None:
+    """A thread has seen a phase complete, without acquiring: it knows what work on tensor memory was handed over."""
+    if thread.worker.checks == 0 or cast(u64, thread.block.tensor) == 0:
+        return
+    flag = find_flag(address_of(block.flags), offset + MBARRIER)
+    if cast(u64, flag) != 0:
+        tell_of_tensor_memory(address_of(thread.known), address_of(flag.near))

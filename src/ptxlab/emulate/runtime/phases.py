@@ -11,6 +11,7 @@ from __future__ import annotations
 from ptxlab.emulate.runtime.memory import fail
 from ptxlab.emulate.runtime.order import (
     acquire_from_phase,
+    acquire_tensor_work,
     begin_phases,
     order_phase,
     release_copies,
@@ -199,4 +200,6 @@ def has_completed(thread: Pointer[Thread]) -> boolean:
         return False
     if thread.waits_for & 2 != 0:
         acquire_from_phase(thread, block, thread.waits_at)
+    else:
+        acquire_tensor_work(thread, block, thread.waits_at)
     return True

@@ -15,6 +15,7 @@ from ptxlab.emulate.runtime.phases import has_completed
 from ptxlab.emulate.runtime.presence import note_exit
 from ptxlab.emulate.runtime.stillness import goes_nowhere, is_still, leap, outlasts_time
 from ptxlab.emulate.runtime.tensor_memory import check_allocations
+from ptxlab.emulate.runtime.tensor_work import finish_operations
 from ptxlab.emulate.runtime.transfers import finish_transfer, finish_transfers
 from ptxlab.emulate.runtime.warpgroup import have_finished
 from ptxlab.emulate.state import (
@@ -58,6 +59,7 @@ def thread_exit(thread: Pointer[Thread]) -> None:
     release_everyone(thread.block)
     if thread.block.live == 0:
         finish_transfers(thread.block)
+        finish_operations(thread.block, 1)
         check_allocations(thread)
     leave_cluster(thread)
     note_exit(thread)
@@ -112,15 +114,10 @@ def run_cluster(cluster: Pointer[Cluster]) -> u32:
         rounds += 1
         if moves_of(cluster) != before:
             idle = 0
-        elif (
-            not deliver_copies(cluster)
-            and not deliver_transfers(cluster)
-            and not wake_waiters(cluster)
-            and can_run == 0
-        ):
+        elif not deliver_copies(cluster) and not deliver_work(cluster) and not wake_waiters(cluster) and can_run == 0:
             report_hang(cluster)
             return BROKEN
-        if (idle != 0 or rounds % SELDOM == 0) and goes_nowhere(cluster) and not deliver_transfers(cluster):
+        if (idle != 0 or rounds % SELDOM == 0) and goes_nowhere(cluster) and not deliver_work(cluster):
             if cluster.watch.is_near == 0:
                 return STILL
             if outlasts_time(cluster):
@@ -170,6 +167,24 @@ def deliver_copies(cluster: Pointer[Cluster]) -> boolean:
             if thread.copy_count != 0:
                 finish_copies(thread, 0)
                 delivered = True
+    return delivered
+
+
+@native
+def deliver_work(cluster: Pointer[Cluster]) -> boolean:
+    """Let a bulk copy of each block arrive, or its tensor core go on; with a seed, either may come first."""
+    if cluster.worker.seed != 0 and next_random(cluster.blocks[0]) & 1 != 0:
+        return deliver_operations(cluster) or deliver_transfers(cluster)
+    return deliver_transfers(cluster) or deliver_operations(cluster)
+
+
+@native
+def deliver_operations(cluster: Pointer[Cluster]) -> boolean:
+    """Let the tensor core of each block go on, until it tells of it."""
+    delivered = False
+    for rank in range(cluster.count):
+        if finish_operations(cluster.blocks[rank], 0):
+            delivered = True
     return delivered
 
 

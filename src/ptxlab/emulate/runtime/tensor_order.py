@@ -8,17 +8,16 @@ to be done, its own work on tensor memory may still run ahead of, until `tcgen05
 
 from __future__ import annotations
 
-from ptxlab.emulate.history import Knowledge
 from ptxlab.emulate.runtime.clocks import (
-    PART_MASK,
-    TENSOR_END,
     TENSOR_ISSUED,
     TENSOR_LOADS,
     TENSOR_STORES,
     key_of,
     tell,
+    tell_of_tensor_memory,
 )
-from ptxlab.emulate.runtime.flags import FENCE_ACQUIRE, FENCE_RELEASE, pass_fence
+from ptxlab.emulate.runtime.flags import FENCE_ACQUIRE, FENCE_RELEASE, flag_at, pass_fence
+from ptxlab.emulate.runtime.order import MBARRIER
 from ptxlab.emulate.runtime.races import note
 from ptxlab.emulate.runtime.shadow import ASYNC, COPY, SIZE_SHIFT, WIDE, free_pages
 from ptxlab.emulate.state import TENSOR_SPACE, Block, Thread
@@ -92,14 +91,16 @@ def fence_after(thread: Pointer[Thread]) -> None:
     if thread.worker.checks == 0:
         return
     pass_fence(thread, FENCE_ACQUIRE, CTA_SCOPE)
-    take_tensor_facts(address_of(thread.tensor_known), address_of(thread.known))
-    take_tensor_facts(address_of(thread.tensor_known), address_of(thread.block.known))
+    tell_of_tensor_memory(address_of(thread.tensor_known), address_of(thread.known))
+    tell_of_tensor_memory(address_of(thread.tensor_known), address_of(thread.block.known))
 
 
 @native
-def take_tensor_facts(known: Pointer[Knowledge], source: Pointer[Knowledge]) -> None:
-    """Add those facts of another list that tell of tensor memory."""
-    for index in range(source.count):
-        part: u32 = u32(source.facts[index].key) & PART_MASK
-        if part >= TENSOR_LOADS and part < TENSOR_END:
-            tell(known, source.facts[index].key, source.facts[index].stamp)
+def release_tensor_work(thread: Pointer[Thread], block: Pointer[Block], offset: u64) -> None:
+    """A relaxed arrival at an mbarrier: of what a thread knows, that on tensor memory is handed over."""
+    if thread.worker.checks == 0 or cast(u64, thread.block.tensor) == 0:
+        return
+    flag = flag_at(address_of(block.flags), offset + MBARRIER)
+    if cast(u64, flag) != 0:
+        tell_of_tensor_memory(address_of(flag.known), address_of(thread.known))
+        tell_of_tensor_memory(address_of(flag.known), address_of(thread.block.known))

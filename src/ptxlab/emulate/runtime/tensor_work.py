@@ -1,0 +1,328 @@
+"""The tensor core of a block: work that a thread begins, done as late as the rules allow (PTX ISA 9.7.16.10).
+
+They are done in the order in which they were begun, up to the next `tcgen05.commit`, when no thread of the block can go
+on without them, or when the block ends. What they read and write is looked at when they begin.
+"""
+
+from __future__ import annotations
+
+from ptxlab.emulate.runtime.agents import note_shared_work
+from ptxlab.emulate.runtime.clocks import TENSOR_WORK, key_of, tell
+from ptxlab.emulate.runtime.flags import flag_at
+from ptxlab.emulate.runtime.memory import fail, find_memory, owner_of, realloc
+from ptxlab.emulate.runtime.order import MBARRIER
+from ptxlab.emulate.runtime.phases import arrive_at_phase, is_barrier
+from ptxlab.emulate.runtime.races import note_cluster
+from ptxlab.emulate.runtime.shadow import OBJECT, SIZE_SHIFT, STRONG
+from ptxlab.emulate.runtime.tensor_before import PRODUCT
+from ptxlab.emulate.runtime.tensor_memory import is_allocated, next_number
+from ptxlab.emulate.runtime.tensor_order import note_tensor
+from ptxlab.emulate.runtime.warpgroup import fail_descriptor
+from ptxlab.emulate.state import (
+    ATOMIC,
+    BAD_INSTRUCTION_DESCRIPTOR,
+    CLUSTER_SPACE,
+    LOAD,
+    NO_MEMORY,
+    OFFSET_MASK,
+    STORE,
+    Block,
+    Hint,
+    Thread,
+)
+from ptxlab.emulate.tensor_state import RECENT, Operation
+from ptxlab.isa.descriptor import CHUNK, tensor_chunk_offset
+from ptxlab.isa.instruction_descriptor import DEPTHS, MXF4, MXF8F6F4, TF32, columns_of, complain, rows_of
+from ptxlab.isa.tensor_products import bits_of, each_of, multiply_in_tensor_memory
+from ptxlab.native import Pointer, address_of, boolean, cast, copy_bytes, fill_bytes, native, size_of, u8, u32, u64
+
+OPERATION_SIZE = size_of(Operation)
+ROOM = 16
+
+# What a piece of work is.
+MULTIPLY = 1
+COMMIT = 2
+
+# What else is wrong with an instruction descriptor; the rest is in `isa.instruction_descriptor`.
+PACKED_IN_CELLS = 64
+ABSOLUTE = 65
+NO_MODE = 66
+COARSE_MODE = 67
+BAD_FACTORS = 68
+
+
+@native
+def next_operation(thread: Pointer[Thread], what: u32, instruction: u32) -> Pointer[Operation]:
+    """Room for one more piece of work."""
+    tensor = thread.block.tensor
+    if tensor.operation_count == tensor.operation_room:
+        room: u32 = tensor.operation_room * 2 + ROOM
+        memory = realloc(cast(Pointer[u8], tensor.operations), u64(room) * OPERATION_SIZE)
+        if cast(u64, memory) == 0:
+            fail(thread, NO_MEMORY, instruction, 0)
+            return cast(Pointer[Operation], 0)
+        tensor.operations = cast(Pointer[Operation], memory)
+        tensor.operation_room = room
+    operation = tensor.operations + tensor.operation_count
+    tensor.operation_count += 1
+    fill_bytes(cast(Pointer[u8], operation), 0, OPERATION_SIZE)
+    operation.what = what
+    operation.thread = thread.number
+    operation.instruction = instruction
+    return operation
+
+
+# Products.
+
+
+@native
+def start_product(
+    thread: Pointer[Thread],
+    d: u32,
+    a: u64,
+    a_in_cells: u32,
+    b: u64,
+    bits: u32,
+    kind: u32,
+    adds: u32,
+    scale_d: u32,
+    mask: u32,
+    second_mask: u32,
+    third_mask: u32,
+    fourth_mask: u32,
+    scale_a: u32,
+    scale_b: u32,
+    factors: u32,
+    instruction: u32,
+) -> None:
+    """Begin D = A * B, or D += A * B."""
+    reason: u32 = complain(bits, kind)
+    if reason == 0 and a_in_cells != 0 and kind != MXF4 and bits_of(bits >> 7 & 7, kind) < 8 and kind < MXF4:
+        reason = PACKED_IN_CELLS
+    if reason == 0 and kind >= MXF8F6F4:
+        last: u32 = (bits >> 29 & 3) + factors
+        other: u32 = (bits >> 4 & 3) + factors
+        if last > 4 or other > 4:
+            reason = BAD_FACTORS
+    if reason != 0:
+        fail_description(thread, reason, bits, kind, instruction)
+        return
+    rows: u32 = rows_of(bits, kind)
+    columns: u32 = columns_of(bits)
+    number: u32 = 0
+    lane: u32 = d >> 16
+    if not are_allocated(thread, lane, d & 0xFFFF, rows, columns, ATOMIC, instruction):
+        return
+    number = next_number(thread.block.tensor)
+    thread.block.tensor.accumulators[number % RECENT] = u64(d) | u64(rows + columns) << 32 | u64(kind) << 48
+    if a_in_cells != 0:
+        width: u32 = DEPTHS[kind] * bits_of(bits >> 7 & 7, kind) // 32
+        if not use_rows(thread, u32(a) >> 16, u32(a) & 0xFFFF, rows, width, LOAD, number, instruction):
+            return
+    elif not read_matrix(thread, a, bits >> 15 & 1, rows, kind, 0, number, instruction):
+        return
+    if not read_matrix(thread, b, bits >> 16 & 1, columns, kind, 1, number, instruction):
+        return
+    if factors != 0 and not (
+        use_factors(thread, scale_a, rows, number, instruction)
+        and use_factors(thread, scale_b, columns, number, instruction)
+    ):
+        return
+    use_rows(thread, lane, d & 0xFFFF, rows, columns, ATOMIC if adds != 0 else STORE, number, instruction)
+    operation = next_operation(thread, MULTIPLY, instruction)
+    if cast(u64, operation) == 0:
+        return
+    operation.number = number
+    operation.kind = kind
+    operation.d = d
+    operation.a = a
+    operation.a_in_cells = a_in_cells
+    operation.b = b
+    operation.description = bits
+    operation.adds = adds
+    operation.scale_d = scale_d
+    operation.masks[0] = mask
+    operation.masks[1] = second_mask
+    operation.masks[2] = third_mask
+    operation.masks[3] = fourth_mask
+    operation.scale_a = scale_a
+    operation.scale_b = scale_b
+    operation.factors = factors
+
+
+@native
+def fail_description(thread: Pointer[Thread], reason: u32, bits: u32, kind: u32, instruction: u32) -> None:
+    thread.worker.fault.address = u64(bits)
+    fail(thread, BAD_INSTRUCTION_DESCRIPTOR, instruction, u64(reason) | u64(kind) << 32)
+
+
+@native
+def are_allocated(
+    thread: Pointer[Thread], lane: u32, column: u32, rows: u32, columns: u32, kind: u32, instruction: u32
+) -> boolean:
+    """Whether the cells of so many rows are allocated; 64 rows begin at lane 0 or 16 (PTX ISA 9.7.16.10.5)."""
+    lanes: u32 = 128 if rows == 128 else u32(112)
+    return is_allocated(thread, lane, column, lanes, columns, kind, instruction)
+
+
+@native
+def use_rows(
+    thread: Pointer[Thread],
+    lane: u32,
+    column: u32,
+    rows: u32,
+    columns: u32,
+    kind: u32,
+    number: u32,
+    instruction: u32,
+) -> boolean:
+    """Look at the cells that the rows of a matrix take; a fault if some are not allocated."""
+    if not are_allocated(thread, lane, column, rows, columns, kind, instruction):
+        return False
+    channel: u32 = TENSOR_WORK + thread.number
+    if rows == 128:
+        note_tensor(thread, lane, column, 128, columns, kind, PRODUCT, channel, number, instruction)
+        return True
+    for part in range(4):
+        note_tensor(thread, lane + part * 32, column, 16, columns, kind, PRODUCT, channel, number, instruction)
+    return True
+
+
+@native
+def use_factors(thread: Pointer[Thread], address: u32, rows: u32, number: u32, instruction: u32) -> boolean:
+    """Look at the scale factors of so many rows: they are in all four parts of tensor memory."""
+    columns: u32 = (rows + 31) // 32
+    lane: u32 = address >> 16
+    column: u32 = address & 0xFFFF
+    if not is_allocated(thread, lane, column, 128, columns, LOAD, instruction):
+        return False
+    channel: u32 = TENSOR_WORK + thread.number
+    note_tensor(thread, lane, column, 128, columns, LOAD, PRODUCT, channel, number, instruction)
+    return True
+
+
+@native
+def read_matrix(
+    thread: Pointer[Thread],
+    descriptor: u64,
+    major: u32,
+    rows: u32,
+    kind: u32,
+    is_b: u32,
+    number: u32,
+    instruction: u32,
+) -> boolean:
+    """Look at all chunks of a matrix in shared memory; a fault if some lie outside, or if the descriptor is none."""
+    mode: u32 = u32(descriptor >> 61)
+    reason: u32 = 0
+    if descriptor >> 52 & 1 != 0:
+        reason = ABSOLUTE
+    elif mode & 1 != 0 and mode != 1:
+        reason = NO_MODE
+    elif (mode == 1) != (major != 0 and kind == TF32):
+        reason = COARSE_MODE
+    if reason != 0:
+        fail_description(thread, reason, 0, kind, instruction)
+        return False
+    each: u32 = each_of(kind)
+    lines: u32 = rows
+    chunks: u32 = 2
+    if major != 0:
+        lines = DEPTHS[kind]
+        chunks = (rows + each - 1) // each
+    channel: u32 = TENSOR_WORK + thread.number
+    for row in range(lines):
+        for chunk in range(chunks):
+            offset: u64 = tensor_chunk_offset(descriptor, row, chunk, major)
+            if offset + CHUNK > thread.shared_size:
+                about: u32 = major | is_b << 1 | (128 // each) << 2
+                fail_descriptor(thread, descriptor, offset, about, row, chunk, instruction)
+                return False
+            note_shared_work(thread, thread.block, offset, CHUNK, LOAD, channel, number, instruction)
+    return True
+
+
+# Telling that work is done.
+
+
+@native
+def start_commit(thread: Pointer[Thread], barrier: u64, instruction: u32) -> None:
+    """Have an mbarrier of the cluster hear when all is done that this thread has begun."""
+    place = find_memory(thread, barrier, 8, 8, CLUSTER_SPACE, ATOMIC, instruction, cast(Pointer[Hint], 0))
+    if cast(u64, place) == 0:
+        return
+    if thread.worker.checks != 0:
+        note_cluster(thread, barrier, 8, ATOMIC | STRONG | OBJECT | 3 << SIZE_SHIFT, instruction)
+    if not is_barrier(thread, owner_of(thread, barrier), barrier & OFFSET_MASK, instruction):
+        return
+    if cast(u64, thread.block.tensor) == 0:
+        arrive_at_phase(thread, owner_of(thread, barrier), barrier & OFFSET_MASK, 1, 0, instruction)
+        return
+    operation = next_operation(thread, COMMIT, instruction)
+    if cast(u64, operation) != 0:
+        operation.barrier = barrier
+        operation.number = thread.block.tensor.begun
+
+
+@native
+def finish_operation(block: Pointer[Block]) -> u32:
+    """Do the oldest piece of work; what it was."""
+    tensor = block.tensor
+    operation = tensor.operations
+    what: u32 = operation.what
+    thread = block.threads + operation.thread
+    barrier: u64 = operation.barrier
+    number: u32 = operation.number
+    instruction: u32 = operation.instruction
+    if what == MULTIPLY:
+        multiply_in_tensor_memory(
+            tensor.cells,
+            block.shared,
+            operation.d,
+            operation.a,
+            operation.b,
+            operation.description,
+            operation.kind,
+            operation.a_in_cells,
+            operation.adds,
+            operation.scale_d,
+            cast(Pointer[u32], operation.masks),
+            operation.scale_a,
+            operation.scale_b,
+            operation.factors,
+        )
+    tensor.operation_count -= 1
+    for index in range(tensor.operation_count):
+        copy_bytes(
+            cast(Pointer[u8], tensor.operations + index),
+            cast(Pointer[u8], tensor.operations + (index + 1)),
+            OPERATION_SIZE,
+        )
+    block.moves += 1
+    block.worker.deliveries += 1
+    if what == COMMIT:
+        tell_barrier(thread, barrier, number, instruction)
+    return what
+
+
+@native
+def tell_barrier(thread: Pointer[Thread], barrier: u64, number: u32, instruction: u32) -> None:
+    """Arrive at an mbarrier: the work of a thread is done, up to a number."""
+    to = owner_of(thread, barrier)
+    offset: u64 = barrier & OFFSET_MASK
+    if thread.worker.checks != 0:
+        flag = flag_at(address_of(to.flags), offset + MBARRIER)
+        if cast(u64, flag) != 0:
+            tell(address_of(flag.known), key_of(thread.block.number, TENSOR_WORK + thread.number), u64(number))
+    arrive_at_phase(thread, to, offset, 1, 0, instruction)
+
+
+@native
+def finish_operations(block: Pointer[Block], is_all: u32) -> boolean:
+    """Do pieces of work up to one that tells an mbarrier, or all."""
+    if cast(u64, block.tensor) == 0 or block.tensor.operation_count == 0:
+        return False
+    while block.tensor.operation_count != 0:
+        if finish_operation(block) == COMMIT and is_all == 0:
+            return True
+    return True

@@ -1,0 +1,189 @@
+"""What `tcgen05.mma` multiplies: shape and types in 32 bits, the instruction descriptor (PTX ISA 9.7.16.4.2).
+
+descriptor = InstructionDescriptor("f16", rows=128, columns=64, atype="bf16", btype="bf16", dtype="f32")
+bits = descriptor.encode()
+print(InstructionDescriptor.decode(bits, "f16"))  # 128x64x16: f32 += bf16 * bf16, A K-major, B K-major
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxlab.native import boolean, native, u32
+
+# The kinds, by the number that the emulator gives them.
+KINDS = ("f16", "tf32", "f8f6f4", "i8", "mxf8f6f4", "mxf4", "mxf4nvf4")
+F16, TF32, F8F6F4, I8, MXF8F6F4, MXF4, MXF4NVF4 = range(7)
+DEPTHS = (16, 8, 32, 32, 32, 64, 64)
+
+_SMALL = {"e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5}
+_TYPES: dict[str, dict[str, int]] = {
+    "f16": {"f16": 0, "bf16": 1},
+    "tf32": {"tf32": 2},
+    "f8f6f4": _SMALL,
+    "i8": {"u8": 0, "s8": 1},
+    "mxf8f6f4": _SMALL,
+    "mxf4": {"e2m1": 1},
+    "mxf4nvf4": {"e2m1": 1},
+}
+_RESULTS = {"f16": {"f16": 0, "f32": 1}, "tf32": {"f32": 1}, "f8f6f4": {"f16": 0, "f32": 1}, "i8": {"s32": 2}}
+
+# What is wrong with one, as the emulator numbers it.
+BAD_ROWS = 1
+BAD_COLUMNS = 2
+BAD_TYPE = 3
+BAD_RESULT = 4
+BAD_TRANSPOSE = 5
+BAD_SPARSITY = 6
+BAD_SIGN = 7
+
+
+@native(inline=True)
+def rows_of(bits: u32, kind: u32) -> u32:
+    return ((bits >> 24) & 31) << 4 if kind < MXF8F6F4 else ((bits >> 27) & 3) << 7
+
+
+@native(inline=True)
+def columns_of(bits: u32) -> u32:
+    return ((bits >> 17) & 63) << 3
+
+
+@native
+def is_type(code: u32, kind: u32) -> u32:
+    """Whether the number of a type of A or B is one that the kind has."""
+    if kind == F16 or kind == I8:  # noqa: SIM109 - native functions know no tuples
+        return 1 if code < 2 else 0
+    if kind == TF32:
+        return 1 if code == 2 else 0
+    if kind >= MXF4:
+        return 1 if code == 1 else 0
+    return 1 if code <= 5 and code != 2 else 0
+
+
+@native
+def complain(bits: u32, kind: u32) -> u32:
+    """What is wrong with a descriptor, for a block alone and without `.ws` and `.sp`; 0: nothing (table 39)."""
+    rows: u32 = rows_of(bits, kind)
+    columns: u32 = columns_of(bits)
+    first: u32 = (bits >> 7) & 7
+    second: u32 = (bits >> 10) & 7 if kind < MXF4 else (bits >> 10) & 3
+    result: u32 = (bits >> 4) & 3
+    transposed: u32 = (bits >> 15) & 3
+    if bits & 4 != 0:
+        return BAD_SPARSITY
+    if rows != 128 and (rows != 64 or kind >= MXF8F6F4):
+        return BAD_ROWS
+    if columns == 0 or columns > 256:
+        return BAD_COLUMNS
+    if kind == I8 and columns > 32 and columns % 16 != 0:
+        return BAD_COLUMNS
+    if is_type(first, kind) == 0 or is_type(second, kind) == 0:
+        return BAD_TYPE
+    if kind < MXF8F6F4:
+        if result > 2 or (kind == I8) != (result == 2) or (kind == TF32 and result != 1):
+            return BAD_RESULT
+        if kind == F16 and result == 0 and (first != 0 or second != 0):
+            return BAD_RESULT
+    if kind == I8 and bits >> 13 & 3 != 0:
+        return BAD_SIGN
+    if transposed != 0:
+        if kind >= MXF4:
+            return BAD_TRANSPOSE
+        has_small: boolean = (transposed & 1 != 0 and first > 1) or (transposed & 2 != 0 and second > 1)
+        if has_small and kind != F16 and kind != TF32:
+            return BAD_TRANSPOSE
+        # Of bytes, B is transposed only in steps of sixteen columns (table 52).
+        if kind >= F8F6F4 and transposed & 2 != 0 and columns % 16 != 0:
+            return BAD_COLUMNS
+    return 0
+
+
+COMPLAINTS = {
+    BAD_ROWS: "a block alone multiplies 64 or 128 rows, and only 128 with scale factors",
+    BAD_COLUMNS: "columns come in eights up to 256, of bytes in sixteens if B is transposed or D has more than 32",
+    BAD_TYPE: "a type of A or B is none that this kind has",
+    BAD_RESULT: "the type of D is none that goes with this kind and its types",
+    BAD_TRANSPOSE: "A and B of four or six bits are not transposed",
+    BAD_SPARSITY: "it says that A is sparse, which `.sp` must say, too",
+    BAD_SIGN: "integers are not negated",
+}
+
+
+@dataclass(frozen=True)
+class InstructionDescriptor:
+    """What an instruction descriptor says. `a_id` and `b_id` choose bytes of scale factors, whose type is `scale`."""
+
+    kind: str
+    rows: int
+    columns: int
+    atype: str
+    btype: str
+    dtype: str = "f32"
+    negate_a: bool = False
+    negate_b: bool = False
+    transpose_a: bool = False
+    transpose_b: bool = False
+    saturate: bool = False
+    scale: str = "ue8m0"
+    a_id: int = 0
+    b_id: int = 0
+
+    @property
+    def depth(self) -> int:
+        """The columns of A, which are the rows of B."""
+        return DEPTHS[KINDS.index(self.kind)]
+
+    def encode(self) -> int:
+        """The 32 bits; refused, as a `ValueError` in words, if the hardware does not multiply that."""
+        types, results = _TYPES.get(self.kind), _RESULTS.get(self.kind, {"f32": 0})
+        if types is None:
+            raise ValueError(f"there is no kind `{self.kind}`, only {', '.join(KINDS)}")
+        for type in (self.atype, self.btype):
+            if type not in types:
+                raise ValueError(f"kind `{self.kind}` has no type `{type}`, only {', '.join(types)}")
+        if self.dtype not in results:
+            raise ValueError(f"kind `{self.kind}` gives no `{self.dtype}`, only {', '.join(results)}")
+        bits = types[self.atype] << 7 | types[self.btype] << 10 | self.columns >> 3 << 17
+        bits |= self.negate_a << 13 | self.negate_b << 14 | self.transpose_a << 15 | self.transpose_b << 16
+        if self.is_scaled:
+            bits |= self.rows >> 7 << 27 | self.a_id << 29 | self.b_id << 4 | (self.scale == "ue8m0") << 23
+        else:
+            bits |= self.rows >> 4 << 24 | results[self.dtype] << 4 | self.saturate << 3
+        complaint = complain(bits, KINDS.index(self.kind))
+        if complaint or self.columns % 8 or (self.rows not in (64, 128)):
+            raise ValueError(f"{self}: {COMPLAINTS[complaint or BAD_COLUMNS]}")
+        return bits
+
+    @property
+    def is_scaled(self) -> bool:
+        return self.kind.startswith("mx")
+
+    @staticmethod
+    def decode(bits: int, kind: str) -> InstructionDescriptor:
+        """What 32 bits say in an instruction of that kind; a type that it does not have is `?`."""
+        types = {number: name for name, number in _TYPES[kind].items()}
+        results = {number: name for name, number in _RESULTS.get(kind, {}).items()}
+        number, is_scaled = KINDS.index(kind), kind.startswith("mx")
+        return InstructionDescriptor(
+            kind,
+            rows_of(bits, number),
+            columns_of(bits),
+            types.get(bits >> 7 & 7, "?"),
+            types.get(bits >> 10 & (3 if kind.startswith("mxf4") else 7), "?"),
+            "f32" if is_scaled else results.get(bits >> 4 & 3, "?"),
+            negate_a=bool(bits >> 13 & 1),
+            negate_b=bool(bits >> 14 & 1),
+            transpose_a=bool(bits >> 15 & 1),
+            transpose_b=bool(bits >> 16 & 1),
+            saturate=not is_scaled and bool(bits >> 3 & 1),
+            scale="ue4m3" if is_scaled and not bits >> 23 & 1 else "ue8m0",
+            a_id=bits >> 29 & 3 if is_scaled else 0,
+            b_id=bits >> 4 & 3 if is_scaled else 0,
+        )
+
+    def __str__(self) -> str:
+        left, right = "-" * self.negate_a + self.atype, "-" * self.negate_b + self.btype
+        majors = f"A {'MN' if self.transpose_a else 'K'}-major, B {'MN' if self.transpose_b else 'K'}-major"
+        more = f", factors {self.scale} from bytes {self.a_id} and {self.b_id}" if self.is_scaled else ""
+        more += ", saturated" if self.saturate else ""
+        return f"{self.rows}x{self.columns}x{self.depth}: {self.dtype} += {left} * {right}, {majors}{more}"

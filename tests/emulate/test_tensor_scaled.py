@@ -1,0 +1,68 @@
+"""`tcgen05.mma` with scale factors in tensor memory, against NumPy."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import ptxlab
+from ptxlab.isa.instruction_descriptor import InstructionDescriptor as Descriptor
+from tests.emulate.blackwell import launch
+from tests.emulate.tensor_kernels import BODY, CLEAR, FILL, SHARED, laid_out, values
+
+# Factors of A in four columns from 256 on, of B in the next four.
+FACTORS = "add.u32 %r24, %r15, 4;\n    "
+
+
+def factors(rows: int, count: int, scale: str, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers, and their bytes: a row of four for each row of A, or column of B."""
+    if scale == "ue8m0":
+        bits = random.integers(124, 131, (rows, 4)).astype(np.uint8)
+        return 2.0 ** (bits[:, :count].astype(np.float64) - 127), bits
+    numbers = random.choice([0.5, 1, 1.5, 2, 3.5], (rows, 4))
+    return numbers[:, :count], numbers.astype(ml_dtypes.float8_e4m3fn).view(np.uint8)
+
+
+def in_lanes(bits: np.ndarray) -> np.ndarray:
+    """Where they lie: 32 rows in 32 lanes, the next 32 a column further, the same in each quarter of the lanes."""
+    found = np.zeros((128, 4, 4), np.uint8)
+    for row in range(len(bits)):
+        found[row % 32 :: 32, row // 32] = bits[row]
+    return found
+
+
+CASES = [
+    ("scale_vec::1X", Descriptor("mxf8f6f4", 128, 64, "e4m3", "e5m2")),
+    ("scale_vec::1X", Descriptor("mxf8f6f4", 128, 128, "e2m1", "e2m3", a_id=2, b_id=1)),
+    ("scale_vec::2X", Descriptor("mxf4", 128, 32, "e2m1", "e2m1", b_id=2)),
+    ("scale_vec::2X", Descriptor("mxf4nvf4", 128, 40, "e2m1", "e2m1")),
+    ("scale_vec::4X", Descriptor("mxf4nvf4", 128, 64, "e2m1", "e2m1", scale="ue4m3", negate_a=True)),
+    ("scale_vec::4X", Descriptor("mxf4nvf4", 128, 16, "e2m1", "e2m1")),
+]
+
+
+@pytest.mark.parametrize(("size", "said"), CASES, ids=lambda case: str(case).replace("::", ""))
+def test_blocks_are_scaled(size: str, said: Descriptor) -> None:
+    random = np.random.default_rng(3)
+    count, padded = int(size[-2]), said.kind == "mxf8f6f4"
+    a = values(said.atype, said.rows, said.depth, random, exact=True)
+    b = values(said.btype, said.columns, said.depth, random, exact=True)
+    data, a_descriptor = laid_out(a, said.atype, 0, "128B", False, padded)
+    data = data.ljust(-(-len(data) // 1024) * 1024, b"\0")
+    more, b_descriptor = laid_out(b, said.btype, len(data), "none", False, padded)
+    data = (data + more).ljust(-(-len(data + more) // 2048) * 2048, b"\0")
+    left, left_bits = factors(said.rows, 4, said.scale, random)
+    right, right_bits = factors(said.columns, 4, said.scale, random)
+    given = [a_descriptor, b_descriptor, said.encode(), len(data) // 16, said.columns, 1, 0, 0, 0, 256]
+    rows = np.concatenate([in_lanes(left_bits), in_lanes(right_bits)], axis=1)
+    kind = f"tcgen05.mma.cta_group::1.kind::{said.kind}.block_scale.{size}"
+    instruction = f"{FACTORS}{kind} [%r14], %rd10, %rd11, %r10, [%r15], [%r24], %p2;"
+    body = BODY.replace("PREPARE", CLEAR + FILL).replace("MULTIPLY", instruction)
+    out = np.zeros((128, said.columns), np.float32)
+    args = [out, np.frombuffer(data + rows.tobytes(), np.uint8).copy(), np.array(given, np.uint64)]
+    found = launch(body, args, shared=SHARED).diagnostics
+    assert not found, ptxlab.report.render(found)
+    each = said.depth // count
+    first, second = (array.astype(np.float64) for array in (a, b))
+    first = first * np.repeat(left[:, said.a_id : said.a_id + count], each, axis=1) * (-1 if said.negate_a else 1)
+    second = second * np.repeat(right[:, said.b_id : said.b_id + count], each, axis=1)
+    assert np.array_equal(out, first @ second.T)
