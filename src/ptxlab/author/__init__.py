@@ -22,7 +22,7 @@ from ptxlab.author.kernel import Kernel, kernel
 from ptxlab.author.module import Module
 from ptxlab.author.parameters import param
 from ptxlab.author.pointers import Pointer, generic_pointer, pointer, shared_pointer
-from ptxlab.author.structures import struct
+from ptxlab.author.structures import struct, tensor_map
 from ptxlab.author.tiles import Tile
 from ptxlab.author.values import (
     Value,
@@ -85,6 +85,7 @@ __all__ = [
     "s64",
     "shared_pointer",
     "struct",
+    "tensor_map",
     "tf32",
     "u8",
     "u16",

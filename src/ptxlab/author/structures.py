@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.author.emit import describe
 from ptxlab.author.lines import Place, here, refuse
@@ -56,6 +56,14 @@ class struct:  # noqa: N801 - stands in annotations beside `f32`
         for name, (_, annotation) in fields.items():
             check_given(f"`{name}` of `{cls.__name__}`", annotation, given[name])
             setattr(self, name, given[name])
+
+
+if TYPE_CHECKING:
+
+    class tensor_map(Pointer):  # noqa: N801 - stands in annotations beside `struct`
+        """What `ptxlab.tensor_map` makes: a parameter that tensor copies are given by its address, `map.generic`."""
+else:
+    tensor_map = struct[128, 64]
 
 
 def structure_of(annotation: Any, place: Place) -> Any:

@@ -1,0 +1,173 @@
+"""D = A·Bᵀ by `wgmma`: one thread asks for strips of A and B, two warpgroups multiply them.
+
+A block stays, and makes one tile of D after the other. Its first warpgroup is there for one thread that asks for strips
+by tensor copies, as many ahead as there are stages, also those of the next tile while the last is stored. The others,
+with the registers that the first one gave up, multiply what has come; each has 64 rows.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from ptxlab.author import Kernel, b16, b32, f16, f32, kernel, ptx, s32, tensor_map, u32
+from ptxlab.kernels.wgmma_gemm.shapes import BOX, DEPTH, Shape
+
+GROUP = 128  # threads of a warpgroup
+COPY_BACK = ptx.cp.async_.bulk.tensor["2d"]["global"]["shared::cta"].bulk_group
+COPY = ptx.cp.async_.bulk.tensor["2d"]["shared::cluster"]["global"]["mbarrier::complete_tx::bytes"]
+
+
+@cache
+def written(type: str, shape: Shape) -> Kernel:
+    """The kernel; its arguments are the tensor maps of A, B and D, m, n and k."""
+
+    @kernel(target="sm_90a", maxntid=shape.threads)
+    def wgmma_gemm(
+        a: tensor_map,
+        b: tensor_map,
+        d: tensor_map,
+        m: u32,
+        n: u32,
+        k: u32,
+    ) -> None:
+        thread = ptx.tid.x
+        room = ptx.dynamic_shared(b16, align=1024)
+        a_tile = ptx.tile(b16, shape.rows, DEPTH, swizzle="128B", copies=shape.stages, at=room)
+        behind = room + shape.stages * shape.rows * DEPTH
+        b_tile = ptx.tile(b16, shape.columns, DEPTH, swizzle="128B", copies=shape.stages, at=behind)
+        behind = behind + shape.stages * shape.columns * DEPTH
+        d_tile = ptx.tile(b16, 64, BOX, swizzle="128B", copies=shape.groups * shape.columns // BOX, at=behind)
+        pipeline = ptx.barrier_pipeline(shape.stages, fills=1, reads=4 * shape.groups, when=thread == 0)
+        ptx.fence.mbarrier_init.release.cluster(when=thread == 0)
+        ptx.bar.sync(0)
+        tiles = Tiles(shape, m, n)
+        with ptx.when(thread < GROUP):
+            ptx.setmaxnreg.dec.sync.aligned.u32(shape.kept)
+            with ptx.when(thread == 0):
+                fill(shape, pipeline.producer(), tiles, (a.generic, a_tile), (b.generic, b_tile), k)
+        with ptx.otherwise():
+            ptx.setmaxnreg.inc.sync.aligned.u32(shape.taken)
+            sides = pipeline.consumer(), pipeline.consumer()
+            multiply(type, shape, sides, tiles, a_tile, b_tile, d_tile, d.generic, k)
+
+    found: Kernel = wgmma_gemm
+    return found
+
+
+class Tiles:
+    """The tiles of D that a block makes, in an order in which blocks that run together share what they read."""
+
+    def __init__(self, shape: Shape, m: Any, n: Any) -> None:
+        self.shape = shape
+        self.down, self.across = (m + (shape.rows - 1)) // shape.rows, (n + (shape.columns - 1)) // shape.columns
+        self.count = self.down * self.across
+
+    def each(self) -> Any:
+        """The number of each tile of this block, on the GPU."""
+        return ptx.range(ptx.ctaid.x, self.count, ptx.nctaid.x)
+
+    def place(self, number: Any) -> tuple[Any, Any]:
+        """The first row and column of a tile: `together` rows of tiles are made column after column."""
+        size = self.across * self.shape.together
+        group, within = number // size, number % size
+        first = group * self.shape.together
+        rows = ptx.min.u32(self.down - first, self.shape.together)
+        return (first + within % rows) * self.shape.rows, within // rows * self.shape.columns
+
+
+def fill(shape: Shape, stage: Any, tiles: Tiles, a: Any, b: Any, k: Any) -> None:
+    """One thread asks for all strips of all tiles, as soon as there is room."""
+    for number in tiles.each():
+        row, column = tiles.place(number)
+        for start in ptx.range(0, k, DEPTH):
+            stage.wait()
+            ptx.mbarrier.arrive.expect_tx.shared.b64(stage.barrier, shape.strip)
+            for (source, tile), first in ((a, row), (b, column)):
+                COPY(tile.at(0, 0, stage.index), (source, (start.view(s32), first.view(s32))), stage.barrier)
+            stage.advance()
+
+
+def multiply(
+    type: str,
+    shape: Shape,
+    stages: tuple[Any, Any],
+    tiles: Tiles,
+    a_tile: Any,
+    b_tile: Any,
+    d_tile: Any,
+    d: Any,
+    k: Any,
+) -> None:
+    """A warpgroup multiplies its rows of each strip, and stores its part of D.
+
+    While the products of one strip are under way, those of the next are begun: `stages` are the one that is multiplied
+    and the one that has been read.
+    """
+    stage, read = stages
+    product = shape.product(type)
+    held = ptx.warpgroup_fragments(product)
+    own = (ptx.tid.x - GROUP) // GROUP * 64  # the first row of this warpgroup in a tile
+    for number in tiles.each():
+        row, column = tiles.place(number)
+        sums = [f32() for _ in held.d.offsets]
+        adds = ptx.setp.ne.u32(k, k)  # whether there are sums already
+        for start in ptx.range(0, k, DEPTH):
+            stage.wait()
+            ptx.wgmma.fence.sync.aligned()
+            for step in range(0, DEPTH, 16):
+                left = own_rows(ptx.descriptor(a_tile, 0, step, stage.index), own)
+                product(sums, left, ptx.descriptor(b_tile, 0, step, stage.index), adds, 1, 1, 0, 0)
+                ptx.setp.eq.u32(k, k, out=adds)
+            ptx.wgmma.commit_group.sync.aligned()
+            ptx.wgmma.wait_group.sync.aligned(1)  # the products of the strip before
+            with ptx.when(start > 0):
+                release(read)
+            stage.advance()
+        ptx.wgmma.wait_group.sync.aligned(0)
+        release(read)
+        write(type, shape, sums, d_tile, d, row + own, column)
+    ptx.cp.async_.bulk.wait_group(0, when=ptx.tid.x % GROUP == 0)
+
+
+def release(stage: Any) -> None:
+    """A warp is done with a stage."""
+    with ptx.when(ptx.laneid == 0):
+        stage.arrive()
+    stage.advance()
+
+
+def own_rows(descriptor: Any, first: Any) -> Any:
+    """The same matrix from row `first` on: rows are 128 bytes long, and a descriptor counts in 16."""
+    return descriptor + ptx.cvt.u64.u32(first * 8)
+
+
+def write(type: str, shape: Shape, sums: Any, tile: Any, d: Any, row: Any, column: Any) -> None:
+    """The part of D that a warpgroup has: rounded, through shared memory, and from there by tensor copies.
+
+    These leave out what lies beyond D. They go on while the next tile is multiplied; before the memory is used again,
+    they have read it.
+    """
+    group, warp = ptx.tid.x // GROUP - 1, ptx.tid.x >> 5 & 3
+    first, copies = ptx.tid.x % GROUP == 0, shape.columns // BOX
+    ptx.cp.async_.bulk.wait_group.read(0, when=first)
+    meet(group)
+    block = ptx.warpgroup_fragments(ptx.wgmma.mma_async.sync.aligned.m64n16k16.f32[type][type]).d.packed(f16)
+    each = 2 * block.registers
+    for number in range(0, len(sums), each):
+        at = number // each * 16
+        place = tile.matrices(block, ptx.laneid, warp * 16, at % BOX, group * copies + at // BOX)
+        pairs = [sums[pair : pair + 2] for pair in range(number, number + each, 2)]
+        block.store(place, [ptx.cvt.rn[f"{type}x2"].f32(high, low).view(b32) for low, high in pairs])
+    ptx.fence.proxy.async_["shared::cta"]()
+    meet(group)
+    with ptx.when(first):
+        for copy in range(copies):
+            there = (column + copy * BOX).view(s32), row.view(s32)
+            COPY_BACK((d, there), tile.at(0, 0, group * copies + copy))
+        ptx.cp.async_.bulk.commit_group()
+
+
+def meet(group: Any) -> None:
+    """The threads of a warpgroup meet, at a barrier of their own."""
+    ptx.barrier.sync.aligned(group + 1, GROUP)
