@@ -32,7 +32,7 @@ def test_coverage_has_every_form(build: ModuleType) -> None:
     assert len(rows) == len(forms())
     assert [row for row in rows if row.startswith("| `shl.type d, a, b` | yes | yes | yes |") and "all equal" in row]
     assert "| `ret{.uni}` | yes | yes | yes | no |" in rows
-    assert [row for row in rows if row.startswith("| `tcgen05.alloc") and "| yes | yes | no: the tensor" in row]
+    assert [row for row in rows if row.startswith("| `multimem.red") and "| yes | yes | no: several GPUs" in row]
 
 
 def test_each_chapter_and_each_instruction_of_it_stands_once(build: ModuleType) -> None:
