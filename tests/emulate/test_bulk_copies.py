@@ -167,6 +167,24 @@ def test_reductions_into_shared_memory(name: str) -> None:
     np.testing.assert_array_equal(y, expected)
 
 
+def reduced_patterns(name: str, old: list[int], new: list[int], type: Any) -> list[int]:
+    """What becomes of bit patterns that are reduced."""
+    x, y = np.resize(np.array(new, type), 64), np.resize(np.array(old, type), 64)
+    body = EXPECT.format(x.nbytes) + f"@!%p1 {LOAD} [tile], [%x], {x.nbytes}, [full];" + WAIT
+    body += f"@!%p1 cp.reduce.async.bulk.global.shared::cta.bulk_group.{name} [%y], [tile], {x.nbytes};\n" + END
+    assert run(body, x, y)[0] == []
+    return [int(word) for word in y[: len(old)]]
+
+
+def test_subnormal_numbers_and_nans() -> None:
+    """As an H200 has them: sums of f32 are not flushed, and of two NaNs one becomes that has all bits set."""
+    old, new = [0x513254, 0x16A86E, 0x801E1C75], [0x803EC2F8, 0x6D1A93, 0x1F9D05]
+    assert reduced_patterns("add.f32", old, new, np.uint32) == [0x126F5C, 0x83C301, 0x18090]
+    for name in ("min.f16", "max.f16"):
+        assert reduced_patterns(name, [0xFF72, 0xFF72], [0x7C14, 0x3C00], np.uint16) == [0x7FFF, 0x3C00]
+    assert reduced_patterns("min.bf16", [0x7F89, 0x3F80], [0x7FC2, 0x7FC2], np.uint16) == [0x7FFF, 0x3F80]
+
+
 def test_blocks_that_reduce_to_the_same_place() -> None:
     x, y = words(4), np.zeros(4, np.uint32)
     body = EXPECT.format(16) + f"@!%p1 {LOAD} [tile], [%x], 16, [full];" + WAIT

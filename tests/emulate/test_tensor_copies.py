@@ -174,7 +174,7 @@ def test_a_box_that_is_partly_beyond_the_tensor(
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("swizzle", [None, "64B"])
-@pytest.mark.parametrize("first", [(3, 16), (30, 96), (-5, -16)])
+@pytest.mark.parametrize("first", [(3, 16), (30, 96), (39, 112)])
 def test_a_box_is_stored_where_the_tensor_is(first: tuple[int, int], swizzle: str | None, device: str) -> None:
     array, box = some((40, 128)), (16, 64)
     source = np.arange(TILE, dtype=np.uint32).astype(np.uint8)
@@ -241,6 +241,17 @@ def test_a_box_begins_at_multiples_of_16_bytes(column: int, start: int) -> None:
     assert found.message == f"a box that begins at byte {start} of a row of the tensor, no multiple of 16"
 
 
+@pytest.mark.parametrize(
+    ("column", "row", "said"), [(-16, 3, "-16 on in dimension 0"), (16, -5, "-5 on in dimension 1")]
+)
+def test_a_box_is_not_stored_before_the_tensor(column: int, row: int, said: str) -> None:
+    """An H200 takes it for an illegal instruction; loads may begin there."""
+    map = ptxlab.tensor_map(some((40, 128)), (16, 32))
+    assert run(map, LOAD, (column, row))[1] == []
+    (found,) = run(map, STORE, (column, row))[1]
+    assert (found.code, found.message) == ("out-of-bounds", f"a box that is stored before the tensor, from {said}")
+
+
 # Reductions.
 
 
@@ -268,7 +279,15 @@ def test_reductions(operation: str, type: Any, device: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("operation", "type"), [("add", np.uint8), ("add", np.int16), ("min", np.float32), ("inc", np.int32)]
+    ("operation", "type"),
+    [
+        ("add", np.uint8),
+        ("add", np.int16),
+        ("add", np.int64),
+        ("min", np.float32),
+        ("inc", np.int32),
+        ("and", np.int64),
+    ],
 )
 def test_reductions_that_there_are_not(operation: str, type: Any) -> None:
     reduce = STORE.replace("cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor").replace(

@@ -19,13 +19,30 @@ def transfer(machine: Machine, operation: str, values: Sequence[Any]) -> None:
 
 
 def _load(
-    machine: Machine, to: Address, source: Address, size: Value, left: Value | int, right: Value | int, barrier: Address
+    machine: Machine,
+    to: Address,
+    source: Address,
+    size: Value,
+    edges: tuple[Value | int, Value | int],
+    barrier: Address,
+    blocks: Value | None,
 ) -> None:
-    """Copy from global to shared memory."""
+    """Copy from global to shared memory, perhaps of several blocks."""
     watched = machine.function.unit.watching.watches(machine.function, 1)
-    given = (machine.shared_offset(to), source.value, size, left, right, machine.shared_offset(barrier), watched)
-    machine.runtime("start_load", *given, machine.place)
+    place, told = machine.shared_offset(to), machine.shared_offset(barrier)
+    if blocks is None:
+        given = (place, source.value, size, *edges, told, _space(machine), watched)
+        machine.runtime("start_load", *given, machine.place)
+    else:
+        machine.runtime("multicast_load", place, source.value, size, told, blocks, watched, machine.place)
     _end(machine, to, source, size)
+
+
+def _space(machine: Machine) -> int:
+    """Whether a copy may write shared memory of other blocks."""
+    assert machine.instruction is not None
+    words = machine.instruction.opcode.modifiers
+    return state.CLUSTER_SPACE if "shared::cluster" in words else state.SHARED_SPACE
 
 
 def _store(
@@ -70,12 +87,21 @@ def _put(machine: Machine, to: Address, value: Value, barrier: Address, reductio
 # Boxes of tensors.
 
 
-def _tensor_load(machine: Machine, to: Address, map: Address, coordinates: Sequence[Value], barrier: Address) -> None:
-    """Copy a box of a tensor to shared memory."""
+def _tensor_load(
+    machine: Machine,
+    to: Address,
+    map: Address,
+    coordinates: Sequence[Value],
+    barrier: Address,
+    blocks: Value | None,
+) -> None:
+    """Copy a box of a tensor to shared memory, perhaps of several blocks."""
     function = machine.function
-    place = (machine.shared_offset(to), machine.shared_offset(barrier))
+    where = _space(machine) if blocks is None else blocks
+    place = (machine.shared_offset(to), machine.shared_offset(barrier), where)
     watched = function.unit.watching.watches_map(function, 1)
-    machine.runtime("start_tensor_load", *_box(machine, map, coordinates), *place, watched, machine.place)
+    name = "start_tensor_load" if blocks is None else "multicast_tensor_load"
+    machine.runtime(name, *_box(machine, map, coordinates), *place, watched, machine.place)
     machine.check()
     function.unit.counting.note_change(function, to.space)
 

@@ -141,6 +141,9 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
                         helps=["make one with `ptxlab.tensor_map(array, box=…)`"] if not address else [])  # fmt: skip
         case state.BAD_COORDINATE:
             start = address - (address >> 31 << 32)
+            if not extra & 0xFFFFFFFF:
+                where = f"a box that is stored before the tensor, from {start} on in dimension {extra >> 32}"
+                return told("out-of-bounds", where, who, helps=["let no coordinate be negative: only loads may"])
             where = f"a box that begins at byte {start} of a row of the tensor, no multiple of {extra}"
             return told("misaligned", where, who, helps=[f"let the first coordinate be a multiple of {extra} bytes"])
         case state.HANG:

@@ -401,7 +401,7 @@ class Machine:
             self.function.unit.counting.count_access(self.function, destination, size, state.STORE)
             self.function.unit.counting.count_access(self.function, source, wanted, state.LOAD)
 
-    def bulk(self, operation: str, *values: Address | Value | tuple[Value, ...] | int | str) -> None:
+    def bulk(self, operation: str, *values: Any) -> None:
         """Do something with the thread's bulk copies."""
         bulk.transfer(self, operation, values)
 

@@ -49,7 +49,6 @@ def is_emulated(form: Form) -> bool:
 
 # Beginnings of modifiers that are not emulated, of instructions that are without them.
 _WORDS = {
-    "multicast::cluster": "it writes the shared memory of several blocks of a cluster",
     "mbarrier::report::validity": "barriers have nothing to report on the values that are copied",
     "im2col": "copies by im2col are not emulated yet",
     "tile::": "rows that are gathered or scattered are not emulated yet",
@@ -62,8 +61,7 @@ _WORDS = {
 
 def reason_of_words(words: Iterable[str]) -> str | None:
     """Why an instruction with these modifiers is not emulated."""
-    others = [word for word in words if word != "multicast::cluster::all"]  # of `clusterlaunchcontrol`, which has it
-    return next((why for word in others for start, why in _WORDS.items() if word.startswith(start)), None)
+    return next((why for word in words for start, why in _WORDS.items() if word.startswith(start)), None)
 
 
 Missing = tuple[str, Span | None, str]

@@ -173,7 +173,7 @@ def cp_async_bulk(
         k.bulk("exchange", d, a, size, mbar, "", "")
     else:
         assert mbar is not None
-        k.bulk("load", d, a, size, 0 if left is None else left, 0 if right is None else right, mbar)
+        k.bulk("load", d, a, size, (0 if left is None else left, 0 if right is None else right), mbar, mask)
 
 
 @form(
@@ -230,11 +230,10 @@ def cp_reduce_async_bulk(
 
     An mbarrier that counts bytes, or a group, tells when it is done.
     """
-    type = f"noftz.{m.type}" if m.noftz and m.type == "f32" else m.type
     if mbar is None:
-        k.bulk("store", d, a, size, 0xFFFF, m.op, type)
+        k.bulk("store", d, a, size, 0xFFFF, m.op, m.type)
     else:
-        k.bulk("exchange", d, a, size, mbar, m.op, type)
+        k.bulk("exchange", d, a, size, mbar, m.op, m.type)
 
 
 @form(

@@ -227,7 +227,7 @@ class Machine(Protocol):
     def copies(self, operation: str, *values: Address | Value | int) -> None:
         """Do something with the thread's asynchronous copies; the operations are the emulator's."""
 
-    def bulk(self, operation: str, *values: Address | Value | tuple[Value, ...] | int | str) -> None:
+    def bulk(self, operation: str, *values: Any) -> None:
         """Do something with bulk copies of the thread; the operations are the emulator's."""
 
     def tensor(self, operation: str, *values: Address | Value | int) -> Value:

@@ -181,7 +181,7 @@ def cp_async_bulk_tensor_load(
 
     The box is where the coordinates say, innermost dimension first; what lies beyond the tensor is filled in.
     """
-    k.bulk("tensor load", d, map, coordinates, mbar)
+    k.bulk("tensor load", d, map, coordinates, mbar, mask)
 
 
 @tensor(

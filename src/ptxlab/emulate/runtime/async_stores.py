@@ -66,5 +66,5 @@ def start_async_store(
     transfer.barrier = offset
     about: u32 = about_write(reduction, type) | GENERIC
     note_shared_work(
-        thread, to, destination & OFFSET_MASK, size, about, channel_of(offset), transfer.number, instruction
+        thread, to, destination & OFFSET_MASK, size, about, channel_of(to, offset), transfer.number, instruction
     )

@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 from ptxlab.emulate.runtime.agents import note_global_work, note_shared_work
+from ptxlab.emulate.runtime.async_stores import ELSEWHERE
 from ptxlab.emulate.runtime.clocks import BULK_READS, BULK_WRITES
-from ptxlab.emulate.runtime.memory import fail, find_memory
+from ptxlab.emulate.runtime.memory import fail, find_memory, owner_of
 from ptxlab.emulate.runtime.order import channel_of
 from ptxlab.emulate.runtime.phases import is_barrier
-from ptxlab.emulate.runtime.races import note_shared
+from ptxlab.emulate.runtime.races import note_cluster
 from ptxlab.emulate.runtime.reductions import can_reduce
 from ptxlab.emulate.runtime.shadow import OBJECT, SIZE_SHIFT, STRONG
 from ptxlab.emulate.runtime.tensors import FIND, NOTE, extent_of_box, note_box, take_map, visit_box
 from ptxlab.emulate.runtime.transfers import ALIGNMENT, EVERY_BYTE, about_write, next_transfer, write_of
 from ptxlab.emulate.state import (
     ATOMIC,
+    BAD_BARRIER,
+    BAD_COORDINATE,
     BAD_SIZE,
     BAD_TENSOR_MAP,
+    CLUSTER_SPACE,
+    FAILED,
     GLOBAL_SPACE,
     LOAD,
+    OFFSET_MASK,
+    RANK_SHIFT,
     SHARED_SPACE,
     STORE,
+    Block,
     Hint,
     Thread,
     Transfer,
 )
-from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64
+from ptxlab.native import Pointer, address_of, boolean, cast, native, s32, u32, u64
 
 BOX_ALIGNMENT = 128
 
@@ -46,14 +54,25 @@ def is_there(thread: Pointer[Thread], address: u64, size: u32, space: u32, acces
 
 
 @native
-def has_barrier(thread: Pointer[Thread], offset: u64, instruction: u32) -> boolean:
-    """Whether there is an mbarrier that can hear of a copy; a fault otherwise."""
-    place = find_memory(thread, offset, 8, 8, SHARED_SPACE, ATOMIC, instruction, cast(Pointer[Hint], 0))
+def target_of(thread: Pointer[Thread], destination: u64, barrier: u64, space: u32, instruction: u32) -> Pointer[Block]:
+    """The block to which a copy goes and whose mbarrier hears of it; null, with the fault noted, if there is none."""
+    nobody = cast(Pointer[Block], 0)
+    place = find_memory(thread, barrier, 8, 8, space, ATOMIC, instruction, cast(Pointer[Hint], 0))
     if cast(u64, place) == 0:
-        return False
+        return nobody
+    to = owner_of(thread, barrier)
+    if owner_of(thread, destination) != to:
+        fail(thread, BAD_BARRIER, instruction, ELSEWHERE)
+        return nobody
     if thread.worker.checks != 0:
-        note_shared(thread, offset, 8, ATOMIC | STRONG | OBJECT | 3 << SIZE_SHIFT, instruction)
-    return is_barrier(thread, thread.block, offset, instruction)
+        note_cluster(thread, barrier, 8, ATOMIC | STRONG | OBJECT | 3 << SIZE_SHIFT, instruction)
+    return to if is_barrier(thread, to, barrier & OFFSET_MASK, instruction) else nobody
+
+
+@native(inline=True)
+def in_block(address: u64, rank: u32) -> u64:
+    """The address that corresponds to one in shared memory in the block of a rank."""
+    return address & OFFSET_MASK | u64(rank + 1) << RANK_SHIFT
 
 
 @native
@@ -65,10 +84,11 @@ def start_load(
     left: u32,
     right: u32,
     barrier: u64,
+    space: u32,
     watched: u32,
     instruction: u32,
 ) -> None:
-    """Begin a copy from global to shared memory, of which some bytes at both ends may be nowhere.
+    """Begin a copy from global to shared memory (`space`), of which some bytes at both ends may be nowhere.
 
     Not `watched`: the kernel does not write the memory that it reads.
     """
@@ -77,11 +97,14 @@ def start_load(
     read: u32 = 0
     if size > left + right:
         read = size - left - right
-    if not is_whole(thread, size, instruction) or not has_barrier(thread, barrier, instruction):
+    if not is_whole(thread, size, instruction):
         return
     if source % ALIGNMENT != 0 and not is_there(thread, source, size, GLOBAL_SPACE, LOAD, instruction):
         return
-    if not is_there(thread, destination, size, SHARED_SPACE, STORE, instruction):
+    if not is_there(thread, destination, size, space, STORE, instruction):
+        return
+    to = target_of(thread, destination, barrier, space, instruction)
+    if cast(u64, to) == 0:
         return
     begin: u64 = source + u64(left)
     place = find_memory(thread, begin, read, 1, GLOBAL_SPACE, LOAD, instruction, cast(Pointer[Hint], 0))
@@ -90,18 +113,38 @@ def start_load(
     transfer = next_transfer(thread, instruction)
     if cast(u64, transfer) == 0:
         return
-    transfer.destination = destination
+    offset: u64 = destination & OFFSET_MASK
+    transfer.destination = offset
     transfer.source = source
     transfer.size = size
     transfer.left = left
     transfer.right = right
     transfer.is_global = 1
-    transfer.to = thread.block
-    transfer.barrier = barrier
-    channel: u32 = channel_of(barrier)
+    transfer.to = to
+    transfer.barrier = barrier & OFFSET_MASK
+    channel: u32 = channel_of(to, transfer.barrier)
     if watched != 0:
         note_global_work(thread, begin, read, LOAD, channel, transfer.number, instruction)
-    note_shared_work(thread, thread.block, destination, size, STORE, channel, transfer.number, instruction)
+    note_shared_work(thread, to, offset, size, STORE, channel, transfer.number, instruction)
+
+
+@native
+def multicast_load(
+    thread: Pointer[Thread],
+    destination: u64,
+    source: u64,
+    size: u32,
+    barrier: u64,
+    blocks: u32,
+    watched: u32,
+    instruction: u32,
+) -> None:
+    """Begin a copy from global memory to several blocks, to the same place in the shared memory of each."""
+    for rank in range(32):
+        if blocks >> rank & 1 != 0 and thread.status != FAILED:
+            to: u64 = in_block(destination, rank)
+            told: u64 = in_block(barrier, rank)
+            start_load(thread, to, source, size, 0, 0, told, CLUSTER_SPACE, watched, instruction)
 
 
 @native
@@ -154,29 +197,31 @@ def start_exchange(
     type: u32,
     instruction: u32,
 ) -> None:
-    """Begin a copy within shared memory, perhaps to be reduced there."""
+    """Begin a copy to shared memory of the cluster, perhaps to be reduced there."""
     if (
         not is_whole(thread, size, instruction)
-        or not has_barrier(thread, barrier, instruction)
         or not is_there(thread, source, size, SHARED_SPACE, LOAD, instruction)
-        or not is_there(thread, destination, size, SHARED_SPACE, write_of(reduction), instruction)
+        or not is_there(thread, destination, size, CLUSTER_SPACE, write_of(reduction), instruction)
     ):
+        return
+    to = target_of(thread, destination, barrier, CLUSTER_SPACE, instruction)
+    if cast(u64, to) == 0:
         return
     transfer = next_transfer(thread, instruction)
     if cast(u64, transfer) == 0:
         return
-    block = thread.block
-    transfer.destination = destination
+    offset: u64 = destination & OFFSET_MASK
+    transfer.destination = offset
     transfer.source = source
     transfer.size = size
     transfer.reduction = reduction
     transfer.type = type
-    transfer.to = block
-    transfer.barrier = barrier
-    channel: u32 = channel_of(barrier)
+    transfer.to = to
+    transfer.barrier = barrier & OFFSET_MASK
+    channel: u32 = channel_of(to, transfer.barrier)
     number: u32 = transfer.number
-    note_shared_work(thread, block, source, size, LOAD, channel, number, instruction)
-    note_shared_work(thread, block, destination, size, about_write(reduction, type), channel, number, instruction)
+    note_shared_work(thread, thread.block, source, size, LOAD, channel, number, instruction)
+    note_shared_work(thread, to, offset, size, about_write(reduction, type), channel, number, instruction)
 
 
 @native
@@ -201,32 +246,61 @@ def start_tensor_load(
     fifth: u32,
     destination: u64,
     barrier: u64,
+    space: u32,
     watched: u32,
     instruction: u32,
 ) -> None:
-    """Begin a copy of a box of a tensor to shared memory."""
-    if not has_barrier(thread, barrier, instruction):
-        return
+    """Begin a copy of a box of a tensor to shared memory (`space`)."""
     transfer = next_transfer(thread, instruction)
     if cast(u64, transfer) == 0:
         return
     set_coordinates(transfer, first, second, third, fourth, fifth)
     if not take_map(thread, transfer, map, rank, instruction):
         return
+    offset: u64 = destination & OFFSET_MASK
     transfer.is_global = 1
-    transfer.to = thread.block
-    transfer.destination = destination
-    transfer.barrier = barrier
+    transfer.destination = offset
+    transfer.barrier = barrier & OFFSET_MASK
     transfer.about = LOAD
     extent: u32 = extent_of_box(address_of(transfer.map))
     nowhere = cast(Pointer[Hint], 0)
-    place = find_memory(thread, destination, extent, BOX_ALIGNMENT, SHARED_SPACE, STORE, instruction, nowhere)
+    place = find_memory(thread, destination, extent, BOX_ALIGNMENT, space, STORE, instruction, nowhere)
     if cast(u64, place) == 0:
         return
-    thread.channel = channel_of(barrier)
+    to = target_of(thread, destination, barrier, space, instruction)
+    if cast(u64, to) == 0:
+        return
+    transfer.to = to
+    thread.channel = channel_of(to, transfer.barrier)
     thread.work = transfer.number
     visit_box(thread, transfer, NOTE if watched != 0 else FIND)
-    note_box(thread, thread.block, transfer, destination, STORE, transfer.number)
+    note_box(thread, to, transfer, offset, STORE, transfer.number)
+
+
+@native
+def multicast_tensor_load(
+    thread: Pointer[Thread],
+    map: u64,
+    rank: u32,
+    first: u32,
+    second: u32,
+    third: u32,
+    fourth: u32,
+    fifth: u32,
+    destination: u64,
+    barrier: u64,
+    blocks: u32,
+    watched: u32,
+    instruction: u32,
+) -> None:
+    """Begin a copy of a box of a tensor to several blocks, to the same place in the shared memory of each."""
+    for number in range(32):
+        if blocks >> number & 1 != 0 and thread.status != FAILED:
+            to: u64 = in_block(destination, number)
+            told: u64 = in_block(barrier, number)
+            start_tensor_load(
+                thread, map, rank, first, second, third, fourth, fifth, to, told, CLUSTER_SPACE, watched, instruction
+            )
 
 
 @native
@@ -250,6 +324,11 @@ def start_tensor_store(
     set_coordinates(transfer, first, second, third, fourth, fifth)
     if not take_map(thread, transfer, map, rank, instruction):
         return
+    for dimension in range(rank):
+        if s32(transfer.coordinates[dimension]) < 0:  # loads take that; a store is an illegal instruction on an H200
+            thread.worker.fault.address = u64(transfer.coordinates[dimension])
+            fail(thread, BAD_COORDINATE, instruction, u64(dimension) << 32)
+            return
     transfer.source = source
     transfer.reduction = reduction
     transfer.type = transfer.map.type

@@ -7,7 +7,7 @@ begun by then.
 from __future__ import annotations
 
 from ptxlab.emulate.runtime.agents import note_shared_work
-from ptxlab.emulate.runtime.beginnings import has_barrier
+from ptxlab.emulate.runtime.beginnings import target_of
 from ptxlab.emulate.runtime.clusters import block_of, take_clusters, take_number
 from ptxlab.emulate.runtime.memory import calloc, fail, find_memory
 from ptxlab.emulate.runtime.order import channel_of
@@ -26,7 +26,7 @@ def start_cancel(thread: Pointer[Thread], destination: u64, barrier: u64, everyo
     """Ask for a cluster that has not begun; the answer goes to the own block, or to `everyone` of the cluster."""
     nowhere = cast(Pointer[Hint], 0)
     place = find_memory(thread, destination, ANSWER, ANSWER, SHARED_SPACE, STORE, instruction, nowhere)
-    if cast(u64, place) == 0 or not has_barrier(thread, barrier, instruction):
+    if cast(u64, place) == 0 or cast(u64, target_of(thread, destination, barrier, SHARED_SPACE, instruction)) == 0:
         return
     worker = thread.worker
     block = thread.block
@@ -70,4 +70,4 @@ def send_answer(
     transfer.size = ANSWER
     transfer.to = to
     transfer.barrier = barrier
-    note_shared_work(thread, to, destination, ANSWER, STORE, channel_of(barrier), transfer.number, instruction)
+    note_shared_work(thread, to, destination, ANSWER, STORE, channel_of(to, barrier), transfer.number, instruction)

@@ -14,7 +14,7 @@ THREAD = 64
 COPIES = 2048
 
 # Asynchronous work goes by the channel that tells of its end: groups of a thread, of bulk copies or matrix products, or
-# an mbarrier, by its offset. The stamp is the number of the piece of work.
+# an mbarrier, by its offset and the rank of its block. The stamp is the number of the piece of work.
 CHANNELS = 3072
 BULK_READS = 3072  # what bulk copies of a thread read, for they tell of that first
 BULK_WRITES = 4096
@@ -25,6 +25,7 @@ TENSOR_WORK = 9216  # what a thread has begun on tensor memory, up to what is do
 TENSOR_ISSUED = 10240  # and up to what it had begun before a fence
 TENSOR_END = 11264
 PHASES = 1 << 19
+RANK_IN_CHANNEL = 15
 
 # Added to a block, a warp or a thread: up to this stamp a fence stands between what it did and asynchronous work.
 SHARED_FENCE = 1 << 20

@@ -14,6 +14,7 @@ from ptxlab.emulate.runtime.clocks import (
     EVERYONE,
     PART_MASK,
     PHASES,
+    RANK_IN_CHANNEL,
     THREAD,
     WARP,
     forget,
@@ -285,13 +286,13 @@ def release_work(block: Pointer[Block], offset: u64, by: u64, number: u32) -> No
         return
     flag = flag_at(address_of(block.flags), offset + MBARRIER)
     if cast(u64, flag) != 0:
-        tell(address_of(flag.known), key_of(by, channel_of(offset)), u64(number))
+        tell(address_of(flag.known), key_of(by, channel_of(block, offset)), u64(number))
 
 
 @native(inline=True)
-def channel_of(offset: u64) -> u32:
-    """The channel of bulk copies that an mbarrier hears of."""
-    return PHASES + u32(offset >> 3)
+def channel_of(block: Pointer[Block], offset: u64) -> u32:
+    """The channel of asynchronous work that an mbarrier of a block of the cluster hears of."""
+    return PHASES + (block.rank << RANK_IN_CHANNEL) + u32(offset >> 3)
 
 
 @native

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from ptxlab.native import Pointer, boolean, cast, native, s32, s64, table, u8, u16, u32, u64
 from ptxlab.numbers.packing import is_nan
-from ptxlab.numbers.parameters import BF16, F16, F32, F64, FTZ, RN, SIGN
+from ptxlab.numbers.parameters import BF16, F16, F32, F64, RN, SIGN
 from ptxlab.numbers.soft import add
 
 # Operations, and types of values; 0: nothing is reduced.
 ADD, MIN, MAX, INC, DEC, AND, OR, XOR = range(1, 9)
 OPERATIONS = {"add": ADD, "min": MIN, "max": MAX, "inc": INC, "dec": DEC, "and": AND, "or": OR, "xor": XOR}
-BITS32, SIGNED32, BITS64, SIGNED64, FLOAT16, BFLOAT16, FLOAT32, FLUSHED32, FLOAT64 = range(9)
+BITS32, SIGNED32, BITS64, SIGNED64, FLOAT16, BFLOAT16, FLOAT32, FLOAT64 = range(8)
 TYPES = {
     "b32": BITS32, "u32": BITS32, "s32": SIGNED32, "b64": BITS64, "u64": BITS64, "s64": SIGNED64, "f16": FLOAT16,
-    "bf16": BFLOAT16, "f32": FLUSHED32, "noftz.f32": FLOAT32, "f64": FLOAT64,
+    "bf16": BFLOAT16, "f32": FLOAT32, "f64": FLOAT64,
 }  # fmt: skip
-WIDTHS = table(u32, (4, 4, 8, 8, 2, 2, 4, 4, 8))  # in bytes
+WIDTHS = table(u32, (4, 4, 8, 8, 2, 2, 4, 8))  # in bytes
+NAN = 0x7FFF  # what two NaNs become, of both formats with 16 bits
 
 
 @native
@@ -36,7 +37,7 @@ def reduce_bytes(to: Pointer[u8], source: Pointer[u8], size: u64, operation: u32
 
 @native
 def can_reduce(operation: u32, type: u32) -> boolean:
-    """Whether there is such a reduction of elements of a tensor (PTX ISA 9.7.9.27.1.3)."""
+    """Whether an H200 has such a reduction of elements of a tensor."""
     if type > FLOAT64:
         return False
     if operation == ADD:
@@ -45,7 +46,7 @@ def can_reduce(operation: u32, type: u32) -> boolean:
         return type == BITS32
     if operation == MIN or operation == MAX:  # noqa: SIM109
         return type <= BFLOAT16
-    return type <= SIGNED64
+    return type < SIGNED64
 
 
 @native
@@ -63,6 +64,10 @@ def reduced(old: u64, new: u64, operation: u32, type: u32) -> u64:
         return new if old == 0 or old > new else old - 1
     if operation == ADD:
         return added(old, new, type)
+    if (type == FLOAT16 and is_nan(old, F16) and is_nan(new, F16)) or (
+        type == BFLOAT16 and is_nan(old, BF16) and is_nan(new, BF16)
+    ):
+        return NAN
     if operation == MIN:
         return old if is_less(old, new, type) else new
     return old if is_greater(old, new, type) else new
@@ -70,15 +75,13 @@ def reduced(old: u64, new: u64, operation: u32, type: u32) -> u64:
 
 @native
 def added(old: u64, new: u64, type: u32) -> u64:
-    """The sum; f32 without `.noftz` flushes subnormals, as `red` does in global memory."""
+    """The sum; an H200 keeps subnormal sums of f32, unlike `red`, whether or not `.noftz` is said."""
     if type == FLOAT16:
         return add(old, new, F16, RN, 0)
     if type == BFLOAT16:
         return add(old, new, BF16, RN, 0)
     if type == FLOAT32:
         return add(old, new, F32, RN, 0)
-    if type == FLUSHED32:
-        return add(old, new, F32, RN, FTZ)
     if type == FLOAT64:
         return add(old, new, F64, RN, 0)
     return u64(old + new)
