@@ -13,6 +13,7 @@ ORDER = {
     "warp": r"bar\.warp\.sync[^;]*;",
     "fence": r"(?:membar|fence)\.[^;]*;",
     "copy": r"cp\.async\.wait_[^;]*;",
+    "cluster": r"barrier\.cluster\.[^;]*;",
 }
 # Here nothing races: what `last_block_sum` reads without order is volatile on both sides, so that it may be stale, but
 # not torn; these copies are waited for through an mbarrier; and the lanes of `wmma_half_sums` meet to load matrices.

@@ -56,8 +56,9 @@ class Case:
     path: Path
     make: Callable[[np.random.Generator], Run]
     synchronises: frozenset[str]
-    """How its threads are ordered, for tests that take the order away: barriers of the `block` or the `warp`, a `fence`
-    or release and acquire between blocks, an `mbarrier`, an asynchronous `copy` that is waited for."""
+    """How its threads are ordered, for tests that take the order away: barriers of the `block`, the `warp` or the
+    `cluster`, a `fence` or release and acquire between blocks, an `mbarrier`, an asynchronous `copy` that is waited
+    for."""
 
 
 def case(
