@@ -225,7 +225,7 @@ def _neighbourhood(launch: Launch, address: int, space: int, block: int) -> tupl
         return f"shared memory of {owner}", [f"the block has {launch.shared_size} bytes of shared memory"]
     if space == state.SHARED_SPACE and 0 <= rank < launch.cluster_size:
         owner = block_name(launch, companion(launch, block, rank))
-        return "shared memory of the own block", [f"the address is one in {owner}, for `.shared::cluster`"]
+        return "shared memory of the own block", [f"the address is one in {owner}, which `.shared::cta` does not reach"]
     if space in _SPACES:
         limit = {state.SHARED_SPACE: launch.shared_size}.get(space)
         note = [f"the block has {limit} bytes of shared memory"] if limit is not None else []
