@@ -175,3 +175,15 @@ def test_lanes_stay_away() -> None:
     away = "    setp.eq.u32 %p2, %r0, 5;\n    @%p2 bra away;\n    wgmma.fence.sync.aligned;\n"
     (found,) = findings(fence=away, store="away:\n")
     assert found.code == "barrier-divergence"
+
+
+OWN = "    shr.u32 %r15, %r0, {shift};\n    cvt.u64.u32 %rd9, %r15;\n    add.u64 %rda0, %rda0, %rd9;\n"
+FENCE = "    wgmma.fence.sync.aligned;\n"
+
+
+@pytest.mark.parametrize("shift", [4, 5])  # by halves of a warp, by warps
+def test_descriptors_differ(shift: int) -> None:
+    (found,) = findings(fence=OWN.format(shift=shift) + FENCE)
+    assert found.code == "divergent-descriptor"
+    assert found.message == "threads of a warpgroup gave `wgmma` different matrix descriptors"
+    assert findings(fence=OWN.format(shift=7) + FENCE) == []

@@ -120,6 +120,10 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
             return told("barrier-divergence", "a warpgroup is four warps, and this one has fewer", who,
                         [f"the block has {extra} threads"],
                         ["launch a multiple of 128 threads, or let only whole warpgroups come here"])  # fmt: skip
+        case state.DIVERGENT_DESCRIPTOR:
+            return told("divergent-descriptor", "threads of a warpgroup gave `wgmma` different matrix descriptors",
+                        f"{who} gave other ones than thread {extra}, by the time it came here",
+                        helps=["compute descriptors from what all threads share, not from `%tid`"])  # fmt: skip
         case state.BAD_DESCRIPTOR:
             decode = Descriptor.decode_for_tcgen05 if instruction.opcode.mnemonic == "tcgen05" else Descriptor.decode
             return told("out-of-bounds", *_bad_descriptor(launch, who, decode(extra), address, size))

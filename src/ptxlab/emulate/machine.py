@@ -218,9 +218,11 @@ class Machine:
 
     def products(self, operation: str, *values: Value | int) -> None:
         """Do something with the groups of products that the warp has begun."""
-        self.runtime(_PRODUCTS[operation], *values)
+        self.runtime(_PRODUCTS[operation], *values, *([] if operation == "commit" else [self.place]))
         if operation == "wait":
             self.wait()
+        else:
+            self.check()
 
     def active_mask(self) -> Value:
         self.function.frame.wait_here(state.ACTIVE)
@@ -466,4 +468,4 @@ _PHASE_KINDS = {
 _COPIES = {
     "start": "start_copy", "commit": "commit_copies", "wait": "wait_for_copies", "arrive": "arrive_after_copies",
 }  # fmt: skip
-_PRODUCTS = {"commit": "commit_products", "wait": "wait_for_products"}
+_PRODUCTS = {"compare": "compare_products", "commit": "commit_products", "wait": "wait_for_products"}

@@ -59,6 +59,7 @@ TENSOR_LEAK = 22
 BAD_TENSOR_MAP = 23
 BAD_COORDINATE = 24
 BAD_INSTRUCTION_DESCRIPTOR = 25
+DIVERGENT_DESCRIPTOR = 30
 
 TENSOR_MAP_MARK = 0x50414D54  # at the beginning of a tensor map
 NO_TYPE = 0xFF  # of its elements, where copies cannot reduce them
@@ -283,6 +284,8 @@ class Thread:
     copy_room: u32
     copy_group: u32
     product_group: u32  # how many groups of `wgmma` it has closed
+    product_mark: u64  # of the descriptors that it gave so far
+    closed_mark: u64  # and of those up to the last group it closed
     call_depth: u32
     stamp: u32  # of what it does now, for the detectors; see `history`
     warp_stamp: u32  # up to which it knows what its warp did

@@ -139,6 +139,7 @@ def wgmma_fence(k: Machine, m: Modifiers) -> None:
 @form("wgmma.commit_group.sync{.aligned}", since="8.0 sm_90a")
 def wgmma_commit_group(k: Machine, m: Modifiers) -> None:
     """Close the group of all wgmma.mma_async that this warp started since the last group."""
+    k.products("compare")
     k.collect(meet, ALL_LANES, (), (), aligned=True)
     k.products("commit")
 

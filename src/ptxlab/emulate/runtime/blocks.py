@@ -124,6 +124,8 @@ def start_threads(block: Pointer[Block]) -> None:
         thread.call_depth = 0
         thread.copy_group = 0
         thread.product_group = 0
+        thread.product_mark = 0
+        thread.closed_mark = 0
         thread.copy_count = 0
         thread.bulk_group = 0
         thread.arrival = 0

@@ -10,7 +10,8 @@ from __future__ import annotations
 from ptxlab.emulate.runtime.agents import end_work, note_shared_work
 from ptxlab.emulate.runtime.clocks import PRODUCTS
 from ptxlab.emulate.runtime.memory import fail
-from ptxlab.emulate.state import AT_PRODUCTS, BAD_DESCRIPTOR, LOAD, NO_WARPGROUP, Thread
+from ptxlab.emulate.runtime.stillness import mixed
+from ptxlab.emulate.state import AT_PRODUCTS, BAD_DESCRIPTOR, DIVERGENT_DESCRIPTOR, LOAD, NO_WARPGROUP, Thread
 from ptxlab.isa.descriptor import CHUNK, chunk_offset
 from ptxlab.native import Pointer, boolean, native, u32, u64
 
@@ -36,8 +37,10 @@ def read_matrix(
 ) -> None:
     """Look at all chunks of some rows of a matrix, on behalf of the warp; `about` has the major in its lowest bit.
 
-    All lanes have the same descriptor, so that the first one looks for them.
+    All lanes have the same descriptor, so that the first one looks for them. Whether they have is known when the group
+    is closed: then all of them have been here.
     """
+    thread.product_mark = mixed(thread.product_mark, descriptor ^ u64(about))
     if thread.lane != 0:
         return
     if first_of_warpgroup(thread) + WARPGROUP > thread.block.count:
@@ -69,15 +72,37 @@ def fail_descriptor(
 
 
 @native
+def compare_products(thread: Pointer[Thread], instruction: u32) -> None:
+    """Make sure that a lane gave its products the descriptors of the first one; all are about to close the group."""
+    first = thread.block.threads + (thread.number - thread.lane)
+    if thread.product_mark != first.product_mark:
+        fail(thread, DIVERGENT_DESCRIPTOR, instruction, u64(first.number))
+
+
+@native
 def commit_products(thread: Pointer[Thread]) -> None:
     """Close a group."""
+    thread.closed_mark = thread.product_mark
     thread.product_group += 1
     thread.block.moves += 1
 
 
 @native
-def wait_for_products(thread: Pointer[Thread], groups: u32) -> None:
-    """Wait until no more than so many of the latest groups are unfinished."""
+def wait_for_products(thread: Pointer[Thread], groups: u32, instruction: u32) -> None:
+    """Wait until no more than so many of the latest groups are unfinished.
+
+    Warps that have closed as many groups must have given the same descriptors.
+    """
+    first: u32 = first_of_warpgroup(thread)
+    for warp in range(4):
+        other = thread.block.threads + (first + 32 * warp)
+        if (
+            first + WARPGROUP <= thread.block.count
+            and other.product_group == thread.product_group
+            and other.closed_mark != thread.closed_mark
+        ):
+            fail(thread, DIVERGENT_DESCRIPTOR, instruction, u64(other.number))
+            return
     thread.waits_for = u64(thread.product_group - groups) if thread.product_group > groups else u64(0)
     if not have_finished(thread):
         thread.status = AT_PRODUCTS
