@@ -53,6 +53,7 @@ _WORDS = {
     "im2col": "copies by im2col are not emulated yet",
     "tile::": "rows that are gathered or scattered are not emulated yet",
     "cta_group::2": "it works on the memory of two blocks of a cluster",
+    "sync_restrict::shared::read": "it tells of an end of reading that is not told apart here",
     "exclusive": "what it excludes is not known",
     "ashift": "the manual does not say which rows move where",
     "kind::ti16": "how its values are computed is not known",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ptxlab.emulate import state
 from ptxlab.emulate.runtime.clocks import TENSOR_LOADS, TENSOR_STORES
 from ptxlab.emulate.runtime.tensor_before import MOVE
+from ptxlab.emulate.runtime.tensor_work import SEVERAL
 from ptxlab.emulate.values import Address, Value
 from ptxlab.isa.types import type_named
 
@@ -66,8 +67,14 @@ def _multiply(machine: Machine, *values: Address | Value | int) -> None:
     machine.function.unit.counting.note_change(machine.function, "shared")
 
 
-def _commit(machine: Machine, barrier: Address) -> None:
-    machine.runtime("start_commit", machine.shared_offset(barrier), machine.place)
+def _copy(machine: Machine, address: Address, *values: Value | int) -> None:
+    machine.runtime("start_tensor_copy", machine.cast(address.value, "u32"), *values, machine.place)
+    machine.check()
+
+
+def _commit(machine: Machine, barrier: Address, blocks: Value | None = None) -> None:
+    given = 0 if blocks is None else blocks | SEVERAL
+    machine.runtime("start_commit", machine.shared_offset(barrier), given, machine.place)
     machine.check()
     machine.function.unit.counting.note_change(machine.function, "shared")
 
@@ -90,6 +97,7 @@ _OPERATIONS: dict[str, Callable[..., Value | None]] = {
     "read": _read,
     "write": _write,
     "multiply": _multiply,
+    "copy": _copy,
     "commit": _commit,
     "wait": _wait,
     "fence": _fence,

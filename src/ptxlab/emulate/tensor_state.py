@@ -30,7 +30,13 @@ class Operation:
     a_in_cells: u32
     adds: u32
     scale_d: u32
-    blocks: u32  # of the cluster that hear of it; 0: the one of the mbarrier
+    blocks: u32  # of the cluster that hear of it, a bit for each; 0: the one of the mbarrier
+    rows: u32  # of a copy: what it reads,
+    chunks: u32
+    step: u32  # lanes from 32 rows to the next 32,
+    further: u32  # and from a row to its copy
+    copies: u32
+    unused: u32
 
 
 @struct

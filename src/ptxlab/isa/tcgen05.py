@@ -218,11 +218,26 @@ def tcgen05_wait_st(k: Machine, m: Modifiers) -> None:
 COPIED: Slots = {"cta_group": CTA_GROUP, "types": {"taddr": TENSOR, "s_desc": "u64"}, "since": BLACKWELL}
 EXPANDED: Slots = {"to": "b8x16", "from": "b6x16_p32 b4x16_p64"}
 PAIRS = "warpx2::02_13 warpx2::01_23"
+# How many lanes lie between 32 rows and the next 32, how many between a row and its copy, and how many copies it has.
+SPREAD = {None: (32, 0, 1), "warpx2::02_13": (32, 64, 2), "warpx2::01_23": (64, 32, 2), "warpx4": (0, 32, 4)}
 
 
-@form("tcgen05.cp.cta_group.shape [taddr], s_desc", shape="128x256b 4x256b 128x128b", **COPIED)
+@form("tcgen05.cp.cta_group.shape [taddr], s_desc", shape="128x256b 128x128b", **COPIED)
 @form("tcgen05.cp.cta_group.shape.multicast [taddr], s_desc", shape="64x128b", multicast=PAIRS, **COPIED)
 @form("tcgen05.cp.cta_group.shape.multicast [taddr], s_desc", shape="32x128b", multicast="warpx4", **COPIED)
+def tcgen05_cp(k: Machine, m: Modifiers, taddr: Address, s_desc: Value) -> None:
+    """Start copying a matrix from shared memory, named by a descriptor, to tensor memory."""
+    rows, bits = m.shape.removesuffix("b").split("x")
+    step, further, copies = SPREAD[m.multicast]
+    k.tensor("copy", taddr, s_desc, int(rows), int(bits) // 128, step, further, copies)
+
+
+@form("tcgen05.cp.cta_group.shape [taddr], s_desc", shape="4x256b", **COPIED)
+@unknown("the manual does not say which four lanes are written")
+def tcgen05_cp_four() -> None:
+    """Start copying four rows from shared memory, named by a descriptor, to tensor memory."""
+
+
 @form("tcgen05.cp.cta_group.shape.to.from [taddr], s_desc", shape="128x256b 4x256b 128x128b", **EXPANDED, **COPIED)
 @form(
     "tcgen05.cp.cta_group.shape.multicast.to.from [taddr], s_desc",
@@ -238,9 +253,9 @@ PAIRS = "warpx2::02_13 warpx2::01_23"
     **EXPANDED,
     **COPIED,
 )
-@unknown("copies into tensor memory are not emulated yet")
-def tcgen05_cp() -> None:
-    """Start copying a matrix from shared memory, named by a descriptor, to tensor memory, expanding its elements."""
+@unknown("how elements of four and six bits are expanded is only drawn in the manual")
+def tcgen05_cp_expanded() -> None:
+    """Start copying a matrix from shared memory to tensor memory, expanding its elements."""
 
 
 @form(
@@ -283,9 +298,9 @@ def tcgen05_commit(k: Machine, m: Modifiers, mbar: Address) -> None:
     types={"mask": lambda m: "u32 within(0..4294967295)" if m.multicast.endswith("32b") else "u16 within(0..65535)"},
     since="9.4 sm_100f sm_110f",
 )
-@unknown("it tells mbarriers of several blocks of a cluster")
-def tcgen05_commit_multicast() -> None:
+def tcgen05_commit_multicast(k: Machine, m: Modifiers, mbar: Address, mask: Value) -> None:
     """Let mbarriers of several blocks know when all that this thread started on tensor memory so far is done."""
+    k.tensor("commit", mbar, k.cast(mask, "u32"))
 
 
 @form("tcgen05.fence::before_thread_sync", since=BLACKWELL)

@@ -54,7 +54,7 @@ from .schedule import thread_exit
 from .sharing import put_back, share_bytes
 from .tensor_memory import access_cells, allocate_columns, free_columns, read_cell, relinquish_columns, write_cell
 from .tensor_order import fence_after, fence_before, release_tensor_work, wait_for_cells
-from .tensor_work import start_commit, start_product
+from .tensor_work import start_commit, start_product, start_tensor_copy
 from .transfers import commit_transfers, wait_for_transfers
 from .warpgroup import commit_products, compare_products, read_matrix, wait_for_products
 
@@ -71,7 +71,7 @@ RUNTIME: dict[str, Callable[..., Any]] = {
         wait_for_products, wait_for_transfers, without_own_rank,
         # Tensor memory.
         access_cells, allocate_columns, fence_after, fence_before, free_columns, read_cell, release_tensor_work,
-        relinquish_columns, start_commit, start_product, wait_for_cells, write_cell,
+        relinquish_columns, start_commit, start_product, start_tensor_copy, wait_for_cells, write_cell,
     )
 }  # fmt: skip
 ENTRIES: tuple[Callable[..., Any], ...] = (

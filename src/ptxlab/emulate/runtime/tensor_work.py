@@ -14,7 +14,7 @@ from ptxlab.emulate.runtime.order import MBARRIER
 from ptxlab.emulate.runtime.phases import arrive_at_phase, is_barrier
 from ptxlab.emulate.runtime.races import note_cluster
 from ptxlab.emulate.runtime.shadow import OBJECT, SIZE_SHIFT, STRONG
-from ptxlab.emulate.runtime.tensor_before import PRODUCT
+from ptxlab.emulate.runtime.tensor_before import COPY_IN, PRODUCT
 from ptxlab.emulate.runtime.tensor_memory import is_allocated, next_number
 from ptxlab.emulate.runtime.tensor_order import note_tensor
 from ptxlab.emulate.runtime.warpgroup import fail_descriptor
@@ -25,14 +25,16 @@ from ptxlab.emulate.state import (
     LOAD,
     NO_MEMORY,
     OFFSET_MASK,
+    RANK_SHIFT,
     STORE,
     Block,
     Hint,
     Thread,
 )
 from ptxlab.emulate.tensor_state import RECENT, Operation
-from ptxlab.isa.descriptor import CHUNK, tensor_chunk_offset
+from ptxlab.isa.descriptor import CHUNK, K_MAJOR, tensor_chunk_offset
 from ptxlab.isa.instruction_descriptor import DEPTHS, MXF4, MXF8F6F4, TF32, columns_of, complain, rows_of
+from ptxlab.isa.tensor_memory import COLUMNS
 from ptxlab.isa.tensor_products import bits_of, each_of, multiply_in_tensor_memory
 from ptxlab.native import Pointer, address_of, boolean, cast, copy_bytes, fill_bytes, native, size_of, u8, u32, u64
 
@@ -42,6 +44,9 @@ ROOM = 16
 # What a piece of work is.
 MULTIPLY = 1
 COMMIT = 2
+COPY = 3
+
+SEVERAL = 1 << 31  # a bit of `blocks` that tells that they are meant
 
 # What else is wrong with an instruction descriptor; the rest is in `isa.instruction_descriptor`.
 PACKED_IN_CELLS = 64
@@ -242,26 +247,101 @@ def read_matrix(
     return True
 
 
+# Copies.
+
+
+@native
+def start_tensor_copy(
+    thread: Pointer[Thread],
+    d: u32,
+    descriptor: u64,
+    rows: u32,
+    chunks: u32,
+    step: u32,
+    further: u32,
+    copies: u32,
+    instruction: u32,
+) -> None:
+    """Begin to copy rows of chunks of 16 bytes from shared memory, each row to one lane or to several."""
+    mode: u32 = u32(descriptor >> 61)
+    if descriptor >> 52 & 1 != 0 or mode & 1 != 0:
+        fail_description(thread, NO_MODE, 0, 0, instruction)
+        return
+    if not is_allocated(thread, d >> 16, d & 0xFFFF, 128, 4 * chunks, STORE, instruction):
+        return
+    number: u32 = next_number(thread.block.tensor)
+    channel: u32 = TENSOR_WORK + thread.number
+    for row in range(rows):
+        for chunk in range(chunks):
+            offset: u64 = tensor_chunk_offset(descriptor, row, chunk, K_MAJOR)
+            if offset + CHUNK > thread.shared_size:
+                fail_descriptor(thread, descriptor, offset, 32 << 2, row, chunk, instruction)
+                return
+            note_shared_work(thread, thread.block, offset, CHUNK, LOAD, channel, number, instruction)
+    note_tensor(thread, d >> 16, d & 0xFFFF, 128, 4 * chunks, STORE, COPY_IN, channel, number, instruction)
+    operation = next_operation(thread, COPY, instruction)
+    if cast(u64, operation) == 0:
+        return
+    operation.number = number
+    operation.d = d
+    operation.a = descriptor
+    operation.rows = rows
+    operation.chunks = chunks
+    operation.step = step
+    operation.further = further
+    operation.copies = copies
+
+
+@native
+def copy_in(block: Pointer[Block], operation: Pointer[Operation]) -> None:
+    """Copy from shared to tensor memory."""
+    for row in range(operation.rows):
+        for chunk in range(operation.chunks):
+            offset: u64 = tensor_chunk_offset(operation.a, row, chunk, K_MAJOR)
+            words = cast(Pointer[u32], block.shared + offset)
+            for copy in range(operation.copies):
+                lane: u32 = row % 32 + row // 32 * operation.step + copy * operation.further
+                first: u32 = lane * COLUMNS + (operation.d & 0xFFFF) + 4 * chunk
+                for word in range(4):
+                    block.tensor.cells[first + word] = words[word]
+
+
 # Telling that work is done.
 
 
 @native
-def start_commit(thread: Pointer[Thread], barrier: u64, instruction: u32) -> None:
-    """Have an mbarrier of the cluster hear when all is done that this thread has begun."""
-    place = find_memory(thread, barrier, 8, 8, CLUSTER_SPACE, ATOMIC, instruction, cast(Pointer[Hint], 0))
-    if cast(u64, place) == 0:
+def start_commit(thread: Pointer[Thread], barrier: u64, blocks: u32, instruction: u32) -> None:
+    """Have an mbarrier of the cluster hear when this thread's work is done, or (SEVERAL) those of the `blocks`."""
+    if blocks == 0 and not has_barrier(thread, barrier, instruction):
         return
-    if thread.worker.checks != 0:
-        note_cluster(thread, barrier, 8, ATOMIC | STRONG | OBJECT | 3 << SIZE_SHIFT, instruction)
-    if not is_barrier(thread, owner_of(thread, barrier), barrier & OFFSET_MASK, instruction):
-        return
+    for rank in range(16):
+        if blocks >> rank & 1 != 0 and not has_barrier(thread, barrier_in(barrier, rank), instruction):
+            return
     if cast(u64, thread.block.tensor) == 0:
-        arrive_at_phase(thread, owner_of(thread, barrier), barrier & OFFSET_MASK, 1, 0, instruction)
+        tell_barriers(thread, barrier, blocks, 0, instruction)
         return
     operation = next_operation(thread, COMMIT, instruction)
     if cast(u64, operation) != 0:
         operation.barrier = barrier
+        operation.blocks = blocks
         operation.number = thread.block.tensor.begun
+
+
+@native(inline=True)
+def barrier_in(barrier: u64, rank: u32) -> u64:
+    """The address at the same place in another block of the cluster."""
+    return barrier & OFFSET_MASK | u64(rank + 1) << RANK_SHIFT
+
+
+@native
+def has_barrier(thread: Pointer[Thread], barrier: u64, instruction: u32) -> boolean:
+    """Whether there is an mbarrier; a fault otherwise."""
+    place = find_memory(thread, barrier, 8, 8, CLUSTER_SPACE, ATOMIC, instruction, cast(Pointer[Hint], 0))
+    if cast(u64, place) == 0:
+        return False
+    if thread.worker.checks != 0:
+        note_cluster(thread, barrier, 8, ATOMIC | STRONG | OBJECT | 3 << SIZE_SHIFT, instruction)
+    return is_barrier(thread, owner_of(thread, barrier), barrier & OFFSET_MASK, instruction)
 
 
 @native
@@ -272,6 +352,7 @@ def finish_operation(block: Pointer[Block]) -> u32:
     what: u32 = operation.what
     thread = block.threads + operation.thread
     barrier: u64 = operation.barrier
+    blocks: u32 = operation.blocks
     number: u32 = operation.number
     instruction: u32 = operation.instruction
     if what == MULTIPLY:
@@ -291,6 +372,8 @@ def finish_operation(block: Pointer[Block]) -> u32:
             operation.scale_b,
             operation.factors,
         )
+    elif what == COPY:
+        copy_in(block, operation)
     tensor.operation_count -= 1
     for index in range(tensor.operation_count):
         copy_bytes(
@@ -301,8 +384,19 @@ def finish_operation(block: Pointer[Block]) -> u32:
     block.moves += 1
     block.worker.deliveries += 1
     if what == COMMIT:
-        tell_barrier(thread, barrier, number, instruction)
+        tell_barriers(thread, barrier, blocks, number, instruction)
     return what
+
+
+@native
+def tell_barriers(thread: Pointer[Thread], barrier: u64, blocks: u32, number: u32, instruction: u32) -> None:
+    """Arrive at an mbarrier, or at those of several blocks."""
+    if blocks == 0:
+        tell_barrier(thread, barrier, number, instruction)
+        return
+    for rank in range(16):
+        if blocks >> rank & 1 != 0:
+            tell_barrier(thread, barrier_in(barrier, rank), number, instruction)
 
 
 @native

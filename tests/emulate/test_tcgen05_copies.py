@@ -1,0 +1,137 @@
+"""`tcgen05.cp` from shared to tensor memory, and products that use what it brings."""
+
+import numpy as np
+import pytest
+
+import ptxlab
+from ptxlab.isa.instruction_descriptor import InstructionDescriptor as Descriptor
+from tests.emulate.blackwell import HEAD, launch
+from tests.emulate.tensor_kernels import BODY, CLEAR, SHARED, laid_out, values
+from tests.emulate.tensor_tiles import tile
+from tests.emulate.test_tensor_scaled import factors
+
+# The result has eight columns; `%rd10` is the descriptor of what is copied.
+SHAPES = {
+    "128x256b": (128, 2, lambda lane: lane),
+    "128x128b": (128, 1, lambda lane: lane),
+    "64x128b.warpx2::02_13": (64, 1, lambda lane: lane % 64),
+    "64x128b.warpx2::01_23": (64, 1, lambda lane: lane // 64 * 32 + lane % 32),
+    "32x128b.warpx4": (32, 1, lambda lane: lane % 32),
+}
+
+
+@pytest.mark.parametrize("mode", ["none", "128B"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_rows_go_to_lanes(shape: str, mode: str) -> None:
+    rows, chunks, row_of = SHAPES[shape]
+    data = np.random.default_rng(2).integers(0, 256, (rows, chunks, 16), np.uint8)
+    made = tile(data, 0, mode=mode)
+    filled = made.data.ljust(-(-len(made.data) // 2048) * 2048, b"\0")
+    given = [made.descriptor, 0, 0, len(filled) // 16, 8, 1, 0, 0, 0, 0]
+    body = BODY.replace("PREPARE", CLEAR).replace("MULTIPLY", f"tcgen05.cp.cta_group::1.{shape} [%r14], %rd10;")
+    out = np.zeros((128, 8), np.uint32)
+    found = launch(body, [out, np.frombuffer(filled, np.uint8).copy(), np.array(given, np.uint64)], shared=SHARED)
+    assert not found.diagnostics, ptxlab.report.render(found.diagnostics)
+    expected = data.reshape(rows, chunks * 16).view(np.uint32)
+    for lane in range(128):
+        assert np.array_equal(out[lane, : chunks * 4], expected[row_of(lane)])
+        assert not out[lane, chunks * 4 :].any()
+
+
+def scaled(
+    fence: str = "    fence.proxy.async.shared::cta;\n",
+) -> tuple[np.ndarray, np.ndarray, list[ptxlab.Diagnostic]]:
+    """Two steps of a product, whose factors are copied to the same cells before each of them."""
+    said = Descriptor("mxf8f6f4", 128, 64, "e4m3", "e4m3")
+    random = np.random.default_rng(5)
+    data, expected = b"", np.zeros((128, 64))
+    for _ in range(2):
+        parts, numbers = [], []
+        for rows in (128, 64):
+            array = values("e4m3", rows, 32, random, exact=True)
+            scale, bits = factors(rows, 1, "ue8m0", random)
+            parts.append(array)
+            numbers.append((array.astype(np.float64) * scale, np.pad(bits, ((0, 128 - rows), (0, 0)))))
+        expected += numbers[0][0] @ numbers[1][0].T
+        # A at 0, B at 4096, then the factors of both: 32 rows of 16 bytes each.
+        first, a = laid_out(parts[0], "e4m3", 0, "none", False)
+        second, b = laid_out(parts[1], "e4m3", 4096, "none", False)
+        data += first + second.ljust(2048, b"\0")
+        for _, bits in numbers:
+            data += bits.reshape(4, 32, 4).transpose(1, 0, 2).tobytes()
+        data = data.ljust(-(-len(data) // 8192) * 8192, b"\0")
+    factor = 8 << 32 | 1 << 46  # eight rows are 128 bytes
+    copy = "tcgen05.cp.cta_group::1.32x128b.warpx4"
+    lines = f"""
+    add.u64 %rd20, %rd10, {factor + (6144 >> 4)}; sub.u64 %rd20, %rd20, {a & ~0x3FFF};
+    add.u32 %r24, %r14, 256; add.u32 %r25, %r14, 260;
+    {copy} [%r24], %rd20; add.u64 %rd20, %rd20, 32; {copy} [%r25], %rd20;
+    tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X [%r14], %rd10, %rd11, %r10, [%r24], [%r25], %p2;
+    """
+    body = (
+        BODY.replace("PREPARE", CLEAR).replace("MULTIPLY", lines).replace("    fence.proxy.async.shared::cta;\n", fence)
+    )
+    given = [a, b, said.encode(), len(data) // 16, 64, 2, 8192 >> 4, 8192 >> 4, 0, 0]
+    out = np.zeros((128, 64), np.float32)
+    found = launch(body, [out, np.frombuffer(data, np.uint8).copy(), np.array(given, np.uint64)], shared=SHARED)
+    return out, expected, found.diagnostics
+
+
+def test_factors_are_copied_before_each_product() -> None:
+    out, expected, found = scaled()
+    assert not found, ptxlab.report.render(found)
+    assert np.array_equal(out, expected)
+
+
+def test_factors_that_threads_wrote() -> None:
+    *_, found = scaled(fence="")
+    assert "missing-proxy-fence" in {diagnostic.code for diagnostic in found}
+
+
+def test_what_only_pictures_tell_is_refused() -> None:
+    for line in ("tcgen05.cp.cta_group::1.4x256b [%r1], %rd1;", "tcgen05.shift.cta_group::1.down [%r1];"):
+        text = f"{HEAD}.entry k()\n{{ .reg .b32 %r<2>; .reg .b64 %rd<2>; {line} ret; }}\n"
+        with pytest.raises(ptxlab.KernelError) as refused:
+            ptxlab.parse(text, name="k.ptx")["k"].launch(1, 32, device="cpu")
+        assert refused.value.diagnostics[0].code == "not-emulated"
+
+
+# One block tells another, too.
+
+PAIR = """
+    .reg .b32 %r<4>;
+    .reg .b16 %h;
+    .reg .pred %p<3>;
+    .shared .align 8 .b64 done;
+    mov.u32 %r1, %tid.x;
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 mbarrier.init.shared::cta.b64 [done], 1;
+    fence.mbarrier_init.release.cluster;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    mov.u32 %r2, %cluster_ctarank;
+    setp.eq.u32 %p2, %r2, 0;
+    and.pred %p1, %p1, %p2;
+    mov.u16 %h, MASK;
+    mov.u32 %r3, done;
+    @%p1 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%r3], %h;
+wait:
+    mbarrier.try_wait.parity.shared::cta.b64 %p1, [done], 0;
+    @!%p1 bra wait;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    ret;
+"""
+
+
+def pair(mask: int) -> list[ptxlab.Diagnostic]:
+    text = f"{HEAD}.entry k() .reqnctapercluster 2\n{{{PAIR.replace('MASK', str(mask))}}}\n"
+    kernel = ptxlab.parse(text, name="k.ptx")["k"]
+    found: list[ptxlab.Diagnostic] = kernel.launch(2, 32, device="cpu", on_error="collect", timeout=60).diagnostics
+    return found
+
+
+def test_a_commit_tells_several_blocks() -> None:
+    assert pair(3) == []
+    assert [diagnostic.code for diagnostic in pair(1)] == ["hang"]
+    assert [diagnostic.code for diagnostic in pair(5)] == ["out-of-bounds"]
