@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import ptxlab
+from ptxlab.gpu import gpu
 from tests.emulate.kernels import CASES, Case, execute
 
 pytestmark = pytest.mark.gpu
@@ -15,6 +17,9 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_kernel(case: Case) -> None:
+    target = ptxlab.load(case.path).target
+    if gpu().architecture_for(target) is None:
+        pytest.skip(f"this GPU is no `{target}`")
     fails = case.make(np.random.default_rng(0)).fails
     if not fails:
         execute(case, device="cuda")

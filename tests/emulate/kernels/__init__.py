@@ -11,8 +11,8 @@ from tests.emulate.kernels.case import CASES, Case, Launch, Run, execute
 __all__ = ["CASES", "Case", "Launch", "Run", "execute"]
 
 SUBJECTS = """
-    arithmetic atomics calls clusters elementwise hand library matrices memory neighbours numeric pipelines reductions
-    rows scans sorts tables talk tensors warps
+    arithmetic atomics blackwell calls clusters elementwise hand library matrices memory neighbours numeric pipelines
+    reductions rows scans sorts tables talk tensors warps
 """.split()
 
 for subject in SUBJECTS:
