@@ -186,7 +186,9 @@ def test_every_multiplication_with_a_meaning_can_be_drawn() -> None:
     for form in forms():
         if form.name[:2] in (("wgmma", "fence"), ("wgmma", "commit_group"), ("wgmma", "wait_group")):
             continue
-        if form.name[0] in ("mma", "wmma", "wgmma", "ldmatrix", "stmatrix", "movmatrix") and form.meaning is not None:
+        moved = form.syntax.startswith(("tcgen05.ld", "tcgen05.st"))
+        known = form.name[0] in ("mma", "wmma", "wgmma", "ldmatrix", "stmatrix", "movmatrix") or moved
+        if known and form.meaning is not None:
             legal = [chosen for chosen in islice(form.spellings(), 40) if is_legal(form.spell(chosen))]
             for spelling in map(form.spell, legal[:3]):
                 picture = draw.fragments(spelling)
@@ -194,3 +196,13 @@ def test_every_multiplication_with_a_meaning_can_be_drawn() -> None:
                 assert picture.svg().startswith("<svg")
                 drawn += 1
     assert drawn > 100
+
+
+def test_tensor_memory_and_the_registers_of_a_warp() -> None:
+    (panel,) = draw.fragments("tcgen05.ld.sync.aligned.16x256b.x1.b32").panels
+    assert [cell.text for cell in panel.cells[0]] == [
+        f"T{lane}.d{register}" for lane in range(4) for register in (0, 1)
+    ]
+    assert [cell.text for cell in panel.cells[8][:2]] == ["T0.d2", "T0.d3"]
+    with pytest.raises(ValueError, match="holds no matrix in registers"):
+        draw.fragments("tcgen05.wait::ld.sync.aligned")

@@ -100,6 +100,7 @@ STORE = "tcgen05.st.sync.aligned.32x32b.x2.b32 [%band], {%t, %t};"
 def test_a_load_behind_a_store() -> None:
     silent(f"{STORE}\n{STORED}\n{LOAD}\n{WAIT}\n{put_out(2)}", [np.zeros((128, 2), np.uint32)])
     found = finds(f"{STORE} // with\n{LOAD} // here\n{WAIT}", "data-race")
+    assert len(launch(f"{STORE}\n{LOAD}\n{WAIT}", [np.zeros(1, np.uint32)]).diagnostics) == 1  # not of the end, too
     assert found.message == "a load reads tensor memory that a store still writes"
 
 

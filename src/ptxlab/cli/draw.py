@@ -42,8 +42,8 @@ def command() -> None:
 def fragments_command(instruction: str, operand: str | None, lane: int | None, output: Path | None) -> None:
     """Draw which lane holds which element of the matrices of an instruction.
 
-    INSTRUCTION is mma, wmma, wgmma, ldmatrix, stmatrix or movmatrix, with all its modifiers. T5.a2 is element number 2
-    of operand a in lane 5, counted from its first register on and from the low bits up.
+    INSTRUCTION is mma, wmma, wgmma, tcgen05.ld, tcgen05.st, ldmatrix, stmatrix or movmatrix, with all its modifiers.
+    T5.a2 is element number 2 of operand a in lane 5, counted from its first register on and from the low bits up.
 
     \b
     Examples:

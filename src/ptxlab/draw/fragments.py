@@ -11,11 +11,12 @@ from ptxlab.isa.descriptor import K_MAJOR
 from ptxlab.isa.form import Modifiers
 from ptxlab.isa.layouts import Layout
 from ptxlab.isa.layouts_rows import eight_rows, memory_rows, sixteen_columns
+from ptxlab.isa.tensor_memory import SHAPES, moved
 from ptxlab.isa.warpgroup import Product
 from ptxlab.isa.warpgroup_multiplication import IN_REGISTERS
 from ptxlab.report.nearest import nearest
 
-FAMILIES = "mma, wmma, wgmma, ldmatrix, stmatrix and movmatrix"
+FAMILIES = "mma, wmma, wgmma, tcgen05.ld and .st, ldmatrix, stmatrix and movmatrix"
 
 
 @dataclass(frozen=True)
@@ -141,8 +142,19 @@ def _turned(m: Modifiers, text: str) -> Iterator[Matrix]:
     yield Matrix("d", "D, the same elements turned", eight_rows(8, 16, 1, transposed=True))
 
 
+def _moved(m: Modifiers, text: str) -> Iterator[Matrix]:
+    """`tcgen05.ld` and `.st`: which lane of the warp gets, or gives, which cells of tensor memory."""
+    if m.shape not in SHAPES:
+        raise ValueError(f"`{text}` holds no matrix in registers: of tcgen05, only `.ld` and `.st` do")
+    layout = moved(m.shape, int(m.num[1:]), packed=bool(m.pack_16b or m.unpack_16b))
+    half = ", the lower half of each" if layout.bits == 16 else ""
+    split = "; the second half lies as far to the right as the instruction says" if m.shape == "16x32bx2" else ""
+    name, verb = ("d", "read from") if text.startswith("tcgen05.ld") else ("a", "written to")
+    yield Matrix(name, f"{verb} {layout.rows} lanes and {layout.columns} columns of tensor memory{half}{split}", layout)
+
+
 _FAMILIES = {
-    "mma": _multiplication, "wmma": _opaque, "wgmma": _warpgroup,
+    "mma": _multiplication, "wmma": _opaque, "wgmma": _warpgroup, "tcgen05": _moved,
     "ldmatrix": _loaded, "stmatrix": _stored, "movmatrix": _turned,
 }  # fmt: skip
 

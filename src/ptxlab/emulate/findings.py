@@ -64,9 +64,8 @@ def explain_findings(launch: Launch) -> Iterator[Diagnostic]:
         reports.UNFENCED_TENSOR: _explain_race,
     }
     kinds = [found.get("kind", number) for number in numbers]
-    yield from _most_severe(
-        [explain[kinds[number]](launch, found, number) for number in numbers if kinds[number] in explain]
-    )
+    causes = _causes(launch, found, [number for number in numbers if kinds[number] in explain])
+    yield from _most_severe([explain[kinds[number]](launch, found, number) for number in causes])
     racing = {
         found.get(name, number)
         for number in numbers
@@ -89,6 +88,18 @@ def explain_findings(launch: Launch) -> Iterator[Diagnostic]:
             "this kernel",
             helps=["launch fewer blocks, with `blocks=`, or smaller arrays"],
         )
+
+
+def _causes(launch: Launch, found: Record, races: list[int]) -> list[int]:
+    """The races without those of a deallocation with what another race is about already: nobody waited for it."""
+    last = {
+        number
+        for number in races
+        if "dealloc" in launch.compiled.places[found.get("instruction", number)][1].opcode.modifiers
+    }
+    told = {found.get("other_instruction", number) for number in races if number not in last}
+    told |= {found.get("instruction", number) for number in races if number not in last}
+    return [number for number in races if number not in last or found.get("other_instruction", number) not in told]
 
 
 def _most_severe(found: list[Diagnostic]) -> Iterator[Diagnostic]:
