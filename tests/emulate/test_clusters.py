@@ -424,10 +424,15 @@ def test_misuse(body: str, code: str, message: str) -> None:
     assert (found.code, found.message) == (code, message)
 
 
-def test_floats_are_added_in_other_blocks_as_in_the_own() -> None:
+@pytest.mark.parametrize(
+    "add",
+    [
+        "red.shared::cluster.add.f32 [%r5], %f1;",
+        "cvt.u64.u32 %rd2, %r5; cvta.shared::cluster.u64 %rd2, %rd2; red.add.f32 [%rd2], %f1;",
+        "cvt.u64.u32 %rd2, %r4; cvta.shared.u64 %rd2, %rd2; atom.add.f32 %f2, [%rd2], %f1;",
+    ],
+)
+def test_floats_are_added_in_other_blocks_as_in_the_own(add: str) -> None:
     """Subnormal numbers stay, as on an H200."""
-    body = "st.shared.u32 [%r4], 3;\n" + SYNC + ".reg .f32 %f<3>; mov.b32 %f1, 5;\n"
-    body += (
-        "red.shared::cluster.add.f32 [%r5], %f1;\n" + SYNC + "ld.shared.u32 %r20, [%r4]; st.global.u32 [%rd1], %r20;"
-    )
-    assert (run(body) == 8).all()
+    body = f"st.shared.u32 [%r4], 3;\n{SYNC}.reg .f32 %f<3>; mov.b32 %f1, 5;\n{add}\n{SYNC}"
+    assert (run(body + "ld.shared.u32 %r20, [%r4]; st.global.u32 [%rd1], %r20;") == 8).all()

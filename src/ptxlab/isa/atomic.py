@@ -142,9 +142,7 @@ def _changed(k: Machine, m: Modifiers, a: Address, old: Value, b: Value, c: Valu
         case "add" if b.type.kind != "f":
             return old + b
         case "add":
-            # In global memory, f32 flushes subnormals; everything else keeps them, also in other blocks of a cluster.
-            ftz = b.type.name == "f32" and not m.noftz and a.space not in ("shared", "shared::cluster")
-            return each_float(k, lambda x, y: k.arithmetic("add", x, y, ftz=ftz), old, b)
+            return _sum(k, m, a, old, b)
         case "min" if b.type.kind == "f":
             return each_float(k, lambda x, y: _lesser(k, x, y), old, b)
         case "max" if b.type.kind == "f":
@@ -154,6 +152,15 @@ def _changed(k: Machine, m: Modifiers, a: Address, old: Value, b: Value, c: Valu
         case "max":
             return k.select(old > b, old, b)
     raise AssertionError(m.op)
+
+
+def _sum(k: Machine, m: Modifiers, a: Address, old: Value, b: Value) -> Value:
+    """The sum of floats; in global memory f32 flushes subnormals, all else keeps them, also in blocks of a cluster."""
+    flushes = b.type.name == "f32" and not m.noftz and a.space not in ("shared", "shared::cluster")
+    total = each_float(k, lambda x, y: k.arithmetic("add", x, y, ftz=flushes), old, b)
+    if not flushes or a.space is not None:
+        return total
+    return k.select(k.is_in("shared::cluster", a.value), k.arithmetic("add", old, b), total)
 
 
 def _lesser(k: Machine, a: Value, b: Value) -> Value:
