@@ -184,7 +184,10 @@ def multiply(case: Case) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[ptxla
     given += [case.lane << 16, (case.lane << 16) + 256]
     masks = f"{case.lanes}, " if case.lanes else ""
     more = f", {case.more}" if case.more else ""
-    instruction = f"tcgen05.mma.cta_group::1.kind::{said.kind} [%r14], {operand}, %rd11, %r10, {masks}%p2{more};"
+    stationary = ".ws" if said.stationary else ""
+    instruction = (
+        f"tcgen05.mma{stationary}.cta_group::1.kind::{said.kind} [%r14], {operand}, %rd11, %r10, {masks}%p2{more};"
+    )
     body = BODY.replace("PREPARE", prepare).replace("MULTIPLY", instruction)
     for old, new in case.edits:
         assert old in body
@@ -195,7 +198,10 @@ def multiply(case: Case) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[ptxla
     found = launch(body, args, shared=SHARED, **case.how).diagnostics
     left, right = (array.astype(np.float64) for array in (a, b))
     left, right = left * (-1 if said.negate_a else 1), right * (-1 if said.negate_b else 1)
-    result = out[lanes].view({"f32": np.float32, "s32": np.int32, "f16": np.uint32}[said.dtype])
+    if said.stationary:
+        out = np.concatenate(np.split(out[:, : said.columns * said.rows // 128], 128 // said.rows), axis=1)
+        lanes = np.arange(said.rows)
+    result = np.ascontiguousarray(out[lanes]).view({"f32": np.float32, "s32": np.int32, "f16": np.uint32}[said.dtype])
     if said.dtype == "f16":
         result = result.astype(np.uint16).view(np.float16)
     return result, left @ right.T, np.abs(left) @ np.abs(right).T, found

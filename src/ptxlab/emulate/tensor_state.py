@@ -36,7 +36,7 @@ class Operation:
     step: u32  # lanes from 32 rows to the next 32,
     further: u32  # and from a row to its copy
     copies: u32
-    unused: u32
+    stationary: u32  # whether it is a product with `.ws`
 
 
 @struct

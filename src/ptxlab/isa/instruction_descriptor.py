@@ -36,6 +36,7 @@ BAD_RESULT = 4
 BAD_TRANSPOSE = 5
 BAD_SPARSITY = 6
 BAD_SIGN = 7
+BAD_STATIONARY = 8
 
 
 @native(inline=True)
@@ -61,8 +62,11 @@ def is_type(code: u32, kind: u32) -> u32:
 
 
 @native
-def complain(bits: u32, kind: u32) -> u32:
-    """What is wrong with a descriptor, for a block alone and without `.ws` and `.sp`; 0: nothing (table 39)."""
+def complain(bits: u32, kind: u32, stationary: u32) -> u32:
+    """What is wrong with a descriptor, for a block alone, without `.sp`, and `stationary` with `.ws`; 0: nothing.
+
+    PTX ISA 9.7.16.2.1 has a table of what goes together.
+    """
     rows: u32 = rows_of(bits, kind)
     columns: u32 = columns_of(bits)
     first: u32 = (bits >> 7) & 7
@@ -71,7 +75,12 @@ def complain(bits: u32, kind: u32) -> u32:
     transposed: u32 = (bits >> 15) & 3
     if bits & 4 != 0:
         return BAD_SPARSITY
-    if rows != 128 and (rows != 64 or kind >= MXF8F6F4):
+    if stationary != 0:
+        if rows != 128 and rows != 64 and rows != 32:
+            return BAD_STATIONARY
+        if columns != 256 and columns != 128 and columns != 64:
+            return BAD_STATIONARY
+    elif rows != 128 and (rows != 64 or kind >= MXF8F6F4):
         return BAD_ROWS
     if columns == 0 or columns > 256:
         return BAD_COLUMNS
@@ -106,6 +115,7 @@ COMPLAINTS = {
     BAD_TRANSPOSE: "A and B of four or six bits are not transposed",
     BAD_SPARSITY: "it says that A is sparse, which `.sp` must say, too",
     BAD_SIGN: "integers are not negated",
+    BAD_STATIONARY: "with `.ws` there are 32, 64 or 128 rows, and 64, 128 or 256 columns",
 }
 
 
@@ -127,6 +137,8 @@ class InstructionDescriptor:
     scale: str = "ue8m0"
     a_id: int = 0
     b_id: int = 0
+    stationary: bool = False
+    """Whether it is for `.ws`, which has other shapes; the bits do not tell."""
 
     @property
     def depth(self) -> int:
@@ -149,8 +161,8 @@ class InstructionDescriptor:
             bits |= self.rows >> 7 << 27 | self.a_id << 29 | self.b_id << 4 | (self.scale == "ue8m0") << 23
         else:
             bits |= self.rows >> 4 << 24 | results[self.dtype] << 4 | self.saturate << 3
-        complaint = complain(bits, KINDS.index(self.kind))
-        if complaint or self.columns % 8 or (self.rows not in (64, 128)):
+        complaint = complain(bits, KINDS.index(self.kind), int(self.stationary))
+        if complaint or self.columns % 8 or self.rows % 32:
             raise ValueError(f"{self}: {COMPLAINTS[complaint or BAD_COLUMNS]}")
         return bits
 

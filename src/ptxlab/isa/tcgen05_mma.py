@@ -103,6 +103,7 @@ def begin(
     scale_d: int = 0,
     disabled: Vector | None = None,
     factors: tuple[Address | int, Address | int, int] = (0, 0, 0),
+    stationary: bool = False,
 ) -> None:
     """Hand a product to the tensor core; `factors` are the addresses of scale factors, and how many a row has."""
     kind = KIND_NUMBERS.index(m.kind.removeprefix("kind::"))
@@ -110,7 +111,9 @@ def begin(
     assert where is not None
     masks = disabled or (0, 0, 0, 0)
     adds = k.cast(enable_d, "u32")
-    k.tensor("multiply", d, where, int(a is not None), b_desc, idesc, kind, adds, scale_d, *masks, *factors)
+    k.tensor(
+        "multiply", d, where, int(a is not None), b_desc, idesc, kind, adds, scale_d, *masks, *factors, int(stationary)
+    )
 
 
 @multiply(SP, "[d], a_desc, b_desc, [sp_meta], idesc, {!}enable_d", **PLAIN)
@@ -139,10 +142,26 @@ WS = "tcgen05.mma.ws.cta_group::1.kind{.collector}"
 WS_SP = "tcgen05.mma.ws.sp.cta_group::1.kind{.collector}"
 
 
-@multiply(WS, "[d], a_desc, b_desc, idesc, {!}enable_d{, zero_mask}", kind=KINDS, collector=BUFFERS)
-@multiply(WS, "[d], [a], b_desc, idesc, {!}enable_d{, zero_mask}", kind=KINDS, collector=BUFFERS)
+@multiply(WS, "[d], a_desc, b_desc, idesc, {!}enable_d", kind=KINDS, collector=BUFFERS)
+@multiply(WS, "[d], [a], b_desc, idesc, {!}enable_d", kind=KINDS, collector=BUFFERS)
+def tcgen05_mma_ws(
+    k: Machine,
+    m: Modifiers,
+    d: Address,
+    a: Address | None,
+    a_desc: Value | None,
+    b_desc: Value,
+    idesc: Value,
+    enable_d: Value,
+) -> None:
+    """Start the product of A and B with B kept in a collector buffer, so that several products can share it."""
+    begin(k, m, d, a, a_desc, b_desc, idesc, enable_d, stationary=True)
+
+
+@multiply(WS, "[d], a_desc, b_desc, idesc, {!}enable_d, zero_mask", kind=KINDS, collector=BUFFERS)
+@multiply(WS, "[d], [a], b_desc, idesc, {!}enable_d, zero_mask", kind=KINDS, collector=BUFFERS)
 @multiply(WS_SP, "[d], a_desc, b_desc, [sp_meta], idesc, {!}enable_d{, zero_mask}", kind=KINDS, collector=BUFFERS)
 @multiply(WS_SP, "[d], [a], b_desc, [sp_meta], idesc, {!}enable_d{, zero_mask}", kind=KINDS, collector=BUFFERS)
-@unknown("products with a stationary B are not emulated yet")
-def tcgen05_mma_ws() -> None:
-    """Start the product of A and B with B kept in a collector buffer, so that several products can share it."""
+@unknown("masks of columns of B, and where metadata lie, are not emulated yet")
+def tcgen05_mma_ws_masked() -> None:
+    """Start such a product of a sparse A, or of a B of which a mask leaves out columns."""

@@ -89,6 +89,18 @@ def lane_of(row: u32, rows: u32) -> u32:
     return row if rows == 128 else row % 16 + row // 16 * 32
 
 
+@native(inline=True)
+def cell_of(row: u32, column: u32, rows: u32, columns: u32, stationary: u32) -> u32:
+    """The cell of an element of D, counted from that of its address.
+
+    With `.ws`, what 32 or 64 rows leave of the lanes holds further columns (layouts E and G of the manual).
+    """
+    if stationary == 0:
+        return lane_of(row, rows) * COLUMNS + column
+    width: u32 = columns * rows // 128
+    return (row + column // width * rows) * COLUMNS + column % width
+
+
 @native
 def fetch_a(
     cells: Pointer[u32], memory: Pointer[u8], a: u64, row: u32, rows: u32, index: u32, bits: u32, each: u32, major: u32
@@ -151,6 +163,7 @@ def multiply_in_tensor_memory(
     scale_a: u32,
     scale_b: u32,
     blocks: u32,
+    stationary: u32,
 ) -> None:
     """D = A * B, and what it held besides if `adds`; lanes that `masks` have stay as they are."""
     rows: u32 = rows_of(bits, kind)
@@ -161,7 +174,7 @@ def multiply_in_tensor_memory(
     a_code: u32 = bits >> 7 & 7
     b_code: u32 = bits >> 10 & 7 if kind < MXF4 else bits >> 10 & 3
     if kind == I8:
-        multiply_bytes(cells, memory, d, a, b, bits, a_major, b_major, adds, masks)
+        multiply_bytes(cells, memory, d, a, b, bits, a_major, b_major, adds, masks, stationary)
         return
     to_half: u32 = 1 if kind < MXF8F6F4 and bits >> 4 & 3 == 0 else 0
     result: u32 = TO_F16 if to_half != 0 else TO_F32
@@ -170,6 +183,7 @@ def multiply_in_tensor_memory(
     row: Pointer[u32] = array(u32, LONGEST)
     other: Pointer[u32] = array(u32, LARGEST)
     factors: Pointer[u32] = array(u32, 8)
+    first: u32 = (d >> 16) * COLUMNS + (d & 0xFFFF)
     for n in range(columns):
         unpack_matrix(cells, memory, b, n, 0, b_code, kind, bits >> 14 & 1, b_major, other, n * depth)
         if blocks == 1:
@@ -184,7 +198,7 @@ def multiply_in_tensor_memory(
         if blocks == 1:
             scale_row(row, 0, depth, factors[0])
         for j in range(columns):
-            place: u32 = lane * COLUMNS + (d & 0xFFFF) + j
+            place: u32 = first + cell_of(m, j, rows, columns, stationary)
             addend: u32 = 0
             if adds != 0:
                 addend = scale_addend(cells[place] & 0xFFFF if to_half != 0 else cells[place], scale_d, to_half)
@@ -216,12 +230,14 @@ def multiply_bytes(
     b_major: u32,
     adds: u32,
     masks: Pointer[u32],
+    stationary: u32,
 ) -> None:
     """The same on integers of eight bits, wrapped around or clamped to 32 bits."""
     rows: u32 = rows_of(bits, I8)
     columns: u32 = columns_of(bits)
     row: Pointer[s32] = array(s32, 32)
     other: Pointer[s32] = array(s32, 256 * 32)
+    first: u32 = (d >> 16) * COLUMNS + (d & 0xFFFF)
     for n in range(columns):
         for k in range(32):
             other[n * 32 + k] = byte_of(fetch(memory, b, n, k, 8, 16, b_major), bits >> 10 & 1)
@@ -232,7 +248,7 @@ def multiply_bytes(
         for k in range(32):
             row[k] = byte_of(fetch_a(cells, memory, a, m, rows, k, 8, 16, a_major), bits >> 7 & 1)
         for j in range(columns):
-            place: u32 = lane * COLUMNS + (d & 0xFFFF) + j
+            place: u32 = first + cell_of(m, j, rows, columns, stationary)
             sum: s64 = s64(s32(cells[place])) if adds != 0 else s64(0)
             for k in range(32):
                 sum = sum + s64(row[k] * other[j * 32 + k])

@@ -54,6 +54,7 @@ ABSOLUTE = 65
 NO_MODE = 66
 COARSE_MODE = 67
 BAD_FACTORS = 68
+ROWS_IN_CELLS = 69
 
 
 @native
@@ -98,10 +99,13 @@ def start_product(
     scale_a: u32,
     scale_b: u32,
     factors: u32,
+    stationary: u32,
     instruction: u32,
 ) -> None:
     """Begin D = A * B, or D += A * B."""
-    reason: u32 = complain(bits, kind)
+    reason: u32 = complain(bits, kind, stationary)
+    if reason == 0 and stationary != 0 and a_in_cells != 0 and rows_of(bits, kind) != 128:
+        reason = ROWS_IN_CELLS
     if reason == 0 and a_in_cells != 0 and kind != MXF4 and bits_of(bits >> 7 & 7, kind) < 8 and kind < MXF4:
         reason = PACKED_IN_CELLS
     if reason == 0 and kind >= MXF8F6F4:
@@ -116,13 +120,20 @@ def start_product(
     columns: u32 = columns_of(bits)
     number: u32 = 0
     lane: u32 = d >> 16
-    if not are_allocated(thread, lane, d & 0xFFFF, rows, columns, ATOMIC, instruction):
+    height: u32 = rows
+    width: u32 = columns
+    if stationary != 0:
+        height = 128
+        width = columns * rows // 128
+    if not are_allocated(thread, lane, d & 0xFFFF, height, width, ATOMIC, instruction):
         return
     number = next_number(thread.block.tensor)
-    thread.block.tensor.accumulators[number % RECENT] = u64(d) | u64(rows + columns) << 32 | u64(kind) << 48
+    thread.block.tensor.accumulators[number % RECENT] = (
+        u64(d) | u64(rows + columns) << 32 | u64(kind | stationary << 4) << 48
+    )
     if a_in_cells != 0:
-        width: u32 = DEPTHS[kind] * bits_of(bits >> 7 & 7, kind) // 32
-        if not use_rows(thread, u32(a) >> 16, u32(a) & 0xFFFF, rows, width, LOAD, number, instruction):
+        held: u32 = DEPTHS[kind] * bits_of(bits >> 7 & 7, kind) // 32
+        if not use_rows(thread, u32(a) >> 16, u32(a) & 0xFFFF, rows, held, LOAD, number, instruction):
             return
     elif not read_matrix(thread, a, bits >> 15 & 1, rows, kind, 0, number, instruction):
         return
@@ -133,7 +144,7 @@ def start_product(
         and use_factors(thread, scale_b, columns, number, instruction)
     ):
         return
-    use_rows(thread, lane, d & 0xFFFF, rows, columns, ATOMIC if adds != 0 else STORE, number, instruction)
+    use_rows(thread, lane, d & 0xFFFF, height, width, ATOMIC if adds != 0 else STORE, number, instruction)
     operation = next_operation(thread, MULTIPLY, instruction)
     if cast(u64, operation) == 0:
         return
@@ -153,6 +164,7 @@ def start_product(
     operation.scale_a = scale_a
     operation.scale_b = scale_b
     operation.factors = factors
+    operation.stationary = stationary
 
 
 @native
@@ -371,6 +383,7 @@ def finish_operation(block: Pointer[Block]) -> u32:
             operation.scale_a,
             operation.scale_b,
             operation.factors,
+            operation.stationary,
         )
     elif what == COPY:
         copy_in(block, operation)
