@@ -229,6 +229,9 @@ ADD = "atom{}.shared::cluster.add.u32 %r20, [%r5], 1;\n"
          + "atom.relaxed.cluster.shared.add.u32 %r20, [%r4], 1;\n" + SYNC),
         # A block may go before another has read from it, or come after that.
         (RING, "exited-block", RING + SYNC),
+        (RING + "barrier.cluster.arrive; @!%p2 exit; barrier.cluster.wait;\n", "exited-block", RING + SYNC),
+        (SYNC + "st.shared::cluster.u32 [%r5], 1;\n" + SYNC.replace("arrive", "arrive.relaxed"), "exited-block",
+         RING + SYNC.replace("arrive", "arrive.relaxed")),
         (ADD.format("") + SYNC, "unstarted-block", "st.shared.u32 [%r4], 0;\n" + SYNC + ADD.format("") + SYNC),
     ],
 )  # fmt: skip

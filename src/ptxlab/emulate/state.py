@@ -294,6 +294,7 @@ class Thread:
     wide_fence: u32  # and one for all blocks
     init_fence: u32  # and one for mbarriers that it has initialised
     arrival_stamp: u32  # up to which it handed over what it did when it came to the barrier of its cluster
+    came_stamp: u32  # the stamp when it last came there without a release
     copy_index: u32  # of the next copy in its group
     copies_done: u32  # up to which copy it knows its own are done
     copies_shared: u32  # and all threads of the block know it

@@ -21,9 +21,11 @@ def order_cluster_arrival(thread: Pointer[Thread], releases: u32) -> None:
     """A thread has come to the barrier of its cluster; without a release it hands over what lies before a fence."""
     if thread.worker.checks == 0:
         return
-    thread.arrival_stamp = max(thread.close_fence, thread.init_fence)
     if releases != 0:
         thread.arrival_stamp = thread.stamp
+    else:
+        thread.arrival_stamp = max(thread.close_fence, thread.init_fence)
+        thread.came_stamp = thread.stamp
     if thread.arrival_stamp != 0:
         gathered = address_of(thread.block.cluster.gathered)
         tell_all(gathered, address_of(thread.known))

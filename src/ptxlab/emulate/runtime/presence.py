@@ -6,11 +6,11 @@ Both are asked of order, not of time: what happens to be in time now may be too 
 from __future__ import annotations
 
 from ptxlab.emulate.history import Access, Knowledge
-from ptxlab.emulate.runtime.before import is_told
+from ptxlab.emulate.runtime.before import companion, is_told
 from ptxlab.emulate.runtime.clocks import BLOCK_SHIFT, key_of, position_of, tell_all
 from ptxlab.emulate.runtime.reports import report_absence
-from ptxlab.emulate.runtime.shadow import PAGE, PAGE_SHIFT, WORDS
-from ptxlab.emulate.state import RANK_SHIFT, Block, Thread
+from ptxlab.emulate.runtime.shadow import ASYNC, KIND, PAGE, PAGE_SHIFT, WARP_SHIFT, WORDS
+from ptxlab.emulate.state import LOAD, RANK_SHIFT, Block, Thread
 from ptxlab.native import Pointer, address_of, boolean, native, u32, u64
 
 
@@ -57,7 +57,23 @@ def note_exit(thread: Pointer[Thread]) -> None:
 
 
 @native
+def is_over(thread: Pointer[Thread], access: Pointer[Access]) -> boolean:
+    """Whether an access is a read by threads that have come to the barrier of the cluster since, without a release.
+
+    Those who wait there stay until then all the same: only what is written needs a release to be over.
+    """
+    if access.about & KIND != LOAD or access.about & ASYNC != 0:
+        return False
+    reader = companion(thread, access.block)
+    for lane in range(32):
+        number: u32 = (access.about >> WARP_SHIFT) * 32 + lane
+        if access.lanes >> lane & 1 != 0 and reader.threads[number].came_stamp < access.stamp:
+            return False
+    return True
+
+
+@native
 def note_late(thread: Pointer[Thread], access: Pointer[Access], offset: u64, bytes: u32) -> None:
     """Note an access of another block that may come after the exit of the last thread of this one."""
-    if access.block != u32(thread.block.number) and not is_told(thread, access):
+    if access.block != u32(thread.block.number) and not is_told(thread, access) and not is_over(thread, access):
         report_absence(thread, access, offset | u64(thread.block.rank + 1) << RANK_SHIFT, bytes)
