@@ -8,17 +8,7 @@ from typing import Any
 
 from .async_stores import start_async_store
 from .barrier import arrive_at_barrier
-from .beginnings import (
-    check_map,
-    check_prefetch,
-    multicast_load,
-    multicast_tensor_load,
-    start_exchange,
-    start_load,
-    start_store,
-    start_tensor_load,
-    start_tensor_store,
-)
+from .beginnings import check_prefetch, multicast_load, start_exchange, start_load, start_store
 from .cancellations import start_cancel
 from .cluster_barrier import arrive_at_cluster, wait_at_cluster
 from .cluster_order import pass_init_fence
@@ -52,6 +42,7 @@ from .proxies import pass_proxy_fence
 from .races import note_cluster, note_generic, note_global, note_local, note_shared
 from .schedule import thread_exit
 from .sharing import put_back, share_bytes
+from .tensor_beginnings import check_map, multicast_tensor_load, start_tensor_load, start_tensor_store
 from .tensor_memory import access_cells, allocate_columns, free_columns, read_cell, relinquish_columns, write_cell
 from .tensor_order import fence_after, fence_before, release_tensor_work, wait_for_cells
 from .tensor_work import start_commit, start_product, start_tensor_copy
