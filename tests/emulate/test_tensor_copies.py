@@ -352,9 +352,40 @@ def test_a_forged_tensor_map_reaches_no_memory_of_the_host() -> None:
 
 
 def test_a_parameter_that_is_none() -> None:
-    module = ptxlab.parse(".version 8.0\n.target sm_90\n.address_size 64\n.entry k(.param .u64 x) { ret; }")
+    module = ptxlab.parse(".version 8.0\n.target sm_90\n.address_size 64\n.entry k(.param .u32 x) { ret; }")
     with pytest.raises(ptxlab.KernelError, match=r"a tensor map needs a parameter of 128 bytes"):
         module["k"].launch(1, 1, [ptxlab.tensor_map(some((64, 64)), (32, 64))], device="cpu")
+
+
+def pointing(work: str) -> Any:
+    """The kernel, with a pointer to the map as its parameter."""
+    text = kernel(2, work).replace(".align 64 .b8 map[128]", ".u64 map")
+    return ptxlab.parse(text.replace("mov.b64 %rd3, map;\n    cvta.param.u64 %rd4, %rd3;", "ld.param.u64 %rd4, [map];"))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_parameter_that_points_to_a_map(device: str) -> None:
+    array = some((64, 64))
+    map = ptxlab.tensor_map(array, (32, 64), swizzle="64B")
+    out, source = np.zeros(TILE, np.uint8), np.full(TILE, 0xEE, np.uint8)
+    pointing(LOAD)["k"].launch(1, 128, [map, out, source, map.box_bytes, 0, 16, 0, 0, 0], device=device)
+    np.testing.assert_array_equal(out, placed(array[16:48], "64B"))
+    source[:2048] = np.arange(2048) % 251
+    map = ptxlab.tensor_map(array, (32, 64))
+    pointing(STORE)["k"].launch(1, 128, [map, out, source, 0, 0, 32, 0, 0, 0], device=device)
+    np.testing.assert_array_equal(array[32:], source[:2048].reshape(32, 64))
+
+
+def test_a_map_that_is_pointed_to_is_read_only_and_its_tensor_is_watched() -> None:
+    map = ptxlab.tensor_map(some((64, 64)), (32, 64))
+    args = [map, np.zeros(TILE, np.uint8), np.zeros(TILE, np.uint8), map.box_bytes, 0, 0, 0, 0, 0]
+    result = pointing("    st.global.u32 [%rd4], 0;")["k"].launch(1, 128, args, device="cpu", on_error="collect")
+    assert [found.code for found in result.diagnostics] == ["read-only-write"]
+    # `out` is the tensor too, and is written while a copy may still read it.
+    args[1] = map.array
+    hasty = LOAD.replace("wait:", "    st.global.u32 [%rd1], %r2;\nwait:")
+    result = pointing(hasty)["k"].launch(1, 32, args, device="cpu", on_error="collect")
+    assert "data-race" in {found.code for found in result.diagnostics}
 
 
 def test_a_prefetch_changes_nothing() -> None:
@@ -410,3 +441,14 @@ def test_arrays_that_have_no_map(array: Any, message: str | None) -> None:
     with pytest.raises((ValueError, TypeError)) as raised:
         ptxlab.tensor_map(array, box)
     assert str(raised.value).startswith(expected)
+
+
+def test_a_view_of_other_strides() -> None:
+    """Columns in groups of 16, as kernels with a swizzle want them."""
+    array = some((32, 64))
+    view = np.lib.stride_tricks.as_strided(array, (4, 32, 16), (16, 64, 1))
+    map = ptxlab.tensor_map(view, (2, 8, 16))
+    assert (map.array is array, map.offset, map.strides) == (True, 0, (64, 16))
+    out, wrong = run(map, LOAD, (0, 16, 1))
+    assert wrong == []
+    np.testing.assert_array_equal(out, placed(view[1:3, 16:24], None))

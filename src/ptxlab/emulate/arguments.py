@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ class Region:
     name: str
     writable: bool = True
     owner: Any = field(default=None, repr=False)
+    tensor: int = 0  # of a tensor map that is pointed to: where its tensor is
 
 
 @dataclass
@@ -53,9 +55,14 @@ def pack(module: ir.Module, kernel: ir.Function, args: Sequence[Any]) -> Paramet
                 region = _region(value.array, at, f"argument {number} (`{parameter.name}`)", regions)
                 at = -(-(max(at, region.base + region.size) + _GAP) // 256) * 256
                 place = region.base + (_array_address(value.array) - region.data) + value.offset
-                if area.sizes[id(parameter)] != MAP_BYTES:
-                    raise ValueError(f"a tensor map needs a parameter of {MAP_BYTES} bytes, `.align 64 .b8 name[128]`")
                 value = value.encode(place)
+                if area.sizes[id(parameter)] not in (8, MAP_BYTES):
+                    raise ValueError(
+                        f"a tensor map needs a parameter of {MAP_BYTES} bytes, `.align 64 .b8 name[128]`, or a pointer"
+                    )
+                if area.sizes[id(parameter)] == 8:
+                    regions.append(_map_region(value, at, f"the tensor map of argument {number}", place))
+                    value, at = at, at + _GAP
             elif is_array(value):
                 region = _region(value, at, f"argument {number} (`{parameter.name}`)", regions)
                 at = -(-(max(at, region.base + region.size) + _GAP) // 256) * 256
@@ -124,6 +131,12 @@ def _region(value: Any, base: int, name: str, known: list[Region]) -> Region:
     region = Region(base, size, address, name, not read_only, value)
     known.append(region)
     return region
+
+
+def _map_region(encoded: bytes, base: int, name: str, tensor: int) -> Region:
+    """Memory that holds a tensor map."""
+    memory = (ctypes.c_uint8 * MAP_BYTES).from_buffer_copy(encoded)
+    return Region(base, MAP_BYTES, ctypes.addressof(memory), name, False, memory, tensor)
 
 
 def scalar_bytes(parameter: ir.Variable, value: Any, size: int) -> bytes:

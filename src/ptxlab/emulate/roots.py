@@ -111,6 +111,9 @@ def watched(compiled: Compiled, parameters: bytes, regions: Regions) -> int:
         for at in range(start, start + layout.size_of_variable(parameter) - 7, 8):
             address = int.from_bytes(parameters[at : at + 8], "little")
             region = regions.at(address)
+            if region is not None and region.tensor:
+                address = region.tensor
+                region = regions.at(address)
             if region is not None and address <= region.base + region.size:
                 pointers.setdefault(region.base, []).append(number)
     found = written & VARIABLE

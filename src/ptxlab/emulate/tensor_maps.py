@@ -151,7 +151,9 @@ def _layout(array: Any) -> tuple[str, int, tuple[int, ...]]:
 def _owner(array: Any) -> tuple[Any, int]:
     """The array without gaps that a view of NumPy's belongs to, and where in it that begins, in bytes."""
     owner = array
-    while hasattr(owner, "flags") and not owner.flags.c_contiguous and getattr(owner, "base", None) is not None:
+    while (
+        not getattr(getattr(owner, "flags", None), "c_contiguous", False) and getattr(owner, "base", None) is not None
+    ):
         owner = owner.base
     if owner is array:
         return array, 0

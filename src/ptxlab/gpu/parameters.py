@@ -41,6 +41,13 @@ class Copies:
                 return self.places[region.base] + virtual - region.base
         raise AssertionError(f"{virtual:#x} belongs to no array")
 
+    def place_map(self, map: TensorMap, virtual: int) -> int:
+        """Encode a tensor map as the driver does, in the memory that a pointer points to; where on the GPU that is."""
+        (region,) = (region for region in self.regions if region.base == virtual)
+        place = self.places[region.base]
+        call("cuMemcpyHtoD", place, encode(map, self.address_of(region.tensor)), BYTES)
+        return place
+
     def copy_out(self, kept: dict[int, bytearray] | None) -> None:
         """Bring back what the kernel made of the arrays, or into `kept`, by region, without touching the arrays."""
         for region in self.regions:
@@ -113,9 +120,12 @@ class Parameters:
             if is_array(value):
                 virtual = int.from_bytes(found[at : at + 8], "little")
                 found[at : at + 8] = self.copies.address_of(virtual).to_bytes(8, "little")
-            elif isinstance(value, TensorMap):
+            elif isinstance(value, TensorMap) and self.signature.area.sizes[id(parameter)] == BYTES:
                 virtual = address_in(found[at : at + BYTES])
                 found[at : at + BYTES] = encode(value, self.copies.address_of(virtual))
+            elif isinstance(value, TensorMap):
+                virtual = int.from_bytes(found[at : at + 8], "little")
+                found[at : at + 8] = self.copies.place_map(value, virtual).to_bytes(8, "little")
         return bytes(found)
 
 
@@ -146,7 +156,7 @@ def convert(module: ir.Module, kernel: ir.Function, signature: Signature, args: 
             if memory.gpu != gpu.number:
                 _require_gpu(memory, gpu)
             if isinstance(value, TensorMap):
-                values.append(encode(value, memory.address + value.offset))
+                values.append(_encoded(kernel, number, encode(value, memory.address + value.offset)))
                 simple = False
             else:
                 values.append(memory.address)
@@ -165,6 +175,14 @@ def convert(module: ir.Module, kernel: ir.Function, signature: Signature, args: 
         return Parameters(kernel, signature, values, data, _NO_COPIES, owners, streams)
     parameters = pack(module, kernel, values)
     return Parameters(kernel, signature, values, bytes(parameters.data), Copies(parameters.regions), owners, streams)
+
+
+def _encoded(kernel: ir.Function, number: int, encoded: bytes) -> Any:
+    """A tensor map as an argument; where a parameter is a pointer to it, as an array."""
+    import numpy
+
+    is_pointer = number < len(kernel.parameters) and layout.size_of_variable(kernel.parameters[number]) == 8
+    return numpy.frombuffer(encoded, numpy.uint8) if is_pointer else encoded
 
 
 def _require_gpu(memory: Memory, gpu: Gpu) -> None:
