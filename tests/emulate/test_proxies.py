@@ -48,6 +48,22 @@ def test_every_writer_passes_a_fence_before_the_barrier(fence: str) -> None:
     assert found.labels[1].text == "thread (0,0,0) of block (0,0,0) wrote there"
 
 
+def test_many_instructions_that_write_what_is_copied_are_one_finding() -> None:
+    body = stored("st.shared.u32 [%own], 1;\n" * 8 + "bar.sync 0;").replace("// with", "")
+    written = body.replace("st.shared.u32 [%own], 1;\n", "add.u32 %r1, %own, {}; st.shared.u8 [%r1], 1;\n", 4)
+    (found,) = run(written.format(0, 1, 2, 3))
+    assert found.code == "missing-proxy-fence"
+    silent(written.replace("bar.sync", "fence.proxy.async; bar.sync").format(0, 1, 2, 3))
+
+
+def test_many_instructions_that_write_what_a_copy_still_reads_are_one_finding() -> None:
+    writes = "".join(f"st.shared.u8 [tile+{at}], %t;\n" for at in range(4))
+    body = stored("fence.proxy.async; bar.sync 0;").replace("// with", "").replace("cp.async.bulk.wait_group 0;", "{}")
+    (found,) = run(body.format(f"{writes} cp.async.bulk.wait_group 0;"))
+    assert found.message == "a thread writes shared bytes that a copy still reads"
+    silent(body.format(f"cp.async.bulk.wait_group 0; {writes}"))
+
+
 def test_a_fence_for_global_memory_is_none_for_shared_memory() -> None:
     unfenced(stored("fence.proxy.async.global; bar.sync 0;"))
 

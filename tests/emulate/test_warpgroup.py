@@ -122,7 +122,7 @@ def test_a_proxy_fence_is_missing() -> None:
 def test_the_barrier_is_missing() -> None:
     (found,) = findings(copy=COPY.replace("bar.sync 0;", ""))
     assert found.code == "data-race"
-    assert found.message == "a thread reads shared bytes that another writes without order"
+    assert found.message == "a product reads shared bytes that a thread writes without order"
 
 
 COMMIT = "    wgmma.commit_group.sync.aligned;\n"

@@ -117,6 +117,7 @@ def _explain_race(launch: Launch, found: Record, number: int) -> Diagnostic:
     same_block = earlier.block == later.block
     same_thread = same_block and earlier.thread == later.thread
     is_race = found.get("kind", number) == reports.RACE
+    is_late = earlier.is_copy  # it may be what was begun before that is still under way
     if later.instruction < earlier.instruction and not same_thread and is_race:
         # Which came first is chance; a reader finds the one first that stands first.
         earlier, later = later, earlier
@@ -135,7 +136,7 @@ def _explain_race(launch: Launch, found: Record, number: int) -> Diagnostic:
         what = f"before the {work} was waited for" if same_thread else f"not knowing that the {work} is done"
         did = _began(launch, later) if later.is_copy else _DID[later.kind]
         after = f"{'the same thread' if same_thread else second} {did} them {what}"
-        notes = [_END[work if earlier.is_work else "cp.async"]]
+        notes = [_end(launch, earlier)]
     elif later.about & shadow.STALE or earlier.about & shadow.STALE:
         message = "a load through the non-coherent cache of bytes that the kernel writes"
         before = f"{first} {_DID[earlier.kind]} {bytes}"
@@ -143,12 +144,15 @@ def _explain_race(launch: Launch, found: Record, number: int) -> Diagnostic:
         notes = ["`.nc` is for memory that nothing writes while the kernel runs; no barrier makes it see new values"]
     else:
         message = f"two threads write the same {_SPACES[space]} bytes without order"
-        if state.LOAD in (earlier.kind, later.kind):
+        if later.is_copy:
+            access = f"{_DOES[later.kind]} {_SPACES[space]} bytes that a thread {_DOES[earlier.kind]}"
+            message = f"a {_work(launch, later)} {access} without order"
+        elif state.LOAD in (earlier.kind, later.kind):
             message = f"a thread reads {_SPACES[space]} bytes that another writes without order"
         before = f"{first} {_DID[earlier.kind]} {bytes}"
         after = f"{second} {_began(launch, later) if later.is_copy else _DID[later.kind]} them"
         after += " too" if earlier.kind == later.kind else ""
-        notes = [_reason(launch, earlier, later)]
+        notes = [_end(launch, later) if is_late else _reason(launch, earlier, later)]
     tell = error
     if excuse := _excuse(launch, earlier, later):
         tell, notes = warning, [*notes, excuse]
@@ -181,6 +185,11 @@ def _work(launch: Launch, party: Party) -> str:
     """What is done in the background: a copy, a store to another block, or a product of matrices."""
     mnemonic = launch.compiled.places[party.instruction][1].opcode.mnemonic
     return {"wgmma": "product", "tcgen05": "product", "st": "store", "red": "store"}.get(mnemonic, "copy")
+
+
+def _end(launch: Launch, party: Party) -> str:
+    """How threads learn that it is over."""
+    return _END[_work(launch, party) if party.is_work else "cp.async"]
 
 
 def _began(launch: Launch, party: Party) -> str:

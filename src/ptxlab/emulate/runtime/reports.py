@@ -1,10 +1,14 @@
-"""Noting what was found: of each pair of instructions the first race, of each instruction the first unwritten read."""
+"""Noting what was found: of each pair of instructions the first race, of each instruction the first unwritten read.
+
+Asynchronous work touches much at a time, and all of it for one reason: what threads read of it is one finding, and so
+is what they write, however many instructions they need for that.
+"""
 
 from __future__ import annotations
 
 from ptxlab.emulate.history import Access, Finding, History
 from ptxlab.emulate.runtime.before import is_known, untold_lanes
-from ptxlab.emulate.runtime.shadow import ASYNC, GENERIC, WARP_SHIFT
+from ptxlab.emulate.runtime.shadow import ASYNC, GENERIC, KIND, WARP_SHIFT
 from ptxlab.emulate.runtime.tensor_before import WITHOUT_FENCE, order_of
 from ptxlab.emulate.state import CLUSTER_SPACE, TENSOR_SPACE, Thread
 from ptxlab.native import Pointer, atomic_store, boolean, native, trailing_zeros, u32, u64
@@ -55,6 +59,8 @@ def report_race(
             or (found.instruction == other.instruction and found.other_instruction == instruction)
         ):
             return
+        if found.kind == kind and space != TENSOR_SPACE and is_same_work(found, other, about, instruction):
+            return
     if history.finding_count == history.finding_room:
         return
     found = add_finding(thread, kind, address, bytes, about, instruction, space)
@@ -63,6 +69,16 @@ def report_race(
     found.other_about = other.about
     found.is_near = is_near
     found.other_block = u64(other.block)
+
+
+@native
+def is_same_work(found: Pointer[Finding], other: Pointer[Access], about: u32, instruction: u32) -> boolean:
+    """Whether a finding is about the same asynchronous work, and about threads that do the same to its bytes."""
+    if about & ASYNC != 0 and other.about & ASYNC == 0:
+        return found.instruction == instruction and (found.other_about ^ other.about) & (ASYNC | KIND) == 0
+    if about & ASYNC == 0 and other.about & ASYNC != 0:
+        return found.other_instruction == other.instruction and (found.about ^ about) & (ASYNC | KIND) == 0
+    return False
 
 
 @native
