@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 import ptxlab
-from ptxlab.isa.instruction_descriptor import InstructionDescriptor
+from ptxlab.isa.instruction_descriptor import STATIONARY, InstructionDescriptor
 from tests.emulate.blackwell import launch
 from tests.emulate.tensor_tiles import chunks, tile
 
@@ -184,7 +184,7 @@ def multiply(case: Case) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[ptxla
     given += [case.lane << 16, (case.lane << 16) + 256]
     masks = f"{case.lanes}, " if case.lanes else ""
     more = f", {case.more}" if case.more else ""
-    stationary = ".ws" if said.stationary else ""
+    stationary = ".ws" if said.form == STATIONARY else ""
     instruction = (
         f"tcgen05.mma{stationary}.cta_group::1.kind::{said.kind} [%r14], {operand}, %rd11, %r10, {masks}%p2{more};"
     )
@@ -198,7 +198,7 @@ def multiply(case: Case) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[ptxla
     found = launch(body, args, shared=SHARED, **case.how).diagnostics
     left, right = (array.astype(np.float64) for array in (a, b))
     left, right = left * (-1 if said.negate_a else 1), right * (-1 if said.negate_b else 1)
-    if said.stationary:
+    if said.form == STATIONARY:
         out = np.concatenate(np.split(out[:, : said.columns * said.rows // 128], 128 // said.rows), axis=1)
         lanes = np.arange(said.rows)
     result = np.ascontiguousarray(out[lanes]).view({"f32": np.float32, "s32": np.int32, "f16": np.uint32}[said.dtype])

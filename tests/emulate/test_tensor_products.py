@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import ptxlab
+from ptxlab.isa.instruction_descriptor import STATIONARY
 from ptxlab.isa.instruction_descriptor import InstructionDescriptor as Descriptor
 from tests.emulate.tensor_kernels import Case, multiply
 
@@ -32,10 +33,10 @@ EXACT = [
     Case(Descriptor("i8", 128, 64, "s8", "u8", "s32"), "128B", "64B", steps=2),
     Case(Descriptor("i8", 64, 24, "u8", "s8", "s32", saturate=True), in_cells=True),
     Case(Descriptor("i8", 128, 48, "s8", "s8", "s32", transpose_a=True, transpose_b=True), "none", "none"),
-    Case(Descriptor("f16", 128, 64, "f16", "bf16", stationary=True), "128B", "none", steps=2),
-    Case(Descriptor("f16", 64, 128, "f16", "f16", stationary=True), "none", "64B", steps=2),
-    Case(Descriptor("f8f6f4", 32, 64, "e4m3", "e2m1", stationary=True), "none", "128B"),
-    Case(Descriptor("i8", 32, 128, "s8", "s8", "s32", stationary=True), "64B", "none"),
+    Case(Descriptor("f16", 128, 64, "f16", "bf16", form=STATIONARY), "128B", "none", steps=2),
+    Case(Descriptor("f16", 64, 128, "f16", "f16", form=STATIONARY), "none", "64B", steps=2),
+    Case(Descriptor("f8f6f4", 32, 64, "e4m3", "e2m1", form=STATIONARY), "none", "128B"),
+    Case(Descriptor("i8", 32, 128, "s8", "s8", "s32", form=STATIONARY), "64B", "none"),
 ]
 
 

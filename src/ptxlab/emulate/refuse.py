@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from ptxlab import ir
 from ptxlab.emulate import layout
@@ -60,9 +60,15 @@ _WORDS = {
 }
 
 
-def reason_of_words(words: Iterable[str]) -> str | None:
+# What of `tcgen05` is emulated for two blocks.
+_PAIRED = ("alloc", "dealloc", "relinquish_alloc_permit", "mma", "commit")
+
+
+def reason_of_words(words: Sequence[str]) -> str | None:
     """Why an instruction with these modifiers is not emulated."""
-    return next((why for word in words for start, why in _WORDS.items() if word.startswith(start)), None)
+    known = "block_scale" not in words and any(word in _PAIRED for word in words)
+    others = [word for word in words if not (known and word == "cta_group::2")]
+    return next((why for word in others for start, why in _WORDS.items() if word.startswith(start)), None)
 
 
 Missing = tuple[str, Span | None, str]

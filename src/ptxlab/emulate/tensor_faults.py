@@ -99,6 +99,7 @@ _MORE = {
     tensor_work.NO_MODE: "modes of swizzling are 0, 1, 2, 4 and 6",
     tensor_work.COARSE_MODE: "128-byte swizzling with 32-byte atoms is that of MN-major tf32, and of nothing else here",
     tensor_work.ROWS_IN_CELLS: "with `.ws`, 32 or 64 rows of A in tensor memory are not emulated: they are only drawn",
+    tensor_work.NO_PEER: "a product of two blocks needs a cluster that has the second one",
     tensor_work.BAD_FACTORS: "its scale factors reach beyond the four bytes of a cell",
 }
 

@@ -26,7 +26,7 @@ class Operation:
     a: u64  # a descriptor, or an address in tensor memory
     b: u64
     barrier: u64  # in the cluster
-    masks: Array[u32, 4]  # the lanes that are not written, a bit for each
+    masks: Array[u32, 8]  # the lanes that are not written, a bit for each, of one block or of two
     a_in_cells: u32
     adds: u32
     scale_d: u32
@@ -36,7 +36,7 @@ class Operation:
     step: u32  # lanes from 32 rows to the next 32,
     further: u32  # and from a row to its copy
     copies: u32
-    stationary: u32  # whether it is a product with `.ws`
+    form: u32  # of a product: plain, `.ws`, or of two blocks
 
 
 @struct

@@ -37,6 +37,12 @@ BAD_TRANSPOSE = 5
 BAD_SPARSITY = 6
 BAD_SIGN = 7
 BAD_STATIONARY = 8
+BAD_PAIR = 9
+
+# What a product is: of one block, the same with `.ws`, or of two blocks.
+PLAIN = 0
+STATIONARY = 1
+PAIR = 2
 
 
 @native(inline=True)
@@ -62,8 +68,8 @@ def is_type(code: u32, kind: u32) -> u32:
 
 
 @native
-def complain(bits: u32, kind: u32, stationary: u32) -> u32:
-    """What is wrong with a descriptor, for a block alone, without `.sp`, and `stationary` with `.ws`; 0: nothing.
+def complain(bits: u32, kind: u32, form: u32) -> u32:
+    """What is wrong with a descriptor, without `.sp`; 0: nothing.
 
     PTX ISA 9.7.16.2.1 has a table of what goes together.
     """
@@ -75,7 +81,10 @@ def complain(bits: u32, kind: u32, stationary: u32) -> u32:
     transposed: u32 = (bits >> 15) & 3
     if bits & 4 != 0:
         return BAD_SPARSITY
-    if stationary != 0:
+    if form == PAIR:
+        if kind >= MXF8F6F4 or (rows != 256 and rows != 128) or columns % (32 if kind == I8 else 16) != 0:
+            return BAD_PAIR
+    elif form == STATIONARY:
         if rows != 128 and rows != 64 and rows != 32:
             return BAD_STATIONARY
         if columns != 256 and columns != 128 and columns != 64:
@@ -102,7 +111,7 @@ def complain(bits: u32, kind: u32, stationary: u32) -> u32:
         if has_small and kind != F16 and kind != TF32:
             return BAD_TRANSPOSE
         # Of bytes, B is transposed only in steps of sixteen columns (table 52).
-        if kind >= F8F6F4 and transposed & 2 != 0 and columns % 16 != 0:
+        if kind >= F8F6F4 and transposed & 2 != 0 and columns % (32 if form == PAIR else 16) != 0:
             return BAD_COLUMNS
     return 0
 
@@ -115,6 +124,7 @@ COMPLAINTS = {
     BAD_TRANSPOSE: "A and B of four or six bits are not transposed",
     BAD_SPARSITY: "it says that A is sparse, which `.sp` must say, too",
     BAD_SIGN: "integers are not negated",
+    BAD_PAIR: "two blocks multiply 128 or 256 rows, without scale factors, columns in sixteens or, of bytes, in 32s",
     BAD_STATIONARY: "with `.ws` there are 32, 64 or 128 rows, and 64, 128 or 256 columns",
 }
 
@@ -137,8 +147,8 @@ class InstructionDescriptor:
     scale: str = "ue8m0"
     a_id: int = 0
     b_id: int = 0
-    stationary: bool = False
-    """Whether it is for `.ws`, which has other shapes; the bits do not tell."""
+    form: int = PLAIN
+    """Whether it is for `.ws`, or for two blocks, which have other shapes; the bits do not tell."""
 
     @property
     def depth(self) -> int:
@@ -161,7 +171,7 @@ class InstructionDescriptor:
             bits |= self.rows >> 7 << 27 | self.a_id << 29 | self.b_id << 4 | (self.scale == "ue8m0") << 23
         else:
             bits |= self.rows >> 4 << 24 | results[self.dtype] << 4 | self.saturate << 3
-        complaint = complain(bits, KINDS.index(self.kind), int(self.stationary))
+        complaint = complain(bits, KINDS.index(self.kind), self.form)
         if complaint or self.columns % 8 or self.rows % 32:
             raise ValueError(f"{self}: {COMPLAINTS[complaint or BAD_COLUMNS]}")
         return bits

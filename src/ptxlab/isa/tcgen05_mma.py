@@ -10,6 +10,8 @@ from typing import Any
 
 from .form import Modifiers, Specification, form, unknown
 from .instruction_descriptor import KINDS as KIND_NUMBERS
+from .instruction_descriptor import PAIR, STATIONARY
+from .instruction_descriptor import PLAIN as ALONE
 from .machine import Address, Machine, Value
 from .matrix import Slots
 from .products import Vector
@@ -87,7 +89,8 @@ def tcgen05_mma(
     scale_d: int | None,
 ) -> None:
     """Start the product of A and B, added to D if `enable_d` holds."""
-    begin(k, m, d, a, a_desc, b_desc, idesc, enable_d, scale_d=scale_d or 0, disabled=disabled)
+    form = PAIR if m.cta_group == "cta_group::2" else ALONE
+    begin(k, m, d, a, a_desc, b_desc, idesc, enable_d, scale_d=scale_d or 0, disabled=disabled, form=form)
 
 
 def begin(
@@ -103,17 +106,15 @@ def begin(
     scale_d: int = 0,
     disabled: Vector | None = None,
     factors: tuple[Address | int, Address | int, int] = (0, 0, 0),
-    stationary: bool = False,
+    form: int = ALONE,
 ) -> None:
     """Hand a product to the tensor core; `factors` are the addresses of scale factors, and how many a row has."""
     kind = KIND_NUMBERS.index(m.kind.removeprefix("kind::"))
     where = k.cast(k.tensor("address", a), "u64") if a is not None else a_desc
     assert where is not None
-    masks = disabled or (0, 0, 0, 0)
+    masks: tuple[Value | int, ...] = (*(disabled or ()), 0, 0, 0, 0, 0, 0, 0, 0)
     adds = k.cast(enable_d, "u32")
-    k.tensor(
-        "multiply", d, where, int(a is not None), b_desc, idesc, kind, adds, scale_d, *masks, *factors, int(stationary)
-    )
+    k.tensor("multiply", d, where, int(a is not None), b_desc, idesc, kind, adds, scale_d, *masks[:8], *factors, form)
 
 
 @multiply(SP, "[d], a_desc, b_desc, [sp_meta], idesc, {!}enable_d", **PLAIN)
@@ -155,7 +156,7 @@ def tcgen05_mma_ws(
     enable_d: Value,
 ) -> None:
     """Start the product of A and B with B kept in a collector buffer, so that several products can share it."""
-    begin(k, m, d, a, a_desc, b_desc, idesc, enable_d, stationary=True)
+    begin(k, m, d, a, a_desc, b_desc, idesc, enable_d, form=STATIONARY)
 
 
 @multiply(WS, "[d], a_desc, b_desc, idesc, {!}enable_d, zero_mask", kind=KINDS, collector=BUFFERS)

@@ -15,7 +15,7 @@ from ptxlab.numbers.tensor_core import F32 as TO_F32
 from ptxlab.numbers.tensor_core import MANTISSA_BITS, NUMBER_OF, add_products, unpack
 
 from .descriptor import MN_MAJOR, tensor_chunk_offset
-from .instruction_descriptor import DEPTHS, F16, I8, MXF4, MXF8F6F4, TF32, columns_of, rows_of
+from .instruction_descriptor import DEPTHS, F16, I8, MXF4, MXF8F6F4, PAIR, PLAIN, TF32, columns_of, rows_of
 from .multiplication_scaled import UE4M3, UE8M0, add_sums, scale_row, unpack_factor
 from .tensor_memory import COLUMNS
 from .warpgroup_multiplication import byte_of
@@ -90,12 +90,12 @@ def lane_of(row: u32, rows: u32) -> u32:
 
 
 @native(inline=True)
-def cell_of(row: u32, column: u32, rows: u32, columns: u32, stationary: u32) -> u32:
+def cell_of(row: u32, column: u32, rows: u32, columns: u32, form: u32) -> u32:
     """The cell of an element of D, counted from that of its address.
 
-    With `.ws`, what 32 or 64 rows leave of the lanes holds further columns (layouts E and G of the manual).
+    With `.ws`, and of two blocks, what 32 or 64 rows leave of the lanes holds further columns (layouts B, E and G).
     """
-    if stationary == 0:
+    if form == PLAIN:
         return lane_of(row, rows) * COLUMNS + column
     width: u32 = columns * rows // 128
     return (row + column // width * rows) * COLUMNS + column % width
@@ -151,6 +151,8 @@ def scale_addend(addend: u32, scale: u32, is_half: u32) -> u32:
 def multiply_in_tensor_memory(
     cells: Pointer[u32],
     memory: Pointer[u8],
+    first_memory: Pointer[u8],
+    second_memory: Pointer[u8],
     d: u32,
     a: u64,
     b: u64,
@@ -163,18 +165,25 @@ def multiply_in_tensor_memory(
     scale_a: u32,
     scale_b: u32,
     blocks: u32,
-    stationary: u32,
+    form: u32,
 ) -> None:
-    """D = A * B, and what it held besides if `adds`; lanes that `masks` have stay as they are."""
+    """D = A * B, and what it held besides if `adds`; lanes that `masks` have stay as they are.
+
+    A is in `memory`; so is B, or half of its columns are in each of two blocks, which then have half of A and D, too.
+    """
     rows: u32 = rows_of(bits, kind)
     columns: u32 = columns_of(bits)
+    own: u32 = columns
+    if form == PAIR:
+        rows = rows // 2
+        own = columns // 2
     depth: u32 = DEPTHS[kind]
     a_major: u32 = IN_TENSOR_MEMORY if a_in_cells != 0 else bits >> 15 & 1
     b_major: u32 = bits >> 16 & 1
     a_code: u32 = bits >> 7 & 7
     b_code: u32 = bits >> 10 & 7 if kind < MXF4 else bits >> 10 & 3
     if kind == I8:
-        multiply_bytes(cells, memory, d, a, b, bits, a_major, b_major, adds, masks, stationary)
+        multiply_bytes(cells, memory, d, a, b, bits, a_major, b_major, adds, masks, form, first_memory, second_memory)
         return
     to_half: u32 = 1 if kind < MXF8F6F4 and bits >> 4 & 3 == 0 else 0
     result: u32 = TO_F16 if to_half != 0 else TO_F32
@@ -185,20 +194,23 @@ def multiply_in_tensor_memory(
     factors: Pointer[u32] = array(u32, 8)
     first: u32 = (d >> 16) * COLUMNS + (d & 0xFFFF)
     for n in range(columns):
-        unpack_matrix(cells, memory, b, n, 0, b_code, kind, bits >> 14 & 1, b_major, other, n * depth)
+        half = first_memory if n < own else second_memory
+        unpack_matrix(cells, half, b, n % own, 0, b_code, kind, bits >> 14 & 1, b_major, other, n * depth)
         if blocks == 1:
             scale_row(other, n * depth, depth, factor_of(cells, scale_b, n, bits >> 4 & 3, bits))
     for m in range(rows):
-        lane: u32 = (d >> 16) + lane_of(m, rows)
+        lane: u32 = (d >> 16) + lane_of(m, rows if form == PLAIN else u32(128))
         if masks[lane // 32] >> (lane % 32) & 1 != 0:
             continue
-        unpack_matrix(cells, memory, a, m, rows, a_code, kind, bits >> 13 & 1, a_major, row, 0)
+        unpack_matrix(
+            cells, memory, a, m, rows if form == PLAIN else u32(128), a_code, kind, bits >> 13 & 1, a_major, row, 0
+        )
         for s in range(blocks):
             factors[s] = factor_of(cells, scale_a, m, (bits >> 29 & 3) + s, bits)
         if blocks == 1:
             scale_row(row, 0, depth, factors[0])
         for j in range(columns):
-            place: u32 = first + cell_of(m, j, rows, columns, stationary)
+            place: u32 = first + cell_of(m, j, rows, columns, form)
             addend: u32 = 0
             if adds != 0:
                 addend = scale_addend(cells[place] & 0xFFFF if to_half != 0 else cells[place], scale_d, to_half)
@@ -230,25 +242,34 @@ def multiply_bytes(
     b_major: u32,
     adds: u32,
     masks: Pointer[u32],
-    stationary: u32,
+    form: u32,
+    first_memory: Pointer[u8],
+    second_memory: Pointer[u8],
 ) -> None:
     """The same on integers of eight bits, wrapped around or clamped to 32 bits."""
     rows: u32 = rows_of(bits, I8)
     columns: u32 = columns_of(bits)
+    own: u32 = columns
+    if form == PAIR:
+        rows = rows // 2
+        own = columns // 2
     row: Pointer[s32] = array(s32, 32)
     other: Pointer[s32] = array(s32, 256 * 32)
     first: u32 = (d >> 16) * COLUMNS + (d & 0xFFFF)
     for n in range(columns):
         for k in range(32):
-            other[n * 32 + k] = byte_of(fetch(memory, b, n, k, 8, 16, b_major), bits >> 10 & 1)
+            half = first_memory if n < own else second_memory
+            other[n * 32 + k] = byte_of(fetch(half, b, n % own, k, 8, 16, b_major), bits >> 10 & 1)
     for m in range(rows):
-        lane: u32 = (d >> 16) + lane_of(m, rows)
+        lane: u32 = (d >> 16) + lane_of(m, rows if form == PLAIN else u32(128))
         if masks[lane // 32] >> (lane % 32) & 1 != 0:
             continue
         for k in range(32):
-            row[k] = byte_of(fetch_a(cells, memory, a, m, rows, k, 8, 16, a_major), bits >> 7 & 1)
+            row[k] = byte_of(
+                fetch_a(cells, memory, a, m, rows if form == PLAIN else u32(128), k, 8, 16, a_major), bits >> 7 & 1
+            )
         for j in range(columns):
-            place: u32 = first + cell_of(m, j, rows, columns, stationary)
+            place: u32 = first + cell_of(m, j, rows, columns, form)
             sum: s64 = s64(s32(cells[place])) if adds != 0 else s64(0)
             for k in range(32):
                 sum = sum + s64(row[k] * other[j * 32 + k])

@@ -100,7 +100,7 @@ def free_columns(thread: Pointer[Thread], address: u32, columns: u32, instructio
         thread.worker.fault.size = u64(tensor.sizes[unit])
         fail_allocation(thread, OTHER_SIZE, columns, address, instruction)
         return
-    note_tensor(thread, 0, address, LANES, columns, STORE, OTHER, 0, 0, instruction)
+    note_tensor(thread, thread.block, 0, address, LANES, columns, STORE, OTHER, 0, 0, instruction)
     tensor.used = tensor.used & ~(((u32(1) << (columns // UNIT)) - 1) << unit)
     tensor.sizes[unit] = 0
     thread.block.moves += 1
@@ -149,10 +149,17 @@ def end_tensor(block: Pointer[Block]) -> None:
 
 @native
 def is_allocated(
-    thread: Pointer[Thread], lane: u32, column: u32, lanes: u32, columns: u32, kind: u32, instruction: u32
+    thread: Pointer[Thread],
+    block: Pointer[Block],
+    lane: u32,
+    column: u32,
+    lanes: u32,
+    columns: u32,
+    kind: u32,
+    instruction: u32,
 ) -> boolean:
     """Whether these cells are there and allocated; a fault otherwise."""
-    tensor = thread.block.tensor
+    tensor = block.tensor
     if lane + lanes > LANES or column + columns > COLUMNS:
         fail_address(thread, OUTSIDE, lane, column, lanes, columns, kind, instruction)
         return False
@@ -203,17 +210,14 @@ def access_cells(
     if lane < band or lane + lanes > band + BAND:
         fail_address(thread, OTHER_LANES, lane, column, lanes, columns, kind, instruction)
         return
-    if not is_allocated(thread, lane, column, lanes, columns, kind, instruction):
+    if not is_allocated(thread, thread.block, lane, column, lanes, columns, kind, instruction):
         return
     number: u32 = next_number(thread.block.tensor)
-    note_tensor(
-        thread, lane, column, lanes, columns, kind, operation, channel + thread.number // 32, number, instruction
-    )
-    if split != 0 and is_allocated(thread, lane, column + split, lanes, columns, kind, instruction):
-        note_tensor(
-            thread, lane, column + split, lanes, columns, kind, operation, channel + thread.number // 32, number,
-            instruction,
-        )  # fmt: skip
+    channel += thread.number // 32
+    note_tensor(thread, thread.block, lane, column, lanes, columns, kind, operation, channel, number, instruction)
+    column += split
+    if split != 0 and is_allocated(thread, thread.block, lane, column, lanes, columns, kind, instruction):
+        note_tensor(thread, thread.block, lane, column, lanes, columns, kind, operation, channel, number, instruction)
 
 
 @native

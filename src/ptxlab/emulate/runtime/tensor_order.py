@@ -30,6 +30,7 @@ CTA_SCOPE = 1
 @native
 def note_tensor(
     thread: Pointer[Thread],
+    block: Pointer[Block],
     lane: u32,
     column: u32,
     lanes: u32,
@@ -48,8 +49,8 @@ def note_tensor(
     about: u32 = kind | operation << SIZE_SHIFT | WIDE
     if channel != 0:
         about = about | COPY | ASYNC
-    pages = address_of(thread.block.tensor.pages)
-    flags = address_of(thread.block.flags)
+    pages = address_of(block.tensor.pages)
+    flags = address_of(block.flags)
     for row in range(lane, lane + lanes):
         address: u64 = u64(row * COLUMNS + column) * 4
         note(thread, pages, flags, address, columns * 4, about, instruction, TENSOR_SPACE)

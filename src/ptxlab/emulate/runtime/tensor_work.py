@@ -33,7 +33,18 @@ from ptxlab.emulate.state import (
 )
 from ptxlab.emulate.tensor_state import RECENT, Operation
 from ptxlab.isa.descriptor import CHUNK, K_MAJOR, tensor_chunk_offset
-from ptxlab.isa.instruction_descriptor import DEPTHS, MXF4, MXF8F6F4, TF32, columns_of, complain, rows_of
+from ptxlab.isa.instruction_descriptor import (
+    DEPTHS,
+    MXF4,
+    MXF8F6F4,
+    PAIR,
+    PLAIN,
+    STATIONARY,
+    TF32,
+    columns_of,
+    complain,
+    rows_of,
+)
 from ptxlab.isa.tensor_memory import COLUMNS
 from ptxlab.isa.tensor_products import bits_of, each_of, multiply_in_tensor_memory
 from ptxlab.native import Pointer, address_of, boolean, cast, copy_bytes, fill_bytes, native, size_of, u8, u32, u64
@@ -55,6 +66,7 @@ NO_MODE = 66
 COARSE_MODE = 67
 BAD_FACTORS = 68
 ROWS_IN_CELLS = 69
+NO_PEER = 70
 
 
 @native
@@ -96,15 +108,19 @@ def start_product(
     second_mask: u32,
     third_mask: u32,
     fourth_mask: u32,
+    fifth_mask: u32,
+    sixth_mask: u32,
+    seventh_mask: u32,
+    eighth_mask: u32,
     scale_a: u32,
     scale_b: u32,
     factors: u32,
-    stationary: u32,
+    form: u32,
     instruction: u32,
 ) -> None:
     """Begin D = A * B, or D += A * B."""
-    reason: u32 = complain(bits, kind, stationary)
-    if reason == 0 and stationary != 0 and a_in_cells != 0 and rows_of(bits, kind) != 128:
+    reason: u32 = complain(bits, kind, form)
+    if reason == 0 and form == STATIONARY and a_in_cells != 0 and rows_of(bits, kind) != 128:
         reason = ROWS_IN_CELLS
     if reason == 0 and a_in_cells != 0 and kind != MXF4 and bits_of(bits >> 7 & 7, kind) < 8 and kind < MXF4:
         reason = PACKED_IN_CELLS
@@ -116,35 +132,29 @@ def start_product(
     if reason != 0:
         fail_description(thread, reason, bits, kind, instruction)
         return
-    rows: u32 = rows_of(bits, kind)
-    columns: u32 = columns_of(bits)
-    number: u32 = 0
-    lane: u32 = d >> 16
-    height: u32 = rows
-    width: u32 = columns
-    if stationary != 0:
-        height = 128
-        width = columns * rows // 128
-    if not are_allocated(thread, lane, d & 0xFFFF, height, width, ATOMIC, instruction):
-        return
-    number = next_number(thread.block.tensor)
-    thread.block.tensor.accumulators[number % RECENT] = (
-        u64(d) | u64(rows + columns) << 32 | u64(kind | stationary << 4) << 48
-    )
-    if a_in_cells != 0:
-        held: u32 = DEPTHS[kind] * bits_of(bits >> 7 & 7, kind) // 32
-        if not use_rows(thread, u32(a) >> 16, u32(a) & 0xFFFF, rows, held, LOAD, number, instruction):
+    first = thread.block
+    second = thread.block
+    if form == PAIR:
+        rank: u32 = thread.block.rank & 0xFFFFFFFE
+        if rank + 1 >= thread.block.cluster.count:
+            fail_description(thread, NO_PEER, bits, kind, instruction)
             return
-    elif not read_matrix(thread, a, bits >> 15 & 1, rows, kind, 0, number, instruction):
+        first = thread.block.cluster.blocks[rank]
+        second = thread.block.cluster.blocks[rank + 1]
+    if cast(u64, thread.block.tensor) == 0:
+        is_allocated(thread, thread.block, d >> 16, d & 0xFFFF, 128, 1, ATOMIC, instruction)
         return
-    if not read_matrix(thread, b, bits >> 16 & 1, columns, kind, 1, number, instruction):
-        return
-    if factors != 0 and not (
-        use_factors(thread, scale_a, rows, number, instruction)
-        and use_factors(thread, scale_b, columns, number, instruction)
+    number: u32 = next_number(thread.block.tensor)
+    identity: u64 = u64(rows_of(bits, kind) + columns_of(bits)) << 32 | u64(kind | form << 4) << 48
+    thread.block.tensor.accumulators[number % RECENT] = u64(d) | identity
+    if not use_operands(
+        thread, first, d, a, a_in_cells, b, bits, kind, adds, scale_a, scale_b, factors, form, number, instruction
     ):
         return
-    use_rows(thread, lane, d & 0xFFFF, height, width, ATOMIC if adds != 0 else STORE, number, instruction)
+    if form == PAIR and not use_operands(
+        thread, second, d, a, a_in_cells, b, bits, kind, adds, scale_a, scale_b, factors, form, number, instruction
+    ):
+        return
     operation = next_operation(thread, MULTIPLY, instruction)
     if cast(u64, operation) == 0:
         return
@@ -161,10 +171,63 @@ def start_product(
     operation.masks[1] = second_mask
     operation.masks[2] = third_mask
     operation.masks[3] = fourth_mask
+    operation.masks[4] = fifth_mask
+    operation.masks[5] = sixth_mask
+    operation.masks[6] = seventh_mask
+    operation.masks[7] = eighth_mask
     operation.scale_a = scale_a
     operation.scale_b = scale_b
     operation.factors = factors
-    operation.stationary = stationary
+    operation.form = form
+
+
+@native
+def use_operands(
+    thread: Pointer[Thread],
+    block: Pointer[Block],
+    d: u32,
+    a: u64,
+    a_in_cells: u32,
+    b: u64,
+    bits: u32,
+    kind: u32,
+    adds: u32,
+    scale_a: u32,
+    scale_b: u32,
+    factors: u32,
+    form: u32,
+    number: u32,
+    instruction: u32,
+) -> boolean:
+    """Look at all that a product reads and writes in one block; of a pair, each has half of A, B and D."""
+    rows: u32 = rows_of(bits, kind)
+    columns: u32 = columns_of(bits)
+    if form == PAIR:
+        rows = rows // 2
+    height: u32 = rows
+    width: u32 = columns
+    if form != PLAIN:
+        height = 128
+        width = columns * rows // 128
+    if not are_allocated(thread, block, d >> 16, d & 0xFFFF, height, width, ATOMIC, instruction):
+        return False
+    if a_in_cells != 0:
+        held: u32 = DEPTHS[kind] * bits_of(bits >> 7 & 7, kind) // 32
+        lanes: u32 = rows if form == PLAIN else u32(128)
+        if not use_rows(thread, block, u32(a) >> 16, u32(a) & 0xFFFF, lanes, held, LOAD, number, instruction):
+            return False
+    elif not read_matrix(thread, block, a, bits >> 15 & 1, rows, kind, 0, number, instruction):
+        return False
+    own: u32 = columns // 2 if form == PAIR else columns
+    if not read_matrix(thread, block, b, bits >> 16 & 1, own, kind, 1, number, instruction):
+        return False
+    if factors != 0 and not (
+        use_factors(thread, scale_a, rows, number, instruction)
+        and use_factors(thread, scale_b, columns, number, instruction)
+    ):
+        return False
+    about: u32 = ATOMIC if adds != 0 else STORE
+    return use_rows(thread, block, d >> 16, d & 0xFFFF, height, width, about, number, instruction)
 
 
 @native
@@ -175,16 +238,24 @@ def fail_description(thread: Pointer[Thread], reason: u32, bits: u32, kind: u32,
 
 @native
 def are_allocated(
-    thread: Pointer[Thread], lane: u32, column: u32, rows: u32, columns: u32, kind: u32, instruction: u32
+    thread: Pointer[Thread],
+    block: Pointer[Block],
+    lane: u32,
+    column: u32,
+    rows: u32,
+    columns: u32,
+    kind: u32,
+    instruction: u32,
 ) -> boolean:
     """Whether the cells of so many rows are allocated; 64 rows begin at lane 0 or 16 (PTX ISA 9.7.16.10.5)."""
     lanes: u32 = 128 if rows == 128 else u32(112)
-    return is_allocated(thread, lane, column, lanes, columns, kind, instruction)
+    return is_allocated(thread, block, lane, column, lanes, columns, kind, instruction)
 
 
 @native
 def use_rows(
     thread: Pointer[Thread],
+    block: Pointer[Block],
     lane: u32,
     column: u32,
     rows: u32,
@@ -194,14 +265,14 @@ def use_rows(
     instruction: u32,
 ) -> boolean:
     """Look at the cells that the rows of a matrix take; a fault if some are not allocated."""
-    if not are_allocated(thread, lane, column, rows, columns, kind, instruction):
+    if not are_allocated(thread, block, lane, column, rows, columns, kind, instruction):
         return False
     channel: u32 = TENSOR_WORK + thread.number
     if rows == 128:
-        note_tensor(thread, lane, column, 128, columns, kind, PRODUCT, channel, number, instruction)
+        note_tensor(thread, block, lane, column, 128, columns, kind, PRODUCT, channel, number, instruction)
         return True
     for part in range(4):
-        note_tensor(thread, lane + part * 32, column, 16, columns, kind, PRODUCT, channel, number, instruction)
+        note_tensor(thread, block, lane + part * 32, column, 16, columns, kind, PRODUCT, channel, number, instruction)
     return True
 
 
@@ -211,16 +282,17 @@ def use_factors(thread: Pointer[Thread], address: u32, rows: u32, number: u32, i
     columns: u32 = (rows + 31) // 32
     lane: u32 = address >> 16
     column: u32 = address & 0xFFFF
-    if not is_allocated(thread, lane, column, 128, columns, LOAD, instruction):
+    if not is_allocated(thread, thread.block, lane, column, 128, columns, LOAD, instruction):
         return False
     channel: u32 = TENSOR_WORK + thread.number
-    note_tensor(thread, lane, column, 128, columns, LOAD, PRODUCT, channel, number, instruction)
+    note_tensor(thread, thread.block, lane, column, 128, columns, LOAD, PRODUCT, channel, number, instruction)
     return True
 
 
 @native
 def read_matrix(
     thread: Pointer[Thread],
+    block: Pointer[Block],
     descriptor: u64,
     major: u32,
     rows: u32,
@@ -255,7 +327,7 @@ def read_matrix(
                 about: u32 = major | is_b << 1 | (128 // each) << 2
                 fail_descriptor(thread, descriptor, offset, about, row, chunk, instruction)
                 return False
-            note_shared_work(thread, thread.block, offset, CHUNK, LOAD, channel, number, instruction)
+            note_shared_work(thread, block, offset, CHUNK, LOAD, channel, number, instruction)
     return True
 
 
@@ -279,7 +351,7 @@ def start_tensor_copy(
     if descriptor >> 52 & 1 != 0 or mode & 1 != 0:
         fail_description(thread, NO_MODE, 0, 0, instruction)
         return
-    if not is_allocated(thread, d >> 16, d & 0xFFFF, 128, 4 * chunks, STORE, instruction):
+    if not is_allocated(thread, thread.block, d >> 16, d & 0xFFFF, 128, 4 * chunks, STORE, instruction):
         return
     number: u32 = next_number(thread.block.tensor)
     channel: u32 = TENSOR_WORK + thread.number
@@ -290,7 +362,9 @@ def start_tensor_copy(
                 fail_descriptor(thread, descriptor, offset, 32 << 2, row, chunk, instruction)
                 return
             note_shared_work(thread, thread.block, offset, CHUNK, LOAD, channel, number, instruction)
-    note_tensor(thread, d >> 16, d & 0xFFFF, 128, 4 * chunks, STORE, COPY_IN, channel, number, instruction)
+    note_tensor(
+        thread, thread.block, d >> 16, d & 0xFFFF, 128, 4 * chunks, STORE, COPY_IN, channel, number, instruction
+    )
     operation = next_operation(thread, COPY, instruction)
     if cast(u64, operation) == 0:
         return
@@ -357,6 +431,35 @@ def has_barrier(thread: Pointer[Thread], barrier: u64, instruction: u32) -> bool
 
 
 @native
+def multiply(
+    operation: Pointer[Operation], block: Pointer[Block], first: Pointer[Block], second: Pointer[Block]
+) -> None:
+    """Do the part of a product that belongs to one block; B is in the first, or half of it in each of two."""
+    masks = cast(Pointer[u32], operation.masks)
+    if block != first:
+        masks = masks + 4
+    multiply_in_tensor_memory(
+        block.tensor.cells,
+        block.shared,
+        first.shared,
+        second.shared,
+        operation.d,
+        operation.a,
+        operation.b,
+        operation.description,
+        operation.kind,
+        operation.a_in_cells,
+        operation.adds,
+        operation.scale_d,
+        masks,
+        operation.scale_a,
+        operation.scale_b,
+        operation.factors,
+        operation.form,
+    )
+
+
+@native
 def finish_operation(block: Pointer[Block]) -> u32:
     """Do the oldest piece of work; what it was."""
     tensor = block.tensor
@@ -367,24 +470,12 @@ def finish_operation(block: Pointer[Block]) -> u32:
     blocks: u32 = operation.blocks
     number: u32 = operation.number
     instruction: u32 = operation.instruction
-    if what == MULTIPLY:
-        multiply_in_tensor_memory(
-            tensor.cells,
-            block.shared,
-            operation.d,
-            operation.a,
-            operation.b,
-            operation.description,
-            operation.kind,
-            operation.a_in_cells,
-            operation.adds,
-            operation.scale_d,
-            cast(Pointer[u32], operation.masks),
-            operation.scale_a,
-            operation.scale_b,
-            operation.factors,
-            operation.stationary,
-        )
+    if what == MULTIPLY and operation.form == PAIR:
+        rank: u32 = block.rank & 0xFFFFFFFE
+        multiply(operation, block.cluster.blocks[rank], block.cluster.blocks[rank], block.cluster.blocks[rank + 1])
+        multiply(operation, block.cluster.blocks[rank + 1], block.cluster.blocks[rank], block.cluster.blocks[rank + 1])
+    elif what == MULTIPLY:
+        multiply(operation, block, block, block)
     elif what == COPY:
         copy_in(block, operation)
     tensor.operation_count -= 1

@@ -1,0 +1,81 @@
+"""Products of two blocks of a cluster, `.cta_group::2`: each has half of A, half of B, and half of D."""
+
+import numpy as np
+import pytest
+
+import ptxlab
+from ptxlab.isa.instruction_descriptor import PAIR
+from ptxlab.isa.instruction_descriptor import InstructionDescriptor as Descriptor
+from tests.emulate import blackwell
+from tests.emulate.tensor_kernels import BODY, CLEAR, laid_out, values
+
+SHARED = 16384
+# Each block has its own tiles and rows of the result; the first begins the product and tells both.
+BEGIN = """
+    mov.u32 %r30, %cluster_ctarank;
+    mul.lo.u32 %r31, %r30, {bytes}; cvt.u64.u32 %rd30, %r31; add.u64 %rd1, %rd1, %rd30;
+    ld.global.b32 %r31, [%rd2+32]; mul.lo.u32 %r31, %r31, %r30; mul.wide.u32 %rd30, %r31, 512;
+    add.u64 %rd0, %rd0, %rd30;
+    setp.eq.and.u32 %one, %r30, 0, %one;
+    fence.mbarrier_init.release.cluster;
+"""
+MEET = """
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+"""
+COMMIT = "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [done];"
+BOTH = """mov.u16 %h, 3; mov.u32 %r32, done;
+    tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%r32], %h;"""
+
+
+def multiply(said: Descriptor, *, meet: str = MEET) -> tuple[np.ndarray, np.ndarray, list[ptxlab.Diagnostic]]:
+    random = np.random.default_rng(1)
+    a = values(said.atype, said.rows, said.depth, random, exact=True)
+    b = values(said.btype, said.columns, said.depth, random, exact=True)
+    data = b""
+    for rank in range(2):
+        half = a[rank * said.rows // 2 : (rank + 1) * said.rows // 2]
+        first, a_descriptor = laid_out(half, said.atype, 0, "64B", said.transpose_a)
+        start = -(-len(first) // 1024) * 1024
+        half = b[rank * said.columns // 2 : (rank + 1) * said.columns // 2]
+        second, b_descriptor = laid_out(half, said.btype, start, "none", said.transpose_b)
+        block = first.ljust(start, b"\0") + second
+        block = block.ljust(-(-len(block) // 2048) * 2048, b"\0")
+        data += block
+    given = [a_descriptor, b_descriptor, said.encode(), len(block) // 16, said.columns, 1, 0, 0, 0, 0]
+    instruction = f"tcgen05.mma.cta_group::2.kind::{said.kind} [%r14], %rd10, %rd11, %r10, %p2;"
+    body = BODY.replace("PREPARE", CLEAR).replace("MULTIPLY", instruction).replace(COMMIT, BOTH)
+    body = body.replace("    bar.sync 0;\n", f"    bar.sync 0;\n{meet}")
+    text = blackwell.REGISTERS.format(shared=SHARED) + "    .reg .b16 %h;\n" + blackwell.BEGIN + BEGIN + body + MEET
+    text = (text + blackwell.END).replace("{columns}", "512").replace("{bytes}", str(len(block)))
+    text = text.replace("cta_group::1", "cta_group::2")
+    head = f"{blackwell.HEAD}.visible .entry k{blackwell.PARAMETERS} .reqnctapercluster 2"
+    kernel = ptxlab.parse(f"{head}\n{{\n{text}}}\n", name="k.ptx")["k"]
+    out = np.zeros((256, said.columns), np.uint32)
+    args = [out, np.frombuffer(data, np.uint8).copy(), np.array(given, np.uint64)]
+    found = kernel.launch(2, 128, args, device="cpu", on_error="collect", timeout=100).diagnostics
+    if said.rows == 128:
+        parts = [out[at : at + 64, : said.columns // 2] for at in range(0, 256, 64)]
+        out = np.block([[parts[0], parts[1]], [parts[2], parts[3]]])
+    result = np.ascontiguousarray(out).view(np.int32 if said.dtype == "s32" else np.float32)
+    return result, a.astype(np.float64) @ b.astype(np.float64).T, found
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        Descriptor("f16", 256, 64, "f16", "bf16", form=PAIR),
+        Descriptor("f16", 128, 32, "f16", "f16", transpose_b=True, form=PAIR),
+        Descriptor("i8", 256, 32, "s8", "s8", "s32", form=PAIR),
+    ],
+    ids=str,
+)
+def test_two_blocks_multiply(said: Descriptor) -> None:
+    result, expected, found = multiply(said)
+    assert not found, ptxlab.report.render(found)
+    assert np.array_equal(result, expected)
+
+
+def test_operands_of_the_other_block_must_be_there() -> None:
+    *_, found = multiply(Descriptor("f16", 256, 64, "f16", "f16", form=PAIR), meet="")
+    assert {"data-race", "out-of-bounds", "unstarted-block"} & {diagnostic.code for diagnostic in found}
