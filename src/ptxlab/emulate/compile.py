@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from hashlib import sha256
 from typing import Any
@@ -11,10 +11,11 @@ from typing import Any
 from ptxlab import ir
 from ptxlab.emulate import layout
 from ptxlab.emulate.refuse import refuse
-from ptxlab.emulate.runtime import ENTRIES, RUNTIME
+from ptxlab.emulate.runtime import ENTRIES, RARE, RUNTIME
 from ptxlab.emulate.unit import Unit
 from ptxlab.native import engine
-from ptxlab.native.translate import emit
+from ptxlab.native.functions import signature
+from ptxlab.native.translate import callees, emit, reachable
 from ptxlab.syntax import format
 
 HUGE = 2_000_000  # characters of LLVM's language, beyond which LLVM takes seconds
@@ -38,9 +39,30 @@ class Compiled:
 
 
 @cache
-def runtime_code() -> bytes:
-    """The machine code of the runtime."""
-    return engine.cached(_runtime_key(), lambda: engine.compile_text(emit([*RUNTIME.values(), *ENTRIES])))
+def runtime_code() -> list[bytes]:
+    """The machine code of the runtime, in two parts: what every kernel runs, and what few do."""
+    return _unpacked(engine.cached(_runtime_key(), _compile_runtime))
+
+
+def _compile_runtime() -> bytes:
+    """Compile the runtime; what few kernels run with less effort, so that the first launch does not wait for it."""
+    roots = [*RUNTIME.values(), *ENTRIES]
+    everything = reachable(roots)
+    often = [function for function in everything if not _is_rare(function)]
+    rare = [function for function in everything if _is_rare(function)]
+    parts = []
+    for own, others, speed in ((often, rare, 2), (rare, often, 1)):
+        called = {callee for function in others for callee in callees(function)}
+        doors = [function for function in own if function in roots or function in called]
+        elsewhere = [function for function in others if not signature(function).inline]
+        parts.append(engine.compile_text(emit(doors, elsewhere=elsewhere), speed=speed))
+    return _packed(parts)
+
+
+def _is_rare(function: Callable[..., Any]) -> bool:
+    """Whether a function is one of those that few kernels call; those of other packages serve tensor memory."""
+    package, _, file = function.__module__.rpartition(".")
+    return file in RARE if package.startswith("ptxlab.emulate") else True
 
 
 def _runtime_key() -> str:
@@ -60,7 +82,7 @@ def compile_kernel(module: ir.Module, kernel: ir.Function, checks: bool, profile
     if loaded is None:
         packed = engine.cached(key, lambda: _translate(module, kernel, checks, profile))
         facts, *codes = _unpacked(packed)
-        loaded = json.loads(facts), engine.load([runtime_code(), *codes])
+        loaded = json.loads(facts), engine.load([*runtime_code(), *codes])
     _loaded[mark] = loaded
     if len(_loaded) > KEPT:
         del _loaded[next(iter(_loaded))]

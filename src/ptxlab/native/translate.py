@@ -23,7 +23,7 @@ from .naturals import U32, TranslationError
 from .statements import Statements
 from .types import Integer
 
-__all__ = ["TranslationError", "Unit", "callees", "declaration_text", "emit", "text_of", "unit_of"]
+__all__ = ["TranslationError", "Unit", "callees", "declaration_text", "emit", "reachable", "text_of", "unit_of"]
 
 
 class Unit:
@@ -66,6 +66,18 @@ def text_of(function: Any, linkage: str = "internal") -> str:
 def callees(function: Any) -> tuple[Any, ...]:
     """The native and external functions that a native function calls itself."""
     return () if signature(function).external else unit_of(function).callees
+
+
+def reachable(functions: Iterable[Any]) -> list[Any]:
+    """These native functions and all that they call, each once; without those of the C library."""
+    found: dict[Any, None] = {}
+    pending = list(functions)
+    while pending:
+        function = pending.pop()
+        if function not in found and not signature(function).external:
+            found[function] = None
+            pending.extend(callees(function))
+    return list(found)
 
 
 def declaration_text(function: Any) -> str:

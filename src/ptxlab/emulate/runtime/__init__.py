@@ -65,6 +65,12 @@ RUNTIME: dict[str, Callable[..., Any]] = {
         relinquish_columns, start_commit, start_product, start_tensor_copy, wait_for_cells, write_cell,
     )
 }  # fmt: skip
+# Files whose functions few kernels call, or seldom: LLVM takes a quarter of the time for them, and makes slower code.
+RARE = frozenset("""
+    agents async_stores beginnings cancellations cluster_barrier cluster_order clusters presence profile proxies
+    reductions reports tensor_before tensor_beginnings tensor_memory tensor_order tensor_work tensors transfers
+    warpgroup
+""".split())  # fmt: skip
 ENTRIES: tuple[Callable[..., Any], ...] = (
     run_grid, take_over, go_on_alone, end_broken, settle_all, share_bytes, put_back,
 )  # fmt: skip
