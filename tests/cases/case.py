@@ -1,0 +1,248 @@
+"""A case: a PTX file whose first lines say how to run it and what must come of it.
+
+    // A comment of any length says what the case is about.
+    // run: grid=2 block=64 args=u32[64],u32[4]=1,f32=0.5 seeds=20
+    // expect: data-race 25 with 23 within 20 seeds
+    // expect: warning unordered-collective 14
+    // expect: results 3 3
+    // check: warning divergent-barrier 30
+
+`run` names the launch: `grid`, `block`, `cluster` (`2` or `2,2`), `shared` (bytes), `entry` (if there are several),
+`args` (an array of zeros `u32[64]`, of ones `u32[64]=1`, of 0, 1, 2, … `u32[64]=range`, or a scalar `u32=5`), and
+`seeds`, how many schedules to try (3 unless it says so). A file without `run` is only checked.
+
+`expect` names what a run finds, one line a finding: its level unless it is an error, its code, the line of its primary
+label, the lines of the others after `with`. Which of two accesses is the primary one depends on the schedule, so
+either will do. Each seed must find this and nothing else; what only some schedules show says `within N seeds`.
+`silent` means no finding. `results` are the first elements of the first array after every run, `results[1]` those of
+the second. `check` is the same for what `ptxlab.check` finds, without running.
+
+Lines are those of the file, as an editor counts them. `BLESS=1 pytest tests/cases` writes the `expect` and `check`
+lines anew from what is found (`git diff` then shows what changed); it leaves the `within` of a finding as it is.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import ptxlab
+from ptxlab import ir
+from ptxlab.report import Diagnostic
+
+FOLDER = Path(__file__).parent
+SEEDS = 3
+_HEADER = re.compile(r"//\s*(run|expect|check):\s*(.*?)\s*$")
+_RESULTS = re.compile(r"results(?:\[(\d+)\])?\s+(.+)")
+_FINDING = re.compile(r"(?:(warning|note) )?([\w-]+)(?: (\d+))?(?: with ([\d, ]+?))?(?: within (\d+) seeds)?$")
+_ARGUMENT = re.compile(r"(\w+?)(?:\[(\d+)\])?(?:=(\S+))?$")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is expected of one diagnostic."""
+
+    level: str
+    code: str
+    lines: tuple[int, ...]
+
+    def __str__(self) -> str:
+        level = "" if self.level == "error" else f"{self.level} "
+        first = f" {self.lines[0]}" if self.lines else ""
+        rest = " with " + ", ".join(map(str, self.lines[1:])) if self.lines[1:] else ""
+        return f"{level}{self.code}{first}{rest}"
+
+    @property
+    def key(self) -> tuple[str, str, tuple[int, ...]]:
+        """What two findings are compared by."""
+        return self.level, self.code, tuple(sorted(self.lines))
+
+    def moved(self, lines: int) -> "Finding":
+        return Finding(self.level, self.code, tuple(line + lines for line in self.lines))
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one seed gave."""
+
+    findings: list[Finding]
+    arrays: list[np.ndarray[Any, Any]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A file of `tests/cases`."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        return self.path.relative_to(FOLDER).with_suffix("").as_posix()
+
+    @cached_property
+    def text(self) -> str:
+        return self.path.read_text(encoding="utf-8")
+
+    def lines(self, word: str) -> list[str]:
+        """What the header says after this word, line by line."""
+        return [match[2] for line in self.text.splitlines() if (match := _HEADER.match(line)) and match[1] == word]
+
+    @property
+    def how(self) -> dict[str, str]:
+        """The words of `run`."""
+        return dict(word.split("=", 1) for line in self.lines("run") for word in line.split())
+
+    @property
+    def seeds(self) -> int:
+        return int(self.how.get("seeds", SEEDS))
+
+    @property
+    def findings(self) -> dict[Finding, int]:
+        """What a run must find, and within how many seeds (0: in each)."""
+        return dict(_expected(line) for line in self.lines("expect") if _is_finding(line))
+
+    @property
+    def checked(self) -> list[Finding]:
+        """What `ptxlab.check` must find."""
+        return [_expected(line)[0] for line in self.lines("check") if _is_finding(line)]
+
+    @property
+    def results(self) -> dict[int, str]:
+        """What arrays must begin with, by their number."""
+        matches = [match for line in self.lines("expect") if (match := _RESULTS.match(line))]
+        return {int(match[1] or 0): match[2] for match in matches}
+
+    @cached_property
+    def module(self) -> ir.Module:
+        return ptxlab.parse(self.text, name=self.path.name)
+
+    def check(self) -> list[Finding]:
+        """What `ptxlab.check` finds."""
+        try:
+            return [_finding(diagnostic) for diagnostic in ptxlab.check(self.module)]
+        except ptxlab.PtxError as problem:
+            return [_finding(diagnostic) for diagnostic in problem.diagnostics]
+
+    def launch(self, seed: int = 0, device: str = "cpu") -> Seen:
+        """Run it once."""
+        how, args = self.how, list(_arguments(self.how.get("args", "")))
+        kernel = self.module[how.get("entry") or self.module.entries[0]]
+        options: dict[str, Any] = {"device": device, "on_error": "collect"}
+        if device == "cpu":
+            options |= {"seed": seed, "timeout": 60}
+        if "cluster" in how:
+            options["cluster"] = _shape(how["cluster"])
+        if "shared" in how:
+            options["shared"] = int(how["shared"])
+        try:
+            found = kernel.launch(_shape(how["grid"]), _shape(how["block"]), args, **options).diagnostics
+        except (ptxlab.KernelError, ptxlab.PtxError) as problem:
+            found = list(problem.diagnostics)
+        return Seen([_finding(diagnostic) for diagnostic in found], [a for a in args if isinstance(a, np.ndarray)])
+
+
+def cases() -> list[Case]:
+    """All files, by name."""
+    return [Case(path) for path in sorted(FOLDER.rglob("*.ptx"))]
+
+
+def differences(case: Case, seen: Sequence[Seen]) -> list[str]:
+    """What runs gave that is not expected, and what is expected that they did not give."""
+    expected = {finding.key: (finding, within) for finding, within in case.findings.items()}
+    found: list[str] = []
+    for seed, run in enumerate(seen):
+        keys = {finding.key for finding in run.findings}
+        found += [f"seed {seed}: found {finding}" for finding in run.findings if finding.key not in expected]
+        found += [
+            f"seed {seed}: did not find {finding}"
+            for key, (finding, within) in expected.items()
+            if not within and key not in keys
+        ]
+        for number, results in case.results.items():
+            text = _results(run, number, results)
+            if text != " ".join(results.split()):
+                found.append(f"seed {seed}: results[{number}] are {text}")
+    for key, (finding, within) in expected.items():
+        if within and not any(key == other.key for run in seen[:within] for other in run.findings):
+            found.append(f"did not find {finding} within {within} seeds")
+    return found
+
+
+def bless(case: Case, seen: Sequence[Seen], checked: Sequence[Finding]) -> None:
+    """Write the `expect` and `check` lines anew."""
+    lines = case.text.splitlines()
+    words = ("expect", "check") if seen else ("check",)
+    header = [at for at, line in enumerate(lines) if (match := _HEADER.match(line)) and match[1] in words]
+    first = header[0] if header else 1 + next(at for at, line in enumerate(lines) if _HEADER.match(line))
+    added = len(_header(case, seen, checked, 0)) - len(header)
+    kept = [line for at, line in enumerate(lines) if at not in header]
+    kept[first:first] = _header(case, seen, checked, added)
+    case.path.write_text("\n".join(kept) + "\n", encoding="utf-8")
+
+
+def _header(case: Case, seen: Sequence[Seen], checked: Sequence[Finding], added: int) -> list[str]:
+    """The `expect` and `check` lines for what was found, in a file that then has so many lines more."""
+    within = {finding.key: seeds for finding, seeds in case.findings.items()}
+    found = {finding.key: finding for run in seen for finding in run.findings}
+    made = []
+    for key, finding in found.items():
+        is_constant = all(key in [other.key for other in run.findings] for run in seen)
+        seeds = within.get(key, 0 if is_constant else len(seen))
+        made.append(f"// expect: {finding.moved(added)}" + (f" within {seeds} seeds" if seeds else ""))
+    if seen and not found:
+        made.append("// expect: silent")
+    for number, results in case.results.items():
+        name = f"results[{number}]" if number else "results"
+        made.append(f"// expect: {name} {_results(seen[0], number, results)}")
+    if case.lines("check"):
+        made += [f"// check: {finding.moved(added)}" for finding in checked] or ["// check: silent"]
+    return made
+
+
+def _results(run: Seen, number: int, like: str) -> str:
+    """As many elements of an array as `like` has."""
+    values = run.arrays[number].flat[: len(like.split())]
+    return " ".join(f"{value:g}" if value.dtype.kind == "f" else str(value) for value in values)
+
+
+def _is_finding(line: str) -> bool:
+    return line != "silent" and not _RESULTS.match(line)
+
+
+def _expected(line: str) -> tuple[Finding, int]:
+    """A finding as a header line names it."""
+    match = _FINDING.match(line)
+    if match is None:
+        raise ValueError(f"not a finding: {line}")
+    level, code, first, others, within = match.groups()
+    lines = [int(first)] if first else []
+    lines += [int(number) for number in (others or "").replace(",", " ").split()]
+    return Finding(level or "error", code, tuple(lines)), int(within or 0)
+
+
+def _finding(diagnostic: Diagnostic) -> Finding:
+    lines = [label.span.source.position(label.span.start)[0] for label in diagnostic.labels]
+    return Finding(diagnostic.level, diagnostic.code, tuple(dict.fromkeys(lines)))
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in text.split(","))
+
+
+def _arguments(text: str) -> Iterator[Any]:
+    """The arguments that `args=` names."""
+    for word in filter(None, text.split(",")):
+        match = _ARGUMENT.match(word)
+        if match is None:
+            raise ValueError(f"not an argument: {word}")
+        name, count, value = match.groups()
+        type = np.dtype(f"{name[0].replace('s', 'i').replace('b', 'u')}{int(name[1:]) // 8}")
+        if count is None:
+            yield type.type(value or 0).item()
+        elif value == "range":
+            yield np.arange(int(count), dtype=type)
+        else:
+            yield np.full(int(count), value or 0, dtype=type)

@@ -1,0 +1,16 @@
+"""The files of `tests/cases` that say what they compute, on a GPU: it must give the same."""
+
+import pytest
+
+from ptxlab.gpu import gpu
+from tests.cases.case import Case, cases, differences
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("case", [case for case in cases() if case.results], ids=str)
+def test_results_of_a_case(case: Case) -> None:
+    if gpu().architecture_for(case.module.target) is None:
+        pytest.skip(f"{gpu().name} does not run {case.module.target}")
+    run = case.launch(device="gpu")
+    assert run.findings == []
+    assert [found for found in differences(case, [run]) if "results" in found] == []
