@@ -1,6 +1,9 @@
 """What holds for all tests."""
 
+import hashlib
+import os
 import signal
+from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
@@ -11,3 +14,23 @@ settings.load_profile("patient")
 # A shell starts what is to run in the background with Ctrl-C ignored, and so would be what tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _own_cache() -> Path:
+    """A cache folder for tests alone; machine code that was made from other source is removed from it."""
+    root = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for file in sorted((root / "src").rglob("*.py")):
+        digest.update(f"{file} ".encode() + file.read_bytes())
+    folder = root / ".pytest_cache" / "ptxlab"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    stamp = folder / "sources.txt"
+    if not stamp.exists() or stamp.read_text() != digest.hexdigest():
+        for file in folder.iterdir():
+            if not file.name.startswith("answers.sqlite"):  # of ptxas, which does not depend on our source
+                file.unlink(missing_ok=True)
+        stamp.write_text(digest.hexdigest())
+    return folder
+
+
+os.environ["PTXLAB_CACHE"] = str(_own_cache())  # for the processes that tests start, too

@@ -10,6 +10,7 @@ Public names load on first use, so that importing ptxlab costs next to nothing.
 from __future__ import annotations
 
 import sys
+import time
 from types import ModuleType
 
 TYPE_CHECKING = False  # as in `typing`, which takes longer to load than all of this
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from ptxlab.toolchain import cuda as cuda
 
 __version__ = "0.1.0"
+_loaded_at = time.time()  # source that is younger may not be what this process runs
 
 _HOME = {
     "Diagnostic": "ptxlab.report",

@@ -1,5 +1,6 @@
 """Machine code on disk and in the process."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -55,12 +56,84 @@ def test_a_damaged_file_is_made_again(folder: Path, damage: bytes) -> None:
     assert make.asked == 2
 
 
-def test_a_folder_that_cannot_be_written_costs_only_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_under_another_name_is_not_used(folder: Path) -> None:
+    first, second = Maker(b"first"), Maker(b"second")
+    cached("first", first)
+    (one,) = folder.iterdir()
+    cached("second", second)
+    (other,) = set(folder.iterdir()) - {one}
+    one.write_bytes(other.read_bytes())
+    assert cached("first", first) == b"first"
+    assert (first.asked, second.asked) == (2, 1)
+
+
+def test_a_folder_that_cannot_be_made_costs_only_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "file").write_text("not a folder")
-    monkeypatch.setenv("PTXLAB_CACHE", str(tmp_path / "file" / "cache"))
+    folder = tmp_path / "file" / "cache"
+    monkeypatch.setenv("PTXLAB_CACHE", str(folder))
     make = Maker(b"code")
     assert cached("key", make) == cached("key", make) == b"code"
     assert make.asked == 2
+    said = f"ptxlab: the cache folder {folder} cannot be used (Not a directory); every process compiles anew\n"
+    assert capsys.readouterr() == ("", said)
+
+
+def test_a_folder_that_cannot_be_written_is_said_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(**_: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("tempfile.mkstemp", refuse)
+    make = Maker(b"code")
+    assert cached("key", make) == cached("key", make) == b"code"
+    assert make.asked == 2
+    said = f"ptxlab: the cache folder {folder} cannot be written (Read-only file system); every process compiles anew\n"
+    assert capsys.readouterr() == ("", said)
+
+
+def test_a_new_folder_is_its_owners_alone(folder: Path) -> None:
+    cached("key", Maker(b"code"))
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o775, 0o1777, 0o702])
+def test_a_folder_that_others_can_write_is_not_used(
+    folder: Path, mode: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make = Maker(b"code")
+    cached("key", make)
+    folder.chmod(mode)
+    assert cached("key", make) == cached("key", make) == b"code"
+    assert make.asked == 3
+    said = "can be written by other users and is not used (`chmod go-w` and empty it); every process compiles anew\n"
+    assert capsys.readouterr().err == f"ptxlab: the cache folder {folder} {said}"
+    folder.chmod(0o755)
+    cached("key", make)
+    assert make.asked == 3
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_folder_of_another_user_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], linked: bool
+) -> None:
+    folder = target = tmp_path / "cache"
+    if linked:
+        target = tmp_path / "target"
+        folder.symlink_to(target)
+    target.mkdir(mode=0o755)
+    monkeypatch.setenv("PTXLAB_CACHE", str(folder))
+    make = Maker(b"code")
+    assert cached("key", make) == cached("key", make) == b"code"
+    assert make.asked == 1
+    others = os.stat_result((0o40755, 1, 1, 1, os.geteuid() + 1, 0, 0, 0, 0, 0))
+    monkeypatch.setattr(Path, "lstat" if linked else "stat", lambda path, **_: others)
+    assert cached("key", make) == cached("key", make) == b"code"
+    assert make.asked == 3
+    said = "belongs to another user and is not used; every process compiles anew\n"
+    assert capsys.readouterr().err == f"ptxlab: the cache folder {folder} {said}"
 
 
 def test_an_empty_name_turns_the_cache_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from ptxlab.toolchain import Tool, accepted, cache_folder, judge, judge_many
+from ptxlab.toolchain import Tool, accepted, judge, judge_many
 from ptxlab.toolchain.judgement import _job, _run_group
 
 
@@ -58,7 +59,7 @@ def test_verdicts_are_remembered(fake_ptxas: Callable[[str], Tool], kernel: str,
     tool = fake_ptxas(f"echo run >> {tmp_path / 'runs'}")
     assert judge(kernel, tool=tool) == judge(kernel, tool=tool) == []
     assert (tmp_path / "runs").read_text().count("run") == 1
-    assert (cache_folder() / "answers.sqlite").is_file()
+    assert Path(os.environ["PTXLAB_CACHE"], "answers.sqlite").is_file()
     judge(kernel, tool=tool, options=["-c"])
     assert (tmp_path / "runs").read_text().count("run") == 2
 

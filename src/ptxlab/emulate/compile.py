@@ -14,6 +14,7 @@ from ptxlab.emulate.refuse import refuse
 from ptxlab.emulate.runtime import ENTRIES, RARE, RUNTIME
 from ptxlab.emulate.unit import Unit
 from ptxlab.native import engine
+from ptxlab.native.cache import sources
 from ptxlab.native.functions import signature
 from ptxlab.native.translate import callees, emit, reachable
 from ptxlab.syntax import format
@@ -38,14 +39,27 @@ class Compiled:
         return int(self.library.address(symbol))
 
 
+# Machine code depends on the meanings (`isa`, `numbers`), the program (`ir`, `syntax`) and what translates it.
+_PACKAGES = tuple(f"ptxlab.{name}" for name in ("native", "numbers", "isa", "ir", "syntax", "emulate"))
+
+
+@cache
+def _sources() -> str:
+    """A digest of all source that machine code is made from: a change of it makes old machine code worthless."""
+    return sources(*_PACKAGES)
+
+
 @cache
 def runtime_code() -> list[bytes]:
     """The machine code of the runtime, in two parts: what every kernel runs, and what few do."""
-    return _unpacked(engine.cached(_runtime_key(), _compile_runtime))
+    return _unpacked(engine.cached(f"runtime {_sources()}", _compile_runtime))
 
 
 def _compile_runtime() -> bytes:
-    """Compile the runtime; what few kernels run with less effort, so that the first launch does not wait for it."""
+    """Compile the runtime; what few kernels run with less effort, so that the first launch does not wait for it.
+
+    Many changes of the source leave the LLVM IR as it was: what was made of that is kept as well.
+    """
     roots = [*RUNTIME.values(), *ENTRIES]
     everything = reachable(roots)
     often = [function for function in everything if not _is_rare(function)]
@@ -55,7 +69,7 @@ def _compile_runtime() -> bytes:
         called = {callee for function in others for callee in callees(function)}
         doors = [function for function in own if function in roots or function in called]
         elsewhere = [function for function in others if not signature(function).inline]
-        parts.append(engine.compile_text(emit(doors, elsewhere=elsewhere), speed=speed))
+        parts.append(engine.compile_kept(emit(doors, elsewhere=elsewhere), speed=speed))
     return _packed(parts)
 
 
@@ -63,15 +77,6 @@ def _is_rare(function: Callable[..., Any]) -> bool:
     """Whether a function is one of those that few kernels call; those of other packages serve tensor memory."""
     package, _, file = function.__module__.rpartition(".")
     return file in RARE if package.startswith("ptxlab.emulate") else True
-
-
-def _runtime_key() -> str:
-    """The runtime's own source: whoever changes it gets the new one."""
-    from importlib.resources import files
-
-    folder = files("ptxlab.emulate")
-    names = ["history.py", "state.py", *(f"runtime/{entry.name}" for entry in folder.joinpath("runtime").iterdir())]
-    return "runtime " + "".join(folder.joinpath(name).read_text() for name in sorted(names) if name.endswith(".py"))
 
 
 def compile_kernel(module: ir.Module, kernel: ir.Function, checks: bool, profile: bool = False) -> Compiled:
@@ -93,26 +98,13 @@ def compile_kernel(module: ir.Module, kernel: ir.Function, checks: bool, profile
 _loaded: dict[bytes, tuple[dict[str, Any], engine.Library]] = {}
 
 
-@cache
-def _sources() -> str:
-    """A mark of the translator's source, so that a change of it makes old machine code worthless."""
-    from importlib.resources import files
-
-    digest = sha256(_runtime_key().encode())
-    for package in ("ptxlab.emulate", "ptxlab.isa", "ptxlab.numbers", "ptxlab.native"):
-        for entry in sorted(files(package).iterdir(), key=lambda entry: entry.name):
-            if entry.name.endswith(".py"):
-                digest.update(entry.read_bytes())
-    return digest.hexdigest()
-
-
 def _translate(module: ir.Module, kernel: ir.Function, checks: bool, profile: bool) -> bytes:
     refuse(module, kernel)
     unit = Unit(module, kernel, checks, profile)
     text, called = unit.translate()
     codes = [engine.compile_text(text, speed=2 if not called else 1 if len(text) < HUGE else 0)]
     if called:
-        codes.append(engine.cached(f"called {called}", lambda: engine.compile_text(called)))
+        codes.append(engine.compile_kept(called))
     facts = {
         "hints": unit.hints,
         "counters": unit.counting.counters,

@@ -1,8 +1,9 @@
 """Machine code kept on disk from one run to the next.
 
-A file is named by what it was made from and holds a checksum before its content: a damaged or unwritable cache costs
-time, never more. The folder is `$PTXLAB_CACHE`, or `ptxlab` in the user's cache folder; `PTXLAB_CACHE=` (empty) turns
-it off. When it grows beyond its limit, what was not used for the longest time goes first.
+A file is named by a digest of all that it was made from, and begins with a checksum over that name and its content: a
+damaged, renamed or unwritable cache costs time, never more. The folder is `$PTXLAB_CACHE`, or `ptxlab` in the user's
+cache folder; `PTXLAB_CACHE=` (empty) turns it off. Machine code is run as it is found, so a folder that others can
+write to is not used. When it grows beyond its limit, what was not used for the longest time goes first.
 """
 
 from __future__ import annotations
@@ -10,18 +11,20 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import stat
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 LIMIT = 512 << 20
 
 
 def cached(key: str, make: Callable[[], bytes]) -> bytes:
     """What `make` returns, or what it returned for this key on this machine before."""
-    folder = _folder()
+    folder = cache_folder()
     if folder is None:
         return make()
     path = folder / hashlib.sha256(f"{_surroundings()}\n{key}".encode()).hexdigest()
@@ -32,7 +35,33 @@ def cached(key: str, make: Callable[[], bytes]) -> bytes:
     return found
 
 
-def _folder() -> Path | None:
+def cache_folder() -> Path | None:
+    """The folder for what can be made again; `None` if it is turned off, cannot be made, or is not ours alone."""
+    folder = _named_folder()
+    if folder is None:
+        return None
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        problem = _distrust(folder)
+    except OSError as failure:
+        problem = f"cannot be used ({failure.strerror})"
+    if problem is None:
+        return folder
+    say_once(folder, problem)
+    return None
+
+
+def say_once(folder: Path, problem: str) -> None:
+    """Say on stderr why nothing is kept, once in a process."""
+    if (folder, problem) not in _said:
+        _said.add((folder, problem))
+        print(f"ptxlab: the cache folder {folder} {problem}; every process compiles anew", file=sys.stderr)
+
+
+_said: set[tuple[Path, str]] = set()
+
+
+def _named_folder() -> Path | None:
     given = os.environ.get("PTXLAB_CACHE")
     if given is not None:
         return Path(given) if given else None
@@ -47,15 +76,60 @@ def _folder() -> Path | None:
     return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "ptxlab"
 
 
+def _distrust(folder: Path) -> str | None:
+    """Why another user could have put machine code into a folder. Windows guards the user's folders by itself."""
+    if sys.platform == "win32":
+        return None
+    trusted = (0, os.geteuid())
+    found = folder.stat()
+    if found.st_uid not in trusted or folder.lstat().st_uid not in trusted:
+        return "belongs to another user and is not used"
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return "can be written by other users and is not used (`chmod go-w` and empty it)"
+    return None
+
+
 @cache
 def _surroundings() -> str:
-    """All that machine code depends on besides its text."""
+    """All that machine code depends on besides its text: LLVM, the processor, and how LLVM is used."""
     import llvmlite
     import llvmlite.binding as llvm
 
     version = sys.modules["ptxlab"].__version__
     features = llvm.get_host_cpu_features().flatten()
-    return f"{version} {llvmlite.__version__} {llvm.get_host_cpu_name()} {features}"
+    compiler = f"{sys.implementation.cache_tag} {llvmlite.__version__} {llvm.llvm_version_info} {sources(__package__)}"
+    return f"{version} {compiler} {llvm.get_host_cpu_name()} {features}"
+
+
+def sources(*packages: str) -> str:
+    """A digest of the source of packages, with what is inside them.
+
+    Where a file was edited after this process loaded ptxlab, the digest is that of no other process: what runs here
+    may be what was there before.
+    """
+    from importlib.resources import files
+
+    loaded: float = sys.modules["ptxlab"]._loaded_at
+    digest = hashlib.sha256()
+    for package in packages:
+        for name, file in _python_files(files(package), package):
+            content = file.read_bytes()
+            digest.update(f"{name} {len(content)}\n".encode() + content)
+            if isinstance(file, Path) and file.stat().st_ctime > loaded:
+                digest.update(os.urandom(32))
+    return digest.hexdigest()
+
+
+def _python_files(folder: Any, name: str) -> Iterator[tuple[str, Any]]:
+    for entry in sorted(folder.iterdir(), key=lambda entry: str(entry.name)):
+        if entry.name.endswith(".py"):
+            yield f"{name}.{entry.name}", entry
+        elif entry.name != "__pycache__" and entry.is_dir():
+            yield from _python_files(entry, f"{name}.{entry.name}")
+
+
+def _checksum(path: Path, code: bytes) -> bytes:
+    return hashlib.sha256(path.name.encode() + code).digest()
 
 
 def _read(path: Path) -> bytes | None:
@@ -64,7 +138,7 @@ def _read(path: Path) -> bytes | None:
     except OSError:
         return None
     checksum, code = content[:32], content[32:]
-    if hashlib.sha256(code).digest() != checksum:
+    if _checksum(path, code) != checksum:
         return None
     with contextlib.suppress(OSError):
         os.utime(path)  # it was used
@@ -73,18 +147,17 @@ def _read(path: Path) -> bytes | None:
 
 def _write(path: Path, code: bytes) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
         try:
             with os.fdopen(descriptor, "wb") as file:
-                file.write(hashlib.sha256(code).digest() + code)
+                file.write(_checksum(path, code) + code)
             os.replace(name, path)  # noqa: PTH105
         except OSError:
             Path(name).unlink(missing_ok=True)
             raise
         _make_room(path.parent)
-    except OSError:
-        return
+    except OSError as failure:
+        say_once(path.parent, f"cannot be written ({failure.strerror})")
 
 
 def _make_room(folder: Path) -> None:

@@ -16,7 +16,7 @@ from .functions import signature
 from .translate import emit
 from .types import Boolean, Float, Integer, PointerType, StructType, Type
 
-__all__ = ["Library", "build", "cached", "compile_text", "compiled", "load", "verify_text"]
+__all__ = ["Library", "build", "cached", "compile_kept", "compile_text", "compiled", "load", "verify_text"]
 
 
 # Registers instead of memory, then what that makes simple.
@@ -73,6 +73,11 @@ def compile_text(text: str, *, speed: int = 2) -> bytes:
     manager.run(module, passes)
     code: bytes = machine.emit_object(module)
     return code
+
+
+def compile_kept(text: str, *, speed: int = 2) -> bytes:
+    """An object file for this machine, from the cache if this text has been there before."""
+    return cached(f"{speed}\n{text}", lambda: compile_text(text, speed=speed))
 
 
 def verify_text(text: str) -> None:
@@ -152,7 +157,7 @@ _SCALARS: dict[str, Any] = {
 def build(functions: Sequence[Callable[..., Any]], *, speed: int = 2) -> Library:
     """Native functions as machine code, from the cache if they are there."""
     text = emit(functions)
-    return load([cached(f"{speed}\n{text}", lambda: compile_text(text, speed=speed))])
+    return load([compile_kept(text, speed=speed)])
 
 
 def compiled(function: Callable[..., Any], *, speed: int = 2) -> Callable[..., Any]:

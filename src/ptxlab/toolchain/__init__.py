@@ -2,7 +2,6 @@
 
 from ptxlab.toolchain.advisories import ADVISORIES, Advisory
 from ptxlab.toolchain.assembly import Assembly, assemble
-from ptxlab.toolchain.cache import cache_folder
 from ptxlab.toolchain.disassembly import Control, SassFunction, SassInstruction, disassemble
 from ptxlab.toolchain.judgement import Verdict, accepted, judge, judge_many
 from ptxlab.toolchain.lowering import Listing, Lowering, Row, lower_instructions, side_by_side
@@ -30,7 +29,6 @@ __all__ = [
     "accepted",
     "assemble",
     "block_threads",
-    "cache_folder",
     "compile_cuda",
     "cuda",
     "disassemble",

@@ -1,4 +1,4 @@
-"""Answers of slow programs, kept on disk between runs: one SQLite file in `PTXLAB_CACHE` or the user's cache folder.
+"""Answers of slow programs, kept on disk between runs: one SQLite file in the cache folder (`native.cache`).
 
 Delete the file whenever you like.
 """
@@ -6,23 +6,13 @@ Delete the file whenever you like.
 from __future__ import annotations
 
 import hashlib
-import os
 import sqlite3
-import sys
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from pathlib import Path
+
+from ptxlab.native.cache import cache_folder, say_once
 
 _BATCH = 500
-
-
-def cache_folder() -> Path:
-    """Where ptxlab keeps what it can make again."""
-    chosen = os.environ.get("PTXLAB_CACHE")
-    if chosen:
-        return Path(chosen)
-    base = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "ptxlab"
 
 
 def key(*parts: str) -> str:
@@ -38,10 +28,11 @@ def key(*parts: str) -> str:
 def recall(keys: Iterable[str]) -> dict[str, str]:
     """The answers that are known among `keys`."""
     wanted = list(dict.fromkeys(keys))
-    if not wanted or not _file().exists():
-        return {}
     known: dict[str, str] = {}
-    with closing(_open()) as database:
+    database = _open() if wanted else None
+    if database is None:
+        return known
+    with closing(database):
         for start in range(0, len(wanted), _BATCH):
             part = wanted[start : start + _BATCH]
             marks = ",".join("?" * len(part))
@@ -51,18 +42,24 @@ def recall(keys: Iterable[str]) -> dict[str, str]:
 
 def remember(answers: Mapping[str, str]) -> None:
     """Keep `answers` for later runs."""
-    if not answers:
+    database = _open() if answers else None
+    if database is None:
         return
-    with closing(_open()) as database, database:
+    with closing(database), database:
         database.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?)", answers.items())
 
 
-def _file() -> Path:
-    return cache_folder() / "answers.sqlite"
-
-
-def _open() -> sqlite3.Connection:
-    _file().parent.mkdir(parents=True, exist_ok=True)
-    database = sqlite3.connect(_file(), timeout=60)
-    database.execute("CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, answer TEXT NOT NULL) WITHOUT ROWID")
+def _open() -> sqlite3.Connection | None:
+    """The file of answers, or `None` where none can be kept."""
+    folder = cache_folder()
+    if folder is None:
+        return None
+    try:
+        database = sqlite3.connect(folder / "answers.sqlite", timeout=60)
+        database.execute(
+            "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, answer TEXT NOT NULL) WITHOUT ROWID"
+        )
+    except sqlite3.OperationalError as failure:
+        say_once(folder, f"has no `answers.sqlite` that can be used ({failure})")
+        return None
     return database

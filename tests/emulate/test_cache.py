@@ -1,0 +1,93 @@
+"""Machine code is kept under a name that covers all that it was made from."""
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import ptxlab
+from ptxlab.emulate import compile as compiling
+from ptxlab.emulate.runtime import ENTRIES, RUNTIME
+from ptxlab.native import cache as native_cache
+from ptxlab.native.translate import reachable
+from tests.processes import run
+
+SOURCE = Path(str(ptxlab.__file__)).parent
+PACKAGES = ("native", "numbers", "isa", "ir", "syntax", "emulate")
+FILES = [file for package in PACKAGES for file in sorted((SOURCE / package).rglob("*.py"))]
+TEXT = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n"
+
+
+def keys(monkeypatch: pytest.MonkeyPatch, touched: Path | None) -> list[str]:
+    """What the runtime and a kernel are kept under, if one file of the source had one more byte."""
+    seen: list[str] = []
+
+    def read_bytes(path: Path) -> bytes:
+        return _read(path) + b"#" * (path == touched)
+
+    def note(key: str, make: object) -> bytes:
+        seen.append(key)
+        return b""
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", read_bytes)
+        patch.setattr(Path, "read_text", lambda path, *_, **__: read_bytes(path).decode())
+        patch.setattr(compiling.engine, "cached", note)
+        patch.setattr(compiling, "_loaded", {})
+        for function in vars(compiling).values():
+            if hasattr(function, "cache_clear"):
+                function.cache_clear()
+        compiling.runtime_code()
+        with pytest.raises(ValueError, match="not enough values"):  # there is nothing to load
+            compiling.compile_kernel(_module(), _module()["k"], checks=True)
+        for function in vars(compiling).values():
+            if hasattr(function, "cache_clear"):
+                function.cache_clear()
+    return seen
+
+
+@cache
+def _read(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read()
+
+
+@cache
+def _module() -> ptxlab.ir.Module:
+    return ptxlab.parse(TEXT)
+
+
+def test_every_function_of_the_runtime_is_of_a_file_that_is_tried() -> None:
+    files = {Path(function.__code__.co_filename) for function in reachable([*RUNTIME.values(), *ENTRIES])}
+    assert files <= set(FILES)
+    assert len(files) > 40
+
+
+def test_what_the_emulator_loads_besides_makes_no_machine_code() -> None:
+    shown = run(
+        "import sys, ptxlab.emulate.launch; print(*(name for name in sys.modules if name.startswith('ptxlab.')))"
+    )
+    assert {name.split(".")[1] for name in shown.split()} - set(PACKAGES) == {"report"}
+
+
+def test_a_change_of_any_source_changes_the_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = keys(monkeypatch, None)
+    assert keys(monkeypatch, None) == before
+    assert len(before) == 2
+    assert [file for file in FILES if set(before) & set(keys(monkeypatch, file))] == []
+
+
+@pytest.mark.parametrize("file", sorted((SOURCE / "native").glob("*.py")), ids=lambda file: str(file.name))
+def test_a_change_of_the_compiler_changes_every_key(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = native_cache._surroundings.__wrapped__()
+    plain = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: plain(path) + b"#" * (path == file))
+    assert native_cache._surroundings.__wrapped__() != before
+
+
+def test_source_that_was_edited_since_is_a_key_of_this_process_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = keys(monkeypatch, None)
+    monkeypatch.setattr(ptxlab, "_loaded_at", 0.0)
+    edited = keys(monkeypatch, None)
+    assert not set(before) & set(edited)
+    assert not set(edited) & set(keys(monkeypatch, None))
