@@ -1,129 +1,147 @@
-"""Bulk copies in the code of a kernel: what is begun goes to the runtime, and is counted and watched."""
+"""Bulk copies in the code of a kernel: what is started goes to the runtime, and is counted and tracked."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ptxlab.emulate import state
 from ptxlab.emulate.runtime.reductions import OPERATIONS, TYPES
 from ptxlab.emulate.values import Address, Value
+from ptxlab.isa.asynchronous import Reduction
 
 if TYPE_CHECKING:
     from ptxlab.emulate.machine import Machine
 
 
-def transfer(machine: Machine, operation: str, values: Sequence[Any]) -> None:
-    """Begin a copy, or do something with groups of them."""
-    _OPERATIONS[operation](machine, *values)
+class BulkCopies:
+    """`k.bulk`, see `isa.asynchronous`."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    def load(
+        self,
+        destination: Address,
+        source: Address,
+        size: Value,
+        barrier: Address,
+        blocks: Value | None,
+        ignored: tuple[Value | int, Value | int],
+    ) -> None:
+        machine = self._machine
+        tracked = machine.function.unit.watching.watches(machine.function, 1)
+        to, mbarrier = machine.shared_offset(destination), machine.shared_offset(barrier)
+        if blocks is None:
+            given = (to, source.value, size, *ignored, mbarrier, self._space(), tracked)
+            machine.runtime("start_load", *given, machine.place)
+        else:
+            machine.runtime("multicast_load", to, source.value, size, mbarrier, blocks, tracked, machine.place)
+        self._end(destination, source, size)
+
+    def store(
+        self, destination: Address, source: Address, size: Value, mask: Value | int, reduction: Reduction | None
+    ) -> None:
+        machine = self._machine
+        given = (destination.value, machine.shared_offset(source), size, mask, *_numbers(reduction))
+        machine.runtime("start_store", *given, machine.place)
+        machine.function.unit.watching.note_written(machine.function, 0)
+        self._end(destination, source, size, _kind(reduction))
+
+    def exchange(
+        self, destination: Address, source: Address, size: Value, barrier: Address, reduction: Reduction | None
+    ) -> None:
+        machine = self._machine
+        offsets = (machine.shared_offset(destination), machine.shared_offset(source))
+        given = (*offsets, size, machine.shared_offset(barrier), *_numbers(reduction))
+        machine.runtime("start_exchange", *given, machine.place)
+        self._end(destination, source, size, _kind(reduction))
+
+    def put(self, destination: Address, value: Value, barrier: Address, reduction: Reduction | None) -> None:
+        machine = self._machine
+        low, high = machine.unpack(value, "b64") if value.type.width == 128 else (value, 0)
+        size = value.type.width // 8
+        addresses = (machine.shared_offset(destination), machine.shared_offset(barrier))
+        machine.runtime("start_async_store", *addresses, low, high, size, *_numbers(reduction), machine.place)
+        machine.check()
+        counting = machine.function.unit.counting
+        counting.note_change(machine.function, "shared")
+        counting.count_bytes(machine.function, destination, size, _kind(reduction))
+
+    def load_tensor(
+        self, destination: Address, map: Address, coordinates: Sequence[Value], barrier: Address, blocks: Value | None
+    ) -> None:
+        machine = self._machine
+        function = machine.function
+        where = self._space() if blocks is None else blocks
+        to = (machine.shared_offset(destination), machine.shared_offset(barrier), where)
+        tracked = function.unit.watching.watches_map(function, 1)
+        name = "start_tensor_load" if blocks is None else "multicast_tensor_load"
+        machine.runtime(name, *_box(map, coordinates), *to, tracked, machine.place)
+        machine.check()
+        function.unit.counting.note_change(function, destination.space)
+
+    def store_tensor(
+        self, map: Address, coordinates: Sequence[Value], source: Address, reduction: Reduction | None
+    ) -> None:
+        machine = self._machine
+        function = machine.function
+        operation, _ = _numbers(reduction)
+        given = (*_box(map, coordinates), machine.shared_offset(source), operation)
+        machine.runtime("start_tensor_store", *given, machine.place)
+        function.unit.watching.note_written_map(function, 0)
+        machine.check()
+        function.unit.counting.note_change(function, "global")
+
+    def prefetch(self, source: Address, size: Value) -> None:
+        self._machine.runtime("check_prefetch", source.value, size, self._machine.place)
+        self._machine.check()
+
+    def prefetch_tensor(self, map: Address, coordinates: Sequence[Value]) -> None:
+        self._machine.runtime("check_map", _generic(map), len(coordinates), self._machine.place)
+        self._machine.check()
+
+    def cancel(self, destination: Address, barrier: Address, multicast: bool) -> None:
+        machine = self._machine
+        addresses = (machine.shared_offset(destination), machine.shared_offset(barrier))
+        machine.runtime("start_cancel", *addresses, int(multicast), machine.place)
+        machine.check()
+        machine.function.unit.counting.note_change(machine.function, "shared")
+        machine.function.unit.counting.count_bytes(machine.function, destination, 16, state.STORE)
+
+    def commit(self) -> None:
+        self._machine.runtime("commit_transfers")
+
+    def wait(self, groups: int, reads: bool) -> None:
+        self._machine.runtime("wait_for_transfers", groups, int(reads))
+        self._machine.check()
+
+    def _space(self) -> int:
+        """Whether a copy may write shared memory of other blocks."""
+        assert self._machine.instruction is not None
+        words = self._machine.instruction.opcode.modifiers
+        return state.CLUSTER_SPACE if "shared::cluster" in words else state.SHARED_SPACE
+
+    def _end(self, destination: Address, source: Address, size: Value, kind: int = state.STORE) -> None:
+        """Stop if something was wrong; count what is moved, and that it changes memory."""
+        machine = self._machine
+        machine.check()
+        counting = machine.function.unit.counting
+        counting.note_change(machine.function, destination.space)
+        counting.count_bytes(machine.function, destination, size, kind)
+        counting.count_bytes(machine.function, source, size, state.LOAD)
 
 
-def _load(
-    machine: Machine,
-    to: Address,
-    source: Address,
-    size: Value,
-    edges: tuple[Value | int, Value | int],
-    barrier: Address,
-    blocks: Value | None,
-) -> None:
-    """Copy from global to shared memory, perhaps of several blocks."""
-    watched = machine.function.unit.watching.watches(machine.function, 1)
-    place, told = machine.shared_offset(to), machine.shared_offset(barrier)
-    if blocks is None:
-        given = (place, source.value, size, *edges, told, _space(machine), watched)
-        machine.runtime("start_load", *given, machine.place)
-    else:
-        machine.runtime("multicast_load", place, source.value, size, told, blocks, watched, machine.place)
-    _end(machine, to, source, size)
+def _numbers(reduction: Reduction | None) -> tuple[int, int]:
+    """A reduction as the runtime numbers it: its operation and its type."""
+    return (0, 0) if reduction is None else (OPERATIONS[reduction.operation], TYPES.get(reduction.type, 0))
 
 
-def _space(machine: Machine) -> int:
-    """Whether a copy may write shared memory of other blocks."""
-    assert machine.instruction is not None
-    words = machine.instruction.opcode.modifiers
-    return state.CLUSTER_SPACE if "shared::cluster" in words else state.SHARED_SPACE
+def _kind(reduction: Reduction | None) -> int:
+    return state.STORE if reduction is None else state.ATOMIC
 
 
-def _store(
-    machine: Machine,
-    to: Address,
-    source: Address,
-    size: Value,
-    mask: Value | int,
-    reduction: str,
-    type: str,
-) -> None:
-    """Copy from shared to global memory."""
-    given = (to.value, machine.shared_offset(source), size, mask, OPERATIONS.get(reduction, 0), TYPES.get(type, 0))
-    machine.runtime("start_store", *given, machine.place)
-    machine.function.unit.watching.note_written(machine.function, 0)
-    _end(machine, to, source, size, state.ATOMIC if reduction else state.STORE)
-
-
-def _exchange(
-    machine: Machine, to: Address, source: Address, size: Value, barrier: Address, reduction: str, type: str
-) -> None:
-    """Copy within shared memory."""
-    offsets = (machine.shared_offset(to), machine.shared_offset(source))
-    given = (*offsets, size, machine.shared_offset(barrier), OPERATIONS.get(reduction, 0), TYPES.get(type, 0))
-    machine.runtime("start_exchange", *given, machine.place)
-    _end(machine, to, source, size, state.ATOMIC if reduction else state.STORE)
-
-
-def _put(machine: Machine, to: Address, value: Value, barrier: Address, reduction: str, type: str) -> None:
-    """Send a value to shared memory of the cluster."""
-    low, high = machine.unpack(value, "b64") if value.type.width == 128 else (value, 0)
-    size = value.type.width // 8
-    addresses = (machine.shared_offset(to), machine.shared_offset(barrier))
-    given = (*addresses, low, high, size, OPERATIONS.get(reduction, 0), TYPES.get(type, 0))
-    machine.runtime("start_async_store", *given, machine.place)
-    machine.check()
-    counting = machine.function.unit.counting
-    counting.note_change(machine.function, "shared")
-    counting.count_bytes(machine.function, to, size, state.ATOMIC if reduction else state.STORE)
-
-
-# Boxes of tensors.
-
-
-def _tensor_load(
-    machine: Machine,
-    to: Address,
-    map: Address,
-    coordinates: Sequence[Value],
-    barrier: Address,
-    blocks: Value | None,
-) -> None:
-    """Copy a box of a tensor to shared memory, perhaps of several blocks."""
-    function = machine.function
-    where = _space(machine) if blocks is None else blocks
-    place = (machine.shared_offset(to), machine.shared_offset(barrier), where)
-    watched = function.unit.watching.watches_map(function, 1)
-    name = "start_tensor_load" if blocks is None else "multicast_tensor_load"
-    machine.runtime(name, *_box(machine, map, coordinates), *place, watched, machine.place)
-    machine.check()
-    function.unit.counting.note_change(function, to.space)
-
-
-def _tensor_store(
-    machine: Machine, map: Address, coordinates: Sequence[Value], source: Address, reduction: str
-) -> None:
-    """Copy a box in shared memory to a tensor."""
-    function = machine.function
-    given = (*_box(machine, map, coordinates), machine.shared_offset(source), OPERATIONS.get(reduction, 0))
-    machine.runtime("start_tensor_store", *given, machine.place)
-    function.unit.watching.note_written_map(function, 0)
-    machine.check()
-    function.unit.counting.note_change(function, "global")
-
-
-def _tensor_prefetch(machine: Machine, map: Address, coordinates: Sequence[Value]) -> None:
-    machine.runtime("check_map", _generic(map), len(coordinates), machine.place)
-    machine.check()
-
-
-def _box(machine: Machine, map: Address, coordinates: Sequence[Value]) -> list[Value | int]:
+def _box(map: Address, coordinates: Sequence[Value]) -> list[Value | int]:
     """A tensor map, its rank, and five coordinates, of which it needs as many as that."""
     return [_generic(map), len(coordinates), *coordinates, *[0] * (5 - len(coordinates))]
 
@@ -131,50 +149,3 @@ def _box(machine: Machine, map: Address, coordinates: Sequence[Value]) -> list[V
 def _generic(map: Address) -> Value:
     """The generic address of a tensor map, which may be a parameter."""
     return map.value + state.PARAMETER_WINDOW if map.space == "param" else map.value
-
-
-def _cancel(machine: Machine, to: Address, barrier: Address, everyone: int) -> None:
-    """Ask for a cluster that has not begun."""
-    addresses = (machine.shared_offset(to), machine.shared_offset(barrier))
-    machine.runtime("start_cancel", *addresses, everyone, machine.place)
-    machine.check()
-    machine.function.unit.counting.note_change(machine.function, "shared")
-    machine.function.unit.counting.count_bytes(machine.function, to, 16, state.STORE)
-
-
-def _end(machine: Machine, to: Address, source: Address, size: Value, kind: int = state.STORE) -> None:
-    """Stop if something was wrong; count what is moved, and that it changes memory."""
-    machine.check()
-    counting = machine.function.unit.counting
-    counting.note_change(machine.function, to.space)
-    counting.count_bytes(machine.function, to, size, kind)
-    counting.count_bytes(machine.function, source, size, state.LOAD)
-
-
-def _prefetch(machine: Machine, source: Address, size: Value) -> None:
-    machine.runtime("check_prefetch", source.value, size, machine.place)
-    machine.check()
-
-
-def _commit(machine: Machine) -> None:
-    machine.runtime("commit_transfers")
-
-
-def _wait(machine: Machine, groups: int, reads: int) -> None:
-    machine.runtime("wait_for_transfers", groups, reads)
-    machine.check()
-
-
-_OPERATIONS: dict[str, Callable[..., Any]] = {
-    "load": _load,
-    "store": _store,
-    "exchange": _exchange,
-    "put": _put,
-    "cancel": _cancel,
-    "prefetch": _prefetch,
-    "commit": _commit,
-    "wait": _wait,
-    "tensor load": _tensor_load,
-    "tensor store": _tensor_store,
-    "tensor prefetch": _tensor_prefetch,
-}

@@ -6,11 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
-from ptxlab.emulate import access, bulk, floats, layout, state, tensor
+from ptxlab.emulate import access, floats, layout, state
+from ptxlab.emulate.async_copies import AsyncCopies
+from ptxlab.emulate.bulk import BulkCopies
+from ptxlab.emulate.mbarriers import Mbarriers
 from ptxlab.emulate.runtime.barrier import ALIGNED
 from ptxlab.emulate.special import special_register
+from ptxlab.emulate.stack import Stack
+from ptxlab.emulate.tensor import TensorMemory
 from ptxlab.emulate.values import Address, Value, bits_of, constant_text, resize
-from ptxlab.isa import Match
+from ptxlab.emulate.wgmma import WarpgroupMma
+from ptxlab.isa import Match, asynchronous
 from ptxlab.isa.types import type_named
 from ptxlab.native.functions import signature
 
@@ -28,6 +34,12 @@ class Machine:
         self.function = function
         self.instruction: ir.Instruction | None = None
         self.match: Match | None = None
+        self.mbarrier: asynchronous.Mbarriers[Value, Address] = Mbarriers(self)
+        self.async_copy: asynchronous.AsyncCopies[Value, Address] = AsyncCopies(self)
+        self.bulk: asynchronous.BulkCopies[Value, Address] = BulkCopies(self)
+        self.wgmma: asynchronous.WarpgroupMma[Value] = WarpgroupMma(self)
+        self.tensor_memory: asynchronous.TensorMemory[Value, Address] = TensorMemory(self)
+        self.stack: asynchronous.Stack[Value] = Stack(self)
 
     def begin(self, instruction: ir.Instruction, match: Match) -> None:
         """Turn to another instruction."""
@@ -200,30 +212,6 @@ class Machine:
             return [resize(value, 32, signed=False)]
         return [part.text for part in self.unpack(value, "u32")]
 
-    def read_matrix(
-        self,
-        name: str,
-        descriptor: Value,
-        major: int,
-        bits: int,
-        first: Value | int,
-        rows: int,
-        first_chunk: Value | int,
-        chunks: int,
-    ) -> None:
-        """Look at chunks of shared memory that the warp is about to read through the asynchronous proxy."""
-        about = major | int(name == "b") << 1 | bits << 2
-        self.runtime("read_matrix", descriptor, about, first, rows, first_chunk, chunks, self.place)
-        self.check()
-
-    def products(self, operation: str, *values: Value | int) -> None:
-        """Do something with the groups of products that the warp has begun."""
-        self.runtime(_PRODUCTS[operation], *values, *([] if operation == "commit" else [self.place]))
-        if operation == "wait":
-            self.wait()
-        else:
-            self.check()
-
     def active_mask(self) -> Value:
         self.function.frame.wait_here(state.ACTIVE)
         return Value(self.function, _U32, self.function.load_field("members", "i32"))
@@ -265,9 +253,15 @@ class Machine:
         """Change a value in memory at one go, and return what it was."""
         return access.update(self.function, address, type_named(type), change, order)
 
-    def runtime(self, name: str, *arguments: Value | int | str, result: str | None = None) -> Value | None:
+    def runtime(self, name: str, *arguments: Value | int | str) -> None:
         """Call a function of the runtime with this thread."""
-        return self.function.unit.calls.runtime_call(self.function, name, arguments, result)
+        self.function.unit.calls.runtime_call(self.function, name, arguments, None)
+
+    def ask_runtime(self, name: str, *arguments: Value | int | str, result: str) -> Value:
+        """Call a function of the runtime with this thread; what it returns, as the type `result`."""
+        found = self.function.unit.calls.runtime_call(self.function, name, arguments, result)
+        assert found is not None, name
+        return found
 
     def wait(self, status: int | None = None) -> None:
         """Let others run until this thread can go on; None: the runtime has said why."""
@@ -337,92 +331,18 @@ class Machine:
         """The number of the instruction in the program."""
         return self.function.instruction_number
 
-    def phase(self, operation: str, barrier: Address, *values: Value | int, type: str | None = None) -> Value | None:
-        """Do something with the mbarrier at an address."""
-        offset, owner = self.shared_offset(barrier), "%block"
-        kind, place = _PHASE_KINDS.get(operation, state.ATOMIC), Address("shared", offset)
-        if barrier.space != "shared" and operation in _REMOTE:
-            place = Address("shared::cluster", offset)
-        elif barrier.space != "shared":
-            offset = self._own_offset(offset)
-            place = Address("shared", offset)
-        access.locate(self.function, place, 8, kind)
-        self.function.unit.watching.note_access(self.function, place, 8, kind, "barrier", 8)
-        if place.space == "shared::cluster":
-            owner, offset = self._owner(offset), offset & state.OFFSET_MASK
-        if operation in ("arrive", "drop") and values[-1] == 0:
-            self.runtime("release_tensor_work", owner, offset)
-        found = self.runtime(_PHASES[operation], owner, offset, *values, self.place, result=type)
-        if kind == state.LOAD:
-            self.function.unit.counting.note_look(self.function, "shared")
-        else:
-            self.function.unit.counting.note_change(self.function, "shared")
-        if operation in ("wait", "test"):  # a test that fails may take as long as a wait does
-            self.wait()
-            answer = Value(self.function, type_named("u64"), self.function.load_field("answer", "i64"))
-            return answer != 0
-        self.check()
-        return found
-
     def shared_offset(self, address: Address) -> Value:
         """Where an address points to in shared memory."""
         return address.value - state.SHARED_WINDOW if address.space is None else address.value
 
-    def _own_offset(self, address: Value) -> Value:
+    def own_offset(self, address: Value) -> Value:
         """An address in shared memory of the cluster as an offset in that of the own block, if it is there."""
-        found = self.runtime("without_own_rank", address, result="u64")
-        assert found is not None
-        return found
+        return self.ask_runtime("without_own_rank", address, result="u64")
 
-    def _owner(self, address: Value) -> str:
+    def owner(self, address: Value) -> str:
         """The block in whose shared memory an address lies."""
         name = self.function.unit.calls.runtime("owner_of")
         return self.function.builder.value(f"call ptr @{name}(ptr %thread, i64 {address.text})")
-
-    def copies(self, operation: str, *values: Address | Value | int) -> None:
-        """Do something with the thread's asynchronous copies."""
-        plain: list[Value | int] = []
-        for number, value in enumerate(values):
-            if not isinstance(value, Address):
-                plain.append(value)
-            else:
-                plain.append(value.value if number else self.shared_offset(value))
-        name = _COPIES[operation]
-        if operation in ("start", "arrive"):
-            self.function.unit.counting.note_change(self.function, "shared")
-        if operation == "start":
-            plain.append(self.function.unit.watching.watches(self.function, 1))
-        self.runtime(name, *plain, *([self.place] if name in ("start_copy", "arrive_after_copies") else []))
-        self.check()
-        if operation == "start":
-            destination, source, size, wanted = values
-            assert isinstance(destination, Address)
-            assert isinstance(source, Address)
-            assert isinstance(size, int)
-            assert not isinstance(wanted, Address)
-            self.function.unit.counting.count_access(self.function, destination, size, state.STORE)
-            self.function.unit.counting.count_access(self.function, source, wanted, state.LOAD)
-
-    def bulk(self, operation: str, *values: Any) -> None:
-        """Do something with the thread's bulk copies."""
-        bulk.transfer(self, operation, values)
-
-    def tensor(self, operation: str, *values: Address | Value | int) -> Value | None:
-        """Do something with tensor memory."""
-        return tensor.use(self, operation, values)
-
-    def stack(self, operation: str, *values: Value | int, type: str | None = None) -> Value | None:
-        """Do something with the thread's stack in local memory."""
-        self.function.unit.uses_stack = True
-        if operation == "save":
-            top = Value(self.function, type_named("u64"), self.function.load_field("local_top", "i64"))
-            assert type is not None
-            return self.cast(top, type)
-        if operation == "restore":
-            return self.runtime("restore_stack", *values)
-        found = self.runtime("grow_stack", *values, self.place, result=type)
-        self.check()
-        return found
 
     def rest(self) -> None:
         """Let other threads run first."""
@@ -436,7 +356,7 @@ class Machine:
         """Whether a generic address lies in a state space."""
         window = _WINDOWS[self._space(space)]
         if space in ("shared", "shared::cta"):
-            address = self._own_offset(address - window) + window
+            address = self.own_offset(address - window) + window
             return (address >= window) & (address < window + (1 << state.RANK_SHIFT))
         if window:
             return (address >= window) & (address < window + (1 << 56))
@@ -455,17 +375,3 @@ _WINDOWS = {
     "global": 0,
     "const": 0,
 }
-_PHASES = {
-    "initialise": "initialise_phase", "invalidate": "invalidate_phase", "layout": "layout_of_phase",
-    "expect": "change_bytes", "arrive": "arrive_at_phase", "drop": "drop_from_phase", "test": "wait_for_phase",
-    "wait": "wait_for_phase",
-}  # fmt: skip
-_REMOTE = "expect", "arrive", "drop"  # what other blocks of the cluster may do
-_PHASE_KINDS = {
-    "initialise": state.STORE, "invalidate": state.STORE, "test": state.LOAD, "wait": state.LOAD,
-    "layout": state.LOAD,
-}  # fmt: skip
-_COPIES = {
-    "start": "start_copy", "commit": "commit_copies", "wait": "wait_for_copies", "arrive": "arrive_after_copies",
-}  # fmt: skip
-_PRODUCTS = {"compare": "compare_products", "commit": "commit_products", "wait": "wait_for_products"}

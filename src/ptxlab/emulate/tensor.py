@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate import state
@@ -10,95 +9,90 @@ from ptxlab.emulate.runtime.clocks import TENSOR_LOADS, TENSOR_STORES
 from ptxlab.emulate.runtime.tensor_before import MOVE
 from ptxlab.emulate.runtime.tensor_work import SEVERAL
 from ptxlab.emulate.values import Address, Value
+from ptxlab.isa.asynchronous import MatrixCopy, Mma
 from ptxlab.isa.types import type_named
 
 if TYPE_CHECKING:
     from ptxlab.emulate.machine import Machine
 
 
-def use(machine: Machine, operation: str, values: tuple[Address | Value | int, ...]) -> Value | None:
-    """Do something with tensor memory."""
-    return _OPERATIONS[operation](machine, *values)
+class TensorMemory:
+    """`k.tensor_memory`, see `isa.asynchronous`."""
 
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
 
-def _address(machine: Machine, address: Address) -> Value:
-    return machine.cast(address.value, "u32")
+    def address(self, taddr: Address) -> Value:
+        return self._machine.cast(taddr.value, "u32")
 
+    def allocate(self, columns: Value) -> Value:
+        found = self._machine.ask_runtime("allocate_columns", columns, self._machine.place, result="u32")
+        self._machine.check()
+        return found
 
-def _allocate(machine: Machine, columns: Value) -> Value | None:
-    found = machine.runtime("allocate_columns", columns, machine.place, result="u32")
-    machine.check()
-    return found
+    def free(self, address: Value, columns: Value) -> None:
+        self._machine.runtime("free_columns", address, columns, self._machine.place)
+        self._machine.check()
 
+    def relinquish(self) -> None:
+        self._machine.runtime("relinquish_columns")
 
-def _free(machine: Machine, address: Value, columns: Value) -> None:
-    machine.runtime("free_columns", address, columns, machine.place)
-    machine.check()
+    def start_load(self, address: Value, is_uniform: Value, lanes: int, columns: int, split: int) -> None:
+        given = (address, is_uniform, lanes, columns, split)
+        self._machine.runtime("access_cells", *given, state.LOAD, MOVE, TENSOR_LOADS, self._machine.place)
+        self._machine.check()
 
+    def start_store(self, address: Value, is_uniform: Value, lanes: int, columns: int, split: int) -> None:
+        given = (address, is_uniform, lanes, columns, split)
+        self._machine.runtime("access_cells", *given, state.STORE, MOVE, TENSOR_STORES, self._machine.place)
+        self._machine.check()
 
-def _relinquish(machine: Machine) -> None:
-    machine.runtime("relinquish_columns")
+    def read(self, word: Value) -> Value:
+        return self._machine.ask_runtime("read_cell", word, result="u32")
 
+    def write(self, word: Value, value: Value, mask: int) -> None:
+        bits = Value(self._machine.function, type_named("u32"), value.text)
+        self._machine.runtime("write_cell", word, bits, mask)
 
-def _load(machine: Machine, address: Value, is_uniform: Value, lanes: int, columns: int, split: int) -> None:
-    given = (address, is_uniform, lanes, columns, split)
-    machine.runtime("access_cells", *given, state.LOAD, MOVE, TENSOR_LOADS, machine.place)
-    machine.check()
+    def multiply(self, mma: Mma[Value, Address]) -> None:
+        machine = self._machine
+        masks: list[Value | int] = [*mma.disabled_lanes]
+        masks += [0] * (8 - len(masks))
+        scales = [0 if scale is None else self.address(scale) for scale in (mma.scale_a, mma.scale_b)]
+        machine.runtime(
+            "start_product",
+            self.address(mma.d),
+            mma.a,
+            int(mma.a_in_tensor_memory),
+            mma.b,
+            mma.instruction_descriptor,
+            mma.kind,
+            machine.cast(mma.accumulate, "u32"),
+            mma.scale_d,
+            *masks,
+            *scales,
+            mma.scale_factors,
+            mma.form,
+            machine.place,
+        )
+        machine.check()
+        machine.function.unit.counting.note_change(machine.function, "shared")
 
+    def copy(self, copy: MatrixCopy[Value, Address]) -> None:
+        machine = self._machine
+        given = (copy.descriptor, copy.rows, copy.chunks, copy.step, copy.stride, copy.copies)
+        machine.runtime("start_tensor_copy", self.address(copy.address), *given, machine.place)
+        machine.check()
 
-def _store(machine: Machine, address: Value, is_uniform: Value, lanes: int, columns: int, split: int) -> None:
-    given = (address, is_uniform, lanes, columns, split)
-    machine.runtime("access_cells", *given, state.STORE, MOVE, TENSOR_STORES, machine.place)
-    machine.check()
+    def commit(self, barrier: Address, blocks: Value | None = None) -> None:
+        machine = self._machine
+        given = 0 if blocks is None else blocks | SEVERAL
+        machine.runtime("start_commit", machine.shared_offset(barrier), given, machine.place)
+        machine.check()
+        machine.function.unit.counting.note_change(machine.function, "shared")
 
+    def wait(self, stores: bool) -> None:
+        self._machine.runtime("wait_for_cells", int(stores))
 
-def _read(machine: Machine, cell: Value) -> Value | None:
-    return machine.runtime("read_cell", cell, result="u32")
-
-
-def _write(machine: Machine, cell: Value, value: Value, mask: int) -> None:
-    machine.runtime("write_cell", cell, Value(machine.function, type_named("u32"), value.text), mask)
-
-
-def _multiply(machine: Machine, *values: Address | Value | int) -> None:
-    given = [machine.cast(value.value, "u32") if isinstance(value, Address) else value for value in values]
-    machine.runtime("start_product", *given, machine.place)
-    machine.check()
-    machine.function.unit.counting.note_change(machine.function, "shared")
-
-
-def _copy(machine: Machine, address: Address, *values: Value | int) -> None:
-    machine.runtime("start_tensor_copy", machine.cast(address.value, "u32"), *values, machine.place)
-    machine.check()
-
-
-def _commit(machine: Machine, barrier: Address, blocks: Value | None = None) -> None:
-    given = 0 if blocks is None else blocks | SEVERAL
-    machine.runtime("start_commit", machine.shared_offset(barrier), given, machine.place)
-    machine.check()
-    machine.function.unit.counting.note_change(machine.function, "shared")
-
-
-def _wait(machine: Machine, stores: int) -> None:
-    machine.runtime("wait_for_cells", stores)
-
-
-def _fence(machine: Machine, is_after: int) -> None:
-    machine.runtime("fence_after" if is_after else "fence_before")
-
-
-_OPERATIONS: dict[str, Callable[..., Value | None]] = {
-    "address": _address,
-    "allocate": _allocate,
-    "free": _free,
-    "relinquish": _relinquish,
-    "load": _load,
-    "store": _store,
-    "read": _read,
-    "write": _write,
-    "multiply": _multiply,
-    "copy": _copy,
-    "commit": _commit,
-    "wait": _wait,
-    "fence": _fence,
-}
+    def fence(self, after: bool) -> None:
+        self._machine.runtime("fence_after" if after else "fence_before")

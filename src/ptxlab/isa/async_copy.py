@@ -60,29 +60,29 @@ def cp_async(
     wanted = k.constant("u32", size) if read is None else read
     if ignore is not None:
         wanted = k.select(ignore, k.constant("u32", 0), wanted)
-    k.copies("start", d, a, size, wanted)
+    k.async_copy.start(d, a, size, wanted)
 
 
 @form("cp.async.commit_group", since="7.0 sm_80")
 def cp_async_commit_group(k: Machine, m: Modifiers) -> None:
     """Make the copies that this thread has begun since the last one a group."""
-    k.copies("commit")
+    k.async_copy.commit()
 
 
 @form("cp.async.wait_group n", types={"n": "imm"}, since="7.0 sm_80")
 def cp_async_wait_group(k: Machine, m: Modifiers, n: int) -> None:
     """Wait until at most the `n` latest groups of copies are under way."""
-    k.copies("wait", n)
+    k.async_copy.wait(n)
 
 
 @form("cp.async.wait_all", since="7.0 sm_80")
 def cp_async_wait_all(k: Machine, m: Modifiers) -> None:
     """Wait until all copies of this thread are done."""
-    k.copies("commit")
-    k.copies("wait", 0)
+    k.async_copy.commit()
+    k.async_copy.wait(0)
 
 
 @form("cp.async.mbarrier.arrive{.noinc}{.space}.b64 [a]", space=SHARED, since="7.0 sm_80")
 def cp_async_mbarrier_arrive(k: Machine, m: Modifiers, a: Address) -> None:
     """Arrive at an mbarrier once all copies so far are done; without `.noinc` it expects one arrival more for that."""
-    k.copies("arrive", a, int(bool(m.noinc)))
+    k.async_copy.arrive(a, bool(m.noinc))

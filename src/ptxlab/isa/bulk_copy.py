@@ -5,6 +5,7 @@ Copies of tensors, whose opcode goes on with `.tensor`, are in tensor_copy.py.
 
 from typing import Any
 
+from .asynchronous import Reduction
 from .form import Modifiers, Specification, form, unknown
 from .machine import Address, Machine, Value
 from .vocabulary import SCOPE, together
@@ -167,13 +168,13 @@ def cp_async_bulk(
     16 bytes, `.multicast` writes to several blocks of the cluster.
     """
     if m.bulk_group:
-        k.bulk("store", d, a, size, 0xFFFF if bytes is None else k.cast(bytes, "u32"), "", "")
+        k.bulk.store(d, a, size, 0xFFFF if bytes is None else k.cast(bytes, "u32"), None)
     elif a.space == "shared":
         assert mbar is not None
-        k.bulk("exchange", d, a, size, mbar, "", "")
+        k.bulk.exchange(d, a, size, mbar, None)
     else:
         assert mbar is not None
-        k.bulk("load", d, a, size, (0 if left is None else left, 0 if right is None else right), mbar, mask)
+        k.bulk.load(d, a, size, mbar, mask, (0 if left is None else left, 0 if right is None else right))
 
 
 @form(
@@ -192,19 +193,19 @@ def cp_async_bulk(
 )
 def cp_async_bulk_prefetch(k: Machine, m: Modifiers, a: Address, size: Value, policy: Value | None) -> None:
     """Have a block of global memory brought to the L2 cache in the background; its bytes do not change."""
-    k.bulk("prefetch", a, size)
+    k.bulk.prefetch(a, size)
 
 
 @form("cp.async.bulk.commit_group", since="8.0 sm_90")
 def cp_async_bulk_commit_group(k: Machine, m: Modifiers) -> None:
     """Make the bulk copies to global memory that this thread has begun since the last one a group."""
-    k.bulk("commit")
+    k.bulk.commit()
 
 
 @form("cp.async.bulk.wait_group{.read} n", types={"n": "imm"}, since="8.0 sm_90")
 def cp_async_bulk_wait_group(k: Machine, m: Modifiers, n: int) -> None:
     """Wait until at most the `n` latest groups of bulk copies are under way; with `.read`, until the rest are read."""
-    k.bulk("wait", n, int(m.read))
+    k.bulk.wait(n, bool(m.read))
 
 
 @form(f"{SHARED_REDUCTION} [d], [a], size, [mbar]", op="add", type="u32 s32 u64", **INTO_SHARED)
@@ -231,9 +232,9 @@ def cp_reduce_async_bulk(
     An mbarrier that counts bytes, or a group, tells when it is done.
     """
     if mbar is None:
-        k.bulk("store", d, a, size, 0xFFFF, m.op, m.type)
+        k.bulk.store(d, a, size, 0xFFFF, Reduction(m.op, m.type))
     else:
-        k.bulk("exchange", d, a, size, mbar, m.op, m.type)
+        k.bulk.exchange(d, a, size, mbar, Reduction(m.op, m.type))
 
 
 @form(
@@ -272,7 +273,7 @@ ASYNC_STORE = "st.async{.sem}{.space}.mbarrier::complete_tx::bytes{.vec}.type [a
 def st_async(k: Machine, m: Modifiers, a: Address, b: Any, mbar: Address) -> None:
     """Store to a block of the cluster in the background, and tell a barrier of that block that the bytes have come."""
     parts = b if m.vec else (b,)
-    k.bulk("put", a, k.pack(parts, f"b{sum(part.type.width for part in parts)}"), mbar, "", "")
+    k.bulk.put(a, k.pack(parts, f"b{sum(part.type.width for part in parts)}"), mbar, None)
 
 
 @form(
@@ -329,7 +330,7 @@ UNTOLD: dict[str, Any] = REDUCE_REMOTE | {"types": {"a": "shared"}}
 @form(ASYNC_REDUCTION, op="add", type="u32 s32 u64 s64", **REDUCE_REMOTE)  # ptxas takes `.s64` as well
 def red_async(k: Machine, m: Modifiers, a: Address, b: Value, mbar: Address) -> None:
     """Combine a value with one in a block of the cluster in the background, and tell a barrier of that block."""
-    k.bulk("put", a, b, mbar, m.op, m.type)
+    k.bulk.put(a, b, mbar, Reduction(m.op, m.type))
 
 
 @form(UNTOLD_REDUCTION, op="inc dec", type="u32", **UNTOLD)

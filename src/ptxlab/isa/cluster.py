@@ -50,7 +50,7 @@ def try_cancel(k: Machine, m: Modifiers, a: Address, mbar: Address) -> None:
     The answer comes in the background; a barrier hears of its 16 bytes. It is for `clusterlaunchcontrol.query_cancel`
     alone: here its words are the three parts of a place, and whether there is one.
     """
-    k.bulk("cancel", a, mbar, int(m.multicast is not None))
+    k.bulk.cancel(a, mbar, m.multicast is not None)
 
 
 @form(

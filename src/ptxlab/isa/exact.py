@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ptxlab.isa.asynchronous import MatrixChunks
 from ptxlab.isa.form import Form, Modifiers
 from ptxlab.isa.machine import Value
 from ptxlab.isa.operand import Expected, expect
@@ -145,11 +146,18 @@ class Exact:
         given = (self.memory, *statics) if reads_shared else tuple(statics)
         raise _MeetingError(function, named, tuple(map(_pattern, inputs)), tuple(results), given)
 
-    def read_matrix(self, *about: Any) -> None:
-        """Nothing is watched here."""
+    @property
+    def wgmma(self) -> Wgmma:
+        return Wgmma()
 
-    def products(self, operation: str, *values: Value | int) -> None:
-        """Products are done at once."""
+
+class Wgmma:
+    """MMAs are complete at once, and nothing is tracked."""
+
+    def read(self, matrix: MatrixChunks[Value]) -> None: ...
+    def compare(self) -> None: ...
+    def commit(self) -> None: ...
+    def wait(self, groups: int) -> None: ...
 
 
 @dataclass

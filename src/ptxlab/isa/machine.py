@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from ptxlab.isa.asynchronous import AsyncCopies, BulkCopies, Mbarriers, Stack, TensorMemory, WarpgroupMma
 from ptxlab.isa.types import Type
 
 
@@ -68,6 +69,19 @@ class Machine(Protocol):
 
     carry: Value
     """The carry flag of the thread, `CC.CF`: a predicate."""
+
+    @property
+    def mbarrier(self) -> Mbarriers[Value, Address]: ...
+    @property
+    def async_copy(self) -> AsyncCopies[Value, Address]: ...
+    @property
+    def bulk(self) -> BulkCopies[Value, Address]: ...
+    @property
+    def wgmma(self) -> WarpgroupMma[Value]: ...
+    @property
+    def tensor_memory(self) -> TensorMemory[Value, Address]: ...
+    @property
+    def stack(self) -> Stack[Value]: ...
 
     def active_mask(self) -> Value:
         """The lanes of the warp that are here right now, one bit (of a u32) for each."""
@@ -133,7 +147,7 @@ class Machine(Protocol):
         those of `results`, which the function fills in. A value of up to 32 bits takes one word, a longer one two or
         four, the low one first. `members` are those that have not exited. `statics` are constants of the instruction;
         a tuple arrives as an array of 32-bit words. With `reads_shared` the bytes of shared memory come before them;
-        what the function reads of them has been looked at by `read_matrix`.
+        `k.wgmma.read` has reported to the detectors what the function reads of them.
         """
 
     # Memory. `order` says how an access is ordered with others: "weak", or semantics and scope such as "acquire.gpu".
@@ -183,25 +197,6 @@ class Machine(Protocol):
     def fill(self, address: Address, size: Value) -> None:
         """Write that many zero bytes to shared memory."""
 
-    def read_matrix(
-        self,
-        name: str,
-        descriptor: Value,
-        major: int,
-        bits: int,
-        first: Value | int,
-        rows: int,
-        first_chunk: Value | int,
-        chunks: int,
-    ) -> None:
-        """Look at chunks of shared memory that the warp is about to read through the asynchronous proxy.
-
-        They are those of some rows of matrix `name`, whose elements have `bits` bits, as `descriptor.py` places them.
-        """
-
-    def products(self, operation: str, *values: Value | int) -> None:
-        """Do something with the groups of products that a warp has begun; the operations are the emulator's."""
-
     def window(self, space: str) -> int:
         """Where the addresses of a state space begin among generic ones."""
 
@@ -222,21 +217,6 @@ class Machine(Protocol):
 
     def rank_of(self, address: Value) -> Value:
         """The rank in the cluster of the block in whose shared memory an address lies."""
-
-    def phase(self, operation: str, barrier: Address, *values: Value | int, type: str | None = None) -> Value:
-        """Do something with the mbarrier at an address; the operations are the emulator's."""
-
-    def copies(self, operation: str, *values: Address | Value | int) -> None:
-        """Do something with the thread's asynchronous copies; the operations are the emulator's."""
-
-    def bulk(self, operation: str, *values: Any) -> None:
-        """Do something with bulk copies of the thread; the operations are the emulator's."""
-
-    def tensor(self, operation: str, *values: Address | Value | int) -> Value:
-        """Do something with tensor memory; the operations are the emulator's."""
-
-    def stack(self, operation: str, *values: Value | int, type: str | None = None) -> Value:
-        """Do something with the thread's stack in local memory; the operations are the emulator's."""
 
     def rest(self) -> None:
         """Let other threads run first."""

@@ -80,13 +80,13 @@ def order(m: Modifiers) -> int:
 )
 def mbarrier_init(k: Machine, m: Modifiers, a: Address, count: Value) -> None:
     """Set a barrier up: each phase expects `count` arrivals."""
-    k.phase("initialise", a, count, int(m.layout == "layout::v1"))
+    k.mbarrier.initialize(a, count, int(m.layout == "layout::v1"))
 
 
 @form("mbarrier.inval{.space}.b64 [a]", space=SHARED, types=operands("a"), since="7.0 sm_80")
 def mbarrier_inval(k: Machine, m: Modifiers, a: Address) -> None:
     """Give the memory of a barrier back for other use."""
-    k.phase("invalidate", a)
+    k.mbarrier.invalidate(a)
 
 
 @form(
@@ -98,7 +98,7 @@ def mbarrier_inval(k: Machine, m: Modifiers, a: Address) -> None:
 )
 def mbarrier_check_layout(k: Machine, m: Modifiers, a: Address) -> Value:
     """Tell whether a barrier has that layout."""
-    return k.phase("layout", a, type="u32") == int(m.layout == "layout::v1")
+    return k.mbarrier.layout(a) == int(m.layout == "layout::v1")
 
 
 @form(
@@ -121,7 +121,7 @@ def mbarrier_pending_count(k: Machine, m: Modifiers, state: Value) -> Value:
 )
 def mbarrier_expect_tx(k: Machine, m: Modifiers, a: Address, bytes: Value) -> None:
     """Have the phase wait for that many bytes more."""
-    k.phase("expect", a, k.cast(bytes, "u64"))
+    k.mbarrier.expect(a, k.cast(bytes, "u64"))
 
 
 @form(
@@ -174,7 +174,7 @@ def mbarrier_multicast() -> None:
 )
 def mbarrier_complete_tx(k: Machine, m: Modifiers, a: Address, bytes: Value) -> None:
     """Tell the phase that that many bytes have come."""
-    k.phase("expect", a, -k.cast(bytes, "u64"))
+    k.mbarrier.expect(a, -k.cast(bytes, "u64"))
 
 
 @form(
@@ -216,7 +216,7 @@ def mbarrier_complete_tx(k: Machine, m: Modifiers, a: Address, bytes: Value) -> 
 )
 def mbarrier_arrive(k: Machine, m: Modifiers, a: Address, count: Value | None) -> Value:
     """Arrive at a barrier, once or `count` times; `d` is the state before that."""
-    return k.phase("arrive", a, 1 if count is None else count, order(m), type="u64")
+    return k.mbarrier.arrive(a, 1 if count is None else count, order(m))
 
 
 @form(
@@ -228,8 +228,8 @@ def mbarrier_arrive(k: Machine, m: Modifiers, a: Address, count: Value | None) -
 )
 def mbarrier_arrive_expect_tx(k: Machine, m: Modifiers, a: Address, bytes: Value) -> Value:
     """Have the phase wait for that many bytes more, then arrive; `d` is the state before that."""
-    k.phase("expect", a, k.cast(bytes, "u64"))
-    return k.phase("arrive", a, 1, order(m), type="u64")
+    k.mbarrier.expect(a, k.cast(bytes, "u64"))
+    return k.mbarrier.arrive(a, 1, order(m))
 
 
 @form(
@@ -256,7 +256,7 @@ def mbarrier_arrive_expect_tx(k: Machine, m: Modifiers, a: Address, bytes: Value
 )
 def mbarrier_arrive_drop(k: Machine, m: Modifiers, a: Address, count: Value | None) -> Value:
     """Arrive for the last time: later phases expect that many arrivals fewer."""
-    return k.phase("drop", a, 1 if count is None else count, order(m), type="u64")
+    return k.mbarrier.drop(a, 1 if count is None else count, order(m))
 
 
 @form(
@@ -268,8 +268,8 @@ def mbarrier_arrive_drop(k: Machine, m: Modifiers, a: Address, count: Value | No
 )
 def mbarrier_arrive_drop_expect_tx(k: Machine, m: Modifiers, a: Address, bytes: Value) -> Value:
     """Have the phase wait for that many bytes more, then arrive for the last time."""
-    k.phase("expect", a, k.cast(bytes, "u64"))
-    return k.phase("drop", a, 1, order(m), type="u64")
+    k.mbarrier.expect(a, k.cast(bytes, "u64"))
+    return k.mbarrier.drop(a, 1, order(m))
 
 
 @form(
@@ -282,7 +282,7 @@ def mbarrier_arrive_drop_expect_tx(k: Machine, m: Modifiers, a: Address, bytes: 
 )
 def mbarrier_test_wait(k: Machine, m: Modifiers, a: Address, state: Value) -> Value:
     """Ask whether the phase in which `state` was returned is over."""
-    return k.phase("test", a, state >> PARITY, order(m), type="pred")
+    return k.mbarrier.test(a, state >> PARITY, order(m))
 
 
 @form(
@@ -374,9 +374,9 @@ def mbarrier_report_value(
 def _asked(k: Machine, m: Modifiers, a: Address, state: Value | None, parity: Value | None) -> Value:
     """Whether a phase is over that is known by a state or by its parity."""
     if state is not None:
-        return k.phase("test", a, state >> PARITY, order(m), type="pred")
+        return k.mbarrier.test(a, state >> PARITY, order(m))
     assert parity is not None
-    return k.phase("test", a, k.cast(parity, "u64"), order(m), type="pred")
+    return k.mbarrier.test(a, k.cast(parity, "u64"), order(m))
 
 
 @form(
@@ -389,7 +389,7 @@ def _asked(k: Machine, m: Modifiers, a: Address, state: Value | None, parity: Va
 )
 def mbarrier_test_wait_parity(k: Machine, m: Modifiers, a: Address, parity: Value) -> Value:
     """Ask whether the phase of that parity, the current one or the one before, is over."""
-    return k.phase("test", a, k.cast(parity, "u64"), order(m), type="pred")
+    return k.mbarrier.test(a, k.cast(parity, "u64"), order(m))
 
 
 @form(
@@ -402,7 +402,7 @@ def mbarrier_test_wait_parity(k: Machine, m: Modifiers, a: Address, parity: Valu
 )
 def mbarrier_try_wait(k: Machine, m: Modifiers, a: Address, state: Value, hint: Value | None) -> Value:
     """Wait, for a limited time, until the phase in which `state` was returned is over; tell whether it is."""
-    return k.phase("wait", a, state >> PARITY, order(m), type="pred")
+    return k.mbarrier.wait(a, state >> PARITY, order(m))
 
 
 @form(
@@ -415,4 +415,4 @@ def mbarrier_try_wait(k: Machine, m: Modifiers, a: Address, state: Value, hint: 
 )
 def mbarrier_try_wait_parity(k: Machine, m: Modifiers, a: Address, parity: Value, hint: Value | None) -> Value:
     """Wait, for a limited time, until the phase of that parity is over; tell whether it is."""
-    return k.phase("wait", a, k.cast(parity, "u64"), order(m), type="pred")
+    return k.mbarrier.wait(a, k.cast(parity, "u64"), order(m))

@@ -4,6 +4,9 @@ Tensor memory has its own 32-bit addresses, which no state space names. ptxas do
 and stores. The multiplications are in tcgen05_mma.py.
 """
 
+from collections.abc import Callable
+
+from .asynchronous import MatrixCopy
 from .form import Modifiers, form, unknown
 from .machine import Address, Machine, Value
 from .matrix import Slots
@@ -68,7 +71,7 @@ REDUCED_SPLIT: Slots = REDUCED | {"types": {**REDUCED["types"], "split": "imm"}}
 def tcgen05_alloc(k: Machine, m: Modifiers, dst: Address, columns: Value) -> None:
     """Wait for free columns of tensor memory, take them and write their address to shared memory."""
     k.collect(meet, ALL_LANES, (), (), aligned=True)
-    k.store(dst, (k.tensor("allocate", columns),), when=k.lane == 0)
+    k.store(dst, (k.tensor_memory.allocate(columns),), when=k.lane == 0)
     k.collect(meet, ALL_LANES, (), (), aligned=True)
 
 
@@ -82,14 +85,14 @@ def tcgen05_alloc(k: Machine, m: Modifiers, dst: Address, columns: Value) -> Non
 def tcgen05_dealloc(k: Machine, m: Modifiers, taddr: Value, columns: Value) -> None:
     """Give back columns of tensor memory."""
     k.collect(meet, ALL_LANES, (), (), aligned=True)
-    k.tensor("free", taddr, columns)
+    k.tensor_memory.free(taddr, columns)
 
 
 @form("tcgen05.relinquish_alloc_permit.cta_group.sync.aligned", cta_group=CTA_GROUP, since=BLACKWELL)
 def tcgen05_relinquish_alloc_permit(k: Machine, m: Modifiers) -> None:
     """Promise that this block allocates no more tensor memory."""
     k.collect(meet, ALL_LANES, (), (), aligned=True)
-    k.tensor("relinquish")
+    k.tensor_memory.relinquish()
 
 
 @form(
@@ -110,22 +113,24 @@ def tcgen05_relinquish_alloc_permit(k: Machine, m: Modifiers) -> None:
 def tcgen05_ld(k: Machine, m: Modifiers, taddr: Address, split: int | None) -> Vector:
     """Start loading from tensor memory into the registers of a warp."""
     packed = bool(m.pack_16b)
-    cell = begin_move(k, m, "load", taddr, split, packed)
+    cell = start_move(k, m, k.tensor_memory.start_load, taddr, split, packed)
     found = []
     for register in range(count(m)):
         at = cell + next_cell(m.shape, register, packed=packed)
-        value = k.tensor("read", at)
-        found.append(value & 0xFFFF | k.tensor("read", at + 1) << 16 if packed else value)
+        value = k.tensor_memory.read(at)
+        found.append(value & 0xFFFF | k.tensor_memory.read(at + 1) << 16 if packed else value)
     return tuple(found)
 
 
-def begin_move(k: Machine, m: Modifiers, operation: str, taddr: Address, split: int | None, packed: bool) -> Value:
-    """Look at all that a warp is about to load or store; the number of the first cell of this thread."""
-    address = k.tensor("address", taddr)
+def start_move(
+    k: Machine, m: Modifiers, start: Callable[..., None], taddr: Address, split: int | None, packed: bool
+) -> Value:
+    """Start what a warp loads or stores together; the number of the first word of this thread."""
+    address = k.tensor_memory.address(taddr)
     (is_uniform,) = k.collect(agree, ALL_LANES, (address,), ("u32",), aligned=True)
     shape = MOVED[m.shape]
     columns = shape.columns * int(m.num[1:]) * (2 if packed else 1)
-    k.tensor(operation, address, is_uniform, shape.lanes, columns, split or 0)
+    start(address, is_uniform, shape.lanes, columns, split or 0)
     return first_cell(k, m.shape, address, split or 0, packed=packed)
 
 
@@ -191,28 +196,28 @@ def tcgen05_ld_reduced() -> None:
 def tcgen05_st(k: Machine, m: Modifiers, taddr: Address, split: int | None, a: Vector) -> None:
     """Start storing registers of a warp to tensor memory."""
     unpacked = bool(m.unpack_16b)
-    cell = begin_move(k, m, "store", taddr, split, unpacked)
+    cell = start_move(k, m, k.tensor_memory.start_store, taddr, split, unpacked)
     for register, value in enumerate(a):
         at = cell + next_cell(m.shape, register, packed=unpacked)
         if unpacked:
-            k.tensor("write", at, value, 0xFFFF)
-            k.tensor("write", at + 1, value >> 16, 0xFFFF)
+            k.tensor_memory.write(at, value, 0xFFFF)
+            k.tensor_memory.write(at + 1, value >> 16, 0xFFFF)
         else:
-            k.tensor("write", at, value, 0xFFFFFFFF)
+            k.tensor_memory.write(at, value, 0xFFFFFFFF)
 
 
 @form("tcgen05.wait::ld.sync.aligned", since=BLACKWELL)
 def tcgen05_wait_ld(k: Machine, m: Modifiers) -> None:
     """Wait until the loads of this thread from tensor memory are done."""
     k.collect(meet, ALL_LANES, (), (), aligned=True)
-    k.tensor("wait", 0)
+    k.tensor_memory.wait(stores=False)
 
 
 @form("tcgen05.wait::st.sync.aligned", since=BLACKWELL)
 def tcgen05_wait_st(k: Machine, m: Modifiers) -> None:
     """Wait until the stores of this thread to tensor memory are done."""
     k.collect(meet, ALL_LANES, (), (), aligned=True)
-    k.tensor("wait", 1)
+    k.tensor_memory.wait(stores=True)
 
 
 COPIED: Slots = {"cta_group": CTA_GROUP, "types": {"taddr": TENSOR, "s_desc": "u64"}, "since": BLACKWELL}
@@ -229,7 +234,7 @@ def tcgen05_cp(k: Machine, m: Modifiers, taddr: Address, s_desc: Value) -> None:
     """Start copying a matrix from shared memory, named by a descriptor, to tensor memory."""
     rows, bits = m.shape.removesuffix("b").split("x")
     step, further, copies = SPREAD[m.multicast]
-    k.tensor("copy", taddr, s_desc, int(rows), int(bits) // 128, step, further, copies)
+    k.tensor_memory.copy(MatrixCopy(taddr, s_desc, int(rows), int(bits) // 128, step, further, copies))
 
 
 @form("tcgen05.cp.cta_group.shape [taddr], s_desc", shape="4x256b", **COPIED)
@@ -280,7 +285,7 @@ READ_A = [("sync_restrict::shared::read::mma::a", "9.4 sm_107f")]
 )
 def tcgen05_commit(k: Machine, m: Modifiers, mbar: Address) -> None:
     """Let an mbarrier know when all that this thread started on tensor memory so far is done."""
-    k.tensor("commit", mbar)
+    k.tensor_memory.commit(mbar)
 
 
 @form(
@@ -300,16 +305,16 @@ def tcgen05_commit(k: Machine, m: Modifiers, mbar: Address) -> None:
 )
 def tcgen05_commit_multicast(k: Machine, m: Modifiers, mbar: Address, mask: Value) -> None:
     """Let mbarriers of several blocks know when all that this thread started on tensor memory so far is done."""
-    k.tensor("commit", mbar, k.cast(mask, "u32"))
+    k.tensor_memory.commit(mbar, k.cast(mask, "u32"))
 
 
 @form("tcgen05.fence::before_thread_sync", since=BLACKWELL)
 def tcgen05_fence_before(k: Machine, m: Modifiers) -> None:
     """Order operations on tensor memory before it with the synchronisation of threads that follows."""
-    k.tensor("fence", 0)
+    k.tensor_memory.fence(after=False)
 
 
 @form("tcgen05.fence::after_thread_sync", since=BLACKWELL)
 def tcgen05_fence_after(k: Machine, m: Modifiers) -> None:
     """Order operations on tensor memory behind it with the synchronisation of threads that comes before."""
-    k.tensor("fence", 1)
+    k.tensor_memory.fence(after=True)

@@ -8,6 +8,7 @@ and without and with the mask `disabled` of output lanes.
 from collections.abc import Callable
 from typing import Any
 
+from .asynchronous import Mma
 from .form import Modifiers, Specification, form, unknown
 from .instruction_descriptor import KINDS as KIND_NUMBERS
 from .instruction_descriptor import PAIR, STATIONARY
@@ -90,10 +91,10 @@ def tcgen05_mma(
 ) -> None:
     """Start the product of A and B, added to D if `enable_d` holds."""
     form = PAIR if m.cta_group == "cta_group::2" else ALONE
-    begin(k, m, d, a, a_desc, b_desc, idesc, enable_d, scale_d=scale_d or 0, disabled=disabled, form=form)
+    start(k, m, d, a, a_desc, b_desc, idesc, enable_d, scale_d=scale_d or 0, disabled=disabled, form=form)
 
 
-def begin(
+def start(
     k: Machine,
     m: Modifiers,
     d: Address,
@@ -105,16 +106,31 @@ def begin(
     *,
     scale_d: int = 0,
     disabled: Vector | None = None,
-    factors: tuple[Address | int, Address | int, int] = (0, 0, 0),
+    scales: tuple[Address, Address, int] | None = None,
     form: int = ALONE,
 ) -> None:
-    """Hand a product to the tensor core; `factors` are the addresses of scale factors, and how many a row has."""
+    """Start an MMA; `scales` are the addresses of the scale factors of A and B, and how many a row has."""
     kind = KIND_NUMBERS.index(m.kind.removeprefix("kind::"))
-    where = k.cast(k.tensor("address", a), "u64") if a is not None else a_desc
+    where = k.cast(k.tensor_memory.address(a), "u64") if a is not None else a_desc
     assert where is not None
-    masks: tuple[Value | int, ...] = (*(disabled or ()), 0, 0, 0, 0, 0, 0, 0, 0)
-    adds = k.cast(enable_d, "u32")
-    k.tensor("multiply", d, where, int(a is not None), b_desc, idesc, kind, adds, scale_d, *masks[:8], *factors, form)
+    scale_a, scale_b, scale_factors = scales or (None, None, 0)
+    k.tensor_memory.multiply(
+        Mma(
+            d=d,
+            a=where,
+            a_in_tensor_memory=a is not None,
+            b=b_desc,
+            instruction_descriptor=idesc,
+            kind=kind,
+            accumulate=enable_d,
+            scale_d=scale_d,
+            disabled_lanes=disabled or (),
+            scale_a=scale_a,
+            scale_b=scale_b,
+            scale_factors=scale_factors,
+            form=form,
+        )
+    )
 
 
 @multiply(SP, "[d], a_desc, b_desc, [sp_meta], idesc, {!}enable_d", **PLAIN)
@@ -156,7 +172,7 @@ def tcgen05_mma_ws(
     enable_d: Value,
 ) -> None:
     """Start the product of A and B with B kept in a collector buffer, so that several products can share it."""
-    begin(k, m, d, a, a_desc, b_desc, idesc, enable_d, form=STATIONARY)
+    start(k, m, d, a, a_desc, b_desc, idesc, enable_d, form=STATIONARY)
 
 
 @multiply(WS, "[d], a_desc, b_desc, idesc, {!}enable_d, zero_mask", kind=KINDS, collector=BUFFERS)

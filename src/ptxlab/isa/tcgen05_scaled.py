@@ -10,7 +10,7 @@ from .form import Modifiers, unknown
 from .machine import Address, Machine, Value
 from .matrix import Slots
 from .tcgen05 import CTA_GROUP
-from .tcgen05_mma import CHIP, COLLECTORS, begin, multiply
+from .tcgen05_mma import CHIP, COLLECTORS, multiply, start
 
 MX = "kind::mxf8f6f4"
 MX4 = "kind::mxf4 kind::mxf4nvf4"
@@ -68,7 +68,7 @@ def tcgen05_mma_block_scale(
     enable_d: Value,
 ) -> None:
     """Start the product of A and B, each block of them multiplied by its own scale factor from tensor memory."""
-    begin(k, m, d, a, a_desc, b_desc, idesc, enable_d, factors=(scale_a, scale_b, count_factors(m)))
+    start(k, m, d, a, a_desc, b_desc, idesc, enable_d, scales=(scale_a, scale_b, count_factors(m)))
 
 
 def count_factors(m: Modifiers) -> int:

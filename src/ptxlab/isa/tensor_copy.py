@@ -7,6 +7,7 @@ address of the tensor, then also its sizes and strides; `tensor` declares a line
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from .asynchronous import Reduction
 from .bulk_copy import HINT, MULTICAST, REPORT, cta_mask
 from .form import Modifiers, Specification, form, unknown
 from .machine import Address, Machine, Value
@@ -181,7 +182,7 @@ def cp_async_bulk_tensor_load(
 
     The box is where the coordinates say, innermost dimension first; what lies beyond the tensor is filled in.
     """
-    k.bulk("tensor load", d, map, coordinates, mbar, mask)
+    k.bulk.load_tensor(d, map, coordinates, mbar, mask)
 
 
 @tensor(
@@ -196,7 +197,7 @@ def cp_async_bulk_tensor_store(
     k: Machine, m: Modifiers, map: Address, coordinates: tuple[Value, ...], a: Address, policy: Value | None
 ) -> None:
     """Copy a box in shared memory to a tensor in the background, but for what lies beyond it; a group tells the end."""
-    k.bulk("tensor store", map, coordinates, a, "")
+    k.bulk.store_tensor(map, coordinates, a, None)
 
 
 @tensor(
@@ -212,7 +213,7 @@ def cp_reduce_async_bulk_tensor(
     k: Machine, m: Modifiers, map: Address, coordinates: tuple[Value, ...], a: Address, policy: Value | None
 ) -> None:
     """Combine a box in shared memory with one of a tensor in the background, each element in one indivisible step."""
-    k.bulk("tensor store", map, coordinates, a, m.op)
+    k.bulk.store_tensor(map, coordinates, a, Reduction(m.op))
 
 
 @tensor(
@@ -234,7 +235,7 @@ def cp_async_bulk_prefetch_tensor(
     k: Machine, m: Modifiers, map: Address, coordinates: tuple[Value, ...], policy: Value | None
 ) -> None:
     """Have a box of a tensor brought to the L2 cache in the background; its bytes do not change."""
-    k.bulk("tensor prefetch", map, coordinates)
+    k.bulk.prefetch_tensor(map, coordinates)
 
 
 @tensor(

@@ -14,6 +14,7 @@ from typing import Any
 from ptxlab.numbers.tensor_core import F16, F32, F32_SHORT, MANTISSA_BITS, NUMBER_OF
 from ptxlab.numbers.tensor_core_models import WARPGROUP
 
+from .asynchronous import MatrixChunks
 from .descriptor import CHUNK, K_MAJOR, MN_MAJOR
 from .fragment import ELEMENT_BITS, extents
 from .layouts import Layout, accumulator, kept_of, metadata, multiplicand, width
@@ -90,14 +91,18 @@ def read(k: Machine, product: Product, a_desc: Value | None, b_desc: Value) -> N
     """Look at the memory that a warp reads: its own rows of A, and all of B."""
     each = CHUNK * 8 // product.bits  # elements of a chunk
     if a_desc is not None and product.a_major == K_MAJOR:
-        k.read_matrix("a", a_desc, K_MAJOR, product.bits, (k.warp & 3) * ROWS, ROWS, 0, product.stored // each)
+        k.wgmma.read(
+            MatrixChunks("a", a_desc, K_MAJOR, product.bits, (k.warp & 3) * ROWS, ROWS, 0, product.stored // each)
+        )
     elif a_desc is not None:
         chunks = ROWS // each
-        k.read_matrix("a", a_desc, MN_MAJOR, product.bits, 0, product.stored, (k.warp & 3) * chunks, chunks)
+        k.wgmma.read(
+            MatrixChunks("a", a_desc, MN_MAJOR, product.bits, 0, product.stored, (k.warp & 3) * chunks, chunks)
+        )
     if product.b_major == K_MAJOR:
-        k.read_matrix("b", b_desc, K_MAJOR, product.bits, 0, product.columns, 0, product.depth // each)
+        k.wgmma.read(MatrixChunks("b", b_desc, K_MAJOR, product.bits, 0, product.columns, 0, product.depth // each))
     else:
-        k.read_matrix("b", b_desc, MN_MAJOR, product.bits, 0, product.depth, 0, product.columns // each)
+        k.wgmma.read(MatrixChunks("b", b_desc, MN_MAJOR, product.bits, 0, product.depth, 0, product.columns // each))
 
 
 @cache

@@ -139,13 +139,13 @@ def wgmma_fence(k: Machine, m: Modifiers) -> None:
 @form("wgmma.commit_group.sync{.aligned}", since="8.0 sm_90a")
 def wgmma_commit_group(k: Machine, m: Modifiers) -> None:
     """Close the group of all wgmma.mma_async that this warp started since the last group."""
-    k.products("compare")
+    k.wgmma.compare()
     k.collect(meet, ALL_LANES, (), (), aligned=True)
-    k.products("commit")
+    k.wgmma.commit()
 
 
 @form("wgmma.wait_group.sync{.aligned} n", types={"n": "imm(0..2147483647)"}, since="8.0 sm_90a")
 def wgmma_wait_group(k: Machine, m: Modifiers, n: int) -> None:
     """Wait until at most `n` of the latest groups are unfinished."""
     k.collect(meet, ALL_LANES, (), (), aligned=True)
-    k.products("wait", n)
+    k.wgmma.wait(n)

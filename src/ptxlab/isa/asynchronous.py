@@ -1,0 +1,254 @@
+"""The units of the abstract machine beside a thread: mbarriers, copies, tensor cores, tensor memory, and its stack.
+
+Each is an attribute of `Machine`: `k.mbarrier`, `k.async_copy`, `k.bulk`, `k.wgmma`, `k.tensor_memory`, `k.stack`. A
+semantic function calls their methods; every machine implements those it supports, for its own values and addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+# The values and addresses of a machine.
+V = TypeVar("V")
+A = TypeVar("A")
+V_contra = TypeVar("V_contra", contravariant=True)
+A_contra = TypeVar("A_contra", contravariant=True)
+
+
+class Mbarriers(Protocol[V, A_contra]):
+    """mbarrier objects in shared memory; `order` of an operation is what `isa.mbarrier.order` returns."""
+
+    def initialize(self, barrier: A_contra, count: V, layout: int) -> None:
+        """Set up an mbarrier whose phases expect `count` arrivals each."""
+
+    def invalidate(self, barrier: A_contra) -> None:
+        """End the life of an mbarrier."""
+
+    def layout(self, barrier: A_contra) -> V:
+        """The layout (a u32) that it was initialized with."""
+
+    def expect(self, barrier: A_contra, bytes: V) -> None:
+        """Add to the bytes that the current phase waits for."""
+
+    def arrive(self, barrier: A_contra, count: V | int, order: int) -> V:
+        """Count arrivals, and return the state before them."""
+
+    def drop(self, barrier: A_contra, count: V | int, order: int) -> V:
+        """Arrive, and expect as many arrivals less in the phases that follow."""
+
+    def test(self, barrier: A_contra, parity: V, order: int) -> V:
+        """Whether the phase of that parity has completed: a predicate."""
+
+    def wait(self, barrier: A_contra, parity: V, order: int) -> V:
+        """The same, after suspending the thread for a while."""
+
+
+class AsyncCopies(Protocol[V_contra, A_contra]):
+    """The `cp.async` operations of a thread."""
+
+    def start(self, destination: A_contra, source: A_contra, size: int, source_size: V_contra) -> None:
+        """Copy `source_size` bytes from global to shared memory, and zeros up to `size`."""
+
+    def commit(self) -> None:
+        """Close the group of the copies started since the last group."""
+
+    def wait(self, groups: int) -> None:
+        """Wait until at most the latest `groups` groups are pending."""
+
+    def arrive(self, barrier: A_contra, noinc: bool) -> None:
+        """Arrive at an mbarrier once all copies started so far are complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """What a bulk operation does to the values at its destination: `operation` on elements of `type`."""
+
+    operation: str
+    type: str = ""  # empty where the tensor map says it
+
+
+class BulkCopies(Protocol[V_contra, A_contra]):
+    """Bulk and tensor copies (TMA), asynchronous stores, and requests to cancel a launch."""
+
+    def load(
+        self,
+        destination: A_contra,
+        source: A_contra,
+        size: V_contra,
+        barrier: A_contra,
+        blocks: V_contra | None,
+        ignored: tuple[V_contra | int, V_contra | int],
+    ) -> None:
+        """Copy from global to shared memory, of the blocks in the mask `blocks` if there is one.
+
+        `ignored` are the bytes at both ends that need not exist.
+        """
+
+    def store(
+        self, destination: A_contra, source: A_contra, size: V_contra, mask: V_contra | int, reduction: Reduction | None
+    ) -> None:
+        """Copy from shared to global memory those bytes of every 16 that `mask` has."""
+
+    def exchange(
+        self, destination: A_contra, source: A_contra, size: V_contra, barrier: A_contra, reduction: Reduction | None
+    ) -> None:
+        """Copy from shared memory to shared memory of the cluster."""
+
+    def put(self, destination: A_contra, value: V_contra, barrier: A_contra, reduction: Reduction | None) -> None:
+        """Store one value to shared memory of the cluster."""
+
+    def load_tensor(
+        self,
+        destination: A_contra,
+        map: A_contra,
+        coordinates: Sequence[V_contra],
+        barrier: A_contra,
+        blocks: V_contra | None,
+    ) -> None:
+        """Copy a box of a tensor to shared memory, of the blocks in the mask `blocks` if there is one."""
+
+    def store_tensor(
+        self, map: A_contra, coordinates: Sequence[V_contra], source: A_contra, reduction: Reduction | None
+    ) -> None:
+        """Copy a box in shared memory to a tensor."""
+
+    def prefetch(self, source: A_contra, size: V_contra) -> None:
+        """Bring global memory to the L2 cache."""
+
+    def prefetch_tensor(self, map: A_contra, coordinates: Sequence[V_contra]) -> None:
+        """Bring a box of a tensor to the L2 cache."""
+
+    def cancel(self, destination: A_contra, barrier: A_contra, multicast: bool) -> None:
+        """Request that a cluster which has not started is not launched."""
+
+    def commit(self) -> None:
+        """Close the group of the bulk operations started since the last group."""
+
+    def wait(self, groups: int, reads: bool) -> None:
+        """Wait until at most the latest `groups` groups are pending, or (`reads`) have not yet read their source."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixChunks(Generic[V]):
+    """Chunks of 16 bytes of a matrix in shared memory, as `descriptor.py` places them.
+
+    They are `chunks` chunks from `first_chunk` on in each of `rows` rows (columns, if `major` says so) from `first` on.
+    """
+
+    name: str  # "a" or "b"
+    descriptor: V
+    major: int
+    bits: int  # of an element
+    first: V | int
+    rows: int
+    first_chunk: V | int
+    chunks: int
+
+
+class WarpgroupMma(Protocol[V]):
+    """The `wgmma` operations that a warp has started."""
+
+    def read(self, matrix: MatrixChunks[V]) -> None:
+        """Report to the detectors what the warp is about to read through the async proxy."""
+
+    def compare(self) -> None:
+        """Check that the warps of the warpgroup gave the same descriptors."""
+
+    def commit(self) -> None:
+        """Close the group of the operations started since the last group."""
+
+    def wait(self, groups: int) -> None:
+        """Wait until at most the latest `groups` groups are pending."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mma(Generic[V, A]):
+    """A `tcgen05.mma`: D = A * B, or D += A * B where `accumulate` holds."""
+
+    d: A
+    a: V  # a shared memory descriptor, or an address in tensor memory
+    a_in_tensor_memory: bool
+    b: V
+    instruction_descriptor: V
+    kind: int  # see `isa.instruction_descriptor`
+    accumulate: V
+    scale_d: int
+    disabled_lanes: Sequence[V]
+    scale_a: A | None
+    scale_b: A | None
+    scale_factors: int  # per row
+    form: int  # see `isa.instruction_descriptor`
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixCopy(Generic[V, A]):
+    """A `tcgen05.cp`: `rows` rows of `chunks` chunks of 16 bytes from shared to tensor memory.
+
+    Groups of 32 rows are `step` lanes apart; each row is written `copies` times, `stride` lanes apart.
+    """
+
+    address: A
+    descriptor: V
+    rows: int
+    chunks: int
+    step: int
+    stride: int
+    copies: int
+
+
+class TensorMemory(Protocol[V, A]):
+    """Tensor memory of the block and what works on it; a word is 32 bits at one lane and column."""
+
+    def address(self, taddr: A) -> V:
+        """An address in tensor memory as a u32."""
+
+    def allocate(self, columns: V) -> V:
+        """The address of newly allocated columns."""
+
+    def free(self, address: V, columns: V) -> None:
+        """Deallocate columns."""
+
+    def relinquish(self) -> None:
+        """Promise that the block allocates no more."""
+
+    def start_load(self, address: V, is_uniform: V, lanes: int, columns: int, split: int) -> None:
+        """Start loading words of a warp; `read` gives them."""
+
+    def start_store(self, address: V, is_uniform: V, lanes: int, columns: int, split: int) -> None:
+        """Start storing words of a warp; `write` takes them."""
+
+    def read(self, word: V) -> V:
+        """The word of that number."""
+
+    def write(self, word: V, value: V, mask: int) -> None:
+        """Change the bits of `mask` in the word of that number."""
+
+    def multiply(self, mma: Mma[V, A]) -> None:
+        """Start an MMA."""
+
+    def copy(self, copy: MatrixCopy[V, A]) -> None:
+        """Start a copy from shared memory."""
+
+    def commit(self, barrier: A, blocks: V | None = None) -> None:
+        """Arrive at an mbarrier, of the blocks in the mask if there is one, once all started so far is complete."""
+
+    def wait(self, stores: bool) -> None:
+        """Wait until the thread's loads, or its stores, are complete."""
+
+    def fence(self, after: bool) -> None:
+        """Order operations on tensor memory before the synchronization that follows, or after the one before."""
+
+
+class Stack(Protocol[V]):
+    """The stack of the thread in local memory."""
+
+    def save(self, type: str) -> V:
+        """The stack pointer."""
+
+    def restore(self, pointer: V) -> None:
+        """Set the stack pointer to what `save` gave."""
+
+    def allocate(self, size: V, alignment: int, type: str) -> V:
+        """The address of `size` new bytes."""
