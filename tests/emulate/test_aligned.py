@@ -43,7 +43,7 @@ def test_the_same_instruction_at_two_places_is_not_one() -> None:
     ((code, message, _),) = findings(BRANCHES)
     assert code == "barrier-divergence"
     assert message == (
-        "lanes of one warp wait in `movmatrix.sync.aligned.m8n8.trans.b16` for others that stand elsewhere"
+        "lanes of one warp wait in `movmatrix.sync.aligned.m8n8.trans.b16` for lanes that never execute it"
     )
 
 
@@ -51,7 +51,7 @@ def test_a_lane_that_has_exited_is_missed() -> None:
     ((code, message, notes),) = findings(f"@%low ret;\n    {TURN}")
     assert code == "barrier-divergence"
     assert message == (
-        "lanes of one warp have exited before `movmatrix.sync.aligned.m8n8.trans.b16`, which is for whole warps"
+        "lanes of one warp have exited before `movmatrix.sync.aligned.m8n8.trans.b16`, which needs the whole warp"
     )
     assert list(notes) == ["lanes 0 to 15 of warp 0 have exited"]
 

@@ -96,7 +96,7 @@ def test_no_proxy_fence_is_needed() -> None:
 def test_bytes_that_do_not_add_up() -> None:
     (found,) = findings(send(bytes=132))
     assert found.code == "hang"
-    assert "it expects 4 more bytes" in found.notes[0]
+    assert "128 of 132 bytes" in found.notes[0]
 
 
 def test_a_block_that_goes_before_the_bytes_come() -> None:

@@ -298,21 +298,21 @@ def hang(body: str) -> Diagnostic:
 
 def test_a_copy_that_never_comes() -> None:
     found = hang(EXPECT.format(4096) + WAIT)
-    assert found.message == "64 threads wait for a phase that never completes"
-    assert found.notes[0].startswith("1 of 1 arrivals came (line 22, thread 0); it expects 4096 more bytes; ")
-    assert found.helps[0].text == "begin a copy of so many bytes that tells this mbarrier, or expect no bytes"
+    assert found.message == "64 threads wait on an mbarrier phase that never completes"
+    assert found.notes[0].startswith("phase 0: 1 of 1 arrivals (line 22, thread 0), 0 of 4096 bytes; ")
+    assert found.helps[0].text == "start a copy of that many bytes that signals this mbarrier, or expect no bytes"
 
 
 def test_a_copy_of_too_few_bytes() -> None:
     copies = f"@!%p1 {LOAD} [tile], [%x], 1024, [full];\n@!%p1 {LOAD} [tile+1024], [%x], 1024, [full];"
     found = hang(EXPECT.format(4096) + copies + WAIT)
-    assert "it expects 2048 more bytes" in found.notes[0]
+    assert "2048 of 4096 bytes" in found.notes[0]
     assert "this copy and 1 before it brought 2048 bytes in this phase" in [label.text for label in found.labels]
-    assert found.helps[0].text == "expect as many bytes as are copied: the copies brought 2048 bytes in this phase"
+    assert found.helps[0].text == "expect as many bytes as the copies bring, or start the missing copy"
     assert run(EXPECT.format(2048) + copies + WAIT, words(), words())[0] == []
 
 
 def test_a_copy_of_too_many_bytes() -> None:
     found = hang(EXPECT.format(1024) + f"@!%p1 {LOAD} [tile], [%x], 4096, [full];" + WAIT)
-    assert "3072 bytes more than it expects have come" in found.notes[0]
+    assert "4096 bytes came where 1024 are expected" in found.notes[0]
     assert "one copy brought 4096 bytes in this phase" in [label.text for label in found.labels]

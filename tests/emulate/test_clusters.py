@@ -379,8 +379,8 @@ def test_bytes_that_another_block_expects() -> None:
     assert codes(body.format(16)) == []
     (found,) = findings(body.format(8), grid=2)
     assert found.code == "hang"
-    assert "1 arrival" in found.labels[1].text or "1 arrival" in found.labels[0].text
-    assert "it expects 8 more bytes" in found.notes[0]
+    assert found.labels[1].text == "expects 16 bytes in this phase"
+    assert "8 of 16 bytes" in found.notes[0]
 
 
 # Hangs and misuse of the cluster's barrier.
@@ -388,15 +388,12 @@ def test_bytes_that_another_block_expects() -> None:
 
 def test_a_hang_that_the_cluster_waits_for() -> None:
     (found,) = findings(MAIL.format(expected=33, begin=SYNC, release="", acquire=""))
-    assert (found.code, found.message) == ("hang", "32 threads wait for a phase that never completes")
+    assert (found.code, found.message) == ("hang", "32 threads wait on an mbarrier phase that never completes")
     texts = [label.text for label in found.labels]
     assert "warp 0 of block (1,0,0) waits here for phase 0 of the mbarrier `bar`" in texts
-    assert "warp 0 of block (0,0,0) waits here at the barrier of the cluster" in texts
-    assert found.notes[0].startswith("32 of 33 arrivals came (line ")
-    assert "of block (0,0,0)); " in found.notes[0]
-    assert found.notes[1] == (
-        "32 of 64 threads of the cluster have come to its barrier; who has exited is not waited for"
-    )
+    assert "warp 0 of block (0,0,0) waits here at the cluster barrier" in texts
+    assert found.notes[0].startswith("phase 0: 32 of 33 arrivals (the last: line ")
+    assert "of block (0,0,0)), 0 bytes pending; " in found.notes[0]
 
 
 def test_threads_that_have_exited_are_not_waited_for() -> None:
@@ -418,8 +415,8 @@ def test_threads_that_have_exited_are_not_waited_for() -> None:
          "a second `barrier.cluster.arrive` without a `barrier.cluster.wait` between them"),
         ("@%p1 bra other; barrier.cluster.arrive.aligned; bra wait; other: barrier.cluster.arrive.aligned;\n"
          "wait: barrier.cluster.wait;", "barrier-divergence",
-         "lanes of one warp stand at different instructions, "
-         "while `barrier.cluster.arrive.aligned` is for whole warps"),
+         "lanes of one warp wait at different instructions, "
+         "but `barrier.cluster.arrive.aligned` needs the whole warp"),
     ],
 )  # fmt: skip
 def test_misuse(body: str, code: str, message: str) -> None:

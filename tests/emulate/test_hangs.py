@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import ptxlab
 from ptxlab.report import Diagnostic, render
 from tests.emulate.launching import launch, line_of, problem
 
@@ -32,7 +33,7 @@ def test_a_barrier_in_a_branch_of_the_warp() -> None:
     wrong = wrong.replace("bar.sync 0;", "bar.sync 0, 32;  // high")
     found = problem(wrong, block=32)
     assert found.code == "barrier-divergence"
-    assert "`bar.sync` is for whole warps" in found.message
+    assert "`bar.sync` needs the whole warp" in found.message
     assert labels(found) == {
         "bar.sync 0, 32;  // high": "thread 16 of block (0,0,0) waits here at barrier 0",
         "bar.sync 0, 32;": "lanes 0 to 15 of warp 0 wait here at barrier 0",
@@ -54,9 +55,9 @@ def test_a_barrier_that_too_few_come_to() -> None:
     wrong = PARTS.format(96) + "@%p1 bar.sync 1, 128;\nret;"
     found = problem(wrong, block=128)
     assert found.code == "hang"
-    assert found.message == "96 threads wait at barrier 1 for threads that never come"
+    assert found.message == "96 threads wait at barrier 1 for threads that never arrive"
     assert found.labels[0].text == "warps 0 to 2 of block (0,0,0) wait here at barrier 1"
-    assert found.notes == ("96 of 128 threads have come to barrier 1", "warp 3 has exited")
+    assert found.notes == ("96 of 128 threads have arrived at barrier 1", "warp 3 has exited")
     silent(wrong.replace("1, 128", "1, 96"), block=128)
 
 
@@ -85,7 +86,7 @@ def test_lanes_that_never_come() -> None:
     )
     found = problem(wrong, block=32)
     assert found.code == "barrier-divergence"
-    assert found.message == "lanes of one warp wait in `shfl.sync.idx.b32` for others that stand elsewhere"
+    assert found.message == "lanes of one warp wait in `shfl.sync.idx.b32` for lanes that never execute it"
     assert labels(found) == {
         "shfl.sync.idx.b32 %r2, %r1, 0, 31, 0xffffffff;": "lanes 0 to 15 of warp 0 of block (0,0,0) "
         "wait here for lanes 0 to 31",
@@ -142,7 +143,7 @@ def test_a_phase_that_misses_an_arrival() -> None:
     silent(phase(), block=64)
     found = problem(phase(count=2), block=64)
     assert render([found]).rstrip("\n").splitlines() == [
-        "error[hang]: 64 threads wait for a phase that never completes",
+        "error[hang]: 64 threads wait on an mbarrier phase that never completes",
         "  --> k.ptx:17:5",
         "   |",
         "13 |     @%p1 mbarrier.init.shared.b64 [full], 2;",
@@ -152,9 +153,9 @@ def test_a_phase_that_misses_an_arrival() -> None:
         "   |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ "
         "warps 0 and 1 of block (0,0,0) wait here for phase 0 of the mbarrier `full`",
         "   |",
-        "   = note: 1 of 2 arrivals came (line 15, thread 0); 0 bytes are outstanding; "
+        "   = note: phase 0: 1 of 2 arrivals (line 15, thread 0), 0 bytes pending; "
         "no running thread or copy can arrive",
-        "   = help: initialise the barrier with 1, or let 1 more arrive",
+        "   = help: initialise the mbarrier with 1, or let 1 more arrive",
     ]  # fmt: skip
 
 
@@ -165,7 +166,7 @@ def test_a_phase_that_nobody_arrives_in() -> None:
     found = problem(again, block=32)
     assert found.code == "hang"
     assert found.labels[0].text == "warp 0 of block (0,0,0) waits here for phase 1 of the mbarrier `full`"
-    assert found.notes[0].startswith("0 of 1 arrivals came; 0 bytes are outstanding")
+    assert found.notes[0].startswith("phase 1: 0 of 1 arrivals, 0 bytes pending")
     silent(again.replace("second:", "bar.sync 0;\n@%p1 mbarrier.arrive.shared.b64 %rd1, [full];\nsecond:"), block=32)
 
 
@@ -214,11 +215,11 @@ def test_a_lock_that_is_held_while_waiting_for_lanes() -> None:
     assert found.code == "hang"
     assert found.message == "31 threads wait in a loop for a change that never comes"
     assert labels(found) == {
-        "atom.shared.cas.b32 %r1, [lock], 0, 1;": "lanes 1 to 31 of warp 0 of block (0,0,0) look here again and again, "
-        "at bytes 0..4 of `lock`",
+        "atom.shared.cas.b32 %r1, [lock], 0, 1;": "lanes 1 to 31 of warp 0 of block (0,0,0) "
+        "poll bytes 0..4 of `lock` here",
         "bar.warp.sync -1;": "thread 0 waits here for lanes 0 to 31",
     }
-    assert found.notes == ("no thread is left that could change memory, and no copy is under way",)
+    assert found.notes == ("no running thread or copy can change memory",)
 
 
 @pytest.mark.parametrize(
@@ -264,7 +265,95 @@ def test_blocks_that_wait_for_each_other() -> None:
                     checks=False)  # fmt: skip
     assert found.code == "hang"
     assert line_of(found) == "ld.volatile.global.u32 %r3, [%rd1];"
-    assert (
-        found.labels[0].text == "warp 0 of block (0,0,0) looks here again and again, at bytes 0..4 of argument 0 (`p`)"
-    )
-    assert found.notes[0].endswith("no copy is under way; 0 of 8 blocks have ended")
+    assert found.labels[0].text == "warp 0 of block (0,0,0) polls bytes 0..4 of argument 0 (`p`) here"
+    assert found.notes[0].endswith("no running thread or copy can change memory; 0 of 8 blocks have ended")
+
+
+# Elected lanes: one lane waits, the others wait for it.
+
+TOGETHER = [
+    "bar.warp.sync -1;",
+    "shfl.sync.idx.b32 %r2, %r1, 0, 31, -1;",
+    "vote.sync.any.pred %p3, %p1, -1;",
+    "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f0, %f1, %f2, %f3}, {%r2, %r2, %r2, %r2}, {%r2, %r2}, "
+    "{%f0, %f1, %f2, %f3};",
+    "bar.sync 0;",
+    "barrier.sync 1, 64;",
+]
+ELECTED = """
+.shared .align 8 .b64 full;
+mov.u32 %r1, %tid.x;
+setp.eq.u32 %p1, %r1, 0;
+@%p1 mbarrier.init.shared.b64 [full], {count};
+bar.sync 0;
+@!%p1 bra after;
+mbarrier.arrive.shared.b64 %rd1, [full];
+again:
+mbarrier.{wait};
+@!%p2 bra again;
+after:
+{together}
+ret;
+"""
+
+
+@pytest.mark.parametrize("together", TOGETHER)
+@pytest.mark.parametrize(
+    "wait", ["test_wait.parity.shared.b64 %p2, [full], 0", "test_wait.shared.b64 %p2, [full], %rd1"]
+)
+def test_an_elected_lane_waits_for_a_phase(together: str, wait: str) -> None:
+    silent(ELECTED.format(count=1, wait=wait, together=together), block=64)
+    for seed in range(2):
+        found = problem(ELECTED.format(count=2, wait=wait, together=together), block=64, seed=seed)
+        assert found.code == "hang"
+        assert line_of(found) == f"mbarrier.{wait};"
+        assert found.message == "a thread waits on an mbarrier phase that never completes"
+        assert found.labels[0].text == "thread 0 of block (0,0,0) waits here for phase 0 of the mbarrier `full`"
+        assert "wait here" in labels(found)[together]
+        assert found.notes[0] == (
+            "phase 0: 1 of 2 arrivals (line 16, thread 0), 0 bytes pending; no running thread or copy can arrive"
+        )
+
+
+def test_an_elected_lane_tries_with_a_time_limit() -> None:
+    text = """.version 8.0
+.target sm_90
+.address_size 64
+.shared .align 8 .b64 full;
+.entry k() {{
+    .reg .pred %p<3>;
+    .reg .b32 %r<3>;
+    mov.u32 %r1, %tid.x;
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 mbarrier.init.shared.b64 [full], 1;
+    bar.sync 0;
+    @!%p1 bra after;
+    mbarrier.arrive.expect_tx.shared.b64 _, [full], {bytes};
+again:
+    mbarrier.try_wait.parity.shared.b64 %p2, [full], 0, 1000;
+    @!%p2 bra again;
+after:
+    bar.warp.sync -1;
+    ret;
+}}
+"""
+    how: dict[str, Any] = {"device": "cpu", "on_error": "collect", "timeout": 20}
+    assert ptxlab.parse(text.format(bytes=0))["k"].launch(1, 32, **how).diagnostics == []
+    (found,) = ptxlab.parse(text.format(bytes=64), name="k.ptx")["k"].launch(1, 32, **how).diagnostics
+    assert render([found]).rstrip("\n").splitlines() == [
+        "error[hang]: a thread waits on an mbarrier phase that never completes",
+        "  --> k.ptx:15:5",
+        "   |",
+        "13 |     mbarrier.arrive.expect_tx.shared.b64 _, [full], 64;",
+        "   |     --------------------------------------------------- expects 64 bytes in this phase",
+        "14 | again:",
+        "15 |     mbarrier.try_wait.parity.shared.b64 %p2, [full], 0, 1000;",
+        "   |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ "
+        "thread 0 of block (0,0,0) waits here for phase 0 of the mbarrier `full`",
+        "  ...",
+        "18 |     bar.warp.sync -1;",
+        "   |     ----------------- lanes 1 to 31 of warp 0 wait here for lanes 0 to 31",
+        "   |",
+        "   = note: phase 0: 1 of 1 arrivals (line 13, thread 0), 0 of 64 bytes; no running thread or copy can arrive",
+        "   = help: start a copy of that many bytes that signals this mbarrier, or expect no bytes",
+    ]

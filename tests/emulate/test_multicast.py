@@ -106,7 +106,7 @@ def test_a_block_that_does_not_wait() -> None:
 def test_every_block_has_to_expect_the_bytes() -> None:
     _, wrong = run(f"@!%p3 {MULTICAST} [tile], [%x], 128, [full], 3;" + WAIT + OUT, "@!%p2 " + EXPECT.format(128))
     assert [diagnostic.code for diagnostic in wrong] == ["hang"]
-    assert "128 bytes more than it expects have come" in wrong[0].notes[0]
+    assert "128 bytes came where 0 are expected" in wrong[0].notes[0]
 
 
 def test_a_mask_beyond_the_cluster() -> None:

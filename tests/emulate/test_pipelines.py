@@ -145,8 +145,8 @@ def test_a_ring_that_turns_too_fast(how: dict[str, str], code: str) -> None:
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ({"late": ""}, "thread 0 waits here for the mbarrier `empty`"),
-        ({"bytes": 8192}, "it expects 4096 more bytes"),
+        ({"late": ""}, "thread 0 of block (0,0,0) waits here for phase 0 of the mbarrier `empty`"),
+        ({"bytes": 8192}, "4096 of 8192 bytes"),
     ],
 )
 def test_a_ring_that_stands_still(how: dict[str, Any], said: str) -> None:

@@ -52,7 +52,7 @@ def test_a_flag_of_another_warp(seed: int) -> None:
     silent(WARPS.format(sleep=100, value=1), block=64, seed=seed)
     found = hang(WARPS.format(sleep=100, value=0), block=64, seed=seed)
     assert line_of(found) == "ld.relaxed.cta.shared.u32 %r2, [flag];"
-    assert found.labels[0].text == "warp 0 of block (0,0,0) looks here again and again, at bytes 0..4 of `flag`"
+    assert found.labels[0].text == "warp 0 of block (0,0,0) polls bytes 0..4 of `flag` here"
     assert found.notes[1] == "warp 1 has exited"
 
 
@@ -126,8 +126,8 @@ def test_more_blocks_wait_than_run_by_turns(monkeypatch: pytest.MonkeyPatch, how
     silent(ONE_WORD.format(how=how, writer=39), ".u64 p", [np.zeros(1, "u4")], grid=40, block=32, **given)
     found = hang(ONE_WORD.format(how=how, writer=40), ".u64 p", [np.zeros(1, "u4")], grid=40, block=32, **given)
     assert line_of(found) == f"ld{how}.global.u32 %r2, [%rd1];"
-    assert found.labels[0].text.endswith("looks here again and again, at bytes 0..4 of argument 0 (`p`)")
-    assert found.notes[0].endswith("no copy is under way; 0 of 40 blocks have ended")
+    assert found.labels[0].text.endswith("polls bytes 0..4 of argument 0 (`p`) here")
+    assert found.notes[0].endswith("no running thread or copy can change memory; 0 of 40 blocks have ended")
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -214,23 +214,23 @@ GENERIC = "add.u32 %r2, %r2, 8;\ncvt.u64.u32 %rd2, %r2;\ncvta.shared.u64 %rd2, %
 @pytest.mark.parametrize(
     ("address", "load", "block", "said"),
     [
-        ("", "ld.volatile.global.v2.u32 {%r3, %r4}, [%rd1+16];", 1, ", at bytes 16..24 of argument 0 (`p`)"),
-        ("", "ld.volatile.shared.u32 %r3, [%r2+4];", 1, ", at bytes 4..8 of `flags`"),
-        ("", "ld.volatile.shared.u8 %r3, [flags+12];", 1, ", at bytes 12..13 of `flags`"),
-        (GENERIC, "atom.cas.b32 %r3, [%rd2], 5, 6;", 1, ", at bytes 8..12 of `flags`"),
+        ("", "ld.volatile.global.v2.u32 {%r3, %r4}, [%rd1+16];", 1, "bytes 16..24 of argument 0 (`p`)"),
+        ("", "ld.volatile.shared.u32 %r3, [%r2+4];", 1, "bytes 4..8 of `flags`"),
+        ("", "ld.volatile.shared.u8 %r3, [flags+12];", 1, "bytes 12..13 of `flags`"),
+        (GENERIC, "atom.cas.b32 %r3, [%rd2], 5, 6;", 1, "bytes 8..12 of `flags`"),
         (
             "mad.wide.u32 %rd2, %r1, 8, %rd1;",
             "ld.volatile.global.u32 %r3, [%rd2];",
             4,
-            ", at bytes 0..4 of argument 0 (`p`) and 3 other places",
+            "bytes 0..4 of argument 0 (`p`) and 3 other places",
         ),
         # Where the loop itself computes the address, nothing is said of it.
-        ("", "xor.b64 %rd3, %rd3, 4;\nld.volatile.global.u32 %r3, [%rd3];", 1, ""),
+        ("", "xor.b64 %rd3, %rd3, 4;\nld.volatile.global.u32 %r3, [%rd3];", 1, "memory"),
     ],
 )
 def test_what_is_looked_at(address: str, load: str, block: int, said: str) -> None:
     found = hang(PLACES.format(address=address, load=load), ".u64 p", [np.zeros(16, "u4")], block=block, checks=False)
-    assert found.labels[0].text.partition("again and again")[2] == said
+    assert found.labels[0].text.partition(" poll")[2].removeprefix("s") == f" {said} here"
 
 
 def test_a_loop_that_writes_is_no_hang() -> None:
@@ -276,7 +276,7 @@ def test_a_phase_that_is_asked_for_between_naps(body: str, profile: bool) -> Non
     silent(PHASE.format(count=1, body=body), profile=profile)
     found = hang(PHASE.format(count=2, body=body), profile=profile)
     assert line_of(found) == "mbarrier.test_wait.shared.b64 %p1, [full], %rd1;"
-    assert found.notes[0].startswith("1 of 2 arrivals came (line 12, thread 0); 0 bytes are outstanding")
+    assert found.notes[0].startswith("phase 0: 1 of 2 arrivals (line 12, thread 0), 0 bytes pending; ")
 
 
 def test_a_loop_that_gives_up_after_many_tries() -> None:

@@ -319,7 +319,7 @@ def test_too_many_bytes_are_expected() -> None:
     map = ptxlab.tensor_map(some((64, 64)), (32, 64))
     (found,) = run(map, LOAD.replace("[full], %r1", "[full], 4096"), (0, 0))[1]
     assert found.code == "hang"
-    assert "it expects 2048 more bytes" in found.notes[0]
+    assert "2048 of 4096 bytes" in found.notes[0]
 
 
 @pytest.mark.parametrize("base", [16, 32, 64])

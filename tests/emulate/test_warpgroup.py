@@ -161,8 +161,8 @@ def test_a_descriptor_reaches_too_far() -> None:
 def test_a_warp_of_the_warpgroup_stays_away() -> None:
     away = "    setp.ge.u32 %p2, %r0, 96;\n    @%p2 bra away;\n    wgmma.fence.sync.aligned;\n"
     (found,) = findings(fence=away, store="away:\n")
-    assert (found.code, found.message) == ("hang", "96 threads wait for products that never complete")
-    assert found.notes[0].endswith("and warp 3 has not")
+    assert (found.code, found.message) == ("hang", "96 threads wait for an MMA that never completes")
+    assert found.notes[0].endswith("; warp 3 has not")
 
 
 def test_a_warpgroup_is_not_whole() -> None:

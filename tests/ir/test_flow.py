@@ -39,3 +39,10 @@ def test_unreachable_and_order() -> None:
 
 def test_a_function_without_instructions_has_no_blocks() -> None:
     assert successors("done:") == []
+
+
+def test_dominators() -> None:
+    text = ".version 8.0\n.target sm_80\n.entry k { .reg .pred %p; @%p bra L; M: @%p bra N; L: bra M; N: ret; trap; }"
+    flow = flow_of(parse(text)["k"])
+    assert flow.dominators() == {0: 0, 1: 0, 2: 0, 3: 1}
+    assert [flow.block_at(position) for position in range(5)] == [0, 1, 2, 3, 4]

@@ -34,7 +34,10 @@ class Mbarriers:
         return found
 
     def expect(self, barrier: Address, bytes: Value) -> None:
-        self._change("change_bytes", self._any(barrier), bytes)
+        self._change("expect_bytes", self._any(barrier), bytes)
+
+    def complete(self, barrier: Address, bytes: Value) -> None:
+        self._change("complete_bytes", self._any(barrier), bytes)
 
     def arrive(self, barrier: Address, count: Value | int, order: int) -> Value:
         return self._arrive("arrive_at_phase", barrier, count, order)

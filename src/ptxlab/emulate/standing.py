@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from ptxlab.emulate import state
 from ptxlab.emulate.record import Record
+from ptxlab.emulate.runtime import phases
+from ptxlab.isa.mbarrier import ARRIVALS
 from ptxlab.native import offset_of, size_of
 
 if TYPE_CHECKING:
@@ -42,6 +44,31 @@ class Standing:
     @property
     def lane(self) -> int:
         return self.number % 32
+
+
+@dataclass(frozen=True)
+class Mbarrier:
+    """An mbarrier: the arrivals that a phase expects, those and the bytes still pending, and what is known of it."""
+
+    expected: int
+    pending: int
+    pending_bytes: int
+    phase: Record | None
+
+    @property
+    def arrived(self) -> int:
+        return max(self.expected - self.pending, 0)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether something arrived in this phase, or bytes are expected."""
+        return bool(self.arrived or self.pending_bytes)
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nothing has ever arrived, and no wait has succeeded."""
+        phase = self.phase
+        return not self.has_begun and phase is not None and not phase.get("completed") and not phase.get("passed")
 
 
 class Stand:
@@ -95,9 +122,16 @@ class Stand:
         found = Record.at(state.Phase, self._inside("phases", offset // 8 % 64, state.Phase))
         return found if found.get("is_known") and found.get("offset") == offset else None
 
-    def shared_word(self, offset: int) -> int:
-        """64 bits of shared memory."""
-        return ctypes.c_uint64.from_address(self.block.get("shared") + offset).value
+    def mbarrier(self, offset: int) -> Mbarrier:
+        """The mbarrier at an offset of shared memory."""
+        bits = ctypes.c_uint64.from_address(self.block.get("shared") + offset).value
+        bytes = bits >> phases.BYTES & phases.BYTES_MASK
+        return Mbarrier(
+            expected=bits >> phases.EXPECTED & ARRIVALS,
+            pending=bits & ARRIVALS,
+            pending_bytes=bytes - (bytes >> 20 << 21),
+            phase=self.phase(offset),
+        )
 
     def _inside(self, name: str, index: int, owner: type) -> int:
         return self.block.address + offset_of(state.Block, name) + index * size_of(owner)

@@ -165,6 +165,9 @@ class Phase:
     copied_at: u32  # the last of them
     copies: u32
     arrived_from: u64
+    expected_bytes: u64  # by `expect_tx` in this phase
+    expected_at: u32  # the last `expect_tx`
+    passed: u32  # how many waits have succeeded
 
 
 @struct

@@ -6,6 +6,7 @@ the entry. A guarded branch or return also goes on to the next instruction.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -50,6 +51,38 @@ class Flow:
                 seen[number] = True
                 pending.extend(self.blocks[number].successors)
         return seen
+
+    def block_at(self, position: int) -> int:
+        """The number of the block that an instruction is in."""
+        return bisect_right(self.blocks, position, key=lambda block: block.start) - 1
+
+    def dominators(self) -> dict[int, int]:
+        """For each reachable block but the entry the nearest other one that every path to it goes through.
+
+        The entry dominates itself. (Cooper, Harvey and Kennedy: A Simple, Fast Dominance Algorithm.)
+        """
+        order = self.ordered()
+        rank = {number: at for at, number in enumerate(order)}
+        found = {number: number for number in order[:1]}
+        changed = True
+        while changed:
+            changed = False
+            for number in order[1:]:
+                nearest = -1
+                for other in self.blocks[number].predecessors:
+                    if other not in found:
+                        continue
+                    if nearest < 0:
+                        nearest = other
+                    while nearest != other:
+                        if rank[nearest] > rank[other]:
+                            nearest = found[nearest]
+                        else:
+                            other = found[other]
+                if found.get(number) != nearest:
+                    found[number] = nearest
+                    changed = True
+        return found
 
     def ordered(self) -> list[int]:
         """The reachable blocks in reverse postorder: a block before its successors, loops aside."""

@@ -30,7 +30,10 @@ class Mbarriers(Protocol[V, A_contra]):
         """The layout (a u32) that it was initialized with."""
 
     def expect(self, barrier: A_contra, bytes: V) -> None:
-        """Add to the bytes that the current phase waits for."""
+        """Add to the bytes (a u32) that the current phase waits for."""
+
+    def complete(self, barrier: A_contra, bytes: V) -> None:
+        """Take from the bytes (a u32) that the current phase waits for."""
 
     def arrive(self, barrier: A_contra, count: V | int, order: int) -> V:
         """Count arrivals, and return the state before them."""

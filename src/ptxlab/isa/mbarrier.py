@@ -121,7 +121,7 @@ def mbarrier_pending_count(k: Machine, m: Modifiers, state: Value) -> Value:
 )
 def mbarrier_expect_tx(k: Machine, m: Modifiers, a: Address, bytes: Value) -> None:
     """Have the phase wait for that many bytes more."""
-    k.mbarrier.expect(a, k.cast(bytes, "u64"))
+    k.mbarrier.expect(a, bytes)
 
 
 @form(
@@ -174,7 +174,7 @@ def mbarrier_multicast() -> None:
 )
 def mbarrier_complete_tx(k: Machine, m: Modifiers, a: Address, bytes: Value) -> None:
     """Tell the phase that that many bytes have come."""
-    k.mbarrier.expect(a, -k.cast(bytes, "u64"))
+    k.mbarrier.complete(a, bytes)
 
 
 @form(
@@ -228,7 +228,7 @@ def mbarrier_arrive(k: Machine, m: Modifiers, a: Address, count: Value | None) -
 )
 def mbarrier_arrive_expect_tx(k: Machine, m: Modifiers, a: Address, bytes: Value) -> Value:
     """Have the phase wait for that many bytes more, then arrive; `d` is the state before that."""
-    k.mbarrier.expect(a, k.cast(bytes, "u64"))
+    k.mbarrier.expect(a, bytes)
     return k.mbarrier.arrive(a, 1, order(m))
 
 
@@ -268,7 +268,7 @@ def mbarrier_arrive_drop(k: Machine, m: Modifiers, a: Address, count: Value | No
 )
 def mbarrier_arrive_drop_expect_tx(k: Machine, m: Modifiers, a: Address, bytes: Value) -> Value:
     """Have the phase wait for that many bytes more, then arrive for the last time."""
-    k.mbarrier.expect(a, k.cast(bytes, "u64"))
+    k.mbarrier.expect(a, bytes)
     return k.mbarrier.drop(a, 1, order(m))
 
 

@@ -30,8 +30,9 @@ from .memory import (
 )
 from .phases import (
     arrive_at_phase,
-    change_bytes,
+    complete_bytes,
     drop_from_phase,
+    expect_bytes,
     initialise_phase,
     invalidate_phase,
     layout_of_phase,
@@ -52,14 +53,14 @@ from .warpgroup import commit_products, compare_products, read_matrix, wait_for_
 RUNTIME: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
-        arrive_after_copies, arrive_at_barrier, arrive_at_cluster, arrive_at_phase, call_host, change_bytes, check_map,
-        check_prefetch, commit_copies, commit_products, commit_transfers, compare_products, drop_from_phase, enter,
-        fail, fill_shared, find_callee, find_memory, grow_stack, initialise_phase, invalidate_phase, layout_of_phase,
-        leave, multicast_load, multicast_tensor_load, note_cluster, note_generic, note_global, note_local,
-        note_request, note_shared, owner_of, pass_fence, pass_init_fence, pass_proxy_fence, read_clock, read_matrix,
-        restore_stack, start_async_store, start_cancel, start_copy, start_exchange, start_load, start_store,
-        start_tensor_load, start_tensor_store, thread_exit, wait_at_cluster, wait_for_copies, wait_for_phase,
-        wait_for_products, wait_for_transfers, without_own_rank,
+        arrive_after_copies, arrive_at_barrier, arrive_at_cluster, arrive_at_phase, call_host, check_map,
+        check_prefetch, commit_copies, commit_products, commit_transfers, compare_products, complete_bytes,
+        drop_from_phase, enter, expect_bytes, fail, fill_shared, find_callee, find_memory, grow_stack,
+        initialise_phase, invalidate_phase, layout_of_phase, leave, multicast_load, multicast_tensor_load,
+        note_cluster, note_generic, note_global, note_local, note_request, note_shared, owner_of, pass_fence,
+        pass_init_fence, pass_proxy_fence, read_clock, read_matrix, restore_stack, start_async_store, start_cancel,
+        start_copy, start_exchange, start_load, start_store, start_tensor_load, start_tensor_store, thread_exit,
+        wait_at_cluster, wait_for_copies, wait_for_phase, wait_for_products, wait_for_transfers, without_own_rank,
         # Tensor memory.
         access_cells, allocate_columns, fence_after, fence_before, free_columns, read_cell, release_tensor_work,
         relinquish_columns, start_commit, start_product, start_tensor_copy, wait_for_cells, write_cell,

@@ -56,6 +56,8 @@ def initialise_phase(
     notes.arrived_at = 0
     notes.copied = 0
     notes.copies = 0
+    notes.expected_bytes = 0
+    notes.passed = 0
     notes.is_known = 1
     begin_phases(thread, block, offset)
     thread.block.moves += 1
@@ -95,6 +97,15 @@ def change_bytes(thread: Pointer[Thread], block: Pointer[Block], offset: u64, by
     count: u64 = (state >> BYTES) + bytes & BYTES_MASK
     place[0] = state & ~(u64(BYTES_MASK) << BYTES) | count << BYTES
     complete_phase(thread, block, offset)
+
+
+@native
+def expect_bytes(thread: Pointer[Thread], block: Pointer[Block], offset: u64, bytes: u32, instruction: u32) -> None:
+    """Have this phase wait for so many bytes more."""
+    notes = notes_on(block, offset)
+    notes.expected_bytes += u64(bytes)
+    notes.expected_at = instruction
+    change_bytes(thread, block, offset, u64(bytes), instruction)
 
 
 @native
@@ -174,6 +185,7 @@ def complete_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64) 
         notes.completed += 1
         notes.copied = 0
         notes.copies = 0
+        notes.expected_bytes = 0
         order_phase(block, offset)
         thread.block.moves += 1
 
@@ -198,6 +210,7 @@ def has_completed(thread: Pointer[Thread]) -> boolean:
     block = thread.block
     if (barrier_at(block, thread.waits_at)[0] >> PARITY & 1) == (thread.waits_for & 1):
         return False
+    notes_on(block, thread.waits_at).passed += 1
     if thread.waits_for & 2 != 0:
         acquire_from_phase(thread, block, thread.waits_at)
     else:

@@ -1,0 +1,224 @@
+"""Who waits for whom in a cluster that hangs: groups of threads that wait for the same thing, and which is the cause.
+
+A group waits for another if threads of the other would end its wait by continuing. The cause is a group that waits for
+no other one: its wait cannot end even if every other thread continued.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ptxlab import ir
+from ptxlab.emulate import state
+from ptxlab.emulate.paths import Paths, instructions_at_barrier
+from ptxlab.emulate.record import Record
+from ptxlab.emulate.spinning import Spin, looked_at, spin_around
+from ptxlab.emulate.standing import SPINS, WAITING, Stand, Standing
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.running import Launch
+
+# Which of several groups that wait for no other one is explained.
+_ORDER = (
+    state.AT_PHASE,
+    SPINS,
+    state.AT_PRODUCTS,
+    state.MEETING,
+    state.ACTIVE,
+    state.AT_BARRIER,
+    state.AT_CLUSTER,
+)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Threads of one block that wait for the same thing at the same instruction."""
+
+    stand: Stand
+    threads: tuple[Standing, ...]
+
+    @property
+    def first(self) -> Standing:
+        return self.threads[0]
+
+    @property
+    def status(self) -> int:
+        return self.first.status
+
+    @property
+    def instruction(self) -> int:
+        return self.first.instruction
+
+    @property
+    def warps(self) -> set[int]:
+        return {thread.warp for thread in self.threads}
+
+
+class Waits:
+    """All groups of a cluster, the largest first, and the edges between them."""
+
+    def __init__(self, launch: Launch, stand: Stand) -> None:
+        self.launch = launch
+        self.places = launch.compiled.places
+        self.paths = Paths(launch.compiled)
+        self._spins: dict[int, Spin | None] = {}
+        self.groups = [group for one in (stand, *stand.cluster) for group in self._groups_of(one)]
+        self.groups.sort(key=lambda group: -len(group.threads))
+
+    def cause(self) -> Group:
+        """The group whose wait explains the hang."""
+        parted = next((group for group in self.groups if self.is_parted(group)), None)
+        if parted is not None:
+            return parted
+        roots = [group for group in self.groups if not any(self._awaited(group))]
+        return min(roots or self.groups, key=self._rank)
+
+    def _rank(self, group: Group) -> tuple[int, bool, bool]:
+        """Of several mbarriers, first one with some arrivals in its phase, then one on which no wait has succeeded."""
+        if group.status != state.AT_PHASE:
+            return _ORDER.index(group.status), False, False
+        mbarrier = group.stand.mbarrier(group.first.waits_at)
+        return _ORDER.index(group.status), not mbarrier.has_begun, not mbarrier.is_untouched
+
+    def others(self, group: Group) -> list[Group]:
+        """All other groups, those of the same warps and of the same block first."""
+        found = [other for other in self.groups if other is not group]
+        found.sort(key=lambda other: (other.stand is not group.stand, not other.warps & group.warps))
+        return found
+
+    def is_parted(self, group: Group) -> bool:
+        """Whether lanes of its warps, which must come to the same instruction, can't: they took another branch."""
+        if not self.is_together(group.first):
+            return False
+        return any(not self._comes(group, other) for other in self._lanes_elsewhere(group))
+
+    def is_together(self, thread: Standing) -> bool:
+        """Whether a thread waits at an instruction that its whole warp, or lanes of it, execute together."""
+        if thread.status in (state.AT_BARRIER, state.AT_CLUSTER):
+            opcode = self.instruction(thread).opcode
+            return opcode.mnemonic == "bar" or "aligned" in opcode.modifiers
+        return thread.status == state.MEETING
+
+    def instruction(self, thread: Standing) -> ir.Instruction:
+        return self.places[thread.instruction][1]
+
+    def _lanes_elsewhere(self, group: Group) -> Iterator[Group]:
+        """The groups with lanes that this one waits for in its own warps."""
+        for other in self.groups:
+            if other is group or other.stand is not group.stand:
+                continue
+            if any(
+                thread.warp in group.warps and (group.status != state.MEETING or group.first.members >> thread.lane & 1)
+                for thread in other.threads
+            ):
+                yield other
+
+    def _awaited(self, group: Group) -> Iterator[Group]:
+        """The groups that would end the wait of this one by continuing."""
+        if self.is_together(group.first):
+            yield from self._lanes_elsewhere(group)
+        for other in self.groups:
+            if other is not group and self._ends(group, other):
+                yield other
+
+    def _comes(self, group: Group, other: Group) -> bool:
+        """Whether lanes of another group come to the instruction of this one, or exit, by continuing."""
+        here, there = group.instruction, other.instruction
+        opcode = self.instruction(group.first).opcode
+        if group.status == state.MEETING and "aligned" not in opcode.modifiers:
+            return any(self.paths.rejoins(there, like) for like in self.paths.like(here))
+        if self.paths.rejoins(there, here):
+            return True
+        if not _counts_everyone(group) or self.is_together(other.first):
+            return False
+        return self.paths.exits(there) and not self.paths.reaches(there, [here])
+
+    def _ends(self, group: Group, other: Group) -> bool:
+        """Whether the other group would end the wait of this one at a barrier, an mbarrier or an MMA."""
+        there = other.instruction
+        match group.status:
+            case state.AT_BARRIER if other.stand is group.stand and not _is_at(other, group.first.barrier):
+                return self.paths.reaches(there, instructions_at_barrier(self.places, group.first.barrier))
+            case state.AT_CLUSTER if any(not thread.arrival for thread in other.threads):
+                return self.paths.reaches(there, self._cluster_arrivals())
+            case state.AT_PRODUCTS if other.stand is group.stand:
+                late = {thread.number for thread in behind(group)}
+                return any(thread.number in late for thread in other.threads)
+            case state.AT_PHASE:
+                return self._arrives(group, other)
+        return False
+
+    def _arrives(self, group: Group, other: Group) -> bool:
+        """Whether the other group has the thread that arrived in earlier phases, and would again."""
+        mbarrier = group.stand.mbarrier(group.first.waits_at)
+        phase = mbarrier.phase
+        if mbarrier.has_begun or phase is None or not phase.get("arrived_at"):
+            return False
+        if phase.get("arrived_from") != other.stand.number:
+            return False
+        is_there = any(thread.number == phase.get("arrived_by") for thread in other.threads)
+        return is_there and self.paths.reaches(other.instruction, [phase.get("arrived_at")])
+
+    def _cluster_arrivals(self) -> list[int]:
+        return [
+            number
+            for number, (_, instruction) in enumerate(self.places)
+            if instruction.opcode.mnemonic == "barrier" and instruction.opcode.modifiers[:2] == ("cluster", "arrive")
+        ]
+
+    def _groups_of(self, stand: Stand) -> Iterator[Group]:
+        """Threads of a block that wait for the same thing at the same place."""
+        alive = (self._stuck(thread, stand.is_still) for thread in stand.threads if thread.status != state.DONE)
+        for threads in grouped(alive):
+            yield Group(stand, tuple(threads))
+
+    def _stuck(self, thread: Standing, is_still: bool) -> Standing:
+        """What a thread does in vain, even if it runs now and then: it polls an mbarrier, or memory in a loop."""
+        if thread.status in WAITING and not (is_still and thread.ran):
+            return thread
+        if thread.asked:
+            return replace(thread, status=state.AT_PHASE, instruction=thread.asked - 1)
+        place = thread.instruction
+        if place not in self._spins:
+            self._spins[place] = spin_around(self.launch, place)
+        spin = self._spins[place]
+        if spin is None or spin.look is None:
+            return replace(thread, status=SPINS, waits_at=0)
+        return replace(thread, status=SPINS, instruction=spin.look, waits_at=looked_at(self.launch, thread, spin) or 0)
+
+
+def grouped(threads: Iterable[Standing]) -> list[list[Standing]]:
+    """Threads that wait for the same thing at the same place, the largest group first."""
+    found: dict[object, list[Standing]] = {}
+    for thread in threads:
+        subject = {
+            state.MEETING: thread.members,
+            state.AT_PHASE: thread.waits_at,
+            state.AT_BARRIER: thread.barrier,
+        }.get(thread.status)
+        found.setdefault((thread.status, thread.instruction, subject), []).append(thread)
+    return sorted(found.values(), key=lambda group: -len(group))
+
+
+def behind(group: Group) -> Sequence[Standing]:
+    """The threads of a warpgroup that have not committed the group of `wgmma` that others of it wait for."""
+    first = group.first.warp // 4 * 4
+    threads = Record.at(state.Thread, group.stand.block.get("threads"))
+    return [
+        thread
+        for thread in group.stand.threads
+        if thread.warp // 4 * 4 == first and threads.get("product_group", thread.number) < group.first.waits_for
+    ]
+
+
+def _counts_everyone(group: Group) -> bool:
+    """Whether a group waits at a barrier that does not wait for threads which exit."""
+    if group.status == state.AT_BARRIER:
+        return bool(group.stand.barrier(group.first.barrier).get("everyone"))
+    return group.status == state.AT_CLUSTER
+
+
+def _is_at(group: Group, barrier: int) -> bool:
+    return group.status == state.AT_BARRIER and group.first.barrier == barrier
