@@ -390,23 +390,37 @@ def test_a_call_of_a_function_that_the_kernel_does_not_name() -> None:
     for number in range(5):
         result = launch(body, ".u64 p", [(4 << 56) + 16 * number], before=before, on_error="collect")
         codes.update(found.code for found in result.diagnostics)
-    assert "bad-call" in codes
-    assert codes <= {"bad-call", "stack-overflow"}  # the kernel may find itself
+    assert codes == {"bad-call"}
 
 
-def test_a_call_by_the_wrong_prototype_stays_in_its_memory() -> None:
-    """The function takes nothing; the call hands over more than its stack has room for."""
-    before = ".func f() { ret; }\n"
-    body = """
+@pytest.mark.parametrize(
+    ("function", "prototype", "call"),
+    [
+        ("f()", "_ (.param .align 16 .b8 _[60000])", "call %rd1, (large), prototype;"),
+        ("(.param .align 8 .b8 r[4096]) f()", "_ ()", "call %rd1, prototype;"),
+        ("(.reg .u64 r) f()", "(.reg .u32 _) _ ()", "call (%r1), %rd1, prototype;"),
+        ("(.reg .u32 r) f()", "_ (.reg .u32 _)", "call %rd1, (%r1), prototype;"),
+        ("f(.reg .u32 a, .reg .u64 b)", "_ (.reg .u64 _, .reg .u32 _)", "call %rd1, (%rd2, %r1), prototype;"),
+        ("f(.reg .pred a)", "_ (.reg .b8 _)", ".reg .b8 %c; call %rd1, (%c), prototype;"),
+    ],
+)
+def test_a_call_by_the_wrong_prototype(function: str, prototype: str, call: str) -> None:
+    body = f"""
     .param .align 16 .b8 large[60000];
     mov.u64 %rd1, f;
-    again:
-    prototype: .callprototype _ (.param .align 16 .b8 _[60000]);
-    call %rd1, (large), prototype;
+    prototype: .callprototype {prototype};
+    {call}
     ret;
     """
-    found = launch(body, before=before, block=64, on_error="collect").diagnostics
-    assert [finding.code for finding in found] in ([], ["stack-overflow"])
+    found = problem(body, before=f".func {function} {{ ret; }}\n")
+    assert found.code == "bad-call"
+    assert found.message == "a call of `f`, whose results and parameters are not those of `prototype`"
+    assert [label.text for label in found.labels] == ["thread (0,0,0) of block (0,0,0)", "declared here"]
+
+
+def test_a_call_of_a_kernel() -> None:
+    found = problem("mov.u64 %rd1, k;\nprototype: .callprototype _ ();\ncall %rd1, prototype;\nret;")
+    assert (found.code, found.message) == ("bad-call", "a call of `k`, which is a kernel")
 
 
 HEAP = """.extern .func (.param .b64 result) malloc(.param .b64 size);

@@ -33,6 +33,13 @@ def refusals(body: str, before: str = "") -> list[tuple[str, int | None]]:
     return [(diagnostic.message, diagnostic.line) for diagnostic in found]
 
 
+def test_a_parameter_of_open_size() -> None:
+    function = ".func f(.param .b32 a, .param .b8 rest[]) { ret; }\n"
+    call = ".param .b32 a; .param .b8 more[3]; call f, (a, more);"
+    assert refusals("", function) == []
+    assert refusals(call, function) == [("`rest`, a parameter of open size, is not emulated", 4)]
+
+
 def test_an_instruction_without_a_meaning() -> None:
     store = "ld.param.u64 %rd1, [out];\nst.global.u32 [%rd1], 1;\n"
     assert refusals(store) == []

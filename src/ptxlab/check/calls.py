@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
@@ -40,6 +41,23 @@ class Calls:
         return any(
             facts in self.reached_from(kernel) for kernel in self._program.functions if kernel.function.kind == "entry"
         )
+
+    @cached_property
+    def compiled(self) -> frozenset[str]:
+        """The kernels, and the functions that they name, directly or not: what ptxas makes code of."""
+        pending = [facts for facts in self._program.functions if facts.function.kind == "entry"]
+        found = {facts.function.name for facts in pending}
+        while pending:
+            named = self._named(pending.pop()) - found
+            found |= named
+            pending += [self._by_name[name] for name in named if name in self._by_name]
+        return frozenset(found)
+
+    @staticmethod
+    def _named(facts: FunctionFacts) -> set[str]:
+        operands = [operand for instruction in facts.instructions for operand in instruction.operands]
+        operands += [target for other in facts.others if isinstance(other, ir.CallTargets) for target in other.targets]
+        return {operand.name for operand in operands if isinstance(operand, ir.FunctionReference)}
 
     def is_recursive(self, name: str) -> bool:
         """Whether a function calls itself, directly or through others."""

@@ -17,6 +17,7 @@ from ptxlab.isa import Match, Mismatch, Opcode, type_named
 from ptxlab.isa.operand import Expected, Shape
 from ptxlab.isa.targets import TARGETS, Target, Version, target_named
 
+from .calls import Calls
 from .pointers import Pointers
 from .values import Values
 
@@ -107,6 +108,11 @@ class Program:
                 self.functions.append(self._walk(function))
                 if progress is not None and function.end is not None:
                     progress(function.end)
+
+    @cached_property
+    def calls(self) -> Calls:
+        """Which of its functions call which."""
+        return Calls(self)
 
     @property
     def sound_functions(self) -> list[FunctionFacts]:

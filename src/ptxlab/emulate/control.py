@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
-from ptxlab.emulate import layout, state
+from ptxlab.emulate import layout, passing, state
 from ptxlab.emulate.operands import scalar
-from ptxlab.emulate.values import Value, bits_of, resize
+from ptxlab.emulate.values import Value
 from ptxlab.isa.types import type_named
 from ptxlab.native import size_of
 
@@ -81,7 +81,8 @@ def _call(function: Function, instruction: ir.Instruction) -> None:
         address = scalar(function, _U64, callee)
         found = function.builder.value(
             f"call ptr @{function.unit.calls.runtime('find_callee')}"
-            f"(ptr %thread, i64 {address.text}, i32 {function.instruction_number})"
+            f"(ptr %thread, i64 {address.text}, i32 {function.unit.signature_number(returns, parameters)}, "
+            f"i32 {function.instruction_number})"
         )
         entry = _unless_null(function, found)
     builder = function.builder
@@ -90,7 +91,7 @@ def _call(function: Function, instruction: ir.Instruction) -> None:
     if function.iterations is not None:
         function.iterations.call(function.block_number, function.instruction_number)
     enough = builder.value(
-        f"call i1 @{function.unit.calls.runtime('enter')}(ptr %thread, i64 %own.size, i64 {area.size}, ptr {entry}, "
+        f"call i1 @{function.unit.calls.runtime('enter')}(ptr %thread, i64 %own.size, ptr {entry}, "
         f"i32 {function.frame.next_resume}, i32 {function.instruction_number})"
     )
     fail, on = builder.new_label("fail"), builder.new_label("enter")
@@ -99,11 +100,12 @@ def _call(function: Function, instruction: ir.Instruction) -> None:
     function.fail()
     builder.label(on)
     for variable, argument in zip(parameters, arguments, strict=True):
-        _pass(function, variable, argument, top, area.offsets[id(variable)])
+        passing.pass_argument(function, variable, argument, _place(function, top, area.offsets[id(variable)]))
     function.frame.wait(None, function.live.across(function.position), calls=True)
     # Back again: results lie where the callee left them, above the local memory of this function.
+    top = function.load_field("local_top", "i64") if results else ""
     for variable, result in zip(returns, results, strict=True):
-        _receive(function, variable, result, area.offsets[id(variable)])
+        passing.receive_result(function, variable, result, _place(function, top, area.offsets[id(variable)]))
 
 
 def _unless_null(function: Function, pointer: str) -> str:
@@ -129,60 +131,9 @@ def _prototype(function: Function, operands: list[ir.Operand]) -> tuple[list[ir.
     return target.function.returns, target.function.parameters
 
 
-def _pass(function: Function, variable: ir.Variable, argument: ir.Operand, top: str, offset: int) -> None:
-    """Copy an argument into the callee's local memory."""
-    builder = function.builder
-    at = builder.value(f"add i64 {top}, {offset}")
-    place = builder.value(f"getelementptr i8, ptr %local, i64 {at}")
-    if isinstance(argument, ir.VariableReference):
-        _copy(function, place, _local_place(function, argument), variable)
-        return
-    value = scalar(function, variable.type, argument)
-    builder.emit(f"store {value.typed}, ptr {place}, align 1")
-
-
-def _receive(function: Function, variable: ir.Variable, result: ir.Operand, offset: int) -> None:
-    builder = function.builder
-    top = function.load_field("local_top", "i64")
-    at = builder.value(f"add i64 {top}, {offset}")
-    place = builder.value(f"getelementptr i8, ptr %local, i64 {at}")
-    if isinstance(result, ir.Sink):
-        return
-    if isinstance(result, ir.VariableReference):
-        _copy(function, _local_place(function, result), place, variable)
-        return
-    assert isinstance(result, ir.Register)
-    loaded = Value(function, variable.type, builder.value(f"load {bits_of(variable.type)}, ptr {place}, align 1"))
-    function.registers.put(result, resize(loaded, result.type.width, loaded.is_signed))
-
-
-def argument_value(function: Function, parameter: ir.Variable, argument: ir.Operand) -> Value:
-    """An argument of a function that the host provides: what its variable holds, or the operand itself."""
-    if not isinstance(argument, ir.VariableReference):
-        return scalar(function, parameter.type, argument)
-    place = _local_place(function, argument)
-    return Value(
-        function, parameter.type, function.builder.value(f"load {bits_of(parameter.type)}, ptr {place}, align 1")
-    )
-
-
-def receive_value(function: Function, returned: ir.Variable, result: ir.Operand, value: Value) -> None:
-    """Put what the host returned into the variable or register of the call's result."""
-    text = resize(value, returned.type.width, signed=False)
-    if isinstance(result, ir.VariableReference):
-        function.builder.emit(f"store {bits_of(returned.type)} {text}, ptr {_local_place(function, result)}, align 1")
-    elif isinstance(result, ir.Register):
-        function.registers.put(result, resize(value, result.type.width, signed=False))
-
-
-def _local_place(function: Function, reference: ir.VariableReference) -> str:
-    address = function.unit.address_of(function, reference.variable) + reference.offset
-    return function.builder.value(f"getelementptr i8, ptr %local, i64 {address.text}")
-
-
-def _copy(function: Function, to: str, source: str, variable: ir.Variable) -> None:
-    size = layout.size_of_variable(variable)
-    function.builder.emit(f"call void @llvm.memmove.p0.p0.i64(ptr {to}, ptr {source}, i64 {size}, i1 false)")
+def _place(function: Function, base: str, offset: int) -> str:
+    at = function.builder.value(f"add i64 {base}, {offset}")
+    return function.builder.value(f"getelementptr i8, ptr %local, i64 {at}")
 
 
 HANDLERS: dict[str, Callable[[Function, ir.Instruction], None]] = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ptxlab.emulate import state
+from ptxlab import ir
+from ptxlab.emulate import layout, state
 from ptxlab.emulate.findings import explain_findings, name_bytes
 from ptxlab.emulate.hangs import explain_divergence, explain_hang
 from ptxlab.emulate.runtime import async_stores, cluster_barrier
@@ -13,7 +14,7 @@ from ptxlab.emulate.standing import WAITING, block_name, companion, stand_of
 from ptxlab.emulate.stops import explain_stop
 from ptxlab.emulate.tensor_faults import explain_address, explain_allocation, explain_description
 from ptxlab.isa.descriptor import CHUNK, Descriptor
-from ptxlab.report import Diagnostic, error
+from ptxlab.report import Diagnostic, Label, error
 
 if TYPE_CHECKING:
     from ptxlab.emulate.running import Launch
@@ -86,6 +87,8 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
                         helps=["bound the recursion, or turn it into a loop"])  # fmt: skip
         case state.TRAP:
             return told("trap", "the kernel stops itself with `trap`", who)
+        case state.BAD_CALL if extra:
+            return _mismatch(module, instruction, extra - 1, who)
         case state.BAD_CALL:
             return told("bad-call", f"a call of {address:#x}, which is no function", who)
         case state.BAD_BRANCH:
@@ -167,6 +170,18 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
             message, file, line, function = assertion
             return told("assertion-failed", f"assertion `{message}` failed", who, [f"in `{function}`, {file}:{line}"])
     raise AssertionError(f"fault {kind}")
+
+
+def _mismatch(module: ir.Module, call: ir.Instruction, number: int, who: str) -> Diagnostic:
+    """A call by address of a function that returns or takes something else than the call's prototype."""
+    name, prototype = list(layout.function_numbers(module))[number], call.operands[-1]
+    assert isinstance(prototype, ir.LabelReference)
+    message, help = f"a call of `{name}`, whose results and parameters are not those of `{prototype.name}`", "prototype"
+    if module[name].kind == "entry":
+        message, help = f"a call of `{name}`, which is a kernel", "address"
+    declared = module.name_span(module[name])
+    others = [Label(declared, "declared here")] if declared else []
+    return error("bad-call", message, module.span(call), who, others=others, helps=[f"check the {help} of the call"])
 
 
 def _barrier_count(extra: int) -> str:

@@ -15,9 +15,10 @@ from ptxlab.emulate.liveness import Liveness
 from ptxlab.emulate.loops import Iterations
 from ptxlab.emulate.machine import Machine
 from ptxlab.emulate.operands import Result, read, write
+from ptxlab.emulate.passing import load_register, store_register
 from ptxlab.emulate.registers import Registers
 from ptxlab.emulate.saving import members
-from ptxlab.emulate.values import Value, bits_of
+from ptxlab.emulate.values import Value
 from ptxlab.ir.effects import Effects
 from ptxlab.ir.flow import END, flow_of
 from ptxlab.ir.shapes import match_of
@@ -117,8 +118,7 @@ class Function:
             for element in range(register.vector):
                 self.registers.put(register, "false" if register.type.width == 1 else "0", element)
         for register, variable in self._formal(self.function.parameters):
-            loaded = builder.value(f"load {bits_of(register.type)}, ptr {self._formal_place(variable)}, align 1")
-            self.registers.put(register, loaded)
+            load_register(self, register, self._formal_place(variable))
         builder.emit("store i1 false, ptr %carry")
         if self.iterations is not None:
             self.iterations.begin()
@@ -252,9 +252,7 @@ class Function:
             self.exit()
             return
         for register, variable in self._formal(self.function.returns):
-            self.builder.emit(
-                f"store {self.registers.get(register).typed}, ptr {self._formal_place(variable)}, align 1"
-            )
+            store_register(self, register, self._formal_place(variable))
         self.unit.calls.runtime_call(self, "leave", (), None)
         self.builder.close("ret void")
 

@@ -82,6 +82,10 @@ def _missing(module: ir.Module, function: ir.Function) -> Iterator[Missing]:
             module.span_of(module.places.get("address_size")),
             "asked for here",
         )
+    for parameter in function.parameters:
+        if parameter.elements is None:
+            message = f"`{parameter.name}`, a parameter of open size, is not emulated"
+            yield message, module.span(parameter), "functions take as much as they declare"
     for instruction in function.instructions():
         yield from _missing_instruction(module, instruction)
         for operand in _parts(instruction.operands):

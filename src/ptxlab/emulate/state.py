@@ -129,11 +129,13 @@ class Site:
 
 @struct
 class Callee:
-    """A function that can be called: its code, and what it needs of both stacks."""
+    """A function that can be called: its code, what it needs of both stacks, and the number of its signature."""
 
     code: Pointer[u8]
     frame_size: u32
     local_size: u32
+    signature: u32
+    unused: u32
 
 
 @struct

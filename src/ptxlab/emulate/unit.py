@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from ptxlab import ir
 from ptxlab.emulate import access, layout, state
 from ptxlab.emulate.calls import Calls
-from ptxlab.emulate.control import HANDLERS, argument_value, receive_value
+from ptxlab.emulate.control import HANDLERS
 from ptxlab.emulate.counting import Counting
 from ptxlab.emulate.function import Function
+from ptxlab.emulate.passing import Signature, argument_value, receive_value, signature
 from ptxlab.emulate.services import SERVICES
 from ptxlab.emulate.values import Value
 from ptxlab.emulate.watching import Watching
@@ -39,6 +40,7 @@ class Unit:
         self.places: list[tuple[ir.Function, ir.Instruction]] = []
         self.hints = 0
         self.uses_stack = False
+        self._signatures: dict[Signature, int] = {}
         self.numbers = layout.function_numbers(module)
         self.functions = layout.reachable(module, entry)
         self.watching = Watching(checks, is_alone=len(self.functions) == 1)
@@ -53,7 +55,7 @@ class Unit:
         translated = [Function(self, function, number) for number, function in enumerate(self.functions)]
         bodies = [function.text() for function in translated]
         by_name = {function.function.name: function for function in translated}
-        callees = [_callee(by_name.get(name)) for name in self.numbers]
+        callees = [self._callee(by_name.get(name)) for name in self.numbers]
         self.frame_sizes = [function.frame.size for function in translated]
         self.local_sizes = [function.locals.size for function in translated]
         self.timed_slots = translated[0].frame.timed_slots()
@@ -61,7 +63,7 @@ class Unit:
         calls = self.calls
         tables = [
             "@entry = alias void (ptr), ptr @f0",
-            f"@callees = constant [{len(callees)} x {{ ptr, i32, i32 }}] [ {', '.join(callees)} ]",
+            f"@callees = constant [{len(callees)} x {{ ptr, i32, i32, i32, i32 }}] [ {', '.join(callees)} ]",
             f"@sites = constant [{len(calls.sites)} x {{ ptr, i32, i32, i32, i32 }}] [ {', '.join(calls.sites)} ]",
         ]
         statics = [
@@ -141,11 +143,18 @@ class Unit:
     def function_number(self, name: str) -> int:
         return self.numbers[name]
 
+    def signature_number(self, returns: Sequence[ir.Variable], parameters: Sequence[ir.Variable]) -> int:
+        """What a function returns and takes as a number, by which calls through addresses are checked; none is 0."""
+        return self._signatures.setdefault(signature(returns, parameters), len(self._signatures) + 1)
 
-def _callee(function: Function | None) -> str:
-    """An entry of the table of functions; one that this kernel cannot reach has no code."""
-    found = (f"@{function.name}", function.frame.size, function.locals.size) if function else ("null", 0, 0)
-    return f"{{ ptr, i32, i32 }} {{ ptr {found[0]}, i32 {found[1]}, i32 {found[2]} }}"
+    def _callee(self, function: Function | None) -> str:
+        """An entry of the table of functions; one that this kernel cannot reach has no code, a kernel no signature."""
+        code, frame, local, number = "null", 0, 0, 0
+        if function is not None:
+            code, frame, local = f"@{function.name}", function.frame.size, function.locals.size
+            if not function.is_entry:
+                number = self.signature_number(function.function.returns, function.function.parameters)
+        return f"{{ ptr, i32, i32, i32, i32 }} {{ ptr {code}, i32 {frame}, i32 {local}, i32 {number}, i32 0 }}"
 
 
 def _is_loud(instruction: ir.Instruction) -> bool:

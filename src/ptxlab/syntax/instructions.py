@@ -60,7 +60,7 @@ def _operand(text: str, scope: Scope) -> Any:
 
 def _call_operands(text: str, scope: Scope) -> tuple[Any, ...] | None:
     match = _CALL.fullmatch(text)
-    if match is None:
+    if match is None or "+" in text:
         return None
     returns, name, arguments, targets = match.groups()
     values: list[Any] = [] if returns is None else [_arguments(returns, scope)]

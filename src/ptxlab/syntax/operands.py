@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ptxlab.ir import (
     Address,
     Arguments,
@@ -65,13 +67,25 @@ def _read_arguments(cursor: Cursor, scope: Scope) -> Arguments:
     cursor.advance()
     if cursor.accept(")"):
         return Arguments(())
-    return Arguments(_read_list(cursor, scope, ")", "the list of the call"))
+    return Arguments(_read_list(cursor, scope, ")", "the list of the call", _read_argument))
 
 
-def _read_list(cursor: Cursor, scope: Scope, closing: str, what: str) -> tuple[Operand, ...]:
-    elements = [_read_single(cursor, scope)]
+def _read_argument(cursor: Cursor, scope: Scope) -> Operand:
+    before = cursor.start
+    if cursor.kind == "name":
+        cursor.advance()
+        if cursor.at("+"):
+            cursor.expected("`,` or `)` in the list of the call", help="a call passes whole variables: copy the part")
+        cursor.move(before)
+    return _read_single(cursor, scope)
+
+
+def _read_list(
+    cursor: Cursor, scope: Scope, closing: str, what: str, read: Callable[[Cursor, Scope], Operand]
+) -> tuple[Operand, ...]:
+    elements = [read(cursor, scope)]
     while cursor.accept(","):
-        elements.append(_read_single(cursor, scope))
+        elements.append(read(cursor, scope))
     if not cursor.at(closing):
         cursor.expected(f"`,` or `{closing}` in {what}")
     cursor.advance()
@@ -83,7 +97,7 @@ def read_operand(cursor: Cursor, scope: Scope) -> Operand:
     operand: Operand
     if cursor.kind == "sign" and cursor.value == "{":
         cursor.advance()
-        operand = Vector(_read_list(cursor, scope, "}", "the vector"))
+        operand = Vector(_read_list(cursor, scope, "}", "the vector", _read_single))
     elif cursor.kind == "sign" and cursor.value == "[":
         return _read_address(cursor, scope)
     else:

@@ -39,7 +39,6 @@ from ptxlab import ir
 from ptxlab.isa.targets import Target
 from ptxlab.report import Diagnostic, Label, error
 
-from ..calls import Calls
 from ..program import FunctionFacts, Program
 from ..storage import size_of
 
@@ -52,7 +51,7 @@ def check(program: Program) -> Iterator[Diagnostic]:
     shared = [variable for variable in module.variables if _is_shared(variable)]
     if sum(map(_bytes, [*shared, *(v for facts in program.functions for v in _declared(facts))])) <= most:
         return
-    calls = Calls(program)
+    calls = program.calls
     for kernel in program.functions:
         if kernel.function.kind != "entry":
             continue

@@ -58,7 +58,7 @@ def check(program: Program) -> Iterator[Diagnostic]:
     users = {id(facts): facts for facts in program.sound_functions if any(facts.named("setmaxnreg"))}
     if not users:
         return
-    calls = Calls(program)
+    calls = program.calls
     for kernel in program.functions:
         if kernel.function.kind != "entry":
             continue

@@ -33,11 +33,10 @@ Right:
 from collections.abc import Iterator
 
 from ptxlab import ir
-from ptxlab.ir.shapes import shape_of
-from ptxlab.isa.shape import immediate_fits, register_fits
 from ptxlab.report import Diagnostic, Label, Span, error
 
-from ..program import Program
+from ..passing import fits, is_formal, is_narrow
+from ..program import FunctionFacts, Program
 from ..storage import parameter_alignment
 from ..wording import described
 
@@ -45,10 +44,10 @@ from ..wording import described
 def check(program: Program) -> Iterator[Diagnostic]:
     for facts in program.functions:
         for call in facts.calls:
-            yield from _check(program, facts.function, call)
+            yield from _check(program, facts, call)
 
 
-def _check(program: Program, function: ir.Function, call: ir.Instruction) -> Iterator[Diagnostic]:
+def _check(program: Program, facts: FunctionFacts, call: ir.Instruction) -> Iterator[Diagnostic]:
     parts = list(call.operands)
     results = parts.pop(0) if parts and isinstance(parts[0], ir.Arguments) else None
     if not parts:
@@ -73,19 +72,19 @@ def _check(program: Program, function: ir.Function, call: ir.Instruction) -> Ite
             yield error("illegal-call", f"`{target.name}` is called by name and needs no prototype", span,
                         "not a register", helps=["remove the last operand"])  # fmt: skip
             return
-        yield from _compare_function(program, call, target.function, given)
+        yield from _compare_function(program, facts, call, target.function, given)
     elif isinstance(target, ir.Register):
-        found = function.labels().get(prototype.name) if isinstance(prototype, ir.LabelReference) else None
+        found = facts.function.labels().get(prototype.name) if isinstance(prototype, ir.LabelReference) else None
         if prototype is None:
             yield error("illegal-call", "an indirect call needs a `.callprototype` or `.calltargets`", span,
                         "what does this function take?")  # fmt: skip
         elif isinstance(found, ir.CallPrototype):
             wanted = (found.returns, found.parameters)
-            yield from _compare(program, call, found.name, wanted, given, program.module.span(found))
+            yield from _compare(program, facts, call, found.name, wanted, given, program.module.span(found))
         elif isinstance(found, ir.CallTargets):
-            for named in found.targets[:1]:  # they all have to be alike
+            for named in found.targets:
                 if isinstance(named, ir.FunctionReference):
-                    yield from _compare_function(program, call, named.function, given)
+                    yield from _compare_function(program, facts, call, named.function, given)
         elif not isinstance(prototype, (ir.LabelReference, ir.Unresolved)):
             yield error("illegal-call", f"a call conforms to a prototype, not to {described(prototype)}",
                         program.module.operand_span(call, len(call.operands) - 1), "not a prototype")  # fmt: skip
@@ -98,16 +97,18 @@ def _check(program: Program, function: ir.Function, call: ir.Instruction) -> Ite
 
 def _compare_function(
     program: Program,
+    facts: FunctionFacts,
     call: ir.Instruction,
     function: ir.Function,
     given: tuple[tuple[ir.Operand, ...], tuple[ir.Operand, ...]],
 ) -> Iterator[Diagnostic]:
     wanted = (function.returns, function.parameters)
-    yield from _compare(program, call, function.name, wanted, given, program.module.name_span(function))
+    yield from _compare(program, facts, call, function.name, wanted, given, program.module.name_span(function))
 
 
 def _compare(
     program: Program,
+    facts: FunctionFacts,
     call: ir.Instruction,
     name: str,
     wanted: tuple[list[ir.Variable], list[ir.Variable]],
@@ -116,7 +117,8 @@ def _compare(
 ) -> Iterator[Diagnostic]:
     others = [Label(declared, "declared here")] if declared else []
     for what, formals, actuals in zip(("result", "parameter"), wanted, given, strict=True):
-        if len(formals) != len(actuals):
+        optional = len(formals) > 1 and what == "parameter" and formals[-1].elements is None
+        if len(actuals) not in (len(formals), len(formals) - optional):
             plural = "s" if len(formals) != 1 else ""
             yield error(
                 "illegal-call",
@@ -126,14 +128,24 @@ def _compare(
                 others=others,
             )
             return
-        for formal, actual in zip(formals, actuals, strict=True):
-            if not _fits(formal, actual, what):
+        for formal, actual in zip(formals, actuals, strict=False):
+            if not fits(formal, actual, result=what == "result"):
                 yield error(
                     "illegal-call",
                     f"{what} `{formal.name}` of `{name}` is `.{formal.type.name}`, the call passes {described(actual)}",
                     program.module.span(call),
                     "of another type",
                     others=others,
+                )
+                return
+            if isinstance(actual, ir.VariableReference) and is_formal(facts.function, actual.variable):
+                yield error(
+                    "illegal-call",
+                    f"`{actual.name}` is a parameter of `{facts.function.name}`, which no call can pass on",
+                    program.module.span(call),
+                    "not a variable of the body",
+                    others=others,
+                    helps=["declare a `.param` variable in the body, and copy it there"],
                 )
                 return
             if not _is_aligned_as(formal, actual):
@@ -146,6 +158,16 @@ def _compare(
                     others=others,
                 )
                 return
+            if is_narrow(formal) and facts.function.name in program.calls.compiled:
+                yield error(
+                    "illegal-call",
+                    f"{what} `{formal.name}` of `{name}` is a single `.{formal.type.name}`, which no call can pass",
+                    program.module.span(call),
+                    "passed here",
+                    others=others,
+                    helps=[f"make it a `.b{max(formal.type.width, 16)}`"],
+                )
+                return
 
 
 def _is_aligned_as(formal: ir.Variable, actual: ir.Operand) -> bool:
@@ -154,25 +176,3 @@ def _is_aligned_as(formal: ir.Variable, actual: ir.Operand) -> bool:
     if isinstance(actual, ir.Register) and actual.variable is not None and formal.state_space == "reg":
         return parameter_alignment(formal) == parameter_alignment(actual.variable)
     return True
-
-
-def _fits(formal: ir.Variable, actual: ir.Operand, what: str) -> bool:
-    if isinstance(actual, ir.VariableReference):
-        variable = actual.variable
-        if variable.state_space.partition("::")[0] != "param":
-            return False
-        same_size = variable.elements == formal.elements and variable.vector == formal.vector
-        return (
-            same_size
-            and variable.type.width == formal.type.width
-            and _kinds_agree(variable.type.kind, formal.type.kind)
-        )
-    if isinstance(actual, ir.Register):
-        return not formal.dimensions and register_fits(actual.type, formal.type, loose=False)
-    if isinstance(actual, ir.Immediate):
-        return what == "parameter" and not formal.dimensions and immediate_fits(shape_of(actual), formal.type)
-    return isinstance(actual, ir.Unresolved) or (isinstance(actual, ir.Sink) and what == "result")
-
-
-def _kinds_agree(first: str, second: str) -> bool:
-    return first == second or "b" in (first, second) or (first in "us" and second in "us")

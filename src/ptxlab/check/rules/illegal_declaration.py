@@ -135,6 +135,9 @@ def _check_place(program: Program, variable: ir.Variable, place: str, space: str
     if variable.type.kind == "p" and space != "reg":
         yield _wrong(program, variable, f"`{name}` is a predicate outside of `.reg`", "predicates live in registers")
         return
+    if variable.type.kind == "p" and variable.vector > 1:
+        yield _wrong(program, variable, f"`{name}` is a vector of predicates", "predicates form no vectors")
+        return
     if space == "reg" and variable.dimensions:
         yield _wrong(program, variable, f"`{name}` is an array in `.reg`", "registers form no arrays",
                      f"write `{name}<count>` for numbered registers")  # fmt: skip

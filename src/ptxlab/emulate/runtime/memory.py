@@ -184,8 +184,8 @@ def without_own_rank(thread: Pointer[Thread], address: u64) -> u64:
 
 
 @native
-def find_callee(thread: Pointer[Thread], address: u64, instruction: u32) -> Pointer[Callee]:
-    """The function at a generic address; null, with the fault noted, if there is none."""
+def find_callee(thread: Pointer[Thread], address: u64, signature: u32, instruction: u32) -> Pointer[Callee]:
+    """The function of this signature at a generic address; null, with the fault noted, if there is none."""
     number: u64 = (address - FUNCTION_WINDOW) // 16
     if (
         address < FUNCTION_WINDOW
@@ -196,23 +196,21 @@ def find_callee(thread: Pointer[Thread], address: u64, instruction: u32) -> Poin
         thread.worker.fault.address = address
         fail(thread, BAD_CALL, instruction, 0)
         return cast(Pointer[Callee], 0)
+    if thread.worker.callees[number].signature != signature:
+        thread.worker.fault.address = address
+        fail(thread, BAD_CALL, instruction, number + 1)
+        return cast(Pointer[Callee], 0)
     return thread.worker.callees + number
 
 
 @native
-def enter(
-    thread: Pointer[Thread], own_size: u64, passed: u64, callee: Pointer[Callee], resume: u32, instruction: u32
-) -> boolean:
-    """Make room for a callee on both stacks, note where the caller goes on, and turn to the callee.
-
-    `passed` is what the caller hands over, which may be more than the callee knows of: its prototype may be wrong.
-    """
+def enter(thread: Pointer[Thread], own_size: u64, callee: Pointer[Callee], resume: u32, instruction: u32) -> boolean:
+    """Make room for a callee on both stacks, note where the caller goes on, and turn to the callee."""
     frame = thread.frame + own_size
     base: u64 = thread.local_top
     if (
         cast(u64, frame) + u64(callee.frame_size) > cast(u64, thread.frame_limit)
         or base + u64(callee.local_size) > thread.local_size
-        or base + passed > thread.local_size
     ):
         fail(thread, STACK_OVERFLOW, instruction, u64(thread.call_depth))
         return False
@@ -226,7 +224,7 @@ def enter(
     thread.frame = frame
     thread.local_base = base
     thread.local_top = base + u64(callee.local_size)
-    thread.local_used = max(thread.local_used, max(thread.local_top, base + passed))
+    thread.local_used = max(thread.local_used, thread.local_top)
     thread.resume = 0
     thread.call_depth += 1
     return True
