@@ -17,11 +17,6 @@ from ptxlab.isa.types import TYPES
 if TYPE_CHECKING:
     from .program import FunctionFacts
 
-# The first words of the opcodes that have accesses.
-MEMORY = (
-    "ld", "ldu", "st", "atom", "red", "cp", "ldmatrix", "stmatrix", "mbarrier", "wmma", "tcgen05", "tensormap",
-    "prefetch", "clusterlaunchcontrol", "discard", "applypriority",
-)  # fmt: skip
 BARRIER, TENSOR_MAP, LINE = (8, 8), (128, 64), (128, 128)  # bytes, alignment
 
 
@@ -44,8 +39,13 @@ class Place(NamedTuple):
 
 def known_places(facts: FunctionFacts) -> Iterator[Place]:
     """The accesses of a function to constant addresses and at constant distances from variables."""
-    for instruction, match in facts.named(*MEMORY):
-        for access in accesses(instruction, match):
+    addressing: dict[int, bool] = {}  # by the form; instructions that are written alike share it
+    for instruction, match in zip(facts.instructions, facts.matches, strict=True):
+        if match is None:
+            continue
+        if id(match) not in addressing:
+            addressing[id(match)] = any(expected.kind == "address" for expected in match.expected)
+        for access in accesses(instruction, match) if addressing[id(match)] else ():
             operand = instruction.operands[access.operand]
             if isinstance(operand, ir.Address) and isinstance(operand.base, ir.Immediate):  # `[64]` or `[64+8]`
                 yield Place(instruction, access, None, operand.base.value + operand.offset)
@@ -71,8 +71,10 @@ def _access(instruction: ir.Instruction, match: Match, name: str) -> tuple[int, 
     if name == "map":
         return TENSOR_MAP
     words = (instruction.opcode.mnemonic, *instruction.opcode.modifiers)
+    if words[0] == "multimem":
+        words = words[1:]  # the same accesses, to the memories of several GPUs
     match words[0]:
-        case "ld" | "ldu" | "st" | "atom" | "red" if words[1] != "bulk":
+        case "ld" | "ldu" | "ld_reduce" | "st" | "atom" | "red" if words[1] != "bulk":
             size = _element_bytes(words) * _elements(words)
             return (size, size) if size else None
         case "cp" if "bulk" in words:

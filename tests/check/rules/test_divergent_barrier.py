@@ -109,7 +109,7 @@ loop:
 def test_a_barrier_that_not_all_threads_reach_is_found(name: str) -> None:
     text = kernel(WRONG_BLOCK[name] + AFTER, before=TILE)
     (found,) = findings(text, CODE)
-    assert "needs all threads of the block, but not all of them come here" in found.message
+    assert "needs all threads of the block, but not all of them get here" in found.message
     barrier = next(word for word in ("bar.sync", "barrier.sync", "barrier.red") if word in text)
     assert found.line == line_of(text, barrier)
 
@@ -249,10 +249,10 @@ def test_an_aligned_instruction_that_a_part_of_the_warp_reaches_is_found(name: s
     text = under_a_branch(WRONG_WARP[name], ALIGNED[aligned])
     (found,) = findings(text, CODE)
     written = {"mma": "mma", "ldmatrix": "ldmatrix", "bar": "bar.sync"}[aligned]
-    assert found.message == f"`{written}` needs all threads of the warp, but not all of them come here"
+    assert found.message == f"`{written}` needs all threads of the warp, but not all of them get here"
     assert found.line == line_of(text, ALIGNED[aligned])
     branch, origin = found.labels[1], found.labels[2]
-    assert branch.text == "lanes of a warp go different ways here"
+    assert branch.text == "lanes of a warp take different paths here"
     assert text[branch.span.start : branch.span.end] == "@%p1"
     assert origin.text == "`%tid.x` differs from lane to lane"
 
@@ -284,7 +284,7 @@ after:"""
     text = kernel(body, target="sm_90a")
     (found,) = findings(text, CODE)
     assert found.line == line_of(text, "wgmma.fence")
-    assert found.message == "`wgmma.fence` needs all threads of the warp, but not all of them come here"
+    assert found.message == "`wgmma.fence` needs all threads of the warp, but not all of them get here"
     assert found.labels[2].text == "true in one lane of the warp only"
 
 
@@ -301,6 +301,121 @@ after:
     (found,) = findings(text, CODE)
     assert found.line == line_of(text, "barrier.cluster.arrive")
     assert findings(text.replace("    @%p1 bra after;\n", ""), CODE) == []
+
+
+def test_warps_that_exit_are_not_missed_by_a_cluster_barrier() -> None:
+    body = """
+    mov.u32 %r1, %tid.x;
+    setp.gt.u32 %p1, %r1, 127;
+    @%p1 bra after;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+after:
+    st.shared.u32 [tile], %r1;"""
+    text = kernel(body, target="sm_90", before=TILE)
+    assert findings(text, CODE) == []
+    again = "\n    barrier.cluster.arrive.aligned;\n    barrier.cluster.wait.aligned;"
+    (found,) = findings(kernel(body + again, target="sm_90", before=TILE), CODE)
+    assert found.line == line_of(text, "barrier.cluster.arrive")
+
+
+def test_every_aligned_instruction_needs_its_warp() -> None:
+    body = """
+    mov.u32 %r1, %tid.x;
+    setp.ne.u32 %p1, %r1, 0;
+    ld.param.u64 %rd1, [out];
+    @%p1 bra after;
+    tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd1], [tile], 128;
+after:"""
+    text = kernel(body, target="sm_90a", before=".shared .align 128 .b8 tile[128];")
+    (found,) = findings(text, CODE)
+    assert found.line == line_of(text, "tensormap.cp_fenceproxy")
+
+
+# `if (warp == 4 && elect()) ... else if (CONDITION) { collective }`: the collective is under both branches.
+ELECTING = """
+    mov.u32 %r1, %tid.x;
+    {warp}
+    setp.ne.u32 %p1, %r2, 4;
+    @%p1 bra else;
+    elect.sync _|%p2, -1;
+    @!%p2 bra else;
+    st.shared.u32 [tile], %r1;
+    bra after;
+else:
+    {condition}
+    @%p3 bra after;
+    {collective}
+after:"""
+# The same, with one branch on both conditions.
+ELECTING_AT_ONCE = """
+    mov.u32 %r1, %tid.x;
+    {warp}
+    setp.eq.u32 %p1, %r2, 4;
+    elect.sync _|%p2, -1;
+    and.pred %p4, %p1, %p2;
+    @%p4 bra elected;
+    {condition}
+    @%p3 bra after;
+    {collective}
+    bra after;
+elected:
+    st.shared.u32 [tile], %r1;
+after:"""
+WARP = {
+    "shifted": "shr.u32 %r2, %r1, 5;",
+    "of lane 0": "shr.u32 %r3, %r1, 5;\n    shfl.sync.idx.b32 %r2|%p5, %r3, 0, 31, -1;",
+    "divided": "div.u32 %r2, %r1, 32;",
+}
+WITHOUT_WARP_4 = {
+    "the first four": "setp.gt.u32 %p3, %r1, 127;",
+    "signed": "setp.ge.s32 %p3, %r1, 128;",
+    "one warp": "setp.ne.u32 %p3, %r2, 1;",
+    "two conditions": "setp.gt.u32 %p6, %r1, 127;\n    setp.eq.u32 %p7, %r2, 0;\n    or.pred %p3, %p6, %p7;",
+    "its quarter": "and.b32 %r4, %r1, 480;\n    add.u32 %r4, %r4, -64;\n    setp.ne.u32 %p3, %r4, 0;",
+}
+WITH_WARP_4 = {
+    "the first five": "setp.gt.u32 %p3, %r1, 159;",
+    "all but one": "setp.eq.u32 %p3, %r2, 1;",
+    "of each four": "and.b32 %r4, %r2, 3;\n    setp.ne.u32 %p3, %r4, 0;",
+    "by a parameter": "ld.param.u32 %r4, [n];\n    setp.ge.u32 %p3, %r2, %r4;",
+}
+
+
+def electing(text: str, warp: str, condition: str, collective: str) -> str:
+    body = text.format(warp=WARP[warp], condition=condition, collective=collective)
+    return kernel(body, target="sm_90a", before=TILE)
+
+
+@pytest.mark.parametrize("collective", ["wgmma.fence.sync.aligned;", "bar.sync 1, 128;"])
+@pytest.mark.parametrize("warp", WARP)
+@pytest.mark.parametrize("name", WITHOUT_WARP_4)
+@pytest.mark.parametrize("form", [ELECTING, ELECTING_AT_ONCE])
+def test_an_electing_warp_that_never_gets_there_is_not_missed(form: str, name: str, warp: str, collective: str) -> None:
+    assert findings(electing(form, warp, WITHOUT_WARP_4[name], collective), CODE) == []
+
+
+@pytest.mark.parametrize("warp", WARP)
+@pytest.mark.parametrize("name", WITH_WARP_4)
+@pytest.mark.parametrize("form", [ELECTING, ELECTING_AT_ONCE])
+def test_an_electing_warp_that_gets_there_is_missed(form: str, name: str, warp: str) -> None:
+    text = electing(form, warp, WITH_WARP_4[name], "wgmma.fence.sync.aligned;")
+    (found,) = findings(text, CODE)
+    assert found.line == line_of(text, "wgmma.fence")
+
+
+def test_rows_of_a_block_may_be_in_any_warp() -> None:
+    """With `%tid.y`, thread 4 * 32 of the block can have any `%tid.x`."""
+    text = electing(ELECTING, "shifted", WITHOUT_WARP_4["the first four"], "wgmma.fence.sync.aligned;")
+    (found,) = findings(text.replace("mov.u32 %r1, %tid.x;", "mov.u32 %r9, %tid.y;\n    mov.u32 %r1, %tid.x;"), CODE)
+    assert "needs all threads of the warp" in found.message
+
+
+@pytest.mark.parametrize(("threads", "count"), [(64, 0), (96, 1)])
+def test_the_header_says_which_threads_there_are(threads: int, count: int) -> None:
+    text = under_a_branch("setp.ge.u32 %p1, %r1, 70;", MMA)
+    text = text.replace(".param .u32 n)", f".param .u32 n) .maxntid {threads}, 1, 1")
+    assert len(findings(text, CODE)) == count
 
 
 def test_a_loop_over_addresses_of_the_thread_is_silent() -> None:

@@ -34,7 +34,27 @@ def check(text: str) -> list[Diagnostic]:
     return [d for d in ptxlab.check(ptxlab.parse(text)) if d.code == "ignored-setmaxnreg"]
 
 
-START = "does not tell how many registers a thread starts with"
+def registers(count: int) -> str:
+    return "{" + ", ".join(f"%v{i}" for i in range(count)) + "}"
+
+
+def wgmma(columns: int, a: str = "%rd1") -> str:
+    """One `wgmma` with `columns / 2` accumulators."""
+    d = registers(columns // 2)
+    rest = "1, 1, 1, 0, 0" if a == "%rd1" else "1, 1, 1, 0"
+    return f""".reg .f32 %v<{columns // 2}>; .reg .b32 %a<4>;
+    wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.bf16.bf16 {d}, {a}, %rd2, {rest};"""
+
+
+def tensor_load(count: int) -> str:
+    return f""".reg .b32 %v<{count}>; .reg .b32 %t;
+    tcgen05.ld.sync.aligned.32x32b.x{count}.b32 {registers(count)}, [%t];
+    tcgen05.wait::ld.sync.aligned;"""
+
+
+INC = "setmaxnreg.inc.sync.aligned.u32 240;"
+BLACKWELL = HEADER.replace("8.0", "8.6").replace("sm_90a", "sm_100a")
+START = "does not say how many registers a thread starts with"
 WRONG = {
     "nothing": (HEADER + kernel(""), 7, START),
     "maxntid alone": (HEADER + kernel(".maxntid 256, 1, 1"), 7, START),
@@ -47,6 +67,10 @@ WRONG = {
     ),
     "too many small blocks": (HEADER + kernel(".maxntid 32 .minnctapersm 33"), 7, "`.minnctapersm 33` of `k`"),
     "blocks of whole warps": (HEADER + kernel(".maxntid 97 .minnctapersm 17"), 7, "`.minnctapersm 17` of `k`"),
+    "accumulators for two blocks": (HEADER + kernel(".maxntid 384", INC + wgmma(104)), 7, START),
+    "fewer threads": (HEADER + kernel(".maxntid 128", INC + wgmma(256)), 7, START),
+    "accumulators, no threads": (HEADER + kernel(".minnctapersm 1", INC + wgmma(256)), 7, START),
+    "tensor memory for two blocks": (BLACKWELL + kernel(".maxntid 512", INC + tensor_load(32)), 7, START),
     "recursion": (
         HEADER + RECURSIVE + kernel(".maxntid 256 .minnctapersm 1", DEC + CALL),
         18,
@@ -61,7 +85,7 @@ WRONG = {
     "one of two kernels": (
         HEADER + f".func f() {{ {DEC} ret; }}\n" + kernel(".maxnreg 64", "call f;") + kernel("", "call f;", "other"),
         4,
-        "the header of `other` does not tell",
+        "the header of `other` does not say",
     ),
 }
 RIGHT = {
@@ -73,6 +97,12 @@ RIGHT = {
     "in a function": HEADER + f".func f() {{ {DEC} ret; }}\n" + kernel(".maxnreg 64", "call f;"),
     "a call by name": HEADER + ".func f() { ret; }\n" + kernel(".maxnreg 64", DEC + "call f;"),
     "none": HEADER + kernel("", ""),
+    "accumulators for one block": HEADER + kernel(".maxntid 384", INC + wgmma(112)),
+    "A in registers": HEADER + kernel(".reqntid 384", INC + wgmma(104, "{%a0, %a1, %a2, %a3}")),
+    "accumulators in a function": HEADER
+    + f".func f() {{ {INC} ret; }}\n"
+    + kernel(".maxntid 512", wgmma(80) + "call f;"),
+    "tensor memory for one block": BLACKWELL + kernel(".maxntid 512", INC + tensor_load(64)),
     "sm_120a": HEADER.replace("sm_90a", "sm_120a").replace("8.0", "8.7") + kernel(".maxntid 256 .minnctapersm 2"),
 }
 
@@ -111,7 +141,7 @@ def test_several_are_one_finding() -> None:
 def test_a_function_that_is_compiled_apart() -> None:
     (found,) = check(HEADER + f".visible .func f() {{ {DEC} ret; }}\n")
     assert "no kernel of this module calls `f`" in found.message
-    assert found.notes == ("ptxas tells it only in an info line, C7504",)
+    assert found.notes == ("ptxas says so only in an info line, C7504",)
 
 
 def test_a_broken_function_is_left_alone() -> None:

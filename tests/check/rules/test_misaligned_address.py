@@ -133,6 +133,23 @@ CASES = {
         16,
         B200,
     ),
+    "multimem.ld_reduce": ("multimem.ld_reduce.relaxed.sys.global.add.u64 %rd6, [data@];", 4, 8, 8, H100),
+    "multimem.ld_reduce.v4": (
+        "multimem.ld_reduce.relaxed.sys.global.add.v4.f32 {%f2, %f3, %f4, %f5}, [data@];",
+        8,
+        16,
+        16,
+        H100,
+    ),
+    "multimem.ld_reduce.v4.f16x2": (
+        "multimem.ld_reduce.relaxed.sys.global.add.acc::f32.v4.f16x2 {%r11, %r12, %r13, %r14}, [data@];",
+        8,
+        16,
+        16,
+        H100,
+    ),
+    "multimem.st": ("multimem.st.relaxed.sys.global.u32 [data@], %r5;", 2, 4, 4, H100),
+    "multimem.red": ("multimem.red.relaxed.sys.global.add.u64 [data@], %rd5;", 4, 8, 8, H100),
     "discard": ("discard.global.L2 [data@], 128;", 64, 128, 128, A100),
 }
 

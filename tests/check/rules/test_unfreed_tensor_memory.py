@@ -9,6 +9,7 @@ ALLOC = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 128;"
 FREE = "ld.shared.b32 %r9, [slot]; tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r9, 128;"
 RELINQUISH = "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;"
 FIRST_WARP = "mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 32;"
+ALL_WARPS = "mov.u32 %r1, %ntid.x; setp.lt.u32 %p1, %r1, 32;"
 SLOT = ".shared .align 4 .b32 slot;"
 
 
@@ -21,7 +22,8 @@ WRONG = {
     "never freed": (ALLOC, KEPT),
     "never freed, by one warp": (f"{FIRST_WARP} @!%p1 bra DONE;\n{ALLOC}\n{RELINQUISH}\nDONE:", KEPT),
     "freed before": (f"mov.u32 %r9, 0; tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r9, 128;\n{ALLOC}", KEPT),
-    "return in between": (f"{FIRST_WARP} @!%p1 bra FREE;\n{ALLOC}\nret;\nFREE: {FREE}", KEPT),
+    "return in between": (f"{ALL_WARPS} @!%p1 bra FREE;\n{ALLOC}\nret;\nFREE: {FREE}", KEPT),
+    "another warp frees before": (f"{FIRST_WARP} @!%p1 bra A;\n{FREE}\nA: {ALLOC}", KEPT),
     "a number in a register": (
         f"mov.u32 %r2, 64;\n{ALLOC.replace('128', '%r2')}",
         "`k` allocates columns of tensor memory and never frees them",
@@ -34,6 +36,9 @@ RIGHT = {
     "@%p1 tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r9, 128;",
     "in branches of one warp": f"{FIRST_WARP} @!%p1 bra A;\n{ALLOC}\n{RELINQUISH}\nA: bar.sync 0;\n"
     f"@!%p1 bra B;\n{FREE}\nB:",
+    "by another warp": f"{FIRST_WARP} @!%p1 bra FREE;\n{ALLOC}\nbar.sync 0;\nret;\nFREE: bar.sync 0;\n{FREE}",
+    "by another warp, after its own work": f"{FIRST_WARP} @%p1 bra ALLOC;\nsetp.gt.u32 %p2, %r1, 95;\n@%p2 bra DONE;\n"
+    f"bar.sync 1, 96;\n{FREE}\nbra DONE;\nALLOC: {ALLOC}\nbar.sync 1, 96;\nDONE:",
     "in a loop": f"mov.u32 %r2, 0;\nAGAIN:\n{ALLOC}\n{FREE}\nadd.u32 %r2, %r2, 1;\nsetp.lt.u32 %p2, %r2, 4;\n"
     "@%p2 bra AGAIN;",
     "an early return beside it": f"{FIRST_WARP}\n{ALLOC}\n@%p1 ret;\n{FREE}",

@@ -1,13 +1,13 @@
-"""A barrier, or an instruction that needs the whole warp, stands under a branch that not all its threads take alike.
+"""A barrier, or an instruction that needs the whole warp, is under a branch that not all of these threads take.
 
-`bar.sync` without a thread count waits for every thread of the block: those that went another way never arrive, and
-the block hangs or, worse, an unrelated barrier lets it through. Instructions with `.aligned` (`ldmatrix`, `mma`,
-`wgmma`, `tcgen05.ld`, `setmaxnreg`, `bar.sync` with a count) need all 32 lanes of the warp at the same place; if a
-branch parts the lanes, the result is undefined. ptxas assembles both without a word.
+`bar.sync` without a thread count waits for every thread of the block: those that took another path never arrive, and
+the block hangs or, worse, an unrelated barrier releases it. Instructions with `.aligned` (`ldmatrix`, `mma`, `wgmma`,
+`tcgen05.ld`, `setmaxnreg`, `bar.sync` with a count) need all 32 lanes of the warp at the same instruction; if a branch
+separates the lanes, the result is undefined. ptxas assembles both without a warning.
 
-Move the instruction out of the branch, and put only the work of single threads under it. Where whole warps go different
-ways, give the barrier a thread count of its own: `bar.sync 1, 128`. Threads that merely leave early are no problem for
-`bar.sync`, as the hardware no longer counts them.
+Move the instruction out of the branch, and keep only the work of single threads under it. Where whole warps take
+different paths, give the barrier a thread count of its own: `bar.sync 1, 128`. Threads that merely exit early are not a
+problem for `bar.sync`, as the hardware no longer counts them. Blocks are assumed to be one-dimensional, of whole warps.
 
 Wrong:
 
@@ -61,15 +61,15 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from ptxlab import ir
-from ptxlab.isa import Match
+from ptxlab.isa import Match, Opcode
 from ptxlab.report import Diagnostic, Label, warning
 
 from ..control import END, Control
 from ..divergence import BLOCK, LANE, WARP, Divergence
 from ..effort import Effort, ExhaustedError
+from ..presence import Presence
 from ..program import FunctionFacts, Program
 
-COLLECTIVES = ("bar", "barrier", "ldmatrix", "stmatrix", "movmatrix", "mma", "wmma", "wgmma", "tcgen05", "setmaxnreg")
 _LEAVING = frozenset(("ret", "exit", "trap", "bra"))
 
 
@@ -82,10 +82,11 @@ class Finding(NamedTuple):
 
 
 class Need(NamedTuple):
-    """Whom an instruction needs: all threads of the block, all lanes of the warp at the same place, or both."""
+    """Whom an instruction needs: all threads of the block, all lanes of the warp at the same instruction, or both."""
 
     block: bool
     warp: bool
+    cluster: bool = False  # `barrier.cluster` waits for the threads that have not exited
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
@@ -99,28 +100,25 @@ def check(program: Program) -> Iterator[Diagnostic]:
 
 
 def _collectives(facts: FunctionFacts) -> dict[int, Need]:
-    """The instructions that need company."""
+    """The instructions that need other threads."""
     found: dict[int, Need] = {}
-    for mnemonic in COLLECTIVES:
-        for at in facts.by_mnemonic.get(mnemonic, ()):
-            match = facts.matches[at]
-            need = None if match is None else _need(facts.instructions[at], match)
-            if need is not None:
-                found[at] = need
-    return dict(sorted(found.items()))
+    for at, (instruction, match) in enumerate(zip(facts.instructions, facts.matches, strict=True)):
+        need = None if match is None else _need(instruction.opcode, match)
+        if need is not None:
+            found[at] = need
+    return found
 
 
-def _need(instruction: ir.Instruction, match: Match) -> Need | None:
-    mnemonic, modifiers = instruction.opcode.mnemonic, instruction.opcode.modifiers
-    aligned = "aligned" in modifiers
-    if mnemonic not in ("bar", "barrier"):
-        return Need(False, True) if aligned or mnemonic == "wgmma" else None
-    if "warp" in modifiers:
+def _need(opcode: Opcode, match: Match) -> Need | None:
+    aligned = "aligned" in opcode.modifiers
+    if opcode.mnemonic not in ("bar", "barrier"):
+        return Need(False, True) if aligned else None
+    if "warp" in opcode.modifiers:
         return None
-    if "cluster" in modifiers:
-        return Need(True, True) if aligned else None
+    if "cluster" in opcode.modifiers:
+        return Need(True, True, cluster=True) if aligned else None
     counted = any(expected.name == "b" for expected in match.expected)
-    aligned |= mnemonic == "bar"
+    aligned |= opcode.mnemonic == "bar"
     return Need(not counted, aligned) if aligned or not counted else None
 
 
@@ -142,7 +140,9 @@ class _Inspection:
         self._effort = Effort(facts.instructions)
         self.control = Control(facts, self._effort)
         self.divergence = Divergence(facts, self.control, self._effort)
-        self._decided: dict[tuple[int, Need], int | None] = {}
+        self._cluster_barriers = [at for at, need in collectives.items() if need.cluster]
+        self._presence = Presence(facts, self.control, self._effort)
+        self._decided: dict[tuple[int, Need, frozenset[int]], int | None] = {}
         self.one_warp = 0 < _threads(facts.function) <= 32
 
     def findings(self) -> Iterator[list[Finding]]:
@@ -159,42 +159,61 @@ class _Inspection:
         home = self.facts.values.block_of(at)
         if home not in self.control.successors:
             return None  # nothing leads here
-        if self.facts.instructions[at].guard is not None and self.divergence.of_guard(at) >= self._wrong_from(need):
-            return Finding(at, at, self.divergence.of_guard(at))
+        if self.facts.instructions[at].guard is not None and self._level(at) >= self._wrong_from(need):
+            return Finding(at, at, self._level(at))
         decision = self._decision(home, need)
-        return None if decision is None else Finding(at, decision, self.divergence.of_guard(decision))
+        return None if decision is None else Finding(at, decision, self._level(decision))
+
+    def _level(self, at: int) -> int:
+        """How the decision of instruction `at` differs among the threads that can reach it."""
+        level = self.divergence.of_guard(at)
+        if level == BLOCK:
+            return BLOCK
+        true, false = self._presence.of_guard(at)
+        if not true or not false:
+            return BLOCK
+        return level if self._presence.warps(true) & self._presence.warps(false) else WARP
 
     def _wrong_from(self, need: Need) -> int:
         return WARP if need.block and not self.one_warp else LANE
 
     def _decision(self, home: int, need: Need) -> int | None:
         """The nearest branch that keeps threads away from a block that are needed there."""
+        warps = self._presence.warps(self._presence.of_block(home))
         pending, seen = [home], {home}
         found: int | None = None
         while pending and found is None:
             self._effort.spend(1)
             block = pending.pop()
-            if (block, need) in self._decided:
-                found = self._decided[block, need]
+            if (block, need, warps) in self._decided:
+                found = self._decided[block, need, warps]
                 continue
             for branch in self.control.branches[block]:
-                if found is None and self._keeps_away(branch, block, need):
+                if found is None and self._keeps_away(branch, block, need, warps):
                     found = self.facts.flow.blocks[branch].end - 1
                 if branch not in seen:
                     seen.add(branch)
                     pending.append(branch)
         if found is None:
-            self._decided.update({(block, need): None for block in seen})
-        self._decided[home, need] = found
+            self._decided.update({(block, need, warps): None for block in seen})
+        self._decided[home, need, warps] = found
         return found
 
-    def _keeps_away(self, branch: int, block: int, need: Need) -> bool:
-        level = self.divergence.of_guard(self.facts.flow.blocks[branch].end - 1)
+    def _keeps_away(self, branch: int, block: int, need: Need, warps: frozenset[int]) -> bool:
+        """Whether a branch sends threads past a block that these warps need to get to the instruction."""
+        level = self._level(self.facts.flow.blocks[branch].end - 1)
         return level >= self._wrong_from(need) and any(
             self._is_missed(branch, block, other, level, need)
             for other in self.control.successors[branch]
-            if other == END or not self.control.post_dominates(block, other)
+            if (other == END or not self.control.post_dominates(block, other))
+            and self._concerns(branch, other, need, warps)
         )
+
+    def _concerns(self, branch: int, other: int, need: Need, warps: frozenset[int]) -> bool:
+        """Whether one of these warps can be at the branch and, if the instruction needs whole warps, go to `other`."""
+        presence = self._presence
+        here = presence.of_block(branch) if need.block else presence.of_edge(branch, other)
+        return bool(presence.warps(here) & warps)
 
     def _is_missed(self, branch: int, block: int, other: int, level: int, need: Need) -> bool:
         """Whether threads that a branch sends to `other` are missed in `block`."""
@@ -208,6 +227,8 @@ class _Inspection:
             return False  # they leave for good, and the hardware no longer counts them
         if level == LANE and need.warp:
             return True
+        if need.cluster and not any(self.facts.values.block_of(at) in side for at in self._cluster_barriers):
+            return False  # they exit: `barrier.cluster.wait` waits for the non-exited threads of the cluster
         region = self.control.region(other, self.control.merge(branch)) if other != END else frozenset()
         return not any(need.block and self.facts.values.block_of(at) in region for at, need in self.collectives.items())
 
@@ -232,7 +253,7 @@ def _explain(program: Program, inspection: _Inspection, findings: list[Finding])
     others: list[Label] = []
     if at != decision:
         span = module.guard_span(branch) or module.operand_span(branch, 0)
-        others += [Label(span, f"{_part(level)} go different ways here")] if span else []
+        others += [Label(span, f"{_part(level)} take different paths here")] if span else []
     origin = inspection.divergence.origin(decision)
     span = module.span(origin)
     if span and origin is not branch and origin is not instruction:
@@ -240,14 +261,14 @@ def _explain(program: Program, inspection: _Inspection, findings: list[Finding])
     more = len(findings) - 1
     notes = [f"the same holds for {more} more instruction{'s' if more > 1 else ''} under this branch"] if more else []
     if block_wide and level == WARP:
-        helps = [f"move `{name}` to where all threads pass, or give it the count of the threads that do"]
+        helps = [f"move `{name}` to where all threads pass, or give it the number of threads that do"]
     elif block_wide:
         helps = [f"move `{name}` to where all threads of the block pass"]
     else:
         helps = [f"move `{name}` to where the whole warp passes, or branch on the warp: `%tid.x` shifted right by 5"]
     return warning(
         "divergent-barrier",
-        f"`{name}` needs all threads of the {whole}, but not all of them come here",
+        f"`{name}` needs all threads of the {whole}, but not all of them get here",
         module.guard_span(instruction) if at == decision else module.opcode_span(instruction),
         f"{_part(level)} decide differently" if at == decision else f"some threads of the {whole} miss it",
         others=others,

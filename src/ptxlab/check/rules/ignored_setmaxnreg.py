@@ -1,12 +1,14 @@
 """A `setmaxnreg` has no effect, because ptxas leaves it out.
 
-It can only move registers between warps when it knows how many each of them starts with. The kernel says so by
-`.maxnreg`, or by `.maxntid` or `.reqntid` together with `.minnctapersm`. Without these, with calls through a pointer or
-recursion, and in code that is compiled apart from its kernel, ptxas drops the instruction and tells it in an info line
-that most builds hide (C7504, C7506, C7508). The kernel still runs, with the same registers for every warp: the
-multiplying warps spill, the copying ones waste theirs.
+ptxas can only move registers between warps if it knows how many each of them starts with. The kernel says so by
+`.maxnreg`, or by `.maxntid` or `.reqntid` together with `.minnctapersm`. `.maxntid` or `.reqntid` alone is enough if
+one `wgmma.mma_async`, `tcgen05.ld` or `tcgen05.st` holds so many registers that only one block fits on an SM: with 384
+threads, from 56 accumulators (`n112` in f32) on. In all other cases, with calls through a pointer or recursion, and in
+code that is compiled separately from its kernel, ptxas drops the instruction and says so in an info line that most
+builds hide (C7504, C7506, C7508). The kernel still runs, with the same number of registers for every warp: the consumer
+warps spill, the producer warps waste theirs.
 
-State the threads of a block and the blocks of a multiprocessor in the kernel's header.
+State the threads of a block and the blocks of an SM in the kernel's header.
 
 Wrong:
 
@@ -38,10 +40,12 @@ from ptxlab import ir
 from ptxlab.report import Diagnostic, Label, warning
 
 from ..calls import Calls
-from ..launch import blocks_of, threads_of
+from ..launch import blocks_of, registers_for, threads_of
 from ..program import FunctionFacts, Program
 
-MOST_BLOCKS = 32  # of a multiprocessor, on every target that has the instruction
+# The instructions with long register vectors, and the registers that ptxas reserves beside such a vector.
+WIDE = {"wgmma.mma_async": 24, "tcgen05.ld": 16, "tcgen05.st": 16}
+MOST_BLOCKS = 32  # of an SM, on every target that has the instruction
 MOST_THREADS = {"sm_90": 2048, "sm_100": 2048, "sm_103": 2048}  # elsewhere ptxas's limit depends on more
 
 
@@ -66,7 +70,7 @@ def check(program: Program) -> Iterator[Diagnostic]:
         dropped = [facts for facts in reached if id(facts) in users]
         if not dropped or not all(facts.is_sound for facts in reached):
             continue
-        reason = _without_count(program, kernel.function) or _calls(program, calls, kernel, reached)
+        reason = _without_count(program, kernel.function, reached) or _calls(program, calls, kernel, reached)
         if reason is not None:
             yield _explain(program, dropped, reason)
     for facts in users.values():
@@ -81,30 +85,49 @@ def check(program: Program) -> Iterator[Diagnostic]:
                 yield _explain(program, [facts], reason)
 
 
-def _without_count(program: Program, kernel: ir.Function) -> Reason | None:
-    """The header leaves the registers of a thread open."""
+def _without_count(program: Program, kernel: ir.Function, reached: list[FunctionFacts]) -> Reason | None:
+    """The header leaves the registers of a thread open, and so does the code."""
     if kernel.directive("maxnreg") is not None:
         return None
     threads, blocks = threads_of(kernel), blocks_of(kernel)
+    fits = blocks is not None and threads is not None and blocks <= _most_blocks(program, threads)
+    if threads is not None and (fits or _only_one_fits(threads, reached)):
+        return None
     span = program.module.name_span(kernel)
-    message = f"the header of `{kernel.name}` does not tell how many registers a thread starts with"
+    message = f"the header of `{kernel.name}` does not say how many registers a thread starts with"
     if threads is None:
         missing = "has neither `.maxnreg` nor `.maxntid`"
         help = f"add `.maxntid` and `.minnctapersm 1` to the header of `{kernel.name}`"
     elif blocks is None:
         missing = "has neither `.maxnreg` nor `.minnctapersm`"
         help = f"add `.minnctapersm 1` to the header of `{kernel.name}`"
-    elif (most := _most_blocks(program, threads)) is not None and blocks > most:
-        missing = f"asks for {blocks} blocks of {threads} threads on a multiprocessor, which holds {most}"
+    else:
+        most = _most_blocks(program, threads)
+        missing = f"asks for {blocks} blocks of {threads} threads on an SM, which holds {most}"
         message = f"`.minnctapersm {blocks}` of `{kernel.name}` is more than fits, and ptxas ignores it"
         help = f"ask for `.minnctapersm {most}` at most"
-    else:
-        return None
     return Reason(message, Label(span, missing) if span else None, help, "C7508")
 
 
-def _most_blocks(program: Program, threads: int) -> int | None:
-    """The blocks of so many threads that a multiprocessor can hold; None where that is not certain."""
+def _only_one_fits(threads: int, reached: list[FunctionFacts]) -> bool:
+    """Whether one instruction holds so many registers that two blocks never fit on an SM.
+
+    Exactly so for ptxas 13.0, by experiment with blocks of 97 to 1024 threads.
+    """
+    return any(
+        _vector_registers(instruction) + reserved >= registers_for(threads, 2)
+        for facts in reached
+        for name, reserved in WIDE.items()
+        for instruction, _ in facts.named(name)
+    )
+
+
+def _vector_registers(instruction: ir.Instruction) -> int:
+    return sum(len(operand.elements) for operand in instruction.operands if isinstance(operand, ir.Vector))
+
+
+def _most_blocks(program: Program, threads: int) -> int:
+    """The blocks of so many threads that an SM can hold, as far as that is certain."""
     most = MOST_THREADS.get(program.target_name.rstrip("af"))
     whole_warps = -(-threads // 32) * 32
     return min(MOST_BLOCKS, most // whole_warps) if most and whole_warps <= most else MOST_BLOCKS
@@ -137,6 +160,6 @@ def _explain(program: Program, dropped: list[FunctionFacts], reason: Reason) -> 
         program.module.opcode_span(places[0]),
         "ptxas leaves this out" + (f", and {more} more" if more else ""),
         others=[reason.label] if reason.label else [],
-        notes=[f"ptxas tells it only in an info line, {reason.info}"],
+        notes=[f"ptxas says so only in an info line, {reason.info}"],
         helps=[reason.help],
     )

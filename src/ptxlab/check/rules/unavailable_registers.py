@@ -53,11 +53,9 @@ from collections.abc import Iterator
 from ptxlab import ir
 from ptxlab.report import Diagnostic, Label, error, warning
 
-from ..launch import blocks_of, threads_of
+from ..launch import blocks_of, registers_for, threads_of
 from ..program import FunctionFacts, Program
 
-REGISTERS = 16384  # of a quarter of a multiprocessor, on every target that has the instruction
-QUARTERS = 4
 MOST = 255
 LEAST = 24
 WARPS = 32  # of the largest block
@@ -82,8 +80,7 @@ def registers_at_start(kernel: ir.Function) -> int | None:
         limits.append(max(LEAST, directive.arguments[0]))
     threads, blocks = threads_of(kernel), blocks_of(kernel)
     if threads and blocks:
-        warps = -(-threads // 32) * blocks
-        limits.append(REGISTERS // (-(-warps // QUARTERS) * 32) // 8 * 8)
+        limits.append(registers_for(threads, blocks))
     return min(MOST, *limits) if limits else None
 
 

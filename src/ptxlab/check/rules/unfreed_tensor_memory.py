@@ -1,10 +1,11 @@
 """Tensor memory is allocated and not given back before the kernel ends, or allocated after the block gave up the right.
 
-Tensor memory belongs to the multiprocessor, not to the block: columns that a block keeps are gone when it ends, and the
-next block there waits in its own `tcgen05.alloc` for ever. ptxas assembles such a kernel without a word.
+Tensor memory belongs to the SM, not to the block: columns that a block keeps are gone when it ends, and the next block
+there waits in its own `tcgen05.alloc` for ever. ptxas assembles such a kernel without a warning.
 After `tcgen05.relinquish_alloc_permit` no thread of the block may allocate again.
 
-Let the warp that allocated give the columns back with `tcgen05.dealloc`, when all work on them is done.
+Free the columns with `tcgen05.dealloc` when no operation on them is in flight, in the warp that allocated them or in
+another one of the block.
 
 Wrong:
 
@@ -42,6 +43,9 @@ from collections.abc import Iterator
 from ptxlab import ir
 from ptxlab.report import Diagnostic, Label, warning
 
+from ..control import Control
+from ..divergence import BLOCK, Divergence
+from ..effort import Effort, ExhaustedError
 from ..program import FunctionFacts, Program
 
 
@@ -60,10 +64,10 @@ def check(program: Program) -> Iterator[Diagnostic]:
             given_up = next((other for other in relinquished if _always_before(facts, other, at)), None)
             if given_up is not None:
                 yield _explain_order(program, facts, at, given_up)
-            # Elsewhere someone else may free it: a function that is called, or the one that calls this.
+            # A function that is called, or the one that calls this, may free it.
             if facts.function.kind != "entry" or facts.calls:
                 continue
-            if not any(_group(facts, other) == _group(facts, at) and _can_follow(facts, at, other) for other in freed):
+            if not any(_group(facts, other) == _group(facts, at) and _can_free(facts, other, at) for other in freed):
                 yield _explain_kept(program, facts, at, freed)
 
 
@@ -80,8 +84,27 @@ def _group(facts: FunctionFacts, at: int) -> str:
     return next(word for word in facts.instructions[at].opcode.modifiers if word.startswith("cta_group"))
 
 
+def _can_free(facts: FunctionFacts, dealloc: int, alloc: int) -> bool:
+    """Whether `dealloc` can free what `alloc` allocates: it follows, or another warp executes it."""
+    if _can_follow(facts, alloc, dealloc):
+        return True
+    return not _can_follow(facts, dealloc, alloc) and _are_of_different_warps(facts, dealloc, alloc)
+
+
+def _are_of_different_warps(facts: FunctionFacts, first: int, second: int) -> bool:
+    """Whether a branch that warps take differently chooses between two instructions."""
+    effort = Effort(facts.instructions)
+    try:
+        control = Control(facts, effort)
+        divergence = Divergence(facts, control, effort)
+        shared = control.deciding(block_at(facts, first)) & control.deciding(block_at(facts, second))
+        return any(divergence.of_guard(facts.flow.blocks[branch].end - 1) > BLOCK for branch in shared)
+    except ExhaustedError:
+        return True  # too tangled to say: no warning
+
+
 def _can_follow(facts: FunctionFacts, first: int, then: int) -> bool:
-    """Whether some way leads from one instruction to the other."""
+    """Whether some path leads from one instruction to the other."""
     blocks = facts.flow.blocks
     start, end = block_at(facts, first), block_at(facts, then)
     if start == end and first < then:
@@ -97,7 +120,7 @@ def _can_follow(facts: FunctionFacts, first: int, then: int) -> bool:
 
 
 def _always_before(facts: FunctionFacts, first: int, then: int) -> bool:
-    """Whether every way to `then` leads through `first`, which no guard skips unless it skips both."""
+    """Whether every path to `then` leads through `first`, which no guard skips unless it skips both."""
     guard = facts.instructions[first].guard
     start, end = block_at(facts, first), block_at(facts, then)
     if start == end and first < then:
@@ -120,7 +143,7 @@ def _explain_kept(program: Program, facts: FunctionFacts, at: int, freed: list[i
     instruction = facts.instructions[at]
     columns = instruction.operands[1]
     amount = f"{columns.value} columns" if isinstance(columns, ir.Immediate) else "columns"
-    others = [Label(span, "frees it on no way that comes from there") for other in freed[:1]
+    others = [Label(span, "frees on no path from there") for other in freed[:1]
               if (span := program.module.span(facts.instructions[other]))]  # fmt: skip
     return warning(
         "unfreed-tensor-memory",
@@ -128,7 +151,7 @@ def _explain_kept(program: Program, facts: FunctionFacts, at: int, freed: list[i
         program.module.opcode_span(instruction),
         "no `tcgen05.dealloc` follows",
         others=others,
-        notes=["the next block on this multiprocessor waits for them for ever"],
+        notes=["the next block on this SM waits for them for ever"],
         helps=[f"free them with `tcgen05.dealloc.{_group(facts, at)}.sync.aligned.b32` before the kernel ends"],
     )
 

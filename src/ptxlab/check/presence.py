@@ -1,0 +1,312 @@
+"""Which threads of a block can reach an instruction, as far as their position in the block decides it.
+
+A register that is computed from `%tid.x`, `%laneid` and constants alone has a known value in every thread of the block,
+and a comparison of such values has a known result. A branch on it sends each thread one way. Whatever else a predicate
+depends on (`elect.sync`, memory, parameters), it may be true or false in any thread; combined with `and` and `or` it
+stays limited by what is known: `warp == 4 && elected` is false outside warp 4.
+
+Blocks are assumed to be one-dimensional; in a kernel that reads `%tid.y` or `%tid.z`, or that declares a second
+dimension, every thread can be anywhere.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ptxlab import ir
+from ptxlab.isa.types import TYPES
+
+from .control import END, Control
+from .effort import Effort
+from .launch import threads_of
+
+if TYPE_CHECKING:
+    from .program import FunctionFacts
+
+MOST_THREADS = 1024
+LANES = 32
+_DEEPEST = 64  # steps that a value is followed back
+
+Threads = int
+"""A set of threads of a block: bit n is thread n."""
+Numbers = tuple[int, ...]
+"""The value of a register in each thread of the block; only the low bits of the register's width count."""
+
+
+class Choice(NamedTuple):
+    """A predicate: the threads in which it may be true, and those in which it may be false."""
+
+    true: Threads
+    false: Threads
+
+
+class Presence:
+    """The threads that can reach the basic blocks of one function."""
+
+    def __init__(self, facts: FunctionFacts, control: Control, effort: Effort) -> None:
+        self._facts = facts
+        self._control = control
+        self._effort = effort
+        self.count = min(threads_of(facts.function) or MOST_THREADS, MOST_THREADS)
+        self.all: Threads = (1 << self.count) - 1
+        self._open = Choice(self.all, self.all)
+        self._is_flat = facts.function.kind == "entry" and _is_flat(facts)
+        self._numbers: dict[tuple[int, int], Numbers | None] = {}
+        self._choices: dict[tuple[int, int], Choice] = {}
+        self._edges: dict[tuple[int, int], Threads] = {}
+        self._reached = self._spread()
+
+    def of_block(self, block: int) -> Threads:
+        """The threads that can reach a block."""
+        return self._reached.get(block, 0)
+
+    def of_edge(self, branch: int, successor: int) -> Threads:
+        """The threads that can go from a block to one of its successors."""
+        return self._edges.get((branch, successor), 0)
+
+    def of_guard(self, at: int) -> Choice:
+        """The threads at an instruction for which its guard may hold, and those for which it may not."""
+        guard = self._facts.instructions[at].guard
+        here = self.of_block(self._facts.values.block_of(at))
+        chosen = self._guard(at, guard)
+        return Choice(chosen.true & here, chosen.false & here)
+
+    def warps(self, threads: Threads) -> frozenset[int]:
+        """The warps that have at least one of these threads."""
+        return frozenset(warp for warp in range(-(-self.count // LANES)) if threads >> warp * LANES & 0xFFFFFFFF)
+
+    def _spread(self) -> dict[int, Threads]:
+        """Follow all threads from the entry along the branches that they can take."""
+        if not self._is_flat:
+            for number, after in self._control.successors.items():
+                self._edges.update({(number, successor): self.all for successor in after})
+            return dict.fromkeys(self._control.successors, self.all)
+        reached: dict[int, Threads] = {}
+        arrived = {0: self.all}
+        while arrived:
+            number, threads = arrived.popitem()
+            known = reached.get(number, 0)
+            if number == END or threads | known == known:
+                continue
+            reached[number] = known | threads
+            after = self._control.successors[number]
+            self._effort.spend(1 + len(after))
+            for successor in after:
+                going = reached[number] & self._going(number, successor)
+                self._edges[number, successor] = going
+                arrived[successor] = arrived.get(successor, 0) | going
+        return reached
+
+    def _going(self, number: int, successor: int) -> Threads:
+        """The threads that the end of a block can send to a successor."""
+        at = self._facts.flow.blocks[number].end - 1
+        instruction = self._facts.instructions[at]
+        if instruction.guard is None or instruction.opcode.mnemonic == "brx":
+            return self.all
+        chosen = self._guard(at, instruction.guard)
+        falls = number + 1 < len(self._facts.flow.blocks) and successor == number + 1
+        leaves = instruction.opcode.mnemonic != "bra"
+        jumps = successor == END if leaves else successor in self._facts.flow.targets.get(at, ())
+        return (chosen.true if jumps else 0) | (chosen.false if falls or not jumps else 0)
+
+    def _guard(self, at: int, guard: ir.Guard | None) -> Choice:
+        if guard is None:
+            return Choice(self.all, 0)
+        choice = self._choice(at, guard.register, 0)
+        return Choice(choice.false, choice.true) if guard.negated else choice
+
+    def _choice(self, at: int, operand: ir.Operand, depth: int) -> Choice:
+        """A predicate where instruction `at` reads it."""
+        if isinstance(operand, ir.Negated):
+            choice = self._choice(at, operand.operand, depth)
+            return Choice(choice.false, choice.true)
+        if not isinstance(operand, ir.Register) or depth > _DEEPEST:
+            return self._open
+        true = false = 0
+        for place in self._definitions(at, operand):
+            choice = self._defined_choice(place, operand.index, depth + 1)
+            true, false = true | choice.true, false | choice.false
+        return Choice(true, false) if true | false == self.all else self._open
+
+    def _definitions(self, at: int, register: ir.Register) -> tuple[int, ...]:
+        before = self._facts.values.steps
+        places = self._facts.values.definitions(at, register.index)
+        self._effort.spend(len(places) + 1 + self._facts.values.steps - before)
+        return places
+
+    def _defined_choice(self, at: int, register: int, depth: int) -> Choice:
+        key = (at, register)
+        if key not in self._choices:
+            self._choices[key] = self._open  # for a loop that comes back here
+            self._choices[key] = self._combine(at, register, depth)
+        return self._choices[key]
+
+    def _combine(self, at: int, register: int, depth: int) -> Choice:
+        """What an instruction writes to a predicate."""
+        instruction = self._facts.instructions[at]
+        target, *sources = instruction.operands
+        if not isinstance(target, ir.Register) or target.index != register:
+            return self._open
+        mnemonic, modifiers = instruction.opcode.mnemonic, instruction.opcode.modifiers
+        if mnemonic == "setp" and len(sources) == 2:
+            return self._compare(at, modifiers, sources, depth)
+        if "pred" not in modifiers or mnemonic not in ("mov", "not", "and", "or", "xor"):
+            return self._open
+        first, *rest = (self._choice(at, source, depth) for source in sources)
+        if mnemonic == "not":
+            return Choice(first.false, first.true)
+        for second in rest:
+            first = _LOGIC[mnemonic](first, second)
+        return first
+
+    def _compare(self, at: int, modifiers: tuple[str, ...], sources: Sequence[ir.Operand], depth: int) -> Choice:
+        type = TYPES.get(modifiers[-1])
+        compare = _COMPARISONS.get(modifiers[0])
+        a, b = (self._number(at, source, depth) for source in sources)
+        if compare is None or type is None or modifiers[-1][0] not in "usb" or a is None or b is None:
+            return self._open
+        # `lo` to `hs` are comparisons without sign; the others follow the type.
+        is_signed = modifiers[-1][0] == "s" and modifiers[0] not in ("lo", "ls", "hi", "hs")
+        true = 0
+        self._effort.spend(len(a) // 8)
+        for thread, (x, y) in enumerate(zip(a, b, strict=True)):
+            true |= compare(_read(x, type.width, is_signed), _read(y, type.width, is_signed)) << thread
+        return Choice(true, self.all & ~true)
+
+    def _number(self, at: int, operand: ir.Operand, depth: int) -> Numbers | None:
+        """An integer where instruction `at` reads it; None if it does not follow from the position of the thread."""
+        match operand:
+            case ir.Immediate() if not operand.is_float:
+                return (operand.value,) * self.count
+            case ir.SpecialRegister(name="%tid", component="x"):
+                return tuple(range(self.count))
+            case ir.SpecialRegister(name="%laneid"):
+                return tuple(thread % LANES for thread in range(self.count))
+            case ir.Register() if depth <= _DEEPEST:
+                places = self._definitions(at, operand)
+                if len(places) == 1 and self._facts.instructions[places[0]].guard is None:
+                    return self._defined_number(places[0], operand.index, depth + 1)
+        return None
+
+    def _defined_number(self, at: int, register: int, depth: int) -> Numbers | None:
+        key = (at, register)
+        if key not in self._numbers:
+            self._numbers[key] = None  # for a loop that comes back here
+            self._numbers[key] = self._compute(at, register, depth)
+        return self._numbers[key]
+
+    def _compute(self, at: int, register: int, depth: int) -> Numbers | None:
+        """What an instruction writes to an integer register."""
+        instruction = self._facts.instructions[at]
+        mnemonic, modifiers = instruction.opcode.mnemonic, instruction.opcode.modifiers
+        target, *sources = instruction.operands
+        if mnemonic == "shfl":
+            return self._shuffle(at, modifiers, target, register, sources, depth)
+        compute = _ARITHMETIC.get(mnemonic)
+        if compute is None or not isinstance(target, ir.Register) or target.index != register:
+            return None
+        type = TYPES.get(modifiers[-1]) if modifiers else None
+        if type is None or modifiers[-1][0] not in "usb" or not _REMAINING.issuperset(modifiers[:-1]):
+            return None
+        if mnemonic == "mad" and "wide" in modifiers:
+            return None
+        numbers = [self._number(at, source, depth) for source in sources]
+        known = [number for number in numbers if number is not None]
+        if len(known) < len(numbers) or not known:
+            return None
+        self._effort.spend(self.count // 8)
+        is_signed = modifiers[-1][0] == "s"
+        width = type.width * 2 if "wide" in modifiers else type.width
+        results = []
+        for values in zip(*known, strict=True):
+            result = compute(*(_read(value, type.width, is_signed) for value in values))
+            if result is None:
+                return None
+            results.append(result & ((1 << width) - 1))
+        return tuple(results)
+
+    def _shuffle(
+        self,
+        at: int,
+        modifiers: tuple[str, ...],
+        target: ir.Operand,
+        register: int,
+        sources: Sequence[ir.Operand],
+        depth: int,
+    ) -> Numbers | None:
+        """The value of one lane of the warp, if all lanes read the same one."""
+        first = target.first if isinstance(target, ir.Pair) else target
+        lane, clamp = (source.value if isinstance(source, ir.Immediate) else None for source in sources[1:3])
+        if "idx" not in modifiers or lane is None or clamp != LANES - 1:
+            return None
+        numbers = self._number(at, sources[0], depth)
+        if numbers is None or not isinstance(first, ir.Register) or first.index != register:
+            return None
+        chosen = (thread // LANES * LANES + lane % LANES for thread in range(self.count))
+        return tuple(numbers[place] if place < self.count else 0 for place in chosen)
+
+
+def _is_flat(facts: FunctionFacts) -> bool:
+    directive = facts.function.directive("reqntid") or facts.function.directive("maxntid")
+    if directive is not None and any(size != 1 for size in directive.arguments[1:]):
+        return False
+    return not any(
+        isinstance(operand, ir.SpecialRegister) and operand.name == "%tid" and operand.component != "x"
+        for instruction in facts.instructions
+        for operand in instruction.operands
+    )
+
+
+def _read(value: int, width: int, is_signed: bool) -> int:
+    """The low bits of a value as a number."""
+    value &= (1 << width) - 1
+    return value - (1 << width) if is_signed and value >> (width - 1) else value
+
+
+def _and(a: Choice, b: Choice) -> Choice:
+    return Choice(a.true & b.true, a.false | b.false)
+
+
+def _or(a: Choice, b: Choice) -> Choice:
+    return Choice(a.true | b.true, a.false & b.false)
+
+
+def _xor(a: Choice, b: Choice) -> Choice:
+    return Choice((a.true & b.false) | (a.false & b.true), (a.true & b.true) | (a.false & b.false))
+
+
+_LOGIC: dict[str, Callable[[Choice, Choice], Choice]] = {"and": _and, "or": _or, "xor": _xor}
+_COMPARISONS: dict[str, Callable[[int, int], bool]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "lo": operator.lt,
+    "le": operator.le,
+    "ls": operator.le,
+    "gt": operator.gt,
+    "hi": operator.gt,
+    "ge": operator.ge,
+    "hs": operator.ge,
+}
+_ARITHMETIC: dict[str, Callable[..., int | None]] = {
+    "mov": lambda a: a,
+    "cvt": lambda a: a if 0 <= a < 1 << 15 else None,
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "mad": lambda a, b, c: a * b + c,
+    "shl": lambda a, b: a << b if 0 <= b < 64 else 0,
+    "shr": lambda a, b: a >> b if b >= 0 else None,
+    "div": lambda a, b: a // b if a >= 0 and b > 0 else None,
+    "rem": lambda a, b: a % b if a >= 0 and b > 0 else None,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "not": operator.invert,
+    "min": min,
+    "max": max,
+}
+# Modifiers before the last type with which the table above holds; `cvt` has the type that it converts to there.
+_REMAINING = frozenset(("lo", "wide", "u16", "u32", "u64", "s32", "s64"))
