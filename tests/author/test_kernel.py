@@ -288,3 +288,17 @@ def test_functions_of_python_that_never_end() -> None:
     assert (found.code, found.file) == ("endless-kernel", __file__)
     assert found.message == "functions of Python call themselves without end while `k` is written"
     assert found.labels[0].span.text in ("halves(x * 0.5)", "x * 0.5")
+
+
+def test_notes_name_lines_of_python() -> None:
+    @kernel(target="sm_80")
+    def unordered(out: pointer[u32]) -> None:
+        tile = ptx.shared(u32, 64)
+        tile[ptx.tid.x] = 1
+        out[ptx.tid.x] = tile[ptx.tid.x ^ 32]
+
+    found = unordered.launch(1, 64, [np.zeros(64, "u4")], device="cpu", on_error="collect").diagnostics[0]
+    assert found.line is not None
+    assert found.notes == (
+        f"nothing orders line {found.line - 1} before line {found.line}: no barrier, and no release/acquire pair",
+    )

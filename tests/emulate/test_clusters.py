@@ -244,7 +244,7 @@ def test_a_race_between_blocks_is_told() -> None:
     (found,) = findings(RING.replace(SYNC, "bar.sync 0;\n") + SYNC)
     assert found.message == "a thread reads shared bytes that another writes without order"
     assert "of `tile` of block (" in found.labels[1].text or "of `tile` of block (" in found.labels[0].text
-    assert found.notes[0].startswith("no `barrier.cluster` or release/acquire pair with scope `.cluster` orders")
+    assert found.notes[0].endswith(": no `barrier.cluster`, and no release/acquire pair with scope `.cluster`")
 
 
 FLAG = """

@@ -3,6 +3,7 @@
 import pytest
 
 import ptxlab
+from ptxlab.report import Source
 
 KERNEL = """\
 .version 8.0
@@ -46,3 +47,61 @@ def test_a_line_or_file_that_is_not_there(without: str) -> None:
     if "file" in without:
         text = text.replace(".loc 1 17 3", ".loc 3 0 0")
     assert notes_of(text) == []
+
+
+# Where the text is known that a module was compiled from, notes name its lines only.
+
+COMPILED = """\
+.version 8.0
+.target sm_80
+.address_size 64
+.shared .align 8 .b64 full;
+.shared .align 4 .b32 word;
+.entry kernel()
+{
+    .reg .u32 %r<3>;
+    .reg .u64 %rd<3>;
+    .reg .pred %p<3>;
+    mov.u32 %r1, %tid.x;
+    setp.eq.u32 %p1, %r1, 0;
+    .loc 1 3 3
+    @%p1 mbarrier.init.shared.b64 [full], 2;
+    bar.sync 0;
+    .loc 1 4 3
+    .loc 2 5 1, function_name name, inlined_at 1 4 3
+    @%p1 mbarrier.arrive.shared.b64 %rd1, [full];
+    .loc 1 6 3
+    st.shared.u32 [word], %r1;
+    .loc 1 7 3
+again:
+    mbarrier.test_wait.parity.shared.b64 %p2, [full], 0;
+    @!%p2 bra again;
+    ret;
+}
+.file 1 "kernel.cu"
+.file 2 "helper.h"
+.section .debug_str { name: .b8 107, 0 }
+"""
+
+
+def notes_in(texts: dict[str, str]) -> list[tuple[str, ...]]:
+    module = ptxlab.parse(COMPILED, name="kernel.ptx")
+    module.origins = {name: Source(name, text) for name, text in texts.items()}
+    found = module["kernel"].launch(grid=1, block=64, device="cpu", on_error="collect").diagnostics
+    return [diagnostic.notes for diagnostic in found]
+
+
+def test_lines_in_notes() -> None:
+    hang, race = notes_in({"kernel.cu": "line\n" * 9})
+    assert hang[0].startswith("phase 0: 1 of 2 arrivals (line 4, thread 0), ")
+    assert race == ("nothing orders what the two threads do in line 6: no barrier, and no release/acquire pair",)
+
+
+def test_lines_of_another_file_in_notes() -> None:
+    hang, _ = notes_in({"kernel.cu": "line\n" * 9, "helper.h": "line\n" * 9})
+    assert hang[0].startswith("phase 0: 1 of 2 arrivals (line 5 of helper.h, thread 0), ")
+
+
+def test_lines_of_ptx_in_notes() -> None:
+    hang, _ = notes_in({})
+    assert hang[0].startswith("phase 0: 1 of 2 arrivals (line 18, thread 0), ")

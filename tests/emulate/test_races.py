@@ -85,7 +85,7 @@ def test_words_of_a_race() -> None:
 25 |     ld.shared.u32 %r1, [%far]; // race
    |     ^^^^^^^^^^^^^^^^^^^^^^^^^^ thread (0,0,0) of the same block read them
    |
-   = note: no `bar.sync` or release/acquire pair orders lines 23 and 25 of the two threads
+   = note: nothing orders line 23 before line 25: no barrier, and no release/acquire pair
 """
     )
 

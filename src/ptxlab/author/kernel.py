@@ -16,9 +16,10 @@ from typing import Any, NoReturn, overload
 from ptxlab import ir
 from ptxlab.author.arguments import passed
 from ptxlab.author.emit import describe
-from ptxlab.author.lines import Place, definition_of, head_span, here, in_python, raised_at, refuse, refuse_line
+from ptxlab.author.lines import Place, definition_of, head_span, here, raised_at, refuse, refuse_line
 from ptxlab.author.parameters import Parameter, check_constants, constants_key, read_parameters, refuse_unknown
 from ptxlab.author.trace import Program, Trace, writing
+from ptxlab.ir.origin import at_origin
 from ptxlab.isa.directives import DIRECTIVES
 from ptxlab.isa.targets import TARGETS, Version
 from ptxlab.report import Diagnostic, KernelError, Label, error
@@ -113,10 +114,10 @@ class Kernel:
         except Exception as problem:
             if hasattr(problem, "diagnostics"):
                 problem.diagnostics = [
-                    self._at_call(found, here()) for found in in_python(self.module, problem.diagnostics)
+                    self._at_call(found, here()) for found in at_origin(self.module, problem.diagnostics)
                 ]
             raise
-        return replace(result, diagnostics=in_python(self.module, result.diagnostics))
+        return replace(result, diagnostics=at_origin(self.module, result.diagnostics))
 
     def set(self, name: str, value: Any, dtype: Any = None) -> None:
         """Give a variable a value, as `ptxlab.ir.Module.set` does."""

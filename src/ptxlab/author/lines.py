@@ -1,7 +1,7 @@
 """The user's Python: which line an instruction was written on, and findings shown there first.
 
 `here()` is the place outside of this package that is running now. A kernel's PTX says with `.loc` which line each
-instruction comes from; `in_python` reads that back and puts the Python line in front of a diagnostic about the PTX.
+instruction comes from; `ptxlab.ir.origin` reads that back and puts the Python line before a diagnostic about the PTX.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from functools import lru_cache
 from types import CodeType, FrameType, TracebackType
 from typing import Any, NoReturn
 
-from ptxlab import ir
-from ptxlab.ir.origin import at_origin, line_span
-from ptxlab.report import Diagnostic, PtxError, Source, Span, error
+from ptxlab.ir.origin import line_span
+from ptxlab.report import PtxError, Source, Span, error
 
 _INNER = (__name__.rpartition(".")[0], "contextlib", "functools")  # whose functions are no places of the user
 
@@ -168,11 +167,6 @@ def _offset(source: Source, line: int, column: int) -> int:
     return start + (column if text.isascii() else len(text.encode()[:column].decode(errors="ignore")))
 
 
-def in_python(module: ir.Module, found: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """The diagnostics about the PTX of a module, each with the Python line that its first label was written on.
-
-    >>> from ptxlab import parse
-    >>> in_python(parse(".version 8.0 .target sm_80"), [])
-    []
-    """
-    return at_origin(module, found, _source)
+def texts_of(files: Iterable[str]) -> dict[str, Source]:
+    """The texts of Python files, by name; those that can't be read are left out."""
+    return {file: source for file in files if (source := _source(file)) is not None}

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ptxlab import ir
-from ptxlab.author.lines import Place, here, refuse
+from ptxlab.author.lines import Place, here, refuse, texts_of
 from ptxlab.isa import Candidate, Type
 from ptxlab.isa.targets import TARGETS, VERSIONS, Since, Version, target_named
 from ptxlab.syntax import parse
@@ -99,6 +99,7 @@ class Program:
         """The program as `ptxlab.parse` reads it: one module for all that use it, until an item is added."""
         if self._read is None or self._read[0] != len(self.items):
             module = parse(self.text(), f"{self.name}.ptx")
+            module.origins = {_ascii(file): source for file, source in texts_of(self.files).items()}
             if self._read is not None:
                 module.given |= self._read[1].given
             self._read = len(self.items), module

@@ -227,15 +227,16 @@ def _reason(launch: Launch, earlier: Party, later: Party) -> str:
             return "both are strong, but of different sizes: such accesses race as weak ones do"
         scope = ".cluster" if earlier.about & later.about & shadow.CLUSTER else ".cta"
         return f"both are strong, but the scope `{scope}` of one does not include the other thread"
-    line, other_line = launch.line_of(later.instruction), launch.line_of(earlier.instruction)
-    means = "`bar.sync` or release/acquire pair"
+    line = launch.name_line(later.instruction, later.instruction)
+    other_line = launch.name_line(earlier.instruction, later.instruction)
+    means = "no barrier, and no release/acquire pair"
     if earlier.block != later.block:
-        means = "release/acquire pair with scope `.gpu`"
+        means = "no release/acquire pair with scope `.gpu`"
         if _are_companions(launch, earlier, later):
-            means = "`barrier.cluster` or release/acquire pair with scope `.cluster`"
+            means = "no `barrier.cluster`, and no release/acquire pair with scope `.cluster`"
     if line == other_line:
-        return f"no {means} orders what the two threads do in line {line}"
-    return f"no {means} orders lines {other_line} and {line} of the two threads"
+        return f"nothing orders what the two threads do in {line}: {means}"
+    return f"nothing orders {other_line} before {line}: {means}"
 
 
 def _are_companions(launch: Launch, one: Party, other: Party) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab.emulate import layout, state
 from ptxlab.emulate.record import Record
-from ptxlab.emulate.standing import Mbarrier, Stand, block_name
+from ptxlab.emulate.standing import Mbarrier, block_name
 from ptxlab.emulate.waits import Group
 from ptxlab.report import Diagnostic, Label, error
 
@@ -21,7 +21,7 @@ def explain_phase(
     """Why the phase that a group waits for does not complete; `label` and `labels` say who waits where."""
     mbarrier = group.stand.mbarrier(group.first.waits_at)
     number = group.first.waits_for & 1 if mbarrier.phase is None else mbarrier.phase.get("completed")
-    arrivals = f"{mbarrier.arrived} of {mbarrier.expected} arrivals{_last_arrival(launch, group.stand, mbarrier)}"
+    arrivals = f"{mbarrier.arrived} of {mbarrier.expected} arrivals{_last_arrival(launch, group, mbarrier)}"
     note = f"phase {number}: {arrivals}, {_bytes(mbarrier)}; no running thread or copy can arrive"
     notes = [note, *exited]
     cycle = [other for other in others if other.status == state.AT_PHASE and _is_untouched(other)]
@@ -77,16 +77,16 @@ def _completions(launch: Launch, phase: Record) -> str:
     return f"{these} brought {phase.get('copied')} bytes in this phase"
 
 
-def _last_arrival(launch: Launch, stand: Stand, mbarrier: Mbarrier) -> str:
+def _last_arrival(launch: Launch, group: Group, mbarrier: Mbarrier) -> str:
     phase: Record | None = mbarrier.phase
     if phase is None or not mbarrier.arrived:
         return ""
-    line = launch.line_of(phase.get("arrived_at"))
+    line = launch.name_line(phase.get("arrived_at"), group.instruction)
     who = f"thread {phase.get('arrived_by')}"
-    if phase.get("arrived_from") != stand.number:
+    if phase.get("arrived_from") != group.stand.number:
         who += f" of {block_name(launch, phase.get('arrived_from'))}"
     last = "the last: " if mbarrier.arrived > 1 else ""
-    return f" ({last}line {line}, {who})" if line is not None else ""
+    return f" ({last}{line}, {who})"
 
 
 def _bytes(mbarrier: Mbarrier) -> str:

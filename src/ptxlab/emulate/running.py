@@ -8,7 +8,9 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from itertools import combinations
+from pathlib import PurePath
 from typing import Any
 
 from ptxlab.emulate import state
@@ -24,6 +26,7 @@ from ptxlab.emulate.runtime.grid import end_broken, go_on_alone, run_grid, take_
 from ptxlab.emulate.runtime.sharing import put_back, share_bytes
 from ptxlab.emulate.services import Services
 from ptxlab.emulate.worker import Worker
+from ptxlab.ir.origin import Origins
 from ptxlab.native.functions import signature
 from ptxlab.report import Span
 
@@ -126,9 +129,29 @@ class Launch:
         return self.compiled.module.span(self.compiled.places[number][1])
 
     def line_of(self, number: int) -> int | None:
-        """The line of an instruction."""
+        """The line of an instruction in the PTX."""
         span = self.span_of(number)
         return None if span is None else span.source.position(span.start)[0]
+
+    def name_line(self, number: int, beside: int) -> str:
+        """`line 12`, of what the user wrote; with the name of the file if the instruction `beside` is from another."""
+        span, other = self._origin_of(number), self._origin_of(beside)
+        if span is None:
+            return "a line without a number"
+        line = span.source.position(span.start)[0]
+        if other is None or other.source is span.source:
+            return f"line {line}"
+        return f"line {line} of {PurePath(span.source.name).name}"
+
+    def _origin_of(self, number: int) -> Span | None:
+        """Where an instruction comes from: CUDA C++, Python, or else the PTX."""
+        span = self.span_of(number)
+        return None if span is None else self.origins.span(span) or span
+
+    @cached_property
+    def origins(self) -> Origins:
+        """The lines that the kernel was compiled from."""
+        return Origins(self.compiled.module)
 
     # Running.
 

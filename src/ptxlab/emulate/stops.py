@@ -34,8 +34,8 @@ def explain_stop(launch: Launch, outcome: str, timeout: float | None) -> Diagnos
     waiting = [thread for thread in stand.threads if thread.status in WAITING and thread not in spinning]
     notes = [done]
     if waiting:
-        line = launch.line_of(waiting[0].instruction)
-        notes.append(f"{do(waiting, stand.threads, 'waits', 'wait')} meanwhile, on line {line}")
+        line = launch.name_line(waiting[0].instruction, place)
+        notes.append(f"{do(waiting, stand.threads, 'waits', 'wait')} meanwhile, on {line}")
     verb = "was here"
     if loops:
         verb = "jumps back here" if launch.compiled.places[place][1].opcode.mnemonic == "bra" else "goes round here"

@@ -12,35 +12,45 @@ from ptxlab.ir.statements import Location
 from ptxlab.report import Diagnostic, Label, Source, Span
 
 COMPILED_FROM = "compiled from"  # how a note begins that names the line, for what has no label there
-Reader = Callable[[str], Source | None]
 
 
-def at_origin(module: Module, found: Iterable[Diagnostic], read: Reader | None = None) -> list[Diagnostic]:
-    """The diagnostics, each with the line that `.loc` names before its first label, where that line is known.
+class Origins:
+    """The lines that the instructions of a module were compiled from, as `.loc` names them."""
 
-    `read` gives the text of a file by its name; without it, texts are those that the module was compiled from.
-    """
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self._files = {item.index: item.name for item in module.items if isinstance(item, File)}
+        self._places = _places(module) if module.origins and self._files else []
+        self._starts = [start for start, _, _ in self._places]
+
+    def span(self, span: Span) -> Span | None:
+        """The line that some PTX was compiled from, if its text is known; of inlined code, else where it is inlined."""
+        number = bisect_right(self._starts, span.start) - 1
+        if span.source is not self.module.source or number < 0 or span.start >= self._places[number][1]:
+            return None
+        location = self._places[number][2]
+        found = self._line(location.file, location.line)
+        if found is None and location.inlined_at is not None:
+            found = self._line(*location.inlined_at[:2])
+        return found
+
+    def _line(self, file: int, line: int) -> Span | None:
+        source = self.module.origins.get(self._files[file]) if file in self._files else None
+        return None if source is None or not 1 <= line <= source.line_count else line_span(source, line)
+
+
+def at_origin(module: Module, found: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """The diagnostics, each with the line that `.loc` names before its first label, where that line is known."""
     diagnostics = list(found)
-    read = read or (module.origins.get if module.origins else None)
-    if not diagnostics or module.source is None or read is None:
+    if not diagnostics or module.source is None or not module.origins:
         return diagnostics
-    files = {item.index: item.name for item in module.items if isinstance(item, File)}
-    if not files:
-        return diagnostics
-    places = _places(module)
-    starts = [start for start, _, _ in places]
-
-    def origin(span: Span) -> Span | None:
-        number = bisect_right(starts, span.start) - 1
-        if span.source is not module.source or number < 0 or span.start >= places[number][1]:
-            return None
-        location = places[number][2]
-        source = read(files[location.file]) if location.file in files else None
-        if source is None or not 1 <= location.line <= source.line_count:
-            return None
-        return line_span(source, location.line)
-
-    return [_moved(diagnostic, origin) for diagnostic in diagnostics]
+    origins = Origins(module)
+    return [
+        _moved(diagnostic, origins.span)
+        if diagnostic.labels and diagnostic.labels[0].span.source is module.source
+        else diagnostic
+        for diagnostic in diagnostics
+    ]
 
 
 def line_span(source: Source, line: int) -> Span:
