@@ -118,8 +118,9 @@ def _explain_race(launch: Launch, found: Record, number: int) -> Diagnostic:
     same_thread = same_block and earlier.thread == later.thread
     is_race = found.get("kind", number) == reports.RACE
     is_late = earlier.is_copy  # it may be what was begun before that is still under way
-    if later.instruction < earlier.instruction and not same_thread and is_race:
-        # Which came first is chance; a reader finds the one first that stands first.
+    if later.instruction < earlier.instruction and not same_thread and is_race and space != state.TENSOR_SPACE:
+        # Which came first is chance; a reader finds the one first that is first in the file. In tensor memory it is
+        # not: often the one is known to be started, and only not known to be done.
         earlier, later = later, earlier
     first = f"{_thread(launch, earlier.thread)} of {block_name(launch, earlier.block)}"
     second = f"{_thread(launch, later.thread)} of {'the same block' if same_block else block_name(launch, later.block)}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ptxlab.emulate import state
 from ptxlab.emulate.runtime.clocks import TENSOR_LOADS, TENSOR_STORES
 from ptxlab.emulate.runtime.tensor_before import MOVE
-from ptxlab.emulate.runtime.tensor_work import SEVERAL
+from ptxlab.emulate.runtime.tensor_commits import SEVERAL
 from ptxlab.emulate.values import Address, Value
 from ptxlab.isa.asynchronous import MatrixCopy, Mma
 from ptxlab.isa.types import type_named

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxlab.emulate.runtime import tensor_memory as runtime
-from ptxlab.emulate.runtime import tensor_work
+from ptxlab.emulate.runtime import tensor_operands as operands
 from ptxlab.isa.instruction_descriptor import COMPLAINTS, KINDS, InstructionDescriptor
 from ptxlab.isa.tensor_memory import BAND
 
@@ -94,13 +94,13 @@ def _cells(address: int, lanes: int, columns: int) -> str:
 
 
 _MORE = {
-    tensor_work.PACKED_IN_CELLS: "A of four or six bits in tensor memory is not emulated: the manual only draws it",
-    tensor_work.ABSOLUTE: "a leading dimension as an absolute address, which only `sm_103a` has, is not emulated",
-    tensor_work.NO_MODE: "modes of swizzling are 0, 1, 2, 4 and 6",
-    tensor_work.COARSE_MODE: "128-byte swizzling with 32-byte atoms is that of MN-major tf32, and of nothing else here",
-    tensor_work.ROWS_IN_CELLS: "with `.ws`, 32 or 64 rows of A in tensor memory are not emulated: they are only drawn",
-    tensor_work.NO_PEER: "a product of two blocks needs a cluster that has the second one",
-    tensor_work.BAD_FACTORS: "its scale factors reach beyond the four bytes of a cell",
+    operands.PACKED_IN_CELLS: "A of four or six bits in tensor memory is not emulated: the manual only draws it",
+    operands.ABSOLUTE: "a leading dimension as an absolute address, which only `sm_103a` has, is not emulated",
+    operands.NO_MODE: "modes of swizzling are 0, 1, 2, 4 and 6",
+    operands.COARSE_MODE: "128-byte swizzling with 32-byte atoms is that of MN-major tf32, and of nothing else here",
+    operands.ROWS_IN_CELLS: "with `.ws`, 32 or 64 rows of A in tensor memory are not emulated: they are only drawn",
+    operands.NO_PEER: "a product of two blocks needs a cluster that has the second one",
+    operands.BAD_FACTORS: "its scale factors reach beyond the four bytes of a cell",
 }
 
 

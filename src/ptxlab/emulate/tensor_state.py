@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.history import Pages
+from ptxlab.emulate.history import Knowledge, Pages
 from ptxlab.native import Array, Pointer, struct, u32, u64
 
 UNITS = 16  # of 32 columns each: what is allocated
@@ -37,6 +37,7 @@ class Operation:
     further: u32  # and from a row to its copy
     copies: u32
     form: u32  # of a product: plain, `.ws`, or of two blocks
+    known: Knowledge  # of a commit: what its arrival hands over
 
 
 @struct

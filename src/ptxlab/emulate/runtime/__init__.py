@@ -44,9 +44,10 @@ from .races import note_cluster, note_generic, note_global, note_local, note_sha
 from .schedule import thread_exit
 from .sharing import put_back, share_bytes
 from .tensor_beginnings import check_map, multicast_tensor_load, start_tensor_load, start_tensor_store
+from .tensor_commits import start_commit
 from .tensor_memory import access_cells, allocate_columns, free_columns, read_cell, relinquish_columns, write_cell
 from .tensor_order import fence_after, fence_before, release_tensor_work, wait_for_cells
-from .tensor_work import start_commit, start_product, start_tensor_copy
+from .tensor_work import start_product, start_tensor_copy
 from .transfers import commit_transfers, wait_for_transfers
 from .warpgroup import commit_products, compare_products, read_matrix, wait_for_products
 
@@ -69,8 +70,8 @@ RUNTIME: dict[str, Callable[..., Any]] = {
 # Files whose functions few kernels call, or seldom: LLVM takes a quarter of the time for them, and makes slower code.
 RARE = frozenset("""
     agents async_stores beginnings cancellations cluster_barrier cluster_order clusters presence profile proxies
-    reductions reports tensor_before tensor_beginnings tensor_memory tensor_order tensor_work tensors transfers
-    warpgroup
+    reductions reports tensor_before tensor_beginnings tensor_commits tensor_memory tensor_operands tensor_operations
+    tensor_order tensor_work tensors transfers warpgroup
 """.split())  # fmt: skip
 ENTRIES: tuple[Callable[..., Any], ...] = (
     run_grid, take_over, go_on_alone, end_broken, settle_all, share_bytes, put_back,

@@ -47,6 +47,7 @@ def begin_order(block: Pointer[Block]) -> None:
         thread.close_fence = 0
         thread.wide_fence = 0
         thread.init_fence = 0
+        thread.tensor_stamp = 0
         thread.came_stamp = 0
         thread.copy_index = 0
         thread.copies_done = 0

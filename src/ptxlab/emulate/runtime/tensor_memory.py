@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ptxlab.emulate.runtime.memory import calloc, fail, free
 from ptxlab.emulate.runtime.tensor_before import OTHER
+from ptxlab.emulate.runtime.tensor_operations import free_operations
 from ptxlab.emulate.runtime.tensor_order import end_tensor_order, note_tensor
 from ptxlab.emulate.state import BAD_ALLOCATION, BAD_TENSOR_ADDRESS, NO_MEMORY, STORE, TENSOR_LEAK, Block, Thread
 from ptxlab.emulate.tensor_state import RECENT, UNITS, Tensor
@@ -139,7 +140,7 @@ def end_tensor(block: Pointer[Block]) -> None:
         return
     end_tensor_order(block)
     free(cast(Pointer[u8], tensor.cells))
-    free(cast(Pointer[u8], tensor.operations))
+    free_operations(tensor)
     free(cast(Pointer[u8], tensor))
     block.tensor = cast(Pointer[Tensor], 0)
 

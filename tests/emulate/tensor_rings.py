@@ -1,0 +1,264 @@
+"""A GEMM on tensor memory as production kernels write it: a ring of stages that TMA fills and `tcgen05.commit` frees.
+
+Thread 0 copies A and B into a stage, thread 32 multiplies and commits, warps 4 to 7 read the accumulators. With two
+blocks, each copies its half, thread 64 of the second tells the first that its half is there, and the first multiplies.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import ptxlab
+from ptxlab.isa.instruction_descriptor import PAIR, PLAIN, InstructionDescriptor
+
+ROWS, DEPTH = 128, 16  # of a stage, in each block
+COLUMNS = 16
+BYTES = (ROWS + COLUMNS) * DEPTH * 2
+
+# Lines of the kernel that are synchronization, by the names under which tests leave them out or replace them.
+SYNCHRONIZATION = {
+    "wait empty": "WE: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%empty], %other;\n    @!%p1 bra WE;",
+    "wait full": "WF: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%full], %parity;\n    @!%p1 bra WF;",
+    "wait peer": "WP: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p1, [%peer], %parity;\n    @!%p1 bra WP;",
+    "wait read": "WR: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p1, [%read], %other;\n    @!%p1 bra WR;",
+    "wait done": "WD: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%done], %parity;\n    @!%p1 bra WD;",
+    "fence read": "tcgen05.fence::after_thread_sync;",
+    "fence full": "tcgen05.fence::after_thread_sync;",
+    "fence done": "tcgen05.fence::after_thread_sync;",
+    "commit stage": "{commit} [%empty]{mask};",
+    "commit tile": "{commit} [%done]{mask};",
+    "wait load": "tcgen05.wait::ld.sync.aligned;",
+    "fence loaded": "tcgen05.fence::before_thread_sync;",
+}
+
+KERNEL = """.version 8.7
+.target sm_100a
+.address_size 64
+.visible .entry ring(.param .u64 out, .param .u64 a) {cluster}
+{{
+    .reg .pred %p<4>;
+    .reg .b16 %both;
+    .reg .b32 %t, %warp, %i, %k, %tile, %slot, %parity, %other, %full, %empty, %peer, %read, %done, %buffer, %rank;
+    .reg .b32 %tensor, %d, %r<8>, %v<{columns}>;
+    .reg .b64 %from, %to, %da, %db, %rd<4>;
+    .shared .align 1024 .b8 stages[{size}];
+    .shared .align 8 .b64 fulls[{stages}], empties[{stages}], peers[{stages}], reads[{buffers}], dones[{buffers}];
+    .shared .align 4 .b32 address;
+    mov.u32 %t, %tid.x;
+    shr.u32 %warp, %t, 5;
+    mov.u32 %rank, %cluster_ctarank;
+    mov.u16 %both, 3;
+    setp.ne.u32 %p0, %t, 0;
+    @%p0 bra INITIALIZED;
+    {initialize}
+    fence.mbarrier_init.release.cluster;
+INITIALIZED:
+    setp.ne.u32 %p0, %warp, 1;
+    @%p0 bra ALLOCATED;
+    tcgen05.alloc.{group}.sync.aligned.shared::cta.b32 [address], 128;
+    tcgen05.relinquish_alloc_permit.{group}.sync.aligned;
+ALLOCATED:
+    tcgen05.fence::before_thread_sync;
+    {together}
+    tcgen05.fence::after_thread_sync;
+    ld.shared.b32 %tensor, [address];
+    mov.u32 %i, 0;
+    mov.u32 %tile, 0;
+    setp.eq.u32 %p0, %t, 0;
+    @%p0 bra PRODUCE;
+    setp.eq.u32 %p0, %t, 32;
+    @%p0 bra MULTIPLY;
+    setp.eq.u32 %p0, %t, 64;
+    @%p0 bra RELAY;
+    setp.ge.u32 %p0, %t, 128;
+    @%p0 bra STORE;
+    bra END;
+PRODUCE:
+    {stage}
+    {wait empty}
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%full], {bytes};
+    ld.param.u64 %from, [a];
+    mad.lo.u32 %r0, %i, {blocks}, %rank;
+    mul.wide.u32 %rd0, %r0, {bytes};
+    add.u64 %from, %from, %rd0;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%buffer], [%from], {bytes}, [%full];
+    add.u32 %i, %i, 1;
+    setp.lt.u32 %p0, %i, {total};
+    @%p0 bra PRODUCE;
+    bra END;
+RELAY:
+    setp.ne.u32 %p0, %rank, 1;
+    @%p0 bra END;
+RELAYED:
+    {stage}
+    {wait relayed}
+    mapa.shared::cluster.u32 %r0, %peer, 0;
+    mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r0];
+    add.u32 %i, %i, 1;
+    setp.lt.u32 %p0, %i, {total};
+    @%p0 bra RELAYED;
+    bra END;
+MULTIPLY:
+    setp.ne.u32 %p0, %rank, 0;
+    @%p0 bra END;
+TILE:
+    {accumulators}
+    {wait read}
+    {fence read}
+    mov.u32 %k, 0;
+STEP:
+    {stage}
+    {wait full}
+    {wait peer}
+    {fence full}
+    shr.u32 %r0, %buffer, 4;
+    cvt.u64.u32 %da, %r0;
+    or.b64 %da, %da, 0x401000080000;
+    add.u64 %db, %da, {b};
+    setp.ne.u32 %p2, %k, 0;
+    {multiply}
+    {commit stage}
+    add.u32 %i, %i, 1;
+    add.u32 %k, %k, 1;
+    setp.lt.u32 %p0, %k, {steps};
+    @%p0 bra STEP;
+    {accumulators}
+    {commit tile}
+    add.u32 %tile, %tile, 1;
+    setp.lt.u32 %p0, %tile, {tiles};
+    @%p0 bra TILE;
+    bra END;
+STORE:
+    {accumulators}
+    {wait done}
+    {fence done}
+    sub.u32 %r1, %t, 128;
+    shr.u32 %r2, %r1, 5;
+    shl.b32 %r2, %r2, 21;
+    add.u32 %d, %d, %r2;
+    tcgen05.ld.sync.aligned.32x32b.x{columns}.b32 {{{values}}}, [%d];
+    {wait load}
+    {fence loaded}
+    mapa.shared::cluster.u32 %r0, %read, 0;
+    mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r0];
+    mad.lo.u32 %r1, %rank, 128, %r1;
+    mad.lo.u32 %r1, %tile, {rows}, %r1;
+    ld.param.u64 %to, [out];
+    mul.wide.u32 %rd0, %r1, {wide};
+    add.u64 %to, %to, %rd0;
+    {store}
+    add.u32 %tile, %tile, 1;
+    setp.lt.u32 %p0, %tile, {tiles};
+    @%p0 bra STORE;
+END:
+    bar.warp.sync 0xffffffff;
+    tcgen05.fence::before_thread_sync;
+    {together}
+    tcgen05.fence::after_thread_sync;
+    setp.ne.u32 %p0, %warp, 1;
+    @%p0 bra FREED;
+    tcgen05.dealloc.{group}.sync.aligned.b32 %tensor, 128;
+FREED:
+    ret;
+}}
+"""
+# The stage of step %i: its parity, its mbarriers, where it begins.
+STAGE = """rem.u32 %slot, %i, {stages};
+    div.u32 %parity, %i, {stages};
+    and.b32 %parity, %parity, 1;
+    xor.b32 %other, %parity, 1;
+    shl.b32 %r7, %slot, 3;
+    mov.u32 %full, fulls;
+    add.u32 %full, %full, %r7;
+    mov.u32 %empty, empties;
+    add.u32 %empty, %empty, %r7;
+    mov.u32 %peer, peers;
+    add.u32 %peer, %peer, %r7;
+    mov.u32 %buffer, stages;
+    mad.lo.u32 %buffer, %slot, 5120, %buffer;"""
+# And the same for the accumulators of %tile.
+ACCUMULATORS = """rem.u32 %slot, %tile, {buffers};
+    div.u32 %parity, %tile, {buffers};
+    and.b32 %parity, %parity, 1;
+    xor.b32 %other, %parity, 1;
+    shl.b32 %r7, %slot, 3;
+    mov.u32 %read, reads;
+    add.u32 %read, %read, %r7;
+    mov.u32 %done, dones;
+    add.u32 %done, %done, %r7;
+    mad.lo.u32 %d, %slot, {columns}, %tensor;"""
+
+
+@dataclass(frozen=True)
+class Ring:
+    """Which ring, and what of its synchronization is not as it should be."""
+
+    stages: int = 2
+    buffers: int = 1  # of accumulators
+    blocks: int = 1
+    copies: bool = False  # A goes through tensor memory, by `tcgen05.cp`
+    tiles: int = 3
+    steps: int = 3
+    edits: tuple[tuple[str, str], ...] = ()
+
+    def text(self) -> str:
+        pair = self.blocks == 2
+        group = f"cta_group::{self.blocks}"
+        columns = COLUMNS * self.blocks
+        rows = ROWS * self.blocks
+        bits = InstructionDescriptor("f16", rows, columns, "f16", "f16", form=PAIR if pair else PLAIN).encode()
+        commit = f"tcgen05.commit.{group}.mbarrier::arrive::one.shared::cluster" + ".multicast::cluster" * pair + ".b64"
+        a = "%da"
+        multiply = f"tcgen05.mma.{group}.kind::f16 [%d], {{a}}, %db, {bits:#x}, %p2;"
+        if self.copies:
+            multiply = f"add.u32 %r3, %tensor, 64;\n    tcgen05.cp.{group}.128x256b [%r3], %da;\n    {multiply}"
+            a = "[%r3]"
+        counts = {"fulls": (self.stages, 1), "empties": (self.stages, 1), "peers": (self.stages, 1)}
+        counts |= {"reads": (self.buffers, 128 * self.blocks), "dones": (self.buffers, 1)}
+        lines = SYNCHRONIZATION | {"wait relayed": SYNCHRONIZATION["wait full"].replace("WF", "WL")}
+        if not pair:
+            lines["wait peer"] = ""
+        lines |= dict(self.edits)
+        meet = "barrier.cluster.arrive.aligned;\n    barrier.cluster.wait.aligned;"
+        values = {
+            "cluster": ".reqnctapercluster 2" if pair else "", "columns": columns, "rows": rows, "group": group,
+            "stages": self.stages, "buffers": self.buffers, "blocks": self.blocks, "bytes": BYTES,
+            "size": self.stages * 5120, "total": self.tiles * self.steps, "wide": columns * 4,
+            "tiles": self.tiles, "steps": self.steps, "b": ROWS * DEPTH * 2 // 16,
+            "together": meet if pair else "bar.sync 0;",
+            "stage": STAGE.format(stages=self.stages),
+            "accumulators": ACCUMULATORS.format(buffers=self.buffers, columns=columns),
+            "multiply": multiply.format(a=a),
+            "values": ", ".join(f"%v{n}" for n in range(columns)),
+            "store": "\n    ".join(f"st.global.b32 [%to+{4 * n}], %v{n};" for n in range(columns)),
+            "initialize": "\n    ".join(
+                f"mbarrier.init.shared::cta.b64 [{name}+{8 * n}], {count};"
+                for name, (many, count) in counts.items() for n in range(many)
+            ),
+        }  # fmt: skip
+        made = {name: line.format(commit=commit, mask=", %both" * pair, **values) for name, line in lines.items()}
+        return KERNEL.format(**values, **made)
+
+    def run(self, seed: int = 0, **how: Any) -> tuple[bool, list[ptxlab.Diagnostic]]:
+        """Whether the result is right, and what was found."""
+        random = np.random.default_rng(1)
+        shape = (self.tiles, self.steps, self.blocks)
+        a = random.integers(-4, 5, (*shape, ROWS, DEPTH)).astype(np.float16)
+        b = random.integers(-4, 5, (*shape, COLUMNS, DEPTH)).astype(np.float16)
+        data = np.concatenate([_chunks(a), _chunks(b)], axis=-1)
+        out = np.zeros((self.tiles, self.blocks * ROWS, self.blocks * COLUMNS), np.float32)
+        kernel = ptxlab.parse(self.text(), name="ring.ptx")["ring"]
+        options: dict[str, Any] = {"device": "cpu", "on_error": "collect", "timeout": 60, "seed": seed} | how
+        found = kernel.launch(self.blocks, 256, [out, data], **options).diagnostics
+        left = a.astype(np.float64).transpose(0, 2, 3, 1, 4).reshape(self.tiles, self.blocks * ROWS, -1)
+        right = b.astype(np.float64).transpose(0, 2, 3, 1, 4).reshape(self.tiles, self.blocks * COLUMNS, -1)
+        return bool(np.array_equal(out, left @ right.transpose(0, 2, 1))), found
+
+
+def _chunks(matrix: np.ndarray) -> np.ndarray:
+    """K-major core matrices without swizzling: eight rows of 16 bytes, two of them side by side."""
+    *shape, rows, depth = matrix.shape
+    parts = matrix.reshape(*shape, rows // 8, 8, depth // 8, 8)
+    order = (*range(len(shape)), *(len(shape) + axis for axis in (0, 2, 1, 3)))
+    return parts.transpose(order).reshape(*shape, rows * depth)

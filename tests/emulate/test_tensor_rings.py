@@ -1,0 +1,78 @@
+"""Rings that TMA fills and `tcgen05.commit` frees: silent where they are right, found where synchronization is missing."""
+
+import pytest
+
+import ptxlab
+from tests.emulate.tensor_rings import SYNCHRONIZATION, Ring
+
+RIGHT = [
+    *(Ring(stages=stages, buffers=1 + stages % 2) for stages in range(1, 7)),
+    *(Ring(stages=stages, buffers=1 + stages % 2, blocks=2) for stages in range(1, 5)),
+    Ring(stages=1, copies=True),
+    Ring(stages=3, copies=True, buffers=2),
+]
+
+
+@pytest.mark.parametrize("ring", RIGHT, ids=str)
+def test_a_ring(ring: Ring) -> None:
+    for seed in range(6):
+        is_right, found = ring.run(seed)
+        assert not found, ptxlab.report.render(found)
+        assert is_right
+
+
+def test_waits_that_do_not_acquire_and_no_fence_before_the_arrival() -> None:
+    """`tcgen05.wait::ld` is enough for the accumulators: CUTLASS leaves the fence after it out."""
+    relaxed = SYNCHRONIZATION["wait done"].replace("parity.shared", "parity.relaxed.cluster.shared")
+    for seed in range(4):
+        assert Ring(edits=(("wait done", relaxed), ("fence loaded", ""))).run(seed) == (True, [])
+
+
+LEFT_OUT = {
+    "wait empty": "bad-barrier",
+    "wait full": "data-race: a product reads shared bytes that a copy still writes",
+    "wait peer": "data-race: a product reads shared bytes that a copy still writes",
+    "wait read": "data-race: ",
+    "wait done": "data-race: a load reads tensor memory that a product still",
+    "wait load": "data-race: a product writes tensor memory that a load still reads",
+    "commit stage": "hang",
+    "commit tile": "hang",
+}
+
+
+@pytest.mark.parametrize("blocks", [1, 2])
+@pytest.mark.parametrize("name", LEFT_OUT)
+def test_synchronization_that_is_left_out(name: str, blocks: int) -> None:
+    if name == "wait peer" and blocks == 1:
+        pytest.skip("a block alone has no peer")
+    told = set()
+    for seed in range(4):
+        _, found = Ring(blocks=blocks, edits=((name, ""),)).run(seed)
+        assert any(diagnostic.level == "error" for diagnostic in found), ptxlab.report.render(found)
+        told |= {f"{diagnostic.code}: {diagnostic.message}" for diagnostic in found}
+    assert any(text.startswith(LEFT_OUT[name]) for text in told), told
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "message"),
+    [
+        ("commit stage", "mbarrier.arrive.shared::cta.b64 _, [%empty];", "shared bytes that a"),
+        (
+            "commit tile",
+            "mbarrier.arrive.shared::cta.b64 _, [%done];",
+            "a load reads tensor memory that a product still",
+        ),
+    ],
+)
+def test_an_arrival_is_no_commit(name: str, line: str, message: str) -> None:
+    for seed in range(4):
+        _, found = Ring(edits=((name, line),)).run(seed)
+        assert any(d.code == "data-race" and message in d.message for d in found), ptxlab.report.render(found)
+
+
+@pytest.mark.parametrize("names", [("fence done",), ("fence read", "fence full")], ids=" and ".join)
+def test_a_fence_that_is_left_out(names: tuple[str, ...]) -> None:
+    for seed in range(4):
+        is_right, found = Ring(edits=tuple((name, "") for name in names)).run(seed)
+        assert is_right
+        assert [(d.level, d.code) for d in found] == [("warning", "missing-tensor-fence")], ptxlab.report.render(found)
