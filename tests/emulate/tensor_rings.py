@@ -20,8 +20,8 @@ BYTES = (ROWS + COLUMNS) * DEPTH * 2
 SYNCHRONIZATION = {
     "wait empty": "WE: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%empty], %other;\n    @!%p1 bra WE;",
     "wait full": "WF: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%full], %parity;\n    @!%p1 bra WF;",
-    "wait peer": "WP: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p1, [%peer], %parity;\n    @!%p1 bra WP;",
-    "wait read": "WR: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p1, [%read], %other;\n    @!%p1 bra WR;",
+    "wait peer": "WP: {acquire} %p1, [%peer], %parity;\n    @!%p1 bra WP;",
+    "wait read": "WR: {acquire} %p1, [%read], %other;\n    @!%p1 bra WR;",
     "wait done": "WD: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%done], %parity;\n    @!%p1 bra WD;",
     "fence read": "tcgen05.fence::after_thread_sync;",
     "fence full": "tcgen05.fence::after_thread_sync;",
@@ -226,6 +226,7 @@ class Ring:
             "stages": self.stages, "buffers": self.buffers, "blocks": self.blocks, "bytes": BYTES,
             "size": self.stages * 5120, "total": self.tiles * self.steps, "wide": columns * 4,
             "tiles": self.tiles, "steps": self.steps, "b": ROWS * DEPTH * 2 // 16,
+            "acquire": "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64",
             "together": meet if pair else "bar.sync 0;",
             "stage": STAGE.format(stages=self.stages),
             "accumulators": ACCUMULATORS.format(buffers=self.buffers, columns=columns),

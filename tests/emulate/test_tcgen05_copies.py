@@ -135,3 +135,20 @@ def test_a_commit_tells_several_blocks() -> None:
     assert pair(3) == []
     assert [diagnostic.code for diagnostic in pair(1)] == ["hang"]
     assert [diagnostic.code for diagnostic in pair(5)] == ["out-of-bounds"]
+
+
+@pytest.mark.parametrize(
+    ("bits", "code", "message"),
+    [
+        (0x2000, "out-of-bounds", "the matrix that `tcgen05.cp` copies reaches outside of shared memory"),
+        (3 << 61, "bad-descriptor", "`tcgen05.cp`: modes of swizzling are 0, 1, 2, 4 and 6, the descriptor says 3"),
+        (1 << 52, "bad-descriptor", "`tcgen05.cp`: a leading dimension as an absolute address"),
+    ],
+)
+def test_a_descriptor_of_a_copy_is_not_called_one_of_a_product(bits: int, code: str, message: str) -> None:
+    given = [bits, 0, 0, 1, 8, 1, 0, 0, 0, 0]
+    body = BODY.replace("PREPARE", CLEAR).replace("MULTIPLY", "tcgen05.cp.cta_group::1.128x256b [%r14], %rd10;")
+    args = [np.zeros((128, 8), np.uint32), np.zeros(16, np.uint8), np.array(given, np.uint64)]
+    (found,) = launch(body, args, shared=SHARED).diagnostics
+    assert found.code == code
+    assert found.message.startswith(message)

@@ -340,7 +340,31 @@ def test_what_is_no_tensor_map() -> None:
     text = ptxlab.parse(kernel(2, LOAD))
     args = [bytes(128), np.zeros(TILE, np.uint8), np.zeros(TILE, np.uint8), 0, 0, 0, 0, 0, 0]
     (found,) = text["k"].launch(1, 128, args, device="cpu", on_error="collect").diagnostics
-    assert (found.code, found.message) == ("bad-tensor-map", "what the address of a tensor map points to is none")
+    assert (found.code, found.message) == ("bad-tensor-map", "the address of a tensor map points to something else")
+
+
+# Where fields are among the 128 bytes as the emulator encodes them, 32 bits each.
+@pytest.mark.parametrize(
+    ("offset", "value", "message"),
+    [
+        (4, 6, "`tensorRank` is 6, not 1 to 5"),
+        (8, 0x1008, "`globalAddress` is 0x1008, not a multiple of 16"),
+        (16, 24, "`globalStrides[0]` is 24, not a multiple of 16"),
+        (56 + 4, 0, "`globalDim[1]` is 0, not 1 or more"),
+        (76, 0, "`boxDim[0]` is 0, not 1 to 256"),
+        (76 + 4, 257, "`boxDim[1]` is 257, not 1 to 256"),
+        (96 + 4, 9, "`elementStrides[1]` is 9, not 1 to 8"),
+        (116, 3, "`tensorDataType` is 3, not elements of 1, 2, 4 or 8 bytes"),
+        (120, 4, "`swizzle` is 4, not 0 to 3"),
+        (76, 15, "a row of its box has 15 bytes"),
+    ],
+)
+def test_a_damaged_tensor_map_names_its_field(offset: int, value: int, message: str) -> None:
+    encoded = bytearray(ptxlab.tensor_map(some((64, 64)), (32, 64)).encode(0x1000))
+    encoded[offset : offset + 4] = value.to_bytes(4, "little")
+    args = [bytes(encoded), np.zeros(TILE, np.uint8), np.zeros(TILE, np.uint8), 0, 0, 0, 0, 0, 0]
+    (found,) = ptxlab.parse(kernel(2, LOAD))["k"].launch(1, 128, args, device="cpu", on_error="collect").diagnostics
+    assert (found.code, found.message) == ("bad-tensor-map", f"a damaged tensor map: {message}")
 
 
 def test_a_forged_tensor_map_reaches_no_memory_of_the_host() -> None:

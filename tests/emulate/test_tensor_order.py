@@ -38,12 +38,12 @@ def finds(code: str, message: str, edits: Edits, **how: Any) -> ptxlab.Diagnosti
 
 def test_nobody_waits_for_the_product() -> None:
     silent()
-    found = finds("data-race", "a load reads tensor memory that a product still", ((WAIT, ""),))
-    assert found.notes == ("the mbarrier of a `tcgen05.commit` behind it tells that a product is done",)
+    found = finds("data-race", "a load reads tensor memory that a product ", ((WAIT, ""),))
+    assert found.notes[-1] == "the mbarrier of a `tcgen05.commit` after it indicates that a product is done"
 
 
 def test_the_fence_behind_the_wait() -> None:
-    message = "a load of tensor memory may run ahead of the synchronisation that puts it behind a product"
+    message = "a load of tensor memory may run ahead of the synchronization that orders it after a product"
     finds("missing-tensor-fence", message, ((AFTER, "    mul.lo.u32"),))
 
 

@@ -10,9 +10,16 @@ from ptxlab.emulate import layout, state
 from ptxlab.emulate.findings import explain_findings, name_bytes
 from ptxlab.emulate.hangs import explain_divergence, explain_hang
 from ptxlab.emulate.runtime import async_stores, cluster_barrier
+from ptxlab.emulate.runtime.tensor_memory import FREED
 from ptxlab.emulate.standing import WAITING, block_name, companion, stand_of
 from ptxlab.emulate.stops import explain_stop
-from ptxlab.emulate.tensor_faults import explain_address, explain_allocation, explain_description
+from ptxlab.emulate.tensor_faults import (
+    explain_address,
+    explain_allocation,
+    explain_description,
+    explain_map,
+    explain_use_after_free,
+)
 from ptxlab.isa.descriptor import CHUNK, Descriptor
 from ptxlab.report import Diagnostic, Label, error
 
@@ -31,7 +38,8 @@ def explain(launch: Launch, outcome: str | None, timeout: float | None) -> list[
     found = [_explain_fault(launch, worker) for worker in faulty[:1]]
     if not found and outcome is not None:
         found = [explain_stop(launch, outcome, timeout)]
-    return [*found, *explain_findings(launch)]
+    told = "use-after-free" if any(diagnostic.code == "use-after-free" for diagnostic in found) else ""
+    return [*found, *(diagnostic for diagnostic in explain_findings(launch) if diagnostic.code != told)]
 
 
 def thread_name(launch: Launch, block: int, thread: int) -> str:
@@ -129,7 +137,13 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
                         helps=["compute descriptors from what all threads share, not from `%tid`"])  # fmt: skip
         case state.BAD_DESCRIPTOR:
             decode = Descriptor.decode_for_tcgen05 if instruction.opcode.mnemonic == "tcgen05" else Descriptor.decode
-            return told("out-of-bounds", *_bad_descriptor(launch, who, decode(extra), address, size))
+            named = "copied" if "cp" in instruction.opcode.modifiers else "B" if size >> 33 & 1 else "A"
+            return told("out-of-bounds", *_bad_descriptor(launch, who, decode(extra), address, size, named))
+        case state.BAD_TENSOR_ADDRESS if extra & 0xFFFFFFFF == FREED:
+            message, help = explain_use_after_free(address, size)
+            freed = launch.span_of(extra >> 32)
+            others = [] if freed is None else [Label(freed, "freed here")]
+            return error("use-after-free", message, span, who, others=others, helps=[help])
         case state.BAD_TENSOR_ADDRESS:
             message, help, notes = explain_address(extra, address, size, fault.get("thread") // 32)
             return told("out-of-bounds", message, who, notes, [help])
@@ -137,15 +151,15 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
             message, help, notes = explain_allocation(extra, address, size)
             return told("bad-allocation", message, who, notes, [help])
         case state.BAD_INSTRUCTION_DESCRIPTOR:
-            message, notes = explain_description(extra, address)
+            message, notes = explain_description(extra, address, "cp" in instruction.opcode.modifiers)
             return told("bad-descriptor", message, who, notes)
         case state.TENSOR_LEAK:
             message = f"{extra} columns of tensor memory are still allocated when the block ends"
             return told("tensor-memory-leak", message, f"allocated here by {who.partition(' of ')[2]}",
                         helps=["`tcgen05.dealloc` with the same number of columns, behind all uses"])  # fmt: skip
         case state.BAD_TENSOR_MAP:
-            return told("bad-tensor-map", _bad_map(address, extra), who,
-                        helps=["make one with `ptxlab.tensor_map(array, box=…)`"] if not address else [])  # fmt: skip
+            message, notes, helps = explain_map(extra, address, size)
+            return told("bad-tensor-map", message, who, notes, helps)
         case state.BAD_COORDINATE:
             start = address - (address >> 31 << 32)
             if not extra & 0xFFFFFFFF:
@@ -206,32 +220,26 @@ def _bad_barrier(extra: int) -> str:
 
 
 def _bad_descriptor(
-    launch: Launch, who: str, descriptor: Descriptor, address: int, about: int
+    launch: Launch, who: str, descriptor: Descriptor, address: int, about: int, name: str
 ) -> tuple[str, str, list[str], list[str]]:
-    """Message, label, notes and helps for a matrix in shared memory that is not all there."""
+    """Message, label, notes and helps for a matrix in shared memory that is not all there: A, B, or one `copied`."""
     row, chunk, width = about & 0xFFFF, about >> 16 & 0xFFFF, about >> 34
-    name = "B" if about >> 33 & 1 else "A"
     along = chunk * (CHUNK * 8 // width)
     element = (along, row) if about >> 32 & 1 else (row, along)
     if name == "B":
         element = (element[1], element[0])
+    matrix, part = f"matrix {name}", f"element ({element[0]}, {element[1]}) of {name}"
+    if name == "copied":
+        matrix, part = "the matrix that `tcgen05.cp` copies", f"byte {CHUNK * chunk} of its row {row}"
     return (
-        f"matrix {name} reaches outside of shared memory",
-        f"{who}: element ({element[0]}, {element[1]}) of {name} would lie at address {address:#x}",
+        f"{matrix} reaches outside of shared memory",
+        f"{who}: {part} would be at address {address:#x}",
         [
             f"the descriptor says: {descriptor}",
             f"the block has {launch.shared_size} bytes of shared memory",
         ],
-        ["addresses and steps stand in a descriptor as multiples of 16: `(bytes & 0x3ffff) >> 4`"],
+        ["a descriptor holds addresses and offsets as multiples of 16: `(bytes & 0x3ffff) >> 4`"],
     )
-
-
-def _bad_map(rank: int, wanted: int) -> str:
-    if not rank:
-        return "what the address of a tensor map points to is none"
-    if rank != wanted:
-        return f"a tensor map of {rank} dimension{'s' * (rank > 1)} for a copy with {wanted}"
-    return "a reduction that elements of this tensor map do not have"
 
 
 def _neighbourhood(launch: Launch, address: int, space: int, block: int) -> tuple[str, list[str]]:

@@ -11,7 +11,12 @@ from ptxlab.emulate import layout, state
 from ptxlab.emulate.record import Record
 from ptxlab.emulate.runtime import reports, shadow
 from ptxlab.emulate.standing import block_name, companion
-from ptxlab.emulate.tensor_findings import explain_missing_fence, explain_tensor_race, name_cells
+from ptxlab.emulate.tensor_causes import without_consequences
+from ptxlab.emulate.tensor_findings import (
+    explain_missing_fence,
+    explain_tensor_race,
+    name_cells,
+)
 from ptxlab.ir.flow import flow_of
 from ptxlab.report import Diagnostic, Label, error, warning
 
@@ -64,7 +69,7 @@ def explain_findings(launch: Launch) -> Iterator[Diagnostic]:
         reports.UNFENCED_TENSOR: _explain_race,
     }
     kinds = [found.get("kind", number) for number in numbers]
-    causes = _causes(launch, found, [number for number in numbers if kinds[number] in explain])
+    causes = without_consequences(launch, found, [number for number in numbers if kinds[number] in explain])
     yield from _most_severe([explain[kinds[number]](launch, found, number) for number in causes])
     racing = {
         found.get(name, number)
@@ -90,18 +95,6 @@ def explain_findings(launch: Launch) -> Iterator[Diagnostic]:
         )
 
 
-def _causes(launch: Launch, found: Record, races: list[int]) -> list[int]:
-    """The races without those of a deallocation with what another race is about already: nobody waited for it."""
-    last = {
-        number
-        for number in races
-        if "dealloc" in launch.compiled.places[found.get("instruction", number)][1].opcode.modifiers
-    }
-    told = {found.get("other_instruction", number) for number in races if number not in last}
-    told |= {found.get("instruction", number) for number in races if number not in last}
-    return [number for number in races if number not in last or found.get("other_instruction", number) not in told]
-
-
 def _most_severe(found: list[Diagnostic]) -> Iterator[Diagnostic]:
     """Of several findings on the same lines one, an error if there is one; errors first."""
     kept: dict[tuple[int, ...], Diagnostic] = {}
@@ -118,15 +111,17 @@ def _explain_race(launch: Launch, found: Record, number: int) -> Diagnostic:
     same_thread = same_block and earlier.thread == later.thread
     is_race = found.get("kind", number) == reports.RACE
     is_late = earlier.is_copy  # it may be what was begun before that is still under way
-    if later.instruction < earlier.instruction and not same_thread and is_race and space != state.TENSOR_SPACE:
-        # Which came first is chance; a reader finds the one first that is first in the file. In tensor memory it is
-        # not: often the one is known to be started, and only not known to be done.
+    is_started = bool(found.get("is_started", number))
+    if later.instruction < earlier.instruction and not same_thread and is_race and not is_started:
+        # Which came first is chance; a reader finds the one first that stands first.
         earlier, later = later, earlier
     first = f"{_thread(launch, earlier.thread)} of {block_name(launch, earlier.block)}"
     second = f"{_thread(launch, later.thread)} of {'the same block' if same_block else block_name(launch, later.block)}"
     if space == state.TENSOR_SPACE:
-        tell_of = explain_tensor_race if is_race else explain_missing_fence
-        return tell_of(launch, earlier, later, first, "the same thread" if same_thread else second, bytes)
+        second = "the same thread" if same_thread else second
+        if is_race:
+            return explain_tensor_race(launch, earlier, later, first, second, bytes, is_started)
+        return explain_missing_fence(launch, earlier, later, first, second, bytes)
     if earlier.is_copy:
         work = _work(launch, earlier)
         who = "a thread"

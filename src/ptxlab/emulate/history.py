@@ -110,6 +110,8 @@ class Finding:
     other_about: u32
     is_near: u32  # whether both are lanes of one warp
     other_block: u64
+    is_started: u32  # whether the other is known to be started, and only not known to be done; of tensor memory
+    unused: u32
 
 
 @struct

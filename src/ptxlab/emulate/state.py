@@ -299,6 +299,7 @@ class Thread:
     wide_fence: u32  # and one for all blocks
     init_fence: u32  # and one for mbarriers that it has initialised
     tensor_stamp: u32  # the stamp when it last started an operation on tensor memory
+    unfenced: u32  # whether the fence that such operations need is known to be missing since it last passed one
     arrival_stamp: u32  # up to which it handed over what it did when it came to the barrier of its cluster
     came_stamp: u32  # the stamp when it last came there without a release
     copy_index: u32  # of the next copy in its group

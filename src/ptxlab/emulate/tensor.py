@@ -37,6 +37,9 @@ class TensorMemory:
     def relinquish(self) -> None:
         self._machine.runtime("relinquish_columns")
 
+    def route(self, address: Value) -> Value:
+        return self._machine.ask_runtime("route_lanes", address, result="u32")
+
     def start_load(self, address: Value, is_uniform: Value, lanes: int, columns: int, split: int) -> None:
         given = (address, is_uniform, lanes, columns, split)
         self._machine.runtime("access_cells", *given, state.LOAD, MOVE, TENSOR_LOADS, self._machine.place)

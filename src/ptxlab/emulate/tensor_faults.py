@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ptxlab.emulate.runtime import tensor_memory as runtime
 from ptxlab.emulate.runtime import tensor_operands as operands
+from ptxlab.emulate.runtime import tensors
 from ptxlab.isa.instruction_descriptor import COMPLAINTS, KINDS, InstructionDescriptor
 from ptxlab.isa.tensor_memory import BAND
 
@@ -51,6 +52,15 @@ def explain_allocation(extra: int, other: int, size: int) -> Told:
     )
 
 
+def explain_use_after_free(address: int, extent: int) -> tuple[str, str]:
+    """Message and help on an access to what is given back."""
+    cells = _cells(address, extent & 0xFFFFFFFF, extent >> 32)
+    return (
+        f"access to {cells} of tensor memory after `tcgen05.dealloc` has freed them",
+        "`bar.sync`, or another barrier of all warps that use the memory, before `tcgen05.dealloc`",
+    )
+
+
 def explain_address(reason: int, address: int, extent: int, warp: int) -> Told:
     """Message, help and notes on an access."""
     lane, lanes, columns = address >> 16, extent & 0xFFFFFFFF, extent >> 32
@@ -67,8 +77,11 @@ def explain_address(reason: int, address: int, extent: int, warp: int) -> Told:
             return (
                 f"warp {warp} accesses lanes {lane}..{lane + lanes} of tensor memory, of which it reaches "
                 f"{first}..{first + BAND}",
-                f"add {first << 16:#x} to the address: the lane stands in its upper half",
-                [f"a warp reaches the {BAND} lanes of its number in its warpgroup"],
+                f"add {first << 16:#x} to an address without a lane: its upper half is the lane",
+                [
+                    f"a warp reaches the {BAND} lanes of its number in its warpgroup; an address without a lane means "
+                    "those (modelled, not measured)"
+                ],
             )
         case runtime.NOT_UNIFORM:
             return (
@@ -96,21 +109,60 @@ def _cells(address: int, lanes: int, columns: int) -> str:
 _MORE = {
     operands.PACKED_IN_CELLS: "A of four or six bits in tensor memory is not emulated: the manual only draws it",
     operands.ABSOLUTE: "a leading dimension as an absolute address, which only `sm_103a` has, is not emulated",
-    operands.NO_MODE: "modes of swizzling are 0, 1, 2, 4 and 6",
+    operands.NO_MODE: "modes of swizzling are 0, 1, 2, 4 and 6, the descriptor says {}",
     operands.COARSE_MODE: "128-byte swizzling with 32-byte atoms is that of MN-major tf32, and of nothing else here",
     operands.ROWS_IN_CELLS: "with `.ws`, 32 or 64 rows of A in tensor memory are not emulated: they are only drawn",
-    operands.NO_PEER: "a product of two blocks needs a cluster that has the second one",
-    operands.BAD_FACTORS: "its scale factors reach beyond the four bytes of a cell",
+    operands.NO_PEER: "an MMA of two blocks needs a cluster that has the second one",
+    operands.BAD_FACTORS: "its scale factors reach beyond the four bytes of a TMEM word",
 }
 
 
-def explain_description(extra: int, bits: int) -> tuple[str, list[str]]:
-    """Message and notes on a descriptor that stands for no product."""
+def explain_description(extra: int, bits: int, is_copy: bool) -> tuple[str, list[str]]:
+    """Message and notes on a descriptor that stands for no MMA, or for no matrix that can be copied."""
     reason, kind = extra & 0xFFFFFFFF, KINDS[extra >> 32]
+    instruction = "`tcgen05.cp`" if is_copy else f"`tcgen05.mma`, kind `{kind}`"
     if reason in _MORE:
-        return f"`tcgen05.mma`, kind `{kind}`: {_MORE[reason]}", []
+        return f"{instruction}: {_MORE[reason].format(bits)}", []
     said = InstructionDescriptor.decode(bits, kind)
-    return (
-        f"`tcgen05.mma`, kind `{kind}`: {COMPLAINTS[reason]}",
-        [f"the instruction descriptor {bits:#010x} says: {said}"],
-    )
+    return f"{instruction}: {COMPLAINTS[reason]}", [f"the instruction descriptor {bits:#010x} says: {said}"]
+
+
+# Fields of a tensor map, as `cuTensorMapEncodeTiled` names them, and what they may hold.
+_FIELDS = {
+    tensors.RANK: ("tensorRank", "1 to 5"),
+    tensors.WIDTH: ("tensorDataType", "elements of 1, 2, 4 or 8 bytes"),
+    tensors.SWIZZLE: ("swizzle", "0 to 3"),
+    tensors.ADDRESS: ("globalAddress", "a multiple of 16"),
+    tensors.SIZES: ("globalDim", "1 or more"),
+    tensors.BOX: ("boxDim", "1 to 256"),
+    tensors.STEPS: ("elementStrides", "1 to 8"),
+    tensors.STRIDES: ("globalStrides", "a multiple of 16"),
+}
+_PER_DIMENSION = (tensors.SIZES, tensors.BOX, tensors.STEPS, tensors.STRIDES)
+_OVERWRITTEN = "no host makes such a map: its bytes were changed since, or are not all there"
+
+
+def explain_map(reason: int, value: int, rank: int) -> tuple[str, list[str], list[str]]:
+    """Message, notes and helps on a tensor map that is none, is damaged, or does not fit its copy."""
+    field, dimension = reason & 0xFF, reason >> tensors.DIMENSION_SHIFT
+    match field:
+        case tensors.NO_MAP:
+            return (
+                "the address of a tensor map points to something else",
+                [],
+                ["make one with `ptxlab.tensor_map(array, box=…)`"],
+            )
+        case tensors.OTHER_RANK:
+            return f"a tensor map of {value} dimension{'s' * (value > 1)} for a copy with {rank}", [], []
+        case tensors.NO_REDUCTION:
+            return "a reduction that elements of this tensor map do not have", [], []
+        case tensors.ROW:
+            message = f"a damaged tensor map: a row of its box has {value} bytes"
+            return message, ["it must be a multiple of 16, and no more than the swizzle spans", _OVERWRITTEN], []
+        case tensors.TOTAL:
+            return "a damaged tensor map: its box has more bytes than shared memory", [_OVERWRITTEN], []
+    name, allowed = _FIELDS[field]
+    if field in _PER_DIMENSION:
+        name += f"[{dimension}]"
+    shown = f"{value:#x}" if field == tensors.ADDRESS else str(value)
+    return f"a damaged tensor map: `{name}` is {shown}, not {allowed}", [_OVERWRITTEN], []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate import state
+from ptxlab.emulate.tensor_causes import synchronizations_before
 from ptxlab.isa.tensor_memory import COLUMNS
 from ptxlab.report import Diagnostic, Label, error, warning
 
@@ -14,47 +15,82 @@ if TYPE_CHECKING:
 
 _NAMES = {"ld": "load", "st": "store", "mma": "product", "cp": "copy", "shift": "shift", "dealloc": "deallocation"}
 _DOES = {state.LOAD: "reads", state.STORE: "writes", state.ATOMIC: "changes"}
-_WAIT = {
-    "load": "`tcgen05.wait::ld` in its warp tells that a load is done, a barrier behind it tells other warps",
-    "store": "`tcgen05.wait::st` in its warp tells that a store is done, a barrier behind it tells other warps",
-    "deallocation": "what is given back may be allocated by another block at once",
+_DONE = {
+    "load": "`tcgen05.wait::ld` in its warp indicates that a load is done, a barrier after it tells other warps",
+    "store": "`tcgen05.wait::st` in its warp indicates that a store is done, a barrier after it tells other warps",
 }
-_COMMIT = "the mbarrier of a `tcgen05.commit` behind it tells that a {} is done"
+_COMMIT = "the mbarrier of a `tcgen05.commit` after it indicates that a {} is done"
 
 
 def explain_tensor_race(
-    launch: Launch, earlier: Party, later: Party, first: str, second: str, cells: str
+    launch: Launch, earlier: Party, later: Party, first: str, second: str, cells: str, is_started: bool
 ) -> Diagnostic:
-    """Work on tensor memory that uses cells which other work still uses."""
+    """Operations on the same tensor memory without order; `is_started`: the first is only not known to be done."""
+    if "deallocation" in (_work(launch, earlier), _work(launch, later)):
+        return _explain_use_after_free(launch, earlier, later, first, second, cells)
     before, after = _work(launch, earlier), _work(launch, later)
     span = launch.span_of(earlier.instruction)
-    notes = [_WAIT.get(before, _COMMIT.format(before))]
+    done = _DONE.get(before, _COMMIT.format(before))
+    still, label, notes = "still ", f"not knowing that the {before} is done", [done]
+    if not is_started:
+        still, label, notes = "", f"not ordered with the {before}", ["no barrier or mbarrier orders the two", done]
     if launch.seed:
         notes.append(f"replay with `--seed {launch.seed}`")
     return error(
         "data-race",
-        f"a {after} {_DOES[later.kind]} tensor memory that a {before} still {_DOES[earlier.kind]}",
+        f"a {after} {_DOES[later.kind]} tensor memory that a {before} {still}{_DOES[earlier.kind]}"
+        + ("" if is_started else ", without order"),
         launch.span_of(later.instruction),
-        f"{second} began it at {cells}, not knowing that the {before} is done",
-        others=[] if span is None else [Label(span, f"{first} began the {before}")],
+        f"{second} started it at {cells}, {label}",
+        others=[] if span is None else [Label(span, f"{first} started the {before}")],
         notes=notes,
+    )
+
+
+def _explain_use_after_free(
+    launch: Launch, earlier: Party, later: Party, first: str, second: str, cells: str
+) -> Diagnostic:
+    """Operations that a deallocation does not wait for: they may use what is no longer the block's."""
+    use, free, user, freer = earlier, later, first, second
+    if _work(launch, earlier) == "deallocation":
+        use, free, user, freer = later, earlier, second, first
+    work = _work(launch, use)
+    span = launch.span_of(free.instruction)
+    notes = [
+        f"nothing indicates that the {work} is done when the memory is freed",
+        _DONE.get(work, _COMMIT.format(work)),
+    ]
+    if launch.seed:
+        notes.append(f"replay with `--seed {launch.seed}`")
+    return error(
+        "use-after-free",
+        f"a {work} may use tensor memory after `tcgen05.dealloc` has freed it",
+        launch.span_of(use.instruction),
+        f"{user} started it at {cells}",
+        others=[] if span is None else [Label(span, f"{freer} frees it")],
+        notes=notes,
+        helps=["`bar.sync`, or another barrier of all warps that use the memory, before `tcgen05.dealloc`"],
     )
 
 
 def explain_missing_fence(
     launch: Launch, earlier: Party, later: Party, first: str, second: str, cells: str
 ) -> Diagnostic:
-    """Work on tensor memory that may run ahead of the synchronisation before it."""
+    """An operation on tensor memory that may run ahead of the synchronization before it."""
     before, after = _work(launch, earlier), _work(launch, later)
     span = launch.span_of(earlier.instruction)
+    waits = sorted(synchronizations_before(launch, later.instruction))
+    where = "between the synchronization and this line"
+    if len(waits) == 1:
+        where = f"after line {launch.line_of(waits[0])}, where the threads synchronize"
     return warning(
         "missing-tensor-fence",
-        f"a {after} of tensor memory may run ahead of the synchronisation that puts it behind a {before}",
+        f"a {after} of tensor memory may run ahead of the synchronization that orders it after a {before}",
         launch.span_of(later.instruction),
-        f"{second} began it at {cells}, with no `tcgen05.fence::after_thread_sync` before",
-        others=[] if span is None else [Label(span, f"{first} began the {before}")],
-        notes=["what is begun on tensor memory waits for barriers and mbarriers only behind such a fence"],
-        helps=["`tcgen05.fence::after_thread_sync;` between the synchronisation and this line"],
+        f"{second} started it at {cells}, with no `tcgen05.fence::after_thread_sync` before it",
+        others=[] if span is None else [Label(span, f"{first} started the {before}")],
+        notes=["operations on tensor memory are ordered after barriers and mbarriers only by such a fence"],
+        helps=[f"`tcgen05.fence::after_thread_sync;` {where}"],
     )
 
 

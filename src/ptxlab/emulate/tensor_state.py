@@ -48,6 +48,7 @@ class Tensor:
     sizes: Array[u32, 16]  # the columns of the allocation that begins at each unit; 0: none does
     allocated_at: Array[u32, 16]  # the instructions that did it
     owners: Array[u32, 16]  # and their warps
+    freed_at: Array[u32, 16]  # 1 + the instruction that last gave each unit back; 0: it has not been since it was taken
     used: u32  # units that are allocated, a bit for each
     least: u32  # columns of the last allocation; 0: there was none
     is_relinquished: u32
@@ -56,4 +57,5 @@ class Tensor:
     operations: Pointer[Operation]
     operation_count: u32
     operation_room: u32
+    stamps: Array[u32, 1024]  # of the threads that started recent operations, when they did, by their numbers
     accumulators: Array[u64, 1024]  # where recent pieces of work accumulate, and in which shape, by their numbers

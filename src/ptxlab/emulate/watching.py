@@ -127,6 +127,8 @@ def about_of(kind: int, order: str, element: int) -> int:
     about = kind | (element.bit_length() - 1) << shadow.SIZE_SHIFT
     if semantics == "barrier":
         return about | shadow.OBJECT | (0 if kind == state.STORE else shadow.STRONG)
+    if semantics == "same-address":
+        return about | shadow.ANY_PROXY
     if semantics in ("", "weak", "constant"):
         return about | (shadow.STALE if semantics == "constant" else 0)
     about |= shadow.STRONG

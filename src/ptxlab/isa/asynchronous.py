@@ -216,6 +216,9 @@ class TensorMemory(Protocol[V, A]):
     def relinquish(self) -> None:
         """Promise that the block allocates no more."""
 
+    def route(self, address: V) -> V:
+        """The address that the warp accesses by one that may leave out its lane."""
+
     def start_load(self, address: V, is_uniform: V, lanes: int, columns: int, split: int) -> None:
         """Start loading words of a warp; `read` gives them."""
 

@@ -71,7 +71,8 @@ REDUCED_SPLIT: Slots = REDUCED | {"types": {**REDUCED["types"], "split": "imm"}}
 def tcgen05_alloc(k: Machine, m: Modifiers, dst: Address, columns: Value) -> None:
     """Wait for free columns of tensor memory, take them and write their address to shared memory."""
     k.collect(meet, ALL_LANES, (), (), aligned=True)
-    k.store(dst, (k.tensor_memory.allocate(columns),), when=k.lane == 0)
+    # PTX ISA 9.7.16.6.1: what it writes keeps its order with other instructions on that address, copies among them.
+    k.store(dst, (k.tensor_memory.allocate(columns),), when=k.lane == 0, order="same-address")
     k.collect(meet, ALL_LANES, (), (), aligned=True)
 
 
@@ -128,6 +129,7 @@ def start_move(
     """Start what a warp loads or stores together; the number of the first word of this thread."""
     address = k.tensor_memory.address(taddr)
     (is_uniform,) = k.collect(agree, ALL_LANES, (address,), ("u32",), aligned=True)
+    address = k.tensor_memory.route(address)
     shape = MOVED[m.shape]
     columns = shape.columns * int(m.num[1:]) * (2 if packed else 1)
     start(address, is_uniform, shape.lanes, columns, split or 0)

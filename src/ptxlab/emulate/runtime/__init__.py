@@ -45,7 +45,15 @@ from .schedule import thread_exit
 from .sharing import put_back, share_bytes
 from .tensor_beginnings import check_map, multicast_tensor_load, start_tensor_load, start_tensor_store
 from .tensor_commits import start_commit
-from .tensor_memory import access_cells, allocate_columns, free_columns, read_cell, relinquish_columns, write_cell
+from .tensor_memory import (
+    access_cells,
+    allocate_columns,
+    free_columns,
+    read_cell,
+    relinquish_columns,
+    route_lanes,
+    write_cell,
+)
 from .tensor_order import fence_after, fence_before, release_tensor_work, wait_for_cells
 from .tensor_work import start_product, start_tensor_copy
 from .transfers import commit_transfers, wait_for_transfers
@@ -64,7 +72,7 @@ RUNTIME: dict[str, Callable[..., Any]] = {
         wait_at_cluster, wait_for_copies, wait_for_phase, wait_for_products, wait_for_transfers, without_own_rank,
         # Tensor memory.
         access_cells, allocate_columns, fence_after, fence_before, free_columns, read_cell, release_tensor_work,
-        relinquish_columns, start_commit, start_product, start_tensor_copy, wait_for_cells, write_cell,
+        relinquish_columns, route_lanes, start_commit, start_product, start_tensor_copy, wait_for_cells, write_cell,
     )
 }  # fmt: skip
 # Files whose functions few kernels call, or seldom: LLVM takes a quarter of the time for them, and makes slower code.

@@ -48,6 +48,7 @@ def begin_order(block: Pointer[Block]) -> None:
         thread.wide_fence = 0
         thread.init_fence = 0
         thread.tensor_stamp = 0
+        thread.unfenced = 0
         thread.came_stamp = 0
         thread.copy_index = 0
         thread.copies_done = 0

@@ -22,7 +22,7 @@ from ptxlab.emulate.runtime.clocks import (
     tell,
     tell_all,
 )
-from ptxlab.emulate.runtime.shadow import COPY, KIND
+from ptxlab.emulate.runtime.shadow import ANY_PROXY, COPY, KIND
 from ptxlab.emulate.state import GLOBAL_SPACE, LOAD, Thread
 from ptxlab.native import Pointer, address_of, boolean, native, u32, u64
 
@@ -68,7 +68,7 @@ def is_fenced(thread: Pointer[Thread], access: Pointer[Access], space: u32) -> b
 
     Reads are over, and what asynchronous work wrote it sees; of `cp.async` nothing is known.
     """
-    if access.about & KIND == LOAD or access.about & COPY != 0:
+    if access.about & KIND == LOAD or access.about & (COPY | ANY_PROXY) != 0:
         return True
     if stamp_of_everyone(address_of(thread.known)) != 0 or stamp_of_everyone(address_of(thread.block.known)) != 0:
         return True

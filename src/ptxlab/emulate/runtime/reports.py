@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from ptxlab.emulate.history import Access, Finding, History
 from ptxlab.emulate.runtime.before import is_known, untold_lanes
-from ptxlab.emulate.runtime.shadow import ASYNC, GENERIC, KIND, WARP_SHIFT
-from ptxlab.emulate.runtime.tensor_before import WITHOUT_FENCE, order_of
-from ptxlab.emulate.state import CLUSTER_SPACE, TENSOR_SPACE, Thread
+from ptxlab.emulate.runtime.shadow import ASYNC, GENERIC, KIND, SIZE, WARP_SHIFT
+from ptxlab.emulate.runtime.tensor_before import WITHOUT_FENCE, is_started, order_of
+from ptxlab.emulate.state import CLUSTER_SPACE, LOAD, TENSOR_SPACE, Thread
 from ptxlab.native import Pointer, atomic_store, boolean, native, trailing_zeros, u32, u64
 
 # Kinds of findings.
@@ -42,6 +42,9 @@ def report_race(
     if space == TENSOR_SPACE:
         if order_of(thread, other, about) == WITHOUT_FENCE:
             kind = UNFENCED_TENSOR
+            if thread.unfenced != 0:
+                return
+            thread.unfenced = 1
     elif about & (ASYNC | GENERIC) == ASYNC and is_known(thread, other):
         kind = UNFENCED
     warp: u32 = other.about >> WARP_SHIFT
@@ -59,7 +62,9 @@ def report_race(
             or (found.instruction == other.instruction and found.other_instruction == instruction)
         ):
             return
-        if found.kind == kind and space != TENSOR_SPACE and is_same_work(found, other, about, instruction):
+        is_tensor: boolean = found.space == TENSOR_SPACE
+        is_like: boolean = found.kind == kind and is_tensor == (space == TENSOR_SPACE)
+        if is_like and is_same_work(found, other, about, instruction):
             return
     if history.finding_count == history.finding_room:
         return
@@ -69,16 +74,33 @@ def report_race(
     found.other_about = other.about
     found.is_near = is_near
     found.other_block = u64(other.block)
+    found.is_started = u32(space == TENSOR_SPACE and is_started(thread, other))
 
 
 @native
 def is_same_work(found: Pointer[Finding], other: Pointer[Access], about: u32, instruction: u32) -> boolean:
-    """Whether a finding is about the same asynchronous work, and about threads that do the same to its bytes."""
+    """Whether a finding is about the same asynchronous work, and about threads that do the same to its bytes.
+
+    In tensor memory, where all is asynchronous: whether one of the two is the same, and the other does the same.
+    """
+    if found.space == TENSOR_SPACE:
+        return (
+            (found.instruction == instruction and is_alike(found.other_about, other.about))
+            or (found.other_instruction == other.instruction and is_alike(found.about, about))
+            or (found.instruction == other.instruction and is_alike(found.other_about, about))
+            or (found.other_instruction == instruction and is_alike(found.about, other.about))
+        )
     if about & ASYNC != 0 and other.about & ASYNC == 0:
         return found.instruction == instruction and (found.other_about ^ other.about) & (ASYNC | KIND) == 0
     if about & ASYNC == 0 and other.about & ASYNC != 0:
         return found.other_instruction == other.instruction and (found.about ^ about) & (ASYNC | KIND) == 0
     return False
+
+
+@native(inline=True)
+def is_alike(one: u32, other: u32) -> boolean:
+    """Whether two accesses to tensor memory are of the same kind of operation, and both read it or both write it."""
+    return (one ^ other) & SIZE == 0 and (one & KIND == LOAD) == (other & KIND == LOAD)
 
 
 @native

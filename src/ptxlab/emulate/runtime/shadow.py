@@ -28,7 +28,8 @@ FOLLOWED = 16384  # local memory is looked at, too
 ASYNC = 32768  # it is done by asynchronous work; `lanes` is then the channel, the stamp the number of the work
 CLUSTER = 65536  # its scope includes the blocks of its cluster
 GENERIC = 131072  # it is done by asynchronous work, yet by the way of threads: no proxy fence is needed
-REMEMBERED = 255 | ASYNC | CLUSTER
+ANY_PROXY = 262144  # it is ordered with accesses to the same bytes by any proxy: no fence is needed
+REMEMBERED = 255 | ASYNC | CLUSTER | ANY_PROXY
 WARP_SHIFT = 20
 
 PAGE_SHIFT = 10

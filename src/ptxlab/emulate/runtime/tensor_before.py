@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ptxlab.emulate.history import Access
-from ptxlab.emulate.runtime.before import is_known
-from ptxlab.emulate.runtime.clocks import TENSOR_ISSUED, key_of, stamp_of
+from ptxlab.emulate.runtime.before import companion, is_known
+from ptxlab.emulate.runtime.clocks import TENSOR_ISSUED, THREAD, WARP, key_of, stamp_of
 from ptxlab.emulate.runtime.shadow import ASYNC, SIZE, SIZE_SHIFT, WARP_SHIFT
 from ptxlab.emulate.state import Thread
 from ptxlab.emulate.tensor_state import RECENT
-from ptxlab.native import Pointer, address_of, boolean, native, u32, u64
+from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64
 
 # What accesses tensor memory; it stands where other accesses have their size.
 OTHER = 0  # allocation
@@ -58,3 +58,31 @@ def is_pipelined(thread: Pointer[Thread], access: Pointer[Access], about: u32) -
             return True  # not remembered
         return accumulators[access.stamp % RECENT] == accumulators[thread.work % RECENT]
     return first != MOVE and second != MOVE
+
+
+@native
+def is_started(thread: Pointer[Thread], access: Pointer[Access]) -> boolean:
+    """Whether an operation that made an access was started before what a thread does now, be it done or not."""
+    home = companion(thread, access.block)
+    if access.about & ASYNC == 0 or cast(u64, home) == 0 or cast(u64, home.tensor) == 0:
+        return False
+    if home.tensor.begun - access.stamp >= RECENT:
+        return False  # not remembered
+    by: u32 = access.about >> WARP_SHIFT
+    stamp: u32 = home.tensor.stamps[access.stamp % RECENT]
+    if home == thread.block:
+        if by == thread.number or stamp <= home.barrier_stamp:
+            return True
+        if by // 32 == thread.number // 32 and stamp <= thread.warp_stamp:
+            return True
+    return knows(thread, access, 0, stamp) or (
+        knows(thread, access, WARP + by // 32, stamp) or knows(thread, access, THREAD + by, stamp)
+    )
+
+
+@native
+def knows(thread: Pointer[Thread], access: Pointer[Access], part: u32, stamp: u32) -> boolean:
+    """Whether a thread knows what a part of the block that made an access did up to a stamp."""
+    key: u64 = key_of(u64(access.block), part)
+    known: u64 = stamp_of(address_of(thread.known), key)
+    return u64(stamp) <= known or u64(stamp) <= stamp_of(address_of(thread.block.known), key)

@@ -7,7 +7,7 @@ from ptxlab.emulate.runtime.clocks import BULK_READS, BULK_WRITES
 from ptxlab.emulate.runtime.memory import fail, find_memory
 from ptxlab.emulate.runtime.order import channel_of
 from ptxlab.emulate.runtime.reductions import can_reduce
-from ptxlab.emulate.runtime.tensors import FIND, NOTE, extent_of_box, note_box, take_map, visit_box
+from ptxlab.emulate.runtime.tensors import FIND, NO_REDUCTION, NOTE, extent_of_box, note_box, take_map, visit_box
 from ptxlab.emulate.runtime.transfers import about_write, next_transfer
 from ptxlab.emulate.state import (
     BAD_COORDINATE,
@@ -126,8 +126,7 @@ def start_tensor_store(
     transfer.reduction = reduction
     transfer.type = transfer.map.type
     if reduction != 0 and not can_reduce(reduction, transfer.type):
-        thread.worker.fault.address = u64(rank)
-        fail(thread, BAD_TENSOR_MAP, instruction, u64(rank))
+        fail(thread, BAD_TENSOR_MAP, instruction, NO_REDUCTION)
         return
     transfer.about = about_write(reduction, transfer.type)
     extent: u32 = extent_of_box(address_of(transfer.map))

@@ -31,6 +31,7 @@ NO_COLUMNS = 1
 OTHER_LANES = 2
 NOT_UNIFORM = 3
 OUTSIDE = 4
+FREED = 5
 
 
 @native
@@ -57,6 +58,8 @@ def allocate_columns(thread: Pointer[Thread], columns: u32, instruction: u32) ->
             tensor.used = tensor.used | wanted << first
             tensor.sizes[first] = columns
             tensor.allocated_at[first] = instruction
+            for unit in range(first, first + units):
+                tensor.freed_at[unit] = 0
             tensor.owners[first] = thread.number // 32
             tensor.least = columns
             thread.block.moves += 1
@@ -104,6 +107,8 @@ def free_columns(thread: Pointer[Thread], address: u32, columns: u32, instructio
     note_tensor(thread, thread.block, 0, address, LANES, columns, STORE, OTHER, 0, 0, instruction)
     tensor.used = tensor.used & ~(((u32(1) << (columns // UNIT)) - 1) << unit)
     tensor.sizes[unit] = 0
+    for freed in range(unit, unit + columns // UNIT):
+        tensor.freed_at[freed] = instruction + 1
     thread.block.moves += 1
 
 
@@ -166,21 +171,37 @@ def is_allocated(
         return False
     for unit in range(column // UNIT, (column + columns + UNIT - 1) // UNIT):
         if cast(u64, tensor) == 0 or tensor.used >> unit & 1 == 0:
-            fail_address(thread, NO_COLUMNS, lane, column, lanes, columns, kind, instruction)
+            reason: u64 = NO_COLUMNS
+            if cast(u64, tensor) != 0 and tensor.freed_at[unit] != 0:
+                reason = u64(FREED) | u64(tensor.freed_at[unit] - 1) << 32
+            fail_address(thread, reason, lane, column, lanes, columns, kind, instruction)
             return False
     return True
 
 
 @native
 def fail_address(
-    thread: Pointer[Thread], reason: u32, lane: u32, column: u32, lanes: u32, columns: u32, kind: u32, instruction: u32
+    thread: Pointer[Thread], reason: u64, lane: u32, column: u32, lanes: u32, columns: u32, kind: u32, instruction: u32
 ) -> None:
+    """Note a bad address: the reason and, for `FREED`, the instruction that freed it in the upper half."""
     fault = thread.worker.fault
     if fault.kind == 0:
         fault.address = u64(lane << 16 | column)
         fault.size = u64(lanes) | u64(columns) << 32
         fault.access = kind
-    fail(thread, BAD_TENSOR_ADDRESS, instruction, u64(reason))
+    fail(thread, BAD_TENSOR_ADDRESS, instruction, reason)
+
+
+@native
+def route_lanes(thread: Pointer[Thread], address: u32) -> u32:
+    """The address that a warp accesses by one that names no lane, or one of the first 32: the same of its own lanes.
+
+    The manual wants the lanes of the warp in the address. Kernels in production leave them out (DeepGEMM, FlashMLA) and
+    are right: the hardware adds them, unless the debugger has it check (DeepGEMM's pull request 341).
+    """
+    if address >> 16 >= BAND:
+        return address
+    return address + (thread.number // 32 % 4 * BAND << 16)
 
 
 @native
@@ -213,7 +234,7 @@ def access_cells(
         return
     if not is_allocated(thread, thread.block, lane, column, lanes, columns, kind, instruction):
         return
-    number: u32 = next_number(thread.block.tensor)
+    number: u32 = next_number(thread)
     channel += thread.number // 32
     note_tensor(thread, thread.block, lane, column, lanes, columns, kind, operation, channel, number, instruction)
     column += split
@@ -222,10 +243,12 @@ def access_cells(
 
 
 @native
-def next_number(tensor: Pointer[Tensor]) -> u32:
-    """The number of one more piece of work."""
+def next_number(thread: Pointer[Thread]) -> u32:
+    """The number of one more operation, which this thread starts."""
+    tensor = thread.block.tensor
     tensor.begun += 1
     tensor.accumulators[tensor.begun % RECENT] = 0
+    tensor.stamps[tensor.begun % RECENT] = thread.stamp
     return tensor.begun
 
 

@@ -134,6 +134,15 @@ def use_factors(thread: Pointer[Thread], address: u32, rows: u32, number: u32, i
 
 
 @native
+def wrong_mode(descriptor: u64) -> u32:
+    """What is wrong with how a descriptor says that a matrix is laid out; 0: nothing."""
+    if descriptor >> 52 & 1 != 0:
+        return ABSOLUTE
+    mode: u32 = u32(descriptor >> 61)
+    return u32(NO_MODE) if mode & 1 != 0 and mode != 1 else u32(0)
+
+
+@native
 def read_matrix(
     thread: Pointer[Thread],
     block: Pointer[Block],
@@ -147,15 +156,11 @@ def read_matrix(
 ) -> boolean:
     """Look at all chunks of a matrix in shared memory; a fault if some lie outside, or if the descriptor is none."""
     mode: u32 = u32(descriptor >> 61)
-    reason: u32 = 0
-    if descriptor >> 52 & 1 != 0:
-        reason = ABSOLUTE
-    elif mode & 1 != 0 and mode != 1:
-        reason = NO_MODE
-    elif (mode == 1) != (major != 0 and kind == TF32):
+    reason: u32 = wrong_mode(descriptor)
+    if reason == 0 and (mode == 1) != (major != 0 and kind == TF32):
         reason = COARSE_MODE
     if reason != 0:
-        fail_description(thread, reason, 0, kind, instruction)
+        fail_description(thread, reason, mode, kind, instruction)
         return False
     each: u32 = each_of(kind)
     lines: u32 = rows

@@ -92,6 +92,7 @@ def fence_after(thread: Pointer[Thread]) -> None:
     if thread.worker.checks == 0:
         return
     pass_fence(thread, FENCE_ACQUIRE, CTA_SCOPE)
+    thread.unfenced = 0
     tell_of_tensor_memory(address_of(thread.tensor_known), address_of(thread.known))
     tell_of_tensor_memory(address_of(thread.tensor_known), address_of(thread.block.known))
 

@@ -13,12 +13,13 @@ from ptxlab.emulate.runtime.tensor_commits import tell_barriers
 from ptxlab.emulate.runtime.tensor_memory import is_allocated, next_number
 from ptxlab.emulate.runtime.tensor_operands import (
     BAD_FACTORS,
-    NO_MODE,
+    COARSE_MODE,
     NO_PEER,
     PACKED_IN_CELLS,
     ROWS_IN_CELLS,
     fail_description,
     use_operands,
+    wrong_mode,
 )
 from ptxlab.emulate.runtime.tensor_operations import (
     COMMIT,
@@ -92,7 +93,7 @@ def start_product(
     if cast(u64, thread.block.tensor) == 0:
         is_allocated(thread, thread.block, d >> 16, d & 0xFFFF, 128, 1, ATOMIC, instruction)
         return
-    number: u32 = next_number(thread.block.tensor)
+    number: u32 = next_number(thread)
     identity: u64 = u64(rows_of(bits, kind) + columns_of(bits)) << 32 | u64(kind | form << 4) << 48
     thread.block.tensor.accumulators[number % RECENT] = u64(d) | identity
     if not use_operands(
@@ -147,12 +148,15 @@ def start_tensor_copy(
 ) -> None:
     """Begin to copy rows of chunks of 16 bytes from shared memory, each row to one lane or to several."""
     mode: u32 = u32(descriptor >> 61)
-    if descriptor >> 52 & 1 != 0 or mode & 1 != 0:
-        fail_description(thread, NO_MODE, 0, 0, instruction)
+    reason: u32 = wrong_mode(descriptor)
+    if reason == 0 and mode == 1:
+        reason = COARSE_MODE
+    if reason != 0:
+        fail_description(thread, reason, mode, 0, instruction)
         return
     if not is_allocated(thread, thread.block, d >> 16, d & 0xFFFF, 128, 4 * chunks, STORE, instruction):
         return
-    number: u32 = next_number(thread.block.tensor)
+    number: u32 = next_number(thread)
     channel: u32 = TENSOR_WORK + thread.number
     for row in range(rows):
         for chunk in range(chunks):

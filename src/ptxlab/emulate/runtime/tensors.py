@@ -31,6 +31,25 @@ CHUNK = 16  # bytes that a swizzle keeps together
 MAP_SIZE = size_of(TensorMap)
 MAP_ALIGNMENT = 64
 
+MOST_ALONG = 256  # elements of a box along a dimension
+MOST_STEP = 8
+
+# What is wrong with a map: it is none, it does not fit the copy, or a field; see `tensor_faults`.
+NO_MAP = 1
+OTHER_RANK = 2
+NO_REDUCTION = 3
+RANK = 4
+WIDTH = 5
+SWIZZLE = 6
+ADDRESS = 7
+SIZES = 8
+BOX = 9
+STEPS = 10
+STRIDES = 11
+ROW = 12
+TOTAL = 13
+DIMENSION_SHIFT = 8
+
 # What is done with the pieces of a box.
 FIND = 0
 NOTE = 1
@@ -49,9 +68,13 @@ def take_map(
         return False
     map = address_of(transfer.map)
     copy_bytes(cast(Pointer[u8], map), place, MAP_SIZE)
-    if map.mark != TENSOR_MAP_MARK or map.rank != rank or bytes_of_box(map) == 0:
-        thread.worker.fault.address = u64(map.rank) if map.mark == TENSOR_MAP_MARK else 0
-        fail(thread, BAD_TENSOR_MAP, instruction, u64(rank))
+    field: u32 = NO_MAP if map.mark != TENSOR_MAP_MARK else wrong_field(map)
+    if field == 0 and map.rank != rank:
+        field = OTHER_RANK
+    if field != 0:
+        thread.worker.fault.size = u64(rank)
+        thread.worker.fault.address = value_of(map, field)
+        fail(thread, BAD_TENSOR_MAP, instruction, u64(field))
         return False
     # An H200 takes it for an illegal instruction where the address of the box is not aligned.
     start: u32 = u32(transfer.coordinates[0] * map.width)
@@ -65,18 +88,65 @@ def take_map(
 
 
 @native
-def bytes_of_box(map: Pointer[TensorMap]) -> u64:
-    """The bytes of a box; 0 for a map that no host makes."""
-    if map.rank == 0 or map.rank > 5 or map.width == 0 or map.width > 8 or map.swizzle > 3:
+def wrong_field(map: Pointer[TensorMap]) -> u32:
+    """The first field of a map that no host makes so, and from `DIMENSION_SHIFT` on its dimension; 0: there is none."""
+    if map.rank == 0 or map.rank > 5:
+        return RANK
+    if map.width == 0 or map.width > 8 or map.width & (map.width - 1) != 0:
+        return WIDTH
+    if map.swizzle > 3:
+        return SWIZZLE
+    if map.address % CHUNK != 0:
+        return ADDRESS
+    for dimension in range(map.rank):
+        at: u32 = dimension << DIMENSION_SHIFT
+        if map.sizes[dimension] == 0:
+            return SIZES | at
+        if map.box[dimension] == 0 or map.box[dimension] > MOST_ALONG:
+            return BOX | at
+        if map.steps[dimension] == 0 or map.steps[dimension] > MOST_STEP:
+            return STEPS | at
+        if dimension != 0 and map.strides[dimension - 1] % CHUNK != 0:
+            return STRIDES | dimension - 1 << DIMENSION_SHIFT
+    row: u32 = bytes_of_row(map)
+    if row % CHUNK != 0 or row > pitch_of(map):
+        return ROW
+    return 0 if bytes_of_box(map) <= MOST_BYTES else u32(TOTAL)
+
+
+@native
+def value_of(map: Pointer[TensorMap], field: u32) -> u64:
+    """What a field holds."""
+    dimension: u32 = field >> DIMENSION_SHIFT
+    what: u32 = field & ((1 << DIMENSION_SHIFT) - 1)
+    if what == NO_MAP:
         return 0
+    if what == WIDTH:
+        return u64(map.width)
+    if what == SWIZZLE:
+        return u64(map.swizzle)
+    if what == ADDRESS:
+        return map.address
+    if what == SIZES:
+        return u64(map.sizes[dimension])
+    if what == BOX:
+        return u64(map.box[dimension])
+    if what == STEPS:
+        return u64(map.steps[dimension])
+    if what == STRIDES:
+        return map.strides[dimension]
+    if what == ROW:
+        return u64(bytes_of_row(map))
+    return bytes_of_box(map) if what == TOTAL else u64(map.rank)
+
+
+@native
+def bytes_of_box(map: Pointer[TensorMap]) -> u64:
+    """The bytes of a box of a map that is right, or as much of one too large as shows that it is."""
     total: u64 = u64(map.width)
     for dimension in range(map.rank):
-        if map.box[dimension] == 0 or map.steps[dimension] == 0 or map.box[dimension] > 256:
-            return 0
-        total = total * u64(count_along(map, dimension))
-    row: u32 = bytes_of_row(map)
-    if row % CHUNK != 0 or row > pitch_of(map) or total > MOST_BYTES:
-        return 0
+        if total <= MOST_BYTES:
+            total = total * u64(count_along(map, dimension))
     return total
 
 

@@ -1,0 +1,83 @@
+"""Which findings on tensor memory have one cause, so that one of them tells it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ptxlab import ir
+from ptxlab.emulate.record import Record
+from ptxlab.emulate.runtime import reports
+from ptxlab.ir.flow import flow_of
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.running import Launch
+
+
+def without_consequences(launch: Launch, found: Record, races: list[int]) -> list[int]:
+    """The findings without those that others explain.
+
+    A deallocation races with all that nobody waited for, and is told of once. Where one fence is missing, whatever
+    follows runs ahead of the same synchronization.
+    """
+    unfenced = [number for number in races if found.get("kind", number) == reports.UNFENCED_TENSOR]
+    frees = [number for number in races if _is(launch, found.get("instruction", number), "dealloc")]
+    others = [number for number in races if number not in frees]
+    told = {found.get(name, number) for number in others for name in ("instruction", "other_instruction")}
+    kept = {number for number in others if number not in unfenced}
+    kept |= set(_one_a_fence(launch, found, unfenced))
+    freed: set[int] = set()
+    for number in frees:
+        at = found.get("instruction", number)
+        if at not in freed and found.get("other_instruction", number) not in told:
+            freed.add(at)
+            kept.add(number)
+    return [number for number in races if number in kept]
+
+
+def _one_a_fence(launch: Launch, found: Record, unfenced: list[int]) -> list[int]:
+    """Of the findings for which one fence is missing the one that is first in the file."""
+    groups: list[tuple[frozenset[int], int]] = []
+    for number in sorted(unfenced, key=lambda number: (found.get("instruction", number), number)):
+        before = synchronizations_before(launch, found.get("instruction", number))
+        if not any(before & other or before == other for other, _ in groups):
+            groups.append((before, number))
+    return [number for _, number in groups]
+
+
+def synchronizations_before(launch: Launch, instruction: int) -> frozenset[int]:
+    """The synchronization that an instruction may directly follow, with no fence for tensor memory between the two."""
+    places = launch.compiled.places
+    function = places[instruction][0]
+    first = next(number for number, (owner, _) in enumerate(places) if owner is function)
+    flow = flow_of(function)
+    home = next(block for block in flow.blocks if block.start <= instruction - first < block.end)
+    found, seen = set(), set()
+    pending = [(home.number, instruction - first)]
+    while pending:
+        number, end = pending.pop()
+        for at in range(end - 1, flow.blocks[number].start - 1, -1):
+            if _is(launch, first + at, "fence::after_thread_sync"):
+                break
+            if _synchronizes(places[first + at][1]):
+                found.add(first + at)
+                break
+        else:
+            earlier = [other for other in flow.blocks[number].predecessors if other not in seen]
+            seen.update(earlier)
+            pending += [(other, flow.blocks[other].end) for other in earlier]
+    return frozenset(found)
+
+
+def _is(launch: Launch, instruction: int, word: str) -> bool:
+    opcode = launch.compiled.places[instruction][1].opcode
+    return opcode.mnemonic == "tcgen05" and word in opcode.modifiers
+
+
+def _synchronizes(instruction: ir.Instruction) -> bool:
+    """Whether a thread learns at an instruction what others did."""
+    opcode = instruction.opcode
+    if opcode.mnemonic in ("bar", "barrier"):
+        return "arrive" not in opcode.modifiers and "warp" not in opcode.modifiers
+    if opcode.mnemonic == "mbarrier":
+        return "try_wait" in opcode.modifiers or "test_wait" in opcode.modifiers
+    return "acquire" in opcode.modifiers or "acq_rel" in opcode.modifiers
