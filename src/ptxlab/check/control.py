@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from .program import FunctionFacts
 
 END = -1  # the end of the function, as a successor
-_ENDS = frozenset(("ret", "exit", "trap"))
 
 
 class Control:
@@ -34,7 +33,7 @@ class Control:
     def _ways_out(self, number: int) -> list[int]:
         block = self._blocks[number]
         last = self._facts.instructions[block.end - 1]
-        leaves = not block.successors or last.opcode.mnemonic in _ENDS
+        leaves = not block.successors or (last.opcode.jump is not None and last.opcode.jump.ends)
         return [*block.successors, END] if leaves else list(block.successors)
 
     def _post_dominators(self) -> dict[int, int]:

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
+from ptxlab.isa import Jump
+from ptxlab.isa.effects import Effects
 
 from .effort import Effort
 
@@ -34,10 +36,9 @@ class Copies:
         self._effort = Effort(facts.instructions)
         self.kinds: dict[int, str] = {}
         self.limits: dict[int, int] = {}
-        for at in facts.by_mnemonic.get("cp", ()):
-            match = facts.matches[at]
-            if match is not None and match.form.name[:2] == ("cp", "async"):
-                self._add(at, match.form.name[2:])
+        for name in ("start", "commit", "wait", "arrive"):
+            for at in facts.doing("async_copy", name):
+                self._add(at, name)
         self.copies = sorted(at for at, kind in self.kinds.items() if kind == COPY)
         if self.copies:
             self._add_others()
@@ -48,24 +49,23 @@ class Copies:
         for at in sorted(self.kinds):
             self._inside[facts.values.block_of(at)].append(at)
 
-    def _add(self, at: int, rest: tuple[str, ...]) -> None:
-        if not rest:
+    def _add(self, at: int, step: str) -> None:
+        operands = self._facts.instructions[at].operands
+        if step == "start":
             self.kinds[at] = COPY
-        elif rest[0] == "commit_group":
+        elif step == "commit":
             self.kinds[at] = COMMIT
-        elif rest[0] in ("wait_all", "mbarrier"):
+        elif step == "wait" and operands:
+            assert isinstance(operands[0], ir.Immediate)
+            self.kinds[at], self.limits[at] = WAIT, operands[0].value
+        else:  # `wait_all`, which also commits, and an arrival at an mbarrier
             self.kinds[at] = WAIT_ALL
-        elif rest[0] == "wait_group":
-            operand = self._facts.instructions[at].operands[0]
-            assert isinstance(operand, ir.Immediate)
-            self.kinds[at], self.limits[at] = WAIT, operand.value
 
     def _add_others(self) -> None:
-        for mnemonic in ("ld", "ldmatrix", "atom", "red", "wmma", "wgmma"):
-            for at in self._facts.by_mnemonic.get(mnemonic, ()):
-                if _reads_shared(self._facts.instructions[at]):
-                    self.kinds[at] = READ
-        for at in self._facts.by_mnemonic.get("call", ()):
+        for at, match in enumerate(self._facts.matches):
+            if match is not None and _reads_shared(match.effects):
+                self.kinds[at] = READ
+        for at in self._facts.by_jump.get(Jump.CALL, ()):
             self.kinds[at] = WAIT_ALL
 
     def waits(self, copy: int) -> dict[int, int | None]:
@@ -179,12 +179,9 @@ def _closure(start: Iterable[int], following: Callable[[int], Iterable[int]]) ->
     return frozenset(seen)
 
 
-def _reads_shared(instruction: ir.Instruction) -> bool:
-    mnemonic, modifiers = instruction.opcode.mnemonic, instruction.opcode.modifiers
-    if mnemonic == "ldmatrix":
+def _reads_shared(effects: Effects) -> bool:
+    """Whether an instruction reads data, not an mbarrier, from shared memory."""
+    if effects.does("wgmma", "start"):
         return True
-    if mnemonic == "wgmma":
-        return modifiers[0] == "mma_async"
-    if mnemonic == "wmma":
-        return modifiers[0] == "load" and any(word.startswith("shared") for word in modifiers)
-    return any(word.startswith("shared") for word in modifiers)
+    loads = [access for access in effects.accesses if access.kind != "store" and not effects.steps]
+    return any((access.space or "").startswith("shared") for access in loads)

@@ -41,16 +41,11 @@ class Products:
         self.of: dict[int, Product] = {}
         """Each product by the instruction that starts it."""
         self.steps: dict[int, str] = {}
-        """What else concerns products: `fence`, `commit_group` or `wait_group`, by instruction."""
-        for at in facts.by_mnemonic.get("wgmma", ()):
-            instruction = facts.instructions[at]
-            if facts.matches[at] is None:
-                continue
-            kind = instruction.opcode.modifiers[0]
-            if kind == "mma_async":
-                self.of[at] = _product(instruction)
-            else:
-                self.steps[at] = kind
+        """What else concerns products: `fence`, `commit` or `wait`, by instruction."""
+        for at in facts.doing("wgmma", "start"):
+            self.of[at] = _product(facts.instructions[at])
+        for name in ("fence", "commit", "wait"):
+            self.steps.update(dict.fromkeys(facts.doing("wgmma", name), name))
         self._places = sorted([*self.of, *self.steps])
 
     def running(self) -> dict[int, Running]:
@@ -71,10 +66,10 @@ class Products:
             running[at] = OPEN
             return
         kind = self.steps.get(at)
-        if kind == "commit_group":
+        if kind == "commit":
             for product, age in running.items():
                 running[product] = min(age + 1, _OLDEST)
-        elif kind == "wait_group":
+        elif kind == "wait":
             limit = self.limit(at)
             covered = [product for product, age in running.items() if age >= limit]
             for product in covered or ([] if self.has_group(running) else list(running)):

@@ -13,7 +13,8 @@ from ptxlab import ir
 from ptxlab.ir.effects import Effects
 from ptxlab.ir.flow import Flow, flow_of
 from ptxlab.ir.shapes import shape_of
-from ptxlab.isa import Match, Mismatch, Opcode, type_named
+from ptxlab.isa import Jump, Match, Mismatch, Opcode, type_named
+from ptxlab.isa.effects import Step
 from ptxlab.isa.operand import Expected, Shape
 from ptxlab.isa.targets import TARGETS, Target, Version, target_named
 
@@ -79,6 +80,29 @@ class FunctionFacts:
         for position, instruction in enumerate(self.instructions):
             found[instruction.opcode.mnemonic].append(position)
         return found
+
+    @cached_property
+    def by_jump(self) -> dict[Jump, list[int]]:
+        """The positions of its branches, calls and ends."""
+        found: dict[Jump, list[int]] = defaultdict(list)
+        for position, instruction in enumerate(self.instructions):
+            if instruction.opcode.jump is not None:
+                found[instruction.opcode.jump].append(position)
+        return found
+
+    @cached_property
+    def by_step(self) -> dict[Step, list[int]]:
+        """The positions of its instructions by what they do with asynchronous units."""
+        found: dict[Step, list[int]] = defaultdict(list)
+        for position, match in enumerate(self.matches):
+            if match is not None:
+                for step in match.effects.steps:
+                    found[step].append(position)
+        return found
+
+    def doing(self, unit: str, name: str) -> list[int]:
+        """The positions of its instructions that do this with a unit: `doing("wgmma", "start")`."""
+        return self.by_step.get(Step(unit, name), [])
 
     def named(self, *names: str) -> Iterator[tuple[ir.Instruction, Match]]:
         """The legal instructions whose opcode begins with one of these names, such as `wgmma.fence`, in order."""
@@ -170,7 +194,7 @@ class Program:
 
     def _judge(self, opcode: Opcode, signature: tuple[Shape, ...]) -> Match | str:
         """The form of an instruction, or the code of the rule that explains why it has none."""
-        if opcode.mnemonic == "call":
+        if opcode.jump is Jump.CALL:
             if not opcode.candidates:
                 return "illegal-modifier"
             return "unknown-name" if _has_unknown(signature) else "call"  # irregular: a rule looks at each

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
+from ptxlab.isa import Jump
 
 if TYPE_CHECKING:
     from .program import FunctionFacts
@@ -89,11 +90,12 @@ class Ways:
         block = self._facts.flow.blocks[number]
         last = self._facts.instructions[block.end - 1]
         condition = self._condition(last.guard)
-        if condition is None or last.opcode.mnemonic not in ("bra", "ret", "exit", "trap"):
+        jump = last.opcode.jump
+        if condition is None or jump is None or not (jump is Jump.BRANCH or jump.ends):
             return [(successor, known) for successor in block.successors]
         # A branch names its target first; to fall through comes last, and is all that an end leaves.
         asked, answer = condition
-        answers = (answer, not answer) if last.opcode.mnemonic == "bra" else (not answer,)
+        answers = (answer, not answer) if jump is Jump.BRANCH else (not answer,)
         if len(block.successors) != len(answers):
             return [(successor, known) for successor in block.successors]
         ways = zip(block.successors, answers, strict=True)

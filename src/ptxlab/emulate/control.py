@@ -9,6 +9,7 @@ from ptxlab import ir
 from ptxlab.emulate import layout, passing, state
 from ptxlab.emulate.operands import scalar
 from ptxlab.emulate.values import Value
+from ptxlab.isa import Jump
 from ptxlab.isa.types import type_named
 from ptxlab.native import size_of
 
@@ -49,10 +50,6 @@ def _exit(function: Function, instruction: ir.Instruction) -> None:
 
 def _trap(function: Function, instruction: ir.Instruction) -> None:
     _fail(function, state.TRAP, 0)
-
-
-def _brkpt(function: Function, instruction: ir.Instruction) -> None:
-    """Without a debugger there is nobody to stop for."""
 
 
 def _fail(function: Function, kind: int, extra: Value | int) -> None:
@@ -136,12 +133,11 @@ def _place(function: Function, base: str, offset: int) -> str:
     return function.builder.value(f"getelementptr i8, ptr %local, i64 {at}")
 
 
-HANDLERS: dict[str, Callable[[Function, ir.Instruction], None]] = {
-    "bra": _bra,
-    "brx": _brx,
-    "ret": _ret,
-    "exit": _exit,
-    "trap": _trap,
-    "brkpt": _brkpt,
-    "call": _call,
+HANDLERS: dict[Jump, Callable[[Function, ir.Instruction], None]] = {
+    Jump.BRANCH: _bra,
+    Jump.INDEXED_BRANCH: _brx,
+    Jump.RETURN: _ret,
+    Jump.EXIT: _exit,
+    Jump.TRAP: _trap,
+    Jump.CALL: _call,
 }

@@ -14,12 +14,12 @@ from ptxlab.emulate import state
 from ptxlab.emulate.record import Record
 from ptxlab.emulate.runtime.profile import Request, Tally
 from ptxlab.ir.shapes import match_of
+from ptxlab.isa import Jump
 from ptxlab.native import offset_of
 
 if TYPE_CHECKING:
     from ptxlab.emulate.running import Launch
 
-ALWAYS = frozenset(("bra", "brx", "ret", "exit", "call"))
 KINDS = {state.LOAD: "read", state.STORE: "written", state.ATOMIC: "updated"}
 TALLIES = ("global_requests", "sectors", "ideal_sectors", "shared_requests", "wavefronts", "ideal_wavefronts")
 # The class of an instruction, by the chapter of the manual that it stands in; a chapter that is not here is its own.
@@ -39,7 +39,7 @@ _CLASS = {chapter: name for name, chapters in _CLASSES.items() for chapter in ch
 
 def is_counted_apart(instruction: ir.Instruction) -> bool:
     """Whether an instruction is not executed each time its basic block is."""
-    return instruction.guard is not None and instruction.opcode.mnemonic not in ALWAYS
+    return instruction.guard is not None and instruction.opcode.jump in (None, Jump.TRAP)
 
 
 def count(running: Launch) -> dict[str, Any]:

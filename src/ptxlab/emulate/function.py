@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
 from ptxlab.emulate import state
+from ptxlab.emulate.control import HANDLERS
 from ptxlab.emulate.frame import Frame
 from ptxlab.emulate.liveness import Liveness
 from ptxlab.emulate.loops import Iterations
@@ -22,7 +23,7 @@ from ptxlab.emulate.values import Value
 from ptxlab.ir.effects import Effects
 from ptxlab.ir.flow import END, flow_of
 from ptxlab.ir.shapes import match_of
-from ptxlab.isa import Match
+from ptxlab.isa import Jump, Match
 from ptxlab.native import offset_of
 from ptxlab.native.text import Builder
 
@@ -50,7 +51,7 @@ class Function:
         self.position = 0
         self.first = unit.number_instructions(function, self.instructions)
         self.live = Liveness(self.instructions, self.effects, self.flow, self.registers.by_index)
-        self.uses_carry = any(_uses_carry(instruction) for instruction in self.instructions)
+        self.uses_carry = any(match.effects.carry for match in self.matches if match is not None)
         self.locals = unit.lay_out_locals(function)
         self.iterations = Iterations(self) if unit.counting.profile else None
         self.block_counter = 0
@@ -61,7 +62,7 @@ class Function:
         """Results that are registers, as old PTX has them, are read where the function returns."""
         results = tuple(register.index for register, _ in self._formal(self.function.returns))
         for position, instruction in enumerate(self.instructions):
-            if results and (instruction.opcode.mnemonic == "ret" or position == len(self.instructions) - 1):
+            if results and (instruction.opcode.jump is Jump.RETURN or position == len(self.instructions) - 1):
                 self.effects.reads[position] += results
 
     def _formal(self, variables: list[ir.Variable]) -> list[tuple[ir.Register, ir.Variable]]:
@@ -182,7 +183,6 @@ class Function:
     def _translate(self, instruction: ir.Instruction, match: Match | None) -> None:
         guard = instruction.guard
         builder = self.builder
-        mnemonic = instruction.opcode.mnemonic
         after = None
         if guard is not None:
             assert isinstance(guard.register, ir.Register)
@@ -193,9 +193,8 @@ class Function:
             builder.label(taken)
             self.registers.begin_guarded()
             self.unit.counting.count_guarded(self)
-        handler = self.unit.handlers.get(mnemonic)
-        if handler is not None:
-            handler(self, instruction)
+        if instruction.opcode.jump is not None:
+            HANDLERS[instruction.opcode.jump](self, instruction)
         else:
             assert match is not None
             self._execute(instruction, match)
@@ -274,7 +273,3 @@ class Function:
         """Which iteration of each loop around it, in which call, an instruction is executed in: a mark of 64 bits."""
         assert self.iterations is not None
         return self.iterations.mark(self.block_number)
-
-
-def _uses_carry(instruction: ir.Instruction) -> bool:
-    return instruction.opcode.mnemonic in ("addc", "subc", "madc") or "cc" in instruction.opcode.modifiers

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from ptxlab import ir
 from ptxlab.emulate import layout
-from ptxlab.emulate.control import HANDLERS
 from ptxlab.emulate.services import SERVICES
 from ptxlab.emulate.special import NAMES
 from ptxlab.ir.node import Node
 from ptxlab.ir.shapes import shape_of
-from ptxlab.isa import Match
+from ptxlab.isa import Jump, Match
 from ptxlab.isa.form import Form
 from ptxlab.report import Diagnostic, KernelError, Span, error
 
@@ -44,7 +43,7 @@ def reason_of(form: Form) -> str:
 
 def is_emulated(form: Form) -> bool:
     """Whether the emulator knows the instruction."""
-    return form.name[0] in HANDLERS or form.meaning is not None
+    return form.jump is not None or form.meaning is not None
 
 
 # Beginnings of modifiers that are not emulated, of instructions that are without them.
@@ -90,13 +89,13 @@ def _missing(module: ir.Module, function: ir.Function) -> Iterator[Missing]:
         yield from _missing_instruction(module, instruction)
         for operand in _parts(instruction.operands):
             yield from _missing_operand(module, instruction, operand)
-        if instruction.opcode.mnemonic == "call":
+        if instruction.opcode.jump is Jump.CALL:
             yield from _missing_callee(module, instruction)
 
 
 def _missing_instruction(module: ir.Module, instruction: ir.Instruction) -> Iterator[Missing]:
     opcode = instruction.opcode
-    if opcode.mnemonic in HANDLERS:
+    if opcode.jump is not None:
         return
     match = opcode.match(tuple(shape_of(operand) for operand in instruction.operands))
     span = module.opcode_span(instruction)
@@ -122,7 +121,7 @@ def _missing_operand(module: ir.Module, instruction: ir.Instruction, operand: No
             )
         case ir.VariableReference() if _is_missing(module, operand):
             yield f"`{operand.name}` is declared `.extern`, and no variable of the file is it", span, "used here"
-        case ir.FunctionReference() if instruction.opcode.mnemonic != "call" and module[operand.name].body is None:
+        case ir.FunctionReference() if instruction.opcode.jump is not Jump.CALL and module[operand.name].body is None:
             yield f"the address of `{operand.name}`, which has no body, is not emulated", span, "taken here"
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ptxlab import ir
 from ptxlab.emulate import layout
 from ptxlab.ir.effects import registers_in
+from ptxlab.isa import Jump
 
 if TYPE_CHECKING:
     from ptxlab.emulate.compile import Compiled
@@ -77,7 +78,7 @@ class Roots:
     def _result(self, instruction: ir.Instruction) -> int:
         """The roots of what an instruction computes."""
         name, modifiers = instruction.opcode.mnemonic, instruction.opcode.modifiers
-        if name == "call":
+        if instruction.opcode.jump is Jump.CALL:
             return UNKNOWN
         if name in ("ld", "ldu", "atom"):
             if any(word.startswith("param") for word in modifiers):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ptxlab.emulate import state
 from ptxlab.emulate.spinning import spin_around
 from ptxlab.emulate.standing import WAITING, Stand, Standing, do, stand_of
+from ptxlab.isa import Jump
 from ptxlab.report import Diagnostic, Label, error
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def explain_stop(launch: Launch, outcome: str, timeout: float | None) -> Diagnos
         notes.append(f"{do(waiting, stand.threads, 'waits', 'wait')} meanwhile, on {line}")
     verb = "was here"
     if loops:
-        verb = "jumps back here" if launch.compiled.places[place][1].opcode.mnemonic == "bra" else "goes round here"
+        verb = "jumps back here" if launch.compiled.places[place][1].opcode.jump is Jump.BRANCH else "goes round here"
     return error(
         outcome,
         message,

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from ptxlab import ir
 from ptxlab.emulate import access, layout, state
 from ptxlab.emulate.calls import Calls
-from ptxlab.emulate.control import HANDLERS
 from ptxlab.emulate.counting import Counting
 from ptxlab.emulate.function import Function
 from ptxlab.emulate.passing import Signature, argument_value, receive_value, signature
 from ptxlab.emulate.services import SERVICES
 from ptxlab.emulate.values import Value
 from ptxlab.emulate.watching import Watching
+from ptxlab.isa import Jump
 from ptxlab.isa.types import type_named
 from ptxlab.native.text import METADATA
 from ptxlab.native.translate import declaration_text, emit
@@ -29,8 +29,6 @@ LARGE = 300_000  # characters of LLVM's language, beyond which LLVM takes a seco
 
 class Unit:
     """One kernel as LLVM's text, with the tables that running it needs."""
-
-    handlers = HANDLERS
 
     def __init__(self, module: ir.Module, entry: ir.Function, checks: bool, profile: bool = False) -> None:
         self.module = module
@@ -167,7 +165,7 @@ def _is_loud(instruction: ir.Instruction) -> bool:
         return words[0] == "reduce" and "global" in words
     if instruction.opcode.mnemonic == "clusterlaunchcontrol":
         return True
-    return instruction.opcode.mnemonic == "call" and any(
+    return instruction.opcode.jump is Jump.CALL and any(
         isinstance(operand, ir.FunctionReference) and operand.name in SERVICES for operand in instruction.operands
     )
 

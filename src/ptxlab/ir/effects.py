@@ -31,7 +31,7 @@ class Effects:
                 if plan is None:
                     plan = plans[id(match)] = _plan(match)
                 read_at, written_at = plan
-                if instruction.opcode.mnemonic == "wgmma" and _starts_anew(operands, match):
+                if _starts_anew(operands, match):
                     read_at = read_at[1:]
             guard = instruction.guard
             reads: Registers = (
@@ -63,7 +63,7 @@ def _plan(match: Match) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def _starts_anew(operands: Sequence[ir.Operand], match: Match) -> bool:
-    """Whether a `wgmma.mma_async` does not add to `d`, because its `scale_d` is 0."""
+    """Whether an MMA does not add to `d`, because its `scale_d` is 0."""
     scale = next((at for at, e in enumerate(match.expected) if e.name == "scale_d"), None)
     operand = None if scale is None else operands[scale]
     return isinstance(operand, ir.Immediate) and operand.value == 0

@@ -15,7 +15,6 @@ from ptxlab.ir.operands import FunctionReference, LabelReference
 from ptxlab.ir.statements import Block, BranchTargets, Instruction, Label
 
 END = -1
-_ENDS = frozenset(("ret", "exit", "trap"))
 
 
 @dataclass(eq=False, slots=True)
@@ -139,11 +138,13 @@ def _read(function: Function) -> tuple[int, dict[int, tuple[tuple[int, ...], boo
             kind = statement.__class__
             if kind is Instruction:
                 assert isinstance(statement, Instruction)
-                mnemonic = statement.opcode.mnemonic
-                if mnemonic == "bra" or mnemonic == "brx":
+                how = statement.opcode.jump
+                if how is None:
+                    pass
+                elif how.branches:
                     names = tuple(o.name for o in statement.operands if o.__class__ is LabelReference)
                     branches.append((position, names, statement.guard is not None, tuple(scopes)))
-                elif mnemonic in _ENDS or (mnemonic == "call" and _never_returns(statement)):
+                elif how.ends or _never_returns(statement):
                     branches.append((position, (), statement.guard is not None, ()))
                 position += 1
             elif isinstance(statement, Label):

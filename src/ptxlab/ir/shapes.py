@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ptxlab import ir
-from ptxlab.isa import Match
+from ptxlab.isa import Jump, Match
 from ptxlab.isa.operand import Shape
 from ptxlab.isa.special_registers import special_register
 
@@ -16,7 +16,7 @@ def shape_of(operand: ir.Operand) -> Shape:
 
 def match_of(instruction: ir.Instruction) -> Match | None:
     """The form of an instruction that has one, as all have that passed the checks; None for a call."""
-    if instruction.opcode.mnemonic == "call":
+    if instruction.opcode.jump is Jump.CALL:
         return None
     found = instruction.opcode.match(tuple(shape_of(operand) for operand in instruction.operands))
     assert isinstance(found, Match), instruction.opcode.text

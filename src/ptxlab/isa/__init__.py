@@ -1,6 +1,7 @@
 """The instruction set as data: types, targets, and every instruction with its forms, availability and meaning."""
 
+from .jump import Jump
 from .opcode import Candidate, Match, Mismatch, Opcode, opcode
 from .types import Type, type_named
 
-__all__ = ["Candidate", "Match", "Mismatch", "Opcode", "Type", "opcode", "type_named"]
+__all__ = ["Candidate", "Jump", "Match", "Mismatch", "Opcode", "Type", "opcode", "type_named"]

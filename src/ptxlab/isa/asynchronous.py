@@ -156,6 +156,9 @@ class WarpgroupMma(Protocol[V]):
     def read(self, matrix: MatrixChunks[V]) -> None:
         """Report to the detectors what the warp is about to read through the async proxy."""
 
+    def fence(self) -> None:
+        """Order the warp's earlier accesses to registers before the MMAs that follow."""
+
     def compare(self) -> None:
         """Check that the warps of the warpgroup gave the same descriptors."""
 

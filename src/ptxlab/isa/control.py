@@ -14,22 +14,27 @@ SHORT = {**POINTER, "pointer": "u32 reg"}
 SHORT_RESULTS = {"results": "arguments", **SHORT}
 
 
-@form("bra{.uni} target", types={"target": "label"})
+@form("bra{.uni} target", types={"target": "label"}, effects="branch")
 def bra() -> None:
     """Continue at a label; `.uni` promises that all threads of the warp that are here do the same."""
 
 
-@form("brx.idx{.uni} index, list", types={"index": "u32", "list": "targets"}, since="5.1 sm_30")  # the manual says 6.0
+@form(  # the manual says 6.0
+    "brx.idx{.uni} index, list",
+    types={"index": "u32", "list": "targets"},
+    since="5.1 sm_30",
+    effects="indexed-branch",
+)
 def brx() -> None:
     """Continue at label number `index` of a `.branchtargets` list."""
 
 
-@form("call{.uni} function{, values}", types=NAMED)
-@form("call{.uni} results, function{, values}", types=NAMED_RESULTS)
-@form("call{.uni} pointer{, values}, known", types=POINTER, since="2.1 sm_20")
-@form("call{.uni} results, pointer{, values}, known", types=POINTER_RESULTS, since="2.1 sm_20")
-@form("call{.uni} pointer{, values}, known", types=SHORT, since="2.1 sm_20")
-@form("call{.uni} results, pointer{, values}, known", types=SHORT_RESULTS, since="2.1 sm_20")
+@form("call{.uni} function{, values}", types=NAMED, effects="call")
+@form("call{.uni} results, function{, values}", types=NAMED_RESULTS, effects="call")
+@form("call{.uni} pointer{, values}, known", types=POINTER, since="2.1 sm_20", effects="call")
+@form("call{.uni} results, pointer{, values}, known", types=POINTER_RESULTS, since="2.1 sm_20", effects="call")
+@form("call{.uni} pointer{, values}, known", types=SHORT, since="2.1 sm_20", effects="call")
+@form("call{.uni} results, pointer{, values}, known", types=SHORT_RESULTS, since="2.1 sm_20", effects="call")
 def call() -> None:
     """Call a function by its name, or by its address and a `.callprototype` or `.calltargets` that tells what it takes.
 
@@ -37,11 +42,11 @@ def call() -> None:
     """
 
 
-@form("ret{.uni}")
+@form("ret{.uni}", effects="return")
 def ret() -> None:
     """Return to the caller; in a kernel, end the thread."""
 
 
-@form("exit")
+@form("exit", effects="exit")
 def exit() -> None:
     """End the thread."""

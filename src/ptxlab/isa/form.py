@@ -13,7 +13,7 @@ Availability (`since`) is that of the whole form; a value of a slot that came la
 `present` ties an optional operand to a slot: it stands there exactly when the slot does.
 `where` is a function of the modifiers that returns a complaint for a combination that is not legal, or None.
 `bounds` says how exact an approximate result is: the first bound that holds for an operand counts; where none does,
-the manual promises nothing.
+the manual promises nothing. `effects` says in words what the semantic function does not show; see `effects.py`.
 """
 
 import inspect
@@ -25,6 +25,7 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from .bound import Bound
+from .jump import Jump
 from .targets import ALWAYS, Since, since
 from .types import TYPES
 
@@ -87,10 +88,16 @@ class Form:
     present: Mapping[str, str]
     where: Where | None
     bounds: tuple[Bound, ...] = ()
+    effects: frozenset[str] = frozenset()
     text: str = ""
     meaning: Callable[..., Any] | None = field(default=None)
     unknown: str = ""
     chapter: str = ""
+
+    @property
+    def jump(self) -> Jump | None:
+        """How execution continues, if not at the next instruction."""
+        return next((jump for jump in Jump if jump in self.effects), None)
 
     def modifiers(self, chosen: Mapping[str, str | None]) -> Modifiers:
         """What the form's functions receive."""
@@ -148,6 +155,7 @@ def form(
     present: Mapping[str, str] | None = None,
     where: Where | None = None,
     bounds: Sequence[Bound] = (),
+    effects: str = "",
     name: str | None = None,
     **values: Values,
 ) -> Callable[[F], F]:
@@ -173,6 +181,7 @@ def form(
                 present=dict(present or {}) | _CACHE_POLICY,
                 where=where,
                 bounds=tuple(bounds),
+                effects=frozenset(effects.split()),
                 text=inspect.cleandoc(function.__doc__ or ""),
                 meaning=function if function.__code__.co_argcount else None,
                 unknown=getattr(function, "unknown", ""),

@@ -7,8 +7,8 @@ from .rearrangement import meet
 
 
 @form("brkpt", since="1.0 sm_11")
-def brkpt() -> None:
-    """Stop for a debugger."""
+def brkpt(k: Machine, m: Modifiers) -> None:
+    """Stop for a debugger; without one, continue."""
 
 
 @form("nanosleep.u32 t", types={"t": "u32"}, since="6.2 sm_70")  # the manual says 6.3, ptxas 6.2
@@ -23,7 +23,7 @@ def pmevent(k: Machine, m: Modifiers, a: int) -> None:
     """Trigger a performance monitor event by its number, or several by a mask."""
 
 
-@form("trap")
+@form("trap", effects="trap")
 def trap() -> None:
     """Abort the kernel and tell the host."""
 

@@ -6,7 +6,9 @@ A file of a million instructions therefore asks the table only a few hundred tim
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
+from .effects import Effects, effects_of
 from .form import Form, Modifiers, Slot
 from .operand import SPACES, Expected, Shape, expect
 from .shape import Problem, find_problem, is_odd
@@ -15,7 +17,7 @@ from .targets import Since, Target, Version
 from .types import TYPES
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Candidate:
     """A form with a choice of its modifiers."""
 
@@ -25,6 +27,11 @@ class Candidate:
     expected: tuple[Expected, ...]
     in_order: bool
     complaint: str | None  # why the form's `where` refuses this combination
+
+    @cached_property
+    def effects(self) -> Effects:
+        """What it does besides computing."""
+        return effects_of(self.form, self.modifiers)
 
     def unavailable(self, version: Version, target: Target) -> list[tuple[str, Since]]:
         """What of it a module of this version and target may not use: the modifier ("" for the whole) and its needs."""
@@ -46,6 +53,10 @@ class Match:
     def form(self) -> Form:
         return self.candidate.form
 
+    @property
+    def effects(self) -> Effects:
+        return self.candidate.effects
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mismatch:
@@ -58,13 +69,15 @@ class Mismatch:
 class Opcode:
     """One spelling of an opcode: its parts, and the forms that it can be."""
 
-    __slots__ = ("_matches", "candidates", "mnemonic", "modifiers", "text")
+    __slots__ = ("_matches", "candidates", "jump", "mnemonic", "modifiers", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.mnemonic, *rest = text.split(".")
         self.modifiers = tuple(rest)
-        found = [c for form in forms_of(self.mnemonic) if (c := _choose(form, self.text.split(".")))]
+        known = forms_of(self.mnemonic)
+        self.jump = known[0].jump if known else None
+        found = [c for form in known if (c := _choose(form, self.text.split(".")))]
         legal = [c for c in found if c.complaint is None] or found
         self.candidates = tuple([c for c in legal if c.in_order] or legal)
         self._matches: dict[tuple[Shape, ...], Match | Mismatch] = {}

@@ -133,6 +133,7 @@ def wgmma_mma_async(
 @form("wgmma.fence.sync{.aligned}", since="8.0 sm_90a")
 def wgmma_fence(k: Machine, m: Modifiers) -> None:
     """Order this warp's earlier accesses to registers before the wgmma.mma_async that follow."""
+    k.wgmma.fence()
     k.collect(meet, ALL_LANES, (), (), aligned=True)
 
 

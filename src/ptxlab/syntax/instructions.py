@@ -6,7 +6,7 @@ import re
 from typing import Any, Final
 
 from ptxlab.ir import Arguments, Instruction
-from ptxlab.isa import Opcode, opcode
+from ptxlab.isa import Jump, Opcode, opcode
 from ptxlab.syntax.cursor import END, Cursor
 from ptxlab.syntax.operands import operand_of_text, read_call_operands, read_operands
 from ptxlab.syntax.scope import Complicated, Scope
@@ -30,7 +30,7 @@ def instruction_of_match(match: re.Match[str], scope: Scope) -> Instruction | No
         code = OPCODES[word] = opcode(word)
     try:
         values: tuple[Any, ...] = ()
-        if text and code.mnemonic == "call":
+        if text and code.jump is Jump.CALL:
             found = _call_operands(text, scope)
             if found is None:
                 return None
@@ -96,6 +96,6 @@ def read_instruction(cursor: Cursor, scope: Scope) -> Instruction | None:
     if cursor.kind in (END, "dotted") or cursor.at("}"):
         cursor.expect_semicolon(f"`{word}`")
     code = opcode(word)
-    operands = read_call_operands(cursor, scope) if code.mnemonic == "call" else read_operands(cursor, scope)
+    operands = read_call_operands(cursor, scope) if code.jump is Jump.CALL else read_operands(cursor, scope)
     cursor.expect_semicolon(f"`{word}`")
     return Instruction(guard, code, operands, start, cursor.previous_end)

@@ -13,7 +13,7 @@ from ptxlab.author.emit import plan
 from ptxlab.author.spelling import spelling
 from ptxlab.ir.operands import Operand
 from ptxlab.ir.shapes import shape_of
-from ptxlab.isa import Match
+from ptxlab.isa import Jump, Match
 from ptxlab.isa.operand import Expected
 from ptxlab.report import PtxError
 
@@ -60,7 +60,7 @@ class Call:
 def call_of(instruction: ir.Instruction, typed: bool) -> Call | None:
     """The instruction as a call, if there is one; `typed` tells that registers keep their types."""
     opcode = instruction.opcode
-    if opcode.mnemonic == "call" or not opcode.candidates or opcode.candidates[0].complaint is not None:
+    if opcode.jump is Jump.CALL or not opcode.candidates or opcode.candidates[0].complaint is not None:
         return None
     found = opcode.match(tuple(shape_of(operand) for operand in instruction.operands))
     if not isinstance(found, Match):

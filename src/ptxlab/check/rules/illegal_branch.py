@@ -37,6 +37,7 @@ second:
 from collections.abc import Iterator
 
 from ptxlab import ir
+from ptxlab.isa import Jump
 from ptxlab.report import Diagnostic, Label, error
 
 from ..program import FunctionFacts, Program
@@ -44,19 +45,22 @@ from ..program import FunctionFacts, Program
 
 def check(program: Program) -> Iterator[Diagnostic]:
     for facts in program.functions:
-        if "brx" in facts.by_mnemonic or any(isinstance(part, ir.BranchTargets) for part in facts.others):
+        if Jump.INDEXED_BRANCH in facts.by_jump or any(isinstance(part, ir.BranchTargets) for part in facts.others):
             yield from _check(program, facts)
 
 
 def _check(program: Program, facts: FunctionFacts) -> Iterator[Diagnostic]:
     labels = facts.function.labels()
-    for instruction, _ in facts.named("bra", "brx"):
+    for at in sorted((*facts.by_jump.get(Jump.BRANCH, ()), *facts.by_jump.get(Jump.INDEXED_BRANCH, ()))):
+        instruction = facts.instructions[at]
+        if facts.matches[at] is None:
+            continue
         index = len(instruction.operands) - 1
         operand = instruction.operands[index]
         found = labels.get(operand.name) if isinstance(operand, ir.LabelReference) else None
         if found is None:
             continue
-        indexed = instruction.opcode.mnemonic == "brx"
+        indexed = instruction.opcode.jump is Jump.INDEXED_BRANCH
         too_late = found.start is not None and instruction.start is not None and found.start > instruction.start
         if indexed == isinstance(found, ir.BranchTargets) and not (indexed and too_late):
             continue

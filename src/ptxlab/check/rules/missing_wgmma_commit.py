@@ -54,13 +54,13 @@ from ..program import FunctionFacts, Program
 
 def check(program: Program) -> Iterator[Diagnostic]:
     for facts in program.sound_functions:
-        if "wgmma" not in facts.by_mnemonic:
+        if not facts.doing("wgmma", "start"):
             continue
         products = Products(facts)
         for number, running in products.running().items():
             block, running = facts.flow.blocks[number], dict(running)
             for at in range(block.start, block.end):
-                if products.steps.get(at) == "wait_group" and running and not products.has_group(running):
+                if products.steps.get(at) == "wait" and running and not products.has_group(running):
                     yield _explain(program, facts, at, min(running))
                 products.step(at, running)
 

@@ -77,7 +77,7 @@ class Gap(NamedTuple):
 
 def check(program: Program) -> Iterator[Diagnostic]:
     for facts in program.sound_functions:
-        if "wgmma" in facts.by_mnemonic:
+        if facts.doing("wgmma", "start"):
             for gap in _gaps(facts, Products(facts)):
                 yield _explain(program, facts, gap)
 
@@ -95,7 +95,7 @@ def _gaps(facts: FunctionFacts, products: Products) -> list[Gap]:
                 unfenced.clear()  # what follows has the same cause
         elif products.steps.get(at) == "fence":
             unfenced.clear()
-        elif products.steps.get(at) == "commit_group":
+        elif products.steps.get(at) == "commit":
             unfenced[_CLOSED] = at
         elif _CLOSED in unfenced or facts.instructions[at].opcode.mnemonic != "mov":
             for register in facts.effects.writes[at]:

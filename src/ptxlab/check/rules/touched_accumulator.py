@@ -71,7 +71,7 @@ class Touch(NamedTuple):
 
 def check(program: Program) -> Iterator[Diagnostic]:
     for facts in program.sound_functions:
-        if "wgmma" not in facts.by_mnemonic:
+        if not facts.doing("wgmma", "start"):
             continue
         products = Products(facts)
         told: set[int] = set()
@@ -125,7 +125,7 @@ def _explain(program: Program, facts: FunctionFacts, products: Products, touch: 
         helps = [
             "close the group and wait first: `wgmma.commit_group.sync.aligned;`, `wgmma.wait_group.sync.aligned 0;`"
         ]
-    waits = [at for at, kind in products.steps.items() if kind == "wait_group" and touch.product < at < touch.at]
+    waits = [at for at, kind in products.steps.items() if kind == "wait" and touch.product < at < touch.at]
     if waits and products.limit(waits[-1]) > touch.age != OPEN:
         limit = products.limit(waits[-1])
         span = module.operand_span(facts.instructions[waits[-1]], 0)

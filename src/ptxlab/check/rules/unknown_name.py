@@ -51,7 +51,8 @@ def check(program: Program) -> Iterator[Diagnostic]:
                 continue  # one cause, one diagnostic
             told.add((id(failure.function), name))
             span = span_of_name(program, failure.instruction, name)
-            if failure.instruction.opcode.mnemonic in ("bra", "brx"):
+            jump = failure.instruction.opcode.jump
+            if jump is not None and jump.branches:
                 yield _explain_label(failure.function, name, span)
             else:
                 yield _explain(program, failure.function, name, span)

@@ -48,12 +48,13 @@ done:
 
 from collections.abc import Iterator
 
+from ptxlab.isa import Jump
 from ptxlab.report import Diagnostic, Label, warning
 
 from ..program import FunctionFacts, Program
 
-_JUMPS = frozenset(("bra", "brx", "ret", "exit"))
-_LEAVING = frozenset(("ret", "exit", "trap", "bra"))
+_JUMPS = frozenset((Jump.BRANCH, Jump.INDEXED_BRANCH, Jump.RETURN, Jump.EXIT))
+_LEAVING = frozenset((Jump.RETURN, Jump.EXIT, Jump.TRAP, Jump.BRANCH))
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
@@ -71,8 +72,8 @@ def _regions(facts: FunctionFacts) -> Iterator[tuple[int, int]]:
     for block, is_reached in zip([*facts.flow.blocks, None], [*reachable, True], strict=True):
         if is_reached and start is not None:
             end = block.start if block is not None else len(facts.instructions)
-            jumped = facts.instructions[start - 1].opcode.mnemonic in _JUMPS
-            if jumped and any(facts.instructions[at].opcode.mnemonic not in _LEAVING for at in range(start, end)):
+            jumped = facts.instructions[start - 1].opcode.jump in _JUMPS
+            if jumped and any(facts.instructions[at].opcode.jump not in _LEAVING for at in range(start, end)):
                 yield start, end
             start = None
         elif not is_reached and start is None:

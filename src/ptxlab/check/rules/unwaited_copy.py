@@ -130,7 +130,7 @@ class _Reads:
 
 def check(program: Program) -> Iterator[Diagnostic]:
     for facts in program.sound_functions:
-        if any(match.form.name == ("cp", "async") for _, match in facts.named("cp.async")):
+        if facts.doing("async_copy", "start"):
             with suppress(ExhaustedError):
                 yield from _check_function(program, facts)
 

@@ -120,7 +120,7 @@ def first_reads(facts: FunctionFacts) -> list[tuple[int, int]]:
 def _is_conditional(facts: FunctionFacts, at: int, register: int) -> bool:
     """Whether a product reads the register only if a predicate says so: `d` of wgmma, by `scale_d`."""
     instruction, match = facts.instructions[at], facts.matches[at]
-    if match is None or instruction.opcode.mnemonic != "wgmma":
+    if match is None or not match.effects.does("wgmma", "start"):
         return False
     scale = next((o for o, e in zip(instruction.operands, match.expected, strict=True) if e.name == "scale_d"), None)
     if isinstance(scale, ir.Immediate) or scale is None:

@@ -1,0 +1,101 @@
+"""What an instruction does besides computing: memory, threads that wait for each other, asynchronous work, jumps.
+
+`Match.effects` is found by running the semantic function once on the recording machine. What that cannot
+know, the keyword `effects` of `@form` says, in words:
+
+- control flow: the words of `jump.Jump`;
+- `uniform`: the results are the same in all lanes that converge there.
+
+>>> from ptxlab.isa import opcode
+>>> opcode("cp.async.wait_all").candidates[0].effects.steps
+(Step(unit='async_copy', name='commit'), Step(unit='async_copy', name='wait'))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ptxlab.isa.form import Form, Modifiers
+from ptxlab.isa.jump import Jump
+from ptxlab.isa.operand import Expected, expect
+from ptxlab.isa.recorder import Access, Location, Recorder, StandIn, Step
+from ptxlab.isa.types import type_named
+
+__all__ = ["Access", "Effects", "Step", "effects_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What a form with given modifiers does."""
+
+    jump: Jump | None = None
+    """How execution continues, if not at the next instruction."""
+    accesses: tuple[Access, ...] = ()
+    """What it does to memory, by its address operands."""
+    steps: tuple[Step, ...] = ()
+    """What it does with units beside the thread: asynchronous work issued, committed and waited for."""
+    fences: tuple[str, ...] = ()
+    """Which accesses it orders: semantics and scope such as `acq_rel.gpu`, or `proxy`."""
+    converges: bool = False
+    """Whether lanes of the warp wait for each other here."""
+    aligned: bool = False
+    """Whether all lanes of the warp must execute this very instruction."""
+    barrier: str | None = None
+    """`block` or `cluster`: whose threads arrive at a barrier here."""
+    waits: bool = False
+    """Whether they also wait there for the others."""
+    uniform: bool = False
+    """Whether its results are the same in all lanes that converge."""
+    carry: bool = False
+    """Whether it reads or writes the carry flag."""
+
+    def does(self, unit: str, name: str) -> bool:
+        """Whether it does this with a unit: `does("wgmma", "commit")`."""
+        return Step(unit, name) in self.steps
+
+
+def effects_of(form: Form, m: Modifiers) -> Effects:
+    """The effects of a form with these modifiers; `Candidate.effects` and `Match.effects` keep them."""
+    said = form.effects
+    jump = form.jump
+    aligned = bool(m.aligned)
+    if form.meaning is None:
+        return Effects(jump=jump, aligned=aligned, converges=aligned or bool(m.sync), uniform="uniform" in said)
+    recorder = Recorder()
+    operands = _stand_ins(form, m)
+    names = form.meaning.__code__.co_varnames[2 : form.meaning.__code__.co_argcount]
+    form.meaning(recorder, m, *(operands.get(name) for name in names))
+    return Effects(
+        jump,
+        tuple(dict.fromkeys(recorder.accesses)),
+        tuple(dict.fromkeys(recorder.steps)),
+        tuple(recorder.fences),
+        recorder.converges,
+        aligned or recorder.is_aligned,
+        recorder.barrier_scope,
+        recorder.waits,
+        "uniform" in said,
+        recorder.uses_carry,
+    )
+
+
+def _stand_ins(form: Form, m: Modifiers) -> dict[str, Any]:
+    """Something for each operand that the semantic function may ask for."""
+    found: dict[str, Any] = {}
+    for expected in expect(form, m):
+        for one in (expected, expected.second, *expected.inner):
+            if one is not None and one.role != "write":
+                found[one.name] = _stand_in(one)
+    return found
+
+
+def _stand_in(expected: Expected) -> Any:
+    if expected.kind == "address":
+        return Location(expected.name, expected.space)
+    if expected.kind == "immediate":
+        return next(iter(expected.allowed or (0,)))
+    if expected.kind != "value":
+        return None
+    value = StandIn(expected.type or type_named("u32"))
+    return (value,) * expected.count if expected.count else value

@@ -1,0 +1,83 @@
+"""What instructions do besides computing, as recorded from their semantics."""
+
+from itertools import islice
+
+import pytest
+
+from ptxlab.isa import Jump, opcode
+from ptxlab.isa.effects import Access, Effects, Step, effects_of
+from ptxlab.isa.table import CHAPTERS, forms
+
+
+def effects(text: str) -> Effects:
+    return opcode(text).candidates[0].effects
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_every_form_can_be_recorded(chapter: str) -> None:
+    for form in forms():
+        if form.chapter == chapter:
+            for chosen in islice(form.spellings(), 12):
+                found = effects_of(form, form.modifiers(chosen))
+                named = {name for operand in form.operands for name in (operand.name, *operand.inner)}
+                assert {access.operand for access in found.accesses} <= named, form.syntax
+
+
+@pytest.mark.parametrize(
+    ("text", "jump"),
+    [("bra.uni", Jump.BRANCH), ("brx.idx", Jump.INDEXED_BRANCH), ("call.uni", Jump.CALL), ("ret", Jump.RETURN),
+     ("exit", Jump.EXIT), ("trap", Jump.TRAP), ("brkpt", None), ("add.u32", None)],
+)  # fmt: skip
+def test_jumps(text: str, jump: Jump | None) -> None:
+    assert opcode(text).jump is jump
+    assert effects(text).jump is jump
+
+
+@pytest.mark.parametrize(
+    ("text", "accesses"),
+    [("ld.global.v4.f32", (Access("a", "load", 16, "global"),)),
+     ("st.release.gpu.shared.u16", (Access("a", "store", 2, "shared", "release.gpu"),)),
+     ("atom.global.add.u64", (Access("a", "update", 8, "global", "relaxed.gpu"),)),
+     ("mbarrier.arrive.shared.b64", (Access("a", "update", 8, "shared"),)),
+     ("cp.async.ca.shared.global",
+      (Access("d", "store", None, "shared", is_async=True), Access("a", "load", None, "global", is_async=True))),
+     ("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32", (Access("dst", "store", 4, "shared::cta"),)),
+     ("add.f32", ())],
+)  # fmt: skip
+def test_accesses(text: str, accesses: tuple[Access, ...]) -> None:
+    assert effects(text).accesses == accesses
+
+
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [("cp.async.commit_group", [("async_copy", "commit")]), ("cp.async.wait_group", [("async_copy", "wait")]),
+     ("cp.async.bulk.commit_group", [("bulk", "commit")]),
+     ("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16", [("wgmma", "start")]),
+     ("wgmma.commit_group.sync.aligned", [("wgmma", "commit")]), ("wgmma.wait_group.sync.aligned", [("wgmma", "wait")]),
+     ("tcgen05.dealloc.cta_group::1.sync.aligned.b32", [("tensor_memory", "free")]),
+     ("mbarrier.arrive.expect_tx.shared.b64", [("mbarrier", "expect"), ("mbarrier", "arrive")]), ("add.u32", [])],
+)  # fmt: skip
+def test_steps(text: str, steps: list[tuple[str, str]]) -> None:
+    assert effects(text).steps == tuple(Step(*step) for step in steps)
+
+
+def test_threads_that_wait_for_each_other() -> None:
+    assert (effects("bar.sync").barrier, effects("bar.sync").waits) == ("block", True)
+    assert (effects("barrier.cluster.arrive").barrier, effects("barrier.cluster.arrive").waits) == ("cluster", False)
+    assert effects("shfl.sync.idx.b32").converges
+    assert not effects("shfl.sync.idx.b32").aligned
+    for text in (
+        "ldmatrix.sync.aligned.m8n8.x4.shared.b16",
+        "setmaxnreg.inc.sync.aligned.u32",
+        "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned",
+        "wgmma.fence.sync",
+    ):
+        assert effects(text).aligned, text
+
+
+def test_carry_and_fences() -> None:
+    assert effects("addc.u32").carry
+    assert effects("sub.cc.u32").carry
+    assert not effects("add.u32").carry
+    assert effects("fence.acq_rel.gpu").fences == ("acq_rel.gpu",)
+    assert effects("fence.proxy.async.shared::cta").fences == ("proxy.shared::cta",)
