@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ptxlab.isa import asynchronous
 from ptxlab.isa.asynchronous import MatrixChunks, MatrixCopy, Mma, Reduction
 from ptxlab.isa.types import Type, type_named
 
@@ -96,12 +97,12 @@ class Recorder:
     # The units.
 
     def __post_init__(self) -> None:
-        self.mbarrier = Mbarriers(self, "mbarrier")
-        self.async_copy = AsyncCopies(self, "async_copy")
-        self.bulk = BulkCopies(self, "bulk")
-        self.wgmma = WarpgroupMma(self, "wgmma")
-        self.tensor_memory = TensorMemory(self, "tensor_memory")
-        self.stack = Stack(self, "stack")
+        self.mbarrier: asynchronous.Mbarriers[StandIn, Location] = Mbarriers(self, "mbarrier")
+        self.async_copy: asynchronous.AsyncCopies[StandIn, Location] = AsyncCopies(self, "async_copy")
+        self.bulk: asynchronous.BulkCopies[StandIn, Location] = BulkCopies(self, "bulk")
+        self.wgmma: asynchronous.WarpgroupMma[StandIn] = WarpgroupMma(self, "wgmma")
+        self.tensor_memory: asynchronous.TensorMemory[StandIn, Location] = TensorMemory(self, "tensor_memory")
+        self.stack: asynchronous.Stack[StandIn] = Stack(self, "stack")
 
     # Values.
 
@@ -264,6 +265,9 @@ class Mbarriers(_Unit):
     def expect(self, barrier: Location, bytes: StandIn) -> None:
         self._touch("expect", barrier, "update")
 
+    def complete(self, barrier: Location, bytes: StandIn) -> None:
+        self._touch("complete", barrier, "update")
+
     def arrive(self, barrier: Location, count: StandIn | int, order: int) -> StandIn:
         self._touch("arrive", barrier, "update")
         return StandIn(type_named("u64"))
@@ -382,6 +386,9 @@ class TensorMemory(_Unit):
 
     def relinquish(self) -> None:
         self.step("relinquish")
+
+    def route(self, address: StandIn) -> StandIn:
+        return address
 
     def start_load(self, address: StandIn, is_uniform: StandIn, lanes: int, columns: int, split: int) -> None:
         self.step("load")
