@@ -41,7 +41,8 @@ def test_jumps(text: str, jump: Jump | None) -> None:
      ("mbarrier.arrive.shared.b64", (Access("a", "update", 8, "shared"),)),
      ("cp.async.ca.shared.global",
       (Access("d", "store", None, "shared", is_async=True), Access("a", "load", None, "global", is_async=True))),
-     ("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32", (Access("dst", "store", 4, "shared::cta"),)),
+     ("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32",
+      (Access("dst", "store", 4, "shared::cta", "same-address"),)),
      ("add.f32", ())],
 )  # fmt: skip
 def test_accesses(text: str, accesses: tuple[Access, ...]) -> None:
