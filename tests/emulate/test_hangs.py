@@ -73,8 +73,8 @@ def test_barriers_that_wait_for_each_other() -> None:
 
 
 def test_a_barrier_number_and_a_count_that_do_not_exist() -> None:
-    assert "there are only 0 to 15" in problem("mov.u32 %r1, 16;\nbarrier.sync %r1;\nret;").message
-    assert "no multiple of the warp size" in problem("mov.u32 %r1, 33;\nbarrier.sync 0, %r1;\nret;").message
+    assert "barrier 16 does not exist" in problem("mov.u32 %r1, 16;\nbarrier.sync %r1;\nret;").message
+    assert "not a multiple of the warp size" in problem("mov.u32 %r1, 33;\nbarrier.sync 0, %r1;\nret;").message
 
 
 # Lanes of a warp.
@@ -178,7 +178,7 @@ def test_an_mbarrier_that_nobody_initialised() -> None:
     wrong = phase().replace("@%p1 mbarrier.init.shared.b64 [full], 1;", "")
     found = problem(wrong, block=32)
     assert found.code == "bad-barrier"
-    assert found.message == "an mbarrier that nobody has initialised"
+    assert found.message == "the mbarrier `full` is not initialised"
 
 
 # Loops without end.

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.emulate import layout, state
+from ptxlab.emulate.barrier_faults import explain_bad_barrier, explain_count
 from ptxlab.emulate.findings import explain_findings, name_bytes
 from ptxlab.emulate.hangs import explain_divergence, explain_hang
-from ptxlab.emulate.runtime import async_stores, cluster_barrier
 from ptxlab.emulate.runtime.tensor_memory import FREED
-from ptxlab.emulate.standing import WAITING, block_name, companion, stand_of
+from ptxlab.emulate.standing import WAITING, block_name, companion, stand_of, thread_name
 from ptxlab.emulate.stops import explain_stop
 from ptxlab.emulate.tensor_faults import (
     explain_address,
@@ -21,12 +21,13 @@ from ptxlab.emulate.tensor_faults import (
     explain_use_after_free,
 )
 from ptxlab.isa.descriptor import CHUNK, Descriptor
-from ptxlab.report import Diagnostic, Label, error
+from ptxlab.report import Diagnostic, Label, Span, error
 
 if TYPE_CHECKING:
     from ptxlab.emulate.running import Launch
     from ptxlab.emulate.worker import Worker
 
+_DAMAGE = ("overwritten-mbarrier", "reinitialised-mbarrier")  # which explain the races of the same instruction
 _ACCESS = {state.LOAD: "read", state.STORE: "write", state.ATOMIC: "atomic operation"}
 _SPACES = {state.SHARED_SPACE: "shared", state.LOCAL_SPACE: "local", state.PARAMETER_SPACE: "parameter"}
 
@@ -38,17 +39,16 @@ def explain(launch: Launch, outcome: str | None, timeout: float | None) -> list[
     found = [_explain_fault(launch, worker) for worker in faulty[:1]]
     if not found and outcome is not None:
         found = [explain_stop(launch, outcome, timeout)]
-    told = "use-after-free" if any(diagnostic.code == "use-after-free" for diagnostic in found) else ""
-    return [*found, *(diagnostic for diagnostic in explain_findings(launch) if diagnostic.code != told)]
+    codes = {diagnostic.code for diagnostic in found}
+    damaged = {diagnostic.labels[0].span for diagnostic in found if diagnostic.code in _DAMAGE and diagnostic.labels}
+    return [*found, *(race for race in explain_findings(launch) if not _is_told(race, codes, damaged))]
 
 
-def thread_name(launch: Launch, block: int, thread: int) -> str:
-    """`thread (1,0,0) of block (2,0,0)`"""
-    bx, by = launch.block[0], launch.block[1]
-    gx, gy = launch.grid[0], launch.grid[1]
-    t = (thread % bx, thread // bx % by, thread // bx // by)
-    b = (block % gx, block // gx % gy, block // gx // gy)
-    return f"thread ({t[0]},{t[1]},{t[2]}) of block ({b[0]},{b[1]},{b[2]})"
+def _is_told(race: Diagnostic, codes: set[str], damaged: set[Span]) -> bool:
+    """Whether a finding has the cause of a fault that is told already."""
+    if race.code == "use-after-free":
+        return race.code in codes
+    return not damaged.isdisjoint(label.span for label in race.labels)
 
 
 def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
@@ -102,9 +102,11 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
         case state.BAD_BRANCH:
             return told("bad-branch", f"`brx.idx` with index {extra}, beyond its list of targets", who)
         case state.BARRIER_COUNT:
-            return told("bad-barrier", _barrier_count(extra), who)
+            return told("bad-barrier", explain_count(extra, size), who)
         case state.BAD_BARRIER:
-            return told("bad-barrier", _bad_barrier(extra), who)
+            stand = stand_of(launch, worker)
+            assert stand is not None
+            return explain_bad_barrier(launch, stand, fault, who)
         case state.BARRIER_DIVERGENCE:
             stand = stand_of(launch, worker)
             assert stand is not None
@@ -196,27 +198,6 @@ def _mismatch(module: ir.Module, call: ir.Instruction, number: int, who: str) ->
     declared = module.name_span(module[name])
     others = [Label(declared, "declared here")] if declared else []
     return error("bad-call", message, module.span(call), who, others=others, helps=[f"check the {help} of the call"])
-
-
-def _barrier_count(extra: int) -> str:
-    given, expected = extra & 0xFFFFFFFF, extra >> 32
-    if given % 32:
-        return f"a barrier for {given} threads, which is no multiple of the warp size"
-    return f"a barrier that {given or 'all'} threads shall come to, after others came who expect {expected or 'all'}"
-
-
-def _bad_barrier(extra: int) -> str:
-    if extra == 1 << 32:
-        return "an mbarrier that nobody has initialised"
-    if extra == 2 << 32:
-        return "more arrivals than the mbarrier expects in this phase"
-    if extra == async_stores.ELSEWHERE:
-        return "an mbarrier in another block than the bytes that it is to hear of"
-    if extra == cluster_barrier.TWICE:
-        return "a second `barrier.cluster.arrive` without a `barrier.cluster.wait` between them"
-    if extra == cluster_barrier.NEVER:
-        return "a `barrier.cluster.wait` without a `barrier.cluster.arrive` before it"
-    return f"barrier {extra}, there are only 0 to 15" if extra else "an mbarrier that expects no arrivals"
 
 
 def _bad_descriptor(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.emulate import layout, state
+from ptxlab.emulate.barrier_faults import explain_not_invalidated
 from ptxlab.emulate.record import Record
 from ptxlab.emulate.runtime import reports, shadow
 from ptxlab.emulate.standing import block_name, companion
@@ -82,6 +83,8 @@ def explain_findings(launch: Launch) -> Iterator[Diagnostic]:
         if is_early or kinds[number] == reports.EXITED:
             racing.add(found.get("instruction", number))
             yield _explain_absence(launch, found, number)
+    yield from (explain_not_invalidated(launch, found, number) for number in numbers
+                if kinds[number] == reports.NOT_INVALIDATED)  # fmt: skip
     for number in numbers:
         if kinds[number] == reports.UNWRITTEN and found.get("instruction", number) not in racing:
             yield _explain_unwritten(launch, found, number)

@@ -79,20 +79,21 @@ class Mbarriers:
         offset = machine.shared_offset(barrier)
         if barrier.space != "shared":
             offset = machine.own_offset(offset)
-        self._track(Address("shared", offset), kind)
-        return "%block", offset
+        return self._track(Address("shared", offset), kind)
 
     def _any(self, barrier: Address) -> Located:
         """An mbarrier that may be in another block of the cluster."""
         machine = self._machine
         offset = machine.shared_offset(barrier)
-        if barrier.space == "shared":
-            self._track(Address("shared", offset), state.ATOMIC)
-            return "%block", offset
-        self._track(Address("shared::cluster", offset), state.ATOMIC)
-        return machine.owner(offset), offset & state.OFFSET_MASK
+        return self._track(Address("shared" if barrier.space == "shared" else "shared::cluster", offset), state.ATOMIC)
 
-    def _track(self, address: Address, kind: int) -> None:
-        function = self._machine.function
-        access.locate(function, address, 8, kind)
-        function.unit.watching.note_access(function, address, 8, kind, "barrier", 8)
+    def _track(self, address: Address, kind: int) -> Located:
+        machine = self._machine
+        access.locate(machine.function, address, 8, kind)
+        located: Located = "%block", address.value
+        if address.space == "shared::cluster":
+            located = machine.owner(address.value), address.value & state.OFFSET_MASK
+        if kind != state.STORE and machine.function.unit.watching.checks:
+            machine.runtime("check_intact", *located, machine.place)
+        machine.function.unit.watching.note_access(machine.function, address, 8, kind, "barrier", 8)
+        return located

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab.emulate import state
 from ptxlab.emulate.record import Record
-from ptxlab.emulate.runtime import phases
+from ptxlab.emulate.runtime.mbarrier_memory import BYTES, BYTES_MASK, EXPECTED
 from ptxlab.isa.mbarrier import ARRIVALS
 from ptxlab.native import offset_of, size_of
 
@@ -124,13 +124,16 @@ class Stand:
 
     def mbarrier(self, offset: int) -> Mbarrier:
         """The mbarrier at an offset of shared memory."""
+        phase = self.phase(offset)
         bits = ctypes.c_uint64.from_address(self.block.get("shared") + offset).value
-        bytes = bits >> phases.BYTES & phases.BYTES_MASK
+        if phase is not None:
+            bits = phase.get("bits")
+        bytes = bits >> BYTES & BYTES_MASK
         return Mbarrier(
-            expected=bits >> phases.EXPECTED & ARRIVALS,
+            expected=bits >> EXPECTED & ARRIVALS,
             pending=bits & ARRIVALS,
             pending_bytes=bytes - (bytes >> 20 << 21),
-            phase=self.phase(offset),
+            phase=phase,
         )
 
     def _inside(self, name: str, index: int, owner: type) -> int:
@@ -159,6 +162,12 @@ def block_name(launch: Launch, number: int) -> str:
     """`block (1,0,0)`"""
     x, y, _ = launch.grid
     return f"block ({number % x},{number // x % y},{number // x // y})"
+
+
+def thread_name(launch: Launch, block: int, thread: int) -> str:
+    """`thread (1,0,0) of block (2,0,0)`"""
+    x, y, _ = launch.block
+    return f"thread ({thread % x},{thread // x % y},{thread // x // y}) of {block_name(launch, block)}"
 
 
 def companion(launch: Launch, number: int, rank: int) -> int:

@@ -61,6 +61,18 @@ BAD_COORDINATE = 24
 BAD_INSTRUCTION_DESCRIPTOR = 25
 DIVERGENT_DESCRIPTOR = 30
 
+# What is wrong with the use of a barrier, of the block, of the cluster or in shared memory: `extra` of BAD_BARRIER.
+NO_SUCH_BARRIER = 0
+BAD_ARRIVAL_COUNT = 1  # of `mbarrier.init`
+UNINITIALISED = 2
+TOO_MANY_ARRIVALS = 3
+TOO_MANY_BYTES = 4
+REINITIALISED = 5
+OVERWRITTEN = 6
+OTHER_BLOCK = 7  # the mbarrier is in another block than the bytes
+ARRIVED_TWICE = 8  # at the barrier of the cluster
+NEVER_ARRIVED = 9
+
 TENSOR_MAP_MARK = 0x50414D54  # at the beginning of a tensor map
 NO_TYPE = 0xFF  # of its elements, where copies cannot reduce them
 
@@ -114,6 +126,9 @@ class Fault:
     address: u64
     size: u64
     extra: u64
+    other_instruction: u32  # 1 + that of another access which has to do with it; 0: none is known
+    other_thread: u32
+    other_block: u64
 
 
 @struct
@@ -170,6 +185,7 @@ class Phase:
     expected_bytes: u64  # by `expect_tx` in this phase
     expected_at: u32  # the last `expect_tx`
     passed: u32  # how many waits have succeeded
+    bits: u64  # what the last operation on it left in memory
 
 
 @struct

@@ -15,6 +15,7 @@ from .cluster_order import pass_init_fence
 from .copies import arrive_after_copies, commit_copies, fill_shared, start_copy, wait_for_copies
 from .flags import pass_fence
 from .grid import end_broken, go_on_alone, run_grid, take_over
+from .mbarrier_memory import check_intact
 from .memory import (
     call_host,
     enter,
@@ -62,7 +63,7 @@ from .warpgroup import commit_products, compare_products, read_matrix, wait_for_
 RUNTIME: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
-        arrive_after_copies, arrive_at_barrier, arrive_at_cluster, arrive_at_phase, call_host, check_map,
+        arrive_after_copies, arrive_at_barrier, arrive_at_cluster, arrive_at_phase, call_host, check_intact, check_map,
         check_prefetch, commit_copies, commit_products, commit_transfers, compare_products, complete_bytes,
         drop_from_phase, enter, expect_bytes, fail, fill_shared, find_callee, find_memory, grow_stack,
         initialise_phase, invalidate_phase, layout_of_phase, leave, multicast_load, multicast_tensor_load,

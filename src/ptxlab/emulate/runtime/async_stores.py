@@ -13,10 +13,8 @@ from ptxlab.emulate.runtime.phases import is_barrier
 from ptxlab.emulate.runtime.races import note_cluster
 from ptxlab.emulate.runtime.shadow import GENERIC, OBJECT, SIZE_SHIFT, STRONG
 from ptxlab.emulate.runtime.transfers import about_write, next_transfer, write_of
-from ptxlab.emulate.state import ATOMIC, BAD_BARRIER, CLUSTER_SPACE, NO_MEMORY, OFFSET_MASK, Hint, Thread
+from ptxlab.emulate.state import ATOMIC, BAD_BARRIER, CLUSTER_SPACE, NO_MEMORY, OFFSET_MASK, OTHER_BLOCK, Hint, Thread
 from ptxlab.native import Pointer, cast, native, u8, u32, u64
-
-ELSEWHERE = 5 << 32  # the mbarrier is in another block than the bytes; see `faults`
 
 
 @native
@@ -40,7 +38,7 @@ def start_async_store(
         return
     to = owner_of(thread, destination)
     if owner_of(thread, barrier) != to:
-        fail(thread, BAD_BARRIER, instruction, ELSEWHERE)
+        fail(thread, BAD_BARRIER, instruction, OTHER_BLOCK)
         return
     if thread.worker.checks != 0:
         note_cluster(thread, barrier, 8, ATOMIC | STRONG | OBJECT | 3 << SIZE_SHIFT, instruction)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.runtime.memory import fail
+from ptxlab.emulate.runtime.memory import fail, fail_with
 from ptxlab.emulate.runtime.order import order_arrival, order_barrier
 from ptxlab.emulate.state import (
     AT_BARRIER,
     BAD_BARRIER,
     BARRIER_COUNT,
     BARRIER_DIVERGENCE,
+    NO_SUCH_BARRIER,
     READY,
     Block,
     Thread,
@@ -27,7 +28,7 @@ def arrive_at_barrier(
     """Arrive at a barrier; with the first bit of `waits`, stay until it completes, with the second as a whole warp."""
     block = thread.block
     if number > 15:
-        fail(thread, BAD_BARRIER, instruction, u64(number))
+        fail_with(thread, BAD_BARRIER, instruction, NO_SUCH_BARRIER, u64(number))
         return
     if count % 32 != 0:
         fail(thread, BARRIER_COUNT, instruction, u64(count))
@@ -41,7 +42,7 @@ def arrive_at_barrier(
         barrier.ones = 0
         barrier.instruction = instruction
     elif barrier.expected != count:
-        fail(thread, BARRIER_COUNT, instruction, u64(count) | u64(barrier.expected) << 32)
+        fail_with(thread, BARRIER_COUNT, instruction, u64(count), u64(barrier.expected))
         return
     if waits & ALIGNED != 0 and not is_beside_its_warp(thread, number, instruction):
         fail(thread, BARRIER_DIVERGENCE, instruction, u64(number))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ptxlab.emulate.runtime.agents import note_global_work, note_shared_work
-from ptxlab.emulate.runtime.async_stores import ELSEWHERE
 from ptxlab.emulate.runtime.clocks import BULK_READS, BULK_WRITES
 from ptxlab.emulate.runtime.memory import fail, find_memory, owner_of
 from ptxlab.emulate.runtime.order import channel_of
@@ -20,6 +19,7 @@ from ptxlab.emulate.state import (
     GLOBAL_SPACE,
     LOAD,
     OFFSET_MASK,
+    OTHER_BLOCK,
     RANK_SHIFT,
     SHARED_SPACE,
     STORE,
@@ -55,7 +55,7 @@ def target_of(thread: Pointer[Thread], destination: u64, barrier: u64, space: u3
         return nobody
     to = owner_of(thread, barrier)
     if owner_of(thread, destination) != to:
-        fail(thread, BAD_BARRIER, instruction, ELSEWHERE)
+        fail(thread, BAD_BARRIER, instruction, OTHER_BLOCK)
         return nobody
     if thread.worker.checks != 0:
         note_cluster(thread, barrier, 8, ATOMIC | STRONG | OBJECT | 3 << SIZE_SHIFT, instruction)

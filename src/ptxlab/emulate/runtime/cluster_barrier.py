@@ -5,12 +5,18 @@ from __future__ import annotations
 from ptxlab.emulate.runtime.barrier import ALIGNED
 from ptxlab.emulate.runtime.cluster_order import acquire_from_cluster, order_cluster, order_cluster_arrival
 from ptxlab.emulate.runtime.memory import fail
-from ptxlab.emulate.state import AT_CLUSTER, BAD_BARRIER, BARRIER_DIVERGENCE, DONE, READY, Cluster, Thread
+from ptxlab.emulate.state import (
+    ARRIVED_TWICE,
+    AT_CLUSTER,
+    BAD_BARRIER,
+    BARRIER_DIVERGENCE,
+    DONE,
+    NEVER_ARRIVED,
+    READY,
+    Cluster,
+    Thread,
+)
 from ptxlab.native import Pointer, boolean, native, u32
-
-# What is wrong with how a thread comes to it; see `faults`.
-TWICE = 3 << 32
-NEVER = 4 << 32
 
 
 @native
@@ -18,7 +24,7 @@ def arrive_at_cluster(thread: Pointer[Thread], how: u32, releases: u32, instruct
     """Arrive at the barrier of the cluster; what the thread did before is handed over if it `releases`."""
     cluster = thread.block.cluster
     if thread.arrival != 0:
-        fail(thread, BAD_BARRIER, instruction, TWICE)
+        fail(thread, BAD_BARRIER, instruction, ARRIVED_TWICE)
         return
     if how & ALIGNED != 0 and not is_beside_its_warp(thread, instruction):
         fail(thread, BARRIER_DIVERGENCE, instruction, 0)
@@ -49,7 +55,7 @@ def wait_at_cluster(thread: Pointer[Thread], how: u32, instruction: u32) -> None
     """Wait until all threads of the cluster have arrived."""
     cluster = thread.block.cluster
     if thread.arrival == 0:
-        fail(thread, BAD_BARRIER, instruction, NEVER)
+        fail(thread, BAD_BARRIER, instruction, NEVER_ARRIVED)
         return
     thread.instruction = instruction
     if cluster.phase >= thread.arrival:

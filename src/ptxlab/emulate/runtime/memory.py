@@ -63,6 +63,14 @@ def fail(thread: Pointer[Thread], kind: u32, instruction: u32, extra: u64) -> No
 
 
 @native
+def fail_with(thread: Pointer[Thread], kind: u32, instruction: u32, extra: u64, value: u64) -> None:
+    """Note what went wrong with some value."""
+    if thread.worker.fault.kind == 0:
+        thread.worker.fault.size = value
+    fail(thread, kind, instruction, extra)
+
+
+@native
 def fail_access(
     thread: Pointer[Thread], kind: u32, instruction: u32, address: u64, size: u32, space: u32, access: u32
 ) -> Pointer[u8]:

@@ -1,14 +1,24 @@
-"""mbarrier objects: 64 bits of shared memory that count arrivals and bytes, phase by phase.
+"""mbarrier objects: 64 bits of shared memory that count arrivals and bytes, phase by phase; see `mbarrier_memory`.
 
-From the lowest bit: 20 bits of arrivals still expected in this phase, 20 bits of arrivals that a phase expects, 21 bits
-of bytes outstanding (two's complement), the parity of the phase, the layout (which changes nothing here), and a mark by
-which an initialised one is known. A barrier is named by the block whose shared memory holds it and its offset there;
-`thread` is who does something to it.
+A barrier is named by the block whose shared memory holds it and its offset there; `thread` is who does something to it.
 """
 
 from __future__ import annotations
 
-from ptxlab.emulate.runtime.memory import fail
+from ptxlab.emulate.runtime.mbarrier_memory import (
+    BYTES,
+    BYTES_MASK,
+    EXPECTED,
+    LAYOUT,
+    MARK,
+    PENDING,
+    barrier_at,
+    fail_barrier,
+    is_intact,
+    may_initialise,
+    notes_on,
+    set_bits,
+)
 from ptxlab.emulate.runtime.order import (
     acquire_from_phase,
     acquire_tensor_work,
@@ -17,27 +27,20 @@ from ptxlab.emulate.runtime.order import (
     release_copies,
     release_to_phase,
 )
-from ptxlab.emulate.state import AT_PHASE, BAD_BARRIER, Block, Phase, Thread
+from ptxlab.emulate.state import (
+    AT_PHASE,
+    BAD_ARRIVAL_COUNT,
+    TOO_MANY_ARRIVALS,
+    TOO_MANY_BYTES,
+    UNINITIALISED,
+    Block,
+    Thread,
+)
 from ptxlab.isa.mbarrier import ARRIVALS, PARITY
-from ptxlab.native import Pointer, boolean, cast, native, u32, u64
+from ptxlab.native import Pointer, boolean, native, u32, u64
 
-BYTES_MASK = (1 << 21) - 1
-PENDING = 0
-EXPECTED = 20
-BYTES = 40
-LAYOUT = 62
-MARK = 1 << 63
 ONE_PHASE = 1 << PARITY
-
-
-@native(inline=True)
-def barrier_at(block: Pointer[Block], offset: u64) -> Pointer[u64]:
-    return cast(Pointer[u64], block.shared + offset)
-
-
-@native(inline=True)
-def notes_on(block: Pointer[Block], offset: u64) -> Pointer[Phase]:
-    return cast(Pointer[Phase], block.phases + u32(offset // 8 % 64))
+MOST_BYTES = (1 << 20) - 1  # PTX ISA 9.7.13.15.2: the range of the tx-count, to both sides of 0
 
 
 @native
@@ -46,11 +49,13 @@ def initialise_phase(
 ) -> None:
     """Begin the first phase, which expects `count` arrivals."""
     if count == 0 or count > ARRIVALS:
-        fail(thread, BAD_BARRIER, instruction, u64(count))
+        fail_barrier(thread, block, offset, BAD_ARRIVAL_COUNT, u64(count), instruction)
         return
-    barrier_at(block, offset)[0] = MARK | u64(layout) << LAYOUT | u64(count) << PENDING | u64(count) << EXPECTED
+    if not may_initialise(thread, block, offset, instruction):
+        return
     notes = notes_on(block, offset)
     notes.offset = offset
+    set_bits(block, offset, MARK | u64(layout) << LAYOUT | u64(count) << PENDING | u64(count) << EXPECTED)
     notes.completed = 0
     notes.instruction = instruction
     notes.arrived_at = 0
@@ -65,7 +70,12 @@ def initialise_phase(
 
 @native
 def invalidate_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64, instruction: u32) -> None:
-    barrier_at(block, offset)[0] = 0
+    """Give the memory of an mbarrier back for other use; a second time, by other lanes, it changes nothing."""
+    notes = notes_on(block, offset)
+    is_invalid: boolean = notes.offset == offset and notes.is_known != 0 and notes.bits == 0
+    if not is_invalid and not is_barrier(thread, block, offset, instruction):
+        return
+    set_bits(block, offset, 0)
     begin_phases(thread, block, offset)
 
 
@@ -80,9 +90,10 @@ def layout_of_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64,
 @native
 def is_barrier(thread: Pointer[Thread], block: Pointer[Block], offset: u64, instruction: u32) -> boolean:
     """Whether an mbarrier has been initialised there; a fault otherwise."""
+    if not is_intact(thread, block, offset, instruction):
+        return False
     if barrier_at(block, offset)[0] & MARK == 0:
-        thread.worker.fault.address = offset
-        fail(thread, BAD_BARRIER, instruction, 1 << 32)
+        fail_barrier(thread, block, offset, UNINITIALISED, 0, instruction)
         return False
     return True
 
@@ -92,10 +103,14 @@ def change_bytes(thread: Pointer[Thread], block: Pointer[Block], offset: u64, by
     """Expect more bytes in this phase (or fewer, for those that have come)."""
     if not is_barrier(thread, block, offset, instruction):
         return
-    place = barrier_at(block, offset)
-    state: u64 = place[0]
-    count: u64 = (state >> BYTES) + bytes & BYTES_MASK
-    place[0] = state & ~(u64(BYTES_MASK) << BYTES) | count << BYTES
+    state: u64 = barrier_at(block, offset)[0]
+    before: u64 = state >> BYTES & BYTES_MASK
+    before -= before >> 20 << 21
+    count: u64 = before + bytes
+    if count + MOST_BYTES > 2 * MOST_BYTES:
+        fail_barrier(thread, block, offset, TOO_MANY_BYTES, count, instruction)
+        return
+    set_bits(block, offset, state & ~(u64(BYTES_MASK) << BYTES) | (count & BYTES_MASK) << BYTES)
     complete_phase(thread, block, offset)
 
 
@@ -127,12 +142,11 @@ def arrive_at_phase(
         return 0
     if releases != 0:
         release_to_phase(thread, block, offset, releases)
-    place = barrier_at(block, offset)
-    before: u64 = place[0]
+    before: u64 = barrier_at(block, offset)[0]
     if (before & ARRIVALS) < u64(count):
-        fail(thread, BAD_BARRIER, instruction, 2 << 32)
+        fail_barrier(thread, block, offset, TOO_MANY_ARRIVALS, u64(count), instruction)
         return 0
-    place[0] = before - u64(count)
+    set_bits(block, offset, before - u64(count))
     notes = notes_on(block, offset)
     notes.arrived_at = instruction
     notes.arrived_by = thread.number
@@ -152,9 +166,13 @@ def join_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64, seri
 @native
 def expect_arrival(thread: Pointer[Thread], block: Pointer[Block], offset: u64, instruction: u32) -> None:
     """Have this phase wait for one arrival more."""
-    if is_barrier(thread, block, offset, instruction):
-        place = barrier_at(block, offset)
-        place[0] = place[0] + 1
+    if not is_barrier(thread, block, offset, instruction):
+        return
+    state: u64 = barrier_at(block, offset)[0]
+    if state & ARRIVALS == ARRIVALS:
+        fail_barrier(thread, block, offset, BAD_ARRIVAL_COUNT, ARRIVALS + 1, instruction)
+        return
+    set_bits(block, offset, state + 1)
 
 
 @native
@@ -164,23 +182,21 @@ def drop_from_phase(
     """Arrive, and expect that many fewer from the next phase on."""
     if not is_barrier(thread, block, offset, instruction):
         return 0
-    place = barrier_at(block, offset)
-    expected: u64 = place[0] >> EXPECTED & ARRIVALS
-    if expected < u64(count):
-        fail(thread, BAD_BARRIER, instruction, 2 << 32)
+    state: u64 = barrier_at(block, offset)[0]
+    if (state >> EXPECTED & ARRIVALS) < u64(count) or (state & ARRIVALS) < u64(count):
+        fail_barrier(thread, block, offset, TOO_MANY_ARRIVALS, u64(count), instruction)
         return 0
-    place[0] = place[0] - (u64(count) << EXPECTED)
+    set_bits(block, offset, state - (u64(count) << EXPECTED))
     return arrive_at_phase(thread, block, offset, count, releases, instruction)
 
 
 @native
 def complete_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64) -> None:
     """Begin the next phase if this one has all its arrivals and bytes."""
-    place = barrier_at(block, offset)
-    state: u64 = place[0]
+    state: u64 = barrier_at(block, offset)[0]
     if state & ARRIVALS == 0 and state >> BYTES & BYTES_MASK == 0:
         expected: u64 = state >> EXPECTED & ARRIVALS
-        place[0] = (state ^ ONE_PHASE) & ~u64(ARRIVALS) | expected
+        set_bits(block, offset, (state ^ ONE_PHASE) & ~u64(ARRIVALS) | expected)
         notes = notes_on(block, offset)
         notes.completed += 1
         notes.copied = 0
@@ -209,6 +225,8 @@ def has_completed(thread: Pointer[Thread]) -> boolean:
     """Whether the phase that a thread waits for, of a barrier of its own block, has completed."""
     block = thread.block
     if (barrier_at(block, thread.waits_at)[0] >> PARITY & 1) == (thread.waits_for & 1):
+        return False
+    if not is_intact(thread, block, thread.waits_at, thread.instruction):
         return False
     notes_on(block, thread.waits_at).passed += 1
     if thread.waits_for & 2 != 0:

@@ -10,7 +10,7 @@ from ptxlab.emulate.history import Access, Finding, History
 from ptxlab.emulate.runtime.before import is_known, untold_lanes
 from ptxlab.emulate.runtime.shadow import ASYNC, GENERIC, KIND, SIZE, WARP_SHIFT
 from ptxlab.emulate.runtime.tensor_before import WITHOUT_FENCE, is_started, order_of
-from ptxlab.emulate.state import CLUSTER_SPACE, LOAD, TENSOR_SPACE, Thread
+from ptxlab.emulate.state import CLUSTER_SPACE, LOAD, SHARED_SPACE, STORE, TENSOR_SPACE, Thread
 from ptxlab.native import Pointer, atomic_store, boolean, native, trailing_zeros, u32, u64
 
 # Kinds of findings.
@@ -20,6 +20,7 @@ UNFENCED = 3
 UNSTARTED = 4
 EXITED = 5
 UNFENCED_TENSOR = 6
+NOT_INVALIDATED = 20
 
 
 @native
@@ -124,6 +125,16 @@ def report_start(thread: Pointer[Thread], address: u64, bytes: u32, about: u32, 
     end_trial(thread)
     if not has_finding(history, UNSTARTED, instruction) and history.finding_count < history.finding_room:
         add_finding(thread, UNSTARTED, address, bytes, about, instruction, CLUSTER_SPACE)
+
+
+@native
+def report_reinitialised(thread: Pointer[Thread], offset: u64, other: u32, instruction: u32) -> None:
+    """Note an `mbarrier.init` where another one is that was used, but is not in use, unless there was one before."""
+    history = thread.worker.history
+    end_trial(thread)
+    if not has_finding(history, NOT_INVALIDATED, instruction) and history.finding_count < history.finding_room:
+        found = add_finding(thread, NOT_INVALIDATED, offset, 8, STORE, instruction, SHARED_SPACE)
+        found.other_instruction = other
 
 
 @native
