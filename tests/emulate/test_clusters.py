@@ -35,14 +35,14 @@ def run(body: str, grid: int = 2, block: int = 32, cluster: Any = 2, **how: Any)
 
 
 def findings(body: str, **how: Any) -> list[ptxlab.Diagnostic]:
-    """What is found in each of some schedules, all of which agree."""
+    """What is found without a seed; with one, some of that may not be."""
     found = []
     for seed in range(4):
         out = np.zeros(1024, np.uint32)
         options = {"grid": 2, "block": 32, "cluster": 2} | how
         result = kernel(body).launch(args=[out], device="cpu", timeout=60, on_error="collect", seed=seed, **options)
         found.append(result.diagnostics)
-    assert len({tuple(diagnostic.code for diagnostic in diagnostics) for diagnostics in found}) == 1
+    assert {one.code for diagnostics in found for one in diagnostics} == {one.code for one in found[0]}
     return found[0]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ptxlab import ir
 from ptxlab.emulate import layout
+from ptxlab.emulate.preemption import NEVER
 from ptxlab.emulate.refuse import refuse
 from ptxlab.emulate.runtime import ENTRIES, RARE, RUNTIME
 from ptxlab.emulate.unit import Unit
@@ -79,13 +80,15 @@ def _is_rare(function: Callable[..., Any]) -> bool:
     return file in RARE if package.startswith("ptxlab.emulate") else True
 
 
-def compile_kernel(module: ir.Module, kernel: ir.Function, checks: bool, profile: bool = False) -> Compiled:
+def compile_kernel(
+    module: ir.Module, kernel: ir.Function, checks: bool, profile: bool = False, preemption: int = NEVER
+) -> Compiled:
     """The machine code of a kernel, from the cache if it has been there before."""
-    key = f"kernel {checks} {profile} {kernel.name} {_sources()} {format(module)}"
+    key = f"kernel {checks} {profile} {preemption} {kernel.name} {_sources()} {format(module)}"
     mark = sha256(key.encode()).digest()
     loaded = _loaded.pop(mark, None)
     if loaded is None:
-        packed = engine.cached(key, lambda: _translate(module, kernel, checks, profile))
+        packed = engine.cached(key, lambda: _translate(module, kernel, checks, profile, preemption))
         facts, *codes = _unpacked(packed)
         loaded = json.loads(facts), engine.load([*runtime_code(), *codes])
     _loaded[mark] = loaded
@@ -98,9 +101,9 @@ def compile_kernel(module: ir.Module, kernel: ir.Function, checks: bool, profile
 _loaded: dict[bytes, tuple[dict[str, Any], engine.Library]] = {}
 
 
-def _translate(module: ir.Module, kernel: ir.Function, checks: bool, profile: bool) -> bytes:
+def _translate(module: ir.Module, kernel: ir.Function, checks: bool, profile: bool, preemption: int) -> bytes:
     refuse(module, kernel)
-    unit = Unit(module, kernel, checks, profile)
+    unit = Unit(module, kernel, checks, profile, preemption)
     text, called = unit.translate()
     codes = [engine.compile_text(text, speed=2 if not called else 1 if len(text) < HUGE else 0)]
     if called:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
-from ptxlab.emulate import saving
+from ptxlab.emulate import saving, state
 from ptxlab.emulate.registers import variable
 from ptxlab.emulate.spinning import address_of
 from ptxlab.emulate.timed import timed_registers
@@ -88,10 +88,19 @@ class Frame:
         step = saving.Step(live.reads[position], live.writes[position], live.overwrites[position])
         self._steps[self.function.block_number].append(step)
 
-    def wait(self, status: int | None, live: int, *, calls: bool = False, target: int | None = None) -> None:
+    def wait(
+        self,
+        status: int | None,
+        live: int,
+        *,
+        calls: bool = False,
+        target: int | None = None,
+        step: saving.Step | None = None,
+    ) -> None:
         """Give the thread up with these registers saved; it goes on behind this, or with a jump to the block `target`.
 
         None: the status is set already. With `calls` it is the callee that runs, and the frame knows where to go on.
+        `step` is that of a wait which may be passed by; otherwise it is part of the instruction.
         """
         function, builder = self.function, self.function.builder
         function.registers.forget()
@@ -115,10 +124,16 @@ class Frame:
             builder.emit(f"store i1 {carry}, ptr %carry")
         after = builder.gap()
         self._waits.append((before, after))
-        certain = target is None and function.instructions[function.position].guard is None
-        step = self._steps[function.block_number][-1]
+        certain = step is None and target is None and function.instructions[function.position].guard is None
+        step = step or self._steps[function.block_number][-1]
         step.waits.append(saving.Wait(live, certain, target, saves, fetches))
         self.epoch += 1
+
+    def pause(self) -> None:
+        """Let others run before this instruction begins."""
+        step = saving.Step(0, 0, 0)
+        self._steps[self.function.block_number].insert(-1, step)
+        self.wait(state.YIELDED, self.function.live.before(self.function.position), step=step)
 
     def wait_here(self, status: int | None) -> None:
         """Wait in the middle of an instruction: what is read after it, save for its own results, is kept."""

@@ -17,6 +17,7 @@ from ptxlab.emulate.loops import Iterations
 from ptxlab.emulate.machine import Machine
 from ptxlab.emulate.operands import Result, read, write
 from ptxlab.emulate.passing import load_register, store_register
+from ptxlab.emulate.preemption import CHANGE, points_of
 from ptxlab.emulate.registers import Registers
 from ptxlab.emulate.saving import members
 from ptxlab.emulate.values import Value
@@ -51,6 +52,7 @@ class Function:
         self.position = 0
         self.first = unit.number_instructions(function, self.instructions)
         self.live = Liveness(self.instructions, self.effects, self.flow, self.registers.by_index)
+        self.points = points_of(self.instructions, self.live) if unit.preemption else {}
         self.uses_carry = any(match.effects.carry for match in self.matches if match is not None)
         self.locals = unit.lay_out_locals(function)
         self.iterations = Iterations(self) if unit.counting.profile else None
@@ -169,7 +171,7 @@ class Function:
         for position in range(block.start, block.end):
             self.position = position
             self.frame.step(position)
-            if position == block.end - 1:
+            if position == block.end - 1 and position not in self.points:
                 self.registers.drop(self.live.after(position))
             self.registers.begin_instruction()
             self._translate(self.instructions[position], self.matches[position])
@@ -193,6 +195,8 @@ class Function:
             builder.label(taken)
             self.registers.begin_guarded()
             self.unit.counting.count_guarded(self)
+        if self.position in self.points:
+            self._pass_point(self.points[self.position])
         if instruction.opcode.jump is not None:
             HANDLERS[instruction.opcode.jump](self, instruction)
         else:
@@ -239,6 +243,22 @@ class Function:
         builder.label(rest)
         self.frame.wait(state.YIELDED, self.live.at_start[target], target=target)
         builder.jump(f"b{target}")
+
+    def _pass_point(self, kind: int) -> None:
+        """Let others run first if the thread has passed as many preemption points as it may; see `preemption`."""
+        builder = self.builder
+        left = self.load_field("until_preemption", "i32")
+        pause, on, go = builder.new_label("pause"), builder.new_label("on"), builder.new_label("go")
+        builder.branch(builder.value(f"icmp eq i32 {left}, 0"), pause, on, likely=False)
+        builder.label(on)
+        cost = "1" if kind == CHANGE else self.load_field("look_cost", "i32")
+        self.store_field("until_preemption", "i32", builder.value(f"sub i32 {left}, {cost}"))
+        builder.jump(go)
+        builder.label(pause)
+        self.frame.pause()
+        builder.jump(go)
+        builder.label(go)
+        self.registers.begin_instruction()
 
     @property
     def block_number(self) -> int:

@@ -14,6 +14,7 @@ from ptxlab.emulate.counters import count
 from ptxlab.emulate.faults import explain
 from ptxlab.emulate.limits import check_cluster, check_launch
 from ptxlab.emulate.locations import add_sources
+from ptxlab.emulate.preemption import NEVER, POINTS
 from ptxlab.emulate.running import Launch
 from ptxlab.report import Diagnostic, KernelError, render
 
@@ -65,7 +66,7 @@ def launch(
     if kernel.directive("blocksareclusters") is not None and cluster is not None:
         grid = grid[0] * cluster[0], grid[1] * cluster[1], grid[2] * cluster[2]
     check_launch(module, kernel, grid, block, shared, blocks)
-    compiled = compile_kernel(module, kernel, checks, profile)
+    compiled = compile_kernel(module, kernel, checks, profile, POINTS if seed else NEVER)
     numbers = None
     if blocks is not None:
         numbers = _clusters_of(blocks, grid, cluster or (1, 1, 1))

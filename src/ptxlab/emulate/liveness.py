@@ -77,6 +77,10 @@ class Liveness:
             live = live & ~self.overwrites[position] | self.reads[position]
         return found[::-1]
 
+    def before(self, position: int) -> int:
+        """The registers that are needed by an instruction or behind it."""
+        return self.after(position) & ~self.overwrites[position] | self.reads[position]
+
     def across(self, position: int) -> int:
         """The registers that an instruction must keep while it waits: those needed behind it, but its own results."""
         return self.after(position) & ~self.results[position]

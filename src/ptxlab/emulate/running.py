@@ -23,6 +23,7 @@ from ptxlab.emulate.record import Record
 from ptxlab.emulate.regions import WORKSPACE, Regions, globals_of, workspace
 from ptxlab.emulate.runtime import profile as requests
 from ptxlab.emulate.runtime.grid import end_broken, go_on_alone, run_grid, take_over
+from ptxlab.emulate.runtime.search import run_search
 from ptxlab.emulate.runtime.sharing import put_back, share_bytes
 from ptxlab.emulate.services import Services
 from ptxlab.emulate.worker import Worker
@@ -215,7 +216,7 @@ class Launch:
     def _work(self, worker: Worker) -> None:
         """Have one core run blocks; that this is a method keeps all memory alive as long as it takes."""
         try:
-            self._call(run_grid, worker)
+            self._call(run_search if self.seed else run_grid, worker)
         finally:
             worker.end.set()
 

@@ -288,6 +288,8 @@ class Thread:
     block: Pointer[Block]
     worker: Pointer[Worker]
     fuel: u32
+    until_preemption: u32  # preemption points that it may still pass
+    look_cost: u32  # how many of them one counts that changes nothing
     members: u32
     site: u32
     number: u32
@@ -328,6 +330,7 @@ class Thread:
     bulk_group: u32  # of its bulk copies, which is still open
     channel: u32  # of the asynchronous work that it is beginning, for the detectors
     work: u32  # and its number
+    rank: u64  # among those that were put behind all others; 0: it was not
     known: Knowledge  # of others, beyond what its whole warp or block knows
     pending: Knowledge  # what it has read from its block, and will know when it passes a fence
     close_pending: Knowledge  # from other blocks of its cluster
@@ -370,10 +373,36 @@ class Block:
     transfers: Pointer[Transfer]
     transfer_count: u32
     transfer_room: u32
-    first: u32  # the warp to begin with
+    asleep: u32  # with a seed, the warps of which no lane could run when it was last asked
     barrier_stamp: u32  # up to which all its threads know what all of them did
+    warp_order: Array[u8, 32]  # with a seed, in which they are asked whether they can run
+    lane_order: Array[u8, 32]  # and lanes
     barriers: Array[Barrier, 16]
     phases: Array[Phase, 64]  # by offset: of two that collide, the later one
+
+
+@struct
+class Search:
+    """The schedule of the clusters that take turns, with a seed; see `runtime.search`."""
+
+    random: u64
+    policy: u32  # how the next thread is chosen
+    is_quiet: u32  # whether all of them run as without a seed, until memory changes
+    changes: u64  # of memory, when it was last looked at
+    moves: u64  # that were made before the cursor was set
+    steps: u64  # preemption points passed since the first of these clusters began
+    change_points: Array[u64, 2]  # at which a thread becomes the last one, in ascending order
+    next_change: u32
+    cursor: u32  # the cluster that has its turn
+    slices: u32  # a walk passes less than 1, 2, 4, … points at a time; of so many numbers
+    unused: u32
+    first_rank: u64  # of those that were put behind all others
+    last_rank: u64
+    trace: u64  # a mark of all turns
+    # Of all clusters that this worker has run.
+    traces: u64  # the sum of their marks
+    points: u64  # the most preemption points that any had
+    threads: u64  # the most that took turns
 
 
 @struct
@@ -383,7 +412,8 @@ class Cluster:
     blocks: Array[Pointer[Block], 16]  # by rank
     worker: Pointer[Worker]
     count: u32
-    first: u32  # the block to begin with
+    unused: u32
+    block_order: Array[u8, 16]  # with a seed, in which they are asked whether they can run
     arrived: u32  # threads that have come to its barrier, and not exited
     phase: u32  # how often that was completed
     gathered: Knowledge  # what those handed over who have come
@@ -465,3 +495,4 @@ class Worker:
     largest_local: u32
     marked: Pointer[u8]  # which words of them do; the others tell only the time
     broken: Pointer[Cluster]  # the cluster in which it was found, for those who explain it
+    search: Search

@@ -15,6 +15,7 @@ from ptxlab.emulate.calls import Calls
 from ptxlab.emulate.counting import Counting
 from ptxlab.emulate.function import Function
 from ptxlab.emulate.passing import Signature, argument_value, receive_value, signature
+from ptxlab.emulate.preemption import NEVER
 from ptxlab.emulate.services import SERVICES
 from ptxlab.emulate.values import Value
 from ptxlab.emulate.watching import Watching
@@ -30,7 +31,10 @@ LARGE = 300_000  # characters of LLVM's language, beyond which LLVM takes a seco
 class Unit:
     """One kernel as LLVM's text, with the tables that running it needs."""
 
-    def __init__(self, module: ir.Module, entry: ir.Function, checks: bool, profile: bool = False) -> None:
+    def __init__(
+        self, module: ir.Module, entry: ir.Function, checks: bool, profile: bool = False, preemption: int = NEVER
+    ) -> None:
+        self.preemption = preemption
         self.module = module
         self.entry = entry
         self.calls = Calls()

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from ptxlab.emulate import history, layout, state
 from ptxlab.emulate.findings import MOST
-from ptxlab.emulate.needs import available
+from ptxlab.emulate.needs import RESIDENTS, available
 from ptxlab.emulate.record import Record, room_of
 from ptxlab.emulate.roots import watched
 from ptxlab.emulate.runtime import profile as requests
+from ptxlab.emulate.runtime.chance import scrambled
 
 if TYPE_CHECKING:
     from ptxlab.emulate.running import Launch
@@ -23,7 +24,16 @@ ROUNDS = 64  # of all warps of a block that bring nothing new, until other block
 TALKING_QUANTUM, TALKING_ROUNDS, TALKING_TURN = 512, 4, 1024
 PROFILE_QUANTUM = 64  # lanes of a warp that stay near each other leave few requests open
 MOST_HISTORY = 4 << 30  # bytes for what the detectors remember of global memory
+MOST_TOGETHER = 64  # clusters that take turns with a seed
 SHARES, MOST_AT_ONCE = 32, 64  # of the clusters a worker takes a 32nd of its share at a time, and no more than 64
+
+
+def _residents(seed: int, talks: bool) -> int:
+    """How many clusters take turns at most: with a seed, any number if it matters, and otherwise one."""
+    if not seed:
+        return RESIDENTS
+    random = scrambled(seed)
+    return 1 if not talks else MOST_TOGETHER if random & 1 else 1 << random // 2 % MOST_TOGETHER.bit_length()
 
 
 class Worker:
@@ -96,7 +106,7 @@ class Worker:
             stuck=ctypes.addressof(launch.stuck),
             stuck_limit=workers if launch.is_trial else 0,
             residents=ctypes.addressof(self.residents),
-            resident_room=needs.residents,
+            resident_room=min(needs.residents, _residents(launch.seed, facts["talks"])),
             resident_limit=needs.limit,
             is_alone=int(workers == 1),
             fault=self.fault.address,

@@ -43,6 +43,7 @@ from .profile import note_request, settle_all
 from .proxies import pass_proxy_fence
 from .races import note_cluster, note_generic, note_global, note_local, note_shared
 from .schedule import thread_exit
+from .search import run_search
 from .sharing import put_back, share_bytes
 from .tensor_beginnings import check_map, multicast_tensor_load, start_tensor_load, start_tensor_store
 from .tensor_commits import start_commit
@@ -83,5 +84,5 @@ RARE = frozenset("""
     tensor_order tensor_work tensors transfers warpgroup
 """.split())  # fmt: skip
 ENTRIES: tuple[Callable[..., Any], ...] = (
-    run_grid, take_over, go_on_alone, end_broken, settle_all, share_bytes, put_back,
+    run_grid, run_search, take_over, go_on_alone, end_broken, settle_all, share_bytes, put_back,
 )  # fmt: skip

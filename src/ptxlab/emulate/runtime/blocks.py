@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxlab.emulate.runtime.chance import SPREAD, shuffle
 from ptxlab.emulate.runtime.memory import calloc, free
 from ptxlab.emulate.runtime.order import begin_order, end_order
 from ptxlab.emulate.runtime.shadow import SCATTER
@@ -13,7 +14,6 @@ BLOCK_SIZE = size_of(Block)
 THREAD_SIZE = size_of(Thread)
 BARRIER_SIZE = size_of(Barrier)
 PHASE_SIZE = size_of(Phase)
-SPREAD = 0xBF58476D1CE4E5B9
 
 
 @native
@@ -52,7 +52,6 @@ def begin_block(worker: Pointer[Worker], number: u64) -> Pointer[Block]:
 def restart_block(block: Pointer[Block], number: u64) -> None:
     """Make a block that has ended another one: its memory is used again."""
     block.live = block.count
-    block.first = 0
     drop_transfers(block)
     block.transfers_begun = 0
     block.met = 0
@@ -84,6 +83,10 @@ def name_block(block: Pointer[Block], number: u64) -> None:
     mixed: u64 = u64(worker.seed * SCATTER) + u64(number * SPREAD) + 1
     mixed = u64((mixed ^ (mixed >> 30)) * SPREAD)
     block.random = mixed ^ (mixed >> 27) | 1
+    block.asleep = 0
+    if worker.seed != 0:
+        shuffle(block, block.warp_order, block.warps)
+        shuffle(block, block.lane_order, 32)
 
 
 @native
@@ -129,6 +132,7 @@ def start_threads(block: Pointer[Block]) -> None:
         thread.copy_count = 0
         thread.bulk_group = 0
         thread.arrival = 0
+        thread.rank = 0
         x += 1
         if x == worker.block_x:
             x = 0

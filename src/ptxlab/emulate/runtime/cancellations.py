@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from ptxlab.emulate.runtime.agents import note_shared_work
 from ptxlab.emulate.runtime.beginnings import target_of
+from ptxlab.emulate.runtime.chance import next_random
 from ptxlab.emulate.runtime.clusters import block_of, take_clusters, take_number
 from ptxlab.emulate.runtime.memory import calloc, fail, find_memory
 from ptxlab.emulate.runtime.order import channel_of
 from ptxlab.emulate.runtime.phases import is_barrier
-from ptxlab.emulate.runtime.schedule import next_random
 from ptxlab.emulate.runtime.transfers import next_transfer
 from ptxlab.emulate.state import NO_MEMORY, SHARED_SPACE, STORE, Block, Hint, Thread
 from ptxlab.native import Pointer, atomic_add, cast, native, u8, u32, u64

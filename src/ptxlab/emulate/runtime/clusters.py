@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ptxlab.emulate.runtime.blocks import begin_block, end_block, move_block, restart_block
+from ptxlab.emulate.runtime.chance import permuted, shuffle
 from ptxlab.emulate.runtime.clocks import forget
 from ptxlab.emulate.runtime.memory import calloc, free
 from ptxlab.emulate.state import Cluster, Watch, Worker
@@ -37,7 +38,7 @@ def take_clusters(worker: Pointer[Worker]) -> boolean:
 @native
 def take_number(worker: Pointer[Worker]) -> u64:
     """The number of that cluster, which now nobody else begins."""
-    number: u64 = worker.first
+    number: u64 = worker.first if worker.seed == 0 else permuted(worker, worker.first)
     worker.first += 1
     if cast(u64, worker.numbers) != 0:
         return worker.numbers[number]
@@ -66,6 +67,7 @@ def begin_cluster(worker: Pointer[Worker], number: u64) -> Pointer[Cluster]:
         block.rank = rank
         cluster.blocks[rank] = block
         cluster.count = rank + 1
+    name_cluster(cluster)
     return cluster
 
 
@@ -79,6 +81,14 @@ def restart_cluster(cluster: Pointer[Cluster], number: u64) -> None:
     cluster.known.count = 0
     for rank in range(cluster.count):
         restart_block(cluster.blocks[rank], block_of(cluster.worker, number, rank))
+    name_cluster(cluster)
+
+
+@native
+def name_cluster(cluster: Pointer[Cluster]) -> None:
+    """With a seed, choose the order of its blocks."""
+    if cluster.worker.seed != 0:
+        shuffle(cluster.blocks[0], cluster.block_order, cluster.count)
 
 
 @native

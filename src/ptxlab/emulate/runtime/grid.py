@@ -13,10 +13,10 @@ from ptxlab.emulate.runtime.clusters import (
     take_number,
 )
 from ptxlab.emulate.runtime.order import end_history
-from ptxlab.emulate.runtime.schedule import BROKEN, FINISHED, SPINNING, STILL, report_hang, run_cluster
+from ptxlab.emulate.runtime.schedule import BROKEN, FINISHED, SPINNING, STILL, has_changed, report_hang, run_cluster
 from ptxlab.emulate.runtime.stillness import is_still, leap, outlasts_time, watch_anew
 from ptxlab.emulate.state import NO_MEMORY, Cluster, Worker
-from ptxlab.native import Pointer, atomic_add, atomic_load, atomic_store, cast, native, u32, u64
+from ptxlab.native import Pointer, atomic_add, atomic_load, atomic_store, boolean, cast, native, u32, u64
 
 LESS = (1 << 64) - 1  # added to a count, it makes that one less
 
@@ -30,20 +30,13 @@ def run_grid(worker: Pointer[Worker]) -> None:
     spare = cast(Pointer[Cluster], 0)
     is_stuck = False
     while atomic_load(worker.stop) == 0:
-        cluster = spare
         moved = False
         if worker.waiting < worker.resident_room:
             if take_clusters(worker):
-                number: u64 = take_number(worker)
                 moved = True
+                cluster = begin_next(worker, spare)
                 if cast(u64, cluster) == 0:
-                    cluster = begin_cluster(worker, number)
-                    if cast(u64, cluster) == 0:
-                        worker.fault.kind = NO_MEMORY
-                        atomic_store(worker.stop, 1)
-                        break
-                else:
-                    restart_cluster(cluster, number)
+                    break
                 spare = cast(Pointer[Cluster], 0)
                 outcome: u32 = advance(worker, cluster)
                 if outcome == FINISHED:
@@ -57,38 +50,90 @@ def run_grid(worker: Pointer[Worker]) -> None:
                     break
             elif worker.waiting == 0:
                 break
-        position: u32 = 0
-        still: u32 = 0
-        while position < worker.waiting and atomic_load(worker.stop) == 0:
-            resident = worker.residents[position]
-            outcome = advance(worker, resident)
-            if outcome == FINISHED:
-                moved = True
-                atomic_add(worker.finished, u64(resident.count))
-                worker.waiting -= 1
-                worker.residents[position] = worker.residents[worker.waiting]
-                end_cluster(resident)
-            elif outcome == SPINNING:
-                position += 1
-            elif outcome == STILL:
-                position += 1
-                still += 1
-            else:
-                report_stop(worker, resident)
-                break
-        if still != 0 and still == worker.waiting:
-            if has_more(worker) and still < worker.resident_limit:
-                if still >= worker.resident_room:
-                    worker.resident_room = min(worker.resident_room * 2, worker.resident_limit)
-            elif worker.is_alone != 0:
-                go_on_together(worker, still)
-            elif not has_more(worker):
-                break
-        if moved == is_stuck:
-            atomic_add(worker.stuck, LESS if moved else u64(1))
-            is_stuck = not moved
+        before: u32 = worker.waiting
+        still: u32 = visit_residents(worker)
+        moved = moved or worker.waiting != before
+        if has_to_leave(worker, still):
+            break
+        is_stuck = note_stuck(worker, is_stuck, moved)
         if is_stuck and atomic_load(worker.stuck) == worker.stuck_limit:
             break
+    end_grid(worker, spare, is_stuck)
+
+
+@native
+def begin_next(worker: Pointer[Worker], spare: Pointer[Cluster]) -> Pointer[Cluster]:
+    """Begin a cluster, in the memory of another one if there is one to spare; null if there is no memory for it."""
+    number: u64 = take_number(worker)
+    cluster = spare
+    if cast(u64, cluster) == 0:
+        cluster = begin_cluster(worker, number)
+        if cast(u64, cluster) == 0:
+            worker.fault.kind = NO_MEMORY
+            atomic_store(worker.stop, 1)
+    else:
+        restart_cluster(cluster, number)
+    return cluster
+
+
+@native
+def visit_residents(worker: Pointer[Worker]) -> u32:
+    """Let each cluster that waits have a turn; how many can go on only if others change something."""
+    position: u32 = 0
+    still: u32 = 0
+    while position < worker.waiting and atomic_load(worker.stop) == 0:
+        resident = worker.residents[position]
+        outcome: u32 = advance(worker, resident)
+        if outcome == FINISHED:
+            drop_resident(worker, position)
+            end_cluster(resident)
+        elif outcome == SPINNING:
+            position += 1
+        elif outcome == STILL:
+            position += 1
+            still += 1
+        else:
+            report_stop(worker, resident)
+            break
+        if has_changed(worker):
+            break
+    return still
+
+
+@native
+def drop_resident(worker: Pointer[Worker], position: u32) -> None:
+    """A cluster has ended."""
+    atomic_add(worker.finished, u64(worker.residents[position].count))
+    worker.waiting -= 1
+    worker.residents[position] = worker.residents[worker.waiting]
+
+
+@native
+def has_to_leave(worker: Pointer[Worker], still: u32) -> boolean:
+    """Find out how to go on if all clusters wait for others: with more of them, or later; true if this worker cannot."""
+    if still == 0 or still != worker.waiting:
+        return False
+    if has_more(worker) and still < worker.resident_limit:
+        if still >= worker.resident_room:
+            worker.resident_room = min(worker.resident_room * 2, worker.resident_limit)
+    elif worker.is_alone != 0:
+        go_on_together(worker, still)
+    elif not has_more(worker):
+        return True
+    return False
+
+
+@native
+def note_stuck(worker: Pointer[Worker], is_stuck: boolean, moved: boolean) -> boolean:
+    """Count the workers that can do nothing but spin; whether this one is among them now."""
+    if moved == is_stuck:
+        atomic_add(worker.stuck, LESS if moved else u64(1))
+    return not moved
+
+
+@native
+def end_grid(worker: Pointer[Worker], spare: Pointer[Cluster], is_stuck: boolean) -> None:
+    """Let the others know that this worker can do nothing more, and give memory back."""
     if not is_stuck:
         atomic_add(worker.stuck, 1)
     if atomic_load(worker.stop) != 0:

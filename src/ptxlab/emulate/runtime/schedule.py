@@ -7,13 +7,14 @@ A cluster in which nobody can go on, and for which no copy is under way, hangs; 
 from __future__ import annotations
 
 from ptxlab.emulate.runtime.barrier import release_everyone
+from ptxlab.emulate.runtime.chance import next_random
 from ptxlab.emulate.runtime.cluster_barrier import leave_cluster, live_in
 from ptxlab.emulate.runtime.copies import finish_copies
 from ptxlab.emulate.runtime.memory import fail
 from ptxlab.emulate.runtime.order import order_lanes
 from ptxlab.emulate.runtime.phases import has_completed
 from ptxlab.emulate.runtime.presence import note_exit
-from ptxlab.emulate.runtime.stillness import goes_nowhere, is_still, leap, outlasts_time
+from ptxlab.emulate.runtime.stillness import changes_of, goes_nowhere, is_still, leap, outlasts_time
 from ptxlab.emulate.runtime.tensor_memory import check_allocations
 from ptxlab.emulate.runtime.tensor_work import finish_operations
 from ptxlab.emulate.runtime.transfers import finish_transfer, finish_transfers
@@ -34,6 +35,7 @@ from ptxlab.emulate.state import (
     Cluster,
     Site,
     Thread,
+    Worker,
 )
 from ptxlab.native import Pointer, atomic_load, boolean, call, native, u32, u64
 
@@ -66,17 +68,6 @@ def thread_exit(thread: Pointer[Thread]) -> None:
 
 
 @native
-def next_random(block: Pointer[Block]) -> u64:
-    """Numbers that look random, and are the same for the same seed."""
-    state: u64 = block.random
-    state = state ^ (state << 13)
-    state = state ^ (state >> 7)
-    state = state ^ (state << 17)
-    block.random = state
-    return state
-
-
-@native
 def run_thread(thread: Pointer[Thread]) -> None:
     """Run a thread until it waits; one that does nothing but call lets others run now and then."""
     steps: u32 = 0
@@ -86,6 +77,14 @@ def run_thread(thread: Pointer[Thread]) -> None:
         steps += 1
         if thread.status == READY and (steps == STEPS or atomic_load(thread.worker.stop) != 0):
             thread.status = YIELDED
+
+
+@native(inline=True)
+def allow(thread: Pointer[Thread], points: u32, look_cost: u32, fuel: u32) -> None:
+    """Say how many preemption points a thread may pass, and jumps backwards take, before others have a turn."""
+    thread.until_preemption = points
+    thread.look_cost = look_cost
+    thread.fuel = fuel
 
 
 @native
@@ -99,15 +98,14 @@ def run_cluster(cluster: Pointer[Cluster]) -> u32:
     while live_in(cluster) > 0:
         before: u64 = moves_of(cluster)
         can_run: u32 = 0
-        if worker.seed != 0 and cluster.count > 1:
-            cluster.first = u32(next_random(cluster.blocks[0]) % u64(cluster.count))
-        for step in range(cluster.count):
-            block = cluster.blocks[(cluster.first + step) % cluster.count]
-            can_run += run_round(block)
+        for rank in range(cluster.count):
+            can_run += run_round(cluster.blocks[rank])
             if worker.fault.kind != 0:
                 return BROKEN
             if atomic_load(worker.stop) != 0:
                 return STOPPED
+            if has_changed(worker):
+                return SPINNING if live_in(cluster) != 0 else FINISHED
         if live_in(cluster) == 0:
             return FINISHED
         idle += 1
@@ -135,16 +133,23 @@ def run_round(block: Pointer[Block]) -> u32:
     can_run: u32 = 0
     if block.live == 0:
         return 0
-    for step in range(block.warps):
-        warp: u32 = (block.first + step) % block.warps
+    for warp in range(block.warps):
         if atomic_load(block.worker.stop) != 0:
             return can_run
         can_run += run_warp(block, warp)
-        if block.worker.fault.kind != 0:
+        if block.worker.fault.kind != 0 or has_changed(block.worker):
             return can_run
-    if block.worker.seed != 0:
-        block.first = u32(next_random(block) % u64(block.warps))
     return can_run
+
+
+@native(inline=True)
+def has_changed(worker: Pointer[Worker]) -> boolean:
+    """With a seed, whether memory has changed since the schedule has become that of seed 0; then it is random again."""
+    if worker.seed == 0:
+        return False
+    if worker.search.is_quiet != 0 and changes_of(worker) != worker.search.changes:
+        worker.search.is_quiet = 0
+    return worker.search.is_quiet == 0
 
 
 @native
@@ -236,17 +241,11 @@ def run_warp(block: Pointer[Block], warp: u32) -> u32:
     lanes: u32 = block.count - base
     if lanes > 32:
         lanes = 32
-    first: u32 = 0
     spinning: u32 = 0
     meetings: u32 = 0
     while True:
         ran = False
-        if block.worker.seed != 0:
-            first = u32(next_random(block) % u64(lanes))
-        for step in range(lanes):
-            lane: u32 = first + step
-            if lane >= lanes:
-                lane -= lanes
+        for lane in range(lanes):
             thread = block.threads + (base + lane)
             if thread.status == AT_PHASE and has_completed(thread):
                 thread.answer = 1
@@ -256,6 +255,8 @@ def run_warp(block: Pointer[Block], warp: u32) -> u32:
                 thread.status = READY
                 block.moves += 1
             if thread.status == READY:
+                if block.worker.seed != 0:
+                    allow(thread, 1, 0, block.worker.quantum)
                 run_thread(thread)
                 ran = True
                 if thread.status == FAILED:
