@@ -395,7 +395,9 @@ class Search:
     next_change: u32
     cursor: u32  # the cluster that has its turn
     slices: u32  # a walk passes less than 1, 2, 4, … points at a time; of so many numbers
-    unused: u32
+    near_warp: u32  # that had the last turn
+    near: Pointer[Block]  # its block; null if it is to be chosen anew
+    near_moves: u64  # of the block, before that turn
     first_rank: u64  # of those that were put behind all others
     last_rank: u64
     trace: u64  # a mark of all turns

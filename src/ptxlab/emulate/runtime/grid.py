@@ -110,7 +110,7 @@ def drop_resident(worker: Pointer[Worker], position: u32) -> None:
 
 @native
 def has_to_leave(worker: Pointer[Worker], still: u32) -> boolean:
-    """Find out how to go on if all clusters wait for others: with more of them, or later; true if this worker cannot."""
+    """Find a way to continue if all clusters wait for others: with more of them, or later; true if there is none."""
     if still == 0 or still != worker.waiting:
         return False
     if has_more(worker) and still < worker.resident_limit:

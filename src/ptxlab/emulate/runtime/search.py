@@ -4,9 +4,9 @@ Threads are preempted at points, before accesses that others can observe; see `e
 of two policies.
 
 - A random walk: after a random number of points, any thread that can run goes on.
-- Priorities, as in "A randomized scheduler with probabilistic guarantees of finding bugs" (Burckhardt and others, ASPLOS
-  2010): the first thread, in a random order, that can run does so until it waits. At `depth - 1` points, chosen at
-  random before, the running thread goes behind all others. So does one that may be polling, as others must run then.
+- Priorities, as in "A randomized scheduler with probabilistic guarantees of finding bugs" (Burckhardt and others,
+  ASPLOS 2010): the first thread, in a random order, that can run does so until it waits. At `depth - 1` points, chosen
+  at random before, the running thread goes behind all others. So does one that may be polling, as others must run then.
 
 While nothing in memory changes, threads run in the order of their numbers, as without a seed: what each of them does
 next does not depend on the order then, and states recur, by which `stillness` knows a hang. The first change ends that.
@@ -53,6 +53,7 @@ MAGNITUDES = 20  # a change point is equally likely to be at 1, at 2 or 3, at 4 
 NO_LIMIT = 0xFFFFFFFF
 MIDDLE = 1 << 32  # ranks are above it or below
 SLICES = 8  # a walk passes less than 1, 2, 4, … points at a time, up to one of so many
+NEAR = 8  # of so many turns, all but one go to the warp that had the last one, if it can run
 SELDOM = 16  # of so many questions whether a phase is over, one is answered by "no" before others run
 
 
@@ -119,8 +120,8 @@ def begin_search(worker: Pointer[Worker], cluster: Pointer[Cluster]) -> None:
     search.first_rank = MIDDLE
     search.last_rank = MIDDLE
     search.next_change = u32(DEPTHS - 1 - worker.seed // 2 % DEPTHS)
-    search.slices = 1 + u32(min(chance(search, SLICES), chance(search, SLICES)))
-    magnitudes: u64 = 1 + min(chance(search, MAGNITUDES), chance(search, MAGNITUDES))
+    search.slices = 1 + u32(min(chance(search, SLICES), min(chance(search, SLICES), chance(search, SLICES))))
+    magnitudes: u64 = 1 + chance(search, MAGNITUDES)
     for index in range(DEPTHS - 1):
         magnitude: u64 = 1 << chance(search, magnitudes)
         search.change_points[index] = magnitude + chance(search, magnitude)
@@ -149,6 +150,7 @@ def threads_of(worker: Pointer[Worker]) -> u64:
 def run_freely(worker: Pointer[Worker]) -> u32:
     """Let threads have turns until a cluster ends, or nothing has changed for long."""
     search = address_of(worker.search)
+    search.near = cast(Pointer[Block], 0)
     patience: u64 = 2 * threads_of(worker) + 16
     turns: u64 = 0
     while atomic_load(worker.stop) == 0:
@@ -180,6 +182,16 @@ def run_freely(worker: Pointer[Worker]) -> u32:
 def choose_thread(worker: Pointer[Worker]) -> Pointer[Thread]:
     """The thread whose turn it is, by the policy of the seed; null if none can run."""
     search = address_of(worker.search)
+    near = search.near
+    if (
+        cast(u64, near) != 0
+        and near.moves == search.near_moves
+        and (search.policy != WALK or chance(search, NEAR) != 0)
+    ):
+        lane: u32 = 0 if search.policy != WALK else u32(chance(search, 32))
+        thread = ready_lane(near, search.near_warp, lane)
+        if cast(u64, thread) != 0:
+            return thread
     first: u32 = 0
     if search.policy == WALK:
         first = u32(chance(search, u64(worker.waiting)))
@@ -235,7 +247,6 @@ def choose_in(search: Pointer[Search], cluster: Pointer[Cluster]) -> Pointer[Thr
 @native
 def choose_lane(search: Pointer[Search], block: Pointer[Block], warp: u32, first: u32) -> Pointer[Thread]:
     """A thread of a warp, after lanes have met that wait for each other."""
-    nobody = cast(Pointer[Thread], 0)
     base: u32 = 32 * warp
     lanes: u32 = min(block.count - base, 32)
     can_meet = False
@@ -250,14 +261,25 @@ def choose_lane(search: Pointer[Search], block: Pointer[Block], warp: u32, first
     if can_meet:
         meet(block, base, lanes)
         if block.worker.fault.kind != 0:
-            return nobody
+            return cast(Pointer[Thread], 0)
+    search.near = block
+    search.near_warp = warp
+    search.near_moves = block.moves
+    return ready_lane(block, warp, first)
+
+
+@native
+def ready_lane(block: Pointer[Block], warp: u32, first: u32) -> Pointer[Thread]:
+    """A thread of a warp that can run and was not put last; null if there is none."""
+    base: u32 = 32 * warp
+    lanes: u32 = min(block.count - base, 32)
     for step in range(32):
         lane = u32(block.lane_order[(first + step) % 32])
         if lane < lanes:
             thread = block.threads + (base + lane)
             if thread.status == READY and thread.rank == 0:
                 return thread
-    return nobody
+    return cast(Pointer[Thread], 0)
 
 
 @native
