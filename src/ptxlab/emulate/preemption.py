@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptxlab import ir
 from ptxlab.emulate.liveness import Liveness
+from ptxlab.isa import Match
+from ptxlab.isa.effects import Access, Effects
 
 # What a kernel is compiled for: to run on until it must wait, to be preempted at points, and to log what it does there.
 NEVER, POINTS, LOGGED = 0, 1, 2
@@ -21,42 +22,37 @@ CHANGE = 1
 # Registers that the points before weak accesses of a function may save in all. Each takes LLVM some 10 microseconds.
 MOST_SAVED = 4000
 
-_STRONG = frozenset(("volatile", "relaxed", "acquire", "release", "mmio"))
-_PRIVATE = frozenset(("param", "const", "local", "nc"))
-_ORDINARY = frozenset(("ld", "st", "atom", "red"))
+_PRIVATE = frozenset(("param", "const", "local"))
 
 
-def points_of(instructions: Sequence[ir.Instruction], live: Liveness) -> dict[int, int]:
+def points_of(matches: Sequence[Match | None], live: Liveness) -> dict[int, int]:
     """The positions of instructions before which a thread can be preempted, and what each may do to memory."""
-    strong = {position: _kind(one) for position, one in enumerate(instructions) if _is_strong(one)}
-    weak = {position: _kind(one) for position, one in enumerate(instructions) if _is_weak(one)}
+    effects = {position: match.effects for position, match in enumerate(matches) if match is not None}
+    strong = {position: _kind(one) for position, one in effects.items() if _synchronizes(one)}
+    weak = {position: _kind(one) for position, one in effects.items() if position not in strong and _visible(one)}
     if sum(live.before(position).bit_count() for position in weak) > MOST_SAVED:
         return strong
     return strong | weak
 
 
-def _is_strong(instruction: ir.Instruction) -> bool:
+def _synchronizes(effects: Effects) -> bool:
     """Whether threads synchronize by an instruction, or may."""
-    mnemonic, words = instruction.opcode.mnemonic, instruction.opcode.modifiers
-    if mnemonic in ("bar", "barrier"):
-        return "warp" not in words
-    if mnemonic == "mbarrier":
-        return "pending_count" not in words
-    return _is_visible(instruction) and (mnemonic in ("atom", "red") or not _STRONG.isdisjoint(words))
+    return (
+        effects.barrier is not None
+        or any(step.unit == "mbarrier" for step in effects.steps)
+        or any(access.order != "weak" for access in _visible(effects))
+    )
 
 
-def _is_weak(instruction: ir.Instruction) -> bool:
-    return _is_visible(instruction) and not _is_strong(instruction)
+def _visible(effects: Effects) -> list[Access]:
+    """The accesses of a thread to memory that others may write, too; those of a whole warp are not counted."""
+    return [
+        access
+        for access in effects.accesses
+        if access.order != "constant" and not access.is_async and not effects.converges
+        if (access.space or "").partition("::")[0] not in _PRIVATE
+    ]
 
 
-def _is_visible(instruction: ir.Instruction) -> bool:
-    """Whether it accesses memory that other threads may access too."""
-    words = {word.partition("::")[0] for word in instruction.opcode.modifiers}
-    return instruction.opcode.mnemonic in _ORDINARY and _PRIVATE.isdisjoint(words)
-
-
-def _kind(instruction: ir.Instruction) -> int:
-    mnemonic, words = instruction.opcode.mnemonic, instruction.opcode.modifiers
-    if mnemonic == "mbarrier":
-        return LOOK if "test_wait" in words or "try_wait" in words else CHANGE
-    return LOOK if mnemonic in ("ld", "bar", "barrier") else CHANGE
+def _kind(effects: Effects) -> int:
+    return CHANGE if any(access.kind != "load" for access in effects.accesses) else LOOK
