@@ -17,7 +17,7 @@ from ptxlab.emulate.launch import DETECTORS, Result
 from ptxlab.emulate.launch import launch as emulate
 from ptxlab.emulate.regions import restore, snapshot
 from ptxlab.emulate.tensor_maps import TensorMap
-from ptxlab.report import KernelError, PtxError, error
+from ptxlab.report import KernelError, PtxError, error, is_failure
 
 Extent = int | Sequence[int]
 
@@ -50,8 +50,8 @@ def launch(
     assert module is not None
     if kernel.kind != "entry":
         raise ValueError(f"`{kernel.name}` is a device function; the kernels are {', '.join(module.entries)}")
-    if on_error not in ("raise", "collect"):
-        raise ValueError(f"on_error={on_error!r}: there are 'raise' and 'collect'")
+    if on_error not in ("raise", "strict", "collect"):
+        raise ValueError(f"on_error={on_error!r}: there are 'raise', 'strict' and 'collect'")
     if timeout is not None and not (isinstance(timeout, Real) and timeout > 0):
         raise ValueError(f"timeout={timeout!r}: a number of seconds above 0 is wanted")
     if compile not in (None, "ptxas", "driver") and Path(compile).suffix != ".cubin":
@@ -61,7 +61,7 @@ def launch(
     hardware_only = "stream" if stream is not None else "" if wait else "wait"
     place, number = choose(module, device, args, bool(wanted), emulated_only, hardware_only)
     chosen = None if place == "cpu" else gpu.gpu(number)
-    refuse_wrong(module)
+    refuse_wrong(module, on_error == "strict")
     blocks_of_grid, threads_of_block = extent(grid, "grid"), extent(block, "block")
     blocks_of_cluster = None if cluster is None else extent(cluster, "cluster")
     if chosen is not None:
@@ -131,13 +131,13 @@ def explore(
     after = snapshot(module)
     found = result
     for seed in seeds[1:]:
-        if any(diagnostic.level == "error" for diagnostic in found.diagnostics):
+        if is_failure(found.diagnostics, "raise" if on_error == "collect" else on_error):
             break
         restore(module, before)
         found = run(seed=seed, args=_copies(given), on_error="collect")
     restore(module, after)
     result.diagnostics = found.diagnostics
-    if on_error == "raise" and any(diagnostic.level == "error" for diagnostic in result.diagnostics):
+    if is_failure(result.diagnostics, on_error):
         raise KernelError(result.diagnostics)
     return result
 
@@ -201,13 +201,14 @@ def runs_on_gpu(module: ir.Module) -> bool:
     return gpu.absence() is None and gpu.gpu(0).architecture_for(module.target) is not None
 
 
-def refuse_wrong(module: ir.Module) -> None:
-    """Refuse a program with errors; one that has passed is not looked at again."""
-    if module.is_checked:
+def refuse_wrong(module: ir.Module, strict: bool = False) -> None:
+    """Refuse a program with errors, or with warnings if `strict`; one that has passed is not checked again."""
+    if module.is_checked and not strict:
         return
-    errors = [found for found in check(module) if found.level == "error"]
-    if errors:
-        raise PtxError(errors)
+    found = check(module)
+    wrong = [one for one in found if strict or one.level == "error"]
+    if wrong:
+        raise PtxError(wrong)
     module.is_checked = True
 
 

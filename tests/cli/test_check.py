@@ -159,7 +159,7 @@ def test_fix_applies_what_is_certain_and_reports_the_rest(tmp_path: Path) -> Non
     file = tmp_path / "typo.ptx"
     file.write_text(RIGHT.replace("    ret;", "    bar.sync 0\n    retrun;"))
     result = run("check", "--fix", "--format", "concise", file)
-    assert (result.exit_code, result.stderr) == (1, "made 1 edit\n")
+    assert (result.exit_code, result.stderr) == (1, "applied 1 fix\n")
     assert file.read_text() == RIGHT.replace("    ret;", "    bar.sync 0;\n    retrun;")
     assert result.stdout.startswith(f"{file}:8:5: error[")
 
@@ -168,7 +168,8 @@ def test_fix_removes_a_byte_order_mark_and_then_repairs_what_it_hid(tmp_path: Pa
     file = tmp_path / "mark.ptx"
     file.write_text("\ufeff" + RIGHT.replace("    ret;", "    bar.sync 0\n    ret;"), encoding="utf-8")
     result = run("check", "--fix", file)
-    assert (result.exit_code, result.stderr) == (0, "made 2 edits\n")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.startswith("applied 2 fixes\n")
     assert file.read_text() == RIGHT.replace("    ret;", "    bar.sync 0;\n    ret;")
     file.write_text(f"// \ufeff\n{RIGHT}", encoding="utf-8")
     assert run("check", "--fix", file).exit_code == 1
@@ -185,5 +186,18 @@ def test_fix_leaves_other_encodings_alone(tmp_path: Path) -> None:
 
 def test_fix_leaves_a_file_alone_that_has_no_certain_remedy(wrong: Path) -> None:
     before = wrong.read_bytes()
-    assert run("check", "--fix", wrong).exit_code == 1
+    result = run("check", "--fix", wrong)
+    assert result.exit_code == 1
+    assert result.stdout.startswith("applied no fixes\n")
     assert wrong.read_bytes() == before
+
+
+def test_a_missing_compiler_is_not_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PTXLAB_NVRTC", "no-such-library")
+    file = tmp_path / "k.cu"
+    file.write_text('extern "C" __global__ void k() {}\n')
+    result = run("check", file)
+    assert result.exit_code == 2
+    assert "error[missing-tool]" in result.stdout
+    (tmp_path / "wrong.ptx").write_text(RIGHT.replace("ret;", "retrun;"))
+    assert run("check", file, tmp_path / "wrong.ptx").exit_code == 1

@@ -71,6 +71,33 @@ def test_what_nvrtc_refuses_is_told() -> None:
     assert result.stdout.endswith("1 warning in wrong.cu\n")
 
 
+def test_warnings_of_the_compiler_are_findings() -> None:
+    Path("unused.cu").write_text(RIGHT.replace("float r;", "float r; int unused;"))
+    for command in (["check"], ["run", *LAUNCH, "--arg", "s32=32"]):
+        result = run(*command, "unused.cu")
+        assert (result.exit_code, result.stderr) == (1, "")
+        assert "warning[cuda-warning]: variable `unused` was declared but never referenced" in result.stdout
+        assert result.stdout.endswith("\n1 warning in unused.cu\n")
+
+
+def test_warnings_of_the_headers_of_the_toolkit_are_not() -> None:
+    Path("header.cu").write_text("#include <cuda_fp8.h>\n" + RIGHT)
+    result = run("check", "header.cu")
+    if "could not open source file" in result.stdout:
+        pytest.skip("the headers of the toolkit are not installed")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == "no errors or warnings in header.cu\n"
+
+
+def test_warnings_of_other_headers_are_findings() -> None:
+    Path("own.h").write_text("static __device__ int own(int n) { int unused; return n; }\n")
+    Path("own.cu").write_text('#include "own.h"\n' + RIGHT.replace("int n)", "int n)").replace("i < n", "i < own(n)"))
+    result = run("check", "own.cu")
+    assert result.exit_code == 1
+    assert "variable `unused` was declared" in result.stdout
+    assert "= note: in `own.h`, line 1" in result.stdout
+
+
 def test_other_commands_take_it_too() -> None:
     assert "no errors or warnings in right.cu" in run("check", "right.cu").stdout
     assert "def twice(" in run("python", "right.cu").stdout

@@ -210,7 +210,7 @@ def test_random_integers_stay_within_their_limits() -> None:
         (["--block", 1, "--blocks", " "], "it names no block; write '0,0 5,3'\n"),
         (["--block", 1, "--no-checks", "--check", "data-race"], "`--check` and `--no-checks` exclude each other\n"),
         (["--block", 1, "--entry", "saxpi"], "there is no kernel `saxpi`; did you mean `saxpy`?\n"),
-        ([], "say `--block`"),
+        ([], "`--block` is required: `"),
         (["--block", "0x"], "is not like 4 or 4,2,1"),
         (["--block", 1, "--entry", "other"], "the kernels are `saxpy`"),
         (["--block", 1, "--device", "cuda", "--profile"], "`--profile` is for the emulator"),
@@ -243,8 +243,41 @@ def test_several_kernels_need_a_name(tmp_path: Path) -> None:
     two = write(tmp_path, HEADER + ".entry a() { ret; }\n.entry b() { ret; }\n")
     result = run(two, "--block", 1)
     assert result.exit_code == 2
-    assert "say `--entry`: the kernels are `a`, `b`" in result.stderr
+    assert "`--entry` is required: the kernels are `a`, `b`" in result.stderr
     assert run(two, "--block", 1, "--entry", "b").stdout.startswith("`b` ran")
+
+
+def test_errors_come_before_the_question_which_kernel(tmp_path: Path) -> None:
+    two = write(tmp_path, HEADER + ".entry a() { ret; }\n.entry b() { bar.snc 0; ret; }\n")
+    result = run(two, "--block", 1)
+    assert result.exit_code == 1
+    assert "error[illegal-modifier]" in result.stdout
+
+
+UNWRITTEN = """
+.visible .entry k(.param .u64 out) {
+    .reg .b64 %rd1;
+    .reg .f32 %f1;
+    ld.param.u64 %rd1, [out];
+    st.global.f32 [%rd1], %f1;
+    ret;
+}
+"""
+
+
+def test_what_check_warns_of_is_among_the_findings(tmp_path: Path) -> None:
+    file = write(tmp_path, HEADER + UNWRITTEN)
+    said = CliRunner().invoke(ptxlab, ["check", str(file)])
+    assert "warning[unwritten-register]" in said.stdout
+    result = run(file, "--block", 1, "--arg", "f32[1]=ones")
+    assert result.exit_code == said.exit_code == 1
+    assert result.stdout.endswith(said.stdout)
+    assert result.stdout.endswith("\n1 warning in " + str(file) + "\n")
+    found = json.loads(run(file, "--block", 1, "--arg", "f32[1]=ones", "--format", "json").stdout)["diagnostics"]
+    assert [one["code"] for one in found] == ["unwritten-register"]
+    silent = write(tmp_path, HEADER + UNWRITTEN.replace("%f1;\n    ret", "0f00000000;\n    ret"))
+    result = run(silent, "--block", 1, "--arg", "f32[1]=ones")
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, f"no errors or warnings in {silent}")
 
 
 def test_of_many_kernels_some_are_named(tmp_path: Path) -> None:

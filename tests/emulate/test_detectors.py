@@ -70,3 +70,46 @@ def test_a_race_is_told_beside_the_fault_it_may_explain() -> None:
 def test_blocks_that_end_leave_nothing_behind() -> None:
     body = "st.shared.u32 [%own], %b;\n bar.sync 0;\n ld.shared.u32 %r1, [%far];"
     assert run(body, grid=200) == []
+
+
+# `word` is read before anything writes it: a warning, as hardware gives some value.
+WARNED = """\
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 out) {
+    .reg .b64 %rd<2>;
+    .reg .b32 %r<2>;
+    .shared .b32 word;
+    ld.param.u64 %rd1, [out];
+    ld.shared.u32 %r1, [word];
+    st.global.u32 [%rd1], %r1;
+    ret;
+}
+"""
+
+
+def test_strict_launches_raise_for_warnings_too() -> None:
+    kernel = ptxlab.parse(WARNED)["k"]
+    out = np.zeros(1, np.uint32)
+    (found,) = kernel.launch(1, 1, [out]).diagnostics
+    assert (found.level, found.code) == ("warning", "uninitialised-read")
+    with pytest.raises(ptxlab.KernelError, match="uninitialised-read"):
+        kernel.launch(1, 1, [out], on_error="strict")
+    with pytest.raises(ptxlab.KernelError, match="uninitialised-read"):
+        kernel.launch(1, 1, [out], seeds=2, on_error="strict")
+    kernel.launch(1, 1, [out], checks=False, on_error="strict")
+
+
+def test_strict_launches_raise_for_warnings_of_the_check() -> None:
+    text = WARNED.replace("ld.shared.u32 %r1, [word];", "").replace(".reg .b32 %r<2>", ".reg .b32 %r<3>")
+    kernel = ptxlab.parse(text)["k"]
+    out = np.zeros(1, np.uint32)
+    assert kernel.launch(1, 1, [out]).diagnostics == []
+    with pytest.raises(ptxlab.PtxError, match="unwritten-register"):
+        kernel.launch(1, 1, [out], on_error="strict")
+
+
+def test_there_is_no_other_way_to_treat_errors() -> None:
+    with pytest.raises(ValueError, match="there are 'raise', 'strict' and 'collect'"):
+        ptxlab.parse(WARNED)["k"].launch(1, 1, [np.zeros(1, np.uint32)], on_error="ignore")

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptxlab.cli.files import STANDARD_INPUT, name_of, path_argument, ptx_name_of, read_ptx, target_option, write_file
+from ptxlab.cli.files import (
+    STANDARD_INPUT,
+    name_of,
+    path_argument,
+    ptx_name_of,
+    read_ptx,
+    show_compiler_warnings,
+    target_option,
+    write_file,
+)
 from ptxlab.cli.findings import format_option, show_failure, show_findings, status_of
 from ptxlab.report import Diagnostic, Format, PtxError, render
 
@@ -51,7 +60,8 @@ def command(
       ptxlab assemble kernel.ptx -- -O1 -maxrregcount 32
     """
     try:
-        text = read_ptx(path, target)
+        text, warnings = read_ptx(path, target)
+        show_compiler_warnings(warnings, path)
         assembly = run_ptxas(text, target, ptx_name_of(path), options, ptxas)
     except PtxError as wrong:
         show_failure(wrong.diagnostics, name_of(path), format)

@@ -1,4 +1,4 @@
-"""`ptxlab check`: say everything that is wrong with PTX files."""
+"""`ptxlab check`: report every problem in PTX files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ptxlab.cli.files import (
     with_progress,
     write_file,
 )
-from ptxlab.cli.findings import format_option, show_findings
+from ptxlab.cli.findings import format_option, show_findings, status_of
 from ptxlab.report import Diagnostic, Format, PtxError, apply_edits, certain_edits
 
 _PASSES = 2  # a byte order mark hides all that stands behind it
@@ -30,12 +30,13 @@ _PASSES = 2  # a byte order mark hides all that stands behind it
 @paths_argument
 @target_option
 @format_option
-@click.option("--fix", is_flag=True, help="Apply the certain remedies, and report what is left.")
+@click.option("--fix", is_flag=True, help="Apply safe fixes, and report what is left.")
 @click.pass_context
 def command(context: click.Context, paths: Sequence[Path], target: str | None, format: Format, fix: bool) -> None:
-    """Say everything that is wrong with PTX files.
+    """Report every problem in PTX files.
 
-    Directories are searched for *.ptx; `-` is standard input. Leaves with 0 when nothing was found, 1 otherwise.
+    Directories are searched for *.ptx; `-` is standard input. A .cu file is compiled by NVRTC first, whose warnings are
+    among the findings. Exits 0 if nothing was found, 1 if something was, 2 if a tool is missing.
 
     \b
     Examples:
@@ -57,11 +58,12 @@ def command(context: click.Context, paths: Sequence[Path], target: str | None, f
             in_file = check_file(file, target, progress) if edits else in_file
             fixed += edits
         found += in_file
-    if fixed:
-        click.echo(f"made {fixed} {'edit' if fixed == 1 else 'edits'}", err=True)
+    if fix:
+        count = f"{fixed or 'no'} {'fix' if fixed == 1 else 'fixes'}"
+        click.echo(f"applied {count}", err=format != "full")
     name = name_of(files[0]) if len(files) == 1 else f"{len(files)} files"
     show_findings(found, name, format)
-    context.exit(1 if found else 0)
+    context.exit(status_of(found))
 
 
 def check_file(file: Path, target: str | None, progress: Progress) -> list[Diagnostic]:
@@ -74,17 +76,17 @@ def check_file(file: Path, target: str | None, progress: Progress) -> list[Diagn
     size = max(1, size_of(file))
     try:
         # Reading takes about a third of the time, finding the form of each instruction another.
-        module, faults = read_program(file, target, lambda at: progress(at / size / 3))
+        module, faults, warnings = read_program(file, target, lambda at: progress(at / size / 3))
     except PtxError as wrong:
         return wrong.diagnostics
     if not faults:
-        return check(module, target, lambda at: progress((1 + at / size) / 3))
-    found = [*faults, *check_partly(module, target)]
+        return [*warnings, *check(module, target, lambda at: progress((1 + at / size) / 3))]
+    found = [*warnings, *faults, *check_partly(module, target)]
     return sorted(found, key=lambda diagnostic: diagnostic.labels[0].span.start if diagnostic.labels else 0)
 
 
 def fix_file(file: Path, found: Sequence[Diagnostic]) -> int:
-    """Write back what the certain remedies make of a file; the number of edits."""
+    """Write back what the safe fixes make of a file; the number of edits."""
     edits = certain_edits(found)
     if not edits:
         return 0

@@ -75,44 +75,53 @@ def ptx_name_of(path: Path) -> str:
     return name_of(path.with_suffix(".ptx") if path.suffix == CUDA else path)
 
 
-def read_module(path: Path, target: str | None = None) -> Module:
-    """The program in a file or on standard input; raises `PtxError` with all that keeps it from being read."""
-    module, faults = read_program(path, target)
+def read_module(path: Path, target: str | None = None) -> tuple[Module, list[Diagnostic]]:
+    """The program in a file or on standard input, and the compiler's warnings; raises `PtxError` where it is wrong."""
+    module, faults, warnings = read_program(path, target)
     if faults:
         raise PtxError(faults)
-    return module
+    return module, warnings
 
 
 def read_program(
     path: Path, target: str | None = None, progress: Callable[[int], None] | None = None
-) -> tuple[Module, list[Diagnostic]]:
-    """The program in a file as far as it can be read, and every syntax error, on the line of CUDA C++ if it is that."""
+) -> tuple[Module, list[Diagnostic], list[Diagnostic]]:
+    """The program in a file as far as it can be read, every syntax error, and what the compiler of CUDA C++ warns of.
+
+    Errors in PTX that was compiled from CUDA C++ are on its lines.
+    """
     from ptxlab.ir.origin import at_origin
     from ptxlab.syntax import read
 
-    module, faults = read(read_ptx(path, target), ptx_name_of(path), progress)
+    text, warnings = read_ptx(path, target)
+    module, faults = read(text, ptx_name_of(path), progress)
     if path.suffix == CUDA:
         from ptxlab.toolchain import trace
 
         trace(module, Source(str(path), read_text(path)))
-    return module, at_origin(module, faults)
+    return module, at_origin(module, faults), warnings
 
 
-def read_ptx(path: Path, target: str | None = None) -> str:
-    """PTX from a file or from standard input; CUDA C++ is compiled for `target`, and what NVRTC warns of is told."""
+def read_ptx(path: Path, target: str | None = None) -> tuple[str, list[Diagnostic]]:
+    """PTX from a file or from standard input; CUDA C++ is compiled for `target`, with the warnings of NVRTC."""
     text = read_text(path)
     if path.suffix != CUDA:
-        return text
-    from ptxlab.cli.findings import show_findings
+        return text, []
     from ptxlab.toolchain import compile_cuda
     from ptxlab.toolchain.nvrtc import DEFAULT_TARGET
 
     compilation = compile_cuda(text, target or DEFAULT_TARGET, ["-lineinfo"], str(path))
     if compilation.text is None:
         raise PtxError(compilation.diagnostics)
-    if compilation.diagnostics:
-        show_findings(compilation.diagnostics, str(path), to_stderr=True)
-    return compilation.text
+    return compilation.text, list(compilation.diagnostics)
+
+
+def show_compiler_warnings(found: Sequence[Diagnostic], path: Path) -> None:
+    """Print what the compiler of CUDA C++ warned of, beside an output that is not about findings."""
+    from ptxlab.cli.findings import show_findings
+
+    if found:
+        show_findings(found, name_of(path), to_stderr=True)
 
 
 def read_text(path: Path) -> str:

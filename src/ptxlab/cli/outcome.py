@@ -14,7 +14,7 @@ import click
 from ptxlab.cli.arguments import Argument, spell_shape, type_of
 from ptxlab.cli.files import write_file
 from ptxlab.cli.findings import show_findings
-from ptxlab.report import Format, render
+from ptxlab.report import Diagnostic, Format, render
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -93,6 +93,7 @@ class Run:
     arrays: Sequence[Watched]
     variables: Sequence[Watched]
     result: Result
+    findings: Sequence[Diagnostic]  # what the check of the program warned of, then those of the run
     seed: int
     runs: int
     how: dict[str, Any]
@@ -108,9 +109,9 @@ class Run:
                 click.echo()
             for line in self.lines(profile):
                 click.echo(line)
-            if self.result.diagnostics:
+            if self.findings:
                 click.echo()
-        show_findings(self.result.diagnostics, name, format, alike=ALIKE)
+        show_findings(self.findings, name, format, alike=ALIKE)
 
     def lines(self, profile: bool) -> Iterator[str]:
         """For people: the arrays that changed, what it took, the lines that cost most."""
@@ -156,7 +157,7 @@ class Run:
             "arguments": self.changes(self.arrays),
             "variables": self.changes(self.variables),
             "counters": self.result.counters,
-            "diagnostics": json.loads(render(self.result.diagnostics, "json")),
+            "diagnostics": json.loads(render(self.findings, "json")),
         }
 
     def save(self, directory: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ptxlab.cli.files import name_of, path_argument, read_module, write_file
+from ptxlab.cli.files import name_of, path_argument, read_module, show_compiler_warnings, write_file
 from ptxlab.cli.findings import show_findings
 from ptxlab.report import PtxError
 
@@ -27,7 +27,8 @@ def command(context: click.Context, path: Path, output: Path | None) -> None:
       ptxlab python kernel.ptx -o kernel.py
     """
     try:
-        module = read_module(path)
+        module, warnings = read_module(path)
+        show_compiler_warnings(warnings, path)
     except PtxError as wrong:
         show_findings(wrong.diagnostics, name_of(path), to_stderr=True)
         context.exit(1)

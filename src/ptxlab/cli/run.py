@@ -131,7 +131,8 @@ def command(
 
     A .cu file is compiled by NVRTC first, for --target; kernels are best `extern "C"`, so that they keep their names.
 
-    Leaves with 0 when nothing was found, 1 when something was, 2 when it could not be run as asked, 130 after Ctrl-C.
+    What `ptxlab check` warns of is among the findings. Exits 0 if nothing was found, 1 if something was, 2 if it could
+    not be run as asked, 130 after Ctrl-C.
 
     \b
     Examples:
@@ -151,7 +152,9 @@ def command(
         if given and device in ("cuda", "both"):
             raise click.UsageError(f"`--{option}` is for the emulator: leave out `--device`")
     try:
-        kernel = choose(read_module(path, target), entry)
+        module, warnings = read_module(path, target)
+        warnings += check_first(module)
+        kernel = choose(module, entry)
         how = {"grid": grid, "block": block or required_block(kernel), "shared": shared, "blocks": blocks}
         if cluster is not None:
             how["cluster"] = cluster
@@ -165,7 +168,7 @@ def command(
         }
         for argument, parameter in zip(arguments, kernel.parameters, strict=False):
             argument.check_parameter(parameter)
-        run = explore(kernel, arguments, settings, range(seed, seed + (seeds or 1)), how)
+        run = explore(kernel, arguments, settings, range(seed, seed + (seeds or 1)), how, warnings)
     except (PtxError, KernelError) as wrong:
         show_failure(wrong.diagnostics, name_of(path), format)
         context.exit(status_of(wrong.diagnostics))
@@ -180,7 +183,7 @@ def command(
     run.show(format, profile, name_of(path))
     if draw is not None:
         draw_accesses(run.result, *draw)
-    context.exit(1 if run.result.diagnostics else 0)
+    context.exit(1 if run.findings else 0)
 
 
 def draw_accesses(result: Any, line: int, output: Path | None) -> None:
@@ -195,6 +198,17 @@ def draw_accesses(result: Any, line: int, output: Path | None) -> None:
     show(picture, output)
 
 
+def check_first(module: Module) -> list[Diagnostic]:
+    """The warnings of `ptxlab check`; raises `PtxError` with all that it finds where errors are among it."""
+    from ptxlab.check import check
+
+    found = check(module)
+    if any(one.level == "error" for one in found):
+        raise PtxError(found)
+    module.is_checked = True
+    return found
+
+
 def choose(module: Module, entry: str | None) -> Function:
     """The kernel of that name, or the only one."""
     names = module.entries
@@ -203,7 +217,7 @@ def choose(module: Module, entry: str | None) -> Function:
     more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
     listed = ", ".join(f"`{name}`" for name in names[:LISTED]) + more
     if entry is None and len(names) != 1:
-        raise click.UsageError(f"say `--entry`: the kernels are {listed}")
+        raise click.UsageError(f"`--entry` is required: the kernels are {listed}")
     if entry is not None and entry not in names:
         close = nearest(entry, names)
         meant = f"did you mean `{close}`?" if close else f"the kernels are {listed}"
@@ -215,7 +229,7 @@ def required_block(kernel: Function) -> tuple[int, ...]:
     """The extents of a block that the kernel itself asks for."""
     directive = kernel.directive("reqntid")
     if directive is None:
-        raise click.UsageError(f"say `--block`: the threads of a block, which `{kernel.name}` leaves open")
+        raise click.UsageError(f"`--block` is required: `{kernel.name}` has no `.reqntid`")
     return tuple(int(extent) for extent in directive.arguments)
 
 
@@ -225,8 +239,9 @@ def explore(
     settings: dict[str, Argument],
     seeds: range,
     how: dict[str, Any],
+    warnings: Sequence[Diagnostic],
 ) -> Any:
-    """Run the kernel with each seed, until one finds something; the last run."""
+    """Run the kernel with each seed, until one finds something; the last run, after these warnings."""
     from ptxlab import variables
     from ptxlab.cli.outcome import Run, watched_arguments, watched_variables
 
@@ -247,7 +262,8 @@ def explore(
         if result.diagnostics:
             break
     arrays = watched_arguments(kernel, arguments, before, given)
-    return Run(kernel, arrays, watched_variables(module, settings, held), result, seed, runs, how)
+    findings = [*warnings, *result.diagnostics]
+    return Run(kernel, arrays, watched_variables(module, settings, held), result, findings, seed, runs, how)
 
 
 def with_replay(found: Diagnostic, seed: int) -> Diagnostic:

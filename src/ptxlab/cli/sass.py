@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ptxlab.cli.assemble import options_argument, ptxas_option
-from ptxlab.cli.files import path_argument, ptx_name_of, read_ptx, targets_option
+from ptxlab.cli.files import path_argument, ptx_name_of, read_ptx, show_compiler_warnings, targets_option
 from ptxlab.cli.findings import has_color, show_findings, status_of
 from ptxlab.report import PtxError
 
@@ -53,7 +53,8 @@ def command(
     name = ptx_name_of(path)
     color = has_color(sys.stdout)
     try:
-        text = read_ptx(path, targets[0])
+        text, warnings = read_ptx(path, targets[0])
+        show_compiler_warnings(warnings, path)
         tool: Tool | None = find("ptxas", ptxas) if ptxas else None
         if instructions:
             wanted = [target or stated_target(text) or "sm_75" for target in targets]

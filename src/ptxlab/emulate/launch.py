@@ -16,7 +16,7 @@ from ptxlab.emulate.limits import check_cluster, check_launch
 from ptxlab.emulate.locations import add_sources
 from ptxlab.emulate.preemption import NEVER, POINTS
 from ptxlab.emulate.running import Launch
-from ptxlab.report import Diagnostic, KernelError, render
+from ptxlab.report import Diagnostic, KernelError, is_failure, render
 
 # What is looked for while a kernel runs and can be left out; what stops a kernel is always told.
 DETECTORS = frozenset(("data-race", "missing-proxy-fence", "missing-tensor-fence", "uninitialised-read"))
@@ -98,7 +98,7 @@ def launch(
         running.end()
     if outcome == "interrupted":
         raise Interrupted(result.diagnostics)
-    if result.diagnostics and on_error == "raise" and any(found.level == "error" for found in result.diagnostics):
+    if is_failure(result.diagnostics, on_error):
         raise KernelError(result.diagnostics)
     return result
 

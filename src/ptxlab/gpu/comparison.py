@@ -17,7 +17,7 @@ from ptxlab.gpu.hardware import Gpu
 from ptxlab.gpu.loading import Compiler, load
 from ptxlab.gpu.streams import recording
 from ptxlab.gpu.variables import REASONS, Variables
-from ptxlab.report import Diagnostic, KernelError, error
+from ptxlab.report import Diagnostic, KernelError, error, is_failure
 
 
 def compare(
@@ -52,7 +52,7 @@ def compare(
     result.diagnostics += differences(module, kernel, gpu, values, regions, kept, hardware, result)
     if not hardware.diagnostics:
         result.diagnostics += variables.differences()
-    if on_error == "raise" and any(found.level == "error" for found in result.diagnostics):
+    if is_failure(result.diagnostics, on_error):
         raise KernelError(result.diagnostics)
     return result
 

@@ -16,7 +16,7 @@ from ptxlab.gpu.parameters import Parameters, convert
 from ptxlab.gpu.prepared import Extents, Prepared, make, note_run, ready
 from ptxlab.gpu.streams import recording, stream_handle
 from ptxlab.gpu.waiting import fail, refuse_broken, run, with_message
-from ptxlab.report import KernelError
+from ptxlab.report import KernelError, is_failure
 
 
 def launch(
@@ -54,7 +54,7 @@ def launch(
             _run(prepared, parameters, handle, timeout, result, kept)
     except DriverError as problem:
         result.diagnostics.append(fail(problem, module, kernel, gpu))
-    if result.diagnostics and on_error == "raise":
+    if is_failure(result.diagnostics, on_error):
         raise KernelError(result.diagnostics)
     return result
 

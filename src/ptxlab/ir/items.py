@@ -77,9 +77,9 @@ class Function(Node):
         `device` is "cpu" for the emulator, "cuda" (or "cuda:1") for a GPU, "both" to run on both and compare bit for
         bit. "auto" is a GPU if an argument lies there, or if `checks=False` and there is one that can run the module;
         otherwise the emulator, because only it finds races and says what a wrong kernel does wrong. `shared` is bytes
-        of dynamic shared memory; `on_error="collect"` returns findings instead of raising `KernelError`; `timeout` is
-        in seconds; `cluster` is the blocks of a cluster; `cooperative=True` has all blocks run at once, so that they
-        can meet as `grid.sync()` of CUDA does.
+        of dynamic shared memory; `on_error="collect"` returns findings instead of raising `KernelError`, `"strict"`
+        raises for warnings too, those of `ptxlab.check` among them; `timeout` is in seconds; `cluster` is the blocks of
+        a cluster; `cooperative=True` has all blocks resident at once, as CUDA's `grid.sync()` requires.
 
         For the emulator: `checks=False` silences the detectors, `checks="data-race"` all but that one; `seed` chooses
         the order in which threads run, and `seeds=20` tries that many, each on the same data, until one finds an error;

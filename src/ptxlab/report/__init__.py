@@ -2,7 +2,7 @@
 
 from ptxlab.report.diagnostic import Diagnostic, Edit, Help, Label, Level, error, warning
 from ptxlab.report.edit import apply_edits, certain_edits
-from ptxlab.report.errors import KernelError, PtxError
+from ptxlab.report.errors import KernelError, PtxError, is_failure
 from ptxlab.report.render import Format, render, summary
 from ptxlab.report.source import Source, Span
 
@@ -20,6 +20,7 @@ __all__ = [
     "apply_edits",
     "certain_edits",
     "error",
+    "is_failure",
     "render",
     "summary",
     "warning",

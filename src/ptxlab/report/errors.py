@@ -19,6 +19,18 @@ class _DiagnosedError(Exception):
         return render(self.diagnostics).rstrip("\n")
 
 
+def is_failure(diagnostics: Iterable[Diagnostic], on_error: str) -> bool:
+    """Whether findings raise: errors with "raise", warnings too with "strict", nothing with "collect".
+
+    >>> from ptxlab.report import warning
+    >>> is_failure([warning("data-race", "a race", None)], "raise")
+    False
+    """
+    if on_error == "collect":
+        return False
+    return any(found.level == "error" or on_error == "strict" for found in diagnostics)
+
+
 class PtxError(_DiagnosedError):
     """The PTX is wrong: it can't be read, or can't be assembled."""
 

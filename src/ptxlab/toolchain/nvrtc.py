@@ -113,11 +113,16 @@ _ENTRY = re.compile(
 
 
 def read_log(log: str, source: Source) -> list[Diagnostic]:
-    """The messages of a log, on the source where they name it; its own echo of the line gives the column."""
+    """The messages of a log, on the source where they name it; its own echo of the line gives the column.
+
+    Warnings about NVIDIA's own headers are left out: they are not the user's.
+    """
     found = []
     starts = list(_ENTRY.finditer(log))
     ends = [start.start() for start in starts[1:]] + [len(log)]
     for start, end in zip(starts, ends, strict=False):
+        if not start["level"].endswith("error") and _is_of_toolkit(Path(start["file"])):
+            continue
         message, *rows = log[start.end() : end].split("\n")
         # A long message goes on in the next rows; then come the echoed line, the caret below it, and an empty row.
         caret = next((index for index, row in enumerate(rows) if row.strip() == "^"), None)
@@ -133,6 +138,11 @@ def read_log(log: str, source: Source) -> list[Diagnostic]:
     if not starts and "error" in log:
         found.append(error("nvrtc-error", _sentence(log.strip().split("\n")[0]), None))
     return found
+
+
+def _is_of_toolkit(header: Path) -> bool:
+    """Whether a header is one of the CUDA toolkit, or of a wheel of it."""
+    return any((folder / "cuda_runtime_api.h").is_file() for folder in header.parents[:-1])
 
 
 def _span(source: Source, line: int, rows: Sequence[str], caret: int | None) -> Span | None:
