@@ -1,0 +1,203 @@
+"""All candidate executions of a litmus test, and which final states the model allows.
+
+Every thread takes every path; every read takes its value from every write of its location; what then follows of values
+must fit the paths. `fence.sc` operations have every order, barriers every grouping into phases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from ptxlab.litmus.barriers import barrier_phases
+from ptxlab.litmus.events import COMPARE, COMPUTE, Computed, Event, Path, Paths, Read, Value, reads_of
+from ptxlab.litmus.model import Order, Static, fence_sc_orders
+from ptxlab.litmus.program import Litmus
+from ptxlab.litmus.relation import Relation, members
+
+MOST = 500_000  # candidate executions that are enumerated
+
+
+class TooManyError(Exception):
+    """There are more candidate executions than are enumerated."""
+
+
+@dataclass(frozen=True)
+class Final:
+    """A final state: the registers of each thread, and the locations, all as sorted pairs of name and value."""
+
+    registers: tuple[tuple[tuple[str, int], ...], ...]
+    memory: tuple[tuple[str, int], ...]
+
+
+@dataclass
+class Allowed:
+    """What the model says of the executions that end in one final state."""
+
+    executions: int = 0
+    racy: int = 0
+
+
+@dataclass
+class Judgement:
+    """All final states that the model allows; `cut` if loops were left after some iterations, `hangs` if runs may."""
+
+    finals: dict[Final, Allowed]
+    cut: bool = False
+    hangs: bool = False
+
+
+def judge(test: Litmus, bound: int = 1) -> Judgement:
+    """All final states of a test that satisfy the axioms, with loops of at most `bound` further iterations."""
+    paths = [Paths(number, thread, test.variables, bound) for number, thread in enumerate(test.threads)]
+    found = Judgement({})
+    budget = [MOST]
+    for chosen in product(*[list(one) for one in paths]):
+        _judge_paths(test, chosen, found, budget)
+    found.cut = any(one.cut for one in paths)
+    return found
+
+
+def _judge_paths(test: Litmus, chosen: Sequence[Path], found: Judgement, budget: list[int]) -> None:
+    candidate = Candidate(test, chosen)
+    for reads_from in candidate.reads_from():
+        budget[0] -= 1
+        if budget[0] < 0:
+            raise TooManyError
+        values = candidate.evaluate(reads_from)
+        if values is None:
+            continue
+        relation = Relation.of(candidate.static.count, ((write, read) for read, write in reads_from.items()))
+        phases, hangs = barrier_phases(candidate.static.events, values.resolve)
+        found.hangs |= hangs
+        for barriers in phases:
+            for fence_sc in candidate.fence_orders:
+                order = Order(candidate.static, relation, fence_sc, barriers)
+                for coherence in order.coherence_orders():
+                    racy = bool(order.races)
+                    for final in candidate.finals(values, coherence):
+                        about = found.finals.setdefault(final, Allowed())
+                        about.executions += 1
+                        about.racy += racy
+
+
+@dataclass
+class Values:
+    """What each event reads and writes, by its number."""
+
+    read: dict[int, int]
+    first: Sequence[int]
+
+    def resolve(self, value: Value, thread: int) -> int:
+        """A value of a thread as a number."""
+        match value:
+            case Read():
+                return self.read[self.first[thread] + value.event]
+            case Computed():
+                return COMPUTE[value.operation](self.resolve(value.left, thread), self.resolve(value.right, thread))
+        return value
+
+
+class Candidate:
+    """The events of one choice of paths: initial writes first, then the threads, one after another."""
+
+    def __init__(self, test: Litmus, paths: Sequence[Path]) -> None:
+        self.paths = paths
+        initial = [
+            Event(-1, None, f"{name}={variable.initial}", writes=True, variable=variable, value=variable.initial)
+            for name, variable in test.variables.items()
+            if variable.location == name
+        ]
+        events = list(initial)
+        self.first: list[int] = []
+        for path in paths:
+            self.first.append(len(events))
+            events.extend(path.events)
+        self.static = Static(events)
+        self.fence_orders = list(fence_sc_orders(self.static))
+        self._dependencies = self._find_dependencies()
+
+    def _find_dependencies(self) -> Relation:
+        """From reads to the events whose value, or whether they happen, depends on what was read."""
+        pairs: list[tuple[int, int]] = []
+        for first, path in zip(self.first, self.paths, strict=True):
+            for number, event in enumerate(path.events):
+                pairs.extend((first + read, first + number) for read in reads_of(event.value) if read != number)
+            for constraint in path.constraints:
+                for read in (*reads_of(constraint.left), *reads_of(constraint.right)):
+                    later = range(constraint.before, len(path.events))
+                    pairs.extend((first + read, first + number) for number in later if number > read)
+        return Relation.of(self.static.count, pairs)
+
+    def reads_from(self) -> Iterator[dict[int, int]]:
+        """All choices of a write for every read that may fit the paths."""
+        reads = list(members(self.static.reads))
+        choices = [[write for write in self._sources(read) if self._may_read(read, write)] for read in reads]
+        for chosen in product(*choices):
+            yield dict(zip(reads, chosen, strict=True))
+
+    def _sources(self, read: int) -> Iterator[int]:
+        static = self.static
+        event = static.events[read]
+        assert event.variable is not None
+        for write in members(static.writes):
+            variable = static.events[write].variable
+            assert variable is not None
+            later = (read, write) in static.program_order and (read, write) in static.morally_strong
+            if write != read and variable.location == event.variable.location and not later:
+                yield write
+
+    def _may_read(self, read: int, write: int) -> bool:
+        """Whether constraints on this read alone allow what the write writes, as far as that is a constant."""
+        event, source = self.static.events[read], self.static.events[write]
+        if not isinstance(source.value, int):
+            return True
+        number = Read(read - self.first[event.thread])
+        return all(
+            COMPARE[one.comparison](source.value, one.right)
+            for one in self.paths[event.thread].constraints
+            if one.left == number and isinstance(one.right, int)
+        )
+
+    def evaluate(self, reads_from: dict[int, int]) -> Values | None:
+        """What is read; none if values come out of thin air (8.10.4), or do not fit the paths."""
+        static = self.static
+        flow = self._dependencies | Relation.of(static.count, ((write, read) for read, write in reads_from.items()))
+        if not flow.acyclic():
+            return None
+        values = Values({}, self.first)
+
+        def find(read: int) -> int:
+            if read not in values.read:
+                source = static.events[reads_from[read]]
+                for needed in reads_of(source.value):
+                    find(self.first[source.thread] + needed)
+                values.read[read] = values.resolve(source.value, source.thread)
+            return values.read[read]
+
+        for read in reads_from:
+            find(read)
+        for thread, path in enumerate(self.paths):
+            for one in path.constraints:
+                left, right = values.resolve(one.left, thread), values.resolve(one.right, thread)
+                if not COMPARE[one.comparison](left, right):
+                    return None
+        return values
+
+    def finals(self, values: Values, coherence: Relation) -> Iterator[Final]:
+        """The final states: a location holds a write that no other follows in coherence order."""
+        static = self.static
+        registers = tuple(
+            tuple(sorted((name, values.resolve(value, thread)) for name, value in path.registers.items()))
+            for thread, path in enumerate(self.paths)
+        )
+        last: dict[str, set[int]] = {}
+        for write in members(static.writes):
+            event = static.events[write]
+            assert event.variable is not None
+            if not coherence.rows[write]:
+                last.setdefault(event.variable.location, set()).add(values.resolve(event.value, event.thread))
+        names = sorted(last)
+        for combination in product(*[sorted(last[name]) for name in names]):
+            yield Final(registers, tuple(zip(names, combination, strict=True)))
