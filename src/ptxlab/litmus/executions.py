@@ -186,7 +186,7 @@ class Candidate:
         return values
 
     def finals(self, values: Values, coherence: Relation) -> Iterator[Final]:
-        """The final states: a location holds a write that no other follows in coherence order."""
+        """The final states: a location holds a write that no other follows in coherence order; mbarriers have none."""
         static = self.static
         registers = tuple(
             tuple(sorted((name, values.resolve(value, thread)) for name, value in path.registers.items()))
@@ -196,7 +196,7 @@ class Candidate:
         for write in members(static.writes):
             event = static.events[write]
             assert event.variable is not None
-            if not coherence.rows[write]:
+            if not coherence.rows[write] and event.variable.expected is None:
                 last.setdefault(event.variable.location, set()).add(values.resolve(event.value, event.thread))
         names = sorted(last)
         for combination in product(*[sorted(last[name]) for name in names]):

@@ -81,7 +81,7 @@ class InstructionReader:
             return Branch(opcode.span, self._label(","), COMPARISONS[opcode.text], operands)
         if opcode.text in ("goto", "bra"):
             return Branch(opcode.span, self._label())
-        self._unknown(opcode, family)
+        return self._unknown(opcode, family)
 
     def _unknown(self, opcode: Token, family: str) -> NoReturn:
         known = (*LOADS, *STORES, *ATOMICS, *ARITHMETIC, *COMPARISONS, "fence", "bar", "barrier", "mbarrier", "goto")

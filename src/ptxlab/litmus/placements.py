@@ -1,0 +1,112 @@
+"""Where the threads and variables of a test are on a device: every way that is as the test says.
+
+Threads of one CTA are warps of a block, or lanes of one warp. Variables are in global memory, or in the shared memory
+of a block that all threads can reach. Blocks of one GPU may be in a cluster. Threads of several GPUs are blocks of
+several clusters: `.gpu` then becomes `.cluster`, and `.sys` becomes `.gpu`, so that each scope includes the threads that
+it includes in the test.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxlab.litmus.program import Barrier, ClusterBarrier, Instruction, Litmus, ProxyFence, Thread
+
+NARROWER = {"cta": "cta", "cluster": "cluster", "gpu": "cluster", "sys": "gpu"}
+MOST_BLOCKS = 8  # of a cluster
+MOST_LANES = 32
+
+
+@dataclass(frozen=True)
+class Placement:
+    """One way to place a test: `lanes` of a warp or warps; `shared` or global memory; blocks in clusters or not."""
+
+    lanes: bool
+    shared: bool
+    clusters: tuple[tuple[tuple[int, ...], ...], ...]  # of each cluster, its blocks, each by the place of its CTA
+    clustered: bool
+    narrowed: bool  # several GPUs became clusters
+
+    def __str__(self) -> str:
+        units = "lanes" if self.lanes else "warps"
+        blocks = sum(map(len, self.clusters))
+        grid = f"{blocks} blocks" if blocks > 1 else "1 block"
+        if self.clustered:
+            grid = f"{len(self.clusters)} clusters of {self.cluster_size}" if len(self.clusters) > 1 else "1 cluster"
+        return f"{units}, {grid}, {'shared' if self.shared else 'global'}"
+
+    @property
+    def cluster_size(self) -> int:
+        """Blocks of a cluster, some perhaps without a thread of the test."""
+        return max(map(len, self.clusters)) if self.clustered else 1
+
+    @property
+    def blocks(self) -> list[tuple[int, ...] | None]:
+        """The blocks of one instance of the test in order, each by its CTA's place."""
+        size = self.cluster_size
+        return [block for one in self.clusters for block in (*one, *[None] * (size - len(one)))]
+
+    def scope(self, scope: str) -> str:
+        """The scope on the device for one of the test."""
+        return NARROWER[scope] if self.narrowed else scope
+
+
+def why_not(test: Litmus) -> str | None:
+    """Why a test can't be run, only judged; none if it can."""
+    for thread in test.threads:
+        for one in thread.instructions:
+            if getattr(one, "proxy", "generic") != "generic" or isinstance(one, ProxyFence):
+                return f"`{one.span.text}` needs the {getattr(one, 'proxy', 'alias')} proxy"
+            if getattr(one, "operation", None) in ("mul", "div") and hasattr(one, "scope"):
+                return f"PTX has no atomic `{getattr(one, 'operation', '')}`"
+    if any(variable.location != name for name, variable in test.variables.items()):
+        return "it has aliases"
+    if len({thread.place.gpu for thread in test.threads}) > 1 and _has_clusters(test):
+        return "it has clusters on several GPUs"
+    if not placements(test):
+        return "no placement on one GPU is as it says"
+    return None
+
+
+def placements(test: Litmus) -> list[Placement]:
+    """All ways to place a test, the plain one first: warps of blocks, and global memory."""
+    narrowed = len({thread.place.gpu for thread in test.threads}) > 1
+    explicit = narrowed or _has_clusters(test)
+    level = "gpu" if narrowed else "cluster"
+    groups: dict[tuple[int, ...], dict[tuple[int, ...], None]] = {}
+    for thread in test.threads:
+        groups.setdefault(thread.place.at(level), {})[thread.place.at("cta")] = None
+    apart = tuple(tuple(blocks) for blocks in groups.values())
+    together = (tuple(block for one in apart for block in one),)
+    grids = [(apart, explicit)]
+    if not explicit and 1 < len(together[0]) <= MOST_BLOCKS:
+        grids.append((together, True))
+    return [
+        placement
+        for clusters, clustered in grids
+        for shared in (False, True)
+        for lanes in (False, True)
+        if _fits(test, placement := Placement(lanes, shared, clusters, clustered, narrowed))
+    ]
+
+
+def _fits(test: Litmus, placement: Placement) -> bool:
+    if placement.cluster_size > MOST_BLOCKS:
+        return False
+    if placement.shared and (len(placement.clusters) > 1 or _instructions(test, ClusterBarrier)):
+        return False
+    if not placement.shared and any(variable.expected is not None for variable in test.variables.values()):
+        return False  # mbarriers are in shared memory
+    if not placement.lanes:
+        return True
+    ctas = [thread.place.at("cta") for thread in test.threads]
+    widest = max(ctas.count(cta) for cta in ctas)
+    return 1 < widest <= MOST_LANES and not _instructions(test, Barrier)
+
+
+def _has_clusters(test: Litmus) -> bool:
+    return any(thread.place.cluster >= 0 for thread in test.threads) or bool(_instructions(test, ClusterBarrier))
+
+
+def _instructions(test: Litmus, kind: type[Instruction]) -> list[tuple[Thread, Instruction]]:
+    return [(thread, one) for thread in test.threads for one in thread.instructions if isinstance(one, kind)]

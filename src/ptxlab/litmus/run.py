@@ -1,0 +1,122 @@
+"""Litmus tests run: on the emulator under many schedules, or on a GPU many times; what comes of it, counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ptxlab.litmus.executions import Final
+from ptxlab.litmus.kernel import Kernel, write_kernel
+from ptxlab.litmus.placements import Placement
+from ptxlab.litmus.program import Litmus
+from ptxlab.report import Diagnostic, KernelError
+from ptxlab.syntax import parse
+
+TIMEOUT = 20.0  # seconds, of one launch
+INSTANCES = 16384  # of a launch on a GPU
+SCRATCH = 65536 // 4  # words that threads access before they start, on a GPU
+RACE = "data-race"
+ENDLESS = ("hang", "timeout")
+
+
+@dataclass
+class Observed:
+    """What came of runs of a test: how often each final state, races, and runs that did not end."""
+
+    finals: Counter[Final] = field(default_factory=Counter)
+    races: Counter[Final] = field(default_factory=Counter)
+    runs: int = 0
+    racy: int = 0
+    endless: int = 0
+    found: dict[str, Diagnostic] = field(default_factory=dict)  # the first diagnostic of each code
+
+    def add(self, other: Observed) -> None:
+        """Count another's runs as well."""
+        self.finals += other.finals
+        self.races += other.races
+        self.runs += other.runs
+        self.racy += other.racy
+        self.endless += other.endless
+        self.found = {**other.found, **self.found}
+
+
+def emulate(test: Litmus, placement: Placement, seeds: Iterable[int]) -> Observed:
+    """Run a test on the emulator, once for each seed."""
+    kernel = write_kernel(test, placement)
+    seen = Observed()
+    for seed in seeds:
+        memory, results = _arrays(kernel, 1)
+        scratch = np.zeros(1, np.uint32)
+        launched = _launch(kernel, [memory, results, 1, scratch], 1, device="cpu", seed=seed, on_error="collect")
+        codes = {one.code for one in launched.diagnostics}
+        seen.runs += 1
+        seen.racy += RACE in codes
+        seen.found.update({one.code: one for one in launched.diagnostics if one.code not in seen.found})
+        if codes & {*ENDLESS}:
+            seen.endless += 1
+        else:
+            final = next(iter(_finals(test, kernel, memory, results, 1)))
+            seen.finals[final] += 1
+            seen.races[final] += RACE in codes
+    return seen
+
+
+def run_on_gpu(test: Litmus, placement: Placement, launches: int, device: str = "cuda") -> Observed:
+    """Run a test on a GPU: many instances a launch, whose threads start together."""
+    kernel = write_kernel(test, placement, stress=True)
+    seen = Observed()
+    for _ in range(launches):
+        memory, results = _arrays(kernel, INSTANCES)
+        scratch = np.zeros(SCRATCH + INSTANCES, np.uint32)
+        try:
+            _launch(kernel, [memory, results, INSTANCES, scratch], INSTANCES, device=device)
+        except KernelError as failure:
+            seen.endless += 1
+            seen.runs += INSTANCES
+            seen.found.update({one.code: one for one in failure.diagnostics})
+            continue
+        seen.finals += _finals(test, kernel, memory, results, INSTANCES)
+        seen.runs += INSTANCES
+    return seen
+
+
+def _launch(kernel: Kernel, args: list[Any], instances: int, **how: Any) -> Any:
+    entry = _parse(kernel.text)["litmus"]
+    grid, block = (kernel.blocks * instances,), (kernel.threads,)
+    cluster = None if kernel.cluster is None else (kernel.cluster,)
+    return entry.launch(grid, block, args, cluster=cluster, timeout=TIMEOUT, **how)
+
+
+@cache
+def _parse(text: str) -> Any:
+    return parse(text, "litmus.ptx")
+
+
+def _arrays(kernel: Kernel, instances: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Memory, one row a location, with its initial values, and room for the results, one row each."""
+    memory = np.zeros((max(1, len(kernel.locations)), instances), np.int32)
+    for row, value in enumerate(kernel.initial):
+        memory[row] = value
+    return memory, np.zeros((max(1, len(kernel.slots) + len(kernel.final)), instances), np.int32)
+
+
+def _finals(
+    test: Litmus, kernel: Kernel, memory: np.ndarray[Any, Any], results: np.ndarray[Any, Any], instances: int
+) -> Counter[Final]:
+    """The final states of all instances, counted."""
+    words = results[len(kernel.slots) :] if kernel.final else memory
+    rows = np.concatenate([results[: len(kernel.slots)], words[: len(kernel.locations)]])
+    states, counts = np.unique(rows, axis=1, return_counts=True)
+    found: Counter[Final] = Counter()
+    for column, count in zip(states.T, counts, strict=True):
+        registers: list[list[tuple[str, int]]] = [[] for _ in test.threads]
+        for (thread, name), value in zip(kernel.slots, column, strict=False):
+            registers[thread].append((name, int(value)))
+        values = zip(kernel.locations, map(int, column[len(kernel.slots) :]), strict=True)
+        found[Final(tuple(tuple(sorted(one)) for one in registers), tuple(sorted(values)))] += int(count)
+    return found
