@@ -6,12 +6,12 @@ must fit the paths. `fence.sc` operations have every order, barriers every group
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 
 from ptxlab.litmus.barriers import barrier_phases
-from ptxlab.litmus.events import COMPARE, COMPUTE, Computed, Event, Path, Paths, Read, Value, reads_of
+from ptxlab.litmus.events import COMPARE, COMPUTE, Computed, Constraint, Event, Path, Paths, Read, Value, reads_of
 from ptxlab.litmus.model import Order, Static, fence_sc_orders
 from ptxlab.litmus.program import Litmus
 from ptxlab.litmus.relation import Relation, members
@@ -48,15 +48,28 @@ class Judgement:
     hangs: bool = False
 
 
-def judge(test: Litmus, bound: int = 1) -> Judgement:
-    """All final states of a test that satisfy the axioms, with loops of at most `bound` further iterations."""
+def judge(test: Litmus, bound: int = 1, observed: Final | None = None) -> Judgement:
+    """All final states of a test that satisfy the axioms, with loops of at most `bound` further iterations.
+
+    With a final state that was observed, only of executions that end in it.
+    """
     paths = [Paths(number, thread, test.variables, bound) for number, thread in enumerate(test.threads)]
     found = Judgement({})
     budget = [MOST]
     for chosen in product(*[list(one) for one in paths]):
-        _judge_paths(test, chosen, found, budget)
+        known = chosen if observed is None else [_ending(*one) for one in zip(chosen, observed.registers, strict=True)]
+        _judge_paths(test, known, found, budget)
+    if observed is not None:
+        found.finals = {final: about for final, about in found.finals.items() if final == observed}
     found.cut = any(one.cut for one in paths)
     return found
+
+
+def _ending(path: Path, registers: Iterable[tuple[str, int]]) -> Path:
+    """A path that is taken only if its registers end with these values."""
+    end = len(path.events)
+    ends = [Constraint("==", path.registers[name], value, end) for name, value in registers]
+    return replace(path, constraints=(*path.constraints, *ends))
 
 
 def _judge_paths(test: Litmus, chosen: Sequence[Path], found: Judgement, budget: list[int]) -> None:
@@ -131,11 +144,46 @@ class Candidate:
         return Relation.of(self.static.count, pairs)
 
     def reads_from(self) -> Iterator[dict[int, int]]:
-        """All choices of a write for every read that may fit the paths."""
+        """All choices of a write for every read that fit the paths, as far as values are known."""
         reads = list(members(self.static.reads))
-        choices = [[write for write in self._sources(read) if self._may_read(read, write)] for read in reads]
-        for chosen in product(*choices):
-            yield dict(zip(reads, chosen, strict=True))
+        yield from self._choose(reads, [list(self._sources(read)) for read in reads], {})
+
+    def _choose(self, reads: list[int], sources: list[list[int]], chosen: dict[int, int]) -> Iterator[dict[int, int]]:
+        at = len(chosen)
+        if at == len(reads):
+            yield dict(chosen)
+            return
+        for write in sources[at]:
+            chosen[reads[at]] = write
+            if self._may_fit(chosen):
+                yield from self._choose(reads, sources, chosen)
+            del chosen[reads[at]]
+
+    def _may_fit(self, chosen: dict[int, int]) -> bool:
+        """Whether no constraint of a path is violated by the values that follow from the choices so far."""
+        known: dict[int, int | None] = {}
+
+        def find(value: Value, thread: int) -> int | None:
+            match value:
+                case Read():
+                    read = self.first[thread] + value.event
+                    if read not in known:
+                        known[read] = None  # as long as it is being found: values from thin air stay unknown
+                        if read in chosen:
+                            source = self.static.events[chosen[read]]
+                            known[read] = find(source.value, source.thread)
+                    return known[read]
+                case Computed():
+                    left, right = find(value.left, thread), find(value.right, thread)
+                    return None if left is None or right is None else COMPUTE[value.operation](left, right)
+            return value
+
+        for thread, path in enumerate(self.paths):
+            for one in path.constraints:
+                left, right = find(one.left, thread), find(one.right, thread)
+                if left is not None and right is not None and not COMPARE[one.comparison](left, right):
+                    return False
+        return True
 
     def _sources(self, read: int) -> Iterator[int]:
         static = self.static
@@ -147,18 +195,6 @@ class Candidate:
             later = (read, write) in static.program_order and (read, write) in static.morally_strong
             if write != read and variable.location == event.variable.location and not later:
                 yield write
-
-    def _may_read(self, read: int, write: int) -> bool:
-        """Whether constraints on this read alone allow what the write writes, as far as that is a constant."""
-        event, source = self.static.events[read], self.static.events[write]
-        if not isinstance(source.value, int):
-            return True
-        number = Read(read - self.first[event.thread])
-        return all(
-            COMPARE[one.comparison](source.value, one.right)
-            for one in self.paths[event.thread].constraints
-            if one.left == number and isinstance(one.right, int)
-        )
 
     def evaluate(self, reads_from: dict[int, int]) -> Values | None:
         """What is read; none if values come out of thin air (8.10.4), or do not fit the paths."""

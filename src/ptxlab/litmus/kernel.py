@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptxlab.litmus.placements import Placement
+from ptxlab.litmus.placements import Placement, constant
 from ptxlab.litmus.program import (
     Atomic,
     Barrier,
@@ -335,14 +335,6 @@ class _ThreadWriter:
         operands = ", ".join(self._operand(operand) for operand in one.operands)
         code = {"mov": "mov.u32", "mul": "mul.lo.s32", "and": "and.b32", "or": "or.b32", "xor": "xor.b32"}
         return f"{code.get(one.operation, f'{one.operation}.s32')} {register}, {operands};"
-
-
-def constant(thread: Thread, operand: Operand) -> int | None:
-    """The value of an operand that no instruction of the thread changes."""
-    if isinstance(operand, int):
-        return operand
-    written = any(getattr(one, "register", None) == operand for one in thread.instructions)
-    return None if written else thread.initial.get(operand, 0)
 
 
 def _barriers(thread: Thread) -> set[int | None]:

@@ -2,15 +2,15 @@
 
 Threads of one CTA are warps of a block, or lanes of one warp. Variables are in global memory, or in the shared memory
 of a block that all threads can reach. Blocks of one GPU may be in a cluster. Threads of several GPUs are blocks of
-several clusters: `.gpu` then becomes `.cluster`, and `.sys` becomes `.gpu`, so that each scope includes the threads that
-it includes in the test.
+several clusters: `.gpu` then becomes `.cluster`, and `.sys` becomes `.gpu`, so that each scope includes the threads
+that it includes in the test.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptxlab.litmus.program import Barrier, ClusterBarrier, Instruction, Litmus, ProxyFence, Thread
+from ptxlab.litmus.program import Barrier, ClusterBarrier, Instruction, Litmus, Operand, ProxyFence, Thread
 
 NARROWER = {"cta": "cta", "cluster": "cluster", "gpu": "cluster", "sys": "gpu"}
 MOST_BLOCKS = 8  # of a cluster
@@ -63,6 +63,10 @@ def why_not(test: Litmus) -> str | None:
         return "it has aliases"
     if len({thread.place.gpu for thread in test.threads}) > 1 and _has_clusters(test):
         return "it has clusters on several GPUs"
+    for thread, one in _instructions(test, Barrier):
+        assert isinstance(one, Barrier)
+        if one.count is None and constant(thread, one.number) is None:
+            return f"for which threads `{one.span.text}` is depends on what is read"
     if not placements(test):
         return "no placement on one GPU is as it says"
     return None
@@ -79,7 +83,8 @@ def placements(test: Litmus) -> list[Placement]:
     apart = tuple(tuple(blocks) for blocks in groups.values())
     together = (tuple(block for one in apart for block in one),)
     grids = [(apart, explicit)]
-    if not explicit and 1 < len(together[0]) <= MOST_BLOCKS:
+    scoped = any(getattr(one, "scope", None) == "cluster" for thread in test.threads for one in thread.instructions)
+    if not explicit and not scoped and 1 < len(together[0]) <= MOST_BLOCKS:
         grids.append((together, True))
     return [
         placement
@@ -102,6 +107,14 @@ def _fits(test: Litmus, placement: Placement) -> bool:
     ctas = [thread.place.at("cta") for thread in test.threads]
     widest = max(ctas.count(cta) for cta in ctas)
     return 1 < widest <= MOST_LANES and not _instructions(test, Barrier)
+
+
+def constant(thread: Thread, operand: Operand) -> int | None:
+    """The value of an operand that no instruction of the thread changes."""
+    if isinstance(operand, int):
+        return operand
+    written = any(getattr(one, "register", None) == operand for one in thread.instructions)
+    return None if written else thread.initial.get(operand, 0)
 
 
 def _has_clusters(test: Litmus) -> bool:

@@ -1,0 +1,97 @@
+"""Random programs on the emulator and in the model: `python -m tests.litmus.differential --count 10000`.
+
+Each program runs under a few seeds and placements. The final state of a run says what each read has read; the model is
+asked whether such an execution is allowed and whether it has a data race, and the emulator must have found just that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ptxlab.litmus import read
+from ptxlab.litmus.executions import Final, judge
+from ptxlab.litmus.placements import Placement, placements, why_not
+from ptxlab.litmus.program import Litmus
+from ptxlab.litmus.run import ENDLESS, RACE, emulate
+from tests.litmus.programs import program
+
+SEEDS = 4  # of each program
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A run in which emulator and model differ."""
+
+    kind: str
+    test: Litmus
+    placement: Placement
+    seed: int
+    final: Final | None
+
+    def __str__(self) -> str:
+        head = f"{self.kind}: {self.test.name}, seed {self.seed}, {self.placement}"
+        return f"{head}\n{self.test.source.text}{self.final}\n"
+
+
+def compare(number: int, seeds: int = SEEDS, counts: Counter[str] | None = None) -> Iterator[Difference]:
+    """Run one random program and yield how the runs differ from the model."""
+    counts = Counter() if counts is None else counts
+    test = read(program(number), f"random-{number}.litmus")
+    if why_not(test) is not None:
+        counts["not run"] += 1
+        return
+    places = placements(test)
+    known: dict[Final, str] = {}
+    for seed in range(seeds):
+        placement = places[(number + seed) % len(places)]
+        seen = emulate(test, placement, [seed])
+        counts["executions"] += 1
+        if wrong := {*seen.found} - {RACE}:
+            yield Difference("endless" if wrong & {*ENDLESS} else f"found {wrong}", test, placement, seed, None)
+            continue
+        (final,) = seen.finals
+        if final not in known:
+            about = judge(test, observed=final).finals.get(final)
+            known[final] = "forbidden" if about is None else _race(about.racy, about.executions)
+        verdict = known[final]
+        counts[verdict] += 1
+        if verdict == "forbidden":
+            yield Difference("forbidden", test, placement, seed, final)
+        elif verdict == "racy" and not seen.racy:
+            yield Difference("missed race", test, placement, seed, final)
+        elif verdict == "race-free" and seen.racy:
+            yield Difference("false race", test, placement, seed, final)
+
+
+def _race(racy: int, executions: int) -> str:
+    if racy == 0:
+        return "race-free"
+    return "racy" if racy == executions else "undecided"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=1000, help="executions")
+    parser.add_argument("--first", type=int, default=0, help="number of the first program")
+    parser.add_argument("--show", type=int, default=5, help="differences to show")
+    given = parser.parse_args()
+    counts: Counter[str] = Counter()
+    kinds: Counter[str] = Counter()
+    number, start = given.first, time.monotonic()
+    while counts["executions"] < given.count:
+        for one in compare(number, counts=counts):
+            kinds[one.kind] += 1
+            if kinds.total() <= given.show:
+                print(one, flush=True)
+        number += 1
+    took = time.monotonic() - start
+    print(f"{dict(counts)} of {number - given.first} programs, {took:.0f} s; differences: {dict(kinds) or 'none'}")
+    return 1 if kinds else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
