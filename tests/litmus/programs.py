@@ -1,4 +1,4 @@
-"""Random litmus programs, as text: 2 to 4 threads in some blocks, clusters and GPUs, 2 or 3 locations, every access kind.
+"""Random litmus programs, as text: 2 to 4 threads in blocks, clusters and GPUs, 2 to 4 locations, every access kind.
 
 Written values are all different, so that a final state says which write each read has read. Half of the programs are
 like programs that people write, which leave if a flag does not have its value: these are often free of races.
@@ -84,7 +84,10 @@ class _Program:
         if self.random.random() < 0.3:
             return [*lines, f"red.{self.order('red', 0)}.add {flag}, {self.value() * 16}"]
         operation = self.random.choice(("exch", "add"))
-        return [*lines, f"atom.{self.order('atom', 0)}.{operation} {self.register(thread)}, {flag}, {self.value() * 16}"]
+        return [
+            *lines,
+            f"atom.{self.order('atom', 0)}.{operation} {self.register(thread)}, {flag}, {self.value() * 16}",
+        ]
 
     def receiver(self, thread: int) -> list[str]:
         """Reads a flag, leaves if it has not been set, then accesses data."""

@@ -52,6 +52,7 @@ def pages() -> dict[str, str]:
     from ptxlab.check.rules import rules_by_code
     from ptxlab.emulate.pages import pages as findings
     from ptxlab.gpu.pages import PAGES as OF_GPUS
+    from ptxlab.litmus.pages import PAGES as OF_LITMUS
     from ptxlab.measure.pages import PAGES as OF_MEASURING
     from ptxlab.syntax.pages import PAGES as OF_FILES
     from ptxlab.toolchain import ADVISORIES
@@ -59,7 +60,7 @@ def pages() -> dict[str, str]:
 
     own = {code: cleandoc(rule.__doc__ or "") for code, rule in rules_by_code().items()}
     advised = {advisory.code: advisory_page(advisory) for advisory in ADVISORIES}
-    return advised | IN_PYTHON | OF_GPUS | OF_MEASURING | OF_TOOLS | OF_FILES | findings() | own
+    return advised | IN_PYTHON | OF_GPUS | OF_LITMUS | OF_MEASURING | OF_TOOLS | OF_FILES | findings() | own
 
 
 def advisory_page(advisory: Advisory) -> str:

@@ -10,7 +10,20 @@ from ptxlab import __version__
 from ptxlab.report.nearest import nearest
 
 # In the order of the help: first what one does every day.
-SUBCOMMANDS = ("check", "run", "format", "assemble", "sass", "python", "draw", "bench", "devices", "explain", "tour")
+SUBCOMMANDS = (
+    "check",
+    "run",
+    "format",
+    "assemble",
+    "sass",
+    "python",
+    "draw",
+    "litmus",
+    "bench",
+    "devices",
+    "explain",
+    "tour",
+)
 
 
 UNREAD = 141  # as of a program that SIGPIPE ended, like 130 of one that SIGINT did

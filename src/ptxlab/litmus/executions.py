@@ -7,7 +7,7 @@ must fit the paths. `fence.sc` operations have every order, barriers every group
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 from ptxlab.litmus.barriers import barrier_phases
@@ -41,11 +41,20 @@ class Allowed:
 
 @dataclass
 class Judgement:
-    """All final states that the model allows; `cut` if loops were left after some iterations, `hangs` if runs may."""
+    """The final states that the model allows, and others that only the axioms forbid.
+
+    `cut` says that loops were left after some iterations, `hangs` that a run may wait at a barrier for ever.
+    """
 
     finals: dict[Final, Allowed]
+    candidates: set[Final] = field(default_factory=set)
     cut: bool = False
     hangs: bool = False
+
+    @property
+    def forbidden(self) -> set[Final]:
+        """Final states of candidate executions, none of which satisfies the axioms."""
+        return self.candidates - self.finals.keys()
 
 
 def judge(test: Litmus, bound: int = 1, observed: Final | None = None) -> Judgement:
@@ -82,6 +91,7 @@ def _judge_paths(test: Litmus, chosen: Sequence[Path], found: Judgement, budget:
         if values is None:
             continue
         relation = Relation.of(candidate.static.count, ((write, read) for read, write in reads_from.items()))
+        found.candidates.update(candidate.finals(values, candidate.no_order))
         phases, hangs = barrier_phases(candidate.static.events, values.resolve)
         found.hangs |= hangs
         for barriers in phases:
@@ -129,7 +139,13 @@ class Candidate:
             events.extend(path.events)
         self.static = Static(events)
         self.fence_orders = list(fence_sc_orders(self.static))
+        self.no_order = Relation.of(self.static.count, self._initial_pairs())
         self._dependencies = self._find_dependencies()
+
+    def _initial_pairs(self) -> Iterator[tuple[int, int]]:
+        """From initial values to the other writes of the location."""
+        static = self.static
+        return ((a, b) for a, b in static.same_location.within(static.initial, static.writes & ~static.initial))
 
     def _find_dependencies(self) -> Relation:
         """From reads to the events whose value, or whether they happen, depends on what was read."""

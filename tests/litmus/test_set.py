@@ -1,0 +1,45 @@
+"""Our own litmus tests: the model says what each says of itself, and the emulator does nothing that the model forbids.
+
+The quantifier of a test is its verdict: `exists` is allowed, `~exists` forbidden. The last word of its description says
+whether some execution has a data race.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from ptxlab.litmus import Litmus, load
+from ptxlab.litmus.executions import judge
+from ptxlab.litmus.placements import placements, why_not
+from ptxlab.litmus.report import Report
+from ptxlab.litmus.run import emulate
+from ptxlab.litmus.verdict import verdict
+
+TESTS = {path.stem: load(path) for path in sorted(Path(__file__).parent.glob("*.litmus"))}
+
+
+def described_as_racy(test: Litmus) -> bool:
+    word = test.source.line(2).rstrip('"').split()[-1]
+    assert word in ("racy", "race-free")
+    return word == "racy"
+
+
+def test_there_are_enough() -> None:
+    assert len(TESTS) >= 60
+    assert all(name == test.name for name, test in TESTS.items())
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_the_model_agrees_with_the_test(name: str) -> None:
+    found = verdict(TESTS[name], judge(TESTS[name]))
+    assert found.holds
+    assert found.racy == described_as_racy(TESTS[name])
+
+
+@pytest.mark.parametrize("name", [name for name, test in TESTS.items() if why_not(test) is None])
+def test_the_emulator_agrees_with_the_model(name: str) -> None:
+    test = TESTS[name]
+    runs = [
+        (placement, emulate(test, placement, [number, number + 7])) for number, placement in enumerate(placements(test))
+    ]
+    assert list(Report(test, judge(test), runs).problems()) == []
