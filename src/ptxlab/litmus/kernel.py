@@ -290,7 +290,7 @@ class _ThreadWriter:
             code = f"ld{self._order(one.order, one.scope)}.{self.kernel.space}.u32"
             return [f"{self.guard}{code} {register}, [%a_{one.variable}];", *self._share(register)]
         wait = f"mbarrier.test_wait.parity.{one.order}.{one.scope}.shared::cta.b64"
-        return [f"{wait} %p, [%a_{one.variable}], 0;", f"selp.u32 {register}, 1, 0, %p;", *self._share(register)]
+        return [f"{wait} %p, [s_{one.variable}], 0;", f"selp.u32 {register}, 1, 0, %p;", *self._share(register)]
 
     def _atomic(self, one: Atomic) -> list[str]:
         address = f"[%a_{one.variable}]"

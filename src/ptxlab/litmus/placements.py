@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptxlab.litmus.program import Barrier, ClusterBarrier, Instruction, Litmus, Operand, ProxyFence, Thread
+from ptxlab.litmus.program import Barrier, ClusterBarrier, Instruction, Litmus, Load, Operand, ProxyFence, Thread
 
 NARROWER = {"cta": "cta", "cluster": "cluster", "gpu": "cluster", "sys": "gpu"}
 MOST_BLOCKS = 8  # of a cluster
@@ -102,6 +102,9 @@ def _fits(test: Litmus, placement: Placement) -> bool:
         return False
     if not placement.shared and any(variable.expected is not None for variable in test.variables.values()):
         return False  # mbarriers are in shared memory
+    waiting = {thread.place.at("cta") for thread, one in _instructions(test, Load) if _waits(test, one)}
+    if not waiting <= {placement.blocks[0]}:
+        return False  # only threads of its own block wait on one
     if not placement.lanes:
         return True
     ctas = [thread.place.at("cta") for thread in test.threads]
@@ -115,6 +118,10 @@ def constant(thread: Thread, operand: Operand) -> int | None:
         return operand
     written = any(getattr(one, "register", None) == operand for one in thread.instructions)
     return None if written else thread.initial.get(operand, 0)
+
+
+def _waits(test: Litmus, one: Instruction) -> bool:
+    return isinstance(one, Load) and test.variables[one.variable].expected is not None
 
 
 def _has_clusters(test: Litmus) -> bool:

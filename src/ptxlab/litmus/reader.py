@@ -84,7 +84,7 @@ class _Reader:
         name = self._source.text[first.span.start : end].partition("{")[0].strip()
         while self._cursor.next.text != "{":
             if self._cursor.next.kind == END:
-                self._cursor.wrong("`{`, the initial values,")
+                self._cursor.wrong("`{` and the initial values")
             self._cursor.take()
         return name or Path(self._source.name).stem
 
@@ -124,7 +124,7 @@ class _Reader:
         cursor = self._cursor
         columns: list[_Column] = []
         while True:
-            token = cursor.word("a thread, such as `P0@cta 0,gpu 0`,")
+            token = cursor.word("a thread such as `P0@cta 0,gpu 0`")
             if token.text != f"P{len(columns)}":
                 refuse(token.span, f"expected thread `P{len(columns)}`, found `{token.text}`")
             cursor.expect("@", after=f"`{token.text}`")

@@ -59,7 +59,7 @@ def emulate(test: Litmus, placement: Placement, seeds: Iterable[int]) -> Observe
         seen.found.update({one.code: one for one in launched.diagnostics if one.code not in seen.found})
         if codes & {*ENDLESS}:
             seen.endless += 1
-        else:
+        elif not any(one.level == "error" and one.code != RACE for one in launched.diagnostics):
             final = next(iter(_finals(test, kernel, memory, results, 1)))
             seen.finals[final] += 1
             seen.races[final] += RACE in codes
