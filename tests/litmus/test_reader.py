@@ -46,7 +46,8 @@ def test_every_instruction_is_read() -> None:
     found = instructions(
         "ld.acquire.cta r0, [x]", "st.volatile x, 1", "atom.acq_rel.sys.cas r1, x, 0, r0", "red.release.gpu.add x, 2",
         "fence.sc.cluster", "membar.gl", "barrier.arrive 1, 2", "bar.cta.sync 0, 3, 2",
-        "barrier.cluster.arrive.relaxed", "LC00:", "bne r0, 1, LC00", "goto LC00", "mbarrier.arrive b", "mbarrier.test_wait.relaxed.cluster r2, b",
+        "barrier.cluster.arrive.relaxed", "LC00:", "bne r0, 1, LC00", "goto LC00",
+        "mbarrier.arrive b", "mbarrier.test_wait.relaxed.cluster r2, b",
     )  # fmt: skip
     kinds = [
         Load,

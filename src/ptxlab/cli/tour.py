@@ -137,6 +137,18 @@ done:
 """
 
 
+LITMUS = """\
+PTX MP
+{ data = 0; flag = 0; }
+ P0@cta 0,gpu 0         | P1@cta 1,gpu 0          ;
+ st.weak data, 42       | ld.acquire.gpu r0, flag ;
+ st.release.gpu flag, 1 | beq r0, 0, END          ;
+                        | ld.weak r1, data        ;
+                        | END:                    ;
+~exists (P1:r0 == 1 /\\ P1:r1 == 0)
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """A command of the tour, and what it shows."""
@@ -167,6 +179,8 @@ STEPS = (
         "With the barrier it is right:",
         ("run", "fixed.ptx", "--block", "64", "--arg", "u32[64]=arange", "--arg", "u32[1]=zeros"),
     ),
+    Step("What two threads may see of each other is judged by the axioms of the memory model, and tried:",
+         ("litmus", "mp.litmus")),
     Step("Layouts are drawn, also as SVG: here a tile whose columns do not meet in the banks of shared memory:",
          ("draw", "tile", "8x32", "--type", "f16", "--swizzle", "64B")),
     Step("It would run on a GPU too:", ("devices",)),
@@ -198,6 +212,7 @@ def command() -> None:
     with TemporaryDirectory(prefix="ptxlab-tour-") as directory, chdir(directory):
         for name, text in texts.items():
             Path(f"{name}.ptx").write_text(text)
+        Path("mp.litmus").write_text(LITMUS)
         for step in STEPS:
             show(step)
         try:
