@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ptxlab import ir
 from ptxlab.ir.effects import registers_in
+from ptxlab.isa import Jump
 
 from .control import Control
 from .effort import Effort
@@ -156,7 +157,7 @@ class Divergence:
         guard = instruction.guard
         value: Value | None = ALIKE
         if register == _BRANCH:
-            if instruction.opcode.mnemonic == "brx":
+            if instruction.opcode.jump is Jump.INDEXED_BRANCH:
                 value = self._operand(node, instruction.operands[0])
         elif match is not None:
             operands = instruction.operands

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ptxlab import ir
+from ptxlab.isa import Jump
 from ptxlab.isa.types import TYPES
 
 from .control import END, Control
@@ -103,11 +104,11 @@ class Presence:
         """The threads that the end of a block can send to a successor."""
         at = self._facts.flow.blocks[number].end - 1
         instruction = self._facts.instructions[at]
-        if instruction.guard is None or instruction.opcode.mnemonic == "brx":
+        if instruction.guard is None or instruction.opcode.jump is Jump.INDEXED_BRANCH:
             return self.all
         chosen = self._guard(at, instruction.guard)
         falls = number + 1 < len(self._facts.flow.blocks) and successor == number + 1
-        leaves = instruction.opcode.mnemonic != "bra"
+        leaves = instruction.opcode.jump is not Jump.BRANCH
         jumps = successor == END if leaves else successor in self._facts.flow.targets.get(at, ())
         return (chosen.true if jumps else 0) | (chosen.false if falls or not jumps else 0)
 

@@ -283,8 +283,8 @@ class Machine:
 
     def cluster_barrier(self, *, waits: bool, releases: bool = False) -> None:
         """Arrive at the barrier of the cluster, or wait there."""
-        assert self.instruction is not None
-        how = ALIGNED if "aligned" in self.instruction.opcode.modifiers else 0
+        assert self.match is not None
+        how = ALIGNED if self.match.effects.aligned else 0
         if waits:
             self.runtime("wait_at_cluster", how, self.place)
             self.wait()
@@ -316,9 +316,8 @@ class Machine:
     def barrier(self, number: Value, count: Value | None, *, value: Value | None = None, waits: bool = True) -> Value:
         """Arrive at a barrier of the block and, with `waits`, stay until it opens."""
         brought = 0 if value is None else value
-        assert self.instruction is not None
-        opcode = self.instruction.opcode
-        how = int(waits) | (2 if opcode.mnemonic == "bar" or "aligned" in opcode.modifiers else 0)
+        assert self.match is not None
+        how = int(waits) | (ALIGNED if self.match.effects.aligned else 0)
         self.runtime("arrive_at_barrier", number, 0 if count is None else count, how, brought, self.place)
         if waits:
             self.wait()

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from ptxlab import ir
 from ptxlab.emulate import layout
 from ptxlab.ir.effects import registers_in
-from ptxlab.isa import Jump
+from ptxlab.isa import Match
+from ptxlab.isa.operand import Expected
 
 if TYPE_CHECKING:
     from ptxlab.emulate.compile import Compiled
@@ -40,7 +41,7 @@ class Roots:
         while changed:
             changed = False
             for position, instruction in enumerate(function.instructions):
-                found = self._result(instruction)
+                found = self._result(instruction, function.matches[position])
                 for register in function.effects.writes[position]:
                     before = self.of_register.get(register, 0)
                     if before | found != before:
@@ -75,20 +76,20 @@ class Roots:
             found |= self.of_register.get(register.index, 0)
         return found
 
-    def _result(self, instruction: ir.Instruction) -> int:
+    def _result(self, instruction: ir.Instruction, match: Match | None) -> int:
         """The roots of what an instruction computes."""
-        name, modifiers = instruction.opcode.mnemonic, instruction.opcode.modifiers
-        if instruction.opcode.jump is Jump.CALL:
+        if match is None:  # a call
             return UNKNOWN
-        if name in ("ld", "ldu", "atom"):
-            if any(word.startswith("param") for word in modifiers):
-                return self._parameter(instruction)
-            return UNKNOWN if modifiers[-1] in ("b64", "u64", "s64", "b128") else 0
+        loads = [access for access in match.effects.accesses if access.kind != "store"]
+        if any((access.space or "").startswith("param") for access in loads):
+            return self._parameter(instruction)
+        if loads:
+            return UNKNOWN if any(_can_point(expected) for expected in match.expected) else 0
         found = 0
-        for operand in instruction.operands:
+        for operand, expected in zip(instruction.operands, match.expected, strict=True):
             found |= self._of_operand(operand)
-        if name == "mov" and modifiers[-1] in ("b64", "b128") and isinstance(instruction.operands[1], ir.Vector):
-            found |= UNKNOWN
+            if isinstance(operand, ir.Vector) and expected.role == "read" and _can_point(match.expected[0]):
+                found |= UNKNOWN  # an address may be put together from halves
         return found
 
     def _parameter(self, instruction: ir.Instruction) -> int:
@@ -99,6 +100,16 @@ class Roots:
         if isinstance(base, ir.VariableReference):
             return self.parameters.get(id(base.variable), UNKNOWN)
         return UNKNOWN
+
+
+def _can_point(expected: Expected) -> bool:
+    """Whether an operand is a result that can hold an address: an integer of 64 bits or more."""
+    return (
+        expected.role != "read"
+        and expected.type is not None
+        and expected.type.width >= 64
+        and expected.type.kind != "f"
+    )
 
 
 def watched(compiled: Compiled, parameters: bytes, regions: Regions) -> int:

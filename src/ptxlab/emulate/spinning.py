@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,14 +13,13 @@ from ptxlab.emulate.loops import loops_of
 from ptxlab.ir.effects import Effects
 from ptxlab.ir.flow import Flow, flow_of
 from ptxlab.ir.shapes import match_of
+from ptxlab.isa.effects import Access
 
 if TYPE_CHECKING:
     from ptxlab.emulate.running import Launch
     from ptxlab.emulate.standing import Standing
 
-# Instructions by which a thread finds out what others have done.
-_LOOKS = ("ld", "atom", "mbarrier")
-_OWN = ("param", "local", "const")
+_OWN = ("param", "local", "const")  # memory that no other thread changes
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,8 @@ def looked_at(launch: Launch, thread: Standing, spin: Spin) -> int | None:
 
 def address_of(instruction: ir.Instruction) -> ir.Address | None:
     """What a load or an atomic operation looks at."""
-    if instruction.opcode.mnemonic not in ("ld", "atom"):
+    match = match_of(instruction)
+    if match is None or match.effects.steps or not _reads(match.effects.accesses):
         return None
     return next((operand for operand in instruction.operands if isinstance(operand, ir.Address)), None)
 
@@ -87,5 +88,11 @@ def _range(flow: Flow, number: int) -> tuple[int, int]:
 
 
 def _looks(instruction: ir.Instruction) -> bool:
-    words = instruction.opcode.modifiers
-    return instruction.opcode.mnemonic in _LOOKS and not any(word.partition("::")[0] in _OWN for word in words)
+    """Whether a thread finds out by it what others have done."""
+    match = match_of(instruction)
+    return match is not None and _reads(match.effects.accesses)
+
+
+def _reads(accesses: Sequence[Access]) -> bool:
+    read = [access for access in accesses if access.kind != "store" and not access.is_async]
+    return any((access.space or "").partition("::")[0] not in _OWN for access in read)

@@ -19,7 +19,7 @@ from ptxlab.emulate.preemption import NEVER
 from ptxlab.emulate.services import SERVICES
 from ptxlab.emulate.values import Value
 from ptxlab.emulate.watching import Watching
-from ptxlab.isa import Jump
+from ptxlab.ir.shapes import match_of
 from ptxlab.isa.types import type_named
 from ptxlab.native.text import METADATA
 from ptxlab.native.translate import declaration_text, emit
@@ -160,18 +160,14 @@ class Unit:
 
 
 def _is_loud(instruction: ir.Instruction) -> bool:
-    words = instruction.opcode.modifiers
-    if instruction.opcode.mnemonic in ("ld", "st", "atom", "red"):
-        plain = instruction.opcode.mnemonic in ("ld", "st")
-        ordered = any(word in words for word in ("volatile", "relaxed", "acquire", "release", "mmio"))
-        return (ordered or not plain) and not any(word.startswith("shared") for word in words)
-    if instruction.opcode.mnemonic == "cp":
-        return words[0] == "reduce" and "global" in words
-    if instruction.opcode.mnemonic == "clusterlaunchcontrol":
+    match = match_of(instruction)
+    if match is None:
+        called = [operand for operand in instruction.operands if isinstance(operand, ir.FunctionReference)]
+        return any(reference.name in SERVICES for reference in called)
+    if match.effects.does("bulk", "cancel"):
         return True
-    return instruction.opcode.jump is Jump.CALL and any(
-        isinstance(operand, ir.FunctionReference) and operand.name in SERVICES for operand in instruction.operands
-    )
+    outside = [access for access in match.effects.accesses if not (access.space or "").startswith("shared")]
+    return any(access.kind == "update" or access.order not in ("weak", "constant") for access in outside)
 
 
 _INTRINSICS = (

@@ -15,24 +15,26 @@ BARRIER = {"a": "u32 within(0..15)", "b": "u32 within(-4294967296..4294967264/32
 VALUED = BARRIER | {"c": "pred"}
 
 
-@form("bar.sync a{, b}", types=BARRIER)  # the manual asks for sm_20 for registers and thread counts, ptxas does not
-@form("bar.cta.sync a{, b}", types=BARRIER, since="7.8 sm_20")
+@form(
+    "bar.sync a{, b}", types=BARRIER, effects="aligned"
+)  # the manual asks for sm_20 for registers and thread counts, ptxas does not
+@form("bar.cta.sync a{, b}", types=BARRIER, since="7.8 sm_20", effects="aligned")
 def bar_sync(k: Machine, m: Modifiers, a: Value, b: Value | None) -> None:
     """Wait until all threads of the block (or `b` of them) have arrived at barrier `a`."""
     k.barrier(a, b)
 
 
-@form("bar.arrive a, b", types=BARRIER, since="2.0 sm_20")
-@form("bar.cta.arrive a, b", types=BARRIER, since="7.8 sm_20")
+@form("bar.arrive a, b", types=BARRIER, since="2.0 sm_20", effects="aligned")
+@form("bar.cta.arrive a, b", types=BARRIER, since="7.8 sm_20", effects="aligned")
 def bar_arrive(k: Machine, m: Modifiers, a: Value, b: Value) -> None:
     """Arrive at barrier `a`, which `b` threads come to, without waiting for the others."""
     k.barrier(a, b, waits=False)
 
 
-@form("bar.red.popc.u32 d, a{, b}, {!}c", types=VALUED, name="bar.red", since="2.0 sm_20")
-@form("bar.red.op.pred d, a{, b}, {!}c", op="and or", types=VALUED, since="2.0 sm_20")
-@form("bar.cta.red.popc.u32 d, a{, b}, {!}c", types=VALUED, name="bar.cta.red", since="7.8 sm_20")
-@form("bar.cta.red.op.pred d, a{, b}, {!}c", op="and or", types=VALUED, since="7.8 sm_20")
+@form("bar.red.popc.u32 d, a{, b}, {!}c", types=VALUED, name="bar.red", since="2.0 sm_20", effects="aligned")
+@form("bar.red.op.pred d, a{, b}, {!}c", op="and or", types=VALUED, since="2.0 sm_20", effects="aligned")
+@form("bar.cta.red.popc.u32 d, a{, b}, {!}c", types=VALUED, name="bar.cta.red", since="7.8 sm_20", effects="aligned")
+@form("bar.cta.red.op.pred d, a{, b}, {!}c", op="and or", types=VALUED, since="7.8 sm_20", effects="aligned")
 def bar_red(k: Machine, m: Modifiers, a: Value, b: Value | None, c: Value) -> Value:
     """Wait at barrier `a`, and tell everybody how many threads have brought a true `c`, or whether all or any have."""
     return _reduced(k, m, k.barrier(a, b, value=c))

@@ -4,6 +4,7 @@
 know, the keyword `effects` of `@form` says, in words:
 
 - control flow: the words of `jump.Jump`;
+- `aligned`: all lanes of the warp must execute it together, although no modifier says so;
 - `uniform`: the results are the same in all lanes that converge there.
 
 >>> from ptxlab.isa import opcode
@@ -59,7 +60,7 @@ def effects_of(form: Form, m: Modifiers) -> Effects:
     """The effects of a form with these modifiers; `Candidate.effects` and `Match.effects` keep them."""
     said = form.effects
     jump = form.jump
-    aligned = bool(m.aligned)
+    aligned = bool(m.aligned) or "aligned" in said
     if form.meaning is None:
         return Effects(jump=jump, aligned=aligned, converges=aligned or bool(m.sync), uniform="uniform" in said)
     recorder = Recorder()

@@ -345,7 +345,7 @@ class BulkCopies(_Unit):
         self.step("prefetch")
 
     def cancel(self, destination: Location, barrier: Location, multicast: bool) -> None:
-        self.step("start")
+        self.step("cancel")
         self.touch(destination, "store", 16)
         self.complete_on(barrier)
 

@@ -61,7 +61,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from ptxlab import ir
-from ptxlab.isa import Match, Opcode
+from ptxlab.isa import Jump, Match
 from ptxlab.report import Diagnostic, Label, warning
 
 from ..control import END, Control
@@ -70,7 +70,7 @@ from ..effort import Effort, ExhaustedError
 from ..presence import Presence
 from ..program import FunctionFacts, Program
 
-_LEAVING = frozenset(("ret", "exit", "trap", "bra"))
+_LEAVING = frozenset((Jump.RETURN, Jump.EXIT, Jump.TRAP, Jump.BRANCH))
 
 
 class Finding(NamedTuple):
@@ -102,24 +102,21 @@ def check(program: Program) -> Iterator[Diagnostic]:
 def _collectives(facts: FunctionFacts) -> dict[int, Need]:
     """The instructions that need other threads."""
     found: dict[int, Need] = {}
-    for at, (instruction, match) in enumerate(zip(facts.instructions, facts.matches, strict=True)):
-        need = None if match is None else _need(instruction.opcode, match)
+    for at, match in enumerate(facts.matches):
+        need = None if match is None else _need(match)
         if need is not None:
             found[at] = need
     return found
 
 
-def _need(opcode: Opcode, match: Match) -> Need | None:
-    aligned = "aligned" in opcode.modifiers
-    if opcode.mnemonic not in ("bar", "barrier"):
-        return Need(False, True) if aligned else None
-    if "warp" in opcode.modifiers:
-        return None
-    if "cluster" in opcode.modifiers:
-        return Need(True, True, cluster=True) if aligned else None
+def _need(match: Match) -> Need | None:
+    effects = match.effects
+    if effects.barrier is None:
+        return Need(False, True) if effects.aligned else None
+    if effects.barrier == "cluster":
+        return Need(True, True, cluster=True) if effects.aligned else None
     counted = any(expected.name == "b" for expected in match.expected)
-    aligned |= opcode.mnemonic == "bar"
-    return Need(not counted, aligned) if aligned or not counted else None
+    return Need(not counted, effects.aligned) if effects.aligned or not counted else None
 
 
 def _threads(function: ir.Function) -> int:
@@ -235,12 +232,12 @@ class _Inspection:
     def _aborts(self, branch: int, other: int, side: frozenset[int]) -> bool:
         """Whether all that can follow is that the kernel is aborted."""
         ends = [branch] if other == END else [number for number in side if END in self.control.successors[number]]
-        last = [self.facts.instructions[self.facts.flow.blocks[number].end - 1].opcode.mnemonic for number in ends]
-        return bool(last) and all(mnemonic in ("trap", "call") for mnemonic in last)
+        last = [self.facts.instructions[self.facts.flow.blocks[number].end - 1].opcode.jump for number in ends]
+        return bool(last) and all(jump in (Jump.TRAP, Jump.CALL) for jump in last)
 
     def _only_leaves(self, number: int) -> bool:
         block = self.facts.flow.blocks[number]
-        return all(self.facts.instructions[at].opcode.mnemonic in _LEAVING for at in range(block.start, block.end))
+        return all(self.facts.instructions[at].opcode.jump in _LEAVING for at in range(block.start, block.end))
 
 
 def _explain(program: Program, inspection: _Inspection, findings: list[Finding]) -> Diagnostic:
