@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from ptxlab import ir
 from ptxlab.emulate import layout, state
 from ptxlab.emulate.barrier_faults import explain_not_invalidated
+from ptxlab.emulate.causes import without_consequences
 from ptxlab.emulate.record import Record
 from ptxlab.emulate.runtime import reports, shadow
 from ptxlab.emulate.standing import block_name, companion
-from ptxlab.emulate.tensor_causes import without_consequences
 from ptxlab.emulate.tensor_findings import (
     explain_missing_fence,
     explain_tensor_race,

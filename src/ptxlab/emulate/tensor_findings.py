@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate import state
-from ptxlab.emulate.tensor_causes import synchronizations_before
+from ptxlab.emulate.causes import synchronizations_before
 from ptxlab.isa.tensor_memory import COLUMNS
 from ptxlab.report import Diagnostic, Label, error, warning
 

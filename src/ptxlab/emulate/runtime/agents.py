@@ -7,9 +7,11 @@ seen by the asynchronous proxy. They end when somebody waits for its channel; se
 from __future__ import annotations
 
 from ptxlab.emulate.runtime.clocks import key_of, tell
+from ptxlab.emulate.runtime.presence import has_begun
 from ptxlab.emulate.runtime.races import note
-from ptxlab.emulate.runtime.shadow import ASYNC, COPY, WIDE
-from ptxlab.emulate.state import CLUSTER_SPACE, GLOBAL_SPACE, RANK_SHIFT, SHARED_SPACE, Block, Thread
+from ptxlab.emulate.runtime.reports import report_start
+from ptxlab.emulate.runtime.shadow import ASYNC, COPY, GENERIC, OBJECT, SIZE_SHIFT, STRONG, WIDE
+from ptxlab.emulate.state import ATOMIC, CLUSTER_SPACE, GLOBAL_SPACE, RANK_SHIFT, SHARED_SPACE, Block, Thread
 from ptxlab.native import Pointer, address_of, native, u32, u64
 
 
@@ -39,6 +41,19 @@ def note_shared_work(
         address = offset | u64(block.rank + 1) << RANK_SHIFT
         space = CLUSTER_SPACE
     note(thread, address_of(block.pages), address_of(block.flags), address, bytes, about, instruction, space)
+
+
+@native
+def note_signal(
+    thread: Pointer[Thread], block: Pointer[Block], offset: u64, channel: u32, number: u32, instruction: u32
+) -> None:
+    """Inspect what an operation does to the mbarrier of `block` that it signals: it is done with the operation."""
+    if thread.worker.checks == 0:
+        return
+    about: u32 = ATOMIC | STRONG | OBJECT | GENERIC | 3 << SIZE_SHIFT
+    if block != thread.block and not has_begun(thread, block):
+        report_start(thread, offset | u64(block.rank + 1) << RANK_SHIFT, 8, about, instruction)
+    note_shared_work(thread, block, offset, 8, about, channel, number, instruction)
 
 
 @native

@@ -6,12 +6,11 @@ needed.
 
 from __future__ import annotations
 
-from ptxlab.emulate.runtime.agents import note_shared_work
+from ptxlab.emulate.runtime.agents import note_shared_work, note_signal
 from ptxlab.emulate.runtime.memory import calloc, fail, find_memory, owner_of
 from ptxlab.emulate.runtime.order import channel_of
 from ptxlab.emulate.runtime.phases import is_barrier
-from ptxlab.emulate.runtime.races import note_cluster
-from ptxlab.emulate.runtime.shadow import GENERIC, OBJECT, SIZE_SHIFT, STRONG
+from ptxlab.emulate.runtime.shadow import GENERIC
 from ptxlab.emulate.runtime.transfers import about_write, next_transfer, write_of
 from ptxlab.emulate.state import ATOMIC, BAD_BARRIER, CLUSTER_SPACE, NO_MEMORY, OFFSET_MASK, OTHER_BLOCK, Hint, Thread
 from ptxlab.native import Pointer, cast, native, u8, u32, u64
@@ -40,8 +39,6 @@ def start_async_store(
     if owner_of(thread, barrier) != to:
         fail(thread, BAD_BARRIER, instruction, OTHER_BLOCK)
         return
-    if thread.worker.checks != 0:
-        note_cluster(thread, barrier, 8, ATOMIC | STRONG | OBJECT | 3 << SIZE_SHIFT, instruction)
     offset: u64 = barrier & OFFSET_MASK
     if not is_barrier(thread, to, offset, instruction):
         return
@@ -63,6 +60,6 @@ def start_async_store(
     transfer.to = to
     transfer.barrier = offset
     about: u32 = about_write(reduction, type) | GENERIC
-    note_shared_work(
-        thread, to, destination & OFFSET_MASK, size, about, channel_of(to, offset), transfer.number, instruction
-    )
+    channel: u32 = channel_of(to, offset)
+    note_signal(thread, to, offset, channel, transfer.number, instruction)
+    note_shared_work(thread, to, destination & OFFSET_MASK, size, about, channel, transfer.number, instruction)

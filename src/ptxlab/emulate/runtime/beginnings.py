@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.runtime.agents import note_global_work, note_shared_work
+from ptxlab.emulate.runtime.agents import note_global_work, note_shared_work, note_signal
 from ptxlab.emulate.runtime.clocks import BULK_READS, BULK_WRITES
 from ptxlab.emulate.runtime.memory import fail, find_memory, owner_of
 from ptxlab.emulate.runtime.order import channel_of
 from ptxlab.emulate.runtime.phases import is_barrier
-from ptxlab.emulate.runtime.races import note_cluster
-from ptxlab.emulate.runtime.shadow import OBJECT, SIZE_SHIFT, STRONG
 from ptxlab.emulate.runtime.transfers import ALIGNMENT, EVERY_BYTE, about_write, next_transfer, write_of
 from ptxlab.emulate.state import (
     ATOMIC,
@@ -48,7 +46,7 @@ def is_there(thread: Pointer[Thread], address: u64, size: u32, space: u32, acces
 
 @native
 def target_of(thread: Pointer[Thread], destination: u64, barrier: u64, space: u32, instruction: u32) -> Pointer[Block]:
-    """The block to which a copy goes and whose mbarrier hears of it; null, with the fault noted, if there is none."""
+    """The block to which a copy goes and whose mbarrier it signals; null, with the fault noted, if there is none."""
     nobody = cast(Pointer[Block], 0)
     place = find_memory(thread, barrier, 8, 8, space, ATOMIC, instruction, cast(Pointer[Hint], 0))
     if cast(u64, place) == 0:
@@ -57,8 +55,6 @@ def target_of(thread: Pointer[Thread], destination: u64, barrier: u64, space: u3
     if owner_of(thread, destination) != to:
         fail(thread, BAD_BARRIER, instruction, OTHER_BLOCK)
         return nobody
-    if thread.worker.checks != 0:
-        note_cluster(thread, barrier, 8, ATOMIC | STRONG | OBJECT | 3 << SIZE_SHIFT, instruction)
     return to if is_barrier(thread, to, barrier & OFFSET_MASK, instruction) else nobody
 
 
@@ -116,6 +112,7 @@ def start_load(
     transfer.to = to
     transfer.barrier = barrier & OFFSET_MASK
     channel: u32 = channel_of(to, transfer.barrier)
+    note_signal(thread, to, transfer.barrier, channel, transfer.number, instruction)
     if watched != 0:
         note_global_work(thread, begin, read, LOAD, channel, transfer.number, instruction)
     note_shared_work(thread, to, offset, size, STORE, channel, transfer.number, instruction)
@@ -213,6 +210,7 @@ def start_exchange(
     transfer.barrier = barrier & OFFSET_MASK
     channel: u32 = channel_of(to, transfer.barrier)
     number: u32 = transfer.number
+    note_signal(thread, to, transfer.barrier, channel, number, instruction)
     note_shared_work(thread, thread.block, source, size, LOAD, channel, number, instruction)
     note_shared_work(thread, to, offset, size, about_write(reduction, type), channel, number, instruction)
 

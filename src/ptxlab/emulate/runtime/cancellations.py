@@ -6,7 +6,7 @@ begun by then.
 
 from __future__ import annotations
 
-from ptxlab.emulate.runtime.agents import note_shared_work
+from ptxlab.emulate.runtime.agents import note_shared_work, note_signal
 from ptxlab.emulate.runtime.beginnings import target_of
 from ptxlab.emulate.runtime.chance import next_random
 from ptxlab.emulate.runtime.clusters import block_of, take_clusters, take_number
@@ -70,4 +70,6 @@ def send_answer(
     transfer.size = ANSWER
     transfer.to = to
     transfer.barrier = barrier
-    note_shared_work(thread, to, destination, ANSWER, STORE, channel_of(to, barrier), transfer.number, instruction)
+    channel: u32 = channel_of(to, barrier)
+    note_signal(thread, to, barrier, channel, transfer.number, instruction)
+    note_shared_work(thread, to, destination, ANSWER, STORE, channel, transfer.number, instruction)

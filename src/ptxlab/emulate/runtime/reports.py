@@ -91,10 +91,10 @@ def is_same_work(found: Pointer[Finding], other: Pointer[Access], about: u32, in
             or (found.instruction == other.instruction and is_alike(found.other_about, about))
             or (found.other_instruction == instruction and is_alike(found.about, other.about))
         )
-    if about & ASYNC != 0 and other.about & ASYNC == 0:
-        return found.instruction == instruction and (found.other_about ^ other.about) & (ASYNC | KIND) == 0
-    if about & ASYNC == 0 and other.about & ASYNC != 0:
-        return found.other_instruction == other.instruction and (found.about ^ about) & (ASYNC | KIND) == 0
+    if about & ASYNC != other.about & ASYNC:
+        does: boolean = (found.about ^ about) & (ASYNC | KIND) == 0
+        did: boolean = (found.other_about ^ other.about) & (ASYNC | KIND) == 0
+        return does and did and (found.instruction == instruction or found.other_instruction == other.instruction)
     return False
 
 

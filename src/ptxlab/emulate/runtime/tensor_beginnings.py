@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxlab.emulate.runtime.agents import note_signal
 from ptxlab.emulate.runtime.beginnings import in_block, target_of
 from ptxlab.emulate.runtime.clocks import BULK_READS, BULK_WRITES
 from ptxlab.emulate.runtime.memory import fail, find_memory
@@ -64,7 +65,9 @@ def start_tensor_load(
     if cast(u64, to) == 0:
         return
     transfer.to = to
-    thread.channel = channel_of(to, transfer.barrier)
+    channel: u32 = channel_of(to, transfer.barrier)
+    note_signal(thread, to, transfer.barrier, channel, transfer.number, instruction)
+    thread.channel = channel
     thread.work = transfer.number
     visit_box(thread, transfer, NOTE if watched != 0 else FIND)
     note_box(thread, to, transfer, offset, STORE, transfer.number)

@@ -8,14 +8,13 @@ then is not handed over, as with other arrivals that follow asynchronous operati
 from __future__ import annotations
 
 from ptxlab.emulate.history import Knowledge
+from ptxlab.emulate.runtime.agents import note_signal
 from ptxlab.emulate.runtime.clocks import TENSOR_ISSUED, TENSOR_WORK, key_of, tell, tell_all
 from ptxlab.emulate.runtime.flags import flag_at, hand_over
 from ptxlab.emulate.runtime.memory import find_memory, owner_of
 from ptxlab.emulate.runtime.order import MBARRIER
 from ptxlab.emulate.runtime.phases import arrive_at_phase, is_barrier
-from ptxlab.emulate.runtime.races import note_cluster
-from ptxlab.emulate.runtime.shadow import OBJECT, SIZE_SHIFT, STRONG
-from ptxlab.emulate.runtime.tensor_memory import tensor_of
+from ptxlab.emulate.runtime.tensor_memory import next_number, tensor_of
 from ptxlab.emulate.runtime.tensor_operations import COMMIT, next_operation
 from ptxlab.emulate.state import ATOMIC, CLUSTER_SPACE, OFFSET_MASK, RANK_SHIFT, Hint, Thread
 from ptxlab.emulate.tensor_state import Operation
@@ -27,14 +26,15 @@ SEVERAL = 1 << 31  # a bit of `blocks` that tells that they are meant
 @native
 def start_commit(thread: Pointer[Thread], barrier: u64, blocks: u32, instruction: u32) -> None:
     """Have an mbarrier of the cluster hear when this thread's work is done, or (SEVERAL) those of the `blocks`."""
-    if blocks == 0 and not has_barrier(thread, barrier, instruction):
-        return
-    for rank in range(16):
-        if blocks >> rank & 1 != 0 and not has_barrier(thread, barrier_in(barrier, rank), instruction):
-            return
     tensor = tensor_of(thread, instruction)
     if cast(u64, tensor) == 0:
         return
+    number: u32 = next_number(thread)
+    if blocks == 0 and not has_barrier(thread, barrier, number, instruction):
+        return
+    for rank in range(16):
+        if blocks >> rank & 1 != 0 and not has_barrier(thread, barrier_in(barrier, rank), number, instruction):
+            return
     operation = next_operation(thread, COMMIT, instruction)
     if cast(u64, operation) == 0:
         return
@@ -43,8 +43,8 @@ def start_commit(thread: Pointer[Thread], barrier: u64, blocks: u32, instruction
     if thread.worker.checks != 0:
         known = address_of(operation.known)
         hand_over(thread, known, thread.tensor_stamp)
-        tell(known, key_of(thread.block.number, TENSOR_WORK + thread.number), u64(tensor.begun))
-        tell(known, key_of(thread.block.number, TENSOR_ISSUED + thread.number), u64(tensor.begun))
+        tell(known, key_of(thread.block.number, TENSOR_WORK + thread.number), u64(number))
+        tell(known, key_of(thread.block.number, TENSOR_ISSUED + thread.number), u64(number))
 
 
 @native(inline=True)
@@ -54,14 +54,16 @@ def barrier_in(barrier: u64, rank: u32) -> u64:
 
 
 @native
-def has_barrier(thread: Pointer[Thread], barrier: u64, instruction: u32) -> boolean:
-    """Whether there is an mbarrier; a fault otherwise."""
+def has_barrier(thread: Pointer[Thread], barrier: u64, number: u32, instruction: u32) -> boolean:
+    """Whether there is an mbarrier, for commit `number` to signal; a fault otherwise."""
     place = find_memory(thread, barrier, 8, 8, CLUSTER_SPACE, ATOMIC, instruction, cast(Pointer[Hint], 0))
     if cast(u64, place) == 0:
         return False
-    if thread.worker.checks != 0:
-        note_cluster(thread, barrier, 8, ATOMIC | STRONG | OBJECT | 3 << SIZE_SHIFT, instruction)
-    return is_barrier(thread, owner_of(thread, barrier), barrier & OFFSET_MASK, instruction)
+    to = owner_of(thread, barrier)
+    if not is_barrier(thread, to, barrier & OFFSET_MASK, instruction):
+        return False
+    note_signal(thread, to, barrier & OFFSET_MASK, TENSOR_WORK + thread.number, number, instruction)
+    return True
 
 
 @native

@@ -1,4 +1,4 @@
-"""Which findings on tensor memory have one cause, so that one of them tells it."""
+"""Which findings have one cause, so that one of them tells it."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ if TYPE_CHECKING:
 def without_consequences(launch: Launch, found: Record, races: list[int]) -> list[int]:
     """The findings without those that others explain.
 
-    A deallocation races with all that nobody waited for, and is told of once. Where one fence is missing, whatever
-    follows runs ahead of the same synchronization.
+    A deallocation races with all that nobody waited for, and is reported once. Where one fence is missing, all
+    operations that follow the same synchronization lack it.
     """
-    unfenced = [number for number in races if found.get("kind", number) == reports.UNFENCED_TENSOR]
+    kinds = {number: found.get("kind", number) for number in races}
+    unfenced = [number for number in races if kinds[number] in (reports.UNFENCED, reports.UNFENCED_TENSOR)]
     frees = [number for number in races if _is(launch, found.get("instruction", number), "dealloc")]
     others = [number for number in races if number not in frees]
     told = {found.get(name, number) for number in others for name in ("instruction", "other_instruction")}
     kept = {number for number in others if number not in unfenced}
-    kept |= set(_one_a_fence(launch, found, unfenced))
+    for kind in (reports.UNFENCED, reports.UNFENCED_TENSOR):
+        kept |= set(_one_a_fence(launch, found, [number for number in unfenced if kinds[number] == kind]))
     freed: set[int] = set()
     for number in frees:
         at = found.get("instruction", number)
@@ -39,13 +41,13 @@ def _one_a_fence(launch: Launch, found: Record, unfenced: list[int]) -> list[int
     groups: list[tuple[frozenset[int], int]] = []
     for number in sorted(unfenced, key=lambda number: (found.get("instruction", number), number)):
         before = synchronizations_before(launch, found.get("instruction", number))
-        if not any(before & other or before == other for other, _ in groups):
+        if not any(before & other for other, _ in groups):
             groups.append((before, number))
     return [number for _, number in groups]
 
 
 def synchronizations_before(launch: Launch, instruction: int) -> frozenset[int]:
-    """The synchronization that an instruction may directly follow, with no fence for tensor memory between the two."""
+    """The synchronization that an instruction may directly follow, with no `tcgen05.fence` between the two."""
     places = launch.compiled.places
     function = places[instruction][0]
     first = next(number for number, (owner, _) in enumerate(places) if owner is function)
