@@ -190,7 +190,7 @@ def test_addresses_of_other_blocks() -> None:
          "read of 4 bytes outside of shared memory of the own block",
          "the address is one in block (1,0,0), which `.shared::cta` does not reach"),
         (SYNC + "@%p2 atom.shared::cluster.add.u32 %r20, [%r5+2], 1;\n" + SYNC,
-         "atomic operation of 4 bytes at address 0x2000002, no multiple of 4", None),
+         "atomic operation of 4 bytes at address 0x2000002, not a multiple of 4", None),
     ],
 )  # fmt: skip
 def test_addresses_that_are_nowhere(body: str, message: str, note: str | None) -> None:

@@ -291,18 +291,20 @@ def test_a_loop_that_gives_up_after_many_tries() -> None:
 
 def test_a_function_that_asks() -> None:
     asks = """.shared .align 8 .b64 full;
-.func (.reg .pred %done) ask(.reg .b64 %state)
+.func (.reg .b32 %done) ask(.reg .b64 %state)
 {
+    .reg .pred %p;
     nanosleep.u32 10;
-    mbarrier.test_wait.shared.b64 %done, [full], %state;
+    mbarrier.test_wait.shared.b64 %p, [full], %state;
+    selp.b32 %done, 1, 0, %p;
     ret;
 }
 """
-    body = PHASE.format(count=2, body="call (%p1), ask, (%rd1);\n@!%p1 bra again;").replace(
+    body = PHASE.format(count=2, body="call (%r2), ask, (%rd1);\nsetp.ne.u32 %p1, %r2, 0;\n@!%p1 bra again;").replace(
         ".shared .align 8 .b64 full;\n", ""
     )
     found = hang(body, before=asks)
-    assert line_of(found) == "mbarrier.test_wait.shared.b64 %done, [full], %state;"
+    assert line_of(found) == "mbarrier.test_wait.shared.b64 %p, [full], %state;"
     silent(body.replace("[full], 2", "[full], 1"), before=asks)
 
 

@@ -238,7 +238,7 @@ def test_only_every_so_many_rows(step: int, device: str) -> None:
 def test_a_box_begins_at_multiples_of_16_bytes(column: int, start: int) -> None:
     (found,) = run(ptxlab.tensor_map(some((20, 64), np.float16), (8, 16)), LOAD, (column, 0))[1]
     assert found.code == "misaligned"
-    assert found.message == f"a box that begins at byte {start} of a row of the tensor, no multiple of 16"
+    assert found.message == f"a box that begins at byte {start} of a row of the tensor, not a multiple of 16"
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,7 @@ def test_too_many_bytes_are_expected() -> None:
 @pytest.mark.parametrize("base", [16, 32, 64])
 def test_a_box_lies_at_multiples_of_128(base: int) -> None:
     (found,) = run(ptxlab.tensor_map(some((64, 64)), (32, 64)), LOAD, (0, 0), base=base)[1]
-    assert (found.code, found.message[-18:]) == ("misaligned", "no multiple of 128")
+    assert (found.code, found.message[-21:]) == ("misaligned", "not a multiple of 128")
 
 
 def test_a_box_beyond_shared_memory() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from ptxlab.emulate.tensor_faults import (
     explain_use_after_free,
 )
 from ptxlab.isa.descriptor import CHUNK, Descriptor
-from ptxlab.report import Diagnostic, Label, Span, error
+from ptxlab.report import Diagnostic, Label, Span, error, warning
 
 if TYPE_CHECKING:
     from ptxlab.emulate.running import Launch
@@ -41,7 +42,19 @@ def explain(launch: Launch, outcome: str | None, timeout: float | None) -> list[
         found = [explain_stop(launch, outcome, timeout)]
     codes = {diagnostic.code for diagnostic in found}
     damaged = {diagnostic.labels[0].span for diagnostic in found if diagnostic.code in _DAMAGE and diagnostic.labels}
-    return [*found, *(race for race in explain_findings(launch) if not _is_told(race, codes, damaged))]
+    races = (race for race in explain_findings(launch) if not _is_told(race, codes, damaged))
+    return [*found, *races, *_explain_printf(launch)]
+
+
+def _explain_printf(launch: Launch) -> list[Diagnostic]:
+    """What is wrong with calls of `printf`."""
+    found = []
+    for remark, call in launch.services.remarks.values():
+        tell = error if remark.level == "error" else warning
+        notes = [f"the format is {json.dumps(call.pattern)}"] if call.pattern else []
+        who = thread_name(launch, call.block, call.thread)
+        found.append(tell("bad-printf", remark.message, launch.span_of(call.instruction), who, notes=notes))
+    return found
 
 
 def _is_told(race: Diagnostic, codes: set[str], damaged: set[Span]) -> bool:
@@ -81,8 +94,9 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
         case state.MISALIGNED:
             alignment = extra >> 8
             smaller = ", or access smaller parts" if alignment == size else ""
-            return told("misaligned", f"{action} of {size} bytes at address {address:#x}, no multiple of {alignment}",
-                        who, helps=[f"align the address to {alignment} bytes{smaller}"])  # fmt: skip
+            where = f"at address {address:#x}, not a multiple of {alignment}"
+            return told("misaligned", f"{action} of {size} bytes {where}", who,
+                        helps=[f"align the address to {alignment} bytes{smaller}"])  # fmt: skip
         case state.READ_ONLY:
             region = launch.regions.at(address)
             return told(
@@ -126,9 +140,12 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
             return told(
                 "bad-free", f"`free` of {address:#x}, which `malloc` has not given or which is free already", who
             )
+        case state.BAD_COPY_SIZE:
+            message, help = _bad_copy(extra, size, instruction)
+            return told("bad-copy-size", message, who, helps=[help])
         case state.BAD_SIZE:
             unit = "8 up to 16777216" if instruction.opcode.mnemonic == "st" else "16"
-            return told("misaligned", f"`{instruction.opcode.text}` of {extra} bytes, no multiple of {unit}", who)
+            return told("misaligned", f"`{instruction.opcode.text}` of {extra} bytes, not a multiple of {unit}", who)
         case state.NO_WARPGROUP:
             return told("barrier-divergence", "a warpgroup is four warps, and this one has fewer", who,
                         [f"the block has {extra} threads"],
@@ -167,7 +184,7 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
             if not extra & 0xFFFFFFFF:
                 where = f"a box that is stored before the tensor, from {start} on in dimension {extra >> 32}"
                 return told("out-of-bounds", where, who, helps=["let no coordinate be negative: only loads may"])
-            where = f"a box that begins at byte {start} of a row of the tensor, no multiple of {extra}"
+            where = f"a box that begins at byte {start} of a row of the tensor, not a multiple of {extra}"
             return told("misaligned", where, who, helps=[f"let the first coordinate be a multiple of {extra} bytes"])
         case state.HANG:
             stand = stand_of(launch, worker)
@@ -198,6 +215,17 @@ def _mismatch(module: ir.Module, call: ir.Instruction, number: int, who: str) ->
     declared = module.name_span(module[name])
     others = [Label(declared, "declared here")] if declared else []
     return error("bad-call", message, module.span(call), who, others=others, helps=[f"check the {help} of the call"])
+
+
+def _bad_copy(given: int, most: int, copy: ir.Instruction) -> tuple[str, str]:
+    """Message and help for a number of bytes that a copy can't have."""
+    name = f"`{copy.opcode.text}`"
+    if "bulk" in copy.opcode.modifiers:
+        return f"{name} ignores {given} bytes at one end, at most {most}", "start the copy at another address instead"
+    return (
+        f"{name} reads {given} bytes for a copy of {most}",
+        f"give a source size of at most {most}: what is missing becomes zeros",
+    )
 
 
 def _bad_descriptor(

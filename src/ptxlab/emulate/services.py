@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import re
-import struct
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ptxlab.emulate import state
 from ptxlab.emulate.heap import heap_of
+from ptxlab.emulate.printf import Printf, Remark, UnreadableError
+from ptxlab.emulate.record import Record
 from ptxlab.native import offset_of
 
 if TYPE_CHECKING:
@@ -17,17 +18,27 @@ if TYPE_CHECKING:
 # The functions that are there without a body, with the number of their arguments.
 SERVICES = {"vprintf": 2, "malloc": 1, "free": 1, "__assertfail": 5}
 _OUTPUT = 16 << 20  # characters that are kept of what a launch prints
-_WIDTH = 1024  # of one conversion
-_CONVERSION = re.compile(r"%([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?(hh|h|ll|l|L|z|t|j)?([diouxXeEfFgGaAcsp%])")
+_LONGEST = 65536  # characters of one string
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of `printf`: its instruction, by which thread of which block, and its format."""
+
+    instruction: int
+    thread: int
+    block: int
+    pattern: str
 
 
 class Services:
-    """The host's side of a launch."""
+    """The host's side of a launch; `remarks` has what is wrong with calls of `printf`, by instruction and level."""
 
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
         self.output: list[str] = []
         self.printed = 0
+        self.remarks: dict[tuple[int, str], tuple[Remark, Call]] = {}
         self.assertion: tuple[str, str, int, str] | None = None
         self.heap = heap_of(launch.compiled.module)
         self.failure: BaseException | None = None
@@ -43,13 +54,26 @@ class Services:
             return 0
 
     def _vprintf(self, thread: int, text: int, arguments: int) -> int:
-        pattern = self._string(thread, text)
-        printed = format_printf(pattern, lambda offset, size: self._bytes(thread, arguments + offset, size),
-                                lambda address: self._string(thread, address))  # fmt: skip
-        self.printed += len(printed)
+        try:
+            pattern = self._string(thread, text)
+        except UnreadableError as problem:
+            self._remark(thread, "", Remark("error", f"the format of `printf`: {problem}"))
+            return -1
+        call = Printf(pattern, lambda offset, size: self._argument(thread, arguments + offset, size),
+                      lambda address: self._string(thread, address))  # fmt: skip
+        for remark in call.remarks:
+            self._remark(thread, pattern, remark)
+        self.printed += len(call.text)
         if self.printed <= _OUTPUT:
-            self.output.append(printed)
-        return len(_CONVERSION.findall(pattern))
+            self.output.append(call.text)
+        return call.count
+
+    def _remark(self, thread: int, pattern: str, remark: Remark) -> None:
+        """Keep what is wrong with a call, the first time that it is."""
+        caller = Record.at(state.Thread, thread)
+        block = Record.at(state.Block, caller.get("block"))
+        call = Call(caller.get("instruction"), caller.get("number"), block.get("number"), pattern)
+        self.remarks.setdefault((call.instruction, remark.level), (remark, call))
 
     def _malloc(self, thread: int, size: int) -> int:
         region = self.heap.allocate(size)
@@ -70,19 +94,46 @@ class Services:
         self.launch.remove_region(address)
 
     def _assertfail(self, thread: int, message: int, file: int, line: int, function: int, size: int) -> None:
-        texts = [self._string(thread, address) for address in (message, file, function)]
+        texts = []
+        for address in (message, file, function):
+            try:
+                texts.append(self._string(thread, address))
+            except UnreadableError:
+                texts.append("?")
         self.assertion = self.assertion or (texts[0], texts[1], line, texts[2])
         self.launch.note_fault(thread, state.ASSERTION, 0)
 
-    def _bytes(self, thread: int, address: int, size: int) -> bytes:
+    def _argument(self, thread: int, address: int, size: int) -> bytes:
+        """An argument of `printf`."""
         place = self._host(thread, address, size)
-        return ctypes.string_at(place, size) if place else bytes(size)
+        if place is None:
+            raise UnreadableError(f"would be at {address:#x}, where the kernel has no memory")
+        if not self._is_written(thread, address, size):
+            raise UnreadableError("is missing: the kernel has stored nothing there")
+        return ctypes.string_at(place, size)
+
+    def _is_written(self, thread: int, address: int, size: int) -> bool:
+        """Whether bytes of local memory were written, as far as that is tracked; other memory counts as written."""
+        caller = Record.at(state.Thread, thread)
+        marks = Record.at(state.Block, caller.get("block")).get("local_marks")
+        offset, stride = address - state.LOCAL_WINDOW, caller.get("local_size") // 8 + 1
+        is_tracked = self.launch.checks and len(self.launch.compiled.functions) == 1
+        if not is_tracked or not 0 <= offset < caller.get("local_size"):
+            return True
+        if not marks:
+            return False
+        own = ctypes.string_at(marks + caller.get("number") * stride, stride)
+        return all(own[at // 8] >> at % 8 & 1 for at in range(offset, offset + size))
 
     def _string(self, thread: int, address: int) -> str:
+        """The text at an address, up to the byte 0 behind it."""
         found = bytearray()
-        while len(found) < 65536:
+        while len(found) < _LONGEST:
             place = self._host(thread, address + len(found), 1)
-            byte = ctypes.string_at(place, 1) if place else b"\0"
+            if place is None:
+                problem = "does not end" if found else "is not in memory the kernel has"
+                raise UnreadableError(f"the string at {address:#x} {problem}")
+            byte = ctypes.string_at(place, 1)
             if byte == b"\0":
                 break
             found += byte
@@ -102,56 +153,3 @@ class Services:
         if region is None or address + size > region.base + region.size:
             return None
         return region.data + address - region.base
-
-
-def _bounded(number: str | None) -> str | None:
-    """A width or a precision, of which a kernel may ask for any."""
-    return number if number is None else str(max(min(int(number), _WIDTH), -_WIDTH))
-
-
-def format_printf(pattern: str, read, string) -> str:  # type: ignore[no-untyped-def]
-    """`printf` of C on arguments as a kernel packs them: each at a multiple of its size, floats as doubles."""
-    offset = 0
-
-    def take(size: int) -> bytes:
-        nonlocal offset
-        offset = -(-offset // size) * size
-        found: bytes = read(offset, size)
-        offset += size
-        return found
-
-    def convert(match: re.Match[str]) -> str:
-        return str(converted(match))
-
-    def converted(match: re.Match[str]) -> Any:
-        flags, width, precision, length, kind = match.groups()
-        if kind == "%":
-            return "%"
-        if width == "*":
-            width = str(struct.unpack("<i", take(4))[0])
-        if precision == "*":
-            asked = struct.unpack("<i", take(4))[0]
-            precision = str(asked) if asked >= 0 else None
-        width, precision = _bounded(width), _bounded(precision)
-        form = f"%{flags}{width or ''}" + (f".{precision}" if precision is not None else "")
-        if kind in "eEfFgG":
-            return (form + kind) % struct.unpack("<d", take(8))[0]
-        if kind in "aA":
-            text = re.sub(r"\.?0*p", "p", float(struct.unpack("<d", take(8))[0]).hex())
-            return f"%{flags}{width or ''}s" % (text.upper() if kind == "A" else text)
-        if kind == "s":
-            return (form + "s") % string(struct.unpack("<Q", take(8))[0])
-        if kind == "p":
-            return (f"%{flags}{width or ''}s") % hex(struct.unpack("<Q", take(8))[0])
-        wide = length in ("ll", "l", "z", "t", "j")
-        if kind == "c":
-            return (form + "c") % (take(4)[0],)
-        signed = kind in "di"
-        value = int.from_bytes(take(8 if wide else 4), "little", signed=signed)
-        if length in ("h", "hh"):
-            value = int.from_bytes(
-                value.to_bytes(8, "little", signed=signed)[: 2 if length == "h" else 1], "little", signed=signed
-            )
-        return (form + ("d" if kind in "diu" else kind)) % value
-
-    return _CONVERSION.sub(convert, pattern)

@@ -59,6 +59,8 @@ TENSOR_LEAK = 22
 BAD_TENSOR_MAP = 23
 BAD_COORDINATE = 24
 BAD_INSTRUCTION_DESCRIPTOR = 25
+BAD_COPY_SIZE = 26
+BAD_PRINTF = 27
 DIVERGENT_DESCRIPTOR = 30
 
 # What is wrong with the use of a barrier, of the block, of the cluster or in shared memory: `extra` of BAD_BARRIER.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from ptxlab.emulate.runtime.agents import note_global_work, note_shared_work, note_signal
 from ptxlab.emulate.runtime.clocks import BULK_READS, BULK_WRITES
-from ptxlab.emulate.runtime.memory import fail, find_memory, owner_of
+from ptxlab.emulate.runtime.memory import fail, fail_with, find_memory, owner_of
 from ptxlab.emulate.runtime.order import channel_of
 from ptxlab.emulate.runtime.phases import is_barrier
 from ptxlab.emulate.runtime.transfers import ALIGNMENT, EVERY_BYTE, about_write, next_transfer, write_of
 from ptxlab.emulate.state import (
     ATOMIC,
     BAD_BARRIER,
+    BAD_COPY_SIZE,
     BAD_SIZE,
     CLUSTER_SPACE,
     FAILED,
@@ -81,8 +82,9 @@ def start_load(
 
     Not `watched`: the kernel does not write the memory that it reads.
     """
-    left = left % ALIGNMENT
-    right = right % ALIGNMENT
+    if left >= ALIGNMENT or right >= ALIGNMENT:
+        fail_with(thread, BAD_COPY_SIZE, instruction, u64(max(left, right)), ALIGNMENT - 1)
+        return
     read: u32 = 0
     if size > left + right:
         read = size - left - right

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.runtime.memory import fail, find_memory, realloc
+from ptxlab.emulate.runtime.memory import fail, fail_with, find_memory, realloc
 from ptxlab.emulate.runtime.phases import expect_arrival, join_phase
 from ptxlab.emulate.runtime.races import note_global, note_shared
 from ptxlab.emulate.runtime.shadow import COPY, OBJECT, SIZE_SHIFT, STRONG
 from ptxlab.emulate.state import (
     ATOMIC,
+    BAD_COPY_SIZE,
     BAD_SIZE,
     GLOBAL_SPACE,
     LOAD,
@@ -63,7 +64,8 @@ def start_copy(
     Not `watched`: the kernel does not write the memory that it reads.
     """
     if wanted > size:
-        wanted = size
+        fail_with(thread, BAD_COPY_SIZE, instruction, u64(wanted), u64(size))
+        return
     place = find_memory(thread, destination, size, size, SHARED_SPACE, STORE, instruction, cast(Pointer[Hint], 0))
     if cast(u64, place) == 0:
         return
