@@ -435,7 +435,7 @@ def test_printf_constants_and_globals() -> None:
         ("%5.1d", ["a"], "`%5.1d` prints a whole number of 32 bits, and is given a `f32`"),
         ("%llu", ["n"], "`%llu` prints a whole number of 64 bits, and is given a `u32`"),
         ("%d", [1.5], "`%d` prints a whole number of 32 bits, and is given the Python float 1.5"),
-        ("%s", ["text"], "`%s` prints a whole number of 64 bits, and is given the Python str 'text'"),
+        ("%s", ["text"], "`%s` prints text, by its generic address of 64 bits, and is given the Python str 'text'"),
     ],
 )
 def test_what_printf_would_misread(format: str, arguments: list[Any], message: str) -> None:

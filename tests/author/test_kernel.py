@@ -1,7 +1,9 @@
 """What is wrong with a kernel as a whole is told at the parameter, the `return` or the call that is wrong."""
 
+import importlib
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -302,3 +304,53 @@ def test_notes_name_lines_of_python() -> None:
     assert found.notes == (
         f"nothing orders line {found.line - 1} before line {found.line}: no barrier, and no release/acquire pair",
     )
+
+
+FIRST = """\
+from ptxlab.author import f32, kernel, pointer, u32
+@kernel
+def k(x: pointer[f32], n: u32):
+    if n < 3: x[0] = 1
+"""
+SECOND = """\
+from ptxlab.author import f32, kernel, pointer, ptx, u32
+# a line more, and a longer one
+@kernel
+def k(x: pointer[f32], n: u32):
+    with ptx.when(n < 1000): x[0] = x[1] + n * 12345678901234567890 if n < 3 else x[2]
+"""
+
+
+def test_a_module_that_was_edited_and_loaded_again_is_shown_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
+    file = tmp_path / "edited_kernel.py"
+    file.write_text(FIRST)
+    module = importlib.import_module("edited_kernel")
+    with pytest.raises(PtxError) as wrong:
+        str(module.k)
+    assert "4 |     if n < 3: x[0] = 1\n" in str(wrong.value)
+    file.write_text(SECOND)
+    module = importlib.reload(module)
+    with pytest.raises(PtxError) as wrong:
+        str(module.k)
+    assert "edited_kernel.py:5:" in str(wrong.value)
+    assert "5 |     with ptx.when(n < 1000): x[0] = " in str(wrong.value)
+
+
+def test_a_file_that_was_edited_after_it_was_loaded_does_not_break_the_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
+    for text in ("", "import os\n", SECOND[:70], "\n" * 9):
+        name = f"changed_kernel_{len(text)}"
+        file = tmp_path / f"{name}.py"
+        file.write_text(SECOND)
+        module = importlib.import_module(name)
+        file.write_text(text)
+        with pytest.raises(PtxError) as wrong:
+            str(module.k)
+        assert "error[value-needed]" in str(wrong.value)

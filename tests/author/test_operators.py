@@ -118,7 +118,7 @@ SHIFT_COUNT = "`b` of `shl.b64` is a `u64`, expected a `.u32` register or immedi
         (
             lambda x, n, s, a: 1 if n < 3 else 2,
             "value-needed",
-            "Python asks whether `%p1` holds, which is known only on the GPU",
+            "Python needs `%p1` now, and its value exists only on the GPU",
         ),
         (
             lambda x, n, s, a: range(n),

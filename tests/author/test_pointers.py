@@ -70,6 +70,16 @@ def moved(x: Any, n: Any, s: Any, a: Any) -> None:
         (moved, "no-operator", "no instruction subtracts an index from a pointer"),
         (lambda x, n, s, a: x - 1.5, "not-an-index", "1.5 is no index"),
         (lambda x, n, s, a: x[np.zeros(2, int)], "not-an-index", "array([0, 0]) is no index"),
+        (
+            lambda x, n, s, a: x[ptx.tid],
+            "not-an-operand",
+            "`ptx.tid` has several components, and one number is needed here",
+        ),
+        (
+            lambda x, n, s, a: ptx.ctaid * n,
+            "not-an-operand",
+            "`ptx.ctaid` has several components, and one number is needed here",
+        ),
         (lambda x, n, s, a: x[1 << 61], "immediate-range", f"no address lies {1 << 63} bytes from another"),
         (lambda x, n, s, a: len(x), "value-needed", "a pointer does not say how many elements there are"),
         (lambda x, n, s, a: x or a, "value-needed", "whether a pointer is null is known only on the GPU"),

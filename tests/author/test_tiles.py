@@ -49,6 +49,17 @@ def test_addresses_are_the_instructions_they_stand_for() -> None:
     ]
 
 
+def test_rows_in_a_register_cost_a_mad_too() -> None:
+    def write(x: Any, n: Any, s: Any, a: Any) -> None:
+        ptx.ld.shared.f32(ptx.tile(f32, 4, 32, pitch=33).at(1, 2).move(rows=n, columns=1))
+
+    assert lines(write)[1:] == [
+        "mov.u32 %r3, tile;",
+        "mad.lo.u32 %r4, %r1, 132, %r3;",
+        "ld.shared.f32 %f2, [%r4+144];",
+    ]
+
+
 def test_padded_rows_cost_a_mad_an_index() -> None:
     def write(x: Any, n: Any, s: Any, a: Any) -> None:
         place = ptx.tile(f32, 4, 32, pitch=33).at(n, n)
@@ -187,6 +198,16 @@ TILE = {"rows": 16, "columns": 64, "swizzle": "128B"}
             lambda n: ptx.tile(f16, **TILE).at(n, 0).move(rows=4),
             "not-an-index",
             "4 rows on, the swizzle is another one: it repeats every 8 rows",
+        ),
+        (
+            lambda n: ptx.tile(f16, **TILE).at(n, 0).move(rows=n),
+            "not-an-index",
+            "`rows=` takes a number of Python in a swizzled tile, and `%r1` is a register",
+        ),
+        (
+            lambda n: ptx.tile(f16, **TILE).at(0, 0).move(columns=n),
+            "not-an-index",
+            "`columns=` takes a number of Python in a swizzled tile, and `%r1` is a register",
         ),
         (
             lambda n: ptx.tile(f16, **TILE).at(n, n).move(columns=8),

@@ -8,22 +8,23 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import ptxlab.emulate
-from ptxlab.cli.explain import pages as explained
 from ptxlab.cli.group import ptxlab as command_line
 from ptxlab.emulate.pages import pages
+from ptxlab.emulate.refuse import is_emulated
+from ptxlab.emulate.services import SERVICES
+from ptxlab.isa.table import forms
 
 PAGES = pages()
 EXAMPLES = [(code, which) for code, page in PAGES.items() for which in ("Wrong", "Right") if f"{which}:" in page]
-SOURCES = sorted(Path(ptxlab.emulate.__file__).parent.rglob("*.py"))
 
 
-def test_every_code_has_a_page() -> None:
-    calls = re.compile(r"\b(?:error|warning|told|problem)\(\s*\"([a-z]+(?:-[a-z]+)*)\"")
-    codes = {code for path in SOURCES for code in calls.findall(path.read_text())}
-    assert len(codes) >= 12
-    assert codes <= set(PAGES)
-    assert set(PAGES) <= set(explained())
+def test_what_is_not_emulated_is_what_the_page_says() -> None:
+    """What the page names is refused in some form; instructions that are refused in every form are named."""
+    named = set(re.findall(r"`([a-z_][a-z0-9_.]*)`", PAGES["not-emulated"].partition("Wrong:")[0])) - set(SERVICES)
+    refused = {f"{form.syntax.partition(' ')[0]}." for form in forms() if not is_emulated(form)}
+    assert [name for name in named if not any(syntax.startswith(f"{name}.") for syntax in refused)] == []
+    emulated = {form.name[0] for form in forms() if is_emulated(form)}
+    assert {form.name[0] for form in forms()} - emulated <= named
 
 
 def test_a_page_says_in_one_sentence_what_is_wrong() -> None:

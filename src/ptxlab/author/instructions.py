@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from ptxlab.author import control, descriptors, fragments, memory, pipelines, printing, raw, tiles
 from ptxlab.author.complaints import explain_name
@@ -39,6 +39,18 @@ class Components:
 
     def __repr__(self) -> str:
         return f"{self._register.name}: {self._register.text}"
+
+    def _as_one(self, *_: Any) -> NoReturn:
+        name = self._register.name[1:]
+        refuse(
+            "not-an-operand",
+            f"`ptx.{name}` has several components, and one number is needed here",
+            helps=[f"name the component: `ptx.{name}.x`, `.y` or `.z`"],
+        )
+
+    __index__ = __int__ = __float__ = __bool__ = _as_one
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __mod__ = _as_one
+    __and__ = __rand__ = __or__ = __xor__ = __lshift__ = __rshift__ = __lt__ = __le__ = __gt__ = __ge__ = _as_one
 
 
 def _read(register: SpecialRegister, name: str) -> Any:

@@ -139,7 +139,7 @@ def head_span(code: CodeType, name: str) -> Span | None:
     """The parameter of that name, or else the line that names the function."""
     definition, source = definition_of(code), _source(code.co_filename)
     if source is None or definition is None:
-        return None if source is None else line_span(source, code.co_firstlineno)
+        return None if source is None else line_span(source, min(code.co_firstlineno, source.line_count))
     given = definition.args
     names = [*given.posonlyargs, *given.args, given.vararg, *given.kwonlyargs, given.kwarg]
     found = next((one for one in names if one is not None and one.arg == name), None)
@@ -154,17 +154,24 @@ def _positions(code: CodeType) -> list[tuple[int | None, int | None, int | None,
     return list(code.co_positions())
 
 
-@lru_cache(maxsize=64)
 def _source(file: str) -> Source | None:
+    """The text of a Python file as it is now: a module may have been edited and loaded again."""
+    linecache.checkcache(file)
     lines = linecache.getlines(file)
-    return Source(file, "".join(lines)) if lines else None
+    return _named(file, "".join(lines)) if lines else None
+
+
+@lru_cache(maxsize=64)
+def _named(file: str, text: str) -> Source:
+    return Source(file, text)
 
 
 def _offset(source: Source, line: int, column: int) -> int:
     """The place of a column, which Python counts in bytes of UTF-8."""
     start, end = source.line_bounds(line)
     text = source.text[start:end]
-    return start + (column if text.isascii() else len(text.encode()[:column].decode(errors="ignore")))
+    # A file that was edited after it was loaded can have shorter lines than the code that runs.
+    return start + len(text.encode()[:column].decode(errors="ignore"))
 
 
 def texts_of(files: Iterable[str]) -> dict[str, Source]:

@@ -9,9 +9,10 @@ PAGES = {
         "It belongs in a function under `@kernel` or `@function`, or in one that these call."
     ),
     "value-needed": (
-        "Python asks for something that only the GPU knows.\n\n"
-        "`if x < y:` is decided when the kernel is written; `with ptx.when(x < y):` is decided by each thread. A "
-        "pointer knows neither its length nor whether it is null."
+        "Python needs a value that exists only on the GPU.\n\n"
+        "`if x < y:` is decided when the kernel is written; `with ptx.when(x < y):` is decided by each thread. "
+        "Python's `min(x, y)` and `max(x, y)` compare, too: write `ptx.min.f32(x, y)`. A pointer knows neither its "
+        "length nor whether it is null."
     ),
     "no-operator": (
         "PTX has no instruction for this operator on these types.\n\nThe help names what there is instead."
@@ -29,6 +30,26 @@ PAGES = {
     "not-an-index": (
         "An index is an integer of Python, or a register of type `u32`, `s32`, `u64` or `s64`; a pointer takes "
         "one, an array as many as it has dimensions."
+    ),
+    "lost-value": (
+        "A name gets another register in the body of a loop on the GPU, and the next iteration reads the old one.\n\n"
+        "`total = total + x` makes a new register each time it is written. `total.set(total + x)` or `total += x` "
+        "writes into the register that the loop reads."
+    ),
+    "early-jump": (
+        "`return`, `break` or `continue` is in a block that is executed on the GPU.\n\n"
+        "Python writes the kernel once, from top to bottom: a jump of Python stops the writing, not the threads. "
+        "`ptx.ret()` ends the threads that get there, `ptx.leave_when(condition)` leaves a loop, and "
+        "`with ptx.when(...):` skips the rest of an iteration."
+    ),
+    "missing-argument": (
+        "A kernel or function is written without a compile-time argument that it needs.\n\n"
+        "Parameters after `*` are compile-time arguments; without a default, they are given by "
+        "`kernel.specialise(TILE=64)`, or where the function is called."
+    ),
+    "unused-default": (
+        "A parameter of a kernel has a default value, and PTX has none.\n\n"
+        "A launch passes every argument. Only compile-time arguments, after `*`, have defaults."
     ),
     "missing-type": (
         "A parameter or an element of memory has no type of PTX.\n\n"

@@ -73,6 +73,8 @@ def _promoted(argument: Any, conversion: tuple[str, bool, int]) -> Any:
     value = _widened(argument)
     if not isinstance(value, Value) or (value.type.kind == "f") != is_float or value.type.width != bits:
         what = f"a {'float' if is_float else f'whole number of {bits} bits'}"
+        if text.endswith("s"):
+            what = "text, by its generic address of 64 bits"
         refuse("operand-type", f"`{text}` prints {what}, and is given {describe(argument)}", helps=_fitting(argument))
     return value
 

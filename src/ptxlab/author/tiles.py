@@ -118,14 +118,18 @@ class TilePointer(Pointer):
         self._low = low  # the bytes of the column are less, a power of two; None if nobody knows
         self._position = position  # row and column, where Python knows both
 
-    def move(self, rows: int = 0, columns: int = 0, copy: Any = 0) -> TilePointer:
+    def move(self, rows: Any = 0, columns: Any = 0, copy: Any = 0) -> TilePointer:
         """The element so many rows and columns on, in the tile so many copies on.
 
         Rows become part of the address. Columns do too, unless the tile is swizzled: then they cost one `xor`. A copy
-        whose number is in a register costs one `mad`.
+        whose number is in a register costs one `mad`. Rows and columns are numbers of Python; in a tile without a
+        swizzle they may be registers, each for one `mad`.
         """
         tile = self.tile
+        self._check_numbers(rows=rows, columns=columns)
         base = self._advance([(copy, tile.copy_bytes)])
+        if isinstance(rows, Value) or isinstance(columns, Value):
+            return TilePointer(tile, base._advance([(rows, tile.row_bytes), (columns, self.size)]), None)
         if self._position is not None:
             row, column = self._position
             moved = tile.offset(row + rows, column + columns) - tile.offset(row, column)
@@ -147,6 +151,15 @@ class TilePointer(Pointer):
             assert base.register is not None
             base = base._moved(base.register ^ tile.swizzle.place(right), None, base.offset)
         return TilePointer(tile, base._advance([(down, 1)]), self._low)
+
+    def _check_numbers(self, **steps: Any) -> None:
+        for name, step in steps.items():
+            if isinstance(step, Value) and self.tile.swizzle is not None:
+                refuse(
+                    "not-an-index",
+                    f"`{name}=` takes a number of Python in a swizzled tile, and `{step.name}` is a register",
+                    helps=["`tile.at(row, column)` and `tile.matrices(fragment, lane, row)` take registers"],
+                )
 
     def _check_columns(self, right: int) -> None:
         if self._low is None:

@@ -106,9 +106,10 @@ class Value:
     def __bool__(self) -> bool:
         refuse(
             "value-needed",
-            f"Python asks whether `{self.name}` holds, which is known only on the GPU",
+            f"Python needs `{self.name}` now, and its value exists only on the GPU",
             helps=[
-                "`with ptx.when(p):` branches on the GPU, `ptx.loop` repeats, `ptx.selp`, `min` and `max` choose",
+                "`with ptx.when(p):` branches on the GPU, `ptx.loop` repeats; `ptx.selp`, `ptx.min` and `ptx.max` "
+                "select a value",
                 "combine predicates by `&`, `|` and `~`, each in parentheses: `(a < b) & (b < c)`",
             ],
         )

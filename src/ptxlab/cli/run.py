@@ -262,7 +262,9 @@ def explore(
         if result.diagnostics:
             break
     arrays = watched_arguments(kernel, arguments, before, given)
-    findings = [*warnings, *result.diagnostics]
+    # One cause, one finding: where the run shows what the check foresaw, the run says more.
+    shown = {(found.file, found.line) for found in result.diagnostics}
+    findings = [found for found in warnings if (found.file, found.line) not in shown] + list(result.diagnostics)
     return Run(kernel, arrays, watched_variables(module, settings, held), result, findings, seed, runs, how)
 
 

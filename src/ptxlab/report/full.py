@@ -76,7 +76,8 @@ def _marks(source: Source, diagnostic: Diagnostic) -> Iterator[Mark]:
 
 def _extent(label: Label) -> tuple[tuple[int, int], tuple[int, int]]:
     """First and last position of a label, without the white space at its end."""
-    source, start, end = label.span.source, label.span.start, label.span.end
+    source = label.span.source
+    start, end = (min(at, len(source.text)) for at in (label.span.start, label.span.end))
     while end > start and source.text[end - 1].isspace():
         end -= 1
     return source.position(start), source.position(end)

@@ -49,8 +49,18 @@ PAGES = {
     ),
     "nvdisasm-crash": "nvdisasm was ended by a signal: a bug of that release.",
     "nvdisasm-timeout": ("nvdisasm did not end in its time.\n\nAssemble fewer functions at once."),
+    "cuda-error": (
+        "The CUDA C++ is wrong.\n\n"
+        "The message is NVRTC's, on the line it names. NVRTC compiles device code only: host code (`main`, "
+        "`<<<...>>>`) and headers of the host such as `<cstdio>` are not there; `nvcc -ptx -lineinfo` compiles such a "
+        "file to PTX, which every command takes."
+    ),
+    "cuda-warning": (
+        "The compiler of CUDA C++ warns of something in the source.\n\n"
+        "The message is NVRTC's, on the line it names. Warnings about headers of the CUDA toolkit are left out."
+    ),
     "nvrtc-error": (
-        "NVRTC refuses CUDA C++ that `ptxlab.cuda` was given.\n\n"
-        "The message is its own, on the line of the source it names."
+        "NVRTC failed for a reason other than the source: an option or a target that it does not know, for example.\n\n"
+        "The message is its own."
     ),
 }
