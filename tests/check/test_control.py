@@ -33,6 +33,21 @@ def test_leaving_is_a_way_like_any_other() -> None:
     assert control.branches == {0: [], 1: [0]}
 
 
+def test_what_an_assertion_guards_does_not_depend_on_it() -> None:
+    control = control_of("@%p1 bra A; trap; A: mov.b32 %r1, 1; ret;")
+    assert control.branches == {0: [], 1: [], 2: []}
+    control = control_of("@%p1 trap; mov.b32 %r1, 1; ret;")
+    assert control.branches == {0: [], 1: []}
+    control = control_of("@%p1 bra A; @%p2 bra B; mov.b32 %r1, 1; B: mov.b32 %r1, 2; trap; A: ret;")
+    assert control.branches[4] == []
+    assert control.post_dominates(4, 0)
+
+
+def test_a_trap_on_one_of_two_ways_leaves_the_branch() -> None:
+    control = control_of("@%p1 bra A; @%p2 trap; mov.b32 %r1, 1; A: ret;")
+    assert control.branches == {0: [], 1: [0], 2: [0], 3: []}
+
+
 def test_outer_branches_decide_as_well() -> None:
     control = control_of("@%p1 bra E; @%p2 bra E; mov.b32 %r1, 1; E: ret;")
     assert control.branches[2] == [1]

@@ -1,13 +1,16 @@
 """Which branches decide whether a block runs: control dependence, through post-dominators.
 
 A block depends on a branch if one way out of the branch leads to the block for certain and another may miss it. Leaving
-the function is a way like any other: `@%p1 ret` is a branch whose other side is the end, `END`.
+the function is a way like any other: `@%p1 ret` is a branch whose other side is the end, `END`. A way that can only end
+in `trap`, or in a call that does not return, is left out: what an assertion guards does not depend on it.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from ptxlab.isa import Jump
 
 from .effort import Effort
 
@@ -25,16 +28,38 @@ class Control:
         self._effort = effort
         self._blocks = facts.flow.blocks
         self.order = facts.flow.ordered()
-        self.successors: dict[int, list[int]] = {number: self._ways_out(number) for number in self.order}
+        aborting = self._aborting()
+        self.successors: dict[int, list[int]] = {}
+        for number in self.order:
+            ways = self._ways_out(number)
+            self.successors[number] = ways if number in aborting else [way for way in ways if way not in aborting]
         self._next = self._post_dominators()
         self._reach: dict[int, frozenset[int]] = {}
         self._all: dict[int, frozenset[int]] = {}
 
     def _ways_out(self, number: int) -> list[int]:
         block = self._blocks[number]
-        last = self._facts.instructions[block.end - 1]
-        leaves = not block.successors or (last.opcode.jump is not None and last.opcode.jump.ends)
+        jump = self._facts.instructions[block.end - 1].opcode.jump
+        leaves = not block.successors or (jump is not None and jump.ends and jump is not Jump.TRAP)
         return [*block.successors, END] if leaves else list(block.successors)
+
+    def _aborting(self) -> set[int]:
+        """The blocks after which the kernel can only be aborted."""
+        found: set[int] = set()
+        pending = [number for number in self.order if self._aborts(number)]
+        while pending:
+            number = pending.pop()
+            if number in found:
+                continue
+            found.add(number)
+            before = [other for other in self._blocks[number].predecessors if END not in self._ways_out(other)]
+            pending += [other for other in before if found.issuperset(self._blocks[other].successors)]
+        self._effort.spend(len(found))
+        return found
+
+    def _aborts(self, number: int) -> bool:
+        block = self._blocks[number]
+        return not block.successors and self._facts.instructions[block.end - 1].opcode.jump in (Jump.TRAP, Jump.CALL)
 
     def _post_dominators(self) -> dict[int, int]:
         """For each block the nearest one that every way from it to the end goes through."""

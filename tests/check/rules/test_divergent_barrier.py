@@ -180,6 +180,18 @@ join:
     bar.red.or.pred %p2, 0, %p1;
     @%p2 bra after;
     bar.sync 0;""",
+    "an assertion on the path of one thread": """
+    mov.u32 %r1, %tid.x;
+    ld.param.u32 %r3, [n];
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra join;
+    setp.ne.u32 %p2, %r3, 0;
+    @%p2 bra fine;
+    trap;
+fine:
+    st.shared.u32 [tile], %r1;
+join:
+    bar.sync 0;""",
     "an assertion": """
     mov.u32 %r1, %tid.x;
     ld.param.u32 %r3, [n];

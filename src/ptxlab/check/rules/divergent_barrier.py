@@ -215,8 +215,6 @@ class _Inspection:
     def _is_missed(self, branch: int, block: int, other: int, level: int, need: Need) -> bool:
         """Whether threads that a branch sends to `other` are missed in `block`."""
         side = self.control.reachable(other) if other != END else frozenset()
-        if self._aborts(branch, other, side):
-            return False
         if not need.block:
             return level == LANE
         after = self.control.reachable(block)
@@ -228,12 +226,6 @@ class _Inspection:
             return False  # they exit: `barrier.cluster.wait` waits for the non-exited threads of the cluster
         region = self.control.region(other, self.control.merge(branch)) if other != END else frozenset()
         return not any(need.block and self.facts.values.block_of(at) in region for at, need in self.collectives.items())
-
-    def _aborts(self, branch: int, other: int, side: frozenset[int]) -> bool:
-        """Whether all that can follow is that the kernel is aborted."""
-        ends = [branch] if other == END else [number for number in side if END in self.control.successors[number]]
-        last = [self.facts.instructions[self.facts.flow.blocks[number].end - 1].opcode.jump for number in ends]
-        return bool(last) and all(jump in (Jump.TRAP, Jump.CALL) for jump in last)
 
     def _only_leaves(self, number: int) -> bool:
         block = self.facts.flow.blocks[number]
