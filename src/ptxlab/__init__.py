@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ptxlab.check import check as check
     from ptxlab.emulate.tensor_maps import tensor_map as tensor_map
+    from ptxlab.launch import explore as explore
     from ptxlab.report import Diagnostic as Diagnostic
     from ptxlab.report import KernelError as KernelError
     from ptxlab.report import PtxError as PtxError
@@ -37,6 +38,7 @@ _HOME = {
     "PtxError": "ptxlab.report",
     "check": "ptxlab.check",
     "cuda": "ptxlab.toolchain",
+    "explore": "ptxlab.launch",
     "format": "ptxlab.syntax",
     "load": "ptxlab.syntax",
     "parse": "ptxlab.syntax",

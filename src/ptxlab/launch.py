@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from numbers import Real
 from operator import index
@@ -13,11 +12,13 @@ from typing import Any
 
 from ptxlab import gpu, ir
 from ptxlab.check import check
+from ptxlab.emulate.explore import Exploration, Program, follow, read_schedule
+from ptxlab.emulate.explore import explore as explore_program
 from ptxlab.emulate.launch import DETECTORS, Result
 from ptxlab.emulate.launch import launch as emulate
 from ptxlab.emulate.regions import restore, snapshot
-from ptxlab.emulate.tensor_maps import TensorMap
-from ptxlab.report import KernelError, PtxError, error, is_failure
+from ptxlab.emulate.seeds import copies_of, raised, try_seeds
+from ptxlab.report import KernelError, PtxError, error
 
 Extent = int | Sequence[int]
 
@@ -34,6 +35,7 @@ def launch(
     checks: bool | Iterable[str] = True,
     seed: int = 0,
     seeds: int | Iterable[int] | None = None,
+    schedule: str | Sequence[int] | None = None,
     blocks: Sequence[Sequence[int]] | None = None,
     on_error: str = "raise",
     timeout: float | None = None,
@@ -57,7 +59,8 @@ def launch(
     if compile not in (None, "ptxas", "driver") and Path(compile).suffix != ".cubin":
         raise ValueError(f"compile={compile!r}: there are 'ptxas', 'driver' and the path of a `.cubin` file")
     wanted = DETECTORS if checks is True else chosen_detectors(checks)
-    emulated_only = "blocks" if blocks is not None else "profile" if profile else "seeds" if seeds is not None else ""
+    given_only = {"blocks": blocks, "profile": profile or None, "seeds": seeds, "schedule": schedule}
+    emulated_only = next((name for name, value in given_only.items() if value is not None), "")
     hardware_only = "stream" if stream is not None else "" if wait else "wait"
     place, number = choose(module, device, args, bool(wanted), emulated_only, hardware_only)
     chosen = None if place == "cpu" else gpu.gpu(number)
@@ -102,8 +105,12 @@ def launch(
         there = partial(gpu.launch, module, kernel, chosen, **on_gpu)
         return gpu.compare(module, kernel, chosen, args, there, on_cpu, on_error, compile)
     values = [gpu.host_view(value) for value in args]
+    if schedule is not None:
+        steps = read_schedule(schedule) if isinstance(schedule, str) else list(schedule)
+        program = Program(module, kernel, blocks_of_grid, threads_of_block, blocks_of_cluster, shared, wanted)
+        return raised(follow(program, values, steps, timeout), on_error)
     if seeds is not None:
-        return explore(module, on_cpu, values, range(seeds) if isinstance(seeds, int) else list(seeds), on_error)
+        return try_seeds(module, on_cpu, values, range(seeds) if isinstance(seeds, int) else list(seeds), on_error)
     return on_cpu(args=values, on_error=on_error)
 
 
@@ -118,40 +125,46 @@ def chosen_detectors(checks: bool | Iterable[str]) -> frozenset[str]:
 
 
 def explore(
-    module: ir.Module, run: Callable[..., Result], args: Sequence[Any], seeds: Sequence[int], on_error: str
-) -> Result:
-    """Run under several schedules, each on the same data, until one finds an error.
+    kernel: ir.Function,
+    grid: Extent,
+    block: Extent,
+    args: Sequence[Any] = (),
+    *,
+    shared: int = 0,
+    cluster: Extent | None = None,
+    checks: bool | Iterable[str] = True,
+    limit: int = 10_000,
+    timeout: float = 60.0,
+    every: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> Exploration:
+    """Run a small kernel on the emulator under all schedules that differ, at most `limit`, for `timeout` seconds.
 
-    The first one works on the arrays and variables themselves, the others on copies of what these held before.
+    Two schedules differ if accesses to one address, one of them a write, come in another order. `args` stay as they
+    are. It ends at the first finding, unless `every` one is wanted, with all `outcomes`.
+
+    >>> found = ptxlab.explore(kernel, grid=2, block=1, args=[flags])  # doctest: +SKIP
+    >>> found.verdict  # doctest: +SKIP
+    'explored all 3 executions that differ: no race, no hang'
     """
-    if not seeds:
-        raise ValueError("`seeds` is empty: name at least one")
-    given, before = _copies(args), snapshot(module)
-    result = run(seed=seeds[0], args=args, on_error="collect")
-    after = snapshot(module)
-    found = result
-    for seed in seeds[1:]:
-        if is_failure(found.diagnostics, "raise" if on_error == "collect" else on_error):
-            break
+    module = kernel.module
+    assert module is not None
+    if kernel.kind != "entry":
+        raise ValueError(f"`{kernel.name}` is a device function; the kernels are {', '.join(module.entries)}")
+    refuse_wrong(module)
+    wanted = DETECTORS if checks is True else chosen_detectors(checks)
+    extents = extent(grid, "grid"), extent(block, "block"), None if cluster is None else extent(cluster, "cluster")
+    program = Program(module, kernel, *extents, shared, wanted)
+    given, before = copies_of([gpu.host_view(value) for value in args]), snapshot(module)
+
+    def fresh() -> list[Any]:
         restore(module, before)
-        found = run(seed=seed, args=_copies(given), on_error="collect")
-    restore(module, after)
-    result.diagnostics = found.diagnostics
-    if is_failure(result.diagnostics, on_error):
-        raise KernelError(result.diagnostics)
-    return result
+        return copies_of(given)
 
-
-def _copies(args: Sequence[Any]) -> list[Any]:
-    """The arguments with arrays of their own; one array twice stays one."""
-    arrays = [value.array if isinstance(value, TensorMap) else value for value in args]
-    copies = {id(array): array.copy() for array in arrays if hasattr(array, "__array_interface__")}
-    return [
-        replace(value, array=copies.get(id(value.array), value.array))
-        if isinstance(value, TensorMap)
-        else copies.get(id(value), value)
-        for value in args
-    ]
+    try:
+        return explore_program(program, fresh, limit, timeout, every, progress)
+    finally:
+        restore(module, before)
 
 
 _DEVICE = re.compile(r"(auto|cpu|cuda|both)(?::(\d+))?")

@@ -80,6 +80,10 @@ def _settings(context: click.Context, parameter: click.Parameter, value: Sequenc
 @click.option("--seed", metavar="N", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True,
               help="Decides the order in which threads run, and random data.")  # fmt: skip
 @click.option("--seeds", metavar="N", type=click.IntRange(min=1), help="Try N seeds, until one finds something.")
+@click.option("--schedule", metavar="STEPS", help="Let these threads take steps, as a finding of --explore says.")
+@click.option("--explore", is_flag=True, help="Run a small kernel under all schedules that differ.")
+@click.option("--limit", metavar="N", type=click.IntRange(min=1), default=10_000, show_default=True,
+              help="Executions that --explore tries at most.")  # fmt: skip
 @click.option("--blocks", metavar="'X,Y X,Y'", callback=_blocks, help="Run only these blocks of the grid.")
 @click.option("--checks/--no-checks", default=True, help="Look for races and the like. Memory is always safe.")
 @click.option("--check", "only", metavar="CODE", multiple=True,
@@ -110,6 +114,9 @@ def command(
     shared: int,
     seed: int,
     seeds: int | None,
+    schedule: str | None,
+    explore: bool,
+    limit: int,
     blocks: list[tuple[int, ...]] | None,
     checks: bool,
     only: tuple[str, ...],
@@ -139,6 +146,7 @@ def command(
       ptxlab run saxpy.ptx --grid 4 --block 256 \\
           --arg f32[1024]=random --arg f32[1024]=zeros --arg f32=2.0 --arg u32=1024
       ptxlab run reduce.ptx --block 128 --arg f32[128]=arange --arg f32[1]=zeros --seeds 20
+      ptxlab run spin_lock.ptx --grid 3 --block 1 --arg u32[2]=zeros --explore
       ptxlab run gemm.ptx --entry gemm --grid 64,64 --block 16,16 --blocks "0,0 5,3" \\
           --arg f16[1024,1024]=@a.npy --arg f16[1024,1024]=@b.npy --arg f32[1024,1024]=zeros --profile
     """
@@ -146,9 +154,12 @@ def command(
         raise click.UsageError("`--target` is for CUDA C++: PTX names its own")
     if only and not checks:
         raise click.UsageError("`--check` and `--no-checks` exclude each other")
-    if device == "auto" and seeds is not None:
+    if explore and (seeds is not None or schedule is not None or blocks is not None or profile or draw or cooperative):
+        raise click.UsageError("`--explore` tries all schedules of a whole grid, and nothing else")
+    if device == "auto" and (seeds is not None or schedule is not None or explore):
         device = "cpu"  # schedules are the emulator's
-    for option, given in (("profile", profile), ("draw", draw is not None), ("blocks", blocks is not None)):
+    asked = {"profile": profile, "draw": draw is not None, "blocks": blocks is not None, "explore": explore}
+    for option, given in asked.items():
         if given and device in ("cuda", "both"):
             raise click.UsageError(f"`--{option}` is for the emulator: leave out `--device`")
     try:
@@ -165,10 +176,13 @@ def command(
             "cooperative": cooperative,
             "on_error": "collect",
             **({"profile": True} if profile or draw else {}),
+            **({"schedule": schedule} if schedule is not None else {}),
         }
         for argument, parameter in zip(arguments, kernel.parameters, strict=False):
             argument.check_parameter(parameter)
-        run = explore(kernel, arguments, settings, range(seed, seed + (seeds or 1)), how, warnings)
+        if explore:
+            context.exit(explore_all(kernel, arguments, settings, seed, how, limit, warnings, name_of(path), format))
+        run = try_seeds(kernel, arguments, settings, range(seed, seed + (seeds or 1)), how, warnings)
     except (PtxError, KernelError) as wrong:
         show_failure(wrong.diagnostics, name_of(path), format)
         context.exit(status_of(wrong.diagnostics))
@@ -233,7 +247,45 @@ def required_block(kernel: Function) -> tuple[int, ...]:
     return tuple(int(extent) for extent in directive.arguments)
 
 
-def explore(
+def explore_all(
+    kernel: Function,
+    arguments: Sequence[Argument],
+    settings: dict[str, Argument],
+    seed: int,
+    how: dict[str, Any],
+    limit: int,
+    warnings: Sequence[Diagnostic],
+    name: str,
+    format: Format,
+) -> int:
+    """Run the kernel under all schedules that differ, and say what came of it; the exit status."""
+    import ptxlab
+    from ptxlab.cli.exploration import show
+
+    module = kernel.module
+    assert module is not None
+    given = make_arguments(module, arguments, settings, seed)
+    options = {option: how[option] for option in ("shared", "cluster", "checks") if option in how}
+    timeout = {} if how["timeout"] is None else {"timeout": how["timeout"]}
+    found = ptxlab.explore(kernel, how["grid"], how["block"], given, limit=limit, **options, **timeout)
+    findings = [*warnings, *found.diagnostics]
+    show(kernel, found, findings, name, format)
+    return 1 if findings else 0 if found.is_complete else 2
+
+
+def make_arguments(
+    module: Module, arguments: Sequence[Argument], settings: dict[str, Argument], seed: int
+) -> list[Any]:
+    """The values of arguments, with the variables of the module set; random data are their own for each."""
+    from ptxlab import variables
+
+    variables.forget(module)  # each run begins with the same
+    for place, (name, setting) in enumerate(settings.items(), len(arguments)):
+        variables.set(module, name, setting.make_typed((seed, place)))
+    return [argument.make((seed, place)) for place, argument in enumerate(arguments)]
+
+
+def try_seeds(
     kernel: Function,
     arguments: Sequence[Argument],
     settings: dict[str, Argument],
@@ -248,11 +300,7 @@ def explore(
     module = kernel.module
     assert module is not None
     for runs, seed in enumerate(seeds, 1):  # noqa: B007
-        variables.forget(module)  # each begins with the same
-        # Each argument has random data of its own, whatever the others are.
-        given = [argument.make((seed, place)) for place, argument in enumerate(arguments)]
-        for place, (name, setting) in enumerate(settings.items(), len(arguments)):
-            variables.set(module, name, setting.make_typed((seed, place)))
+        given = make_arguments(module, arguments, settings, seed)
         before = [value if isinstance(value, bytes) else value.copy() for value in given]
         held = variables.written(module)
         with progress_bar(f"seed {seed}, " if len(seeds) > 1 else "") as progress:

@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate import state
+from ptxlab.emulate.preemption import LOGGED
+from ptxlab.emulate.runtime import steps
 from ptxlab.emulate.values import Address, Value, bits_of, constant_text
-from ptxlab.isa.types import Type
+from ptxlab.isa.types import Type, type_named
 from ptxlab.native import offset_of, size_of
 
 if TYPE_CHECKING:
@@ -154,6 +156,7 @@ def load(
         builder.label(then)
         condition = function.unit.counting.count_here(function)
     place = locate(function, address, size * count, state.LOAD, condition)
+    log(function, address, size * count, state.LOAD)
     function.unit.counting.note_look(function, address.space)
     function.unit.watching.note_access(function, address, size * count, state.LOAD, order, size)
     texts = [
@@ -182,8 +185,9 @@ def store(function: Function, address: Address, values: Sequence[Value], when: V
         builder.label(then)
         condition = function.unit.counting.count_here(function)
     place = locate(function, address, size * len(values), state.STORE, condition)
-    if function.unit.watching.checks:
+    if function.unit.watching.checks or function.unit.preemption == LOGGED:
         unchanged = _holds(function, place, values, size)
+        log(function, address, size * len(values), state.STORE, builder.value(f"xor i1 {unchanged}, true"))
         function.unit.watching.note_access(function, address, size * len(values), state.STORE, order, size, unchanged)
         function.unit.counting.note_change(function, address.space, builder.value(f"xor i1 {unchanged}, true"))
     else:
@@ -219,8 +223,19 @@ def update(function: Function, address: Address, type: Type, change: Callable[[V
     new = change(old)
     builder.emit(f"store {new.typed}, ptr {place}, align 1")
     function.unit.counting.note_look(function, address.space)
-    function.unit.counting.note_change(function, address.space, builder.value(f"icmp ne {old.typed}, {new.text}"))
+    changed = builder.value(f"icmp ne {old.typed}, {new.text}")
+    log(function, address, size, state.ATOMIC, changed)
+    function.unit.counting.note_change(function, address.space, changed)
     return old
+
+
+def log(function: Function, address: Address, bytes: int, kind: int, changed: str = "false") -> None:
+    """Where a run is directed step by step, log an access to memory that other threads can name."""
+    if function.unit.preemption == LOGGED and address.space not in ("local", "param", "const"):
+        otherwise = steps.FAILED if "cas" in function.instructions[function.position].opcode.modifiers else 0
+        how = function.builder.value(f"select i1 {changed}, i32 {steps.CHANGED}, i32 {otherwise}")
+        given = (address.value, bytes, kind, SPACES[address.space], Value(function, type_named("u32"), how))
+        function.unit.calls.runtime_call(function, "log_access", given, None)
 
 
 def stop_if_failed(function: Function) -> None:

@@ -52,7 +52,7 @@ class Function:
         self.position = 0
         self.first = unit.number_instructions(function, self.instructions)
         self.live = Liveness(self.instructions, self.effects, self.flow, self.registers.by_index)
-        self.points = points_of(self.matches, self.live) if unit.preemption else {}
+        self.points = points_of(self.matches, self.live, unit.preemption)
         self.uses_carry = any(match.effects.carry for match in self.matches if match is not None)
         self.locals = unit.lay_out_locals(function)
         self.iterations = Iterations(self) if unit.counting.profile else None
@@ -255,6 +255,7 @@ class Function:
         self.store_field("until_preemption", "i32", builder.value(f"sub i32 {left}, {cost}"))
         builder.jump(go)
         builder.label(pause)
+        self.store_field("at_point", "i32", 1)
         self.frame.pause()
         builder.jump(go)
         builder.label(go)

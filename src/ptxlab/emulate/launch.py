@@ -61,11 +61,7 @@ def launch(
 ) -> Result:
     """Run a kernel on this machine's cores; `detectors` names what to look for beside what stops a kernel."""
     checks = bool(detectors)
-    check_cluster(module, kernel, grid, cluster)
-    cluster = cluster or kernel.required_cluster
-    if kernel.directive("blocksareclusters") is not None and cluster is not None:
-        grid = grid[0] * cluster[0], grid[1] * cluster[1], grid[2] * cluster[2]
-    check_launch(module, kernel, grid, block, shared, blocks)
+    grid, cluster = check_extents(module, kernel, grid, block, cluster, shared, blocks)
     compiled = compile_kernel(module, kernel, checks, profile, POINTS if seed else NEVER)
     numbers = None
     if blocks is not None:
@@ -89,8 +85,7 @@ def launch(
             outcome = running.run(until, progress)
         result = Result(seconds=time.perf_counter() - started)
         result.output = "".join(running.services.output)
-        told = [d for d in explain(running, outcome, timeout) if d.code not in DETECTORS - detectors]
-        result.diagnostics = add_sources(module, compiled.functions, told)
+        result.diagnostics = diagnostics_of(running, outcome, timeout, detectors)
         if profile:
             running.settle()
         result.counters = count(running)
@@ -101,6 +96,32 @@ def launch(
     if is_failure(result.diagnostics, on_error):
         raise KernelError(result.diagnostics)
     return result
+
+
+def check_extents(
+    module: ir.Module,
+    kernel: ir.Function,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    cluster: tuple[int, int, int] | None,
+    shared: int,
+    blocks: Sequence[tuple[int, int, int]] | None = None,
+) -> tuple[tuple[int, int, int], tuple[int, int, int] | None]:
+    """The blocks of the grid and of a cluster, as the kernel's directives have them; refused if they are impossible."""
+    check_cluster(module, kernel, grid, cluster)
+    cluster = cluster or kernel.required_cluster
+    if kernel.directive("blocksareclusters") is not None and cluster is not None:
+        grid = grid[0] * cluster[0], grid[1] * cluster[1], grid[2] * cluster[2]
+    check_launch(module, kernel, grid, block, shared, blocks)
+    return grid, cluster
+
+
+def diagnostics_of(
+    running: Launch, outcome: str | None, timeout: float | None, detectors: frozenset[str]
+) -> list[Diagnostic]:
+    """What a launch found, by the detectors that were asked for."""
+    told = [d for d in explain(running, outcome, timeout) if d.code not in DETECTORS - detectors]
+    return add_sources(running.compiled.module, running.compiled.functions, told)
 
 
 def _clusters_of(

@@ -96,4 +96,5 @@ class Mbarriers:
         if kind != state.STORE and machine.function.unit.watching.checks:
             machine.runtime("check_intact", *located, machine.place)
         machine.function.unit.watching.note_access(machine.function, address, 8, kind, "barrier", 8)
+        access.log(machine.function, address, 8, kind, "false" if kind == state.LOAD else "true")
         return located

@@ -1,9 +1,9 @@
 """Where a thread can be preempted: before instructions by which threads observe each other.
 
 Fences are not among them: a fence acts on its own thread alone, so preempting before it is preempting before the next
-access. Neither are weak accesses of large functions. Between two synchronization operations of a thread, its weak
-accesses commute with everything that other threads do, unless they race; and a race is found in whatever order the
-two accesses are executed, as long as synchronization operations are in the same order.
+access. Neither are weak accesses of large functions, unless they are logged. Between two synchronization operations of
+a thread, its weak accesses commute with everything that other threads do, unless they race; and a race is found in
+whatever order the two accesses are executed, as long as synchronization operations are in the same order.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ MOST_SAVED = 4000
 _PRIVATE = frozenset(("param", "const", "local"))
 
 
-def points_of(matches: Sequence[Match | None], live: Liveness) -> dict[int, int]:
+def points_of(matches: Sequence[Match | None], live: Liveness, preemption: int) -> dict[int, int]:
     """The positions of instructions before which a thread can be preempted, and what each may do to memory."""
+    if preemption == NEVER:
+        return {}
     effects = {position: match.effects for position, match in enumerate(matches) if match is not None}
     strong = {position: _kind(one) for position, one in effects.items() if _synchronizes(one)}
     weak = {position: _kind(one) for position, one in effects.items() if position not in strong and _visible(one)}
-    if sum(live.before(position).bit_count() for position in weak) > MOST_SAVED:
+    if preemption != LOGGED and sum(live.before(position).bit_count() for position in weak) > MOST_SAVED:
         return strong
     return strong | weak
 

@@ -175,7 +175,7 @@ class Launch:
             outcome = "interrupted"
         self.request_stop()
         for worker in self.workers:  # those that were about to go on give up their blocks
-            self._call(run_grid, worker)
+            self.call(run_grid, worker)
         if self.services.failure is not None:
             raise self.services.failure
         return outcome
@@ -209,18 +209,18 @@ class Launch:
     def _gather(self, worker: Worker, *others: Worker) -> Worker:
         """Let one worker go on with the blocks of all: those of each wait for others."""
         for other in others:
-            self._call(take_over, worker, other)
-        self._call(go_on_alone, worker)
+            self.call(take_over, worker, other)
+        self.call(go_on_alone, worker)
         return worker
 
     def _work(self, worker: Worker) -> None:
         """Have one core run blocks; that this is a method keeps all memory alive as long as it takes."""
         try:
-            self._call(run_search if self.seed else run_grid, worker)
+            self.call(run_search if self.seed else run_grid, worker)
         finally:
             worker.end.set()
 
-    def _call(self, entry: Callable[..., Any], *workers: Worker) -> int:
+    def call(self, entry: Callable[..., Any], *workers: Worker) -> int:
         """Call a function of the runtime on workers."""
         function = ctypes.CFUNCTYPE(ctypes.c_uint32, *[ctypes.c_void_p] * len(workers))
         return int(
@@ -232,16 +232,16 @@ class Launch:
         return any(
             worker.fault.get("kind") or worker.history.get("finding_count") or worker.history.get("unwatched")
             for worker in self.workers
-        ) or any(self._call(share_bytes, one, other) for one, other in combinations(self.workers, 2))
+        ) or any(self.call(share_bytes, one, other) for one, other in combinations(self.workers, 2))
 
     def put_back(self) -> None:
         """Make all memory what it was before a trial."""
-        self._call(put_back, self.workers[0])
+        self.call(put_back, self.workers[0])
 
     def end(self) -> None:
         """Give back the blocks that were kept for an explanation, and let go of what refers to each other."""
         for worker in self.workers:
-            self._call(end_broken, worker)
+            self.call(end_broken, worker)
         del self.callback, self.services
 
     def profile(self) -> None:
@@ -252,7 +252,7 @@ class Launch:
     def settle(self) -> None:
         """Count the requests that are still open."""
         for worker in self.workers:
-            self._call(requests.settle_all, worker)
+            self.call(requests.settle_all, worker)
 
     def request_stop(self) -> None:
         """Have every worker stop at its next look around."""

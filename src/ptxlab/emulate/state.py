@@ -292,6 +292,7 @@ class Thread:
     fuel: u32
     until_preemption: u32  # preemption points that it may still pass
     look_cost: u32  # how many of them one counts that changes nothing
+    at_point: u32  # whether it was preempted
     members: u32
     site: u32
     number: u32
@@ -410,6 +411,31 @@ class Search:
 
 
 @struct
+class Event:
+    """What a thread did in a run that the host directs; see `runtime.steps`."""
+
+    thread: u32
+    kind: u32
+    address: u64
+    size: u32
+    extra: u32
+
+
+@struct
+class Directed:
+    """A run in which the host chooses who takes the next step; see `runtime.directed`."""
+
+    choose: Pointer[u8]  # a function of the host that returns the number of a thread
+    states: Pointer[u8]  # by thread: whether it is at a preemption point
+    marks: Pointer[u64]  # and of the state it is in there
+    events: Pointer[Event]  # since the launch began; null unless the host directs it
+    count: u32
+    room: u32
+    at_points: u32  # threads that are at one
+    has_ended: u32  # whether all threads have exited
+
+
+@struct
 class Cluster:
     """Blocks that have begun together, take turns, and see each other's shared memory; most often it is one."""
 
@@ -500,3 +526,4 @@ class Worker:
     marked: Pointer[u8]  # which words of them do; the others tell only the time
     broken: Pointer[Cluster]  # the cluster in which it was found, for those who explain it
     search: Search
+    directed: Directed

@@ -15,7 +15,7 @@ from ptxlab.emulate.calls import Calls
 from ptxlab.emulate.counting import Counting
 from ptxlab.emulate.function import Function
 from ptxlab.emulate.passing import Signature, argument_value, receive_value, signature
-from ptxlab.emulate.preemption import NEVER
+from ptxlab.emulate.preemption import LOGGED, NEVER
 from ptxlab.emulate.services import SERVICES
 from ptxlab.emulate.values import Value
 from ptxlab.emulate.watching import Watching
@@ -129,6 +129,8 @@ class Unit:
         numbers += [0] * (5 - len(numbers))
         number = list(SERVICES).index(name)
         self.counting.note_change(function, "global")
+        if self.preemption == LOGGED:
+            self.calls.runtime_call(function, "log_service", (), None)
         found = self.calls.runtime_call(function, "call_host", (number, function.instruction_number, *numbers), "u64")
         access.stop_if_failed(function)
         if results and found is not None:

@@ -83,6 +83,7 @@ class Function(Node):
 
         For the emulator: `checks=False` silences the detectors, `checks="data-race"` all but that one; `seed` chooses
         the order in which threads run, and `seeds=20` tries that many, each on the same data, until one finds an error;
+        `schedule` lets threads take steps as a finding of `ptxlab.explore` says;
         `blocks` runs only these blocks of the grid, or the clusters that they belong to; `profile=True` counts bank
         conflicts and sectors.
 

@@ -13,6 +13,7 @@ from .cancellations import start_cancel
 from .cluster_barrier import arrive_at_cluster, wait_at_cluster
 from .cluster_order import pass_init_fence
 from .copies import arrive_after_copies, commit_copies, fill_shared, start_copy, wait_for_copies
+from .directed import run_directed
 from .flags import pass_fence
 from .grid import end_broken, go_on_alone, run_grid, take_over
 from .mbarrier_memory import check_intact
@@ -45,6 +46,7 @@ from .races import note_cluster, note_generic, note_global, note_local, note_sha
 from .schedule import thread_exit
 from .search import run_search
 from .sharing import put_back, share_bytes
+from .steps import log_access, log_service
 from .tensor_beginnings import check_map, multicast_tensor_load, start_tensor_load, start_tensor_store
 from .tensor_commits import start_commit
 from .tensor_memory import (
@@ -67,9 +69,10 @@ RUNTIME: dict[str, Callable[..., Any]] = {
         arrive_after_copies, arrive_at_barrier, arrive_at_cluster, arrive_at_phase, call_host, check_intact, check_map,
         check_prefetch, commit_copies, commit_products, commit_transfers, compare_products, complete_bytes,
         drop_from_phase, enter, expect_bytes, fail, fill_shared, find_callee, find_memory, grow_stack,
-        initialise_phase, invalidate_phase, layout_of_phase, leave, multicast_load, multicast_tensor_load,
-        note_cluster, note_generic, note_global, note_local, note_request, note_shared, owner_of, pass_fence,
-        pass_init_fence, pass_proxy_fence, read_clock, read_matrix, restore_stack, start_async_store, start_cancel,
+        initialise_phase, invalidate_phase, layout_of_phase, leave, log_access, log_service, multicast_load,
+        multicast_tensor_load, note_cluster, note_generic, note_global, note_local, note_request, note_shared,
+        owner_of, pass_fence, pass_init_fence, pass_proxy_fence, read_clock,
+        read_matrix, restore_stack, start_async_store, start_cancel,
         start_copy, start_exchange, start_load, start_store, start_tensor_load, start_tensor_store, thread_exit,
         wait_at_cluster, wait_for_copies, wait_for_phase, wait_for_products, wait_for_transfers, without_own_rank,
         # Tensor memory.
@@ -79,10 +82,10 @@ RUNTIME: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 # Files whose functions few kernels call, or seldom: LLVM takes a quarter of the time for them, and makes slower code.
 RARE = frozenset("""
-    agents async_stores beginnings cancellations cluster_barrier cluster_order clusters presence profile proxies
-    reductions reports tensor_before tensor_beginnings tensor_commits tensor_memory tensor_operands tensor_operations
-    tensor_order tensor_work tensors transfers warpgroup
+    agents async_stores beginnings cancellations cluster_barrier cluster_order clusters directed presence profile
+    proxies reductions reports tensor_before tensor_beginnings tensor_commits tensor_memory tensor_operands
+    tensor_operations tensor_order tensor_work tensors transfers warpgroup
 """.split())  # fmt: skip
 ENTRIES: tuple[Callable[..., Any], ...] = (
-    run_grid, run_search, take_over, go_on_alone, end_broken, settle_all, share_bytes, put_back,
+    run_directed, run_grid, run_search, take_over, go_on_alone, end_broken, settle_all, share_bytes, put_back,
 )  # fmt: skip

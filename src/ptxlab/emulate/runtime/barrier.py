@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ptxlab.emulate.runtime.memory import fail, fail_with
 from ptxlab.emulate.runtime.order import order_arrival, order_barrier
+from ptxlab.emulate.runtime.steps import ARRIVE, OPEN, log_barrier
 from ptxlab.emulate.state import (
     AT_BARRIER,
     BAD_BARRIER,
@@ -57,6 +58,8 @@ def arrive_at_barrier(
         thread.status = AT_BARRIER
     order_arrival(thread, number)
     thread.instruction = instruction
+    how: u32 = u32(count == 0 or count == block.count) | (waits & WAITS) << 1
+    log_barrier(thread, ARRIVE, block.number << 8 | u64(number), how)
     complete_if_full(block, number)
 
 
@@ -87,6 +90,7 @@ def complete_if_full(block: Pointer[Block], number: u32) -> None:
     if barrier.arrived < expected:
         return
     order_barrier(block, number)
+    log_barrier(block.threads, OPEN, block.number << 8 | u64(number), 0)
     for index in range(block.count):
         thread = block.threads + index
         if thread.status == AT_BARRIER and thread.barrier == number:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ptxlab.emulate.runtime.barrier import ALIGNED
 from ptxlab.emulate.runtime.cluster_order import acquire_from_cluster, order_cluster, order_cluster_arrival
 from ptxlab.emulate.runtime.memory import fail
+from ptxlab.emulate.runtime.steps import ARRIVE, CLUSTER_BARRIER, EVERYONE, OPEN, WAIT, log_barrier
 from ptxlab.emulate.state import (
     ARRIVED_TWICE,
     AT_CLUSTER,
@@ -16,7 +17,7 @@ from ptxlab.emulate.state import (
     Cluster,
     Thread,
 )
-from ptxlab.native import Pointer, boolean, native, u32
+from ptxlab.native import Pointer, boolean, native, u32, u64
 
 
 @native
@@ -34,6 +35,7 @@ def arrive_at_cluster(thread: Pointer[Thread], how: u32, releases: u32, instruct
     thread.block.moves += 1
     cluster.arrived += 1
     order_cluster_arrival(thread, releases)
+    log_barrier(thread, ARRIVE, u64(CLUSTER_BARRIER) | cluster.blocks[0].number, EVERYONE)
     complete_if_full(cluster, thread)
 
 
@@ -58,7 +60,9 @@ def wait_at_cluster(thread: Pointer[Thread], how: u32, instruction: u32) -> None
         fail(thread, BAD_BARRIER, instruction, NEVER_ARRIVED)
         return
     thread.instruction = instruction
-    if cluster.phase >= thread.arrival:
+    is_open = u32(cluster.phase >= thread.arrival)
+    log_barrier(thread, WAIT, u64(CLUSTER_BARRIER) | cluster.blocks[0].number, is_open)
+    if is_open != 0:
         thread.arrival = 0
         acquire_from_cluster(thread)
     else:
@@ -82,6 +86,7 @@ def complete_if_full(cluster: Pointer[Cluster], last: Pointer[Thread]) -> None:
     cluster.arrived = 0
     cluster.phase += 1
     order_cluster(cluster, last)
+    log_barrier(last, OPEN, u64(CLUSTER_BARRIER) | cluster.blocks[0].number, 0)
     for rank in range(cluster.count):
         block = cluster.blocks[rank]
         block.moves += 1

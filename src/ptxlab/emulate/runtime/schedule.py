@@ -14,6 +14,7 @@ from ptxlab.emulate.runtime.memory import fail
 from ptxlab.emulate.runtime.order import order_lanes
 from ptxlab.emulate.runtime.phases import has_completed
 from ptxlab.emulate.runtime.presence import note_exit
+from ptxlab.emulate.runtime.steps import log_meeting
 from ptxlab.emulate.runtime.stillness import changes_of, goes_nowhere, is_still, leap, outlasts_time
 from ptxlab.emulate.runtime.tensor_memory import check_allocations
 from ptxlab.emulate.runtime.tensor_work import finish_operations
@@ -346,6 +347,7 @@ def perform(block: Pointer[Block], base: u32, members: u32, site: Pointer[Site])
     """Do what lanes do together, and let them go on."""
     call(None, site.code, block.threads[base].mail, members, block.threads[base].shared)
     order_lanes(block, base, members)
+    log_meeting(block, base, members)
     for lane in range(32):
         if members >> lane & 1 != 0:
             block.threads[base + lane].status = READY

@@ -320,12 +320,13 @@ def take_turn(worker: Pointer[Worker], thread: Pointer[Thread]) -> None:
     fuel: u32 = worker.quantum
     if search.policy == WALK:
         fuel = u32(min(1 + chance(search, 1 << chance(search, 13)), u64(fuel)))
+    thread.at_point = 0
     allow(thread, points, 1, fuel)
     run_thread(thread)
     passed: u32 = points - thread.until_preemption
     if thread.status == YIELDED:
         thread.status = READY
-        is_preempted = thread.until_preemption == 0
+        is_preempted = thread.at_point != 0
         passed += u32(is_preempted)
         if search.policy == PRIORITIES:
             search.next_change += u32(is_preempted)

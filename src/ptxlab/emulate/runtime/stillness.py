@@ -10,7 +10,7 @@ cluster that looks at a clock gets to see later and later times, up to years, un
 
 from __future__ import annotations
 
-from ptxlab.emulate.state import AT_BARRIER, AT_CLUSTER, AT_PRODUCTS, DONE, MEETING, Block, Cluster, Worker
+from ptxlab.emulate.state import AT_BARRIER, AT_CLUSTER, AT_PRODUCTS, DONE, MEETING, Block, Cluster, Thread, Worker
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u8, u32, u64
 
 PATIENCE = 4  # rounds without a change until states are compared
@@ -178,24 +178,31 @@ def mark_of_block(block: Pointer[Block], mark: u64) -> u64:
         mark = mixed(mark, u64(barrier.arrived) << 32 | u64(barrier.expected))
         mark = mixed(mark, u64(barrier.ones) << 2 | u64(barrier.all) << 1 | u64(barrier.any))
     for index in range(block.count):
-        thread = block.threads + index
-        mark = mixed(mark, u64(thread.status) << 32 | u64(thread.resume))
-        if thread.status != DONE:
-            mark = mixed(mark, cast(u64, thread.code))
-            mark = mixed(mark, u64(thread.members) << 32 | u64(thread.barrier))
-            mark = mixed(mark, thread.answer)
-            mark = mixed(mark, u64(thread.arrival))
-            mark = mixed(mark, thread.local_top)
-            start = block.frames + u64(index) * u64(worker.frame_size)
-            mark = mark_of_entry(worker, cast(Pointer[u64], start), mark)
-            if thread.call_depth != 0:
-                rest = start + worker.mark_size
-                mark = mark_of_words(rest, beyond(rest, thread.frame, worker.largest_frame, thread.frame_limit), mark)
-            used: u64 = thread.local_top + u64(worker.largest_local)
-            if used > thread.local_size:
-                used = thread.local_size
-            mark = mark_of_words(thread.local, used, mark)
+        mark = mark_of_thread(block.threads + index, mark)
     return mark_of_words(cast(Pointer[u8], block.mail), u64(block.warps) * 128 * u64(worker.mail_words), mark)
+
+
+@native
+def mark_of_thread(thread: Pointer[Thread], mark: u64) -> u64:
+    """The state of one thread."""
+    worker = thread.worker
+    mark = mixed(mark, u64(thread.status) << 32 | u64(thread.resume))
+    if thread.status == DONE:
+        return mark
+    mark = mixed(mark, cast(u64, thread.code))
+    mark = mixed(mark, u64(thread.members) << 32 | u64(thread.barrier))
+    mark = mixed(mark, thread.answer)
+    mark = mixed(mark, u64(thread.arrival))
+    mark = mixed(mark, thread.local_top)
+    start = thread.block.frames + u64(thread.number) * u64(worker.frame_size)
+    mark = mark_of_entry(worker, cast(Pointer[u64], start), mark)
+    if thread.call_depth != 0:
+        rest = start + worker.mark_size
+        mark = mark_of_words(rest, beyond(rest, thread.frame, worker.largest_frame, thread.frame_limit), mark)
+    used: u64 = thread.local_top + u64(worker.largest_local)
+    if used > thread.local_size:
+        used = thread.local_size
+    return mark_of_words(thread.local, used, mark)
 
 
 @native
