@@ -118,13 +118,38 @@ def test_who_finds_what(build: ModuleType, tmp_path: Path) -> None:
     ]
 
 
+SPIN_LOCK = """
+.version 8.3
+.target sm_90
+.address_size 64
+.visible .entry spin_lock(.param .u64 lock)
+{
+    .reg .b64 %rd1;
+    .reg .b32 %r<4>;
+    .reg .pred %p1;
+    ld.param.u64 %rd1, [lock];
+again:
+    atom.acquire.gpu.global.cas.b32 %r1, [%rd1], 0, 1;
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra again;
+    ld.global.u32 %r2, [%rd1+4];
+    add.u32 %r2, %r2, 1;
+    st.global.u32 [%rd1+4], %r2;
+    st.release.gpu.global.u32 [%rd1], 0;
+    ret;
+}
+"""
+
+
 def test_the_python_on_the_emulator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("saxpy.ptx").write_text(SAXPY)
-    first, maps, suite = re.findall(r"```python\n(.*?)```", EMULATOR, re.DOTALL)
+    Path("spin_lock.ptx").write_text(SPIN_LOCK)
+    first, maps, explored, suite = re.findall(r"```python\n(.*?)```", EMULATOR, re.DOTALL)
     names: dict[str, object] = {}
     exec(first, names)
     exec(maps, names)
+    exec(explored, names)
     exec(suite, names)
     names["test_saxpy"](1)  # type: ignore[operator]
 
