@@ -307,6 +307,24 @@ def test_what_the_kernel_prints_comes_first(tmp_path: Path) -> None:
     assert run(write(tmp_path, text), "--block", 1).stdout.startswith("Hi\n`k` ran")
 
 
+def test_a_terminal_is_not_given_control_characters(tmp_path: Path) -> None:
+    text = HEADER + (
+        ".global .b8 message[6] = {72, 105, 7, 8, 10};\n"
+        ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n.entry k()\n{\n.reg .b64 %rd<2>;\n"
+        "mov.u64 %rd1, message;\n{ .param .b32 r; .param .b64 f; .param .b64 a;\n"
+        "st.param.b64 [f], %rd1; st.param.b64 [a], 0; call (r), vprintf, (f, a); }\nret;\n}\n"
+    )
+    file = write(tmp_path, text)
+    assert run(file, "--block", 1).stdout.startswith("Hi\x07\x08\n`k` ran")
+    reader, terminal = os.openpty()
+    subprocess.run(
+        [sys.executable, "-m", "ptxlab", "run", file, "--block", "1", "--device", "cpu"], stdout=terminal, check=True
+    )
+    assert "Hi\u2407\u2408\r\n`k` ran" in os.read(reader, 10_000).decode()
+    os.close(terminal)
+    os.close(reader)
+
+
 def test_seeds_stop_at_the_first_finding_and_say_how_to_replay(tmp_path: Path) -> None:
     file = write(tmp_path, RACE)
     arguments = [file, "--block", "32", "--arg", "u32[1]=zeros", "--no-checks", "--device", "cpu"]

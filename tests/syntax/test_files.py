@@ -1,11 +1,13 @@
 """Files that are no PTX get an explanation, not a traceback."""
 
+import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from ptxlab.report import PtxError
-from ptxlab.syntax import load
+from ptxlab.syntax import files, load
 
 GOOD = ".version 8.0\n.target sm_80\n.entry k { ret; }\n"
 
@@ -55,3 +57,32 @@ def test_missing_file_and_directory(tmp_path: Path) -> None:
         assert [found.code for found in raised.value.diagnostics] == [code]
     with pytest.raises(PtxError):
         load("a\0b")
+
+
+def code_of(path: Path) -> str:
+    with pytest.raises(PtxError) as raised:
+        load(path)
+    (found,) = raised.value.diagnostics
+    assert found.helps
+    assert found.code in files.UNREADABLE
+    return found.code
+
+
+def test_a_file_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert code_of(Path("/dev/zero")) == "binary-file"
+    monkeypatch.setattr(files, "LARGEST", 1 << 20)
+    path = tmp_path / "k.ptx"
+    path.write_text(GOOD + "// more\n" * 200_000)
+    assert code_of(path) == "oversized-file"
+
+
+def test_a_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    monkeypatch.setattr(files, "PATIENCE", 0.2)
+    assert code_of(path) == "silent-pipe"
+    monkeypatch.setattr(files, "PATIENCE", 30)
+    writer = threading.Thread(target=path.write_text, args=(GOOD,))
+    writer.start()
+    assert load(path).entries == ["k"]
+    writer.join()

@@ -186,7 +186,7 @@ class Program:
                 continue
             matches.append(verdict)
             if verdict.limited:
-                self._look_at_values(function, statement, verdict)
+                self._look_at_values(facts, statement, verdict)
             if verdict.odd:
                 failure = Failure("odd-operand", function, statement, None, verdict, verdict.odd[0])
                 self.failures["odd-operand"].append(failure)
@@ -220,10 +220,11 @@ class Program:
         operand = mismatch.problem.index if mismatch else 0
         self.failures[kind].append(Failure(kind, function, instruction, mismatch, match, operand))
 
-    def _look_at_values(self, function: ir.Function, instruction: ir.Instruction, match: Match) -> None:
+    def _look_at_values(self, facts: FunctionFacts, instruction: ir.Instruction, match: Match) -> None:
         for index, (expected, operand) in enumerate(zip(match.expected, instruction.operands, strict=True)):
             if not _is_allowed(expected, operand):
-                failure = Failure("immediate-range", function, instruction, None, match, index)
+                facts.is_sound = False
+                failure = Failure("immediate-range", facts.function, instruction, None, match, index)
                 self.failures["immediate-range"].append(failure)
                 return
 

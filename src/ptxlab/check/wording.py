@@ -8,6 +8,10 @@ def described(operand: ir.Operand) -> str:
     match operand:
         case ir.Register():
             return f"the `.{operand.type.name}` register `{operand.name}`"
+        case ir.VectorElement(register=ir.Register(), position=None):
+            return f"`{operand.register.name}.{operand.element}`"
+        case ir.Selection(register=ir.Register()):
+            return f"`{operand.register.name}.{operand.selector}`"
         case ir.VectorElement(register=ir.Register()):
             return f"an element of the vector register `{operand.register.name}`"
         case ir.Immediate():
@@ -18,6 +22,8 @@ def described(operand: ir.Operand) -> str:
             return f"an element of `{operand.base.name}`"
         case ir.Vector():
             return "a vector"
+        case ir.SpecialRegister(component=str()):
+            return f"the special register `{operand.name}.{operand.component}`"
         case ir.SpecialRegister():
             return f"the special register `{operand.name}`"
         case ir.VariableReference():

@@ -36,7 +36,7 @@ def command(context: click.Context, paths: Sequence[Path], target: str | None, f
     """Report every problem in PTX files.
 
     Directories are searched for *.ptx; `-` is standard input. A .cu file is compiled by NVRTC first, whose warnings are
-    among the findings. Exits 0 if nothing was found, 1 if something was, 2 if a tool is missing.
+    among the findings. Exits 0 if nothing was found, 1 if something was, 2 if a tool is missing or no file can be read.
 
     \b
     Examples:

@@ -129,7 +129,7 @@ def read_text(path: Path) -> str:
     from ptxlab import syntax
 
     if path == STANDARD_INPUT:
-        return syntax.decode(sys.stdin.buffer.read(), name_of(path))
+        return syntax.decode(syntax.read_bytes(sys.stdin.buffer, name_of(path)), name_of(path))
     return syntax.read_text(path)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite
@@ -15,6 +16,7 @@ from ptxlab.cli.arguments import Argument, spell_shape, type_of
 from ptxlab.cli.files import write_file
 from ptxlab.cli.findings import show_findings
 from ptxlab.report import Diagnostic, Format, render
+from ptxlab.report.terminal import printable_lines
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -104,7 +106,9 @@ class Run:
             click.echo(json.dumps(finite(self.as_object()), indent=2))
             return
         if format == "full":
-            click.echo(self.result.output, nl=False)
+            # A terminal acts on control characters; a file or a pipe gets what the kernel printed.
+            output = self.result.output
+            click.echo(printable_lines(output) if sys.stdout.isatty() else output, nl=False)
             if self.result.output and not self.result.output.endswith("\n"):
                 click.echo()
             for line in self.lines(profile):

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 Result = tuple[Expected | None, ir.Operand | None]
 _U64 = type_named("u64")
-_ELEMENTS = {"x": 0, "y": 1, "z": 2, "w": 3, "r": 0, "g": 1, "b": 2, "a": 3}
 
 
 def read(
@@ -76,7 +75,8 @@ def scalar(function: Function, type: Type, operand: ir.Operand) -> Value:
             return _fit(function, function.registers.get(operand), type)
         case ir.VectorElement():
             assert isinstance(operand.register, ir.Register)
-            return _fit(function, function.registers.get(operand.register, _ELEMENTS[operand.element]), type)
+            assert operand.position is not None
+            return _fit(function, function.registers.get(operand.register, operand.position), type)
         case ir.Selection():
             assert isinstance(operand.register, ir.Register)
             return _fit(function, function.registers.get(operand.register), type)
@@ -200,8 +200,9 @@ def _store(function: Function, operand: ir.Operand, value: Value) -> None:
             )
         case ir.VectorElement():
             assert isinstance(operand.register, ir.Register)
+            assert operand.position is not None
             text = resize(value, operand.register.type.width, signed=value.is_signed)
-            function.registers.put(operand.register, text, _ELEMENTS[operand.element])
+            function.registers.put(operand.register, text, operand.position)
         case ir.Selection():
             assert isinstance(operand.register, ir.Register)
             function.registers.put(operand.register, resize(value, operand.register.type.width, signed=False))

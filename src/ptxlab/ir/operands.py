@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from ptxlab.isa.types import Type
 
 
+_ELEMENTS = {"x": 0, "y": 1, "z": 2, "w": 3, "r": 0, "g": 1, "b": 2, "a": 3}
+
+
 class Register(Value):
     """A declared register; `index` numbers the registers of a function densely, for tables and bit sets."""
 
@@ -45,6 +48,12 @@ class VectorElement(Value):
     def __init__(self, register: Register | Unresolved, element: str) -> None:
         self.register = register
         self.element = element
+
+    @property
+    def position(self) -> int | None:
+        """Which element it is, from 0 on; None if its register has no such element."""
+        at = _ELEMENTS.get(self.element, 4)
+        return at if isinstance(self.register, Register) and 1 < self.register.vector > at else None
 
 
 class Selection(Value):

@@ -6,7 +6,7 @@ from typing import Any
 from ptxlab import ir
 from ptxlab.isa import Jump, Match
 from ptxlab.isa.operand import Shape
-from ptxlab.isa.special_registers import special_register
+from ptxlab.isa.special_registers import COMPONENTS, special_register
 
 
 def shape_of(operand: ir.Operand) -> Shape:
@@ -28,14 +28,20 @@ def _register(register: ir.Register) -> Shape:
     return name if register.vector == 1 else ("{", *[name] * register.vector)
 
 
+_NOTHING: Shape = (":",)  # a part of a register that there is not: no operand takes it
+
+
 def _element_of_vector(element: ir.VectorElement) -> Shape:
-    return element.register.type.name if isinstance(element.register, ir.Register) else "?"
+    if not isinstance(element.register, ir.Register):
+        return "?"
+    # ptxas lets `.z` of a vector of two pass, and crashes where that is read.
+    return _NOTHING if element.position is None else (":", element.register.type.name)
 
 
 def _selection(selection: ir.Selection) -> Shape:
     if not isinstance(selection.register, ir.Register):
         return "?"
-    return (".", selection.register.type.name, selection.selector)
+    return (".", selection.register.type.name, selection.selector) if selection.register.vector == 1 else _NOTHING
 
 
 def _immediate(immediate: ir.Immediate) -> Shape:
@@ -46,9 +52,9 @@ def _special_register(register: ir.SpecialRegister) -> Shape:
     found = special_register(register.name)
     if found is None:
         return "?"
-    if found.vector and register.component is None:
-        return ("%{", *[found.shape] * found.vector)
-    return found.shape
+    if register.component is not None:
+        return found.shape if found.vector and register.component in COMPONENTS else _NOTHING
+    return ("%{", *[found.shape] * found.vector) if found.vector else found.shape
 
 
 def _variable(reference: ir.VariableReference) -> Shape:
@@ -62,7 +68,8 @@ def _in_vector(operand: ir.Operand) -> Shape:
         variable = operand.variable
         if not variable.dimensions and variable.vector == 1:
             return f"${variable.type.name}"
-    return shape_of(operand)
+    shape = shape_of(operand)
+    return shape[1] if shape[0] == ":" and len(shape) == 2 else shape
 
 
 def _element(element: ir.Element) -> Shape:

@@ -39,7 +39,7 @@ Operands at hand are described by their *shape*, a value that is cheap to compar
 - `("[", base, ...)`: an address and what else is in the brackets; `("[]", a)`: an element of an array, `table[3]`;
 - `("{", ...)`: a vector; `("%{", ...)`: a special register of several components; `("(", ...)`: a list of arguments;
   `("|", a, b)`: a pair; `("!", a)`: a negation; `("-", a)`: a negated value; `("+", a)`: a sum with a constant;
-  `(".", a, "b0")`: a selection.
+  `(".", a, "b0")`: a selection; `(":", a)`: an element of a vector register; `(":",)`: a part that there is not.
 """
 
 import re
@@ -96,6 +96,7 @@ class Expected:
     second_optional: bool = False
     inner: tuple["Expected", ...] = ()
     fixed: bool = False  # of a type of its own, which none of the instruction's modifiers names
+    whole: bool = False  # not an element of a vector register
 
     def describe(self) -> str:
         """In a message: `.u32 register or immediate`."""
@@ -245,6 +246,7 @@ def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatabl
         optional=optional,
         inner=tuple(Expected(name, role, type=type_, allowed=limit) for limit in limits) if count else (),
         fixed=_names_a_type(form.types.get(name, ""), m),
+        whole=form.chapter == "video",
     )
 
 

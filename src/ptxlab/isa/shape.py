@@ -40,7 +40,7 @@ def _wrong(expected: Expected, shape: Shape) -> str | None:
     if expected.kind != "value":
         # What a label stands for, code or a list of targets, only the whole function tells.
         return None if shape == f"@{expected.kind}" or (shape, expected.kind) == ("@label", "targets") else "kind"
-    if isinstance(shape, tuple):
+    if isinstance(shape, tuple) and shape[0] != ":":
         return _wrong_compound(expected, shape)
     if expected.second is not None and not expected.second_optional:
         return "not-pair"
@@ -56,6 +56,8 @@ def _wrong_compound(expected: Expected, shape: Shape) -> str | None:
             return "pair"
         if parts == ["_", "_"]:
             return "sink"
+        if parts[0][0] == ":":  # to ptxas, a `|` after an element is a syntax error
+            return "element"
         first = _wrong_compound if isinstance(parts[0], tuple) else wrong_scalar
         return first(expected, parts[0]) or wrong_scalar(expected.second, parts[1])
     if mark == "!":
@@ -261,6 +263,10 @@ def wrong_scalar(expected: Expected, shape: Shape) -> str | None:
     """What is wrong with a single register or immediate."""
     type_ = expected.type
     assert type_ is not None
+    if isinstance(shape, tuple) and shape[0] == ":":
+        if len(shape) == 1:
+            return "no-part"
+        return "element" if expected.whole else wrong_scalar(expected, shape[1])
     if not isinstance(shape, str):
         return "kind"
     if shape == "?":

@@ -43,6 +43,15 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub(_picture, text)
 
 
+def printable_lines(text: str) -> str:
+    """The same of several lines: line breaks and tabs stay.
+
+    >>> printable_lines("a\\tb\\n\\x07")
+    'a\\tb\\n␇'
+    """
+    return "".join(part if part in "\n\t" else printable(part) for part in re.split("([\n\t])", text))
+
+
 def _picture(match: re.Match[str]) -> str:
     code = ord(match[0])
     if code < 0x20:

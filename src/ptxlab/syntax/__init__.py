@@ -1,7 +1,7 @@
 """Text to program and program to text."""
 
-from ptxlab.syntax.files import decode, load, read_text
+from ptxlab.syntax.files import UNREADABLE, decode, load, read_bytes, read_text
 from ptxlab.syntax.parser import parse, read
 from ptxlab.syntax.printer import format
 
-__all__ = ["decode", "format", "load", "parse", "read", "read_text"]
+__all__ = ["UNREADABLE", "decode", "format", "load", "parse", "read", "read_bytes", "read_text"]

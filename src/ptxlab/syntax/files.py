@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
-from typing import NoReturn
+import select
+import stat
+from typing import BinaryIO, NoReturn
 
 from ptxlab.ir import Module
 from ptxlab.report import PtxError, error
@@ -20,6 +21,13 @@ _MAGIC = {
     b"PK\x03\x04": "a zip archive",
 }
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+LARGEST = 256 << 20  # bytes that are read of a file; a PTX file of hundreds of kernels has some ten million
+PATIENCE = 10  # seconds that a pipe may be silent
+_PART = 1 << 20
+# Of files of which nothing can be said, not even that their PTX is wrong.
+UNREADABLE = frozenset(
+    "missing-file is-a-directory unreadable-file oversized-file silent-pipe binary-file utf16-file".split()
+)
 
 
 def load(path: str | os.PathLike[str]) -> Module:
@@ -31,7 +39,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
     """The text of a file that looks like PTX; raises `PtxError` for one that does not."""
     name = os.fspath(path)
     try:
-        data = Path(path).read_bytes()
+        data = _read(path, name)
     except FileNotFoundError:
         _refuse("missing-file", f"there is no file `{name}`", "check the path")
     except IsADirectoryError:
@@ -40,6 +48,33 @@ def read_text(path: str | os.PathLike[str]) -> str:
         reason = getattr(problem, "strerror", None) or str(problem)
         _refuse("unreadable-file", f"`{name}` cannot be read: {reason.lower()}", "check the path and its permissions")
     return decode(data, name)
+
+
+def _read(path: str | os.PathLike[str], name: str) -> bytes:
+    # A pipe that nothing writes to would keep an ordinary `open` for ever.
+    file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(file, "rb", buffering=0) as opened:
+        if stat.S_ISDIR(os.fstat(file).st_mode):
+            raise IsADirectoryError
+        if stat.S_ISFIFO(os.fstat(file).st_mode):
+            if not select.select([opened], [], [], PATIENCE)[0]:
+                _refuse("silent-pipe", f"`{name}` is a pipe that nothing writes to", "start what writes to it first")
+            os.set_blocking(file, True)
+        return read_bytes(opened, name)
+
+
+def read_bytes(opened: BinaryIO, name: str) -> bytes:
+    """What a file or a stream has; raises `PtxError` as soon as it is certain that this is no PTX."""
+    parts: list[bytes] = []
+    size = 0
+    while part := opened.read(_PART):
+        parts.append(part)
+        size += len(part)
+        if b"\0" in part:
+            break  # no text, however it goes on
+        if size > LARGEST:
+            _refuse("oversized-file", f"`{name}` has more than {LARGEST >> 20} MB", "name a PTX file, or divide it")
+    return b"".join(parts)
 
 
 def decode(data: bytes, name: str) -> str:

@@ -15,6 +15,8 @@ PAGES = {
     "missing-file": "There is no file of this name.",
     "is-a-directory": "A directory was given where a file belongs. `ptxlab check` searches directories for `*.ptx`.",
     "unreadable-file": "The file is there, but the system does not let it be read.",
+    "oversized-file": "The file has more than 256 MB.\n\nNo PTX has, but a device such as `/dev/zero` never ends.",
+    "silent-pipe": "The path is a pipe, and for ten seconds nothing wrote to it.",
     "binary-file": "The file holds bytes, not text.\n\nA cubin or an object has machine code; PTX is what `nvcc -ptx` "
     "or `cuobjdump -ptx` prints.",
     "utf16-file": "The file is encoded in UTF-16.\n\nptxas reads ASCII: convert it with `iconv -f UTF-16 -t ASCII`.",

@@ -33,6 +33,7 @@ mixed_cta_group
 parameter_write
 misused_parameter
 excessive_shared_memory
+excessive_constant_memory
 wrong_texture_mode
 ignored_modifier
 unwritten_register

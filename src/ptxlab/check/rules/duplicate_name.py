@@ -35,6 +35,7 @@ from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 from ptxlab import ir
+from ptxlab.isa.special_registers import special_register
 from ptxlab.report import Diagnostic, Label, Span, error
 
 from ..program import Program
@@ -49,29 +50,28 @@ class Scope:
     def __init__(self) -> None:
         self.names: dict[str, Named] = {}
         self.ranges: dict[str, ir.Variable] = {}
+        self._lowest: dict[str, tuple[int, Named]] = {}  # of the names that end in a number, by what is before it
 
     def declare(self, part: Named) -> Named | None:
         """Add a name; returns what has the name already, if anything has."""
         if isinstance(part, ir.Variable) and part.count is not None:
             earlier: Named | None = self.ranges.get(part.name)
-            if earlier is None:  # look through the names there are: a range may have billions
-                earlier = next((known for name, known in self.names.items() if _is_in(name, part)), None)
+            if earlier is None:
+                lowest, named = self._lowest.get(part.name, (part.count, None))
+                earlier = named if lowest < part.count else None
             self.ranges.setdefault(part.name, part)
             return earlier
-        earlier = self.names.get(part.name) or self._in_range(part.name)
+        earlier = self.names.get(part.name)
+        numbered = _NUMBERED.fullmatch(part.name)
+        if numbered is not None:
+            stem, number = numbered[1], int(numbered[2])
+            family = self.ranges.get(stem)
+            if earlier is None and family is not None and number < (family.count or 0):
+                earlier = family
+            if number < self._lowest.get(stem, (number + 1, part))[0]:
+                self._lowest[stem] = (number, part)
         self.names.setdefault(part.name, part)
         return earlier
-
-    def _in_range(self, name: str) -> ir.Variable | None:
-        numbered = _NUMBERED.fullmatch(name)
-        found = self.ranges.get(numbered[1]) if numbered else None
-        return found if found and _is_in(name, found) else None
-
-
-def _is_in(name: str, family: ir.Variable) -> bool:
-    """Whether `name` is one of the registers of `%r<count>`."""
-    numbered = _NUMBERED.fullmatch(name)
-    return numbered is not None and numbered[1] == family.name and int(numbered[2]) < (family.count or 0)
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
@@ -134,6 +134,8 @@ def _module_level(program: Program) -> Iterator[Diagnostic]:
     module = program.module
     variables: dict[str, ir.Variable] = {}
     for variable in module.variables:
+        if variable.count is None and _is_special(program, variable.name):
+            yield _explain_special(variable.name, module.span(variable))
         earlier = variables.get(variable.name)
         if earlier is not None and "extern" not in (variable.linkage, earlier.linkage):
             yield explain(variable.name, module.span(variable), module.span(earlier))
@@ -153,6 +155,8 @@ def _module_level(program: Program) -> Iterator[Diagnostic]:
             files.setdefault(item.index, item)
     functions: dict[str, ir.Function] = {}
     for function in module.functions:
+        if _is_special(program, function.name):
+            yield _explain_special(function.name, module.name_span(function))
         taken = variables.get(function.name)
         if taken is not None:
             yield explain(function.name, module.name_span(function), module.span(taken))
@@ -161,3 +165,18 @@ def _module_level(program: Program) -> Iterator[Diagnostic]:
             yield explain(function.name, module.name_span(function), module.name_span(defined))
         if function.body is not None:
             functions.setdefault(function.name, function)
+
+
+def _is_special(program: Program, name: str) -> bool:
+    """Whether a special register has the name, of whatever target; inside functions other things may have it too."""
+    found = special_register(name)
+    newest = max(program.version, _KNOWN)
+    return found is not None and any(version <= newest for version, _ in found.since.alternatives)
+
+
+_KNOWN = (9, 0)  # the version up to which ptxas knows all names, whatever version a module has
+
+
+def _explain_special(name: str, span: Span | None) -> Diagnostic:
+    return error("duplicate-name", f"`{name}` is the name of a special register", span, "declared again here",
+                 helps=["choose another name"])  # fmt: skip

@@ -67,6 +67,7 @@ def check(program: Program) -> Iterator[Diagnostic]:
 
 _MOST_PARAMETERS = 32764  # bytes
 _WIDEST_PARAMETER = 128  # bytes of alignment
+_MOST_ELEMENTS = 1 << 32
 
 
 def _wrong_texture(program: Program, variable: ir.Variable, place: str) -> str | None:
@@ -110,6 +111,9 @@ def _check(program: Program, variable: ir.Variable, place: str, is_defined: bool
     if variable.vector * variable.type.width > 128 and variable.vector > 1:
         yield _wrong(program, variable, f"vector `{name}` has {variable.vector * variable.type.width} bits",
                      "a vector has at most 128 bits")  # fmt: skip
+    if variable.bank and (variable.linkage != "extern" or variable.elements is not None):
+        yield _wrong(program, variable, f"`{name}` is in bank {variable.bank} of `.const`",
+                     "banks 1 to 10 are for `.extern` arrays of open size")  # fmt: skip
     if variable.dimensions and variable.linkage != "extern" and place != "function parameter" and not variable.elements:
         yield _wrong(program, variable, f"array `{name}` has no size",
                      "only an `.extern` array and the last parameter of a function may leave it open")  # fmt: skip
@@ -129,6 +133,10 @@ def _check_place(program: Program, variable: ir.Variable, place: str, space: str
         yield _wrong(program, variable, f"`{name}` in `.param` is a vector", "parameters are scalars or arrays",
                      "make it an array with an alignment")  # fmt: skip
         return
+    if place == "function parameter" and any((extent or 0) >= _MOST_ELEMENTS for extent in variable.dimensions):
+        yield _wrong(
+            program, variable, f"`{name}` has {variable.dimensions[0]} elements", "more than 32 bits can count"
+        )
     if space == "param" and place != "entry parameter" and (variable.align or 0) > _WIDEST_PARAMETER:
         yield _wrong(program, variable, f"`{name}` in `.param` is aligned to {variable.align} bytes",
                      f"the most here is {_WIDEST_PARAMETER}")  # fmt: skip

@@ -124,6 +124,8 @@ _REASONS = {
     "result-register": "a result needs a register",
     "sink": "`_` cannot stand here",
     "not-address": "an address belongs here, in brackets",
+    "no-part": "it has no such part",
+    "element": "an element of a vector cannot stand here",
     "not-array": "only an array has elements, and an integer tells which",
     "not-immediate": "this must be a constant",
     "negated": "this predicate cannot be negated",
