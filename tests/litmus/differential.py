@@ -2,6 +2,10 @@
 
 Each program runs under a few seeds and placements. The final state of a run says what each read has read; the model is
 asked whether such an execution is allowed and whether it has a data race, and the emulator must have found just that.
+
+One class of differences is known and counted apart: `fence.sc`. To the model two of them synchronize in the order that
+they happen to have (PTX ISA 8.9.4, point 1); the emulator reports what is ordered by nothing but that, because the next
+run may have the other order.
 """
 
 from __future__ import annotations
@@ -13,13 +17,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ptxlab.litmus import read
-from ptxlab.litmus.executions import Final, judge
+from ptxlab.litmus.executions import Allowed, Final, judge
 from ptxlab.litmus.placements import Placement, placements, why_not
 from ptxlab.litmus.program import Litmus
 from ptxlab.litmus.run import ENDLESS, RACE, emulate
 from tests.litmus.programs import program
 
-SEEDS = 4  # of each program
+SEEDS = 10  # of each program, half of them in one placement and half in the next
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ def compare(number: int, seeds: int = SEEDS, counts: Counter[str] | None = None)
     places = placements(test)
     known: dict[Final, str] = {}
     for seed in range(seeds):
-        placement = places[(number + seed) % len(places)]
+        placement = places[(number + seed * 2 // seeds) % len(places)]
         seen = emulate(test, placement, [seed])
         counts["executions"] += 1
         if wrong := {*seen.found} - {RACE}:
@@ -56,7 +60,7 @@ def compare(number: int, seeds: int = SEEDS, counts: Counter[str] | None = None)
         (final,) = seen.finals
         if final not in known:
             about = judge(test, observed=final).finals.get(final)
-            known[final] = "forbidden" if about is None else _race(about.racy, about.executions)
+            known[final] = "forbidden" if about is None else _race(about)
         verdict = known[final]
         counts[verdict] += 1
         if verdict == "forbidden":
@@ -67,10 +71,13 @@ def compare(number: int, seeds: int = SEEDS, counts: Counter[str] | None = None)
             yield Difference("false race", test, placement, seed, final)
 
 
-def _race(racy: int, executions: int) -> str:
-    if racy == 0:
+def _race(about: Allowed) -> str:
+    """Whether executions with this final state have a race: all, none, or it depends on what can't be observed."""
+    if about.racy_but_for_fence_sc == 0:
         return "race-free"
-    return "racy" if racy == executions else "undecided"
+    if about.racy == about.executions:
+        return "racy"
+    return "ordered by fence.sc" if about.racy == 0 else "undecided"
 
 
 def main() -> int:
@@ -83,13 +90,14 @@ def main() -> int:
     kinds: Counter[str] = Counter()
     number, start = given.first, time.monotonic()
     while counts["executions"] < given.count:
-        for one in compare(number, counts=counts):
+        for one in {one.kind: one for one in compare(number, counts=counts)}.values():
             kinds[one.kind] += 1
             if kinds.total() <= given.show:
                 print(one, flush=True)
         number += 1
     took = time.monotonic() - start
-    print(f"{dict(counts)} of {number - given.first} programs, {took:.0f} s; differences: {dict(kinds) or 'none'}")
+    print(f"{dict(counts)} of {number - given.first} programs, {took:.0f} s")
+    print(f"programs that differ: {dict(kinds) or 'none'}")
     return 1 if kinds else 0
 
 

@@ -104,8 +104,18 @@ class _Program:
             return [*lines, f"ld.{self.order('ld', 0.9)} {self.register(thread)}, {place}"]
         return [*lines, f"st.{self.order('st', 0.9)} {place}, {self.value()}"]
 
+    def dekker(self, thread: int) -> list[str]:
+        """Writes here, reads there, with `fence.sc` between them."""
+        places = self.random.sample((*self.data, *self.flags), 2)
+        scope = self.random.choice(self.scopes)
+        weak = [0.9 if place in self.data else 0.1 for place in places]
+        write = f"st.{self.order('st', weak[0])} {places[0]}, {self.value()}"
+        return [write, f"fence.sc.{scope}", f"ld.{self.order('ld', weak[1])} {self.register(thread)}, {places[1]}"]
+
     def part(self, thread: int) -> list[str]:
         """A few instructions of a thread."""
+        if self.random.random() < 0.15:
+            return self.dekker(thread)
         if self.random.random() < 0.5:
             lines = self.sender(thread) if thread == 0 or self.random.random() < 0.3 else self.receiver(thread)
             return lines if self.random.random() < 0.6 else [*lines, *self.access(thread)]

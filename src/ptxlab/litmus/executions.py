@@ -37,6 +37,7 @@ class Allowed:
 
     executions: int = 0
     racy: int = 0
+    racy_but_for_fence_sc: int = 0  # those that only the order of two `fence.sc` keeps from a race count as well
 
 
 @dataclass
@@ -83,6 +84,7 @@ def _ending(path: Path, registers: Iterable[tuple[str, int]]) -> Path:
 
 def _judge_paths(test: Litmus, chosen: Sequence[Path], found: Judgement, budget: list[int]) -> None:
     candidate = Candidate(test, chosen)
+    none = Relation.of(candidate.static.count, ())
     for reads_from in candidate.reads_from():
         budget[0] -= 1
         if budget[0] < 0:
@@ -99,10 +101,14 @@ def _judge_paths(test: Litmus, chosen: Sequence[Path], found: Judgement, budget:
                 order = Order(candidate.static, relation, fence_sc, barriers)
                 for coherence in order.coherence_orders():
                     racy = bool(order.races)
+                    unfenced = racy or (
+                        bool(fence_sc) and bool(Order(candidate.static, relation, none, barriers).races)
+                    )
                     for final in candidate.finals(values, coherence):
                         about = found.finals.setdefault(final, Allowed())
                         about.executions += 1
                         about.racy += racy
+                        about.racy_but_for_fence_sc += unfenced
 
 
 @dataclass

@@ -101,7 +101,7 @@ class Report:
             if about is None:
                 if not self.judgement.cut:
                     yield f"an outcome that the model forbids: {self.spell(final)}"
-            elif self.detects and about.racy == 0 and seen.races[final]:
+            elif self.detects and about.racy_but_for_fence_sc == 0 and seen.races[final]:
                 yield f"a data race that the model does not have: {self.spell(final)}"
             elif self.detects and about.racy == about.executions and seen.races[final] < count:
                 yield f"a data race was not found: {self.spell(final)}"
