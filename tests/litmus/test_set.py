@@ -12,7 +12,7 @@ from ptxlab.litmus import Litmus, load
 from ptxlab.litmus.executions import judge
 from ptxlab.litmus.placements import placements, why_not
 from ptxlab.litmus.report import Report
-from ptxlab.litmus.run import emulate
+from ptxlab.litmus.run import emulate, run_on_gpu
 from ptxlab.litmus.verdict import verdict
 
 TESTS = {path.stem: load(path) for path in sorted(Path(__file__).parent.glob("*.litmus"))}
@@ -40,12 +40,24 @@ def test_the_model_agrees_with_the_test(name: str) -> None:
     assert found.racy == described_as_racy(TESTS[name])
 
 
-@pytest.mark.parametrize("name", [name for name, test in TESTS.items() if why_not(test) is None])
-def test_the_emulator_agrees_with_the_model(name: str) -> None:
-    if name in OPEN:
+@pytest.mark.parametrize("number", [number for number, test in enumerate(TESTS.values()) if why_not(test) is None])
+def test_the_emulator_agrees_with_the_model(number: int) -> None:
+    """In two placements here, in all of them with `ptxlab litmus tests/litmus --placements all --seeds 100`."""
+    test = [*TESTS.values()][number]
+    if test.name in OPEN:
         pytest.xfail("a known difference")
-    test = TESTS[name]
-    runs = [
-        (placement, emulate(test, placement, [number, number + 7])) for number, placement in enumerate(placements(test))
-    ]
+    ways = placements(test)
+    chosen = dict.fromkeys((ways[0], ways[number % len(ways)]))
+    runs = [(placement, emulate(test, placement, range(5))) for placement in chosen]
     assert list(Report(test, judge(test), runs).problems()) == []
+
+
+@pytest.mark.parametrize("name", [name for name, test in TESTS.items() if why_not(test) is None][::6])
+def test_the_kernels_of_a_gpu_do_the_same(name: str) -> None:
+    """With the accesses and the waiting before a test, too, a few instances of it end in states that are allowed."""
+    test = TESTS[name]
+    judgement = judge(test)
+    for placement in placements(test)[-1:]:
+        seen = run_on_gpu(test, placement, 1, device="cpu", instances=3, checks=False)
+        assert not seen.endless
+        assert {*seen.finals} <= {*judgement.finals}

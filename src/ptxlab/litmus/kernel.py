@@ -30,6 +30,7 @@ WARP = 32
 COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 RED_ORDERS = {"acq_rel": "release", "acquire": "relaxed"}  # PTX has no others; a reduction does not acquire anyway
 SPINS = 2000  # how long threads of an instance wait for each other, at most, on a GPU
+FUEL = 100_000  # backward jumps of a thread on a GPU; then it leaves, and says so
 
 HEAD = """.version 8.6
 .target sm_90
@@ -51,6 +52,7 @@ class Kernel:
     initial: tuple[int, ...]
     slots: tuple[tuple[int, str], ...]  # results that are registers, each by its thread and its name
     final: tuple[str, ...]  # results that are locations, of tests in shared memory
+    limited: bool  # the last result says that a thread has left a loop that did not end
 
 
 def write_kernel(test: Litmus, placement: Placement, stress: bool = False) -> Kernel:
@@ -88,6 +90,7 @@ class _Writer:
             tuple(self.test.variables[name].initial for name in self.words),
             tuple(self.slots),
             tuple(self.words) if placement.shared else (),
+            self.stress,
         )
 
     def _emit(self, *lines: str) -> None:
@@ -96,7 +99,7 @@ class _Writer:
     def _declarations(self) -> list[str]:
         lines = [
             ".reg .pred %p, %leader;",
-            ".reg .b32 %n, %m, %c, %block, %unit, %lane, %instance, %instances;",
+            ".reg .b32 %n, %m, %c, %block, %unit, %lane, %instance, %instances, %fuel;",
             ".reg .b64 %memory, %results, %scratch, %d, %e;",
         ]
         lines += [f".reg .b64 %a_{name};" for name in self.test.locations if not self.placement.shared]
@@ -196,6 +199,9 @@ class _Writer:
         return len(self.placement.blocks) * (self.threads if self.placement.lanes else self.threads // WARP)
 
     def _epilogue(self) -> None:
+        if self.stress:
+            last = len(self.slots) + (len(self.words) if self.placement.shared else 0)
+            self._emit("tired:", *self._result(last, "1"))
         self._emit("done:")
         if self.placement.shared:
             self._emit(*self._everyone())
@@ -221,7 +227,14 @@ class _Writer:
             self._emit(f"mov.u32 %t{number}_{name}, {thread.initial.get(name, 0)};")
         branches = whole and any(isinstance(one, Branch) for one in thread.instructions)
         writer = _ThreadWriter(self, number, thread, "@%leader " if whole else "", branches)
+        if self.stress:
+            self._emit(f"mov.u32 %fuel, {FUEL};")
+        passed: set[str] = set()
         for one in thread.instructions:
+            if self.stress and isinstance(one, Branch) and one.label in passed:
+                self._emit("sub.u32 %fuel, %fuel, 1;", "setp.eq.u32 %p, %fuel, 0;", "@%p bra tired;")
+            if isinstance(one, Label):
+                passed.add(one.name)
             self._emit(*writer.lines(one))
         for slot, (owner, name) in enumerate(self.slots):
             if owner == number:

@@ -163,6 +163,8 @@ def report(test: Litmus, *, device: str, seeds: int, launches: int, every: bool,
     if device == "none":
         return made
     made.not_run = why_not(test)
+    if device != "cpu" and judgement is not None and judgement.hangs:
+        made.not_run = "it may wait at a barrier for ever"
     if made.not_run is None:
         for placement in placements(test) if every else placements(test)[:1]:
             run = emulate(test, placement, range(seeds)) if device == "cpu" else run_on_gpu(test, placement, launches)

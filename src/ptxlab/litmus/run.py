@@ -60,30 +60,34 @@ def emulate(test: Litmus, placement: Placement, seeds: Iterable[int]) -> Observe
         if codes & {*ENDLESS}:
             seen.endless += 1
         elif not any(one.level == "error" and one.code != RACE for one in launched.diagnostics):
-            final = next(iter(_finals(test, kernel, memory, results, 1)))
+            final = next(iter(_finals(test, kernel, memory, results)))
             seen.finals[final] += 1
             seen.races[final] += RACE in codes
     return seen
 
 
-def run_on_gpu(test: Litmus, placement: Placement, launches: int, device: str = "cuda") -> Observed:
+def run_on_gpu(
+    test: Litmus, placement: Placement, launches: int, device: str = "cuda", instances: int = INSTANCES, **how: Any
+) -> Observed:
     """Run a test on a GPU: many instances a launch, whose threads start together."""
     kernel = write_kernel(test, placement, stress=True)
     seen = Observed()
     for _ in range(launches):
-        memory, results = _arrays(kernel, INSTANCES)
-        scratch = np.zeros(SCRATCH + INSTANCES, np.uint32)
+        memory, results = _arrays(kernel, instances)
+        scratch = np.zeros(SCRATCH + instances, np.uint32)
         try:
-            _launch(kernel, [memory, results, INSTANCES, scratch], INSTANCES, device=device)
+            _launch(kernel, [memory, results, instances, scratch], instances, device=device, **how)
         except KernelError as failure:
             if not {one.code for one in failure.diagnostics} <= {*ENDLESS}:
                 raise
-            seen.endless += INSTANCES
-            seen.runs += INSTANCES
+            seen.endless += instances
+            seen.runs += instances
             seen.found.update({one.code: one for one in failure.diagnostics})
             continue
-        seen.finals += _finals(test, kernel, memory, results, INSTANCES)
-        seen.runs += INSTANCES
+        ended = results[-1] == 0
+        seen.finals += _finals(test, kernel, memory[:, ended], results[:, ended])
+        seen.endless += int(np.count_nonzero(~ended))
+        seen.runs += instances
     return seen
 
 
@@ -104,11 +108,12 @@ def _arrays(kernel: Kernel, instances: int) -> tuple[np.ndarray[Any, Any], np.nd
     memory = np.zeros((max(1, len(kernel.locations)), instances), np.int32)
     for row, value in enumerate(kernel.initial):
         memory[row] = value
-    return memory, np.zeros((max(1, len(kernel.slots) + len(kernel.final)), instances), np.int32)
+    rows = len(kernel.slots) + len(kernel.final) + kernel.limited
+    return memory, np.zeros((max(1, rows), instances), np.int32)
 
 
 def _finals(
-    test: Litmus, kernel: Kernel, memory: np.ndarray[Any, Any], results: np.ndarray[Any, Any], instances: int
+    test: Litmus, kernel: Kernel, memory: np.ndarray[Any, Any], results: np.ndarray[Any, Any]
 ) -> Counter[Final]:
     """The final states of all instances, counted."""
     words = results[len(kernel.slots) :] if kernel.final else memory

@@ -1,0 +1,20 @@
+"""Random programs: the emulator does what the model allows, and finds the data races that it has; the short version."""
+
+from collections import Counter
+
+import pytest
+
+from tests.litmus.differential import compare
+
+PROGRAMS = 60
+GROUPS = 6
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_the_emulator_agrees_with_the_model(group: int) -> None:
+    counts: Counter[str] = Counter()
+    found = [str(one) for number in range(group, PROGRAMS, GROUPS) for one in compare(number, 6, counts)]
+    assert found == []
+    assert counts["executions"] >= 40
+    assert counts["race-free"] >= 5
+    assert counts["racy"] >= 5
