@@ -153,7 +153,9 @@ class Report:
         }
 
 
-def report(test: Litmus, *, device: str, seeds: int, launches: int, every: bool, bound: int) -> Report:
+def report(
+    test: Litmus, *, device: str = "cpu", seeds: int = 20, launches: int = 10, every: bool = False, bound: int = 1
+) -> Report:
     """Judge a test, and run it: in one placement or in every one, on the emulator (`cpu`), on a GPU, or not at all."""
     try:
         judgement: Judgement | None = judge(test, bound)
