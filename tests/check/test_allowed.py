@@ -40,7 +40,6 @@ def test_a_reason_allows_it(place: dict[str, str]) -> None:
     "place",
     [
         {},
-        {"behind": " // ptxlab: allow unwritten-register"},
         {"behind": " // ptxlab: allow unreachable-code, another rule"},
         {"above": "// ptxlab: allow unwritten-register, too far away\n    mov.u32 %r1, 0;"},
     ],
@@ -54,3 +53,32 @@ def test_an_error_cannot_be_allowed() -> None:
         "st.global.u32 [%rd1], %r2;", "st.global.u32 [%rd1]; // ptxlab: allow operand-count, because I say so"
     )
     assert [diagnostic.code for diagnostic in ptxlab.check(ptxlab.parse(text))] == ["operand-count"]
+
+
+@pytest.mark.parametrize(
+    ("comment", "message", "help"),
+    [
+        (
+            " // ptxlab: allow unwritten-register",
+            "the comment gives no reason, so it has no effect",
+            "write the reason after the code: `allow unwritten-register, because ...`",
+        ),
+        (
+            " // ptxlab: allow unwriten-register, the value does not matter",
+            "no warning of `ptxlab check` has the code `unwriten-register`",
+            "did you mean `unwritten-register`?",
+        ),
+        (
+            " /* ptxlab: allow unwriten-register */",
+            "no warning of `ptxlab check` has the code `unwriten-register`",
+            "did you mean `unwritten-register`?",
+        ),
+    ],
+)
+def test_a_comment_without_effect_is_reported(comment: str, message: str, help: str) -> None:
+    text = KERNEL.format(above="", behind=comment)
+    found = ptxlab.check(ptxlab.parse(text))
+    assert sorted(one.code for one in found) == ["ineffective-allow", "unwritten-register"]
+    (ineffective,) = [one for one in found if one.code == "ineffective-allow"]
+    assert (ineffective.level, ineffective.line, ineffective.message) == ("warning", 8, message)
+    assert [one.text for one in ineffective.helps] == [help]

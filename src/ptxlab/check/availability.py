@@ -30,12 +30,14 @@ def explain(
     older = program.version < version
     remedy = f"raise the target to `{chip}`" if short_of_target else f"raise the version to `{version[0]}.{version[1]}`"
     if short_of_target and chip.suffix and program.target.number == chip.number:
-        remedy = f"say `.target {chip}`; `sm_{chip.number}` without the suffix leaves this out"
-    if short_of_target and older:
+        remedy = f"write `.target {chip}`; `sm_{chip.number}` without the suffix does not have this"
+    if short_of_target and program.module.origins:
+        remedy = f"compile it for `{chip}`: `--target {chip}`"
+    elif short_of_target and older:
         remedy += f" and the version to `{version[0]}.{version[1]}`"
     return error(
         code,
-        f"{what} needs `{wanted}`, this module says `{had}`",
+        f"{what} needs `{wanted}`, and this module {'is compiled for' if program.module.origins else 'has'} `{had}`",
         span,
         f"available since {needed}" if len(needed.alternatives) <= 3 else f"available since {_short(needed)}",
         others=others,
@@ -57,9 +59,9 @@ def _explain_removal(
     had = f"{program.version[0]}.{program.version[1]}"
     return error(
         code,
-        f"{what} is gone since {since}, this module says `.version {had}` and `.target {program.target_name}`",
+        f"{what} was removed in {since}, and this module has `.version {had}` and `.target {program.target_name}`",
         span,
-        f"not there since {since}",
+        f"removed in {since}",
         others=[] if place is None else [Label(place, f"this module is PTX `{had}`")],
         helps=[] if instead is None else [f"use `{instead}`"],
     )

@@ -222,7 +222,7 @@ class Program:
 
     def _look_at_values(self, facts: FunctionFacts, instruction: ir.Instruction, match: Match) -> None:
         for index, (expected, operand) in enumerate(zip(match.expected, instruction.operands, strict=True)):
-            if not _is_allowed(expected, operand):
+            if not is_allowed(expected, operand):
                 facts.is_sound = False
                 failure = Failure("immediate-range", facts.function, instruction, None, match, index)
                 self.failures["immediate-range"].append(failure)
@@ -237,9 +237,10 @@ def _has_unknown(shape: Shape) -> bool:
     return shape == "?" or (isinstance(shape, tuple) and any(_has_unknown(part) for part in shape))
 
 
-def _is_allowed(expected: Expected, operand: ir.Operand) -> bool:
+def is_allowed(expected: Expected, operand: ir.Operand) -> bool:
+    """Whether the value of a constant operand is one that its form takes."""
     if isinstance(operand, ir.Address):
-        return all(_is_allowed(e, part) for e, part in zip(expected.inner, operand.arguments, strict=True))
+        return all(is_allowed(e, part) for e, part in zip(expected.inner, operand.arguments, strict=True))
     if expected.allowed is None or not isinstance(operand, ir.Immediate):
         return True
     return operand.value in expected.allowed

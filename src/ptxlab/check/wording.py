@@ -1,6 +1,7 @@
 """Operands in words, as the messages of several rules have them."""
 
 from ptxlab import ir
+from ptxlab.isa.special_registers import special_register
 
 
 def described(operand: ir.Operand) -> str:
@@ -25,7 +26,9 @@ def described(operand: ir.Operand) -> str:
         case ir.SpecialRegister(component=str()):
             return f"the special register `{operand.name}.{operand.component}`"
         case ir.SpecialRegister():
-            return f"the special register `{operand.name}`"
+            known = special_register(operand.name)
+            name = operand.name + (f".{operand.component}" if operand.component else "")
+            return f"the special register `{name}`" + (f", a `.{known.type.name}`" if known else "")
         case ir.VariableReference():
             return f"the variable `{operand.name}`"
         case ir.FunctionReference():

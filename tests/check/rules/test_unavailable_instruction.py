@@ -29,7 +29,7 @@ def test_gone(instruction: str, instead: str) -> None:
     (found,) = check(parse(KERNEL.format(version="7.0", target="sm_75", instruction=instruction)))
     name = instruction.split()[0]
     assert found.message == (
-        f"`{name}` is gone since PTX 6.4 with sm_70, this module says `.version 7.0` and `.target sm_75`"
+        f"`{name}` was removed in PTX 6.4 with sm_70, and this module has `.version 7.0` and `.target sm_75`"
     )
     assert [help.text for help in found.helps] == [f"use `{instead}`"]
 

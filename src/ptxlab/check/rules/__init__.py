@@ -49,6 +49,7 @@ touched_accumulator
 missing_wgmma_fence
 missing_wgmma_commit
 unwaited_copy
+ineffective_allow
 """.split()
 
 

@@ -36,8 +36,10 @@ from collections.abc import Iterator
 from ptxlab import ir
 from ptxlab.isa.form import Form
 from ptxlab.isa.nearest import missing_part, nearest_forms
-from ptxlab.report import Diagnostic, error
-from ptxlab.report.nearest import nearest
+from ptxlab.isa.repairs import completed, fitting
+from ptxlab.isa.table import forms_of
+from ptxlab.report import Diagnostic, Edit, Help, error
+from ptxlab.report.nearest import distance, nearest
 
 from ..program import Program
 
@@ -51,7 +53,7 @@ def explain(program: Program, instruction: ir.Instruction) -> Diagnostic:
     """The complaint of the nearest form's own rule, else a modifier that it does not take, else what it misses."""
     opcode = instruction.opcode
     forms = nearest_forms(opcode.text)[:3]
-    notes = [f"legal: `{form.syntax}`" for form in forms[:2]]
+    notes = list(dict.fromkeys(f"legal: `{form.syntax}`" for form in forms[:2]))
     opcode_span = program.module.opcode_span(instruction)
     if opcode.candidates:
         complaint = opcode.candidates[0].complaint
@@ -65,26 +67,18 @@ def explain(program: Program, instruction: ir.Instruction) -> Diagnostic:
     form = forms[0]
     spare = _spare(opcode.modifiers, form)
     if spare is not None:
-        word = opcode.modifiers[spare]
-        values = [value for slot in form.slots for value in slot.values]
-        meant = nearest(word, values)
-        again = word in opcode.modifiers[:spare]
-        return error(
-            "illegal-modifier",
-            f"`{opcode.mnemonic}` takes no modifier `.{word}`" + (" twice" if again else " here"),
-            program.module.modifier_span(instruction, spare),
-            "stands here already" if again else "not a modifier of this form",
-            notes=notes,
-            helps=[f"did you mean `.{meant}`?"] if meant and not again else [],
-        )
+        return _explain_spare(program, instruction, spare, notes)
     missing = missing_part(form, opcode.modifiers)
     if missing:
+        whole = completed(opcode.text)
+        edits = (Edit(opcode_span, whole),) if whole and opcode_span else ()
         return error(
             "illegal-modifier",
             f"`{opcode.text}` lacks a modifier: {missing}",
             opcode_span,
             "a modifier is missing",
             notes=notes,
+            helps=[Help(f"write `{whole}`", edits)] if whole else [],
         )
     return error(
         "illegal-modifier",
@@ -92,6 +86,32 @@ def explain(program: Program, instruction: ir.Instruction) -> Diagnostic:
         opcode_span,
         "wrong order",
         notes=notes,
+    )
+
+
+def _explain_spare(program: Program, instruction: ir.Instruction, spare: int, notes: list[str]) -> Diagnostic:
+    """A modifier is not one of the form; what fits in its place was probably meant."""
+    opcode, word = instruction.opcode, instruction.opcode.modifiers[spare]
+    span = program.module.modifier_span(instruction, spare)
+    fits = fitting(opcode.text, spare)
+    known = {value for form in forms_of(opcode.mnemonic) for slot in form.slots for value in slot.values}
+    meant = nearest(word, fits) or nearest(word, known - {word})
+    label, helps = "not a modifier of this form", []
+    if word in known and len(fits) == 1:
+        label, helps = f"with the other modifiers, only `.{fits[0]}` is legal here", [Help(f"write `.{fits[0]}`")]
+    elif meant is not None and word not in known:
+        is_certain = meant in fits and distance(word, meant) == 1
+        edits = (Edit(span, f".{meant}"),) if is_certain and span is not None else ()
+        helps = [Help(f"did you mean `.{meant}`?", edits)]
+    elif word in opcode.modifiers[:spare]:
+        label = "is already there"
+    return error(
+        "illegal-modifier",
+        f"`{opcode.mnemonic}` takes no modifier `.{word}` here",
+        span,
+        label,
+        notes=notes,
+        helps=helps,
     )
 
 

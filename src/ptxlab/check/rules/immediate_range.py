@@ -25,9 +25,12 @@ Right:
 
 from collections.abc import Iterator
 
+from ptxlab.ir.shapes import shape_of
+from ptxlab.isa import Match, opcode
+from ptxlab.isa.repairs import fitting
 from ptxlab.report import Diagnostic, error
 
-from ..program import Program
+from ..program import Failure, Program, is_allowed
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
@@ -40,4 +43,21 @@ def check(program: Program) -> Iterator[Diagnostic]:
             f"operand {failure.operand + 1} of `{failure.instruction.opcode.text}` is out of range",
             program.module.operand_span(failure.instruction, failure.operand),
             f"expected {limits.describe()}",
+            helps=_other_opcode(failure),
         )
+
+
+def _other_opcode(failure: Failure) -> list[str]:
+    """The one opcode, with another word for a modifier, that takes the operands as they are."""
+    instruction = failure.instruction
+    shapes = tuple(shape_of(operand) for operand in instruction.operands)
+    found = []
+    for index in range(len(instruction.opcode.modifiers)):
+        for word in fitting(instruction.opcode.text, index):
+            words = list(instruction.opcode.modifiers)
+            words[index] = word
+            other = opcode(".".join((instruction.opcode.mnemonic, *words)))
+            match = other.match(shapes)
+            if isinstance(match, Match) and all(map(is_allowed, match.expected, instruction.operands)):
+                found.append(f"`{other.text}` takes it")
+    return found if len(found) == 1 else []

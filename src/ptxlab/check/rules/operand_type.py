@@ -43,7 +43,7 @@ from ptxlab import ir
 from ptxlab.ir.shapes import shape_of
 from ptxlab.isa.operand import Expected
 from ptxlab.isa.shape import is_odd, wrong_scalar
-from ptxlab.report import Diagnostic, Label, error, warning
+from ptxlab.report import Diagnostic, Edit, Help, Label, Span, error, warning
 
 from ..program import Failure, Program
 from ..wording import described
@@ -102,7 +102,18 @@ def explain(program: Program, failure: Failure) -> Diagnostic:
         _REASONS.get(mismatch.problem.kind) or f"expected {expected.describe()}",
         others=declared,
         notes=[f"legal: `{mismatch.candidate.form.syntax}`"],
+        helps=_as_float(wrong, expected, program.module.operand_span(instruction, index)),
     )
+
+
+def _as_float(operand: ir.Operand, expected: Expected, span: Span | None) -> list[Help]:
+    """An integer constant where a float is needed, with a decimal point."""
+    is_float = expected.type is not None and expected.type.name in ("f32", "f64")
+    if not isinstance(operand, ir.Immediate) or operand.is_float or not is_float:
+        return []
+    text = f"{operand.value}.0"
+    edits = (Edit(span, text),) if span is not None and span.text == str(operand.value) else ()
+    return [Help(f"write `{text}`", edits)]
 
 
 def culprit(operand: ir.Operand, expected: Expected) -> ir.Operand:

@@ -33,11 +33,12 @@ Right:
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ptxlab import ir
-from ptxlab.report import Diagnostic, Span, error
-from ptxlab.report.nearest import nearest
+from ptxlab.isa.special_registers import SPECIAL_REGISTERS
+from ptxlab.report import Diagnostic, Edit, Help, Span, error
+from ptxlab.report.nearest import distance, nearest
 
 from ..places import span_of_name
 from ..program import Program
@@ -145,30 +146,67 @@ def _explain_label(function: ir.Function, name: str, span: Span | None) -> Diagn
         message = f"label `{name}` stands in a block that this branch is not in"
         return error("unknown-name", message, span, "a branch cannot enter a block")
     meant = nearest(name, labels)
-    helps = [f"did you mean `{meant}`?"] if meant else []
+    helps = [_rename(name, meant, span)] if meant else []
     return error("unknown-name", f"there is no label `{name}` in `{function.name}`", span, "no label here", helps=helps)
+
+
+def _rename(name: str, meant: str, span: Span | None) -> Help:
+    """Another name; it is safe to write it if only one letter, or the order of two, is wrong."""
+    is_safe = span is not None and span.text == name and len(name) > 3 and distance(name, meant) == 1
+    return Help(f"did you mean `{meant}`?", (Edit(span, meant),) if is_safe and span is not None else ())
 
 
 def _explain(program: Program, function: ir.Function, name: str, span: Span | None) -> Diagnostic:
     declared = _declared(program, function)
-    helps = []
+    helps: list[Help] = []
     numbered = re.fullmatch(r"(.*?)(\d+)", name)
-    if numbered and numbered[1] in declared and declared[numbered[1]] is not None:
-        count = declared[numbered[1]]
-        helps = [f"`{numbered[1]}<{count}>` declares `{numbered[1]}0` to `{numbered[1]}{(count or 1) - 1}`; raise it"]
+    variable = declared.get(numbered[1]) if numbered else None
+    if numbered and variable is not None and variable.count is not None:
+        helps = [_raise(program, variable, int(numbered[2]))]
+    elif name in _OF_CUDA:
+        helps = [Help(f"did you mean `{_OF_CUDA[name]}`?")]
     else:
-        meant = nearest(name, declared)
-        helps = [f"did you mean `{meant}`?"] if meant else []
+        meant = _nearest_name(name, declared)
+        helps = [_rename(name, meant, span)] if meant else []
     return error("unknown-name", f"`{name}` is not declared", span, "nothing in scope has this name", helps=helps)
 
 
-def _declared(program: Program, function: ir.Function) -> dict[str, int | None]:
-    names: dict[str, int | None] = {variable.name: None for variable in program.module.variables}
+def _raise(program: Program, variable: ir.Variable, number: int) -> Help:
+    """Declare more registers of a name: as many as the missing number needs."""
+    name, count = variable.name, variable.count
+    assert count is not None
+    text = f"`{name}<{count}>` declares `{name}0` to `{name}{count - 1}`: write `{name}<{number + 1}>`"
+    span = program.module.span(variable)
+    written = f"<{count}>"
+    if span is None or number >= _MOST_REGISTERS:
+        return Help(text)
+    start = span.source.text.find(written, span.start)
+    if start < 0 or start > span.end:
+        return Help(text)
+    return Help(text, (Edit(Span(span.source, start, start + len(written)), f"<{number + 1}>"),))
+
+
+def _nearest_name(name: str, declared: Mapping[str, ir.Variable | None]) -> str | None:
+    """What was meant by a name: with its `%`, a special register, or something that is declared."""
+    if not name.startswith("%"):
+        stem = name.rstrip("0123456789")
+        if f"%{name}" in declared or f"%{name}" in SPECIAL_REGISTERS or (stem != name and f"%{stem}" in declared):
+            return f"%{name}"
+    return nearest(name, [*declared, *(SPECIAL_REGISTERS if name.startswith("%") else ())])
+
+
+_MOST_REGISTERS = 1 << 16  # that a help declares without asking
+_OF_CUDA = {"threadIdx": "%tid", "blockIdx": "%ctaid", "blockDim": "%ntid", "gridDim": "%nctaid", "warpSize": "WARP_SZ"}
+
+
+def _declared(program: Program, function: ir.Function) -> dict[str, ir.Variable | None]:
+    """The names in scope; registers with a count have their declaration."""
+    names: dict[str, ir.Variable | None] = {variable.name: None for variable in program.module.variables}
     names |= {other.name: None for other in program.module.functions}
     names |= {parameter.name: None for parameter in (*function.parameters, *function.returns)}
     for statement in function.statements():
         if isinstance(statement, ir.Declaration):
-            names |= {variable.name: variable.count for variable in statement.variables}
+            names |= {variable.name: variable for variable in statement.variables}
         elif isinstance(statement, ir.Label):
             names[statement.name] = None
     return names
