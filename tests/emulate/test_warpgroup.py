@@ -154,7 +154,7 @@ def test_a_group_that_may_go_on_is_still_read() -> None:
 def test_a_descriptor_reaches_too_far() -> None:
     (found,) = findings(stride=2048)
     assert (found.code, found.message) == ("out-of-bounds", "matrix A reaches outside of shared memory")
-    assert found.labels[0].text.endswith("element (48, 0) of A would lie at address 0x3000")
+    assert found.labels[0].text.endswith("element (48, 0) of A would be at address 0x3000")
     assert found.notes[0] == "the descriptor says: start 0x0, leading 128, stride 2048 bytes, no swizzle"
 
 

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.ir.flow import Flow, flow_of
+from ptxlab.ir.shapes import match_of
+from ptxlab.isa import Jump
+from ptxlab.isa.effects import Effects
 
 if TYPE_CHECKING:
     from ptxlab.emulate.compile import Compiled
@@ -50,6 +53,26 @@ class Paths:
             if owner is function and candidate.opcode == instruction.opcode
         ]
 
+    def effects(self, number: int) -> Effects:
+        """What an instruction does; nothing is known of calls."""
+        match = match_of(self.places[number][1])
+        return Effects() if match is None else match.effects
+
+    def at_barrier(self, barrier: int) -> list[int]:
+        """The instructions by which threads come to a barrier of the block: those that name its number, or none."""
+        found = []
+        for number, (_, instruction) in enumerate(self.places):
+            if self.effects(number).barrier == "block":
+                named = [operand.value for operand in instruction.operands if isinstance(operand, ir.Immediate)]
+                if not named or barrier in named:
+                    found.append(number)
+        return found
+
+    def at_cluster_barrier(self) -> list[int]:
+        """The instructions by which threads arrive at the cluster barrier."""
+        effects = (self.effects(number) for number in range(len(self.places)))
+        return [number for number, one in enumerate(effects) if one.barrier == "cluster" and not one.waits]
+
     def _reaches(self, start: int, end: int, avoided: int | None) -> bool:
         if self.places[start][0] is not self.places[end][0]:
             return True
@@ -60,7 +83,7 @@ class Paths:
         return any(target in flow.blocks[number].successors for number in _within_reach(flow, source, avoided))
 
     def _may_end(self, number: int) -> bool:
-        return self.places[number][1].opcode.mnemonic in ("ret", "exit")
+        return self.places[number][1].opcode.jump in (Jump.RETURN, Jump.EXIT)
 
     def _flow(self, number: int) -> tuple[Flow, int, dict[int, int]]:
         """The control flow of the function of an instruction, the number of its first one, and who dominates whom."""
@@ -70,19 +93,6 @@ class Paths:
             flow = flow_of(function)
             self._flows[id(function)] = flow, first, flow.dominators()
         return self._flows[id(function)]
-
-
-def instructions_at_barrier(places: list[tuple[ir.Function, ir.Instruction]], number: int) -> list[int]:
-    """The instructions by which threads come to a barrier of the block: all that name its number, or a register."""
-    found = []
-    for at, (_, instruction) in enumerate(places):
-        words = instruction.opcode.modifiers
-        if instruction.opcode.mnemonic not in ("bar", "barrier") or "warp" in words or "cluster" in words:
-            continue
-        numbers = [operand.value for operand in instruction.operands if isinstance(operand, ir.Immediate)]
-        if not numbers or number in numbers:
-            found.append(at)
-    return found
 
 
 def _within_reach(flow: Flow, start: int, avoided: int | None) -> set[int]:

@@ -1,7 +1,8 @@
 """Who waits for whom in a cluster that hangs: groups of threads that wait for the same thing, and which is the cause.
 
 A group waits for another if threads of the other would end its wait by continuing. The cause is a group that waits for
-no other one: its wait cannot end even if every other thread continued.
+no other one: its wait would not end even if every other thread continued. It may also be one of several groups
+that wait for each other, but for none outside.
 """
 
 from __future__ import annotations
@@ -10,9 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ptxlab import ir
 from ptxlab.emulate import state
-from ptxlab.emulate.paths import Paths, instructions_at_barrier
+from ptxlab.emulate.paths import Paths
 from ptxlab.emulate.record import Record
 from ptxlab.emulate.spinning import Spin, looked_at, spin_around
 from ptxlab.emulate.standing import SPINS, WAITING, Stand, Standing
@@ -61,7 +61,6 @@ class Waits:
 
     def __init__(self, launch: Launch, stand: Stand) -> None:
         self.launch = launch
-        self.places = launch.compiled.places
         self.paths = Paths(launch.compiled)
         self._spins: dict[int, Spin | None] = {}
         self.groups = [group for one in (stand, *stand.cluster) for group in self._groups_of(one)]
@@ -72,21 +71,41 @@ class Waits:
         parted = next((group for group in self.groups if self.is_parted(group)), None)
         if parted is not None:
             return parted
-        roots = [group for group in self.groups if not any(self._awaited(group))]
-        return min(roots or self.groups, key=self._rank)
+        reach = self._reach()
+        roots = [at for at, others in enumerate(reach) if all(at in reach[other] for other in others)]
+        dependents = [sum(at in others for others in reach) for at in range(len(reach))]
+        return self.groups[min(roots, key=lambda at: self._rank(self.groups[at], dependents[at]))]
 
-    def _rank(self, group: Group) -> tuple[int, bool, bool]:
-        """Of several mbarriers, first one with some arrivals in its phase, then one on which no wait has succeeded."""
+    def _reach(self) -> list[set[int]]:
+        """For each group those that it waits for, directly or through others, by their positions."""
+        edges = [{self.groups.index(other) for other in self._awaited(group)} for group in self.groups]
+        found = []
+        for start in range(len(edges)):
+            seen: set[int] = set()
+            pending = [start]
+            while pending:
+                new = edges[pending.pop()] - seen
+                seen |= new
+                pending.extend(new)
+            found.append(seen)
+        return found
+
+    def _rank(self, group: Group, dependents: int) -> tuple[int, bool, int, bool]:
+        """Of several causes, first an mbarrier with some arrivals in its phase, then one for which most groups wait."""
+        status = _ORDER.index(group.status)
         if group.status != state.AT_PHASE:
-            return _ORDER.index(group.status), False, False
+            return status, False, -dependents, False
         mbarrier = group.stand.mbarrier(group.first.waits_at)
-        return _ORDER.index(group.status), not mbarrier.has_begun, not mbarrier.is_untouched
+        return status, not mbarrier.has_begun, -dependents, not mbarrier.is_untouched
 
     def others(self, group: Group) -> list[Group]:
-        """All other groups, those of the same warps and of the same block first."""
-        found = [other for other in self.groups if other is not group]
-        found.sort(key=lambda other: (other.stand is not group.stand, not other.warps & group.warps))
-        return found
+        """All other groups: first those of its block, lanes that wait for its own before the others."""
+
+        def rank(other: Group) -> tuple[bool, bool, int]:
+            is_near = other.status == state.MEETING and bool(other.warps & group.warps)
+            return other.stand is not group.stand, not is_near, _ORDER.index(other.status)
+
+        return sorted((other for other in self.groups if other is not group), key=rank)
 
     def is_parted(self, group: Group) -> bool:
         """Whether lanes of its warps, which must come to the same instruction, can't: they took another branch."""
@@ -97,12 +116,8 @@ class Waits:
     def is_together(self, thread: Standing) -> bool:
         """Whether a thread waits at an instruction that its whole warp, or lanes of it, execute together."""
         if thread.status in (state.AT_BARRIER, state.AT_CLUSTER):
-            opcode = self.instruction(thread).opcode
-            return opcode.mnemonic == "bar" or "aligned" in opcode.modifiers
+            return self.paths.effects(thread.instruction).aligned
         return thread.status == state.MEETING
-
-    def instruction(self, thread: Standing) -> ir.Instruction:
-        return self.places[thread.instruction][1]
 
     def _lanes_elsewhere(self, group: Group) -> Iterator[Group]:
         """The groups with lanes that this one waits for in its own warps."""
@@ -126,8 +141,7 @@ class Waits:
     def _comes(self, group: Group, other: Group) -> bool:
         """Whether lanes of another group come to the instruction of this one, or exit, by continuing."""
         here, there = group.instruction, other.instruction
-        opcode = self.instruction(group.first).opcode
-        if group.status == state.MEETING and "aligned" not in opcode.modifiers:
+        if group.status == state.MEETING and not self.paths.effects(here).aligned:
             return any(self.paths.rejoins(there, like) for like in self.paths.like(here))
         if self.paths.rejoins(there, here):
             return True
@@ -140,9 +154,9 @@ class Waits:
         there = other.instruction
         match group.status:
             case state.AT_BARRIER if other.stand is group.stand and not _is_at(other, group.first.barrier):
-                return self.paths.reaches(there, instructions_at_barrier(self.places, group.first.barrier))
+                return self.paths.reaches(there, self.paths.at_barrier(group.first.barrier))
             case state.AT_CLUSTER if any(not thread.arrival for thread in other.threads):
-                return self.paths.reaches(there, self._cluster_arrivals())
+                return self.paths.reaches(there, self.paths.at_cluster_barrier())
             case state.AT_PRODUCTS if other.stand is group.stand:
                 late = {thread.number for thread in behind(group)}
                 return any(thread.number in late for thread in other.threads)
@@ -160,13 +174,6 @@ class Waits:
             return False
         is_there = any(thread.number == phase.get("arrived_by") for thread in other.threads)
         return is_there and self.paths.reaches(other.instruction, [phase.get("arrived_at")])
-
-    def _cluster_arrivals(self) -> list[int]:
-        return [
-            number
-            for number, (_, instruction) in enumerate(self.places)
-            if instruction.opcode.mnemonic == "barrier" and instruction.opcode.modifiers[:2] == ("cluster", "arrive")
-        ]
 
     def _groups_of(self, stand: Stand) -> Iterator[Group]:
         """Threads of a block that wait for the same thing at the same place."""
