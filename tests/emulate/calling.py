@@ -202,7 +202,7 @@ def _kernel(kind: Kind) -> str:
         "add.u64 %in, %in, %slot; add.u64 %out, %out, %slot;",
     ]  # fmt: skip
     calls = {
-        "by name": ["call (_), g, (a);", "call (b), f, (a);"],
+        "by name": ["call (_), g, (a);", *kind.load("a"), "call (b), f, (a);"],  # a call uses its `.param` up
         "prototype": ["mov.u64 %to, f;", prototype, "call (b), %to, (a), P;"],
         "targets": [
             "mul.wide.u32 %slot, %n, 8; mov.u64 %to, table; add.u64 %to, %to, %slot; ld.global.u64 %to, [%to];",
