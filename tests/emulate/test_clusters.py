@@ -187,7 +187,7 @@ def test_addresses_of_other_blocks() -> None:
         (SYNC + "@%p2 st.shared::cluster.u32 [%r5+512], 0;\n" + SYNC,
          "write of 4 bytes outside of shared memory of block (1,0,0)", "the block has 256 bytes of shared memory"),
         (SYNC + "@%p2 ld.shared.u32 %r20, [%r5];\n" + SYNC,
-         "read of 4 bytes outside of shared memory of the own block",
+         "read of 4 bytes outside of shared memory of its own block",
          "the address is one in block (1,0,0), which `.shared::cta` does not reach"),
         (SYNC + "@%p2 atom.shared::cluster.add.u32 %r20, [%r5+2], 1;\n" + SYNC,
          "atomic operation of 4 bytes at address 0x2000002, not a multiple of 4", None),

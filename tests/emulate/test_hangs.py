@@ -109,7 +109,7 @@ def test_a_lane_that_its_mask_does_not_name() -> None:
     wrong = "mov.u32 %r1, %laneid;\nshfl.sync.idx.b32 %r2, %r1, 0, 31, 0x1;\nret;"
     found = problem(wrong, block=32)
     assert found.code == "bad-membermask"
-    assert found.message == "lane 1 names the lanes 0x00000001, without itself"
+    assert found.message == "the mask 0x00000001 of lane 1 does not include the lane itself"
     silent(wrong.replace("0x1;", "-1;"), block=32)
 
 

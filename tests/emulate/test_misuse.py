@@ -222,7 +222,7 @@ def test_arrays_that_overlap_are_one_memory() -> None:
     [
         ("mov.u64 %rd1, 0;", "out-of-bounds", "a null pointer"),
         ("mov.u64 %rd1, -4;", "out-of-bounds", None),
-        ("add.u64 %rd1, %rd1, 16;", "out-of-bounds", "has 16 bytes; the access begins at its end"),
+        ("add.u64 %rd1, %rd1, 16;", "out-of-bounds", "has 16 bytes; the access starts at its end"),
         ("add.u64 %rd1, %rd1, -4;", "out-of-bounds", None),
         ("add.u64 %rd1, %rd1, 2;", "misaligned", None),
         ("mov.u32 %r2, 0;\nmov.u32 %r3, 5;\ndiv.u32 %r2, %r3, %r2;\ncvt.u64.u32 %rd1, %r2;", "misaligned", None),

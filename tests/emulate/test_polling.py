@@ -143,7 +143,7 @@ def test_more_blocks_wait_than_there_is_memory_for(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(needs, "available", lambda: 200_000)
     found = problem(ONE_WORD.format(how=".volatile", writer=999), ".u64 p", [np.zeros(1, "u4")], grid=1000)
     assert found.code == "out-of-memory"
-    assert re.fullmatch(r"\d\d blocks wait for others, and this machine has no memory to begin more", found.message)
+    assert re.fullmatch(r"\d\d blocks wait for others, and this machine has no memory to start more", found.message)
     assert line_of(found) == "@%p2 bra again;"
     assert found.notes[0].startswith("0 of 1000 blocks have ended")
     silent(ONE_WORD.format(how=".volatile", writer=9), ".u64 p", [np.zeros(1, "u4")], grid=1000)

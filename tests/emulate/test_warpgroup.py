@@ -168,7 +168,7 @@ def test_a_warp_of_the_warpgroup_stays_away() -> None:
 def test_a_warpgroup_is_not_whole() -> None:
     (found,) = findings(threads=64)
     assert found.code == "barrier-divergence"
-    assert found.message == "a warpgroup is four warps, and this one has fewer"
+    assert found.message == "a warpgroup is four warps, but this one has fewer"
 
 
 def test_lanes_stay_away() -> None:

@@ -89,7 +89,7 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
                 "exited-block",
                 f"{action} of {size} bytes in shared memory of a block that has exited",
                 f"{who}, {bytes}",
-                helps=["let all threads of the cluster meet at `barrier.cluster` before they exit"],
+                helps=["let all threads of the cluster synchronize at `barrier.cluster` before they exit"],
             )
         case state.MISALIGNED:
             alignment = extra >> 8
@@ -112,7 +112,7 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
         case state.BAD_CALL if extra:
             return _mismatch(module, instruction, extra - 1, who)
         case state.BAD_CALL:
-            return told("bad-call", f"a call of {address:#x}, which is no function", who)
+            return told("bad-call", f"a call of {address:#x}, which is not a function", who)
         case state.BAD_BRANCH:
             return told("bad-branch", f"`brx.idx` with index {extra}, beyond its list of targets", who)
         case state.BARRIER_COUNT:
@@ -134,11 +134,11 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
             return explain_divergence(launch, stand, [culprit, *lanes], culprit)
         case state.BAD_MEMBERMASK:
             lane = fault.get("thread") % 32
-            return told("bad-membermask", f"lane {lane} names the lanes {extra:#010x}, without itself", who,
-                        helps=[f"set bit {lane} of the mask"])  # fmt: skip
+            message = f"the mask {extra:#010x} of lane {lane} does not include the lane itself"
+            return told("bad-membermask", message, who, helps=[f"set bit {lane} of the mask"])  # fmt: skip
         case state.BAD_FREE:
             return told(
-                "bad-free", f"`free` of {address:#x}, which `malloc` has not given or which is free already", who
+                "bad-free", f"`free` of {address:#x}, which `malloc` did not return or which is freed already", who
             )
         case state.BAD_COPY_SIZE:
             message, help = _bad_copy(extra, size, instruction)
@@ -147,12 +147,12 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
             unit = "8 up to 16777216" if instruction.opcode.mnemonic == "st" else "16"
             return told("misaligned", f"`{instruction.opcode.text}` of {extra} bytes, not a multiple of {unit}", who)
         case state.NO_WARPGROUP:
-            return told("barrier-divergence", "a warpgroup is four warps, and this one has fewer", who,
+            return told("barrier-divergence", "a warpgroup is four warps, but this one has fewer", who,
                         [f"the block has {extra} threads"],
                         ["launch a multiple of 128 threads, or let only whole warpgroups come here"])  # fmt: skip
         case state.DIVERGENT_DESCRIPTOR:
             return told("divergent-descriptor", "threads of a warpgroup gave `wgmma` different matrix descriptors",
-                        f"{who} gave other ones than thread {extra}, by the time it came here",
+                        f"{who} gave other descriptors than thread {extra}",
                         helps=["compute descriptors from what all threads share, not from `%tid`"])  # fmt: skip
         case state.BAD_DESCRIPTOR:
             decode = Descriptor.decode_for_tcgen05 if instruction.opcode.mnemonic == "tcgen05" else Descriptor.decode
@@ -175,25 +175,27 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
         case state.TENSOR_LEAK:
             message = f"{extra} columns of tensor memory are still allocated when the block ends"
             return told("tensor-memory-leak", message, f"allocated here by {who.partition(' of ')[2]}",
-                        helps=["`tcgen05.dealloc` with the same number of columns, behind all uses"])  # fmt: skip
+                        helps=["`tcgen05.dealloc` with the same number of columns, after all uses"])  # fmt: skip
         case state.BAD_TENSOR_MAP:
             message, notes, helps = explain_map(extra, address, size)
             return told("bad-tensor-map", message, who, notes, helps)
         case state.BAD_COORDINATE:
             start = address - (address >> 31 << 32)
             if not extra & 0xFFFFFFFF:
-                where = f"a box that is stored before the tensor, from {start} on in dimension {extra >> 32}"
-                return told("out-of-bounds", where, who, helps=["let no coordinate be negative: only loads may"])
-            where = f"a box that begins at byte {start} of a row of the tensor, not a multiple of {extra}"
+                where = f"a box that is stored outside of the tensor: it starts at {start} in dimension {extra >> 32}"
+                return told(
+                    "out-of-bounds", where, who, helps=["use coordinates from 0 on: only loads may have negative ones"]
+                )
+            where = f"a box that starts at byte {start} of a tensor row, not a multiple of {extra}"
             return told("misaligned", where, who, helps=[f"let the first coordinate be a multiple of {extra} bytes"])
         case state.HANG:
             stand = stand_of(launch, worker)
             assert stand is not None
             return explain_hang(launch, stand)
         case state.NO_MEMORY if size:
-            return told("out-of-memory", f"{size} blocks wait for others, and this machine has no memory to begin more",
-                        who, [f"{launch.finished.value} of {launch.total} blocks have ended; it takes one that has not "
-                              "begun to tell whether this is a hang"],
+            return told("out-of-memory", f"{size} blocks wait for others, and this machine has no memory to start more",
+                        who, [f"{launch.finished.value} of {launch.total} blocks have ended; whether this is a hang "
+                              "is known only when all others have started"],
                         ["use a smaller grid, or smaller blocks"])  # fmt: skip
         case state.NO_MEMORY:
             return told("out-of-memory", "this machine has no memory left for the kernel", who)
@@ -261,7 +263,7 @@ def _neighbourhood(launch: Launch, address: int, space: int, block: int) -> tupl
         return f"shared memory of {owner}", [f"the block has {launch.shared_size} bytes of shared memory"]
     if space == state.SHARED_SPACE and 0 <= rank < launch.cluster_size:
         owner = block_name(launch, companion(launch, block, rank))
-        return "shared memory of the own block", [f"the address is one in {owner}, which `.shared::cta` does not reach"]
+        return "shared memory of its own block", [f"the address is one in {owner}, which `.shared::cta` does not reach"]
     if space in _SPACES:
         limit = {state.SHARED_SPACE: launch.shared_size}.get(space)
         note = [f"the block has {limit} bytes of shared memory"] if limit is not None else []
@@ -271,7 +273,7 @@ def _neighbourhood(launch: Launch, address: int, space: int, block: int) -> tupl
         return "all memory the kernel has", ["the address is 0: a null pointer"] if address < 4096 else []
     past = address - region.base
     if past < region.size:
-        place = f"begins at byte {past} of it"
+        place = f"starts at byte {past} of it"
     else:
-        place = f"begins {past - region.size} bytes behind its end" if past > region.size else "begins at its end"
+        place = f"starts {past - region.size} bytes past its end" if past > region.size else "starts at its end"
     return region.name, [f"{region.name} has {region.size} bytes; the access {place}"]
