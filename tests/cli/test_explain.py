@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ptxlab import cli
+from ptxlab.check.rules.operand_type import REASONS
 from ptxlab.cli.explain import pages
 from ptxlab.cli.group import SUBCOMMANDS, ptxlab
 from ptxlab.toolchain.diagnosis import CODES as PTXAS_CODES
@@ -21,13 +22,13 @@ def run(*arguments: str) -> Result:
     return result
 
 
-# Words of the source that are spelled like codes and are none: kinds of wrong operands, encodings, packages, verdicts.
+# Words of the source that are spelled like codes and are none: encodings, packages, properties, verdicts; and kinds of
+# wrong operands, which the rules put into words.
 NOT_CODES = {
-    "address-parts", "address-type", "address-width", "immediate-address", "immediate-type", "indexed-branch",
-    "latin-1", "max-autotune-no-cudagraphs", "not-address", "not-array", "not-immediate", "not-pair", "not-sink",
-    "nvidia-cuda-nvcc", "nvidia-cuda-nvdisasm", "nvidia-cuda-nvrtc", "odd-operand", "race-free", "read-only",
-    "register-only", "result-register", "same-address", "special-register", "utf-8", "vector-types",
-}  # fmt: skip
+    "address-parts", "immediate-address", "immediate-type", "indexed-branch", "latin-1", "max-autotune-no-cudagraphs",
+    "not-sink", "nvidia-cuda-nvcc", "nvidia-cuda-nvdisasm", "nvidia-cuda-nvrtc", "odd-operand", "race-free", "read-only",
+    "same-address", "utf-8",
+} | set(REASONS)  # fmt: skip
 SOURCES = sorted(Path(inspect.getfile(cli)).parents[1].rglob("*.py"))
 
 

@@ -23,12 +23,11 @@ def described(operand: ir.Operand) -> str:
             return f"an element of `{operand.base.name}`"
         case ir.Vector():
             return "a vector"
-        case ir.SpecialRegister(component=str()):
-            return f"the special register `{operand.name}.{operand.component}`"
         case ir.SpecialRegister():
             known = special_register(operand.name)
-            name = operand.name + (f".{operand.component}" if operand.component else "")
-            return f"the special register `{name}`" + (f", a `.{known.type.name}`" if known else "")
+            name = operand.name if operand.component is None else f"{operand.name}.{operand.component}"
+            has_type = known is not None and (known.vector > 0) == (operand.component is not None)
+            return f"the special register `{name}`" + (f", a `.{known.type.name}`" if known and has_type else "")
         case ir.VariableReference():
             return f"the variable `{operand.name}`"
         case ir.FunctionReference():

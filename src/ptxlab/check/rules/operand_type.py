@@ -99,7 +99,7 @@ def explain(program: Program, failure: Failure) -> Diagnostic:
         "operand-type",
         f"operand {index + 1} of `{instruction.opcode.text}` is {described(wrong)}, expected {wanted}",
         program.module.operand_span(instruction, index),
-        _REASONS.get(mismatch.problem.kind) or f"expected {expected.describe()}",
+        REASONS.get(mismatch.problem.kind) or f"expected {expected.describe()}",
         others=declared,
         notes=[f"legal: `{mismatch.candidate.form.syntax}`"],
         helps=_as_float(wrong, expected, program.module.operand_span(instruction, index)),
@@ -125,7 +125,7 @@ def culprit(operand: ir.Operand, expected: Expected) -> ir.Operand:
     return operand
 
 
-_REASONS = {
+REASONS = {
     "address-type": "an address is an integer or bits",
     "address-width": "an address of this state space has 64 bits",
     "special-register": "a special register can only be read by `mov`",
