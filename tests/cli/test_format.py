@@ -91,5 +91,13 @@ def test_several_files_need_a_decision(ugly: Path) -> None:
     (ugly.parent / "other.ptx").write_text(UGLY)
     result = run(ugly.parent)
     assert result.exit_code == 2
-    assert "say `--write` or `--check`" in result.stderr
+    assert "give `--write` or `--check`" in result.stderr
     assert run("--write", ugly.parent).exit_code == 0
+
+
+def test_cuda_is_not_formatted(tmp_path: Path) -> None:
+    file = tmp_path / "k.cu"
+    file.write_text("__global__ void k() {}\n")
+    result = run(file)
+    assert result.exit_code == 2
+    assert "`format` is for PTX: a `.cu` file is CUDA C++" in result.stderr

@@ -113,3 +113,10 @@ def test_strict_launches_raise_for_warnings_of_the_check() -> None:
 def test_there_is_no_other_way_to_treat_errors() -> None:
     with pytest.raises(ValueError, match="there are 'raise', 'strict' and 'collect'"):
         ptxlab.parse(WARNED)["k"].launch(1, 1, [np.zeros(1, np.uint32)], on_error="ignore")
+
+
+def test_a_result_and_a_module_say_what_they_are() -> None:
+    module = ptxlab.parse(WARNED, name="k.ptx")
+    assert repr(module) == "<module k.ptx: PTX 8.0 for sm_80, kernels: k>"
+    result = module["k"].launch(1, 1, [np.zeros(1, np.uint32)])
+    assert repr(result).startswith("<result: 1 warning in the run, 4 instructions in ")

@@ -94,3 +94,11 @@ def test_an_exception_reads_as_its_diagnostics(kind: type[PtxError]) -> None:
     raised = kind([error("code", "message", RET)])
     assert str(raised) == "error[code]: message\n --> a.ptx:2:1\n  |\n2 | ret;\n  | ^^^"
     assert pickle.loads(pickle.dumps(raised)).diagnostics == raised.diagnostics
+
+
+def test_a_diagnostic_prints_as_people_read_it() -> None:
+    source = Source("k.ptx", "ret;\nexit\n")
+    found = error("missing-semicolon", "expected `;` after `exit`", Span(source, 5, 9), "here")
+    assert str(found) == render([found]).rstrip("\n")
+    assert repr(found) == "<error[missing-semicolon] at k.ptx:2:1: expected `;` after `exit`>"
+    assert repr(error("no-gpu", "there is no GPU", None)) == "<error[no-gpu]: there is no GPU>"

@@ -7,7 +7,16 @@ from pathlib import Path
 
 import click
 
-from ptxlab.cli.files import STANDARD_INPUT, find_files, name_of, paths_argument, read_text, with_progress, write_file
+from ptxlab.cli.files import (
+    CUDA,
+    STANDARD_INPUT,
+    find_files,
+    name_of,
+    paths_argument,
+    read_text,
+    with_progress,
+    write_file,
+)
 from ptxlab.cli.findings import show_findings
 from ptxlab.report import PtxError
 
@@ -29,12 +38,14 @@ def command(context: click.Context, paths: Sequence[Path], write: bool, check: b
       ptxlab format --check kernels/
     """
     files = find_files(paths)
+    if any(file.suffix == CUDA for file in files):
+        raise click.UsageError("`format` is for PTX: a `.cu` file is CUDA C++")
     if write and check:
         raise click.UsageError("`--write` and `--check` exclude each other")
     if write and STANDARD_INPUT in files:
         raise click.UsageError("standard input can't be written back; leave out `--write`")
     if len(files) > 1 and not (write or check):
-        raise click.UsageError(f"these are {len(files)} files: say `--write` or `--check`")
+        raise click.UsageError(f"there are {len(files)} files: give `--write` or `--check`")
     import ptxlab
 
     failed = 0

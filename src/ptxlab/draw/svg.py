@@ -27,7 +27,10 @@ def render(picture: Picture) -> str:
         right, bottom = _extent(panel, top)
         drawn.extend(_panel(panel, top))
         width, top = max(width, right), bottom
-    head = f"<svg xmlns='http://www.w3.org/2000/svg' width='{width:.0f}' height='{top + LEFT:.0f}' {FONT}>"
+    size = f"{width:.0f}", f"{top + LEFT:.0f}"
+    # With a `viewBox` and without a fixed height, a narrow column scales the picture instead of cutting it.
+    box = f"viewBox='0 0 {size[0]} {size[1]}' width='{size[0]}' style='max-width: 100%; height: auto'"
+    head = f"<svg xmlns='http://www.w3.org/2000/svg' {box} {FONT}>"
     return "\n".join([head, "<rect width='100%' height='100%' fill='white'/>", *drawn, "</svg>", ""])
 
 

@@ -16,7 +16,7 @@ from ptxlab.emulate.limits import check_cluster, check_launch
 from ptxlab.emulate.locations import add_sources
 from ptxlab.emulate.preemption import NEVER, POINTS
 from ptxlab.emulate.running import Launch
-from ptxlab.report import Diagnostic, KernelError, is_failure, render
+from ptxlab.report import Diagnostic, KernelError, is_failure, render, summary
 
 # What is looked for while a kernel runs and can be left out; what stops a kernel is always told.
 DETECTORS = frozenset(("data-race", "missing-proxy-fence", "missing-tensor-fence", "uninitialised-read"))
@@ -30,6 +30,12 @@ class Result:
     output: str = ""
     counters: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
+
+    def __repr__(self) -> str:
+        count = self.counters.get("instructions")
+        work = f"{self.seconds:.3g} s" if count is None else f"{count:,} instructions in {self.seconds:.3g} s"
+        printed = f", {len(self.output):,} characters printed" if self.output else ""
+        return f"<result: {summary(self.diagnostics, 'the run')}, {work}{printed}>"
 
 
 class Interrupted(KeyboardInterrupt):

@@ -66,6 +66,13 @@ class Module(Node):
         self.origins: dict[str, Source] = {}
         self.is_checked = False  # whether it has been found free of errors, so that it can be launched
 
+    def __repr__(self) -> str:
+        name = f" {self.source.name}" if self.source is not None else ""
+        version = ".".join(map(str, self.version))
+        return (
+            f"<module{name}: PTX {version} for {', '.join(self.targets)}, kernels: {', '.join(self.entries) or 'none'}>"
+        )
+
     @property
     def target(self) -> str:
         """The architecture, such as `sm_90a`: the last one that is named, as in ptxas; empty without a header."""

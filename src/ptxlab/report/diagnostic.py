@@ -50,6 +50,15 @@ class Diagnostic:
     notes: tuple[str, ...] = ()
     helps: tuple[Help, ...] = ()
 
+    def __str__(self) -> str:
+        from ptxlab.report.render import render
+
+        return render([self]).rstrip("\n")
+
+    def __repr__(self) -> str:
+        place = f" at {self.file}:{self.line}:{self.column}" if self.labels else ""
+        return f"<{self.level}[{self.code}]{place}: {self.message}>"
+
     @property
     def file(self) -> str | None:
         """Name of the source of the primary label."""
