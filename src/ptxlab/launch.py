@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor
 from functools import cache, partial
 from numbers import Real
 from operator import index
@@ -36,6 +37,7 @@ def launch(
     seed: int = 0,
     seeds: int | Iterable[int] | None = None,
     schedule: str | Sequence[int] | None = None,
+    executor: Executor | None = None,
     blocks: Sequence[Sequence[int]] | None = None,
     on_error: str = "raise",
     timeout: float | None = None,
@@ -82,24 +84,20 @@ def launch(
         if place == "cuda":
             return gpu.launch(module, kernel, chosen, args=args, on_error=on_error, **on_gpu)
 
+    options = emulator_options(
+        grid,
+        block,
+        cluster=cluster,
+        shared=shared,
+        checks=checks,
+        blocks=blocks,
+        timeout=timeout,
+        profile=profile,
+        cooperative=cooperative,
+    )
+
     def on_cpu(seed: int = seed, **how: Any) -> Result:
-        return emulate(
-            module,
-            kernel,
-            grid=blocks_of_grid,
-            block=threads_of_block,
-            cluster=blocks_of_cluster,
-            shared=shared,
-            detectors=wanted,
-            seed=seed,
-            blocks=None if blocks is None else [_three(place, 0, "blocks") for place in blocks],
-            timeout=timeout,
-            workers=workers,
-            progress=progress,
-            profile=profile,
-            cooperative=cooperative,
-            **how,
-        )
+        return emulate(module, kernel, seed=seed, workers=workers, progress=progress, **options, **how)
 
     if chosen is not None:
         there = partial(gpu.launch, module, kernel, chosen, **on_gpu)
@@ -110,8 +108,35 @@ def launch(
         program = Program(module, kernel, blocks_of_grid, threads_of_block, blocks_of_cluster, shared, wanted)
         return raised(follow(program, values, steps, timeout), on_error)
     if seeds is not None:
-        return try_seeds(module, on_cpu, values, range(seeds) if isinstance(seeds, int) else list(seeds), on_error)
+        chosen_seeds = range(seeds) if isinstance(seeds, int) else list(seeds)
+        return try_seeds(module, kernel, on_cpu, values, chosen_seeds, on_error, options, executor)
     return on_cpu(args=values, on_error=on_error)
+
+
+def emulator_options(
+    grid: Extent,
+    block: Extent,
+    *,
+    cluster: Extent | None = None,
+    shared: int = 0,
+    checks: bool | Iterable[str] = True,
+    blocks: Sequence[Sequence[int]] | None = None,
+    timeout: float | None = None,
+    profile: bool = False,
+    cooperative: bool = False,
+) -> dict[str, Any]:
+    """How the emulator is to run a kernel, by the arguments of `launch`."""
+    return {
+        "grid": extent(grid, "grid"),
+        "block": extent(block, "block"),
+        "cluster": None if cluster is None else extent(cluster, "cluster"),
+        "shared": shared,
+        "detectors": DETECTORS if checks is True else chosen_detectors(checks),
+        "blocks": None if blocks is None else [_three(place, 0, "blocks") for place in blocks],
+        "timeout": timeout,
+        "profile": profile,
+        "cooperative": cooperative,
+    }
 
 
 def chosen_detectors(checks: bool | Iterable[str]) -> frozenset[str]:

@@ -1,5 +1,9 @@
 """Several schedules of one launch: `seeds=`."""
 
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from multiprocessing import get_context
+
 import numpy as np
 import pytest
 
@@ -46,3 +50,94 @@ def test_seeds_are_for_the_emulator_and_not_none_at_all() -> None:
         kernel.launch(1, 32, [np.zeros(1, np.uint32)], seeds=[])
     with pytest.raises(ValueError, match="emulator alone"):
         kernel.launch(1, 32, [np.zeros(1, np.uint32)], seeds=2, device="cuda")
+
+
+# What they cover.
+
+WINDOW = """
+.version 8.0
+.target sm_80
+.address_size 64
+.entry k (.param .u64 out)
+{
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<2>;
+    .reg .pred %p1;
+    ld.param.u64 %rd1, [out];
+    mov.u32 %r1, %ctaid.x;
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra reader;
+    st.relaxed.gpu.global.u32 [%rd1+4], 1;
+    st.global.u32 [%rd1], 7;
+    st.release.gpu.global.u32 [%rd1+4], 0;
+    ret;
+reader:
+    ld.acquire.gpu.global.u32 %r2, [%rd1+4];
+    setp.eq.u32 %p1, %r2, 0;
+    @%p1 bra end;
+    ld.global.u32 %r3, [%rd1];
+end:
+    ret;
+}
+"""
+
+
+def test_seeds_say_what_they_covered() -> None:
+    result = ptxlab.parse(RIGHT)["k"].launch(1, 32, [np.zeros(1, np.uint32)], seeds=30)
+    coverage = result.coverage
+    assert [schedule.seed for schedule in coverage.schedules] == list(range(30))
+    assert 20 < coverage.distinct <= 30
+    assert (coverage.threads, coverage.points) == (32, 64)
+    # Each of seeds 1, 7, 13, … finds a bug of depth 1 with 1/32, if not by chance then by priorities.
+    assert coverage.probability(1) == pytest.approx(1 - (31 / 32) ** 5)
+    assert coverage.probability(1) > coverage.probability(2) > coverage.probability(3) > 0
+    assert str(coverage).startswith(f"30 schedules, {coverage.distinct} distinct; 32 threads, 64 preemption points; ")
+
+
+def test_a_seed_is_one_schedule_on_any_number_of_cores() -> None:
+    text = RIGHT.replace("red.global.add.u32 [%rd1], %r2;", "").replace(
+        "atom.global.add.u32 %r1, [launches], 1;",
+        """
+    .shared .u32 sum;
+    atom.shared.add.u32 %r1, [sum], 1;""",
+    )
+    for seed in (1, 2, 3, 4, 5):
+        found = [
+            ptxlab.parse(text)["k"].launch(40, 32, [np.zeros(1, np.uint32)], seed=seed, workers=workers, checks=checks)
+            for workers in (1, 3) for checks in (True, False)
+        ]  # fmt: skip
+        assert len({one.coverage for one in found}) == 1
+
+
+@pytest.fixture(params=["processes", "a Dask cluster"])
+def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
+    if request.param == "processes":
+        with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+            yield pool
+        return
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None) as local,
+        distributed.Client(local) as client,
+    ):
+        yield client.get_executor()
+
+
+@pytest.mark.filterwarnings("default")  # Dask's own
+def test_seeds_that_are_spread_find_the_same(executor: Executor) -> None:
+    here = ptxlab.parse(WINDOW)["k"].launch(2, 1, [np.zeros(2, np.uint32)], seeds=100, on_error="collect")
+    there = ptxlab.parse(WINDOW)["k"].launch(
+        2, 1, [np.zeros(2, np.uint32)], seeds=100, on_error="collect", executor=executor
+    )
+    assert here.diagnostics[0].code == "data-race"
+    assert here.coverage == there.coverage
+    assert [str(one) for one in here.diagnostics] == [str(one) for one in there.diagnostics]
+
+
+def test_many_seeds_are_spread_over_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ptxlab.emulate.seeds.SOON", 0.0)
+    out, module = np.array([100], np.uint32), ptxlab.parse(RIGHT)
+    result = module["k"].launch(1, 32, [out], seeds=10)
+    assert (out[0], module.get("launches")) == (100 + sum(range(32)), 32)
+    monkeypatch.undo()
+    assert result.coverage == ptxlab.parse(RIGHT)["k"].launch(1, 32, [out], seeds=10).coverage

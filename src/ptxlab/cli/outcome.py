@@ -97,7 +97,6 @@ class Run:
     result: Result
     findings: Sequence[Diagnostic]  # what the check of the program warned of, then those of the run
     seed: int
-    runs: int
     how: dict[str, Any]
 
     def show(self, format: Format, profile: bool, name: str) -> None:
@@ -132,7 +131,8 @@ class Run:
             from ptxlab.cli.profile import profile_lines
 
             yield from profile_lines(self.kernel, self.result.counters)
-        times = f", the last of {self.runs} runs," if self.runs > 1 else ""
+        coverage = self.result.coverage
+        times = f", with seed {self.seed}," if len(coverage.schedules) > 1 else ""
         count = self.result.counters.get("instructions")  # a GPU does not count them
         seconds = self.result.seconds
         work = f"{seconds:.6f} s on the GPU"
@@ -145,6 +145,8 @@ class Run:
             f"`{self.kernel.name}` ran{times} on {some} block{'s' * (some != '1')} of {block} "
             f"thread{'s' * (block != '1')}: {work}"
         )
+        if len(coverage.schedules) > 1:
+            yield str(coverage)
 
     def changes(self, watched: Sequence[Watched]) -> list[dict[str, Any]]:
         """What there is to tell of those that the kernel changed."""
@@ -155,7 +157,8 @@ class Run:
         return {
             "kernel": self.kernel.name,
             "seed": self.seed,
-            "runs": self.runs,
+            "runs": max(len(self.result.coverage.schedules), 1),
+            "coverage": self.result.coverage.as_object(),
             "seconds": self.result.seconds,
             "output": self.result.output,
             "arguments": self.changes(self.arrays),

@@ -21,6 +21,8 @@ from ptxlab.report import Diagnostic, Format, KernelError, PtxError
 from ptxlab.report.nearest import nearest
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from ptxlab.ir import Function, Module
 
 SOON = 1.0  # seconds: what is over before needs no bar
@@ -80,6 +82,7 @@ def _settings(context: click.Context, parameter: click.Parameter, value: Sequenc
 @click.option("--seed", metavar="N", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True,
               help="Decides the order in which threads run, and random data.")  # fmt: skip
 @click.option("--seeds", metavar="N", type=click.IntRange(min=1), help="Try N seeds, until one finds something.")
+@click.option("--scheduler", metavar="ADDRESS", help="Spread the seeds over the Dask cluster of this scheduler.")
 @click.option("--schedule", metavar="STEPS", help="Let these threads take steps, as a finding of --explore says.")
 @click.option("--explore", is_flag=True, help="Run a small kernel under all schedules that differ.")
 @click.option("--limit", metavar="N", type=click.IntRange(min=1), default=10_000, show_default=True,
@@ -114,6 +117,7 @@ def command(
     shared: int,
     seed: int,
     seeds: int | None,
+    scheduler: str | None,
     schedule: str | None,
     explore: bool,
     limit: int,
@@ -156,6 +160,8 @@ def command(
         raise click.UsageError("`--check` and `--no-checks` exclude each other")
     if explore and (seeds is not None or schedule is not None or blocks is not None or profile or draw or cooperative):
         raise click.UsageError("`--explore` tries all schedules of a whole grid, and nothing else")
+    if scheduler is not None and seeds is None:
+        raise click.UsageError("`--scheduler` spreads `--seeds`: say how many")
     if device == "auto" and (seeds is not None or schedule is not None or explore):
         device = "cpu"  # schedules are the emulator's
     asked = {"profile": profile, "draw": draw is not None, "blocks": blocks is not None, "explore": explore}
@@ -182,7 +188,7 @@ def command(
             argument.check_parameter(parameter)
         if explore:
             context.exit(explore_all(kernel, arguments, settings, seed, how, limit, warnings, name_of(path), format))
-        run = try_seeds(kernel, arguments, settings, range(seed, seed + (seeds or 1)), how, warnings)
+        run = try_seeds(kernel, arguments, settings, range(seed, seed + (seeds or 1)), how, warnings, scheduler)
     except (PtxError, KernelError) as wrong:
         show_failure(wrong.diagnostics, name_of(path), format)
         context.exit(status_of(wrong.diagnostics))
@@ -285,6 +291,11 @@ def make_arguments(
     return [argument.make((seed, place)) for place, argument in enumerate(arguments)]
 
 
+def prepare(arguments: Sequence[Argument], settings: dict[str, Argument], module: Module, seed: int) -> list[Any]:
+    """As `make_arguments`, for a process that tries seeds."""
+    return make_arguments(module, arguments, settings, seed)
+
+
 def try_seeds(
     kernel: Function,
     arguments: Sequence[Argument],
@@ -292,28 +303,68 @@ def try_seeds(
     seeds: range,
     how: dict[str, Any],
     warnings: Sequence[Diagnostic],
+    scheduler: str | None,
 ) -> Any:
     """Run the kernel with each seed, until one finds something; the last run, after these warnings."""
-    from ptxlab import variables
+    from functools import partial
+
+    from ptxlab import format, variables
     from ptxlab.cli.outcome import Run, watched_arguments, watched_variables
+    from ptxlab.emulate.coverage import Coverage, Schedule
+    from ptxlab.emulate.remote import Job, Tried
+    from ptxlab.emulate.seeds import search
+    from ptxlab.launch import emulator_options
 
     module = kernel.module
     assert module is not None
-    for runs, seed in enumerate(seeds, 1):  # noqa: B007
+    last: Any = None
+
+    def run(seed: int) -> Tried:
+        nonlocal last
         given = make_arguments(module, arguments, settings, seed)
         before = [value if isinstance(value, bytes) else value.copy() for value in given]
         held = variables.written(module)
         with progress_bar(f"seed {seed}, " if len(seeds) > 1 else "") as progress:
             result = kernel.launch(args=given, seed=seed, progress=progress, **how)
-        if result.diagnostics and len(seeds) > 1:
+        if len(seeds) > 1:
             result.diagnostics = [with_replay(found, seed) for found in result.diagnostics]
-        if result.diagnostics:
-            break
+        last = seed, result, before, given, held
+        (schedule,) = result.coverage.schedules or (Schedule(seed, 0, 0, 0),)  # a GPU has one of its own
+        return Tried(schedule, bool(result.diagnostics))
+
+    def job() -> Job:
+        options = {name: value for name, value in how.items() if name not in ("device", "on_error")}
+        made = partial(prepare, arguments, settings)
+        return Job(format(module), kernel.name, made, emulator_options(**options), "strict")
+
+    with executor_of(scheduler) as executor:
+        searched = search(seeds, run, job, executor)
+    if searched.failing is not None and searched.failing != searched.last_here:
+        run(searched.failing)
+    seed, result, before, given, held = last
+    result.coverage = Coverage(searched.schedules)
     arrays = watched_arguments(kernel, arguments, before, given)
-    # One cause, one finding: where the run shows what the check foresaw, the run says more.
-    shown = {(found.file, found.line) for found in result.diagnostics}
-    findings = [found for found in warnings if (found.file, found.line) not in shown] + list(result.diagnostics)
-    return Run(kernel, arrays, watched_variables(module, settings, held), result, findings, seed, runs, how)
+    return Run(
+        kernel, arrays, watched_variables(module, settings, held), result, [*warnings, *result.diagnostics], seed, how
+    )
+
+
+@contextmanager
+def executor_of(scheduler: str | None) -> Iterator[Executor | None]:
+    """The executor of a Dask cluster, by the address of its scheduler."""
+    if scheduler is None:
+        yield None
+        return
+    try:
+        from distributed import Client
+    except ImportError:
+        raise click.UsageError("`--scheduler` needs Dask: pip install distributed") from None
+    try:
+        client: Any = Client(scheduler, timeout=10)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError, TimeoutError) as problem:
+        raise click.UsageError(f"there is no Dask scheduler at `{scheduler}`: {problem}") from None
+    with client:
+        yield client.get_executor()
 
 
 def with_replay(found: Diagnostic, seed: int) -> Diagnostic:

@@ -11,6 +11,7 @@ from typing import Any
 from ptxlab import ir
 from ptxlab.emulate.compile import compile_kernel
 from ptxlab.emulate.counters import count
+from ptxlab.emulate.coverage import Coverage, schedule_of
 from ptxlab.emulate.faults import explain
 from ptxlab.emulate.limits import check_cluster, check_launch
 from ptxlab.emulate.locations import add_sources
@@ -30,6 +31,8 @@ class Result:
     output: str = ""
     counters: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
+    coverage: Coverage = field(default_factory=lambda: Coverage(()))
+    """The schedules by which it ran, and which bugs they find with what probability."""
 
     def __repr__(self) -> str:
         count = self.counters.get("instructions")
@@ -95,6 +98,7 @@ def launch(
         if profile:
             running.settle()
         result.counters = count(running)
+        result.coverage = Coverage((schedule_of(running),))
     finally:
         running.end()
     if outcome == "interrupted":

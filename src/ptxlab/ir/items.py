@@ -83,7 +83,8 @@ class Function(Node):
 
         For the emulator: `checks=False` silences the detectors, `checks="data-race"` all but that one; `seed` chooses
         the order in which threads run, and `seeds=20` tries that many, each on the same data, until one finds an error;
-        `schedule` lets threads take steps as a finding of `ptxlab.explore` says;
+        `schedule` lets threads take steps as a finding of `ptxlab.explore` says; `executor` is where seeds are tried,
+        by default on this machine's cores;
         `blocks` runs only these blocks of the grid, or the clusters that they belong to; `profile=True` counts bank
         conflicts and sectors.
 
