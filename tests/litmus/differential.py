@@ -1,6 +1,6 @@
 """Random programs on the emulator and in the model: `python -m tests.litmus.differential --count 10000`.
 
-Each program runs under a few seeds and placements. The final state of a run says what each read has read; the model is
+Each program runs under a few seeds, and under some or all schedules that differ, in a few placements. The final state of a run says what each read has read; the model is
 asked whether such an execution is allowed and whether it has a data race, and the emulator must have found just that.
 
 One class of differences is known and counted apart: `fence.sc`. To the model two of them synchronize in the order that
@@ -20,10 +20,11 @@ from ptxlab.litmus import read
 from ptxlab.litmus.executions import Allowed, Final, judge
 from ptxlab.litmus.placements import Placement, placements, why_not
 from ptxlab.litmus.program import Litmus
-from ptxlab.litmus.run import ENDLESS, RACE, emulate
+from ptxlab.litmus.run import ENDLESS, RACE, Observed, emulate, explore_all
 from tests.litmus.programs import program
 
-SEEDS = 10  # of each program, half of them in one placement and half in the next
+SEEDS = 6  # of each program, half of them in one placement and half in the next
+LIMIT = 12  # executions of each program that differ, in a third placement
 
 
 @dataclass(frozen=True)
@@ -33,42 +34,46 @@ class Difference:
     kind: str
     test: Litmus
     placement: Placement
-    seed: int
+    how: str
     final: Final | None
 
     def __str__(self) -> str:
-        head = f"{self.kind}: {self.test.name}, seed {self.seed}, {self.placement}"
+        head = f"{self.kind}: {self.test.name}, {self.how}, {self.placement}"
         return f"{head}\n{self.test.source.text}{self.final}\n"
 
 
-def compare(number: int, seeds: int = SEEDS, counts: Counter[str] | None = None) -> Iterator[Difference]:
+def compare(number: int, counts: Counter[str]) -> Iterator[Difference]:
     """Run one random program and yield how the runs differ from the model."""
-    counts = Counter() if counts is None else counts
     test = read(program(number), f"random-{number}.litmus")
     if why_not(test) is not None:
-        counts["not run"] += 1
+        counts["programs not run"] += 1
         return
-    places = placements(test)
     known: dict[Final, str] = {}
-    for seed in range(seeds):
-        placement = places[(number + seed * 2 // seeds) % len(places)]
-        seen = emulate(test, placement, [seed])
-        counts["executions"] += 1
+    for placement, how, seen in _runs(test, number):
+        counts["executions"] += seen.runs
         if wrong := {*seen.found} - {RACE}:
-            yield Difference("endless" if wrong & {*ENDLESS} else f"found {wrong}", test, placement, seed, None)
-            continue
-        (final,) = seen.finals
-        if final not in known:
-            about = judge(test, observed=final).finals.get(final)
-            known[final] = "forbidden" if about is None else _race(about)
-        verdict = known[final]
-        counts[verdict] += 1
-        if verdict == "forbidden":
-            yield Difference("forbidden", test, placement, seed, final)
-        elif verdict == "racy" and not seen.racy:
-            yield Difference("missed race", test, placement, seed, final)
-        elif verdict == "race-free" and seen.racy:
-            yield Difference("false race", test, placement, seed, final)
+            yield Difference("endless" if wrong & {*ENDLESS} else f"found {wrong}", test, placement, how, None)
+        for final, runs in seen.finals.items():
+            if final not in known:
+                about = judge(test, observed=final).finals.get(final)
+                known[final] = "forbidden" if about is None else _race(about)
+            verdict, races = known[final], seen.races[final]
+            counts[verdict] += runs
+            if verdict == "forbidden":
+                yield Difference("forbidden", test, placement, how, final)
+            elif verdict == "racy" and races < runs:
+                yield Difference("missed race", test, placement, how, final)
+            elif verdict == "race-free" and races:
+                yield Difference("false race", test, placement, how, final)
+
+
+def _runs(test: Litmus, number: int) -> Iterator[tuple[Placement, str, Observed]]:
+    places = placements(test)
+    for seed in range(SEEDS):
+        placement = places[(number + seed * 2 // SEEDS) % len(places)]
+        yield placement, f"seed {seed + number}", emulate(test, placement, [seed + number])
+    placement = places[(number + 2) % len(places)]
+    yield placement, "explored", explore_all(test, placement, LIMIT)
 
 
 def _race(about: Allowed) -> str:
@@ -90,7 +95,7 @@ def main() -> int:
     kinds: Counter[str] = Counter()
     number, start = given.first, time.monotonic()
     while counts["executions"] < given.count:
-        for one in {one.kind: one for one in compare(number, counts=counts)}.values():
+        for one in {one.kind: one for one in compare(number, counts)}.values():
             kinds[one.kind] += 1
             if kinds.total() <= given.show:
                 print(one, flush=True)

@@ -29,6 +29,7 @@ WEAKER = (
               help="Run on the emulator, on a GPU, or only ask the model.")  # fmt: skip
 @click.option("--seeds", metavar="N", type=click.IntRange(min=1), default=20, show_default=True,
               help="Runs on the emulator, in each placement.")  # fmt: skip
+@click.option("--explore", is_flag=True, help="Run under all schedules that differ instead.")
 @click.option("--launches", metavar="N", type=click.IntRange(min=1), default=10, show_default=True,
               help="Launches on a GPU, in each placement, of 16384 instances each.")  # fmt: skip
 @click.option("--placements", type=click.Choice(["first", "all"]), default="first", show_default=True,
@@ -43,6 +44,7 @@ def command(
     paths: Sequence[Path],
     device: str,
     seeds: int,
+    explore: bool,
     launches: int,
     placements: str,
     unroll: int,
@@ -73,7 +75,14 @@ def command(
     for file in files:
         try:
             test = read(read_text(file), name_of(file))
-            made = report(test, device=device, seeds=seeds, launches=launches, every=placements == "all", bound=unroll)
+            made = report(
+                test,
+                device=device,
+                seeds=None if explore else seeds,
+                launches=launches,
+                every=placements == "all",
+                bound=unroll,
+            )
         except (PtxError, KernelError) as failure:
             faults.extend(failure.diagnostics)
             if status_of(failure.diagnostics) == 2:
@@ -137,7 +146,8 @@ def _notes(made: Report) -> Iterator[str]:
         yield f"  not run: {made.not_run}"
     for placement, seen in made.runs:
         ended = f", {seen.endless} did not end" if seen.endless else ""
-        yield f"  {seen.runs} runs as {placement}{ended}"
+        runs = {None: f"{seen.runs} runs", True: f"all {seen.runs} executions that differ"}
+        yield f"  {runs.get(seen.explored, f'{seen.runs} of the executions that differ')}, as {placement}{ended}"
     yield from (f"  differs from the model: {problem}" for problem in made.problems())
     if made.detects and made.judgement is not None and any(one.allowed and not one.observed for one in made.outcomes()):
         yield f"  {WEAKER}" if made.runs else ""

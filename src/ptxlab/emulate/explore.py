@@ -31,6 +31,8 @@ class Outcome:
     schedule: str
     executions: int = 1
     """How many of the executions end so."""
+    found: dict[str, int] = field(default_factory=dict)
+    """In how many of them there was a finding, by its code."""
 
 
 @dataclass
@@ -154,7 +156,7 @@ def explore(
             for diagnostic in result.diagnostics:
                 note = f"replay with `--schedule {schedule}`"
                 told.setdefault(_cause(diagnostic), replace(diagnostic, notes=(*diagnostic.notes, note)))
-            _count(outcomes, args, schedule)
+            _count(outcomes, args, schedule, {diagnostic.code for diagnostic in result.diagnostics})
             if progress is not None:
                 progress(found.executions)
             if told and not every:
@@ -185,14 +187,15 @@ def follow(program: Program, args: Sequence[Any], schedule: Sequence[int], timeo
     return result
 
 
-def _count(outcomes: dict[tuple[bytes, ...], Outcome], args: Iterable[Any], schedule: str) -> None:
+def _count(outcomes: dict[tuple[bytes, ...], Outcome], args: Iterable[Any], schedule: str, codes: set[str]) -> None:
     found = {place: value for place, value in enumerate(args) if hasattr(value, "__array_interface__")}
     key = tuple(array.tobytes() for array in found.values())
     known = outcomes.get(key)
     if known is None:
-        outcomes[key] = Outcome(tuple(found.values()), tuple(found), schedule)
+        outcomes[key] = Outcome(tuple(found.values()), tuple(found), schedule, found=dict.fromkeys(codes, 1))
     else:
-        outcomes[key] = replace(known, executions=known.executions + 1)
+        counts = {code: known.found.get(code, 0) + (code in codes) for code in (*known.found, *codes)}
+        outcomes[key] = replace(known, executions=known.executions + 1, found=counts)
 
 
 def _cause(diagnostic: Diagnostic) -> object:

@@ -9,7 +9,7 @@ from typing import Any
 from ptxlab.litmus.executions import MOST, Final, Judgement, TooManyError, judge
 from ptxlab.litmus.placements import Placement, placements, why_not
 from ptxlab.litmus.program import Condition, Litmus
-from ptxlab.litmus.run import ENDLESS, RACE, Observed, emulate, run_on_gpu
+from ptxlab.litmus.run import ENDLESS, RACE, Observed, emulate, explore_all, run_on_gpu
 from ptxlab.litmus.verdict import Verdict, verdict
 
 Name = str | tuple[int, str]
@@ -145,7 +145,13 @@ class Report:
                 for one in self.outcomes()
             ],
             "placements": [
-                {"placement": str(placement), "runs": seen.runs, "racy": seen.racy, "did_not_end": seen.endless}
+                {
+                    "placement": str(placement),
+                    "runs": seen.runs,
+                    "racy": seen.racy,
+                    "did_not_end": seen.endless,
+                    "explored_all": seen.explored,
+                }
                 for placement, seen in self.runs
             ],
             "not_run": self.not_run,
@@ -154,9 +160,18 @@ class Report:
 
 
 def report(
-    test: Litmus, *, device: str = "cpu", seeds: int = 20, launches: int = 10, every: bool = False, bound: int = 1
+    test: Litmus,
+    *,
+    device: str = "cpu",
+    seeds: int | None = 20,
+    launches: int = 10,
+    every: bool = False,
+    bound: int = 1,
 ) -> Report:
-    """Judge a test, and run it: in one placement or in every one, on the emulator (`cpu`), on a GPU, or not at all."""
+    """Judge a test, and run it: in one placement or in every one, on the emulator (`cpu`), on a GPU, or not at all.
+
+    On the emulator it runs under all schedules that differ if `seeds` is none.
+    """
     try:
         judgement: Judgement | None = judge(test, bound)
     except TooManyError:
@@ -169,8 +184,11 @@ def report(
         made.not_run = "it may wait at a barrier for ever"
     if made.not_run is None:
         for placement in placements(test) if every else placements(test)[:1]:
-            run = emulate(test, placement, range(seeds)) if device == "cpu" else run_on_gpu(test, placement, launches)
-            made.runs.append((placement, run))
+            if device != "cpu":
+                seen = run_on_gpu(test, placement, launches)
+            else:
+                seen = explore_all(test, placement) if seeds is None else emulate(test, placement, range(seeds))
+            made.runs.append((placement, seen))
     return made
 
 

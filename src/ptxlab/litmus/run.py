@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ptxlab.launch import explore
 from ptxlab.litmus.executions import Final
 from ptxlab.litmus.kernel import Kernel, write_kernel
 from ptxlab.litmus.placements import Placement
@@ -33,6 +34,7 @@ class Observed:
     runs: int = 0
     racy: int = 0
     endless: int = 0
+    explored: bool | None = None  # whether these are all executions that differ, if that was asked for
     found: dict[str, Diagnostic] = field(default_factory=dict)  # the first diagnostic of each code
 
     def add(self, other: Observed) -> None:
@@ -66,6 +68,26 @@ def emulate(test: Litmus, placement: Placement, seeds: Iterable[int]) -> Observe
     return seen
 
 
+def explore_all(test: Litmus, placement: Placement, limit: int = 10_000, timeout: float = 60.0) -> Observed:
+    """Run a test on the emulator under all schedules that differ, as far as the limits go."""
+    kernel = write_kernel(test, placement)
+    memory, results = _arrays(kernel, 1)
+    args = [memory, results, 1, np.zeros(1, np.uint32)]
+    entry, grid, block, cluster = _shape(kernel, 1)
+    found = explore(entry, grid, block, args, cluster=cluster, limit=limit, timeout=timeout, every=True)
+    seen = Observed(runs=found.executions, explored=found.is_complete)
+    seen.found = {one.code: one for one in reversed(found.diagnostics)}
+    for outcome in found.outcomes:
+        seen.racy += outcome.found.get(RACE, 0)
+        ended = outcome.executions - max((outcome.found.get(code, 0) for code in ENDLESS), default=0)
+        seen.endless += outcome.executions - ended
+        if ended:
+            final = next(iter(_finals(test, kernel, *outcome.arrays[:2])))
+            seen.finals[final] += ended
+            seen.races[final] += min(ended, outcome.found.get(RACE, 0))
+    return seen
+
+
 def run_on_gpu(
     test: Litmus, placement: Placement, launches: int, device: str = "cuda", instances: int = INSTANCES, **how: Any
 ) -> Observed:
@@ -92,10 +114,13 @@ def run_on_gpu(
 
 
 def _launch(kernel: Kernel, args: list[Any], instances: int, **how: Any) -> Any:
-    entry = _parse(kernel.text)["litmus"]
-    grid, block = (kernel.blocks * instances,), (kernel.threads,)
-    cluster = None if kernel.cluster is None else (kernel.cluster,)
+    entry, grid, block, cluster = _shape(kernel, instances)
     return entry.launch(grid, block, args, cluster=cluster, timeout=TIMEOUT, **how)
+
+
+def _shape(kernel: Kernel, instances: int) -> tuple[Any, int, int, int | None]:
+    """The entry and the extents of a launch."""
+    return _parse(kernel.text)["litmus"], kernel.blocks * instances, kernel.threads, kernel.cluster
 
 
 @cache
