@@ -1,7 +1,8 @@
 """Random programs on the emulator and in the model: `python -m tests.litmus.differential --count 10000`.
 
-Each program runs under a few seeds, and under some or all schedules that differ, in a few placements. The final state of a run says what each read has read; the model is
-asked whether such an execution is allowed and whether it has a data race, and the emulator must have found just that.
+Each program runs under a few seeds, and under some or all schedules that differ, in a few placements. The final state
+of a run says what each read has read; the model is asked whether such an execution is allowed and whether it has a data
+race, and the emulator must have found just that.
 
 One class of differences is known and counted apart: `fence.sc`. To the model two of them synchronize in the order that
 they happen to have (PTX ISA 8.9.4, point 1); the emulator reports what is ordered by nothing but that, because the next
