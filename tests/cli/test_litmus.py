@@ -106,3 +106,13 @@ def test_an_empty_directory_is_a_usage_error(tmp_path: Path) -> None:
     shown = litmus(str(tmp_path))
     assert shown.exit_code == 2
     assert "there is no `.litmus` file" in shown.output
+
+
+def test_the_example_of_the_page_is_what_the_command_prints(tmp_path: Path) -> None:
+    page = (Path(__file__).parent.parent.parent / "docs" / "litmus.md").read_text()
+    shown, text = page.split("```console\n")[1].split("```")[0], page.split("```text\n")[1].split("```")[0]
+    file = tmp_path / "mp.litmus"
+    file.write_text(text)
+    command, _, expected = shown.partition("\n")
+    assert command == "$ ptxlab litmus mp.litmus --explore"
+    assert litmus(str(file), "--explore").output == expected
