@@ -45,7 +45,7 @@ def test_what_is_observed_is_counted() -> None:
         "  1  no                         0         0\n"
         "  2  yes      never             3         0\n"
         "  the condition holds; no execution has a data race\n"
-        "  3 runs as warps, 1 block, global\n"
+        "  3 runs, as warps, 1 block, global\n"
     )
 
 
