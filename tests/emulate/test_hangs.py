@@ -192,7 +192,7 @@ def test_an_endless_loop_is_named() -> None:
     assert found.message == "the kernel was stopped after 0.2 seconds"
     assert labels(found) == {
         "bra again;": "thread (0,0,0) of block (0,0,0) jumps back here, and 63 others of its block do",
-        "add.u32 %r1, %r1, 1;": "the loop begins here",
+        "add.u32 %r1, %r1, 1;": "the loop starts here",
     }
     assert found.notes == ("0 of 1 blocks had ended",)
 

@@ -431,4 +431,4 @@ def test_a_timeout_shows_where_threads_ask() -> None:
     found = problem(body, block=64, timeout=0.3)
     assert found.code == "timeout"
     assert line_of(found) == "mbarrier.test_wait.parity.shared.b64 %p2, [full], 0;"
-    assert "goes round here" in found.labels[0].text
+    assert "loops here" in found.labels[0].text

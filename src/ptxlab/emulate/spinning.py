@@ -1,4 +1,4 @@
-"""The loop that a thread goes round, and what it looks at there, for those who explain why it does not leave."""
+"""The loop that a thread is in, and what it polls there, for the explanation of a hang or a timeout."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OWN = ("param", "local", "const")  # memory that no other thread changes
 
 @dataclass(frozen=True)
 class Spin:
-    """A loop, by the numbers of its first instruction, of the last one that looks at what others do, and of all."""
+    """A loop, by the numbers of its first instruction, of the last one that polls what others do, and of all."""
 
     start: int
     look: int | None
@@ -32,7 +32,7 @@ class Spin:
 
 
 def spin_around(launch: Launch, place: int) -> Spin | None:
-    """The smallest loop around an instruction that looks at something, or else the smallest; None if there is none."""
+    """The smallest loop around an instruction that polls something, or else the smallest; None if there is none."""
     places = launch.compiled.places
     function = places[place][0]
     first = next(index for index, (other, _) in enumerate(places) if other is function)
@@ -47,7 +47,7 @@ def spin_around(launch: Launch, place: int) -> Spin | None:
 
 
 def looked_at(launch: Launch, thread: Standing, spin: Spin) -> int | None:
-    """The generic address that a thread looks at in a loop, if the loop leaves it alone: then its frame has it."""
+    """The generic address that a thread polls in a loop, if the loop does not change it: then its frame has it."""
     places = launch.compiled.places
     if spin.look is None:
         return None
@@ -72,7 +72,7 @@ def looked_at(launch: Launch, thread: Standing, spin: Spin) -> int | None:
 
 
 def address_of(instruction: ir.Instruction) -> ir.Address | None:
-    """What a load or an atomic operation looks at."""
+    """What a load or an atomic operation reads."""
     match = match_of(instruction)
     if match is None or match.effects.steps or not _reads(match.effects.accesses):
         return None

@@ -1,4 +1,4 @@
-"""A launch that was stopped, by its time limit or by Ctrl-C: which loop it was in, and who waits meanwhile."""
+"""A launch that was stopped, by its time limit or by Ctrl-C: which loop it was in, and which threads waited."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def explain_stop(launch: Launch, outcome: str, timeout: float | None) -> Diagnos
         notes.append(f"{do(waiting, stand.threads, 'waits', 'wait')} meanwhile, on {line}")
     verb = "was here"
     if loops:
-        verb = "jumps back here" if launch.compiled.places[place][1].opcode.jump is Jump.BRANCH else "goes round here"
+        verb = "jumps back here" if launch.compiled.places[place][1].opcode.jump is Jump.BRANCH else "loops here"
     return error(
         outcome,
         message,
@@ -52,7 +52,7 @@ def explain_stop(launch: Launch, outcome: str, timeout: float | None) -> Diagnos
 
 
 def _runs(thread: Standing) -> bool:
-    """Whether a thread could go on; one that has not been anywhere yet has not begun."""
+    """Whether a thread could continue; one that has not executed anything yet has not started."""
     return thread.status in (state.READY, state.YIELDED) and thread.instruction != 0
 
 
@@ -62,7 +62,7 @@ def _loop(launch: Launch, place: int) -> tuple[list[Label], bool]:
     if spin is None:
         return [], False
     labels: list[Label] = []
-    for number, text in ((spin.start, "the loop begins here"), (spin.look, "it looks here for a change")):
+    for number, text in ((spin.start, "the loop starts here"), (spin.look, "it polls memory here")):
         span = None if number is None or number == place else launch.span_of(number)
         if span is not None and all(label.span != span for label in labels):
             labels.append(Label(span, text))
