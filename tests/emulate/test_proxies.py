@@ -105,13 +105,21 @@ copy:
 
 @pytest.mark.parametrize(
     "sync",
-    ["bar.warp.sync 0xffffffff;", "barrier.cta.sync 1, 32;", "shfl.sync.idx.b32 %r1, %t, 0, 31, 0xffffffff;"],
+    ["bar.warp.sync 0xffffffff;", "barrier.cta.sync 1, 32;"],
 )
 def test_a_fence_goes_with_what_orders_threads(sync: str) -> None:
     """One warp writes 128 bytes and copies them."""
     body = stored("{}").replace("256;", "128;")
     silent(body.format(f"fence.proxy.async; {sync}"), block=32)
     unfenced(body.format(sync), block=32)
+
+
+def test_a_collective_orders_no_memory_and_hides_no_missing_fence() -> None:
+    body = stored("{}").replace("256;", "128;")
+    shuffle = "shfl.sync.idx.b32 %r1, %t, 0, 31, 0xffffffff;"
+    unfenced(body.format(shuffle), block=32)
+    found = run(body.format(f"fence.proxy.async; {shuffle}"), block=32)
+    assert [(one.code, one.level) for one in found] == [("unordered-collective", "warning")]
 
 
 def test_a_fence_goes_with_an_mbarrier() -> None:

@@ -52,12 +52,31 @@ def test_other_statements_do_not_order_threads_of_other_warps(statement: str) ->
         "bar.sync 0;",
         # Pairs of lanes meet by themselves.
         "and.b32 %r2, %t, 30; mov.u32 %r3, 3; shl.b32 %r3, %r3, %r2; bar.warp.sync %r3;",
-        "shfl.sync.bfly.b32 %r2, %t, 1, 31, 0xffffffff;",
-        "vote.sync.any.pred %p2, %p1, 0xffffffff;",
     ],
 )
-def test_lanes_of_a_warp_are_ordered_by_meeting(statement: str) -> None:
+def test_lanes_of_a_warp_are_ordered_by_barriers(statement: str) -> None:
     silent(EXCHANGE.format(statement, "%near"))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "shfl.sync.bfly.b32 %r2, %t, 1, 31, 0xffffffff;",
+        "vote.sync.any.pred %p2, %p1, 0xffffffff;",
+        "match.any.sync.b32 %r2, %t, 0xffffffff;",
+        "redux.sync.add.u32 %r2, %t, 0xffffffff;",
+        "elect.sync _|%p2, 0xffffffff;",
+        # Only pairs of lanes.
+        "and.b32 %r2, %t, 30; mov.u32 %r3, 3; shl.b32 %r3, %r3, %r2; shfl.sync.bfly.b32 %r4, %t, 1, 31, %r3;",
+        "shfl.sync.bfly.b32 %r2, %t, 1, 31, 0xffffffff; bar.warp.sync 1;",
+    ],
+)
+def test_collectives_order_no_memory(statement: str) -> None:
+    if "bar.warp.sync 1" in statement:
+        statement = statement.replace("bar.warp.sync 1;", "setp.eq.u32 %p3, %t, 0; @%p3 bar.warp.sync 1;")
+    for seed in range(3):
+        found = run(EXCHANGE.format(statement, "%near"), seed=seed)
+        assert [(one.code, one.level) for one in found] == [("unordered-collective", "warning")]
 
 
 @pytest.mark.parametrize(
@@ -213,14 +232,14 @@ end:
     races(body.format("arrive"))
 
 
-def test_threads_that_have_exited_count_as_ordered() -> None:
-    silent(
+def test_that_a_thread_has_exited_orders_nothing() -> None:
+    races(
         """
-    st.shared.u32 [%own], %t;
+    st.shared.u32 [%own], %t; // with
     setp.lt.u32 %p1, %t, 32;
     @%p1 exit;
     bar.sync 0;
-    ld.shared.u32 %r1, [%far];
+    ld.shared.u32 %r1, [%far]; // race
 """
     )
 

@@ -90,7 +90,8 @@ def _settings(context: click.Context, parameter: click.Parameter, value: Sequenc
 @click.option("--blocks", metavar="'X,Y X,Y'", callback=_blocks, help="Run only these blocks of the grid.")
 @click.option("--checks/--no-checks", default=True, help="Look for races and the like. Memory is always safe.")
 @click.option("--check", "only", metavar="CODE", multiple=True,
-              type=click.Choice(["data-race", "missing-proxy-fence", "missing-tensor-fence", "uninitialised-read"]),
+              type=click.Choice(["data-race", "unordered-collective", "missing-proxy-fence", "missing-tensor-fence",
+                                 "uninitialised-read"]),
               help="Look for this only; may be given several times.")  # fmt: skip
 @click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0, min_open=True), callback=_seconds,
               help="Stop after so long.")  # fmt: skip

@@ -210,16 +210,24 @@ def _holds(function: Function, place: str, values: Sequence[Value], size: int) -
     return found
 
 
-def update(function: Function, address: Address, type: Type, change: Callable[[Value], Value], order: str) -> Value:
-    """Replace a value in memory by what `change` makes of it, and return the old one.
+def update(
+    function: Function,
+    address: Address,
+    type: Type,
+    change: Callable[[Value], Value],
+    order: str,
+    writes: Callable[[Value], Value] | None = None,
+    returns: bool = True,
+) -> Value:
+    """Replace a value in memory by what `change` makes of it, and return the old one; see `isa.machine`.
 
     A block runs on one core, and blocks that can talk to each other run on one core together, so a load and a store
     with nothing between them are one step.
     """
     builder, size = function.builder, type.width // 8
     place = locate(function, address, size, state.ATOMIC)
-    function.unit.watching.note_access(function, address, size, state.ATOMIC, order, size)
     old = Value(function, type, builder.value(f"load {bits_of(type)}, ptr {place}, align 1"))
+    function.unit.watching.note_update(function, address, size, order, writes and writes(old), returns)
     new = change(old)
     builder.emit(f"store {new.typed}, ptr {place}, align 1")
     function.unit.counting.note_look(function, address.space)

@@ -39,6 +39,7 @@ class Calls:
         words: int,
         aligned: bool,
         reads_shared: bool = False,
+        orders: bool = False,
     ) -> int:
         """A meeting point: what its lanes do together, as a function without the constants."""
         self.mail_words = max(self.mail_words, words)
@@ -63,7 +64,7 @@ class Calls:
         self.sites.append(
             f"{{ ptr, i32, i32, i32, i32 }} {{ ptr {self._meetings[what]}, "
             f"i32 {self._keys.setdefault(key, len(self._keys))}, "
-            f"i32 {function.instruction_number}, i32 {int(aligned)}, i32 0 }}"
+            f"i32 {function.instruction_number}, i32 {int(aligned)}, i32 {int(orders)} }}"
         )
         return number
 

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ptxlab import ir
 from ptxlab.emulate import layout, state
 from ptxlab.emulate.barrier_faults import explain_not_invalidated
 from ptxlab.emulate.causes import without_consequences
+from ptxlab.emulate.missing_order import causes_of, other_lines
+from ptxlab.emulate.parties import Party, are_companions, excuse, parties_of
 from ptxlab.emulate.record import Record
 from ptxlab.emulate.runtime import reports, shadow
 from ptxlab.emulate.standing import block_name, companion
-from ptxlab.emulate.tensor_findings import (
-    explain_missing_fence,
-    explain_tensor_race,
-    name_cells,
-)
-from ptxlab.ir.flow import flow_of
+from ptxlab.emulate.tensor_findings import explain_missing_fence, explain_tensor_race, name_cells
 from ptxlab.report import Diagnostic, Label, error, warning
 
 if TYPE_CHECKING:
@@ -35,29 +31,6 @@ _SPACES = {
 }
 
 
-@dataclass(frozen=True)
-class Party:
-    """One of the two accesses of a race."""
-
-    instruction: int
-    thread: int
-    block: int
-    about: int
-
-    @property
-    def kind(self) -> int:
-        return self.about & shadow.KIND
-
-    @property
-    def is_copy(self) -> bool:
-        """Whether it is done in the background: by `cp.async`, or by other asynchronous work."""
-        return bool(self.about & shadow.COPY)
-
-    @property
-    def is_work(self) -> bool:
-        return bool(self.about & shadow.ASYNC)
-
-
 def explain_findings(launch: Launch) -> Iterator[Diagnostic]:
     """What the detectors of order have found, races first; what a race explains is not told again."""
     # Only one core tells: where several find something, it is all done again.
@@ -68,10 +41,16 @@ def explain_findings(launch: Launch) -> Iterator[Diagnostic]:
         reports.RACE: _explain_race,
         reports.UNFENCED: _explain_unfenced,
         reports.UNFENCED_TENSOR: _explain_race,
+        reports.COLLECTIVE_ONLY: _explain_race,
+        reports.FAILED_ONLY: _explain_race,
     }
     kinds = [found.get("kind", number) for number in numbers]
-    causes = without_consequences(launch, found, [number for number in numbers if kinds[number] in explain])
-    yield from _most_severe([explain[kinds[number]](launch, found, number) for number in causes])
+    races = without_consequences(launch, found, [number for number in numbers if kinds[number] in explain])
+    told = []
+    for cause in causes_of(launch, found, races):
+        diagnostic = explain[kinds[cause[0]]](launch, found, cause[0])
+        told.append(replace(diagnostic, notes=(*diagnostic.notes, *other_lines(launch, found, cause))))
+    yield from _most_severe(told)
     racing = {
         found.get(name, number)
         for number in numbers
@@ -107,12 +86,13 @@ def _most_severe(found: list[Diagnostic]) -> Iterator[Diagnostic]:
 
 
 def _explain_race(launch: Launch, found: Record, number: int) -> Diagnostic:
-    earlier, later = _parties(found, number)
+    earlier, later = parties_of(found, number)
     space = found.get("space", number)
     bytes = _bytes(launch, found, number)
     same_block = earlier.block == later.block
     same_thread = same_block and earlier.thread == later.thread
-    is_race = found.get("kind", number) == reports.RACE
+    kind = found.get("kind", number)
+    is_race = kind != reports.UNFENCED_TENSOR
     is_late = earlier.is_copy  # it may be what was begun before that is still under way
     is_started = bool(found.get("is_started", number))
     if later.instruction < earlier.instruction and not same_thread and is_race and not is_started:
@@ -152,16 +132,32 @@ def _explain_race(launch: Launch, found: Record, number: int) -> Diagnostic:
         after = f"{second} {_began(launch, later) if later.is_copy else _DID[later.kind]} them"
         after += " too" if earlier.kind == later.kind else ""
         notes = [_end(launch, later) if is_late else _reason(launch, earlier, later)]
-    tell = error
-    if excuse := _excuse(launch, earlier, later):
-        tell, notes = warning, [*notes, excuse]
+    tell, code, helps = error, "data-race", []
+    if kind == reports.COLLECTIVE_ONLY:
+        tell, code, notes = warning, "unordered-collective", [_COLLECTIVE]
+        message = f"{message.removesuffix(' without order')}, ordered only by a warp collective"
+        helps = ["`bar.warp.sync` after the first of them orders lanes of a warp, and what they do for others"]
+    elif kind == reports.FAILED_ONLY:
+        tell, notes = warning, [*notes, _FAILED]
+    elif reason := excuse(launch, earlier, later):
+        tell, notes = warning, [*notes, reason]
     if launch.seed:
         notes.append(f"replay with `--seed {launch.seed}`")
     span = launch.span_of(earlier.instruction)
     others = [] if span is None else [Label(span, before)]
     if earlier.instruction == later.instruction:
         after, others = f"{before}, {after}", []
-    return tell("data-race", message, launch.span_of(later.instruction), after, others=others, notes=notes)
+    return tell(code, message, launch.span_of(later.instruction), after, others=others, notes=notes, helps=helps)
+
+
+_COLLECTIVE = (
+    "`shfl`, `vote`, `match`, `redux`, `elect`, `mma`, `ldmatrix` and the like wait for lanes of a warp, "
+    "but order no memory"
+)
+_FAILED = (
+    "they are ordered if a `cas` that fails counts as a write, as in the manual's pseudo-code of `atom`; "
+    "by its memory model (8.4), and in C++, it is a read and releases nothing"
+)
 
 
 # How a thread learns that something in the background is over.
@@ -171,13 +167,6 @@ _END = {
     "store": "its mbarrier tells that the store is done",
     "product": "`wgmma.wait_group` tells that the product is done",
 }
-
-
-def _parties(found: Record, number: int) -> tuple[Party, Party]:
-    """The two accesses that a finding is about, the earlier one first."""
-    names = ("instruction", "thread", "block", "about")
-    later = Party(*(found.get(name, number) for name in names))
-    return Party(*(found.get(f"other_{name}", number) for name in names)), later
 
 
 def _work(launch: Launch, party: Party) -> str:
@@ -200,7 +189,7 @@ def _began(launch: Launch, party: Party) -> str:
 
 def _explain_unfenced(launch: Launch, found: Record, number: int) -> Diagnostic:
     """What a thread wrote may not have reached the work that uses it."""
-    earlier, later = _parties(found, number)
+    earlier, later = parties_of(found, number)
     space = found.get("space", number)
     bytes = _bytes(launch, found, number)
     span = launch.span_of(earlier.instruction)
@@ -231,59 +220,11 @@ def _reason(launch: Launch, earlier: Party, later: Party) -> str:
     means = "no barrier, and no release/acquire pair"
     if earlier.block != later.block:
         means = "no release/acquire pair with scope `.gpu`"
-        if _are_companions(launch, earlier, later):
+        if are_companions(launch, earlier, later):
             means = "no `barrier.cluster`, and no release/acquire pair with scope `.cluster`"
     if line == other_line:
         return f"nothing orders what the two threads do in {line}: {means}"
     return f"nothing orders {other_line} before {line}: {means}"
-
-
-def _are_companions(launch: Launch, one: Party, other: Party) -> bool:
-    """Whether two accesses are by blocks of one cluster."""
-    return companion(launch, one.block, 0) == companion(launch, other.block, 0)
-
-
-def _excuse(launch: Launch, earlier: Party, later: Party) -> str | None:
-    """Why a race does no harm on the hardware that there is, if so: it is a warning then."""
-    instructions = [launch.compiled.places[party.instruction][1] for party in (earlier, later)]
-    kinds = [earlier.kind, later.kind]
-    if earlier.about & later.about & shadow.STRONG:
-        scope = shadow.CLUSTER if _are_companions(launch, earlier, later) else shadow.WIDE
-        in_scope = earlier.block == later.block or earlier.about & later.about & scope
-        if in_scope and any("cas" in instruction.opcode.modifiers for instruction in instructions):
-            return "harmless where the `cas` changes only some of its bytes, and tries again if others have changed"
-        return None
-    if state.LOAD in kinds and state.ATOMIC in kinds:
-        change = instructions[kinds.index(state.ATOMIC)]
-        if "cas" in change.opcode.modifiers:
-            return "harmless where the value read only goes into the `cas`, which tries again if it is stale"
-        return None
-    same_warp = earlier.block == later.block and earlier.thread // 32 == later.thread // 32
-    if same_warp and kinds == [state.LOAD, state.STORE]:
-        places = [_place(instruction) for instruction in instructions]
-        if places[0] is not None and places[0] == places[1] and _is_straight(launch, earlier, later):
-            return "harmless as long as the lanes of the warp stay together, which nothing guarantees"
-    return None
-
-
-def _is_straight(launch: Launch, earlier: Party, later: Party) -> bool:
-    """Whether no branch or label stands between two instructions, so that lanes which run the first run the second."""
-    places = launch.compiled.places
-    function = places[earlier.instruction][0]
-    first = next(number for number, (owner, _) in enumerate(places) if owner is function)
-    return any(
-        block.start <= earlier.instruction - first and later.instruction - first < block.end
-        for block in flow_of(function).blocks
-        if earlier.instruction - first < block.end
-    )
-
-
-def _place(instruction: ir.Instruction) -> tuple[int, int] | None:
-    """The register and the offset of an address."""
-    for operand in instruction.operands:
-        if isinstance(operand, ir.Address) and isinstance(operand.base, ir.Register):
-            return operand.base.index, operand.offset
-    return None
 
 
 def _explain_unwritten(launch: Launch, found: Record, number: int) -> Diagnostic:
@@ -309,7 +250,7 @@ def _bytes(launch: Launch, found: Record, number: int) -> str:
 def _explain_absence(launch: Launch, found: Record, number: int) -> Diagnostic:
     """Another block of the cluster may not be there when its shared memory is accessed."""
     is_late = found.get("kind", number) == reports.EXITED
-    (_, party), address = _parties(found, number), found.get("address", number)
+    (_, party), address = parties_of(found, number), found.get("address", number)
     owner = block_name(launch, companion(launch, party.block, (address >> state.RANK_SHIFT) - 1))
     when = "may have exited" if is_late else "may not have begun"
     return error(

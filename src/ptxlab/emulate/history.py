@@ -41,6 +41,7 @@ class Access:
     instruction: u32
     about: u32  # see `shadow`
     next: u32
+    link: u32  # which write it is, or which one it observed; see `chains`
 
 
 @struct
@@ -74,7 +75,7 @@ class Flag:
     address: u64
     writer: u64  # the key of the thread that wrote last
     version: u64  # another one with each write to any flag
-    wide: u32  # whether the last write is for all blocks, or those of its cluster; see `shadow`
+    last: u32  # the scope and the size of the last write; see `shadow`
     near_block: u32
     close_block: u32
     unused: u32

@@ -20,7 +20,9 @@ from ptxlab.emulate.running import Launch
 from ptxlab.report import Diagnostic, KernelError, is_failure, render, summary
 
 # What is looked for while a kernel runs and can be left out; what stops a kernel is always told.
-DETECTORS = frozenset(("data-race", "missing-proxy-fence", "missing-tensor-fence", "uninitialised-read"))
+DETECTORS = frozenset(
+    ("data-race", "unordered-collective", "missing-proxy-fence", "missing-tensor-fence", "uninitialised-read")
+)
 
 
 @dataclass

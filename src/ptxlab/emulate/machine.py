@@ -178,6 +178,7 @@ class Machine:
         statics: Sequence[int | tuple[int, ...]] = (),
         aligned: bool = False,
         reads_shared: bool = False,
+        orders: bool = False,
     ) -> tuple[Value, ...]:
         word = 0
         for value in inputs:
@@ -186,7 +187,7 @@ class Machine:
                 word += 1
         types = [type_named(name) for name in results]
         total = word + sum(-(-type.width // 32) for type in types)
-        site = self.function.unit.calls.site(self.function, function, statics, total, aligned, reads_shared)
+        site = self.function.unit.calls.site(self.function, function, statics, total, aligned, reads_shared, orders)
         given = str(members) if isinstance(members, int) else members.text
         self.function.store_field("members", "i32", given)
         self.function.store_field("site", "i32", site)
@@ -249,9 +250,18 @@ class Machine:
         self.function.unit.counting.note_change(self.function, "shared")
         self.function.unit.counting.count_access(self.function, Address("shared", offset), size, state.STORE)
 
-    def update(self, address: Address, type: str, change: Callable[[Value], Value], order: str = "") -> Value:
+    def update(
+        self,
+        address: Address,
+        type: str,
+        change: Callable[[Value], Value],
+        order: str = "",
+        *,
+        writes: Callable[[Value], Value] | None = None,
+        returns: bool = True,
+    ) -> Value:
         """Change a value in memory at one go, and return what it was."""
-        return access.update(self.function, address, type_named(type), change, order)
+        return access.update(self.function, address, type_named(type), change, order, writes, returns)
 
     def runtime(self, name: str, *arguments: Value | int | str) -> None:
         """Call a function of the runtime with this thread."""

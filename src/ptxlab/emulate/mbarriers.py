@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab.emulate import access, state
 from ptxlab.emulate.values import Address, Value
+from ptxlab.isa.mbarrier import RELAXED_ORDER
 from ptxlab.isa.types import type_named
 
 if TYPE_CHECKING:
@@ -33,11 +34,11 @@ class Mbarriers:
         machine.check()
         return found
 
-    def expect(self, barrier: Address, bytes: Value) -> None:
-        self._change("expect_bytes", self._any(barrier), bytes)
+    def expect(self, barrier: Address, bytes: Value, order: int = 0) -> None:
+        self._change_bytes("expect_bytes", barrier, bytes, order)
 
-    def complete(self, barrier: Address, bytes: Value) -> None:
-        self._change("complete_bytes", self._any(barrier), bytes)
+    def complete(self, barrier: Address, bytes: Value, order: int) -> None:
+        self._change_bytes("complete_bytes", barrier, bytes, order)
 
     def arrive(self, barrier: Address, count: Value | int, order: int) -> Value:
         return self._arrive("arrive_at_phase", barrier, count, order)
@@ -59,11 +60,17 @@ class Mbarriers:
     def _arrive(self, name: str, barrier: Address, count: Value | int, order: int) -> Value:
         machine = self._machine
         located = self._any(barrier)
-        if order == 0:
+        if order & RELAXED_ORDER:
             machine.runtime("release_tensor_work", *located)
         found = machine.ask_runtime(name, *located, count, order, machine.place, result="u64")
         self._end_change()
         return found
+
+    def _change_bytes(self, name: str, barrier: Address, bytes: Value, order: int) -> None:
+        located = self._any(barrier)
+        if order:
+            self._machine.runtime("release_to_phase", *located, order)
+        self._change(name, located, bytes)
 
     def _change(self, name: str, located: Located, *values: Value | int) -> None:
         self._machine.runtime(name, *located, *values, self._machine.place)

@@ -141,7 +141,7 @@ class Site:
     key: u32
     instruction: u32
     aligned: u32
-    unused: u32
+    orders: u32  # whether it orders what its lanes did to memory: only `bar.warp.sync` does
 
 
 @struct
@@ -315,14 +315,19 @@ class Thread:
     call_depth: u32
     stamp: u32  # of what it does now, for the detectors; see `history`
     warp_stamp: u32  # up to which it knows what its warp did
+    met_stamp: u32  # up to which it would if warp collectives ordered memory
     fence: u32  # the stamp when it last passed a releasing fence
     close_fence: u32  # one for its cluster
     wide_fence: u32  # and one for all blocks
     init_fence: u32  # and one for mbarriers that it has initialised
     tensor_stamp: u32  # the stamp when it last started an operation on tensor memory
     unfenced: u32  # whether the fence that such operations need is known to be missing since it last passed one
+    fenced: Knowledge  # what it knew, and had done itself, when it last passed a releasing fence
+    close_fenced: Knowledge  # one for its cluster
+    wide_fenced: Knowledge  # and one for all blocks
     arrival_stamp: u32  # up to which it handed over what it did when it came to the barrier of its cluster
     came_stamp: u32  # the stamp when it last came there without a release
+    left_stamp: u32  # of a thread that has exited: up to which all threads of the block know what it did
     copy_index: u32  # of the next copy in its group
     copies_done: u32  # up to which copy it knows its own are done
     copies_shared: u32  # and all threads of the block know it
@@ -377,7 +382,9 @@ class Block:
     transfer_count: u32
     transfer_room: u32
     asleep: u32  # with a seed, the warps of which no lane could run when it was last asked
-    barrier_stamp: u32  # up to which all its threads know what all of them did
+    barrier_stamp: u32  # up to which all its threads know what all did that had not exited
+    settled_stamp: u32  # and up to which they know what all did
+    unused: u32
     warp_order: Array[u8, 32]  # with a seed, in which they are asked whether they can run
     lane_order: Array[u8, 32]  # and lanes
     barriers: Array[Barrier, 16]

@@ -10,7 +10,7 @@ from ptxlab.isa.tensor_memory import COLUMNS
 from ptxlab.report import Diagnostic, Label, error, warning
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.findings import Party
+    from ptxlab.emulate.parties import Party
     from ptxlab.emulate.running import Launch
 
 _NAMES = {"ld": "load", "st": "store", "mma": "product", "cp": "copy", "shift": "shift", "dealloc": "deallocation"}

@@ -36,6 +36,31 @@ class Watching:
         unchanged: str = "false",
     ) -> None:
         """Tell the detectors of an access to `bytes` bytes in elements of `element`, which may change nothing."""
+        number = about_of(kind, order, element)
+        self._note(function, address, bytes, kind, number, unchanged, number | shadow.UNCHANGED)
+
+    def note_update(
+        self, function: Function, address: Address, bytes: int, order: str, writes: Value | None, returns: bool
+    ) -> None:
+        """Tell the detectors of an atomic operation, which is only a read if `writes` does not hold."""
+        number = about_of(state.ATOMIC, order, bytes) | (0 if returns else shadow.REDUCTION)
+        failed, otherwise = "false", number
+        if writes is not None and self.checks:
+            failed = function.builder.value(f"xor i1 {writes.text}, true")
+            otherwise = about_of(state.LOAD, order, bytes) | shadow.UNCHANGED
+        self._note(function, address, bytes, state.ATOMIC, number, failed, otherwise)
+
+    def _note(
+        self,
+        function: Function,
+        address: Address,
+        bytes: int,
+        kind: int,
+        number: int,
+        condition: str,
+        otherwise: int,
+    ) -> None:
+        """Tell the detectors of an access, which is `number`, and where the condition holds, `otherwise`."""
         instruction = function.instructions[function.position]
         space = address.space
         if not self.checks or space in ("const", "param"):
@@ -54,10 +79,10 @@ class Watching:
                 builder.branch(self._is_watched(function, roots), watched, after)
                 builder.label(watched)
         name = _NOTES[space]
-        number = about_of(kind, order, element) | (shadow.FOLLOWED if self.is_alone else 0)
-        what = str(number)
-        if unchanged != "false":
-            what = builder.value(f"select i1 {unchanged}, i32 {number | shadow.UNCHANGED}, i32 {number}")
+        followed = shadow.FOLLOWED if self.is_alone else 0
+        what = str(number | followed)
+        if condition != "false":
+            what = builder.value(f"select i1 {condition}, i32 {otherwise | followed}, i32 {number | followed}")
         about = f"i32 {bytes}, i32 {what}, i32 {function.instruction_number}"
         builder.emit(f"call void @{function.unit.calls.runtime(name)}(ptr %thread, i64 {address.value.text}, {about})")
         if after is not None:

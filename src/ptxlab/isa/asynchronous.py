@@ -29,10 +29,10 @@ class Mbarriers(Protocol[V, A_contra]):
     def layout(self, barrier: A_contra) -> V:
         """The layout (a u32) that it was initialized with."""
 
-    def expect(self, barrier: A_contra, bytes: V) -> None:
+    def expect(self, barrier: A_contra, bytes: V, order: int = 0) -> None:
         """Add to the bytes (a u32) that the current phase waits for."""
 
-    def complete(self, barrier: A_contra, bytes: V) -> None:
+    def complete(self, barrier: A_contra, bytes: V, order: int) -> None:
         """Take from the bytes (a u32) that the current phase waits for."""
 
     def arrive(self, barrier: A_contra, count: V | int, order: int) -> V:

@@ -105,20 +105,24 @@ _RED_LINE = "red{.sem}{.scope}.space.op{.L2::cache_hint}.type [a], b{, cache_pol
       since="8.1 sm_90", **_RED)  # fmt: skip
 def red(k: Machine, m: Modifiers, a: Address, b: Any, cache_policy: Value | None) -> None:
     """Change a value in memory in one indivisible step, without returning what stood there."""
-    _change(k, m, a, b, None)
+    _change(k, m, a, b, None, returns=False)
 
 
-def _change(k: Machine, m: Modifiers, a: Address, b: Any, c: Value | None) -> Value | tuple[Value, ...]:
+def _change(
+    k: Machine, m: Modifiers, a: Address, b: Any, c: Value | None, returns: bool = True
+) -> Value | tuple[Value, ...]:
     """Change one value, or each element of a vector by itself, and return what stood there before."""
     order = f"{m.sem or 'relaxed'}.{m.scope or 'gpu'}"
     if not m.vec:
-        return _change_one(k, m, a, b, c, order)
+        return _change_one(k, m, a, b, c, order, returns)
     width = b[0].type.width // 8
-    return tuple(_change_one(k, m, a + width * index, part, None, order) for index, part in enumerate(b))
+    return tuple(_change_one(k, m, a + width * index, part, None, order, returns) for index, part in enumerate(b))
 
 
-def _change_one(k: Machine, m: Modifiers, a: Address, b: Value, c: Value | None, order: str) -> Value:
-    return k.update(a, b.type.name, lambda old: _changed(k, m, a, old, b, c), order)
+def _change_one(k: Machine, m: Modifiers, a: Address, b: Value, c: Value | None, order: str, returns: bool) -> Value:
+    # PTX ISA 8.4: an atomic operation is a write if it results in one, which a `cas` that fails does not.
+    writes = (lambda old: old == b) if m.cas else None
+    return k.update(a, b.type.name, lambda old: _changed(k, m, a, old, b, c), order, writes=writes, returns=returns)
 
 
 def _changed(k: Machine, m: Modifiers, a: Address, old: Value, b: Value, c: Value | None) -> Value:

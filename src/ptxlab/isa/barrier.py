@@ -55,7 +55,7 @@ def meet(mail: Pointer[u32], members: u32) -> None:
 @form("bar.warp.sync membermask", types={"membermask": "u32"}, since="5.1 sm_30")
 def bar_warp_sync(k: Machine, m: Modifiers, membermask: Value) -> None:
     """Wait until the lanes of `membermask` have arrived; what they wrote before is then known to all of them."""
-    k.collect(meet, membermask, (), ())
+    k.collect(meet, membermask, (), (), orders=True)
 
 
 @form("barrier.sync{.aligned} a{, b}", types=BARRIER, name="barrier", since="5.1 sm_30")

@@ -140,6 +140,7 @@ class Machine(Protocol):
         statics: Sequence[int | tuple[int, ...]] = (),
         aligned: bool = False,
         reads_shared: bool = False,
+        orders: bool = False,
     ) -> tuple[Value, ...]:
         """Meet the lanes of the warp named by `members`, then run `function(mail, members, *statics)` once for all.
 
@@ -147,7 +148,8 @@ class Machine(Protocol):
         those of `results`, which the function fills in. A value of up to 32 bits takes one word, a longer one two or
         four, the low one first. `members` are those that have not exited. `statics` are constants of the instruction;
         a tuple arrives as an array of 32-bit words. With `reads_shared` the bytes of shared memory come before them;
-        `k.wgmma.read` has reported to the detectors what the function reads of them.
+        `k.wgmma.read` has reported to the detectors what the function reads of them. With `orders` it
+        is a memory barrier, too.
         """
 
     # Memory. `order` says how an access is ordered with others: "weak", or semantics and scope such as "acquire.gpu".
@@ -185,8 +187,20 @@ class Machine(Protocol):
     ) -> None:
         """Write `values` side by side to memory, where `when` holds."""
 
-    def update(self, address: Address, type: str, change: Callable[[Value], Value], order: str) -> Value:
-        """Replace a value in memory by what `change` makes of it, in one step, and return the old one."""
+    def update(
+        self,
+        address: Address,
+        type: str,
+        change: Callable[[Value], Value],
+        order: str,
+        *,
+        writes: Callable[[Value], Value] | None = None,
+        returns: bool = True,
+    ) -> Value:
+        """Replace a value in memory by what `change` makes of it, in one step, and return the old one.
+
+        `writes` says of the old one whether there is a write at all; without `returns` no register gets it.
+        """
 
     def fence(self, order: str) -> None:
         """Order the accesses of this thread before it with those after it."""

@@ -61,14 +61,19 @@ ARRIVALS = (1 << 20) - 1
 PARITY = 61
 
 
+# How far an operation orders memory, or a fence before or after one that is `.relaxed`.
+IN_BLOCK = 1
+IN_CLUSTER = 2
+RELAXED_ORDER = 4
+
+
 def order(m: Modifiers) -> int:
-    """How far an arrival or a wait orders memory: 0 not at all, 1 in the block, 2 in the cluster.
+    """How far an operation on a barrier orders memory, and whether only a fence makes it do so.
 
     Without a scope it is `.cta` to the manual, but what everybody writes to arrive in other blocks, and works.
     """
-    if m.sem == "relaxed":
-        return 0
-    return 1 if m.scope == "cta" else 2
+    scope = IN_BLOCK if m.scope == "cta" else IN_CLUSTER
+    return scope | (RELAXED_ORDER if m.sem == "relaxed" else 0)
 
 
 @form(
@@ -121,7 +126,7 @@ def mbarrier_pending_count(k: Machine, m: Modifiers, state: Value) -> Value:
 )
 def mbarrier_expect_tx(k: Machine, m: Modifiers, a: Address, bytes: Value) -> None:
     """Have the phase wait for that many bytes more."""
-    k.mbarrier.expect(a, bytes)
+    k.mbarrier.expect(a, bytes, order(m) | RELAXED_ORDER)
 
 
 @form(
@@ -174,7 +179,7 @@ def mbarrier_multicast() -> None:
 )
 def mbarrier_complete_tx(k: Machine, m: Modifiers, a: Address, bytes: Value) -> None:
     """Tell the phase that that many bytes have come."""
-    k.mbarrier.complete(a, bytes)
+    k.mbarrier.complete(a, bytes, order(m) | RELAXED_ORDER)
 
 
 @form(

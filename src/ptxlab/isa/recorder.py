@@ -179,6 +179,7 @@ class Recorder:
         statics: Sequence[Any] = (),
         aligned: bool = False,
         reads_shared: bool = False,
+        orders: bool = False,
     ) -> tuple[StandIn, ...]:
         self.converges = True
         self.is_aligned |= aligned
@@ -211,7 +212,16 @@ class Recorder:
     ) -> None:
         self.note(address, "store", sum(value.type.width for value in values) // 8, order)
 
-    def update(self, address: Location, type: str, change: Callable[[StandIn], StandIn], order: str) -> StandIn:
+    def update(
+        self,
+        address: Location,
+        type: str,
+        change: Callable[[StandIn], StandIn],
+        order: str,
+        *,
+        writes: Callable[[StandIn], StandIn] | None = None,
+        returns: bool = True,
+    ) -> StandIn:
         self.note(address, "update", _bytes(type), order)
         return StandIn(type_named(type))
 
@@ -262,10 +272,10 @@ class Mbarriers(_Unit):
         self._touch("layout", barrier, "load")
         return StandIn(type_named("u32"))
 
-    def expect(self, barrier: Location, bytes: StandIn) -> None:
+    def expect(self, barrier: Location, bytes: StandIn, order: int = 0) -> None:
         self._touch("expect", barrier, "update")
 
-    def complete(self, barrier: Location, bytes: StandIn) -> None:
+    def complete(self, barrier: Location, bytes: StandIn, order: int) -> None:
         self._touch("complete", barrier, "update")
 
     def arrive(self, barrier: Location, count: StandIn | int, order: int) -> StandIn:

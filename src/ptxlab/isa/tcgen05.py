@@ -73,7 +73,7 @@ def tcgen05_alloc(k: Machine, m: Modifiers, dst: Address, columns: Value) -> Non
     k.collect(meet, ALL_LANES, (), (), aligned=True)
     # PTX ISA 9.7.16.6.1: what it writes keeps its order with other instructions on that address, copies among them.
     k.store(dst, (k.tensor_memory.allocate(columns),), when=k.lane == 0, order="same-address")
-    k.collect(meet, ALL_LANES, (), (), aligned=True)
+    k.collect(meet, ALL_LANES, (), (), aligned=True, orders=True)
 
 
 @form(

@@ -30,6 +30,7 @@ from .memory import (
     restore_stack,
     without_own_rank,
 )
+from .order import release_to_phase
 from .phases import (
     arrive_at_phase,
     complete_bytes,
@@ -72,7 +73,7 @@ RUNTIME: dict[str, Callable[..., Any]] = {
         initialise_phase, invalidate_phase, layout_of_phase, leave, log_access, log_service, multicast_load,
         multicast_tensor_load, note_cluster, note_generic, note_global, note_local, note_request, note_shared,
         owner_of, pass_fence, pass_init_fence, pass_proxy_fence, read_clock,
-        read_matrix, restore_stack, start_async_store, start_cancel,
+        read_matrix, release_to_phase, restore_stack, start_async_store, start_cancel,
         start_copy, start_exchange, start_load, start_store, start_tensor_load, start_tensor_store, thread_exit,
         wait_at_cluster, wait_for_copies, wait_for_phase, wait_for_products, wait_for_transfers, without_own_rank,
         # Tensor memory.

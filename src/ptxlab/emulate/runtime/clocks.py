@@ -31,6 +31,11 @@ RANK_IN_CHANNEL = 15
 SHARED_FENCE = 1 << 20
 GLOBAL_FENCE = 1 << 21
 
+# Added to any key: what is ordered only if a warp collective orders memory, or if a `cas` that fails is a write.
+COLLECTIVE = 1 << 61
+FAILED = 1 << 62
+DOUBTS = COLLECTIVE | FAILED
+
 EVERYONE = (1 << 64) - 1  # a key above all others: all threads of all blocks
 
 FACT_SIZE = size_of(Fact)
@@ -151,6 +156,16 @@ def tell_all(known: Pointer[Knowledge], source: Pointer[Knowledge]) -> None:
 
 
 @native
+def tell_in_doubt(known: Pointer[Knowledge], source: Pointer[Knowledge], doubt: u64) -> None:
+    """Add the facts of another list that are not in this one, as facts in `doubt`."""
+    for index in range(source.count):
+        key: u64 = source.facts[index].key
+        stamp: u64 = source.facts[index].stamp
+        if key != EVERYONE and stamp_of(known, key) < stamp:
+            tell(known, key | doubt, stamp)
+
+
+@native
 def tell_of_tensor_memory(known: Pointer[Knowledge], source: Pointer[Knowledge]) -> None:
     """Add those facts of another list that are on tensor memory."""
     for index in range(source.count):
@@ -169,7 +184,7 @@ def coarsen(known: Pointer[Knowledge]) -> None:
         stamp: u64 = known.facts[index].stamp
         if key != EVERYONE and u32(key) & PART_MASK < COPIES:
             key = key & ~u64(PART_MASK)
-        if u32(key) & PART_MASK < COPIES or key == EVERYONE:
+        if (u32(key) & PART_MASK < COPIES and key & DOUBTS == 0) or key == EVERYONE:
             top = max(top, stamp)
         if kept != 0 and known.facts[kept - 1].key == key:
             known.facts[kept - 1].stamp = max(known.facts[kept - 1].stamp, stamp)

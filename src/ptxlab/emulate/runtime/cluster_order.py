@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ptxlab.emulate.history import Knowledge
 from ptxlab.emulate.runtime.clocks import COPIES, THREAD, WARP, key_of, tell, tell_all
+from ptxlab.emulate.runtime.flags import tell_of_block
 from ptxlab.emulate.runtime.order import order_block
 from ptxlab.emulate.state import AT_CLUSTER, DONE, Block, Cluster, Thread
 from ptxlab.native import Pointer, address_of, boolean, native, u32, u64
@@ -44,7 +45,7 @@ def order_cluster(cluster: Pointer[Cluster], last: Pointer[Thread]) -> None:
         if are_together(block, last):
             order_block(block)
             block.met = cluster.phase
-            tell(gathered, key_of(block.number, 0), u64(block.barrier_stamp))
+            tell_of_block(gathered, block, 0)
         else:
             tell_arrivals(block, gathered)
         tell_all(gathered, address_of(block.known))
@@ -93,8 +94,8 @@ def tell_arrivals(block: Pointer[Block], known: Pointer[Knowledge]) -> None:
 
 @native(inline=True)
 def handed_over(thread: Pointer[Thread]) -> u32:
-    """Up to which stamp others know what a thread did; it has exited, or come to the barrier."""
-    return thread.stamp if thread.status == DONE else thread.arrival_stamp
+    """Up to which stamp a thread has handed over what it did; exiting hands nothing over."""
+    return max(thread.arrival_stamp, thread.left_stamp) if thread.status == DONE else thread.arrival_stamp
 
 
 @native

@@ -1,18 +1,31 @@
 """Release and acquire: what a thread knows goes with what it writes to a place, to those who read that (PTX ISA 8.8).
 
-A release, or a strong write behind a fence, hands over what its thread knows. A read-modify-write passes on what it
-finds and adds its own; any other write replaces it, unless it is by the same thread. An acquire takes it over at once,
-a strong read when its thread next passes a fence. Both sides must be in the scope of each other.
+A release hands over what its thread knows, a strong write after a fence what it knew at the fence. A read-modify-write
+passes on what it finds and adds its own; any other write replaces it, unless it is by the same thread. An acquire takes
+it over at once, a strong read when its thread next passes a fence; `red` returns nothing, and takes nothing over. Both
+sides must be in the scope of each other. A `cas` that fails writes nothing (PTX ISA 8.4), yet by the manual's own
+pseudo-code it writes the old value back: what it would release is handed over in doubt.
 """
 
 from __future__ import annotations
 
 from ptxlab.emulate.history import Flag, Flags, Knowledge
 from ptxlab.emulate.runtime.before import companion
-from ptxlab.emulate.runtime.clocks import BLOCK_SHIFT, THREAD, WARP, forget, key_of, tell, tell_all
+from ptxlab.emulate.runtime.clocks import (
+    BLOCK_SHIFT,
+    COLLECTIVE,
+    FAILED,
+    THREAD,
+    WARP,
+    forget,
+    key_of,
+    tell,
+    tell_all,
+    tell_in_doubt,
+)
 from ptxlab.emulate.runtime.memory import calloc, free, realloc
-from ptxlab.emulate.runtime.shadow import ACQUIRE, CLUSTER, KIND, RELEASE, SCATTER, WIDE
-from ptxlab.emulate.state import LOAD, STORE, Thread
+from ptxlab.emulate.runtime.shadow import ACQUIRE, CLUSTER, KIND, REDUCTION, RELEASE, SCATTER, SIZE, UNCHANGED, WIDE
+from ptxlab.emulate.state import DONE, LOAD, STORE, Block, Thread
 from ptxlab.native import Pointer, address_of, boolean, cast, fill_bytes, native, size_of, u8, u32, u64
 
 # How far a block is from a thread.
@@ -105,11 +118,53 @@ def free_flags(flags: Pointer[Flags]) -> None:
 def hand_over(thread: Pointer[Thread], known: Pointer[Knowledge], stamp: u32) -> None:
     """Add what a thread knows, and what it did itself up to a stamp."""
     block = thread.block
-    tell(known, key_of(block.number, 0), u64(block.barrier_stamp))
-    tell(known, key_of(block.number, WARP + thread.number // 32), u64(thread.warp_stamp))
+    tell_of_block(known, block, 0)
+    tell_of_warp(known, thread, 0)
+    if thread.met_stamp > thread.warp_stamp:
+        tell(known, key_of(block.number, WARP + thread.number // 32) | COLLECTIVE, u64(thread.met_stamp))
     tell(known, key_of(block.number, THREAD + thread.number), u64(stamp))
     tell_all(known, address_of(thread.known))
     tell_all(known, address_of(block.known))
+
+
+@native
+def tell_of_block(known: Pointer[Knowledge], block: Pointer[Block], fence: u32) -> None:
+    """Add what all threads of a block know that its threads did, as facts behind a `fence` if there is one."""
+    tell(known, key_of(block.number, fence), u64(block.settled_stamp))
+    if block.settled_stamp != block.barrier_stamp:
+        for warp in range(block.warps):
+            if has_exited_lanes(block, warp):
+                for index in range(32 * warp, min(32 * warp + 32, block.count)):
+                    thread = block.threads + index
+                    stamp: u32 = thread.left_stamp if thread.status == DONE else block.barrier_stamp
+                    tell(known, key_of(block.number, fence + THREAD + index), u64(stamp))
+            else:
+                tell(known, key_of(block.number, fence + WARP + warp), u64(block.barrier_stamp))
+
+
+@native
+def tell_of_warp(known: Pointer[Knowledge], thread: Pointer[Thread], fence: u32) -> None:
+    """Add what a thread knows that its warp did, as facts behind a `fence` if there is one."""
+    block = thread.block
+    warp: u32 = thread.number // 32
+    if block.live == block.count or not has_exited_lanes(block, warp):
+        tell(known, key_of(block.number, fence + WARP + warp), u64(thread.warp_stamp))
+        return
+    for index in range(32 * warp, min(32 * warp + 32, block.count)):
+        other = block.threads + index
+        stamp: u32 = thread.warp_stamp
+        if other.status == DONE:
+            stamp = min(stamp, other.warp_stamp)
+        tell(known, key_of(block.number, fence + THREAD + index), u64(stamp))
+
+
+@native
+def has_exited_lanes(block: Pointer[Block], warp: u32) -> boolean:
+    """Whether lanes of a warp have exited."""
+    for index in range(32 * warp, min(32 * warp + 32, block.count)):  # noqa: SIM110 - native functions have no `any`
+        if block.threads[index].status == DONE:
+            return True
+    return False
 
 
 @native
@@ -125,16 +180,17 @@ def synchronise(thread: Pointer[Thread], flags: Pointer[Flags], address: u64, ab
     """What a strong access hands over and takes over."""
     kind: u32 = about & KIND
     own: u64 = key_of(thread.block.number, THREAD + thread.number)
-    releases: boolean = kind != LOAD and (about & RELEASE != 0 or thread.fence != 0)
+    releases: boolean = about & RELEASE != 0 or (thread.fence != 0 and (kind != LOAD or about & UNCHANGED != 0))
     flag = flag_at(flags, address) if releases else find_flag(flags, address)
     if cast(u64, flag) == 0:
         return
     distance: u32 = distance_of(thread, u32(flag.writer >> BLOCK_SHIFT))
-    is_in_scope: boolean = distance == NEAR or flag.wide & about & (CLUSTER if distance == CLOSE else WIDE) != 0
+    is_in_scope: boolean = distance == NEAR or flag.last & about & (CLUSTER if distance == CLOSE else WIDE) != 0
+    is_in_scope = is_in_scope and (flag.last ^ about) & SIZE == 0
     if kind == STORE:
         if flag.writer != own:
             empty(flag)
-    elif is_in_scope:
+    elif is_in_scope and about & REDUCTION == 0:
         if about & ACQUIRE != 0 and thread.acquired_version != flag.version:
             take_over(thread, flag, distance, True)
             thread.acquired_version = flag.version
@@ -142,31 +198,52 @@ def synchronise(thread: Pointer[Thread], flags: Pointer[Flags], address: u64, ab
         elif about & ACQUIRE == 0 and thread.seen_version != flag.version:
             take_over(thread, flag, distance, False)
             thread.seen_version = flag.version
-    elif kind != LOAD:
+    elif kind != LOAD and not is_in_scope:
         empty(flag)
-    if kind == LOAD:
+    if kind == LOAD and not releases:
         return
     thread.worker.history.versions += 1
+    if kind != LOAD or flag.version == 0:
+        flag.writer = own
+        flag.last = about & (WIDE | CLUSTER | SIZE)
     flag.version = thread.worker.history.versions
-    flag.writer = own
-    flag.wide = about & (WIDE | CLUSTER)
-    if about & RELEASE != 0 and about & WIDE != 0:
-        hand_over(thread, address_of(flag.known), thread.stamp)
-    elif about & RELEASE != 0 and about & CLUSTER != 0:
-        hand_over_close(thread, flag, thread.stamp)
-    elif about & RELEASE != 0:
-        hand_over_near(thread, flag, thread.stamp)
+    doubt: u64 = FAILED if kind == LOAD else u64(0)
+    if about & RELEASE != 0:
+        known = address_of(flag.known)
+        if about & WIDE == 0:
+            known = close_to(thread, flag) if about & CLUSTER != 0 else near_to(thread, flag)
+        release(thread, known, doubt)
     # A fence hands over as far as both it and the write reach.
     wide: u32 = thread.wide_fence if about & WIDE != 0 else 0
     close: u32 = thread.close_fence if about & CLUSTER != 0 else 0
     if wide != 0:
-        hand_over(thread, address_of(flag.known), wide)
+        pass_on(address_of(flag.known), address_of(thread.wide_fenced), doubt)
     if close > wide:
-        hand_over_close(thread, flag, close)
+        pass_on(close_to(thread, flag), address_of(thread.close_fenced), doubt)
     if thread.fence > close:
-        hand_over_near(thread, flag, thread.fence)
-    if about & RELEASE != 0:
-        thread.stamp += 1
+        pass_on(near_to(thread, flag), address_of(thread.fenced), doubt)
+
+
+@native
+def release(thread: Pointer[Thread], known: Pointer[Knowledge], doubt: u64) -> None:
+    """Add what a thread knows and did until now, in doubt if there is one."""
+    if doubt == 0:
+        hand_over(thread, known, thread.stamp)
+    else:
+        scratch = address_of(thread.worker.history.scratch)
+        scratch.count = 0
+        hand_over(thread, scratch, thread.stamp)
+        tell_in_doubt(known, scratch, doubt)
+    thread.stamp += 1
+
+
+@native(inline=True)
+def pass_on(known: Pointer[Knowledge], source: Pointer[Knowledge], doubt: u64) -> None:
+    """Add all facts of another list, in doubt if there is one."""
+    if doubt != 0:
+        tell_in_doubt(known, source, doubt)
+    else:
+        tell_all(known, source)
 
 
 @native(inline=True)
@@ -178,23 +255,23 @@ def distance_of(thread: Pointer[Thread], number: u32) -> u32:
 
 
 @native
-def hand_over_close(thread: Pointer[Thread], flag: Pointer[Flag], stamp: u32) -> None:
-    """Hand over to the threads of the same cluster only."""
+def close_to(thread: Pointer[Thread], flag: Pointer[Flag]) -> Pointer[Knowledge]:
+    """What a flag hands over to the threads of the same cluster only."""
     number: u32 = u32(thread.block.cluster.blocks[0].number)
     if flag.close_block != number:
         flag.close.count = 0
     flag.close_block = number
-    hand_over(thread, address_of(flag.close), stamp)
+    return address_of(flag.close)
 
 
 @native
-def hand_over_near(thread: Pointer[Thread], flag: Pointer[Flag], stamp: u32) -> None:
-    """Hand over to the threads of the same block only."""
+def near_to(thread: Pointer[Thread], flag: Pointer[Flag]) -> Pointer[Knowledge]:
+    """What a flag hands over to the threads of the same block only."""
     number: u32 = u32(thread.block.number)
     if flag.near_block != number:
         flag.near.count = 0
     flag.near_block = number
-    hand_over(thread, address_of(flag.near), stamp)
+    return address_of(flag.near)
 
 
 @native
@@ -232,8 +309,11 @@ def pass_fence(thread: Pointer[Thread], semantics: u32, scope: u32) -> None:
             thread.far_pending.count = 0
     if semantics != FENCE_ACQUIRE:
         thread.fence = thread.stamp
+        hand_over(thread, address_of(thread.fenced), thread.stamp)
         if is_close:
             thread.close_fence = thread.stamp
+            tell_all(address_of(thread.close_fenced), address_of(thread.fenced))
         if is_wide:
             thread.wide_fence = thread.stamp
+            tell_all(address_of(thread.wide_fenced), address_of(thread.fenced))
         thread.stamp += 1

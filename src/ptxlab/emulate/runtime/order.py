@@ -10,6 +10,7 @@ from ptxlab.emulate.history import Knowledge
 from ptxlab.emulate.runtime.clocks import (
     BLOCK_SHIFT,
     CHANNELS,
+    COLLECTIVE,
     COPIES,
     EVERYONE,
     PART_MASK,
@@ -23,24 +24,29 @@ from ptxlab.emulate.runtime.clocks import (
     tell_all,
     tell_of_tensor_memory,
 )
-from ptxlab.emulate.runtime.flags import find_flag, flag_at, free_flags, hand_over
+from ptxlab.emulate.runtime.flags import find_flag, flag_at, free_flags, hand_over, pass_on, tell_of_warp
 from ptxlab.emulate.runtime.memory import free
 from ptxlab.emulate.runtime.shadow import drop_pages, free_pages
 from ptxlab.emulate.state import AT_BARRIER, DONE, Block, Thread, Worker
+from ptxlab.isa.mbarrier import IN_CLUSTER, RELAXED_ORDER
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u8, u32, u64
 
-BLOCK_ONLY = 1  # the scope of an arrival that says `.cta`; see `isa.mbarrier`
-MBARRIER = 1 << 40  # added to the offset of an mbarrier: its flag is not the one of the word that it lies in
+# Added to the offset of an mbarrier: its flags are not the one of the word that it lies in. One is for arrivals of the
+# own block and of asynchronous work, one for those of other blocks of the cluster.
+MBARRIER = 1 << 40
+FAR_ARRIVALS = 2 << 40
 
 
 @native
 def begin_order(block: Pointer[Block]) -> None:
     """The threads of a block begin: they know nothing of each other."""
     block.barrier_stamp = 0
+    block.settled_stamp = 0
     for index in range(block.count):
         thread = block.threads + index
         thread.stamp = 1
         thread.warp_stamp = 0
+        thread.met_stamp = 0
         thread.fence = 0
         thread.seen_version = 0
         thread.acquired_version = 0
@@ -50,9 +56,17 @@ def begin_order(block: Pointer[Block]) -> None:
         thread.tensor_stamp = 0
         thread.unfenced = 0
         thread.came_stamp = 0
+        thread.arrival_stamp = 0
+        thread.left_stamp = 0
         thread.copy_index = 0
         thread.copies_done = 0
         thread.copies_shared = 0
+
+
+@native
+def order_exit(thread: Pointer[Thread]) -> None:
+    """A thread exits: what it did since the last barrier of its block is ordered by no barrier to come."""
+    thread.left_stamp = thread.block.barrier_stamp
 
 
 @native
@@ -63,6 +77,9 @@ def end_order(block: Pointer[Block]) -> None:
     for index in range(block.count):
         thread = block.threads + index
         forget(address_of(thread.known))
+        forget(address_of(thread.fenced))
+        forget(address_of(thread.close_fenced))
+        forget(address_of(thread.wide_fenced))
         forget(address_of(thread.pending))
         forget(address_of(thread.close_pending))
         forget(address_of(thread.far_pending))
@@ -92,8 +109,8 @@ def end_history(worker: Pointer[Worker]) -> None:
 
 
 @native
-def order_lanes(block: Pointer[Block], base: u32, members: u32) -> None:
-    """Lanes of a warp have met: each knows what the others did before."""
+def order_lanes(block: Pointer[Block], base: u32, members: u32, doubt: u64) -> None:
+    """Lanes of a warp have met: each knows what the others did before, in `doubt` if that orders no memory."""
     if block.worker.checks == 0:
         return
     lanes: u32 = block.count - base
@@ -122,12 +139,16 @@ def order_lanes(block: Pointer[Block], base: u32, members: u32) -> None:
         if members >> lane & 1 == 0:
             continue
         thread = block.threads + (base + lane)
-        tell_all(address_of(thread.known), scratch)
-        if is_whole:
-            thread.warp_stamp = top
-            thread.stamp = top + 1
-        else:
+        pass_on(address_of(thread.known), scratch, doubt)
+        if doubt != 0:
+            tell_of_tensor_memory(address_of(thread.known), scratch)
+        if not is_whole:
             thread.stamp += 1
+            continue
+        thread.stamp = top + 1
+        thread.met_stamp = top
+        if doubt == 0:
+            thread.warp_stamp = top
 
 
 @native
@@ -166,31 +187,53 @@ def order_barrier(block: Pointer[Block], number: u32) -> None:
 
 @native
 def order_block(block: Pointer[Block]) -> None:
-    """All threads have met."""
+    """All threads have met that have not exited."""
     top: u32 = 0
     for index in range(block.count):
         thread = block.threads + index
         if thread.stamp > top:
             top = thread.stamp
+        if thread.status == DONE:
+            share_exited(thread)
+            continue
         if thread.copies_shared < thread.copies_done:
             thread.copies_shared = thread.copies_done
         if thread.known.count != 0:
             share(block, address_of(thread.known))
     block.barrier_stamp = top
+    if block.live == block.count:
+        block.settled_stamp = top
     for index in range(block.count):
         thread = block.threads + index
-        thread.stamp = top + 1
-        thread.warp_stamp = top
+        if thread.status != DONE:
+            thread.stamp = top + 1
+            thread.warp_stamp = top
+
+
+@native
+def share_exited(thread: Pointer[Thread]) -> None:
+    """Let all threads know what lanes of its warp know of a thread that has exited."""
+    block = thread.block
+    first: u32 = thread.number // 32 * 32
+    if thread.warp_stamp > thread.left_stamp:
+        for index in range(first, min(first + 32, block.count)):
+            if block.threads[index].status != DONE:
+                tell(address_of(block.known), key_of(block.number, THREAD + thread.number), u64(thread.warp_stamp))
+                return
 
 
 @native
 def share(block: Pointer[Block], known: Pointer[Knowledge]) -> None:
-    """Let all threads know what one knew of other blocks, and of asynchronous work of this one; the rest they know."""
+    """Let all threads know what one knew that they do not know by themselves.
+
+    That is of other blocks, of threads of this one that have exited, and of its asynchronous work.
+    """
     kept: u32 = 0
     for index in range(known.count):
         key: u64 = known.facts[index].key
         part: u32 = u32(key) & PART_MASK
-        if key >> BLOCK_SHIFT != block.number or key == EVERYONE or part >= CHANNELS:
+        is_kept: boolean = key >> BLOCK_SHIFT != block.number or key == EVERYONE or part >= CHANNELS
+        if is_kept or (block.live != block.count and part < COPIES):
             known.facts[kept].key = key
             known.facts[kept].stamp = known.facts[index].stamp
             kept += 1
@@ -228,7 +271,7 @@ def order_warp(block: Pointer[Block], number: u32, base: u32, known: Pointer[Kno
         if thread.stamp > top:
             top = thread.stamp
         is_here: boolean = thread.status == AT_BARRIER and thread.barrier == number
-        if not is_here and thread.status != DONE:
+        if not is_here:
             is_whole = False
         if is_here:
             tell_all(known, address_of(thread.known))
@@ -241,7 +284,9 @@ def order_warp(block: Pointer[Block], number: u32, base: u32, known: Pointer[Kno
                 thread.warp_stamp = top
                 thread.stamp = top + 1
             else:
-                tell(known, key_of(block.number, WARP + base // 32), u64(thread.warp_stamp))
+                tell_of_warp(known, thread, 0)
+                if thread.met_stamp > thread.warp_stamp:
+                    tell(known, key_of(block.number, WARP + base // 32) | COLLECTIVE, u64(thread.met_stamp))
                 tell(known, key_of(block.number, THREAD + thread.number), u64(thread.stamp))
                 thread.stamp += 1
 
@@ -254,21 +299,36 @@ def begin_phases(thread: Pointer[Thread], block: Pointer[Block], offset: u64) ->
     """An mbarrier begins or ends: nothing that happened with the one before it matters."""
     if thread.worker.checks == 0:
         return
-    flag = find_flag(address_of(block.flags), offset + MBARRIER)
-    if cast(u64, flag) != 0:
-        flag.known.count = 0
-        flag.near.count = 0
+    for place in range(2):
+        flag = find_flag(address_of(block.flags), offset + MBARRIER * u64(place + 1))
+        if cast(u64, flag) != 0:
+            flag.known.count = 0
+            flag.near.count = 0
 
 
 @native
-def release_to_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64, scope: u32) -> None:
-    """A thread arrives at an mbarrier: what it did is handed over when the phase completes, if the scope reaches it."""
-    if thread.worker.checks == 0 or (scope == BLOCK_ONLY and thread.block != block):
+def release_to_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64, order: u32) -> None:
+    """A thread arrives at an mbarrier: what it did is handed over when the phase completes, if the scope reaches it.
+
+    What is `.relaxed` hands over what lies before a fence, as far as that reaches (PTX ISA 8.8).
+    """
+    is_far: boolean = thread.block != block
+    if thread.worker.checks == 0 or (is_far and order & IN_CLUSTER == 0):
         return
-    flag = flag_at(address_of(block.flags), offset + MBARRIER)
-    if cast(u64, flag) != 0:
-        hand_over(thread, address_of(flag.known), thread.stamp)
-        add_copies(address_of(flag.known), thread)
+    is_relaxed: boolean = order & RELAXED_ORDER != 0
+    if is_relaxed and (thread.close_fence if is_far else thread.fence) == 0:
+        return
+    flag = flag_at(address_of(block.flags), offset + (FAR_ARRIVALS if is_far else u64(MBARRIER)))
+    if cast(u64, flag) == 0:
+        return
+    if is_relaxed:
+        fenced = address_of(thread.fenced)
+        if is_far:
+            fenced = address_of(thread.close_fenced)
+        tell_all(address_of(flag.known), fenced)
+        return
+    hand_over(thread, address_of(flag.known), thread.stamp)
+    add_copies(address_of(flag.known), thread)
     thread.stamp += 1
 
 
@@ -303,20 +363,31 @@ def order_phase(block: Pointer[Block], offset: u64) -> None:
     """A phase has completed: what came with its arrivals can be acquired."""
     if block.worker.checks == 0:
         return
-    flag = find_flag(address_of(block.flags), offset + MBARRIER)
-    if cast(u64, flag) != 0:
-        tell_all(address_of(flag.near), address_of(flag.known))
-        flag.known.count = 0
+    for place in range(min(block.cluster.count, u32(2))):
+        flag = find_flag(address_of(block.flags), offset + MBARRIER * u64(place + 1))
+        if cast(u64, flag) != 0:
+            tell_all(address_of(flag.near), address_of(flag.known))
+            flag.known.count = 0
 
 
 @native
-def acquire_from_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64) -> None:
-    """A thread has seen a phase complete: it knows what those who arrived did before."""
+def acquire_from_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64, order: u32) -> None:
+    """A thread has seen a phase complete: it knows what those who arrived did before, at once or at its next fence."""
     if thread.worker.checks == 0:
         return
+    near = address_of(thread.known)
+    far = address_of(thread.known)
+    if order & RELAXED_ORDER != 0:
+        near = address_of(thread.pending)
+        far = address_of(thread.close_pending)
     flag = find_flag(address_of(block.flags), offset + MBARRIER)
     if cast(u64, flag) != 0:
-        tell_all(address_of(thread.known), address_of(flag.near))
+        tell_all(near, address_of(flag.near))
+    if block.cluster.count == 1 or order & IN_CLUSTER == 0:
+        return
+    flag = find_flag(address_of(block.flags), offset + FAR_ARRIVALS)
+    if cast(u64, flag) != 0:
+        tell_all(far, address_of(flag.near))
 
 
 @native

@@ -36,7 +36,7 @@ from ptxlab.emulate.state import (
     Block,
     Thread,
 )
-from ptxlab.isa.mbarrier import ARRIVALS, PARITY
+from ptxlab.isa.mbarrier import ARRIVALS, PARITY, RELAXED_ORDER
 from ptxlab.native import Pointer, boolean, native, u32, u64
 
 ONE_PHASE = 1 << PARITY
@@ -135,13 +135,13 @@ def complete_bytes(thread: Pointer[Thread], block: Pointer[Block], offset: u64, 
 
 @native
 def arrive_at_phase(
-    thread: Pointer[Thread], block: Pointer[Block], offset: u64, count: u32, releases: u32, instruction: u32
+    thread: Pointer[Thread], block: Pointer[Block], offset: u64, count: u32, order: u32, instruction: u32
 ) -> u64:
-    """Arrive `count` times; the result is the state before."""
+    """Arrive `count` times; the result is the state before. `order` is that of `isa.mbarrier`; 0: it orders nothing."""
     if not is_barrier(thread, block, offset, instruction):
         return 0
-    if releases != 0:
-        release_to_phase(thread, block, offset, releases)
+    if order != 0:
+        release_to_phase(thread, block, offset, order)
     before: u64 = barrier_at(block, offset)[0]
     if (before & ARRIVALS) < u64(count):
         fail_barrier(thread, block, offset, TOO_MANY_ARRIVALS, u64(count), instruction)
@@ -177,7 +177,7 @@ def expect_arrival(thread: Pointer[Thread], block: Pointer[Block], offset: u64, 
 
 @native
 def drop_from_phase(
-    thread: Pointer[Thread], block: Pointer[Block], offset: u64, count: u32, releases: u32, instruction: u32
+    thread: Pointer[Thread], block: Pointer[Block], offset: u64, count: u32, order: u32, instruction: u32
 ) -> u64:
     """Arrive, and expect that many fewer from the next phase on."""
     if not is_barrier(thread, block, offset, instruction):
@@ -187,7 +187,7 @@ def drop_from_phase(
         fail_barrier(thread, block, offset, TOO_MANY_ARRIVALS, u64(count), instruction)
         return 0
     set_bits(block, offset, state - (u64(count) << EXPECTED))
-    return arrive_at_phase(thread, block, offset, count, releases, instruction)
+    return arrive_at_phase(thread, block, offset, count, order, instruction)
 
 
 @native
@@ -208,13 +208,13 @@ def complete_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64) 
 
 @native
 def wait_for_phase(
-    thread: Pointer[Thread], block: Pointer[Block], offset: u64, parity: u64, acquires: u32, instruction: u32
+    thread: Pointer[Thread], block: Pointer[Block], offset: u64, parity: u64, order: u32, instruction: u32
 ) -> None:
     """Wait until the phase of that parity has completed."""
     if not is_barrier(thread, block, offset, instruction):
         return
     thread.waits_at = offset
-    thread.waits_for = (parity & 1) | u64(acquires != 0) << 1
+    thread.waits_for = (parity & 1) | u64(order) << 1
     thread.status = AT_PHASE
     thread.instruction = instruction
     thread.asked = instruction + 1
@@ -229,8 +229,8 @@ def has_completed(thread: Pointer[Thread]) -> boolean:
     if not is_intact(thread, block, thread.waits_at, thread.instruction):
         return False
     notes_on(block, thread.waits_at).passed += 1
-    if thread.waits_for & 2 != 0:
-        acquire_from_phase(thread, block, thread.waits_at)
-    else:
+    order: u32 = u32(thread.waits_for >> 1)
+    acquire_from_phase(thread, block, thread.waits_at, order)
+    if order & RELAXED_ORDER != 0:
         acquire_tensor_work(thread, block, thread.waits_at)
     return True

@@ -5,9 +5,9 @@ Both are asked of order, not of time: what happens to be in time now may be too 
 
 from __future__ import annotations
 
-from ptxlab.emulate.history import Access, Knowledge
-from ptxlab.emulate.runtime.before import companion, is_told
-from ptxlab.emulate.runtime.clocks import BLOCK_SHIFT, key_of, position_of, tell_all
+from ptxlab.emulate.history import Access
+from ptxlab.emulate.runtime.before import companion, doubt_of, is_told, tells_of
+from ptxlab.emulate.runtime.clocks import tell_all
 from ptxlab.emulate.runtime.reports import report_absence
 from ptxlab.emulate.runtime.shadow import ASYNC, KIND, PAGE, PAGE_SHIFT, WARP_SHIFT, WORDS
 from ptxlab.emulate.state import LOAD, RANK_SHIFT, Block, Thread
@@ -20,13 +20,6 @@ def has_begun(thread: Pointer[Thread], block: Pointer[Block]) -> boolean:
     if block.cluster.phase != 0:
         return True
     return tells_of(address_of(thread.known), block.number) or tells_of(address_of(thread.block.known), block.number)
-
-
-@native
-def tells_of(known: Pointer[Knowledge], number: u64) -> boolean:
-    """Whether a fact is about a block."""
-    at: u32 = position_of(known, key_of(number, 0))
-    return at < known.count and known.facts[at].key >> BLOCK_SHIFT == number
 
 
 @native
@@ -75,5 +68,7 @@ def is_over(thread: Pointer[Thread], access: Pointer[Access]) -> boolean:
 @native
 def note_late(thread: Pointer[Thread], access: Pointer[Access], offset: u64, bytes: u32) -> None:
     """Note an access of another block that may come after the exit of the last thread of this one."""
-    if access.block != u32(thread.block.number) and not is_told(thread, access) and not is_over(thread, access):
+    if access.block == u32(thread.block.number) or is_told(thread, access, 0) or doubt_of(thread, access) != 0:
+        return
+    if not is_over(thread, access):
         report_absence(thread, access, offset | u64(thread.block.rank + 1) << RANK_SHIFT, bytes)

@@ -16,12 +16,12 @@ from ptxlab.emulate.runtime.clocks import (
     PART_MASK,
     SHARED_FENCE,
     THREAD,
-    WARP,
     key_of,
     stamp_of_everyone,
     tell,
     tell_all,
 )
+from ptxlab.emulate.runtime.flags import tell_of_block, tell_of_warp
 from ptxlab.emulate.runtime.shadow import ANY_PROXY, COPY, KIND
 from ptxlab.emulate.state import GLOBAL_SPACE, LOAD, Thread
 from ptxlab.native import Pointer, address_of, boolean, native, u32, u64
@@ -47,8 +47,8 @@ def fence_all(thread: Pointer[Thread], fence: u32) -> None:
     fenced.count = 0
     add_fenced(fenced, address_of(thread.known), fence)
     add_fenced(fenced, address_of(block.known), fence)
-    tell(fenced, key_of(block.number, fence), u64(block.barrier_stamp))
-    tell(fenced, key_of(block.number, fence + WARP + thread.number // 32), u64(thread.warp_stamp))
+    tell_of_block(fenced, block, fence)
+    tell_of_warp(fenced, thread, fence)
     tell(fenced, key_of(block.number, fence + THREAD + thread.number), u64(thread.stamp))
     tell_all(address_of(thread.known), fenced)
 
@@ -63,8 +63,8 @@ def add_fenced(fenced: Pointer[Knowledge], known: Pointer[Knowledge], fence: u32
 
 
 @native
-def is_fenced(thread: Pointer[Thread], access: Pointer[Access], space: u32) -> boolean:
-    """Whether asynchronous work that a thread begins now sees an access that happened before.
+def is_fenced(thread: Pointer[Thread], access: Pointer[Access], space: u32, doubt: u64) -> boolean:
+    """Whether asynchronous work that a thread begins now sees an access that happened before, perhaps in `doubt`.
 
     Reads are over, and what asynchronous work wrote it sees; of `cp.async` nothing is known.
     """
@@ -72,4 +72,4 @@ def is_fenced(thread: Pointer[Thread], access: Pointer[Access], space: u32) -> b
         return True
     if stamp_of_everyone(address_of(thread.known)) != 0 or stamp_of_everyone(address_of(thread.block.known)) != 0:
         return True
-    return are_told(thread, access, GLOBAL_FENCE if space == GLOBAL_SPACE else SHARED_FENCE)
+    return are_told(thread, access, u64(GLOBAL_FENCE if space == GLOBAL_SPACE else SHARED_FENCE) | doubt)

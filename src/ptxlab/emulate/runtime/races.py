@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ptxlab.emulate.history import Access, Flags, Pages
 from ptxlab.emulate.runtime.before import is_known
-from ptxlab.emulate.runtime.chains import is_compatible, remember_read, remember_write
+from ptxlab.emulate.runtime.chains import comes_after, is_compatible, remember_read, remember_write
 from ptxlab.emulate.runtime.flags import empty, find_flag, synchronise
 from ptxlab.emulate.runtime.memory import calloc, owner_of, without_own_rank
 from ptxlab.emulate.runtime.presence import has_begun
@@ -25,6 +25,8 @@ from ptxlab.emulate.runtime.shadow import (
     PAGE,
     PAGE_SHIFT,
     REMEMBERED,
+    SIZE,
+    SIZE_SHIFT,
     STALE,
     STRONG,
     UNCHANGED,
@@ -138,7 +140,7 @@ def is_read_again(
     place = page.accesses + ((address & (PAGE - 1)) >> 2)
     block = thread.block
     if place.stamp != 0 and (
-        place.stamp > block.barrier_stamp or place.about & (COPY | HAS_WRITES) != 0 or place.block != u32(block.number)
+        place.stamp > block.settled_stamp or place.about & (COPY | HAS_WRITES) != 0 or place.block != u32(block.number)
     ):
         return False
     read = thread.worker.history.chained + place.next
@@ -214,7 +216,11 @@ def note(
         if written == 0 and about & KIND != STORE and start >= begin:
             report_unwritten(thread, address, bytes, about, instruction, space)
         if about & STRONG != 0:
-            synchronise(thread, flags, start, about)
+            size: u64 = u64(1) << u64((about & SIZE) >> SIZE_SHIFT)
+            at = start
+            while at < end:  # each element of a vector is an access of its own (PTX ISA 8.2.4)
+                synchronise(thread, flags, at, about)
+                at += size
         elif strong & STRONG != 0 and about & KIND != LOAD:
             flag = find_flag(flags, start)
             if cast(u64, flag) != 0:
@@ -222,8 +228,10 @@ def note(
 
 
 @native(inline=True)
-def is_conflict(thread: Pointer[Thread], access: Pointer[Access], about: u32, space: u32) -> boolean:
-    """Whether a new access races with one before it; two writes of the same value do not.
+def is_conflict(
+    thread: Pointer[Thread], place: Pointer[Access], access: Pointer[Access], about: u32, space: u32
+) -> boolean:
+    """Whether a new access races with one before it to the same place; two writes of the same value do not.
 
     In a trial they do, if they are by different blocks: which of them changes the value may then be chance.
     """
@@ -233,9 +241,11 @@ def is_conflict(thread: Pointer[Thread], access: Pointer[Access], about: u32, sp
         return True
     if space == TENSOR_SPACE:
         return order_of(thread, access, about) != ORDERED
+    if about & (STRONG | ASYNC) == STRONG and is_compatible(thread, access, about):
+        return False
     if is_known(thread, access):
-        return about & (ASYNC | GENERIC) == ASYNC and not is_fenced(thread, access, space)
-    if is_compatible(thread, access, about):
+        return about & (ASYNC | GENERIC) == ASYNC and not is_fenced(thread, access, space, 0)
+    if is_compatible(thread, access, about) or comes_after(thread, place, access, about, space):
         return False
     if about & UNCHANGED == 0 or access.about & (KIND | COPY) != STORE:
         return True
@@ -245,14 +255,14 @@ def is_conflict(thread: Pointer[Thread], access: Pointer[Access], about: u32, sp
 @native
 def has_conflict(thread: Pointer[Thread], place: Pointer[Access], about: u32, space: u32) -> boolean:
     """Whether a new access races with any of those before it."""
-    if place.stamp != 0 and is_conflict(thread, place, about, space):
+    if place.stamp != 0 and is_conflict(thread, place, place, about, space):
         return True
     if about & KIND == LOAD and place.about & HAS_WRITES == 0:
         return False
     number: u32 = place.next
     while number != 0:
         access = thread.worker.history.chained + number
-        if is_conflict(thread, access, about, space):
+        if is_conflict(thread, place, access, about, space):
             return True
         number = access.next
     return False
@@ -269,11 +279,11 @@ def report_conflicts(
     space: u32,
 ) -> None:
     """Note every race of a new access."""
-    if place.stamp != 0 and is_conflict(thread, place, about, space):
+    if place.stamp != 0 and is_conflict(thread, place, place, about, space):
         report_race(thread, place, address, bytes, about, instruction, space)
     number: u32 = place.next
     while number != 0:
         access = thread.worker.history.chained + number
-        if is_conflict(thread, access, about, space):
+        if is_conflict(thread, place, access, about, space):
             report_race(thread, access, address, bytes, about, instruction, space)
         number = access.next

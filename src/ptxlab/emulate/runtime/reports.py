@@ -7,8 +7,10 @@ is what they write, however many instructions they need for that.
 from __future__ import annotations
 
 from ptxlab.emulate.history import Access, Finding, History
-from ptxlab.emulate.runtime.before import is_known, untold_lanes
-from ptxlab.emulate.runtime.shadow import ASYNC, GENERIC, KIND, SIZE, WARP_SHIFT
+from ptxlab.emulate.runtime.before import doubt_of, is_known, untold_lanes
+from ptxlab.emulate.runtime.clocks import FAILED
+from ptxlab.emulate.runtime.proxies import is_fenced
+from ptxlab.emulate.runtime.shadow import ASYNC, GENERIC, KIND, SIZE, STALE, WARP_SHIFT
 from ptxlab.emulate.runtime.tensor_before import WITHOUT_FENCE, is_started, order_of
 from ptxlab.emulate.state import CLUSTER_SPACE, LOAD, SHARED_SPACE, STORE, TENSOR_SPACE, Thread
 from ptxlab.native import Pointer, atomic_store, boolean, native, trailing_zeros, u32, u64
@@ -20,6 +22,8 @@ UNFENCED = 3
 UNSTARTED = 4
 EXITED = 5
 UNFENCED_TENSOR = 6
+COLLECTIVE_ONLY = 7  # ordered only if a warp collective orders memory
+FAILED_ONLY = 8  # ordered only if a `cas` that fails is a write
 NOT_INVALIDATED = 20
 
 
@@ -46,14 +50,14 @@ def report_race(
             if thread.unfenced != 0:
                 return
             thread.unfenced = 1
-    elif about & (ASYNC | GENERIC) == ASYNC and is_known(thread, other):
-        kind = UNFENCED
+    elif about & STALE == 0:
+        kind = kind_of(thread, other, about, space)
     warp: u32 = other.about >> WARP_SHIFT
     number: u32 = warp * 32 + trailing_zeros(u32, other.lanes)
     if other.about & ASYNC != 0:
         number = warp
         warp = number // 32
-    elif kind == RACE:
+    elif kind == RACE or kind >= COLLECTIVE_ONLY:
         number = warp * 32 + trailing_zeros(u32, untold_lanes(thread, other, 0))
     is_near: u32 = u32(other.block == u32(thread.block.number) and warp == thread.number // 32)
     for index in range(history.finding_count):
@@ -76,6 +80,20 @@ def report_race(
     found.is_near = is_near
     found.other_block = u64(other.block)
     found.is_started = u32(space == TENSOR_SPACE and is_started(thread, other))
+
+
+@native
+def kind_of(thread: Pointer[Thread], other: Pointer[Access], about: u32, space: u32) -> u32:
+    """What is wrong with the order of two accesses that conflict."""
+    needs_fence: boolean = about & (ASYNC | GENERIC) == ASYNC
+    if is_known(thread, other):
+        return UNFENCED if needs_fence else u32(RACE)
+    doubt: u64 = doubt_of(thread, other)
+    if doubt == 0:
+        return RACE
+    if needs_fence and not is_fenced(thread, other, space, doubt):
+        return UNFENCED
+    return FAILED_ONLY if doubt & FAILED != 0 else u32(COLLECTIVE_ONLY)
 
 
 @native

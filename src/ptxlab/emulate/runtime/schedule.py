@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from ptxlab.emulate.runtime.barrier import release_everyone
 from ptxlab.emulate.runtime.chance import next_random
+from ptxlab.emulate.runtime.clocks import COLLECTIVE
 from ptxlab.emulate.runtime.cluster_barrier import leave_cluster, live_in
 from ptxlab.emulate.runtime.copies import finish_copies
 from ptxlab.emulate.runtime.memory import fail
-from ptxlab.emulate.runtime.order import order_lanes
+from ptxlab.emulate.runtime.order import order_exit, order_lanes
 from ptxlab.emulate.runtime.phases import has_completed
 from ptxlab.emulate.runtime.presence import note_exit
 from ptxlab.emulate.runtime.steps import log_meeting
@@ -56,6 +57,7 @@ MEETINGS = 1024  # of a warp until others have a turn
 def thread_exit(thread: Pointer[Thread]) -> None:
     """End a thread; a barrier that waits for everyone need not wait for it any more."""
     finish_copies(thread, 0)
+    order_exit(thread)
     thread.status = DONE
     thread.block.live -= 1
     thread.block.moves += 1
@@ -346,7 +348,7 @@ def meet(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
 def perform(block: Pointer[Block], base: u32, members: u32, site: Pointer[Site]) -> None:
     """Do what lanes do together, and let them go on."""
     call(None, site.code, block.threads[base].mail, members, block.threads[base].shared)
-    order_lanes(block, base, members)
+    order_lanes(block, base, members, u64(0) if site.orders != 0 else u64(COLLECTIVE))
     log_meeting(block, base, members)
     for lane in range(32):
         if members >> lane & 1 != 0:

@@ -21,14 +21,18 @@ COPY = 128  # it is done by a copy, its stamp is the copy's number
 ACQUIRE = 256
 RELEASE = 512
 OBJECT = 1024  # it is an operation on an mbarrier
-UNCHANGED = 2048  # it writes what is there already
+UNCHANGED = 2048  # it writes what is there already; of a load: it is a `cas` that failed
 HAS_WRITES = 4096  # of a last write: its chain has writes, too
+# Of what is remembered: an access in a chain is ordered before the last write; all of the chain of a last write are.
+BEFORE = 256
+ALL_BEFORE = 512
 STALE = 8192  # it may not see what the kernel writes: `ld.global.nc`
 FOLLOWED = 16384  # local memory is looked at, too
 ASYNC = 32768  # it is done by asynchronous work; `lanes` is then the channel, the stamp the number of the work
 CLUSTER = 65536  # its scope includes the blocks of its cluster
 GENERIC = 131072  # it is done by asynchronous work, yet by the way of threads: no proxy fence is needed
 ANY_PROXY = 262144  # it is ordered with accesses to the same bytes by any proxy: no fence is needed
+REDUCTION = 524288  # it changes memory without returning the value: it acquires nothing (PTX ISA 8.11.1)
 REMEMBERED = 255 | ASYNC | CLUSTER | ANY_PROXY
 WARP_SHIFT = 20
 
@@ -176,6 +180,7 @@ def copy_access(to: Pointer[Access], source: Pointer[Access]) -> None:
     to.lanes = source.lanes
     to.instruction = source.instruction
     to.about = source.about
+    to.link = source.link
 
 
 @native
