@@ -31,6 +31,8 @@ SAFE = {
     "bar.snyc 0;": ("did you mean `.sync`?", "bar.sync 0;"),
     "st.global.fp32 [%rd1], %f2;": ("did you mean `.f32`?", "st.global.f32 [%rd1], %f2;"),
     "mov.u32 %r1, %ctadi.x;": ("did you mean `%ctaid`?", "mov.u32 %r1, %ctaid.x;"),
+    "bra NEXT;\nNEXT\n    mov.u32 %r4, 0;": ("write `NEXT:`", "bra NEXT;\nNEXT:\n    mov.u32 %r4, 0;"),
+    "bra next;\nnext\n    mov.u32 %r4, 0;": ("write `next:`", "bra next;\nnext:\n    mov.u32 %r4, 0;"),
     "bra DNOE;": ("did you mean `DONE`?", "bra DONE;"),
     "add.f32 %f1, %f2, 2;": ("write `2.0`", "add.f32 %f1, %f2, 2.0;"),
     "ldmatrix.sync.m8n8.x1.shared.b16 {%r1}, [tile];": (
@@ -43,6 +45,8 @@ SAID = {
     "adn.b32 %r1, %r2, %r3;": "did you mean `and`?",
     "ad.u32 %r1, %r2, %r3;": "did you mean `add`?",
     "add.f32 %f1, f3, %f2;": "did you mean `%f3`?",
+    "__syncthreads();": "write `bar.sync 0;`",
+    "atomicAdd(%rd1, 1);": "`call` calls a function: `call f, (a, b);`",
     "mov.u32 %r1, tid.x;": "did you mean `%tid`?",
     "mov.u32 %r1, blockIdx.x;": "did you mean `%ctaid`?",
     "cp.async.cg.shared.global [tile], [data], 8; cp.async.wait_all;": "`cp.async.ca.shared.global` takes it",

@@ -98,6 +98,17 @@ def test_warnings_of_other_headers_are_findings() -> None:
     assert "= note: in `own.h`, line 1" in result.stdout
 
 
+def test_a_target_that_lacks_an_instruction_is_an_option() -> None:
+    Path("bulk.cu").write_text(RIGHT.replace("float r;", 'float r; asm("cp.async.bulk.commit_group;");'))
+    result = run("check", "bulk.cu")
+    assert result.exit_code == 1
+    assert (
+        "`cp.async.bulk.commit_group` needs `.target sm_90`, and this module is compiled for `sm_80`" in result.stdout
+    )
+    assert "= help: compile it for `sm_90`: `--target sm_90`" in result.stdout
+    assert run("check", "bulk.cu", "--target", "sm_90").exit_code == 0
+
+
 def test_other_commands_take_it_too() -> None:
     assert "no errors or warnings in right.cu" in run("check", "right.cu").stdout
     assert "def twice(" in run("python", "right.cu").stdout

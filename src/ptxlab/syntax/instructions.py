@@ -7,7 +7,9 @@ from typing import Any, Final
 
 from ptxlab.ir import Arguments, Instruction
 from ptxlab.isa import Jump, Opcode, opcode
+from ptxlab.isa.table import heads
 from ptxlab.syntax.cursor import END, Cursor
+from ptxlab.syntax.faults import Fault
 from ptxlab.syntax.operands import operand_of_text, read_call_operands, read_operands
 from ptxlab.syntax.scope import Complicated, Scope
 
@@ -78,6 +80,37 @@ def _arguments(text: str, scope: Scope) -> Arguments:
     return Arguments(tuple([_operand(part.strip(), scope) for part in text.split(",")]))
 
 
+# What CUDA C++ calls, and the instruction of PTX.
+_OF_CUDA = {
+    "__syncthreads": "bar.sync 0;",
+    "__syncwarp": "bar.warp.sync 0xffffffff;",
+    "__threadfence": "fence.acq_rel.gpu;",
+    "__threadfence_block": "fence.acq_rel.cta;",
+    "__threadfence_system": "fence.acq_rel.sys;",
+    "__trap": "trap;",
+}
+
+
+def _refuse_foreign(cursor: Cursor, word: str, place: tuple[int, int], is_first: bool) -> None:
+    """Refuse a call as C++ writes it, and a label without its colon, where the next token shows that it is one."""
+    if word in heads():
+        return
+    if cursor.at("("):
+        meant = _OF_CUDA.get(word)
+        help = f"write `{meant}`" if meant else "`call` calls a function: `call f, (a, b);`"
+        raise Fault("unexpected-token", f"`{word}(...)` is not PTX", *place, "a call as C++ writes it", help=help)
+    begins_line = "\n" in cursor.text[place[1] : cursor.start]
+    if is_first and begins_line and cursor.kind == "name" and cursor.value in heads():
+        raise Fault(
+            "missing-colon",
+            f"expected `:` after the label `{word}`, found {cursor.found}",
+            *place,
+            "a label has a colon",
+            help=f"write `{word}:`",
+            repair=(place[1], place[1], ":"),
+        )
+
+
 def read_instruction(cursor: Cursor, scope: Scope) -> Instruction | None:
     """Read an instruction token by token; returns None, with the cursor at the `:`, where it is a label."""
     start = cursor.start
@@ -88,9 +121,11 @@ def read_instruction(cursor: Cursor, scope: Scope) -> Instruction | None:
     if cursor.kind != "name":
         what = "an instruction after the guard" if guard else "an instruction, a directive, a label or `}`"
         cursor.expected(what, help="remove it" if cursor.at(";") else "")
+    first = cursor.start, cursor.end
     word = cursor.advance()
     if guard is None and cursor.at(":"):
         return None
+    _refuse_foreign(cursor, word, first, guard is None)
     while cursor.value[:1] == "." and cursor.value not in _NO_MODIFIERS and cursor.modifier():
         word += cursor.advance()
     if cursor.kind in (END, "dotted") or cursor.at("}"):

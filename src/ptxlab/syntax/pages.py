@@ -33,6 +33,10 @@ PAGES = {
         "statement begins, as ptxas has it.",
         f"{_HEADER}.entry k() {{\n    bar.sync 0\n    ret;\n}}",
     ),
+    "missing-colon": _page(
+        "A label has no `:` after it.\n\n`--fix` writes it.",
+        f"{_HEADER}.entry k() {{\n    bra DONE;\nDONE\n    ret;\n}}",
+    ),
     "missing-body": _page(
         "A kernel or function has neither a body in braces nor the `;` of a prototype.",
         f"{_HEADER}.func f()\n    ret;\n}}",
