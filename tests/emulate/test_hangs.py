@@ -357,3 +357,38 @@ after:
         "   = note: phase 0: 1 of 1 arrivals (line 13, thread 0), 0 of 64 bytes; no running thread or copy can arrive",
         "   = help: start a copy of that many bytes that signals this mbarrier, or expect no bytes",
     ]
+
+
+MANY = """
+.shared .align 8 .b8 bars[800];
+mov.u32 %r1, 0;
+mov.u32 %r2, bars;
+init:
+mbarrier.init.shared.b64 [%r2], 1;
+add.u32 %r2, %r2, 8;
+add.u32 %r1, %r1, 1;
+setp.lt.u32 %p1, %r1, 100;
+@%p1 bra init;
+mov.u32 %r1, 0;
+mov.u32 %r2, bars;
+next:
+setp.eq.u32 %p1, %r1, {without};
+@!%p1 mbarrier.arrive.shared.b64 %rd1, [%r2];
+wait:
+mbarrier.test_wait.parity.shared.b64 %p2, [%r2], 0;
+@!%p2 bra wait;
+add.u32 %r2, %r2, 8;
+add.u32 %r1, %r1, 1;
+setp.lt.u32 %p1, %r1, 100;
+@%p1 bra next;
+ret;
+"""
+
+
+@pytest.mark.parametrize("without", [3, 67, 99])
+def test_more_mbarriers_than_are_remembered(without: int) -> None:
+    silent(MANY.format(without=100))
+    found = problem(MANY.format(without=without))
+    assert found.code == "hang"
+    assert found.labels[0].text.endswith(f"the mbarrier at byte {8 * without} of `bars`")
+    assert found.notes[0].startswith("phase 0: 0 of 1 arrivals, 0 bytes pending; ")

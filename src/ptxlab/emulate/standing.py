@@ -119,7 +119,7 @@ class Stand:
 
     def phase(self, offset: int) -> Record | None:
         """What is known of the mbarrier at an offset of shared memory."""
-        found = Record.at(state.Phase, self._inside("phases", offset // 8 % 64, state.Phase))
+        found = Record.at(state.Phase, self._inside("phases", offset // 8 % state.KNOWN_PHASES, state.Phase))
         return found if found.get("is_known") and found.get("offset") == offset else None
 
     def mbarrier(self, offset: int) -> Mbarrier:

@@ -20,6 +20,7 @@ FUNCTION_WINDOW = 4 << 56
 RANK_SHIFT = 24
 OFFSET_MASK = (1 << RANK_SHIFT) - 1
 NOBODY = 255
+KNOWN_PHASES = 64  # mbarriers of a block of which an explanation can tell
 
 # What a thread is doing.
 READY = 0  # it can run
@@ -388,7 +389,7 @@ class Block:
     warp_order: Array[u8, 32]  # with a seed, in which they are asked whether they can run
     lane_order: Array[u8, 32]  # and lanes
     barriers: Array[Barrier, 16]
-    phases: Array[Phase, 64]  # by offset: of two that collide, the later one
+    phases: Array[Phase, 65]  # by offset: of two that collide, the later one; the last takes what is not kept
 
 
 @struct

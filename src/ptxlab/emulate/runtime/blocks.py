@@ -7,7 +7,7 @@ from ptxlab.emulate.runtime.memory import calloc, free
 from ptxlab.emulate.runtime.order import begin_order, end_order
 from ptxlab.emulate.runtime.shadow import SCATTER
 from ptxlab.emulate.runtime.tensor_memory import end_tensor
-from ptxlab.emulate.state import READY, Barrier, Block, Phase, Thread, Worker
+from ptxlab.emulate.state import KNOWN_PHASES, READY, Barrier, Block, Phase, Thread, Worker
 from ptxlab.native import Pointer, cast, fill_bytes, native, size_of, u8, u32, u64
 
 BLOCK_SIZE = size_of(Block)
@@ -60,7 +60,7 @@ def restart_block(block: Pointer[Block], number: u64) -> None:
     end_order(block)
     fill_bytes(block.shared, 0, block.shared_size)
     fill_bytes(cast(Pointer[u8], block.barriers), 0, 16 * BARRIER_SIZE)
-    fill_bytes(cast(Pointer[u8], block.phases), 0, 64 * PHASE_SIZE)
+    fill_bytes(cast(Pointer[u8], block.phases), 0, (KNOWN_PHASES + 1) * PHASE_SIZE)
     start_threads(block)
 
 

@@ -10,7 +10,17 @@ from __future__ import annotations
 from ptxlab.emulate.runtime.memory import fail_with
 from ptxlab.emulate.runtime.reports import report_reinitialised
 from ptxlab.emulate.runtime.shadow import ASYNC, PAGE, WARP_SHIFT, find_page
-from ptxlab.emulate.state import AT_PHASE, BAD_BARRIER, OVERWRITTEN, RANK_SHIFT, REINITIALISED, Block, Phase, Thread
+from ptxlab.emulate.state import (
+    AT_PHASE,
+    BAD_BARRIER,
+    KNOWN_PHASES,
+    OVERWRITTEN,
+    RANK_SHIFT,
+    REINITIALISED,
+    Block,
+    Phase,
+    Thread,
+)
 from ptxlab.isa.mbarrier import ARRIVALS
 from ptxlab.native import Pointer, address_of, boolean, cast, native, trailing_zeros, u32, u64, unlikely
 
@@ -29,16 +39,24 @@ def barrier_at(block: Pointer[Block], offset: u64) -> Pointer[u64]:
 
 @native(inline=True)
 def notes_on(block: Pointer[Block], offset: u64) -> Pointer[Phase]:
-    return cast(Pointer[Phase], block.phases + u32(offset // 8 % 64))
+    """What is known of an mbarrier; of one whose notes another has taken, an entry that is never read."""
+    notes = cast(Pointer[Phase], block.phases + u32(offset // 8 % KNOWN_PHASES))
+    return notes if notes.offset == offset else cast(Pointer[Phase], block.phases + KNOWN_PHASES)
+
+
+@native(inline=True)
+def take_notes(block: Pointer[Block], offset: u64) -> Pointer[Phase]:
+    """The notes for an mbarrier that is initialised."""
+    notes = cast(Pointer[Phase], block.phases + u32(offset // 8 % KNOWN_PHASES))
+    notes.offset = offset
+    return notes
 
 
 @native(inline=True)
 def set_bits(block: Pointer[Block], offset: u64, bits: u64) -> None:
     """Change an mbarrier."""
     barrier_at(block, offset)[0] = bits
-    notes = notes_on(block, offset)
-    if notes.offset == offset:
-        notes.bits = bits
+    notes_on(block, offset).bits = bits
 
 
 @native
@@ -56,7 +74,7 @@ def is_intact(thread: Pointer[Thread], block: Pointer[Block], offset: u64, instr
     """Whether only mbarrier operations have written an mbarrier; a fault otherwise."""
     notes = notes_on(block, offset)
     bits: u64 = barrier_at(block, offset)[0]
-    if unlikely(notes.offset == offset and notes.is_known != 0 and notes.bits & MARK != 0 and notes.bits != bits):
+    if unlikely(notes.is_known != 0 and notes.bits & MARK != 0 and notes.bits != bits):
         report_overwritten(thread, block, offset, notes.bits ^ bits, instruction)
         return False
     return True
@@ -93,7 +111,7 @@ def may_initialise(thread: Pointer[Thread], block: Pointer[Block], offset: u64, 
     """Whether no mbarrier is there that is in use, which is a fault; one that is only not invalidated is a finding."""
     notes = notes_on(block, offset)
     bits: u64 = barrier_at(block, offset)[0]
-    if notes.is_known == 0 or notes.offset != offset or bits & MARK == 0 or bits != notes.bits:
+    if notes.is_known == 0 or bits & MARK == 0 or bits != notes.bits:
         return True
     waiting: u32 = waiters_of(block, offset)
     is_partial: boolean = bits & ARRIVALS != bits >> EXPECTED & ARRIVALS

@@ -18,6 +18,7 @@ from ptxlab.emulate.runtime.mbarrier_memory import (
     may_initialise,
     notes_on,
     set_bits,
+    take_notes,
 )
 from ptxlab.emulate.runtime.order import (
     acquire_from_phase,
@@ -53,8 +54,7 @@ def initialise_phase(
         return
     if not may_initialise(thread, block, offset, instruction):
         return
-    notes = notes_on(block, offset)
-    notes.offset = offset
+    notes = take_notes(block, offset)
     set_bits(block, offset, MARK | u64(layout) << LAYOUT | u64(count) << PENDING | u64(count) << EXPECTED)
     notes.completed = 0
     notes.instruction = instruction
@@ -72,7 +72,7 @@ def initialise_phase(
 def invalidate_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64, instruction: u32) -> None:
     """Give the memory of an mbarrier back for other use; a second time, by other lanes, it changes nothing."""
     notes = notes_on(block, offset)
-    is_invalid: boolean = notes.offset == offset and notes.is_known != 0 and notes.bits == 0
+    is_invalid: boolean = notes.is_known != 0 and notes.bits == 0
     if not is_invalid and not is_barrier(thread, block, offset, instruction):
         return
     set_bits(block, offset, 0)
