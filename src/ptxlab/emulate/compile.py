@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from typing import Any
 
 from ptxlab import ir
 from ptxlab.emulate import layout
+from ptxlab.emulate.making import make
 from ptxlab.emulate.preemption import NEVER
 from ptxlab.emulate.refuse import refuse
 from ptxlab.emulate.runtime import ENTRIES, RARE, RUNTIME
 from ptxlab.emulate.unit import Unit
 from ptxlab.native import engine
+from ptxlab.native.apart import compile_at_once
 from ptxlab.native.cache import sources
 from ptxlab.native.functions import signature
 from ptxlab.native.translate import callees, emit, reachable
 from ptxlab.syntax import format
 
-HUGE = 2_000_000  # characters of LLVM's language, beyond which LLVM takes seconds
 KEPT = 64  # kernels that stay linked
 
 
@@ -65,13 +66,13 @@ def _compile_runtime() -> bytes:
     everything = reachable(roots)
     often = [function for function in everything if not _is_rare(function)]
     rare = [function for function in everything if _is_rare(function)]
-    parts = []
+    texts = []
     for own, others, speed in ((often, rare, 2), (rare, often, 1)):
         called = {callee for function in others for callee in callees(function)}
         doors = [function for function in own if function in roots or function in called]
         elsewhere = [function for function in others if not signature(function).inline]
-        parts.append(engine.compile_kept(emit(doors, elsewhere=elsewhere), speed=speed))
-    return _packed(parts)
+        texts.append((emit(doors, elsewhere=elsewhere), speed))
+    return _packed(compile_at_once(texts))
 
 
 def _is_rare(function: Callable[..., Any]) -> bool:
@@ -81,14 +82,19 @@ def _is_rare(function: Callable[..., Any]) -> bool:
 
 
 def compile_kernel(
-    module: ir.Module, kernel: ir.Function, checks: bool, profile: bool = False, preemption: int = NEVER
+    module: ir.Module,
+    kernel: ir.Function,
+    checks: bool,
+    profile: bool = False,
+    preemption: int = NEVER,
+    until: float | None = None,
 ) -> Compiled:
-    """The machine code of a kernel, from the cache if it has been there before."""
+    """The machine code of a kernel, from the cache if it has been there before; `OutOfTimeError` after `until`."""
     key = f"kernel {checks} {profile} {preemption} {kernel.name} {_sources()} {format(module)}"
     mark = sha256(key.encode()).digest()
     loaded = _loaded.pop(mark, None)
     if loaded is None:
-        packed = engine.cached(key, lambda: _translate(module, kernel, checks, profile, preemption))
+        packed = engine.cached(key, lambda: _translate(module, kernel, checks, profile, preemption, until))
         facts, *codes = _unpacked(packed)
         loaded = json.loads(facts), engine.load([*runtime_code(), *codes])
     _loaded[mark] = loaded
@@ -101,13 +107,11 @@ def compile_kernel(
 _loaded: dict[bytes, tuple[dict[str, Any], engine.Library]] = {}
 
 
-def _translate(module: ir.Module, kernel: ir.Function, checks: bool, profile: bool, preemption: int) -> bytes:
+def _translate(
+    module: ir.Module, kernel: ir.Function, checks: bool, profile: bool, preemption: int, until: float | None
+) -> bytes:
     refuse(module, kernel)
-    unit = Unit(module, kernel, checks, profile, preemption)
-    text, called = unit.translate()
-    codes = [engine.compile_text(text, speed=2 if not called else 1 if len(text) < HUGE else 0)]
-    if called:
-        codes.append(engine.compile_kept(called))
+    unit, codes = make(partial(Unit, module, kernel, checks, profile, preemption), until)
     facts = {
         "hints": unit.hints,
         "counters": unit.counting.counters,

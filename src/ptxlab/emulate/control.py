@@ -66,7 +66,7 @@ def _call(function: Function, instruction: ir.Instruction) -> None:
     callee = operands.pop(0)
     arguments = operands[0].elements if operands and isinstance(operands[0], ir.Arguments) else ()
     if isinstance(callee, ir.FunctionReference):
-        target = function.unit.module[callee.name]
+        target = function.unit.by_name[callee.name]
         if target.body is None:
             function.unit.call_builtin(function, callee.name, target, results, arguments)
             return

@@ -14,11 +14,13 @@ from ptxlab.emulate.registers import variable
 from ptxlab.emulate.spinning import address_of
 from ptxlab.emulate.timed import timed_registers
 from ptxlab.emulate.values import bits_of
+from ptxlab.native.apart import GaveUpError
 
 if TYPE_CHECKING:
     from ptxlab.emulate.function import Function
 
 HEADER = 32
+MOST_SAVED = 100_000  # registers, at all waits of a function together
 
 
 class Frame:
@@ -34,6 +36,7 @@ class Frame:
         self._steps: list[list[saving.Step]] = [[] for _ in function.flow.blocks]
         self._carried: dict[tuple[str, int], str] = {}
         self._spilled = 0
+        self._awaited = 0  # registers that are read after some wait
 
     # Places.
 
@@ -58,6 +61,8 @@ class Frame:
     def timed_slots(self) -> list[int]:
         """Where in the frame there is only what depends on the time or counts iterations, known at the end."""
         timed = timed_registers(self.function.instructions, self.function.effects)
+        if self.function.unit.flat:  # where a register has its place even if it is never read after a wait
+            timed |= {index for index in self.function.registers.by_index if not self._awaited >> index & 1}
         return sorted(
             offset
             for key, offset in self._slots.items()
@@ -127,6 +132,7 @@ class Frame:
         certain = step is None and target is None and function.instructions[function.position].guard is None
         step = step or self._steps[function.block_number][-1]
         step.waits.append(saving.Wait(live, certain, target, saves, fetches))
+        self._awaited |= live
         self.epoch += 1
 
     def pause(self) -> None:
@@ -158,7 +164,12 @@ class Frame:
 
     def fill_waits(self) -> None:
         """Write down what each wait saves and fetches."""
+        if self.function.unit.flat:
+            return
         saving.choose(self.function.flow, self._steps)
+        waits = [wait for steps in self._steps for step in steps for wait in step.waits]
+        if sum(wait.saved.bit_count() + wait.fetched.bit_count() for wait in waits) > MOST_SAVED:
+            raise GaveUpError
         for steps in self._steps:
             for step in steps:
                 for wait in step.waits:

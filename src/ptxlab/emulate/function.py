@@ -12,7 +12,7 @@ from ptxlab import ir
 from ptxlab.emulate import state
 from ptxlab.emulate.control import HANDLERS
 from ptxlab.emulate.frame import Frame
-from ptxlab.emulate.liveness import Liveness
+from ptxlab.emulate.liveness import AlwaysLive, Liveness
 from ptxlab.emulate.loops import Iterations
 from ptxlab.emulate.machine import Machine
 from ptxlab.emulate.operands import Result, read, write
@@ -26,10 +26,13 @@ from ptxlab.ir.flow import END, flow_of
 from ptxlab.ir.shapes import match_of
 from ptxlab.isa import Jump, Match
 from ptxlab.native import offset_of
+from ptxlab.native.apart import GaveUpError
 from ptxlab.native.text import Builder
 
 if TYPE_CHECKING:
     from ptxlab.emulate.unit import Unit
+
+MOST_BITS = 50_000_000  # of all sets of registers at the instructions of a function
 
 
 class Function:
@@ -51,7 +54,7 @@ class Function:
         self._read_results_at_end()
         self.position = 0
         self.first = unit.number_instructions(function, self.instructions)
-        self.live = Liveness(self.instructions, self.effects, self.flow, self.registers.by_index)
+        self.live = self._find_live()
         self.points = points_of(self.matches, self.live, unit.preemption)
         self.uses_carry = any(match.effects.carry for match in self.matches if match is not None)
         self.locals = unit.lay_out_locals(function)
@@ -59,6 +62,14 @@ class Function:
         self.block_counter = 0
         self.guard_counter = (-1, 0)
         self._sizes: dict[str, str] = {}
+
+    def _find_live(self) -> Liveness:
+        registers = self.registers.by_index
+        if len(self.instructions) * max(registers, default=0) <= MOST_BITS:
+            return Liveness(self.instructions, self.effects, self.flow, registers)
+        if self.unit.flat:
+            return AlwaysLive(self.flow, registers)
+        raise GaveUpError
 
     def _read_results_at_end(self) -> None:
         """Results that are registers, as old PTX has them, are read where the function returns."""
@@ -170,6 +181,7 @@ class Function:
         self.registers.forget()
         for position in range(block.start, block.end):
             self.position = position
+            self.unit.check_time()
             self.frame.step(position)
             if position == block.end - 1 and position not in self.points:
                 self.registers.drop(self.live.after(position))

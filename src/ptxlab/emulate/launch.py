@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ptxlab import ir
-from ptxlab.emulate.compile import compile_kernel
+from ptxlab.emulate.compile import compile_kernel, runtime_code
 from ptxlab.emulate.counters import count
 from ptxlab.emulate.coverage import Coverage, schedule_of
 from ptxlab.emulate.faults import explain
@@ -17,12 +17,14 @@ from ptxlab.emulate.limits import check_cluster, check_launch
 from ptxlab.emulate.locations import add_sources
 from ptxlab.emulate.preemption import NEVER, POINTS
 from ptxlab.emulate.running import Launch
-from ptxlab.report import Diagnostic, KernelError, is_failure, render, summary
+from ptxlab.native.apart import OutOfTimeError
+from ptxlab.report import Diagnostic, KernelError, error, is_failure, render, summary
 
 # What is looked for while a kernel runs and can be left out; what stops a kernel is always told.
 DETECTORS = frozenset(
     ("data-race", "unordered-collective", "missing-proxy-fence", "missing-tensor-fence", "uninitialised-read")
 )
+GRACE = 1.0  # seconds that compiling may take beside those of `timeout`
 
 
 @dataclass
@@ -73,7 +75,13 @@ def launch(
     """Run a kernel on this machine's cores; `detectors` names what to look for beside what stops a kernel."""
     checks = bool(detectors)
     grid, cluster = check_extents(module, kernel, grid, block, cluster, shared, blocks)
-    compiled = compile_kernel(module, kernel, checks, profile, POINTS if seed else NEVER)
+    runtime_code()  # which is not the kernel's fault, if it takes a while
+    began = time.perf_counter()
+    until = None if timeout is None else began + timeout + GRACE
+    try:
+        compiled = compile_kernel(module, kernel, checks, profile, POINTS if seed else NEVER, until)
+    except OutOfTimeError:
+        return _uncompiled(module, kernel, timeout, time.perf_counter() - began, on_error)
     numbers = None
     if blocks is not None:
         numbers = _clusters_of(blocks, grid, cluster or (1, 1, 1))
@@ -81,7 +89,8 @@ def launch(
     if profile or compiled.facts["talks"] or compiled.facts["clock"]:  # what blocks do depends on those before them
         workers = 1
     started = time.perf_counter()
-    until = None if timeout is None else started + timeout
+    if timeout is not None and until is not None:
+        until = min(started + timeout, until)
     running = Launch(compiled, grid, block, cluster, args, shared, seed, numbers, workers, checks, cooperative)
     module.ran_on = None
     if profile:
@@ -134,6 +143,21 @@ def diagnostics_of(
     """What a launch found, by the detectors that were asked for."""
     told = [d for d in explain(running, outcome, timeout) if d.code not in DETECTORS - detectors]
     return add_sources(running.compiled.module, running.compiled.functions, told)
+
+
+def _uncompiled(module: ir.Module, kernel: ir.Function, timeout: float | None, seconds: float, on_error: str) -> Result:
+    """What comes of a kernel whose time was over before it could run."""
+    found = error(
+        "timeout",
+        f"the kernel was stopped after {timeout:g} seconds, while it was compiled",
+        module.name_span(kernel),
+        "this kernel has not run",
+        notes=[f"it has {sum(1 for _ in kernel.instructions())} instructions"],
+        helps=["raise the time limit: what was compiled once is kept"],
+    )
+    if is_failure([found], on_error):
+        raise KernelError([found])
+    return Result([found], seconds=seconds)
 
 
 def _clusters_of(

@@ -88,17 +88,28 @@ def function_numbers(module: ir.Module) -> dict[str, int]:
     return {name: number for number, name in enumerate(names)}
 
 
+def functions_of(module: ir.Module) -> dict[str, ir.Function]:
+    """The functions of a module by name, as `module[name]` finds them one at a time."""
+    found: dict[str, ir.Function] = {}
+    for function in module.functions:
+        if function.name not in found or (found[function.name].body is None and function.body is not None):
+            found[function.name] = function
+            function.module = module
+    return found
+
+
 def reachable(module: ir.Module, entry: ir.Function) -> list[ir.Function]:
     """The kernel and every function that it can call, by name or by address."""
     found: dict[str, ir.Function] = {entry.name: entry}
     pending = [entry]
     variables = {variable.name: variable for variable in module.variables}
+    functions = functions_of(module)
     seen: set[str] = set()
     while pending:
         function = pending.pop()
         for name in _names(function, variables, seen):
-            if name not in found and any(other.name == name for other in module.functions):
-                found[name] = module[name]
+            if name not in found and name in functions:
+                found[name] = functions[name]
                 if found[name].body is not None:
                     pending.append(found[name])
     return [function for function in found.values() if function.body is not None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ptxlab import ir
+from ptxlab.emulate.settling import backwards, settle
 from ptxlab.ir.effects import Effects
 from ptxlab.ir.flow import Flow
 
@@ -44,14 +45,15 @@ class Liveness:
             generated.append(read)
             killed.append(written)
         live = list(generated)
-        changed = True
-        while changed:
-            changed = False
-            for block in reversed(blocks):
-                found = generated[block.number] | (self._at_end(block.number, live) & ~killed[block.number])
-                if found != live[block.number]:
-                    live[block.number] = found
-                    changed = True
+
+        def visit(number: int) -> Sequence[int]:
+            found = generated[number] | (self._at_end(number, live) & ~killed[number])
+            if found == live[number]:
+                return ()
+            live[number] = found
+            return blocks[number].predecessors
+
+        settle(backwards(self._flow), visit)
         return live
 
     def _at_end(self, number: int, live: Sequence[int]) -> int:
@@ -84,6 +86,21 @@ class Liveness:
     def across(self, position: int) -> int:
         """The registers that an instruction must keep while it waits: those needed behind it, but its own results."""
         return self.after(position) & ~self.results[position]
+
+
+class AlwaysLive(Liveness):
+    """Every register is needed everywhere: true enough where a register stays in the frame anyway."""
+
+    def __init__(self, flow: Flow, registers: Iterable[int]) -> None:
+        self.block_of = [block.number for block in flow.blocks for _ in range(block.start, block.end)]
+        self.reads = self.writes = self.results = self.overwrites = [0] * len(self.block_of)
+        self.at_start = [_set(registers)] * len(flow.blocks)
+
+    def after(self, position: int) -> int:
+        return -1
+
+    def before(self, position: int) -> int:
+        return 0
 
 
 def _set(indices: Iterable[int]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from ptxlab import ir
 from ptxlab.emulate import layout
@@ -15,11 +16,23 @@ from ptxlab.isa.form import Form
 from ptxlab.report import Diagnostic, KernelError, Span, error
 
 
+@dataclass(frozen=True)
+class _Names:
+    """What a module defines: its functions by name, and the names of variables that are not `.extern`."""
+
+    functions: dict[str, ir.Function]
+    variables: frozenset[str]
+
+
 def refuse(module: ir.Module, kernel: ir.Function) -> None:
     """Raise `KernelError` if the kernel, or a function it can reach, needs something that is not emulated."""
     found: dict[str, Diagnostic] = {}
+    names = _Names(
+        layout.functions_of(module),
+        frozenset(variable.name for variable in module.variables if variable.linkage != "extern"),
+    )
     for function in layout.reachable(module, kernel):
-        for message, span, reason in _missing(module, function):
+        for message, span, reason in _missing(module, names, function):
             # Once is enough for each, however often it stands in the program.
             found.setdefault(message, error("not-emulated", message, span, reason))
     if found:
@@ -73,7 +86,7 @@ def reason_of_words(words: Sequence[str]) -> str | None:
 Missing = tuple[str, Span | None, str]
 
 
-def _missing(module: ir.Module, function: ir.Function) -> Iterator[Missing]:
+def _missing(module: ir.Module, names: _Names, function: ir.Function) -> Iterator[Missing]:
     """What a function needs that is not there: what to say of it, where it stands, and why."""
     if module.address_size == 32:
         yield (
@@ -88,9 +101,9 @@ def _missing(module: ir.Module, function: ir.Function) -> Iterator[Missing]:
     for instruction in function.instructions():
         yield from _missing_instruction(module, instruction)
         for operand in _parts(instruction.operands):
-            yield from _missing_operand(module, instruction, operand)
+            yield from _missing_operand(module, names, instruction, operand)
         if instruction.opcode.jump is Jump.CALL:
-            yield from _missing_callee(module, instruction)
+            yield from _missing_callee(module, names, instruction)
 
 
 def _missing_instruction(module: ir.Module, instruction: ir.Instruction) -> Iterator[Missing]:
@@ -107,7 +120,7 @@ def _missing_instruction(module: ir.Module, instruction: ir.Instruction) -> Iter
         yield f"`{opcode.text}` is not emulated", span, reason
 
 
-def _missing_operand(module: ir.Module, instruction: ir.Instruction, operand: Node) -> Iterator[Missing]:
+def _missing_operand(module: ir.Module, names: _Names, instruction: ir.Instruction, operand: Node) -> Iterator[Missing]:
     span = module.span(instruction)
     match operand:
         case ir.SpecialRegister() if operand.name not in NAMES:
@@ -119,24 +132,26 @@ def _missing_operand(module: ir.Module, instruction: ir.Instruction, operand: No
                 span,
                 "textures, samplers and surfaces are not there",
             )
-        case ir.VariableReference() if _is_missing(module, operand):
+        case ir.VariableReference() if _is_missing(names, operand):
             yield f"`{operand.name}` is declared `.extern`, and no variable of the file is it", span, "used here"
-        case ir.FunctionReference() if instruction.opcode.jump is not Jump.CALL and module[operand.name].body is None:
+        case ir.FunctionReference() if (
+            instruction.opcode.jump is not Jump.CALL and names.functions[operand.name].body is None
+        ):
             yield f"the address of `{operand.name}`, which has no body, is not emulated", span, "taken here"
 
 
-def _is_missing(module: ir.Module, reference: ir.VariableReference) -> bool:
+def _is_missing(names: _Names, reference: ir.VariableReference) -> bool:
     variable = reference.variable
     if variable.linkage != "extern" or variable.state_space.startswith("shared"):
         return False
-    return all(other.linkage == "extern" for other in module.variables if other.name == reference.name)
+    return reference.name not in names.variables
 
 
-def _missing_callee(module: ir.Module, instruction: ir.Instruction) -> Iterator[Missing]:
+def _missing_callee(module: ir.Module, names: _Names, instruction: ir.Instruction) -> Iterator[Missing]:
     for operand in instruction.operands:
         if not isinstance(operand, ir.FunctionReference):
             continue
-        target = module[operand.name]
+        target = names.functions[operand.name]
         if target.body is not None or SERVICES.get(operand.name) == len(target.parameters):
             continue
         there = ", ".join(f"`{name}`" for name in SERVICES)

@@ -2,11 +2,14 @@
 
 Within a basic block what was written or read last is known by its name, so that LLVM is not told of variables that it
 would have to remove again: a register is read from its variable once, and written to it only if that is read later.
+
+In a function that is too large for LLVM to optimise (`flat`), a register is in the frame all the time, and nothing is
+saved or fetched where a thread waits: the text, and the time that LLVM takes, grow with the instructions alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,13 +36,16 @@ class Registers:
     def __init__(self, function: Function, instructions: Sequence[ir.Instruction], effects: Effects) -> None:
         self._function = function
         self.by_index = _used(instructions)
-        self._sums = _sums(instructions, effects, self.by_index)
+        self._flat = function.unit.flat
+        self._sums = frozenset() if self._flat else _sums(instructions, effects, self.by_index)
         self._known: dict[tuple[int, int], _Known] = {}
         self._guarded: set[tuple[int, int]] | None = None  # what became known where a guard holds
         self._labels = 0  # of the text, when the instruction began
 
     def declarations(self) -> Iterator[str]:
         """The variables."""
+        if self._flat:
+            return
         for register in self.by_index.values():
             for element in range(register.vector):
                 yield f"  {variable(register, element)} = alloca {bits_of(register.type)}"
@@ -51,7 +57,7 @@ class Registers:
         known = self._known.get((register.index, element))
         if known is not None:
             return Value(self._function, register.type, known.text, known.raw)
-        name = variable(register, element)
+        name = self._variable(register, element, self._function.builder.gap)
         text = self._function.builder.value(f"load {bits_of(register.type)}, ptr {name}")
         raw = f"{name}.raw" if register.index in self._sums else None
         if self._labels == self._function.builder.labels:  # else this may be a part that is not always executed
@@ -67,9 +73,19 @@ class Registers:
         if raw is not None and raw[:2] == "%r":
             raw = builder.value(f"load float, ptr {raw}")
         stores = builder.gap()
-        stores.append(f"  store {bits_of(register.type)} {text}, ptr {variable(register, element)}")
+        name = self._variable(register, element, lambda: stores)
+        stores.append(f"  store {bits_of(register.type)} {text}, ptr {name}")
         stores += self.raw_stores(register, text, raw)
         self._remember((register.index, element), _Known(text, raw if register.type.width == 32 else None, stores))
+
+    def _variable(self, register: ir.Register, element: int, lines: Callable[[], list[str]]) -> str:
+        """The name of what holds a register; if that is in the frame, `lines` are told where."""
+        if not self._flat:
+            return variable(register, element)
+        offset = self._function.frame.offset((register.index, element), register.type.width // 8)
+        name = self._function.builder.fresh()
+        lines().append(f"  {name} = getelementptr i8, ptr %frame, i64 {offset}")
+        return name
 
     def raw_stores(self, register: ir.Register, text: str, raw: str | None = None) -> list[str]:
         """The lines that also keep the value as a `float`, if arithmetic wants that."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from ptxlab.emulate.settling import backwards, forwards, settle
 from ptxlab.ir.flow import Flow
 
 
@@ -50,20 +51,25 @@ def _choose_saved(flow: Flow, steps: Sequence[Sequence[Step]]) -> None:
     fresh = [everything] * len(flow.blocks)
     if flow.blocks:
         fresh[0] = 0
-    pending = [0] if flow.blocks else []
-    while pending:
-        number = pending.pop()
+
+    def visit(number: int) -> list[int]:
         now = fresh[number]
+        if now == everything:  # nothing gets there, as far as is known
+            return []
         for step in steps[number]:
             for wait in step.waits:
                 if wait.certain:
                     now |= wait.live
             now &= ~step.writes
+        changed = []
         for successor in flow.blocks[number].successors:
             met = fresh[successor] & now
             if met != fresh[successor]:
                 fresh[successor] = met
-                pending.append(successor)
+                changed.append(successor)
+        return changed
+
+    settle(forwards(flow), visit)
     for number in range(len(flow.blocks)):
         now = fresh[number]
         for step in steps[number]:
@@ -77,22 +83,23 @@ def _choose_saved(flow: Flow, steps: Sequence[Sequence[Step]]) -> None:
 def _choose_fetched(flow: Flow, steps: Sequence[Sequence[Step]]) -> None:
     """Find, backwards, which registers are read, or saved, before the next wait."""
     needed = [0] * len(flow.blocks)
-    changed = True
-    while changed:
-        changed = False
-        for block in reversed(flow.blocks):
-            now = 0
-            for successor in block.successors:
-                now |= needed[successor]
-            for step in reversed(steps[block.number]):
-                now &= ~step.overwrites
-                for wait in reversed(step.waits):
-                    wait.fetched = wait.live & (now if wait.target is None else needed[wait.target])
-                    now = wait.saved if wait.certain else now | wait.saved
-                now |= step.reads
-            if now != needed[block.number]:
-                needed[block.number] = now
-                changed = True
+
+    def visit(number: int) -> Sequence[int]:
+        now = 0
+        for successor in flow.blocks[number].successors:
+            now |= needed[successor]
+        for step in reversed(steps[number]):
+            now &= ~step.overwrites
+            for wait in reversed(step.waits):
+                wait.fetched = wait.live & (now if wait.target is None else needed[wait.target])
+                now = wait.saved if wait.certain else now | wait.saved
+            now |= step.reads
+        if now == needed[number]:
+            return ()
+        needed[number] = now
+        return flow.blocks[number].predecessors
+
+    settle(backwards(flow), visit)
 
 
 def members(registers: int) -> Iterator[int]:

@@ -7,6 +7,7 @@ launch, so it can be kept on disk.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from ptxlab import ir
@@ -21,6 +22,7 @@ from ptxlab.emulate.values import Value
 from ptxlab.emulate.watching import Watching
 from ptxlab.ir.shapes import match_of
 from ptxlab.isa.types import type_named
+from ptxlab.native.apart import OutOfTimeError
 from ptxlab.native.text import METADATA
 from ptxlab.native.translate import declaration_text, emit
 
@@ -32,10 +34,20 @@ class Unit:
     """One kernel as LLVM's text, with the tables that running it needs."""
 
     def __init__(
-        self, module: ir.Module, entry: ir.Function, checks: bool, profile: bool = False, preemption: int = NEVER
+        self,
+        module: ir.Module,
+        entry: ir.Function,
+        checks: bool,
+        profile: bool = False,
+        preemption: int = NEVER,
+        *,
+        flat: bool = False,
+        until: float | None = None,
     ) -> None:
         self.preemption = preemption
         self.module = module
+        self.flat = flat  # see `registers`
+        self.until = until
         self.entry = entry
         self.calls = Calls()
         self.counting = Counting(profile)
@@ -45,6 +57,7 @@ class Unit:
         self._signatures: dict[Signature, int] = {}
         self.numbers = layout.function_numbers(module)
         self.functions = layout.reachable(module, entry)
+        self.by_name = layout.functions_of(module)
         self.watching = Watching(checks, is_alone=len(self.functions) == 1)
         self.variables = layout.Variables(module, self.functions)
         self.parameter_size = layout.block_of(entry.parameters).size
@@ -75,7 +88,7 @@ class Unit:
         natives = emit(list(calls.natives.values())) if calls.natives else ""
         kernel = "\n".join([*tables, *bodies])
         runtime = "\n".join([*calls.runtime_functions.values(), *_INTRINSICS])
-        if len(kernel) < LARGE:
+        if len(kernel) < LARGE and not self.flat:
             inside = [f"define internal {wrapper}" for wrapper in calls.wrappers]
             together = [kernel, *inside, *statics, natives, runtime, _without_metadata(natives), "!2 = !{}\n"]
             return "\n".join(together), ""
@@ -84,6 +97,11 @@ class Unit:
         outside = [f"define {wrapper}" for wrapper in calls.wrappers]
         called = [*outside, *statics, natives, runtime, _without_metadata(natives)]
         return "\n".join([kernel, *declared, runtime, METADATA, "!2 = !{}\n"]), "\n".join(called)
+
+    def check_time(self) -> None:
+        """Stop translating when the time for it is over."""
+        if self.until is not None and time.perf_counter() >= self.until:
+            raise OutOfTimeError
 
     def number_instructions(self, function: ir.Function, instructions: Sequence[ir.Instruction]) -> int:
         """Number the instructions of a function within the program, and return the first number."""

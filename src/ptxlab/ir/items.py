@@ -78,8 +78,9 @@ class Function(Node):
         bit. "auto" is a GPU if an argument lies there, or if `checks=False` and there is one that can run the module;
         otherwise the emulator, because only it finds races and says what a wrong kernel does wrong. `shared` is bytes
         of dynamic shared memory; `on_error="collect"` returns findings instead of raising `KernelError`, `"strict"`
-        raises for warnings too, those of `ptxlab.check` among them; `timeout` is in seconds; `cluster` is the blocks of
-        a cluster; `cooperative=True` has all blocks resident at once, as CUDA's `grid.sync()` requires.
+        raises for warnings too, those of `ptxlab.check` among them; `timeout` is in seconds, of
+        compiling and running together; `cluster` is the blocks of a cluster; `cooperative=True` has all blocks resident
+        at once, as CUDA's `grid.sync()` requires.
 
         For the emulator: `checks=False` silences the detectors, `checks="data-race"` all but that one; `seed` chooses
         the order in which threads run, and `seeds=20` tries that many, each on the same data, until one finds an error;

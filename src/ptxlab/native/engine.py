@@ -16,7 +16,7 @@ from .functions import signature
 from .translate import emit
 from .types import Boolean, Float, Integer, PointerType, StructType, Type
 
-__all__ = ["Library", "build", "cached", "compile_kept", "compile_text", "compiled", "load", "verify_text"]
+__all__ = ["Library", "build", "cached", "compile_kept", "compile_text", "compiled", "kept_as", "load", "verify_text"]
 
 
 # Registers instead of memory, then what that makes simple.
@@ -55,7 +55,8 @@ def _machine(speed: int) -> Any:
 def compile_text(text: str, *, speed: int = 2) -> bytes:
     """An object file for this machine.
 
-    `speed` is how much to optimise, from 0 to 3; 0 and 1 do only what pays at once, for code that is large.
+    `speed` is how much to optimise, from 0 to 3; 1 does only what pays at once, for code that is large, and 0 nothing:
+    that takes time in proportion to the text.
     """
     llvm = _llvm()
     module = llvm.parse_assembly(text, llvm.create_context())
@@ -64,20 +65,25 @@ def compile_text(text: str, *, speed: int = 2) -> bytes:
     options = llvm.create_pipeline_tuning_options(speed_level=speed)
     options.loop_vectorization = options.slp_vectorization = speed >= 2
     passes = llvm.create_pass_builder(machine, options)
-    if speed < 2:
+    if speed == 1:
         manager = llvm.create_new_module_pass_manager()
         for name in _FEW_PASSES:
             getattr(manager, f"add_{name}_pass")()
-    else:
-        manager = passes.getModulePassManager()
-    manager.run(module, passes)
+        manager.run(module, passes)
+    elif speed > 1:
+        passes.getModulePassManager().run(module, passes)
     code: bytes = machine.emit_object(module)
     return code
 
 
 def compile_kept(text: str, *, speed: int = 2) -> bytes:
     """An object file for this machine, from the cache if this text has been there before."""
-    return cached(f"{speed}\n{text}", lambda: compile_text(text, speed=speed))
+    return cached(kept_as(text, speed), lambda: compile_text(text, speed=speed))
+
+
+def kept_as(text: str, speed: int) -> str:
+    """The key in the cache of what is made of a text."""
+    return f"{speed}\n{text}"
 
 
 def verify_text(text: str) -> None:
