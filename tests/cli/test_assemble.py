@@ -106,7 +106,7 @@ def test_a_ptxas_that_does_not_exist_is_a_diagnostic() -> None:
 def test_json_is_an_object_whatever_happens() -> None:
     Path("binary.ptx").write_bytes(b"\x7fELF\0\0")
     result = run("assemble", "--format", "json", "binary.ptx")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert [found["code"] for found in json.loads(result.stdout)["diagnostics"]] == ["binary-file"]
 
 
