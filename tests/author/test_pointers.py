@@ -195,3 +195,23 @@ def test_an_array_for_a_generic_pointer_is_told_how() -> None:
     found = refusal(lambda x, n, s, a: first(ptx.shared(f32, 4)))
     assert found.message == "`place` is a pointer into shared memory, expected pointer[f32, generic]"
     assert [help.text for help in found.helps] == ["`x.generic` may point anywhere"]
+
+
+def test_an_array_has_the_name_of_its_variable() -> None:
+    def write(x: Any, n: Any, s: Any, a: Any) -> None:
+        parts = ptx.shared(f32, 32)
+        parts[0] = a
+        both = [ptx.shared(f32, 4), ptx.shared(f32, 4)]
+        both[0][0] = a
+        x2 = ptx.local(f32, 4, name="own")
+        x2[0] = a
+        for _ in range(2):
+            again = ptx.shared(
+                f32,
+                8,
+            )
+            again[0] = a
+
+    declared = [line for line in lines(write) if line.startswith((".shared", ".local"))]
+    names = [line.split()[-1].partition("[")[0] for line in declared]
+    assert names == ["parts", "tile", "tile_2", "own", "again", "again_2"]

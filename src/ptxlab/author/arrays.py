@@ -6,7 +6,7 @@ from typing import Any
 
 from ptxlab.author.constants import is_number
 from ptxlab.author.emit import emit
-from ptxlab.author.lines import refuse
+from ptxlab.author.lines import assigned_name, refuse
 from ptxlab.author.pointers import Pointer, address_class, element_of, memory_type
 from ptxlab.author.trace import current
 from ptxlab.author.values import Value
@@ -46,7 +46,7 @@ class Array(Pointer):
 def declare(space: str, element: type[Value], extents: tuple[int, ...], align: int | None, name: str | None) -> Array:
     """Declare an array in the body that is being written, and take its address."""
     trace = current("an array")
-    wanted = name or {"shared": "tile", "local": "stack"}.get(space, space)
+    wanted = name or _name_of_variable() or {"shared": "tile", "local": "stack"}.get(space, space)
     chosen, number = wanted, 1
     while chosen in trace.names or chosen in trace.program.names:
         number += 1
@@ -60,6 +60,12 @@ def declare(space: str, element: type[Value], extents: tuple[int, ...], align: i
     trace.alignments[chosen] = align or size
     trace.write(f".{space} .align {align or size} .{memory_type(element)} {chosen}{dimensions};")
     return array_of(element, space, chosen, extents)
+
+
+def _name_of_variable() -> str | None:
+    """The Python variable that the array is assigned to, if PTX can have a variable of that name too."""
+    name = assigned_name()
+    return name if name is not None and name.isascii() and name[0] != "_" else None
 
 
 def array_of(element: type[Value], space: str, name: str, extents: tuple[int, ...]) -> Array:

@@ -122,6 +122,30 @@ def definition_of(code: CodeType) -> ast.FunctionDef | None:
     return _definitions(source.text).get((code.co_name, code.co_firstlineno)) if source is not None else None
 
 
+def assigned_name() -> str | None:
+    """The name that the user's statement gives to the result of its call: `parts` in `parts = ptx.shared(f32, 32)`."""
+    frame = user_frame()
+    return _assignments(frame.f_code).get(frame.f_lineno)
+
+
+@lru_cache(maxsize=256)
+def _assignments(code: CodeType) -> dict[int, str]:
+    """The names to which calls are assigned, by the lines of these; lines with several statements are left out."""
+    found: dict[int, str] = {}
+    several: set[int] = set()
+    definition = definition_of(code)
+    for node in ast.walk(definition) if definition is not None else ():
+        if not isinstance(node, ast.stmt) or hasattr(node, "body"):
+            continue
+        lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        several.update(line for line in lines if line in found)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and len(node.targets) == 1:
+            target = node.targets[0]
+            if isinstance(target, ast.Name):
+                found.update(dict.fromkeys(lines, target.id))
+    return {line: name for line, name in found.items() if line not in several}
+
+
 @lru_cache(maxsize=16)
 def _definitions(text: str) -> dict[tuple[str, int], ast.FunctionDef]:
     """The functions of a file by their names and first lines."""
