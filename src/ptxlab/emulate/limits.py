@@ -6,10 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from ptxlab import ir
 from ptxlab.emulate import layout
+from ptxlab.emulate.needs import available
 from ptxlab.isa.targets import target_named
 from ptxlab.report import Diagnostic, KernelError, error
 
 _LOCAL = 512 * 1024  # bytes of local memory of a thread
+VARIABLES = 4 << 30  # bytes of all variables that a kernel can reach, or half of what the machine has free
+_UNCOUNTED = 64 << 20  # that many are there in any case
 _PORTABLE, _MOST = 8, 16  # blocks of a cluster: on every GPU that has clusters, and on any
 _CLUSTERS = 90  # the first target that has any
 
@@ -72,10 +75,31 @@ def _problems(
         local = layout.locals_of(module, function).size
         if local > _LOCAL:
             yield problem(f"`{function.name}` has {local} bytes of local memory, a thread may have {_LOCAL}")
+    yield from _large_variables(module, kernel, variables)
     for x, y, z in blocks or ():
         if not (0 <= x < grid[0] and 0 <= y < grid[1] and 0 <= z < grid[2]):
             yield problem(f"block ({x}, {y}, {z}) is outside of the grid of {_times(grid)}")
             break
+
+
+def _large_variables(module: ir.Module, kernel: ir.Function, variables: layout.Variables) -> Iterator[Diagnostic]:
+    """What is wrong with variables that take more memory than there may be; none has been allocated yet."""
+    sizes = [layout.size_of_variable(variable) for _, variable in variables.allocated]
+    if sum(sizes) <= _UNCOUNTED:
+        return
+    limit = min(VARIABLES, available() // 2)
+    if sum(sizes) <= limit:
+        return
+    size, largest = max(
+        zip(sizes, (variable for _, variable in variables.allocated), strict=True), key=lambda one: one[0]
+    )
+    yield error(
+        "out-of-memory",
+        f"`{kernel.name}`: its variables take {_amount(sum(sizes))}, this machine gives them {_amount(limit)} at most",
+        module.span(largest),
+        f"`{largest.name}` takes {_amount(size)}",
+        helps=["allocate the memory on the host, and pass its address"],
+    )
 
 
 def check_cluster(
@@ -143,7 +167,7 @@ def check_memory(module: ir.Module, kernel: ir.Function, threads: int, blocks: i
 
 def _amount(bytes: int) -> str:
     """`1.5 GiB`"""
-    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+    for unit, size in (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if bytes >= size:
             return f"{bytes / size:.1f} {unit}"
     return f"{bytes} bytes"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
@@ -94,9 +95,18 @@ def memory_of(module: ir.Module, variables: layout.Variables, variable: ir.Varia
     # Not by name: functions may have variables of one name.
     found: ctypes.Array[ctypes.c_char] | None = module.memory.get(id(variable))
     if found is None:
-        data = beginning(module, variables, variable)
-        found = module.memory[id(variable)] = ctypes.create_string_buffer(data, max(len(data), 1))
+        if variable.initialiser is None and variable.name not in module.given:
+            found = _zeros(layout.size_of_variable(variable))
+        else:
+            data = beginning(module, variables, variable)
+            found = ctypes.create_string_buffer(data, max(len(data), 1))
+        module.memory[id(variable)] = found
     return found
+
+
+def _zeros(size: int) -> ctypes.Array[ctypes.c_char]:
+    """Memory that takes none of the machine's before it is written."""
+    return (ctypes.c_char * max(size, 1)).from_buffer(mmap.mmap(-1, max(size, 1)))
 
 
 def beginning(module: ir.Module, variables: layout.Variables, variable: ir.Variable) -> bytes:
