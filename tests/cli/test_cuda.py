@@ -1,5 +1,7 @@
 """CUDA C++ where PTX is expected: compiled first, and findings shown on its lines."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -107,6 +109,32 @@ def test_a_target_that_lacks_an_instruction_is_an_option() -> None:
     )
     assert "= help: compile it for `sm_90`: `--target sm_90`" in result.stdout
     assert run("check", "bulk.cu", "--target", "sm_90").exit_code == 0
+
+
+def test_a_profile_is_of_the_lines_of_the_source() -> None:
+    result = run("run", "right.cu", *LAUNCH, "--arg", "s32=32", "--profile")
+    assert result.exit_code == 0
+    (head,) = [line for line in result.stdout.splitlines() if line.startswith("line ")]
+    assert head.endswith("CUDA C++")
+    assert re.search(r"^ *7 .* x\[i\] = r;$", result.stdout, re.MULTILINE)
+    result = run("run", "right.cu", *LAUNCH, "--arg", "s32=32", "--format", "json", "--profile")
+    assert {int(line) for line in json.loads(result.stdout)["counters"]["lines"]} <= set(range(1, 10))
+
+
+def test_a_line_of_the_source_is_drawn() -> None:
+    result = run("run", "right.cu", *LAUNCH, "--arg", "s32=32", "--draw", "7")
+    assert result.exit_code == 0
+    assert "line 7: 4 bytes a lane, global memory" in result.stdout
+
+
+def test_a_kernel_has_its_name_in_the_source() -> None:
+    Path("plain.cu").write_text(
+        "__global__ void twice(float *x) { x[threadIdx.x] *= 2; }\n__global__ void thrice(float *x) { *x *= 3; }\n"
+    )
+    result = run("run", "plain.cu", "--entry", "twice", *LAUNCH)
+    assert result.exit_code == 0
+    assert "0 2 4 6 8 10 12 14 ..." in result.stdout
+    assert "there is no kernel `twic`" in run("run", "plain.cu", "--entry", "twic", *LAUNCH).output
 
 
 def test_other_commands_take_it_too() -> None:

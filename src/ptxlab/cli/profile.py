@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ptxlab.cli.origins import source_of
 from ptxlab.cli.table import table
 
 if TYPE_CHECKING:
@@ -31,12 +32,14 @@ def profile_lines(kernel: Function, counters: dict[str, Any]) -> Iterator[str]:
 
 def _rows(kernel: Function, lines: dict[int, dict[str, int]]) -> Iterator[list[str]]:
     """The lines with most instructions, those that move most and those that waste most, in the order of the text."""
-    yield ["line", "instructions", "bytes", "sectors", "wavefronts", "PTX"]
+    module = kernel.module
+    source = source_of(module) if module is not None else None
+    language = "PTX" if module is None or source is module.source else "CUDA C++"
+    yield ["line", "instructions", "bytes", "sectors", "wavefronts", language]
     chosen: set[int] = set()
     for cost in (_waste, _moved, lambda found: found["instructions"]):
         chosen.update(sorted((line for line in lines if cost(lines[line])), key=lambda line: -cost(lines[line]))[:MOST])
-    module = kernel.module
-    text = module.source.text.split("\n") if module is not None and module.source is not None else []
+    text = source.text.split("\n") if source is not None else []
     for line in sorted(chosen):
         found = lines[line]
         yield [

@@ -240,6 +240,9 @@ def choose(module: Module, entry: str | None) -> Function:
     if entry is None and len(names) != 1:
         raise click.UsageError(f"`--entry` is required: the kernels are {listed}")
     if entry is not None and entry not in names:
+        mangled = [name for name in names if name.startswith("_Z") and f"{len(entry)}{entry}" in name]
+        if len(mangled) == 1:  # the name in C++, of which PTX has the mangled one
+            return module[mangled[0]]
         close = nearest(entry, names)
         meant = f"did you mean `{close}`?" if close else f"the kernels are {listed}"
         raise click.UsageError(f"there is no kernel `{entry}`; {meant}")
@@ -310,6 +313,7 @@ def try_seeds(
     from functools import partial
 
     from ptxlab import format, variables
+    from ptxlab.cli.origins import by_source_line
     from ptxlab.cli.outcome import Run, watched_arguments, watched_variables
     from ptxlab.emulate.coverage import Coverage, Schedule
     from ptxlab.emulate.remote import Job, Tried
@@ -344,6 +348,7 @@ def try_seeds(
         run(searched.failing)
     seed, result, before, given, held = last
     result.coverage = Coverage(searched.schedules)
+    result.counters = by_source_line(module, result.counters)
     arrays = watched_arguments(kernel, arguments, before, given)
     return Run(
         kernel, arrays, watched_variables(module, settings, held), result, [*warnings, *result.diagnostics], seed, how

@@ -1,0 +1,46 @@
+"""Counters of a kernel that was compiled from CUDA C++, by the lines of its source instead of those of the PTX."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from ptxlab.ir.origin import Origins
+from ptxlab.report import Source, Span
+
+if TYPE_CHECKING:
+    from ptxlab.ir import Module
+
+
+def source_of(module: Module) -> Source | None:
+    """The source that the lines of counters are in: CUDA C++ if the module was compiled from it, else the PTX."""
+    return next(iter(module.origins.values()), module.source)
+
+
+def by_source_line(module: Module, counters: dict[str, Any]) -> dict[str, Any]:
+    """The counters with the lines of the source; several lines of PTX that come from one are added up."""
+    if not module.origins or module.source is None or "lines" not in counters:
+        return counters
+    origins = Origins(module)
+    lines: dict[int, Counter[str]] = {}
+    patterns: dict[int, tuple[int, Any]] = {}
+    for ptx_line, counted in counters["lines"].items():
+        line = _line(module.source, origins, ptx_line)
+        if line is None:
+            continue
+        lines.setdefault(line, Counter()).update(counted)
+        cost = counted.get("sectors", 0) + counted.get("wavefronts", 0)
+        if ptx_line in counters.get("patterns", ()) and cost >= patterns.get(line, (0,))[0]:
+            patterns[line] = cost, counters["patterns"][ptx_line]
+    found = counters | {"lines": {line: dict(counted) for line, counted in sorted(lines.items())}}
+    if "patterns" in counters:
+        found["patterns"] = {line: pattern for line, (_, pattern) in sorted(patterns.items())}
+    return found
+
+
+def _line(source: Source, origins: Origins, ptx_line: int) -> int | None:
+    """The line of the source that a line of PTX was compiled from."""
+    start, end = source.line_bounds(ptx_line)
+    text = source.text[start:end]
+    span = origins.span(Span(source, start + len(text) - len(text.lstrip()), end))
+    return None if span is None else span.source.position(span.start)[0]
