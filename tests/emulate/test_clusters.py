@@ -240,6 +240,38 @@ def test_order_between_blocks(wrong: str, code: str, right: str) -> None:
     assert set(codes(wrong)) == {code}
 
 
+# The first block exits at once; the second uses its shared memory for a while.
+LATE = (
+    SYNC
+    + """
+    @%p2 exit;
+    mov.u32 %r20, 0;
+again:
+    add.u32 %r20, %r20, 1;
+    setp.lt.u32 %p3, %r20, 20000;
+    @%p3 bra again;
+    st.shared::cluster.u32 [%r5], %r1;
+    bar.sync 0;
+    ld.shared::cluster.u32 %r21, [%r5];
+    st.global.u32 [%rd1], %r21;
+"""
+)
+
+
+@pytest.mark.parametrize("checks", [True, False])
+def test_a_block_that_has_exited_is_one_finding_and_the_rest_runs_on(checks: bool) -> None:
+    out = np.full(64, 9999, np.uint32)
+    how = {"cluster": 2, "device": "cpu", "timeout": 60, "on_error": "collect", "checks": checks}
+    (found,) = kernel(LATE).launch(2, 32, [out], **how).diagnostics
+    assert found.code == "exited-block"
+    assert found.message == "write of 4 bytes in shared memory of a block that has exited"
+    assert out.tolist() == [9999] * 32 + list(range(32))
+    assert (
+        kernel(LATE.replace("@%p2 exit;", "@%p2 bra done;") + "done:\n" + SYNC).launch(2, 32, [out], **how).diagnostics
+        == []
+    )
+
+
 def test_a_race_between_blocks_is_told() -> None:
     (found,) = findings(RING.replace(SYNC, "bar.sync 0;\n") + SYNC)
     assert found.message == "a thread reads shared bytes that another writes without order"

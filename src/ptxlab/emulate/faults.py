@@ -40,10 +40,30 @@ def explain(launch: Launch, outcome: str | None, timeout: float | None) -> list[
     found = [_explain_fault(launch, worker) for worker in faulty[:1]]
     if not found and outcome is not None:
         found = [explain_stop(launch, outcome, timeout)]
+    found += _explain_late(launch)
     codes = {diagnostic.code for diagnostic in found}
     damaged = {diagnostic.labels[0].span for diagnostic in found if diagnostic.code in _DAMAGE and diagnostic.labels}
     races = (race for race in explain_findings(launch) if not _is_told(race, codes, damaged))
     return [*found, *races, *_explain_printf(launch)]
+
+
+def _explain_late(launch: Launch) -> list[Diagnostic]:
+    """The first access to shared memory of a block that had exited."""
+    late = [worker.late for worker in launch.workers if worker.late.get("kind")]
+    if not late:
+        return []
+    first = min(late, key=lambda fault: fault.get("block"))
+    size, block = first.get("size"), first.get("block")
+    bytes = name_bytes(launch, state.CLUSTER_SPACE, first.get("address"), size, block)
+    return [
+        error(
+            "exited-block",
+            f"{_ACCESS[first.get('access')]} of {size} bytes in shared memory of a block that has exited",
+            launch.span_of(first.get("instruction")),
+            f"{thread_name(launch, block, first.get('thread'))}, {bytes}",
+            helps=["let all threads of the cluster synchronize at `barrier.cluster` before they exit"],
+        )
+    ]
 
 
 def _explain_printf(launch: Launch) -> list[Diagnostic]:
@@ -59,7 +79,7 @@ def _explain_printf(launch: Launch) -> list[Diagnostic]:
 
 def _is_told(race: Diagnostic, codes: set[str], damaged: set[Span]) -> bool:
     """Whether a finding has the cause of a fault that is told already."""
-    if race.code == "use-after-free":
+    if race.code in ("use-after-free", "exited-block"):
         return race.code in codes
     return not damaged.isdisjoint(label.span for label in race.labels)
 
@@ -83,14 +103,6 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
             where, notes = _neighbourhood(launch, address, extra, fault.get("block"))
             return told("out-of-bounds", f"{action} of {size} bytes outside of {where}",
                         f"{who}, address {address:#x}", notes)  # fmt: skip
-        case state.EXITED_BLOCK:
-            bytes = name_bytes(launch, extra, address, size, fault.get("block"))
-            return told(
-                "exited-block",
-                f"{action} of {size} bytes in shared memory of a block that has exited",
-                f"{who}, {bytes}",
-                helps=["let all threads of the cluster synchronize at `barrier.cluster` before they exit"],
-            )
         case state.MISALIGNED:
             alignment = extra >> 8
             smaller = ", or access smaller parts" if alignment == size else ""

@@ -230,7 +230,10 @@ class Launch:
     def has_failed(self) -> bool:
         """Whether a trial says nothing, since something was found or blocks of different workers share memory."""
         return any(
-            worker.fault.get("kind") or worker.history.get("finding_count") or worker.history.get("unwatched")
+            worker.fault.get("kind")
+            or worker.late.get("kind")
+            or worker.history.get("finding_count")
+            or worker.history.get("unwatched")
             for worker in self.workers
         ) or any(self.call(share_bytes, one, other) for one, other in combinations(self.workers, 2))
 

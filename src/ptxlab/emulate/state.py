@@ -522,6 +522,7 @@ class Worker:
     waiting: u32  # clusters among `residents`
     is_alone: u32  # whether no other worker has any
     fault: Pointer[Fault]
+    late: Pointer[Fault]  # the first access to shared memory of a block that had exited, which stops nothing
     deliveries: u64  # of copies, by all blocks
     changes: Pointer[u32]  # the counters of what changes memory
     looks: Pointer[u32]  # and of what looks at it: first at memory of all blocks, then at that of its own

@@ -43,6 +43,7 @@ class Worker:
         compiled, facts, needs = launch.compiled, launch.compiled.facts, launch.needs
         self.record = Record(state.Worker)
         self.fault = Record(state.Fault)
+        self.late = Record(state.Fault)
         self.history = Record(history.History)
         self.findings = Record(history.Finding, MOST)
         self.history.set(findings=self.findings.address, finding_room=MOST)
@@ -110,6 +111,7 @@ class Worker:
             resident_limit=needs.limit,
             is_alone=int(workers == 1),
             fault=self.fault.address,
+            late=self.late.address,
             history=self.history.address,
             checks=int(launch.checks),
             watched=watched(compiled, bytes(launch.parameters), launch.regions),

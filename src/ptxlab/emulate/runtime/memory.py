@@ -85,6 +85,20 @@ def fail_access(
 
 
 @native
+def note_exited(thread: Pointer[Thread], instruction: u32, address: u64, size: u32, access: u32) -> None:
+    """Note the first access to shared memory of a block that has exited. It is still there, as it often is on a GPU."""
+    late = thread.worker.late
+    if late.kind == 0:
+        late.kind = EXITED_BLOCK
+        late.instruction = instruction
+        late.thread = thread.number
+        late.block = thread.block.number
+        late.address = address
+        late.size = u64(size)
+        late.access = access
+
+
+@native
 def find_allocation(thread: Pointer[Thread], address: u64) -> Pointer[Allocation]:
     """The allocation that begins at or below an address, or null."""
     low: u32 = 0
@@ -169,7 +183,7 @@ def find_in_cluster(thread: Pointer[Thread], address: u64, size: u32, access: u3
         return fail_access(thread, OUT_OF_BOUNDS, instruction, address, size, CLUSTER_SPACE, access)
     block = cluster.blocks[rank]
     if block.live == 0:
-        return fail_access(thread, EXITED_BLOCK, instruction, address, size, CLUSTER_SPACE, access)
+        note_exited(thread, instruction, address, size, access)
     if block.shared_size < u64(size) or offset > block.shared_size - u64(size):
         return fail_access(thread, OUT_OF_BOUNDS, instruction, address, size, CLUSTER_SPACE, access)
     return block.shared + offset

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ptxlab.emulate.runtime.agents import end_work
 from ptxlab.emulate.runtime.clocks import BULK_READS, BULK_WRITES
-from ptxlab.emulate.runtime.memory import calloc, fail, fail_access, find_memory, free, realloc
+from ptxlab.emulate.runtime.memory import calloc, fail, find_memory, free, note_exited, realloc
 from ptxlab.emulate.runtime.order import release_work
 from ptxlab.emulate.runtime.phases import complete_bytes
 from ptxlab.emulate.runtime.reductions import WIDTHS, reduce_bytes
@@ -16,8 +16,6 @@ from ptxlab.emulate.runtime.shadow import OBJECT, SIZE_SHIFT, STRONG
 from ptxlab.emulate.runtime.tensors import READ, WRITE, copy_box, fill_box, visit_box
 from ptxlab.emulate.state import (
     ATOMIC,
-    CLUSTER_SPACE,
-    EXITED_BLOCK,
     GLOBAL_SPACE,
     LOAD,
     NO_MEMORY,
@@ -156,9 +154,7 @@ def write_transfer(block: Pointer[Block], transfer: Pointer[Transfer]) -> None:
         if transfer.to.live == 0 and transfer.to != block:
             address: u64 = transfer.destination | u64(transfer.to.rank + 1) << RANK_SHIFT
             access: u32 = write_of(transfer.reduction)
-            thread = block.threads + transfer.thread
-            fail_access(thread, EXITED_BLOCK, transfer.instruction, address, transfer.size, CLUSTER_SPACE, access)
-            return
+            note_exited(block.threads + transfer.thread, transfer.instruction, address, transfer.size, access)
         place = transfer.to.shared + transfer.destination
     else:
         place = find_memory(
