@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import ptxlab
 from ptxlab.cli.group import ptxlab as command_line
 from ptxlab.emulate.pages import pages
 from ptxlab.emulate.refuse import is_emulated
@@ -42,5 +43,7 @@ def test_examples(code: str, which: str, tmp_path: Path) -> None:
     file.write_text(example)
     result = CliRunner().invoke(command_line, ["run", str(file), *options, "--format", "json"])
     codes = {diagnostic["code"] for diagnostic in json.loads(result.stdout)["diagnostics"]}
+    if which == "Wrong":  # some of it may be found without running, too
+        codes -= {found.code for found in ptxlab.check(ptxlab.load(file))} - {code}
     assert codes == ({code} if which == "Wrong" else set()), result.stdout
     assert (result.exit_code != 0) == (which == "Wrong")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _NAMES = {"ld": "load", "st": "store", "mma": "product", "cp": "copy", "shift": "shift", "dealloc": "deallocation"}
 _DOES = {state.LOAD: "reads", state.STORE: "writes", state.ATOMIC: "changes"}
+_WHERE = {"load": "load of tensor memory", "store": "store to tensor memory"}
 _DONE = {
     "load": "`tcgen05.wait::ld` in its warp indicates that a load is done, a barrier after it tells other warps",
     "store": "`tcgen05.wait::st` in its warp indicates that a store is done, a barrier after it tells other warps",
@@ -85,7 +86,8 @@ def explain_missing_fence(
         where = f"after line {launch.line_of(waits[0])}, where the threads synchronize"
     return warning(
         "missing-tensor-fence",
-        f"a {after} of tensor memory may run ahead of the synchronization that orders it after a {before}",
+        f"a {_WHERE.get(after, after)} may run ahead of the synchronization that orders it after a "
+        f"{_WHERE.get(before, before)}",
         launch.span_of(later.instruction),
         f"{second} started it at {cells}, with no `tcgen05.fence::after_thread_sync` before it",
         others=[] if span is None else [Label(span, f"{first} started the {before}")],
