@@ -1,9 +1,19 @@
 """What the header of a kernel says about its launches, and the registers that follow from it."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
 from math import prod
+from typing import TYPE_CHECKING
 
 from ptxlab import ir
 
+if TYPE_CHECKING:
+    from .program import FunctionFacts
+
+# The instructions with long vectors of registers, and how many registers ptxas reserves beside the vectors of one: by
+# experiment with ptxas 13.0, blocks of 64 to 1024 threads, and every shape.
+WIDE = {"wgmma.mma_async": 24, "tcgen05.ld": 16, "tcgen05.st": 16}
 REGISTERS = 16384  # of a quarter of an SM, on every target that has `setmaxnreg`
 QUARTERS = 4
 
@@ -25,3 +35,11 @@ def registers_for(threads: int, blocks: int) -> int:
     """The registers that a thread can have if so many blocks of so many threads are resident on an SM."""
     warps = -(-threads // 32) * blocks
     return REGISTERS // (-(-warps // QUARTERS) * 32) // 8 * 8
+
+
+def wide_instructions(facts: FunctionFacts) -> Iterator[tuple[ir.Instruction, int]]:
+    """The instructions of a function with long vectors of registers; ptxas needs more registers than the number."""
+    for name, reserved in WIDE.items():
+        for instruction, _ in facts.named(name):
+            vectors = [operand for operand in instruction.operands if isinstance(operand, ir.Vector)]
+            yield instruction, sum(len(vector.elements) for vector in vectors) + reserved

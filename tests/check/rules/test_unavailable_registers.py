@@ -117,3 +117,52 @@ def test_ptxas_agrees() -> None:
 )
 def test_registers_at_start_are_those_that_ptxas_uses(directives: str, registers: int | None) -> None:
     assert registers_at_start(ptxlab.parse(kernel(directives, ""))["k"]) == registers
+
+
+def wide(directives: str, columns: int) -> str:
+    vector = ", ".join(f"%f{number}" for number in range(columns // 2))
+    return f""".version 8.0
+.target sm_90a
+.visible .entry k() {directives} {{
+    .reg .f32 %f<{columns // 2}>;
+    .reg .b64 %rd<2>;
+    wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.bf16.bf16 {{{vector}}}, %rd0, %rd1, 1, 1, 1, 0, 0;
+    ret;
+}}
+"""
+
+
+# The widest `wgmma` that ptxas 13.0 takes, and the registers that a thread has.
+LIMITS = {
+    ".maxntid 384": (256, 168),
+    ".maxntid 512": (200, 128),
+    ".reqntid 640": (136, 96),
+    ".maxntid 1024": (72, 64),
+    ".maxntid 256 .minnctapersm 2": (200, 128),
+    ".maxntid 128 .minnctapersm 2": (256, 255),
+    ".maxnreg 128": (200, 128),
+    ".maxnreg 40 .maxntid 128": (24, 40),
+}
+
+
+@pytest.mark.parametrize("directives", LIMITS)
+def test_vectors_that_are_too_long(directives: str) -> None:
+    columns, registers = LIMITS[directives]
+    assert check(wide(directives, columns)) == []
+    if columns == 256:
+        return
+    (found,) = check(wide(directives, columns + 8))
+    assert (found.level, found.line) == ("error", 6)
+    needed = (columns + 8) // 2 + 24
+    assert found.message == (
+        f"`wgmma.mma_async` needs more than {needed} registers, and a thread of `k` has at most {registers}"
+    )
+
+
+def test_ptxas_agrees_on_vectors() -> None:
+    if find("ptxas") is None:
+        pytest.skip("no ptxas: install `ptxlab[toolchain]`")
+    for directives, (columns, _) in LIMITS.items():
+        assert accepted(judge(wide(directives, columns))), directives
+        if columns < 256:
+            assert not accepted(judge(wide(directives, columns + 8))), directives

@@ -40,11 +40,9 @@ from ptxlab import ir
 from ptxlab.report import Diagnostic, Label, warning
 
 from ..calls import Calls
-from ..launch import blocks_of, registers_for, threads_of
+from ..launch import blocks_of, registers_for, threads_of, wide_instructions
 from ..program import FunctionFacts, Program
 
-# The instructions with long register vectors, and the registers that ptxas reserves beside such a vector.
-WIDE = {"wgmma.mma_async": 24, "tcgen05.ld": 16, "tcgen05.st": 16}
 MOST_BLOCKS = 32  # of an SM, on every target that has the instruction
 MOST_THREADS = {"sm_90": 2048, "sm_100": 2048, "sm_103": 2048}  # elsewhere ptxas's limit depends on more
 
@@ -110,20 +108,8 @@ def _without_count(program: Program, kernel: ir.Function, reached: list[Function
 
 
 def _only_one_fits(threads: int, reached: list[FunctionFacts]) -> bool:
-    """Whether one instruction holds so many registers that two blocks never fit on an SM.
-
-    Exactly so for ptxas 13.0, by experiment with blocks of 97 to 1024 threads.
-    """
-    return any(
-        _vector_registers(instruction) + reserved >= registers_for(threads, 2)
-        for facts in reached
-        for name, reserved in WIDE.items()
-        for instruction, _ in facts.named(name)
-    )
-
-
-def _vector_registers(instruction: ir.Instruction) -> int:
-    return sum(len(operand.elements) for operand in instruction.operands if isinstance(operand, ir.Vector))
+    """Whether one instruction holds so many registers that two blocks never fit on an SM."""
+    return any(needed >= registers_for(threads, 2) for facts in reached for _, needed in wide_instructions(facts))
 
 
 def _most_blocks(program: Program, threads: int) -> int:

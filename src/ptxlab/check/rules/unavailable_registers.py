@@ -1,4 +1,4 @@
-"""A `setmaxnreg` asks for more registers than the block can have.
+"""A `setmaxnreg`, or an instruction with long vectors of registers, needs more registers than a thread can have.
 
 A block gets its registers when it starts: each warp as many as the kernel's header says. `setmaxnreg.dec` gives some
 back to the pool of the block, `setmaxnreg.inc` waits until the pool holds enough. If the other warps cannot give that
@@ -8,6 +8,10 @@ have had is what ptxas refuses (C7406).
 With the threads and blocks of the header a thread starts with 65536 / (threads * blocks) registers, rounded down to a
 multiple of 8 (less if the warps do not divide evenly by 4), or with `.maxnreg` if that is less. Lower the number of
 `.inc`, or that of every `.dec`.
+
+One `wgmma.mma_async`, `tcgen05.ld` or `tcgen05.st` holds all registers of its vectors at once: with 512 threads a
+block, a thread has 128, and `n256` in f32 alone holds 128. ptxas refuses it (C7602). Use a smaller shape or fewer
+threads.
 
 Wrong:
 
@@ -53,7 +57,7 @@ from collections.abc import Iterator
 from ptxlab import ir
 from ptxlab.report import Diagnostic, Label, error, warning
 
-from ..launch import blocks_of, registers_for, threads_of
+from ..launch import blocks_of, registers_for, threads_of, wide_instructions
 from ..program import FunctionFacts, Program
 
 MOST = 255
@@ -64,12 +68,47 @@ GROUP = 4  # warps that execute the instruction together
 
 def check(program: Program) -> Iterator[Diagnostic]:
     for facts in program.sound_functions:
+        if facts.function.kind == "entry":
+            yield from _check_vectors(program, facts)
         if facts.function.kind != "entry" or facts.calls:
             continue  # a function that is called could change the registers too
         counts = [(instruction, _count(instruction)) for instruction in _reachable(facts)]
         start = registers_at_start(facts.function) if counts else None
         if start is not None:
             yield from _check(program, facts, counts, start)
+
+
+def _check_vectors(program: Program, facts: FunctionFacts) -> Iterator[Diagnostic]:
+    """Instructions whose vectors alone leave no register for anything else."""
+    kernel = facts.function
+    most = _most_registers(kernel)
+    span = program.module.name_span(kernel)
+    for instruction, needed in wide_instructions(facts):
+        if needed >= most:
+            name = ".".join(instruction.opcode.text.split(".")[:2])
+            yield error(
+                "unavailable-registers",
+                f"`{name}` needs more than {needed} registers, and a thread of `{kernel.name}` has at most {most}",
+                program.module.opcode_span(instruction),
+                "its vectors alone are too long",
+                others=[Label(span, f"at most {most} registers for a thread, by its header")] if span else [],
+                helps=["use a smaller shape, or fewer threads a block"],
+            )
+            return
+
+
+def _most_registers(kernel: ir.Function) -> int:
+    """The registers that a thread can have, by the header."""
+    limits = [MOST]
+    directive = kernel.directive("maxnreg")
+    if directive is not None and isinstance(directive.arguments[0], int):
+        limits.append(max(LEAST, directive.arguments[0]))
+    threads, blocks = threads_of(kernel), blocks_of(kernel) or 1
+    if threads is not None and threads <= WARPS * 32:
+        # ptxas ignores more blocks than fit; how many do depends on the target.
+        fits = -(-threads // 32) * blocks <= WARPS
+        limits.append(registers_for(threads, blocks if fits else 1))
+    return min(limits)
 
 
 def registers_at_start(kernel: ir.Function) -> int | None:
