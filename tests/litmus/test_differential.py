@@ -10,7 +10,6 @@ PROGRAMS = 60
 GROUPS = 6
 
 
-@pytest.mark.xfail(reason="differences are being cured in the detector")
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_the_emulator_agrees_with_the_model(group: int) -> None:
     counts: Counter[str] = Counter()

@@ -18,10 +18,6 @@ from ptxlab.litmus.verdict import verdict
 TESTS = {path.stem: load(path) for path in sorted(Path(__file__).parent.glob("*.litmus"))}
 
 
-# Differences that are being cured in the detector.
-OPEN = {"failed-cas-releases-nothing", "mbarrier-relaxed-fences", "mp-red-does-not-acquire", "wrc-observation"}
-
-
 def described_as_racy(test: Litmus) -> bool:
     word = test.source.line(2).rstrip('"').split()[-1]
     assert word in ("racy", "race-free")
@@ -44,8 +40,6 @@ def test_the_model_agrees_with_the_test(name: str) -> None:
 def test_the_emulator_agrees_with_the_model(number: int) -> None:
     """In two placements here, in all of them with `ptxlab litmus tests/litmus --placements all --seeds 100`."""
     test = [*TESTS.values()][number]
-    if test.name in OPEN:
-        pytest.xfail("a known difference")
     ways = placements(test)
     chosen = dict.fromkeys((ways[0], ways[number % len(ways)]))
     runs = [(placement, emulate(test, placement, range(5))) for placement in chosen]

@@ -176,29 +176,43 @@ def empty(flag: Pointer[Flag]) -> None:
 
 
 @native
+def acquire(thread: Pointer[Thread], flags: Pointer[Flags], address: u64, about: u32) -> None:
+    """What an acquire takes over, before anything else: what is released happens before the acquire itself."""
+    flag = find_flag(flags, address)
+    if cast(u64, flag) == 0 or about & REDUCTION != 0 or not is_in_scope(thread, flag, about):
+        return
+    if thread.acquired_version != flag.version:
+        take_over(thread, flag, True)
+        thread.acquired_version = flag.version
+        thread.seen_version = flag.version
+
+
+@native(inline=True)
+def is_in_scope(thread: Pointer[Thread], flag: Pointer[Flag], about: u32) -> boolean:
+    """Whether an access is morally strong with the last write to a flag."""
+    if (flag.last ^ about) & SIZE != 0:
+        return False
+    distance: u32 = distance_of(thread, u32(flag.writer >> BLOCK_SHIFT))
+    return distance == NEAR or flag.last & about & (CLUSTER if distance == CLOSE else WIDE) != 0
+
+
+@native
 def synchronise(thread: Pointer[Thread], flags: Pointer[Flags], address: u64, about: u32) -> None:
-    """What a strong access hands over and takes over."""
+    """What a strong access hands over, and what it takes over when its thread next passes a fence."""
     kind: u32 = about & KIND
     own: u64 = key_of(thread.block.number, THREAD + thread.number)
     releases: boolean = about & RELEASE != 0 or (thread.fence != 0 and (kind != LOAD or about & UNCHANGED != 0))
     flag = flag_at(flags, address) if releases else find_flag(flags, address)
     if cast(u64, flag) == 0:
         return
-    distance: u32 = distance_of(thread, u32(flag.writer >> BLOCK_SHIFT))
-    is_in_scope: boolean = distance == NEAR or flag.last & about & (CLUSTER if distance == CLOSE else WIDE) != 0
-    is_in_scope = is_in_scope and (flag.last ^ about) & SIZE == 0
     if kind == STORE:
         if flag.writer != own:
             empty(flag)
-    elif is_in_scope and about & REDUCTION == 0:
-        if about & ACQUIRE != 0 and thread.acquired_version != flag.version:
-            take_over(thread, flag, distance, True)
-            thread.acquired_version = flag.version
+    elif is_in_scope(thread, flag, about):
+        if about & (ACQUIRE | REDUCTION) == 0 and thread.seen_version != flag.version:
+            take_over(thread, flag, False)
             thread.seen_version = flag.version
-        elif about & ACQUIRE == 0 and thread.seen_version != flag.version:
-            take_over(thread, flag, distance, False)
-            thread.seen_version = flag.version
-    elif kind != LOAD and not is_in_scope:
+    elif kind != LOAD:
         empty(flag)
     if kind == LOAD and not releases:
         return
@@ -275,10 +289,11 @@ def near_to(thread: Pointer[Thread], flag: Pointer[Flag]) -> Pointer[Knowledge]:
 
 
 @native
-def take_over(thread: Pointer[Thread], flag: Pointer[Flag], distance: u32, acquires: boolean) -> None:
+def take_over(thread: Pointer[Thread], flag: Pointer[Flag], acquires: boolean) -> None:
     """Know what a flag hands over, now or at the next fence."""
     known = address_of(thread.known)
     if not acquires:
+        distance: u32 = distance_of(thread, u32(flag.writer >> BLOCK_SHIFT))
         known = address_of(thread.pending)
         if distance == CLOSE:
             known = address_of(thread.close_pending)

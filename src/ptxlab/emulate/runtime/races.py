@@ -9,12 +9,13 @@ from __future__ import annotations
 from ptxlab.emulate.history import Access, Flags, Pages
 from ptxlab.emulate.runtime.before import is_known
 from ptxlab.emulate.runtime.chains import comes_after, is_compatible, remember_read, remember_write
-from ptxlab.emulate.runtime.flags import empty, find_flag, synchronise
+from ptxlab.emulate.runtime.flags import acquire, empty, find_flag, synchronise
 from ptxlab.emulate.runtime.memory import calloc, owner_of, without_own_rank
 from ptxlab.emulate.runtime.presence import has_begun
 from ptxlab.emulate.runtime.proxies import is_fenced
 from ptxlab.emulate.runtime.reports import report_race, report_start, report_unwritten
 from ptxlab.emulate.runtime.shadow import (
+    ACQUIRE,
     ASYNC,
     COPY,
     FOLLOWED,
@@ -176,6 +177,12 @@ def note(
     end: u64 = start + u64(bytes)
     written: u32 = 0
     strong: u32 = 0
+    size: u64 = u64(1) << u64((about & SIZE) >> SIZE_SHIFT)
+    if about & ACQUIRE != 0:
+        while at < end:  # each element of a vector is an access of its own (PTX ISA 8.2.4)
+            acquire(thread, flags, at, about)
+            at += size
+        at = start
     while at < end:
         page = find_page(history, pages, at)
         stop: u64 = (at | (PAGE - 1)) + 1
@@ -216,9 +223,8 @@ def note(
         if written == 0 and about & KIND != STORE and start >= begin:
             report_unwritten(thread, address, bytes, about, instruction, space)
         if about & STRONG != 0:
-            size: u64 = u64(1) << u64((about & SIZE) >> SIZE_SHIFT)
             at = start
-            while at < end:  # each element of a vector is an access of its own (PTX ISA 8.2.4)
+            while at < end:
                 synchronise(thread, flags, at, about)
                 at += size
         elif strong & STRONG != 0 and about & KIND != LOAD:
