@@ -111,7 +111,7 @@ def test_findings_that_say_the_same_are_shown_three_times_and_then_counted(tmp_p
     result = run(file, "--block", 1, "--arg", "u32[1]=zeros")
     assert result.stdout.count("warning[uninitialised-read]: ") == 3
     assert result.stdout.endswith(
-        "\n13 more of `uninitialised-read`: a thread reads shared bytes that nobody has written\n"
+        "\n13 more of `uninitialised-read`: a thread reads shared memory that no thread has written\n"
         "  on lines 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, ...; `--format concise` lists them\n"
         f"\n16 warnings in {file}\n"
     )

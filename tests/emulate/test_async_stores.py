@@ -85,8 +85,8 @@ def test_who_does_not_wait_reads_what_was_there() -> None:
     body = send(before="st.shared.u32 [%r4], 77;", wait="") + WAIT
     assert (run(body, on_error="collect") == 77).all()
     (found,) = findings(body)
-    assert (found.code, found.message) == ("data-race", "a thread reads shared bytes that a store still writes")
-    assert found.notes[0] == "its mbarrier tells that the store is done"
+    assert (found.code, found.message) == ("data-race", "a thread reads shared memory that a store still writes")
+    assert found.notes[0] == "the store is complete when its mbarrier completes"
 
 
 def test_no_proxy_fence_is_needed() -> None:

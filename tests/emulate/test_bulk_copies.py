@@ -246,8 +246,8 @@ def test_the_source_may_be_overwritten_once_it_is_read() -> None:
     assert run(body.format("wait_group.read 0"), x, y)[0] == []
     assert (y[:64] == 5).all()
     (found,) = run(body.format("wait_group.read 1"), x, y)[0]
-    assert found.message == "a thread writes shared bytes that a copy still reads"
-    assert found.labels[1].text == "thread (0,0,0) of block (0,0,0) began a copy that reads bytes 252..256 of `tile`"
+    assert found.message == "a thread writes shared memory that a copy still reads"
+    assert found.labels[1].text == "thread (0,0,0) of block (0,0,0) started a copy that reads bytes 252..256 of `tile`"
     assert (y[:64] == 6).all()
 
 

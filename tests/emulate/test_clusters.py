@@ -274,7 +274,7 @@ def test_a_block_that_has_exited_is_one_finding_and_the_rest_runs_on(checks: boo
 
 def test_a_race_between_blocks_is_told() -> None:
     (found,) = findings(RING.replace(SYNC, "bar.sync 0;\n") + SYNC)
-    assert found.message == "a thread reads shared bytes that another writes without order"
+    assert found.message == "unsynchronized: one thread reads shared memory that another writes"
     assert "of `tile` of block (" in found.labels[1].text or "of `tile` of block (" in found.labels[0].text
     assert found.notes[0].endswith(": no `barrier.cluster`, and no release/acquire pair with scope `.cluster`")
 
@@ -336,7 +336,7 @@ def test_a_copy_of_another_block() -> None:
     assert codes(COPY.format(before="cp.async.wait_group 0;", after="")) == []
     assert codes(COPY.format(before="cp.async.wait_group 0; bar.sync 0;", after="")) == []
     (found,) = findings(COPY.format(before="", after="cp.async.wait_group 0;"))
-    assert (found.code, found.message) == ("data-race", "a thread reads shared bytes that a copy still writes")
+    assert (found.code, found.message) == ("data-race", "a thread reads shared memory that a copy still writes")
 
 
 GLOBAL = """

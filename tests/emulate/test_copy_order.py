@@ -118,9 +118,9 @@ def test_a_thread_waits_for_its_own_copy(wait: str) -> None:
 )
 def test_a_thread_does_not_wait_for_its_own_copy(wait: str) -> None:
     found = races(COPY.format(wait, "%own"))
-    assert found.message == "a thread reads shared bytes that a copy still writes"
-    assert found.labels[0].text == "the same thread read them before the copy was waited for"
-    assert "of block (0,0,0) began to copy to bytes " in found.labels[1].text
+    assert found.message == "a thread reads shared memory that a copy still writes"
+    assert found.labels[0].text == "the same thread read them before it waited for the copy"
+    assert "of block (0,0,0) started a copy to bytes " in found.labels[1].text
 
 
 def test_other_threads_need_a_barrier_after_the_wait() -> None:
@@ -128,7 +128,7 @@ def test_other_threads_need_a_barrier_after_the_wait() -> None:
     silent(COPY.format("cp.async.wait_all; bar.warp.sync 0xffffffff;", "%near"))
     for wait in ("cp.async.wait_all;", "cp.async.commit_group; bar.sync 0; cp.async.wait_all;"):
         found = races(COPY.format(wait, "%far"))
-        assert "not knowing that the copy is done" in found.labels[0].text
+        assert "before the copy was known to be complete" in found.labels[0].text
 
 
 def test_a_copy_that_is_overwritten() -> None:

@@ -35,7 +35,7 @@ def test_one_detector_without_the_other() -> None:
 
 
 def test_a_race_fails_the_launch_and_a_warning_does_not() -> None:
-    with pytest.raises(ptxlab.KernelError, match="two threads write the same shared bytes"):
+    with pytest.raises(ptxlab.KernelError, match="two threads write the same shared memory"):
         launch(RACE, on_error="raise")
     assert launch("ld.shared.u32 %r1, [tile];", on_error="raise") == [("warning", "uninitialised-read")]
 

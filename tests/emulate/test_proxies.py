@@ -43,7 +43,7 @@ def test_every_writer_passes_a_fence_before_the_barrier(fence: str) -> None:
     silent(stored(f"{fence} bar.sync 0;"))
     found = unfenced(stored("bar.sync 0;"))
     assert found.message == (
-        "a copy reads shared bytes that a thread wrote, without a proxy fence between them"
+        "a copy reads shared memory written by a thread, with no proxy fence in between"
     )  # fmt: skip
     assert found.labels[1].text == "thread (0,0,0) of block (0,0,0) wrote there"
 
@@ -60,7 +60,7 @@ def test_many_instructions_that_write_what_a_copy_still_reads_are_one_finding() 
     writes = "".join(f"st.shared.u8 [tile+{at}], %t;\n" for at in range(4))
     body = stored("fence.proxy.async; bar.sync 0;").replace("// with", "").replace("cp.async.bulk.wait_group 0;", "{}")
     (found,) = run(body.format(f"{writes} cp.async.bulk.wait_group 0;"))
-    assert found.message == "a thread writes shared bytes that a copy still reads"
+    assert found.message == "a thread writes shared memory that a copy still reads"
     silent(body.format(f"cp.async.bulk.wait_group 0; {writes}"))
 
 
@@ -163,8 +163,11 @@ def test_what_a_copy_wrote_needs_a_wait_and_no_fence() -> None:
     silent(loaded())
     silent(loaded(then="st.shared.u32 [%own], 0;"))
     found = races(loaded(wait="bar.sync 0;", marks="// with"))
-    assert found.message == "a thread reads shared bytes that a copy still writes"
-    assert found.notes[0] == "its mbarrier, or `cp.async.bulk.wait_group` in its thread, tells that the copy is done"
+    assert found.message == "a thread reads shared memory that a copy still writes"
+    assert (
+        found.notes[0]
+        == "the copy is complete when its mbarrier completes, or after `cp.async.bulk.wait_group` in its own thread"
+    )
 
 
 def test_a_wait_that_orders_nothing() -> None:
@@ -226,7 +229,7 @@ def test_two_copies_to_the_same_place() -> None:
 end:
 """
     silent(body.format(256))
-    assert races(body.format(240)).message == "another copy writes shared bytes that a copy still writes"
+    assert races(body.format(240)).message == "another copy writes shared memory that a copy still writes"
 
 
 def test_global_memory_needs_its_own_fence() -> None:

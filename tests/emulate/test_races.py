@@ -95,7 +95,7 @@ def test_words_of_a_race() -> None:
     (found,) = run(EXCHANGE.format("", "%far"))
     assert (
         render([found])
-        == """error[data-race]: a thread reads shared bytes that another writes without order
+        == """error[data-race]: unsynchronized: one thread reads shared memory that another writes
   --> k.ptx:25:5
    |
 23 |     st.shared.u32 [%own], %t; // with
@@ -444,7 +444,7 @@ def test_loads_that_may_not_see_what_the_kernel_writes() -> None:
     silent(body.format(""))
     silent(body.format(".nc").replace("[%out];", "[%flag];"))
     found = races(body.format(".nc"))
-    assert found.message == "a load through the non-coherent cache of bytes that the kernel writes"
+    assert found.message == "a load through the non-coherent cache of memory that the kernel writes"
 
 
 def test_pointers_that_come_from_memory_are_watched() -> None:

@@ -159,7 +159,7 @@ def test_a_deallocation_waits_for_nobody() -> None:
 
 def test_cells_that_nobody_has_written() -> None:
     silent(f"{STORE}\n{STORED}\n{LOAD}\n{WAIT}", [np.zeros(1, np.uint32)])
-    finds(f"{LOAD} // here\n{WAIT}", "uninitialised-read", "a thread reads tensor memory that nobody has written")
+    finds(f"{LOAD} // here\n{WAIT}", "uninitialised-read", "a thread reads tensor memory that no thread has written")
 
 
 # Addresses.

@@ -30,11 +30,11 @@ def test_waits_that_do_not_acquire_and_no_fence_before_the_arrival() -> None:
 
 LEFT_OUT = {
     "wait empty": "bad-barrier",
-    "wait full": "data-race: a product reads shared bytes that a copy still writes",
-    "wait peer": "data-race: a product reads shared bytes that a copy still writes",
+    "wait full": "data-race: an MMA reads shared memory that a copy still writes",
+    "wait peer": "data-race: an MMA reads shared memory that a copy still writes",
     "wait read": "data-race: ",
-    "wait done": "data-race: a load reads tensor memory that a product writes, without order",
-    "wait load": "data-race: a product writes tensor memory that a load still reads",
+    "wait done": "data-race: unsynchronized: a load reads tensor memory that an MMA writes",
+    "wait load": "data-race: an MMA writes tensor memory that a load still reads",
     "commit stage": "hang",
     "commit tile": "hang",
 }
@@ -59,11 +59,11 @@ def test_synchronization_that_is_left_out(name: str, blocks: int) -> None:
 @pytest.mark.parametrize(
     ("name", "line", "message"),
     [
-        ("commit stage", "mbarrier.arrive.shared::cta.b64 _, [%empty];", "shared bytes that a"),
+        ("commit stage", "mbarrier.arrive.shared::cta.b64 _, [%empty];", "shared memory that a"),
         (
             "commit tile",
             "mbarrier.arrive.shared::cta.b64 _, [%done];",
-            "a load reads tensor memory that a product still",
+            "a load reads tensor memory that an MMA still",
         ),
     ],
 )

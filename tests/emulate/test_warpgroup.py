@@ -116,13 +116,13 @@ def test_a_right_kernel_is_silent() -> None:
 def test_a_proxy_fence_is_missing() -> None:
     (found,) = findings(copy=COPY.replace("fence.proxy.async.shared::cta;", ""))
     assert found.code == "missing-proxy-fence"
-    assert found.message.startswith("a product reads shared bytes that a thread wrote")
+    assert found.message.startswith("an MMA reads shared memory written by a thread")
 
 
 def test_the_barrier_is_missing() -> None:
     (found,) = findings(copy=COPY.replace("bar.sync 0;", ""))
     assert found.code == "data-race"
-    assert found.message == "a product reads shared bytes that a thread writes without order"
+    assert found.message == "unsynchronized: an MMA reads shared memory that a thread writes"
 
 
 COMMIT = "    wgmma.commit_group.sync.aligned;\n"
@@ -138,7 +138,7 @@ stored:
 
 def test_memory_is_written_before_the_wait() -> None:
     (found,) = findings(commit=COMMIT + ONE_STORES)
-    assert (found.code, found.message) == ("data-race", "a thread writes shared bytes that a product still reads")
+    assert (found.code, found.message) == ("data-race", "a thread writes shared memory that an MMA still reads")
 
 
 def test_memory_is_written_after_the_wait() -> None:

@@ -1,4 +1,4 @@
-"""Data races and reads of what nobody wrote, in words."""
+"""Data races and reads of memory that no thread has written, in words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ptxlab.emulate.parties import Party, are_companions, excuse, parties_of
 from ptxlab.emulate.record import Record
 from ptxlab.emulate.runtime import reports, shadow
 from ptxlab.emulate.standing import block_name, companion
-from ptxlab.emulate.tensor_findings import explain_missing_fence, explain_tensor_race, name_cells
+from ptxlab.emulate.tensor_findings import explain_missing_fence, explain_tensor_race, name_cells, one
 from ptxlab.report import Diagnostic, Label, error, warning
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ _SPACES = {
 
 
 def explain_findings(launch: Launch) -> Iterator[Diagnostic]:
-    """What the detectors of order have found, races first; what a race explains is not told again."""
-    # Only one core tells: where several find something, it is all done again.
+    """What the race detector has found, races first; what a race explains is not reported again."""
+    # Only one core reports: where several find something, the launch is run again on one.
     (worker, *_) = launch.workers
     found = worker.findings
     numbers = range(worker.history.get("finding_count"))
@@ -70,7 +70,7 @@ def explain_findings(launch: Launch) -> Iterator[Diagnostic]:
     if worker.history.get("unwatched"):
         yield warning(
             "incomplete-check",
-            "races were not looked for in all memory, since there was too little to remember all accesses",
+            "some accesses were not checked for races: there is too little memory to track all of them",
             launch.compiled.module.name_span(launch.compiled.kernel),
             "this kernel",
             helps=["launch fewer blocks, with `blocks=`, or smaller arrays"],
@@ -93,10 +93,10 @@ def _explain_race(launch: Launch, found: Record, number: int) -> Diagnostic:
     same_thread = same_block and earlier.thread == later.thread
     kind = found.get("kind", number)
     is_race = kind != reports.UNFENCED_TENSOR
-    is_late = earlier.is_copy  # it may be what was begun before that is still under way
+    is_late = earlier.is_copy  # it may be an operation issued before that is still in flight
     is_started = bool(found.get("is_started", number))
     if later.instruction < earlier.instruction and not same_thread and is_race and not is_started:
-        # Which came first is chance; a reader finds the one first that stands first.
+        # Which came first is chance: name them in the order of the file.
         earlier, later = later, earlier
     first = f"{_thread(launch, earlier.thread)} of {block_name(launch, earlier.block)}"
     second = f"{_thread(launch, later.thread)} of {'the same block' if same_block else block_name(launch, later.block)}"
@@ -109,25 +109,25 @@ def _explain_race(launch: Launch, found: Record, number: int) -> Diagnostic:
         work = _work(launch, earlier)
         who = "a thread"
         if later.is_copy:
-            who = f"another {work}" if _work(launch, later) == work else f"a {_work(launch, later)}"
-        message = f"{who} {_DOES[later.kind]} {_SPACES[space]} bytes that a {work} still {_DOES[earlier.kind]}"
+            who = f"another {work}" if _work(launch, later) == work else one(_work(launch, later))
+        message = f"{who} {_DOES[later.kind]} {_SPACES[space]} memory that {one(work)} still {_DOES[earlier.kind]}"
         before = f"{first} {_began(launch, earlier)} {bytes}"
-        what = f"before the {work} was waited for" if same_thread else f"not knowing that the {work} is done"
+        what = f"before it waited for the {work}" if same_thread else f"before the {work} was known to be complete"
         did = _began(launch, later) if later.is_copy else _DID[later.kind]
         after = f"{'the same thread' if same_thread else second} {did} them {what}"
         notes = [_end(launch, earlier)]
     elif later.about & shadow.STALE or earlier.about & shadow.STALE:
-        message = "a load through the non-coherent cache of bytes that the kernel writes"
+        message = "a load through the non-coherent cache of memory that the kernel writes"
         before = f"{first} {_DID[earlier.kind]} {bytes}"
         after = f"{'the same thread' if same_thread else second} {_DID[later.kind]} them"
         notes = ["`.nc` is for memory that nothing writes while the kernel runs; no barrier makes it see new values"]
     else:
-        message = f"two threads write the same {_SPACES[space]} bytes without order"
+        message = f"unsynchronized: two threads write the same {_SPACES[space]} memory"
         if later.is_copy:
-            access = f"{_DOES[later.kind]} {_SPACES[space]} bytes that a thread {_DOES[earlier.kind]}"
-            message = f"a {_work(launch, later)} {access} without order"
+            access = f"{_DOES[later.kind]} {_SPACES[space]} memory that a thread {_DOES[earlier.kind]}"
+            message = f"unsynchronized: {one(_work(launch, later))} {access}"
         elif state.LOAD in (earlier.kind, later.kind):
-            message = f"a thread reads {_SPACES[space]} bytes that another writes without order"
+            message = f"unsynchronized: one thread reads {_SPACES[space]} memory that another writes"
         before = f"{first} {_DID[earlier.kind]} {bytes}"
         after = f"{second} {_began(launch, later) if later.is_copy else _DID[later.kind]} them"
         after += " too" if earlier.kind == later.kind else ""
@@ -135,7 +135,7 @@ def _explain_race(launch: Launch, found: Record, number: int) -> Diagnostic:
     tell, code, helps = error, "data-race", []
     if kind == reports.COLLECTIVE_ONLY:
         tell, code, notes = warning, "unordered-collective", [_COLLECTIVE]
-        message = f"{message.removesuffix(' without order')}, ordered only by a warp collective"
+        message = f"{message.removeprefix('unsynchronized: ')}, ordered only by a warp collective"
         helps = ["`bar.warp.sync` after the first of them orders lanes of a warp, and what they do for others"]
     elif kind == reports.FAILED_ONLY:
         tell, notes = warning, [*notes, _FAILED]
@@ -160,35 +160,35 @@ _FAILED = (
 )
 
 
-# How a thread learns that something in the background is over.
+# How threads know that an asynchronous operation is complete.
 _END = {
-    "cp.async": "`cp.async.wait_group` tells its thread that the copy is done, a barrier behind it tells the others",
-    "copy": "its mbarrier, or `cp.async.bulk.wait_group` in its thread, tells that the copy is done",
-    "store": "its mbarrier tells that the store is done",
-    "product": "`wgmma.wait_group` tells that the product is done",
+    "cp.async": "the copy is complete for its thread after `cp.async.wait_group`, for others after a later barrier",
+    "copy": "the copy is complete when its mbarrier completes, or after `cp.async.bulk.wait_group` in its own thread",
+    "store": "the store is complete when its mbarrier completes",
+    "MMA": "the MMA is complete after `wgmma.wait_group`",
 }
 
 
 def _work(launch: Launch, party: Party) -> str:
-    """What is done in the background: a copy, a store to another block, or a product of matrices."""
+    """The asynchronous operation: a copy, a store to another block, or an MMA."""
     mnemonic = launch.compiled.places[party.instruction][1].opcode.mnemonic
-    return {"wgmma": "product", "tcgen05": "product", "st": "store", "red": "store"}.get(mnemonic, "copy")
+    return {"wgmma": "MMA", "tcgen05": "MMA", "st": "store", "red": "store"}.get(mnemonic, "copy")
 
 
 def _end(launch: Launch, party: Party) -> str:
-    """How threads learn that it is over."""
+    """How threads know that it is complete."""
     return _END[_work(launch, party) if party.is_work else "cp.async"]
 
 
 def _began(launch: Launch, party: Party) -> str:
-    """What a thread began: to copy to some bytes, or work that reads or writes them."""
+    """What a thread started: a copy to some bytes, or another operation that reads or writes them."""
     if party.is_work:
-        return f"began a {_work(launch, party)} that {_DOES[party.kind]}"
-    return "began to copy to"
+        return f"started {one(_work(launch, party))} that {_DOES[party.kind]}"
+    return "started a copy to"
 
 
 def _explain_unfenced(launch: Launch, found: Record, number: int) -> Diagnostic:
-    """What a thread wrote may not have reached the work that uses it."""
+    """What a thread wrote may not be visible to the asynchronous operation that uses it."""
     earlier, later = parties_of(found, number)
     space = found.get("space", number)
     bytes = _bytes(launch, found, number)
@@ -198,13 +198,13 @@ def _explain_unfenced(launch: Launch, found: Record, number: int) -> Diagnostic:
     fence = "fence.proxy.async.global" if space == state.GLOBAL_SPACE else "fence.proxy.async.shared::cta"
     return error(
         "missing-proxy-fence",
-        f"a {_work(launch, later)} {_DOES[later.kind]} {_SPACES[space]} bytes that a thread wrote, "
-        "without a proxy fence between them",
+        f"{one(_work(launch, later))} {_DOES[later.kind]} {_SPACES[space]} memory written by a thread, "
+        "with no proxy fence in between",
         launch.span_of(later.instruction),
         f"{_thread(launch, later.thread)} of {where} {_began(launch, later)} {bytes}",
         others=[] if span is None else [Label(span, wrote)],
-        notes=["barriers order threads; what they wrote reaches asynchronous work only through a proxy fence"],
-        helps=[f"`{fence};` in every thread that writes, before the barrier that the {_work(launch, later)} is behind"],
+        notes=["barriers order threads; asynchronous operations see what a thread wrote only after a proxy fence"],
+        helps=[f"`{fence};` in every thread that writes, before the barrier that precedes the {_work(launch, later)}"],
     )
 
 
@@ -230,14 +230,14 @@ def _reason(launch: Launch, earlier: Party, later: Party) -> str:
 def _explain_unwritten(launch: Launch, found: Record, number: int) -> Diagnostic:
     space = found.get("space", number)
     bytes = _bytes(launch, found, number)
-    whose = "it has not written" if space == state.LOCAL_SPACE else "nobody has written"
+    whose = "it has not written" if space == state.LOCAL_SPACE else "no thread has written"
     who = f"{_thread(launch, found.get('thread', number))} of {block_name(launch, found.get('block', number))}"
     return warning(
         "uninitialised-read",
         f"a thread reads {_memory(space)} that {whose}",
         launch.span_of(found.get("instruction", number)),
         f"{who} read {bytes}",
-        helps=["write them first: they are not zero on a GPU"],
+        helps=["write it first: it is not zero on a GPU"],
     )
 
 
@@ -252,20 +252,22 @@ def _explain_absence(launch: Launch, found: Record, number: int) -> Diagnostic:
     is_late = found.get("kind", number) == reports.EXITED
     (_, party), address = parties_of(found, number), found.get("address", number)
     owner = block_name(launch, companion(launch, party.block, (address >> state.RANK_SHIFT) - 1))
-    when = "may have exited" if is_late else "may not have begun"
+    when = "may have exited" if is_late else "may not have started"
     return error(
         "exited-block" if is_late else "unstarted-block",
-        f"a thread {_DOES[party.kind]} shared bytes of another block that {when}",
+        f"a thread {_DOES[party.kind]} shared memory of another block that {when}",
         launch.span_of(party.instruction),
         f"{_thread(launch, party.thread)} of {block_name(launch, party.block)} {_DID[party.kind]} "
         f"{_bytes(launch, found, number)}",
-        notes=[f"nothing has {owner} {'stay until this is done' if is_late else 'begin before this'}"],
-        helps=[f"let all threads of the cluster meet at `barrier.cluster` {'after' if is_late else 'before'} it"],
+        notes=[f"nothing makes {owner} {'stay until this is done' if is_late else 'start before this'}"],
+        helps=[
+            f"let all threads of the cluster synchronize at `barrier.cluster` {'after' if is_late else 'before'} it"
+        ],
     )
 
 
 def _memory(space: int) -> str:
-    return "tensor memory" if space == state.TENSOR_SPACE else f"{_SPACES[space]} bytes"
+    return "tensor memory" if space == state.TENSOR_SPACE else f"{_SPACES[space]} memory"
 
 
 def _thread(launch: Launch, thread: int) -> str:

@@ -64,12 +64,14 @@ def causes_of(launch: Launch, found: Record, numbers: list[int]) -> list[list[in
 
 def other_lines(launch: Launch, found: Record, numbers: list[int]) -> list[str]:
     """A note on the pairs of lines of one cause beside the first, if there are any."""
-    lines = [sorted(launch.line_of(party.instruction) or 0 for party in parties_of(found, one)) for one in numbers]
+    beside = parties_of(found, numbers[0])[1].instruction
+    places = [sorted(party.instruction for party in parties_of(found, one)) for one in numbers]
+    lines = ([launch.name_line(number, beside) for number in pair] for pair in places)
     pairs = list(dict.fromkeys(f"{low} and {high}" for low, high in lines))[1:]
     if not pairs:
         return []
     more = f", and {len(pairs) - MOST} more" if len(pairs) > MOST else ""
-    return [f"the same order is missing between lines {', '.join(pairs[:MOST])}{more}"]
+    return [f"the same order is missing between {', '.join(pairs[:MOST])}{more}"]
 
 
 def _key(launch: Launch, found: Record, number: int, parties: tuple[Party, Party]) -> Hashable:

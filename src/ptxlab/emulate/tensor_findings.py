@@ -1,4 +1,4 @@
-"""Accesses to tensor memory without order, in words."""
+"""Unsynchronized accesses to tensor memory, in words."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from ptxlab.emulate.parties import Party
     from ptxlab.emulate.running import Launch
 
-_NAMES = {"ld": "load", "st": "store", "mma": "product", "cp": "copy", "shift": "shift", "dealloc": "deallocation"}
+_NAMES = {"ld": "load", "st": "store", "mma": "MMA", "cp": "copy", "shift": "shift", "dealloc": "deallocation"}
 _DOES = {state.LOAD: "reads", state.STORE: "writes", state.ATOMIC: "changes"}
 _WHERE = {"load": "load of tensor memory", "store": "store to tensor memory"}
 _DONE = {
-    "load": "`tcgen05.wait::ld` in its warp indicates that a load is done, a barrier after it tells other warps",
-    "store": "`tcgen05.wait::st` in its warp indicates that a store is done, a barrier after it tells other warps",
+    "load": "a load is complete for its own warp after `tcgen05.wait::ld`, for others after a later barrier",
+    "store": "a store is complete for its own warp after `tcgen05.wait::st`, for others after a later barrier",
 }
-_COMMIT = "the mbarrier of a `tcgen05.commit` after it indicates that a {} is done"
+_COMMIT = "the {} is complete when the mbarrier of a `tcgen05.commit` after it completes"
 
 
 def explain_tensor_race(
@@ -32,15 +32,15 @@ def explain_tensor_race(
     before, after = _work(launch, earlier), _work(launch, later)
     span = launch.span_of(earlier.instruction)
     done = _DONE.get(before, _COMMIT.format(before))
-    still, label, notes = "still ", f"not knowing that the {before} is done", [done]
+    still, label, notes = "still ", f"before the {before} was known to be complete", [done]
     if not is_started:
         still, label, notes = "", f"not ordered with the {before}", ["no barrier or mbarrier orders the two", done]
     if launch.seed:
         notes.append(f"replay with `--seed {launch.seed}`")
     return error(
         "data-race",
-        f"a {after} {_DOES[later.kind]} tensor memory that a {before} {still}{_DOES[earlier.kind]}"
-        + ("" if is_started else ", without order"),
+        ("" if is_started else "unsynchronized: ")
+        + f"{one(after)} {_DOES[later.kind]} tensor memory that {one(before)} {still}{_DOES[earlier.kind]}",
         launch.span_of(later.instruction),
         f"{second} started it at {cells}, {label}",
         others=[] if span is None else [Label(span, f"{first} started the {before}")],
@@ -58,14 +58,14 @@ def _explain_use_after_free(
     work = _work(launch, use)
     span = launch.span_of(free.instruction)
     notes = [
-        f"nothing indicates that the {work} is done when the memory is freed",
+        f"nothing makes sure that the {work} is complete when the memory is freed",
         _DONE.get(work, _COMMIT.format(work)),
     ]
     if launch.seed:
         notes.append(f"replay with `--seed {launch.seed}`")
     return error(
         "use-after-free",
-        f"a {work} may use tensor memory after `tcgen05.dealloc` has freed it",
+        f"{one(work)} may use tensor memory after `tcgen05.dealloc` has freed it",
         launch.span_of(use.instruction),
         f"{user} started it at {cells}",
         others=[] if span is None else [Label(span, f"{freer} frees it")],
@@ -83,17 +83,22 @@ def explain_missing_fence(
     waits = sorted(synchronizations_before(launch, later.instruction))
     where = "between the synchronization and this line"
     if len(waits) == 1:
-        where = f"after line {launch.line_of(waits[0])}, where the threads synchronize"
+        where = f"after {launch.name_line(waits[0], later.instruction)}, where the threads synchronize"
     return warning(
         "missing-tensor-fence",
-        f"a {_WHERE.get(after, after)} may run ahead of the synchronization that orders it after a "
-        f"{_WHERE.get(before, before)}",
+        f"{one(_WHERE.get(after, after))} may run ahead of the synchronization that orders it after "
+        f"{one(_WHERE.get(before, before))}",
         launch.span_of(later.instruction),
         f"{second} started it at {cells}, with no `tcgen05.fence::after_thread_sync` before it",
         others=[] if span is None else [Label(span, f"{first} started the {before}")],
         notes=["operations on tensor memory are ordered after barriers and mbarriers only by such a fence"],
         helps=[f"`tcgen05.fence::after_thread_sync;` {where}"],
     )
+
+
+def one(name: str) -> str:
+    """`a copy`, `an MMA`"""
+    return f"an {name}" if name == "MMA" else f"a {name}"
 
 
 def name_cells(address: int, bytes: int) -> str:
