@@ -253,8 +253,8 @@ def is_conflict(
         return about & (ASYNC | GENERIC) == ASYNC and not is_fenced(thread, access, space, 0)
     if is_compatible(thread, access, about) or comes_after(thread, place, access, about, space):
         return False
-    if about & UNCHANGED == 0 or access.about & (KIND | COPY) != STORE:
-        return True
+    if about & UNCHANGED == 0 or about & KIND == LOAD or access.about & (KIND | COPY) != STORE:
+        return True  # a `cas` that failed is a read
     return thread.worker.history.is_trial != 0 and access.block != u32(thread.block.number)
 
 
