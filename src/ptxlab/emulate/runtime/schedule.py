@@ -50,7 +50,7 @@ STILL = 4  # it can go on only if other clusters change something
 
 SELDOM = 8  # rounds after which a cluster that makes progress is asked whether it goes anywhere
 STEPS = 1024  # calls and returns of a thread until others have a turn
-MEETINGS = 1024  # of a warp until others have a turn
+PASSES = 1024  # over the lanes of a warp, each with a collective or a barrier of theirs, until others have a turn
 
 
 @native
@@ -245,7 +245,7 @@ def run_warp(block: Pointer[Block], warp: u32) -> u32:
     if lanes > 32:
         lanes = 32
     spinning: u32 = 0
-    meetings: u32 = 0
+    passes: u32 = 0
     while True:
         ran = False
         for lane in range(lanes):
@@ -268,10 +268,10 @@ def run_warp(block: Pointer[Block], warp: u32) -> u32:
             if block.worker.fault.kind != 0:
                 return 0
             ran = True
-            meetings += 1
         if not ran:
             break
-        if meetings == MEETINGS or atomic_load(block.worker.stop) != 0:
+        passes += 1
+        if passes == PASSES or atomic_load(block.worker.stop) != 0:
             spinning = 1
             break
     for lane in range(lanes):

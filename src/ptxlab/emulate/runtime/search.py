@@ -27,7 +27,17 @@ from ptxlab.emulate.runtime.grid import (
     visit_residents,
 )
 from ptxlab.emulate.runtime.phases import has_completed
-from ptxlab.emulate.runtime.schedule import BROKEN, FINISHED, STILL, STOPPED, allow, meet, moves_of, run_thread
+from ptxlab.emulate.runtime.schedule import (
+    BROKEN,
+    FINISHED,
+    SPINNING,
+    STILL,
+    STOPPED,
+    allow,
+    meet,
+    moves_of,
+    run_thread,
+)
 from ptxlab.emulate.runtime.stillness import changes_of
 from ptxlab.emulate.runtime.warpgroup import have_finished
 from ptxlab.emulate.state import (
@@ -51,9 +61,11 @@ PRIORITIES = 2
 DEPTHS = 3  # bugs of depth 1 to 3 are looked for by priorities
 MAGNITUDES = 20  # a change point is equally likely to be at 1, at 2 or 3, at 4 to 7, … up to one of so many
 NO_LIMIT = 0xFFFFFFFF
+NEVER = 1 << 62
 MIDDLE = 1 << 32  # ranks are above it or below
 SLICES = 8  # a walk passes less than 1, 2, 4, … points at a time, up to one of so many
 NEAR = 8  # of so many turns, all but one go to the warp that had the last one, if it can run
+WINDOWS = 64  # of turns, in which memory changes and no cluster ends, until more clusters begin
 SELDOM = 16  # of so many questions whether a phase is over, one is answered by "no" before others run
 
 
@@ -87,6 +99,8 @@ def run_search(worker: Pointer[Worker]) -> None:
                     spare = cluster
                 else:
                     end_cluster(cluster)
+            elif outcome == SPINNING:  # it may be waiting for clusters that have not begun
+                worker.resident_room = min(worker.resident_room * 2, worker.resident_limit)
             elif outcome != STILL:
                 report_stop(worker, worker.residents[search.cursor])
                 break
@@ -151,6 +165,7 @@ def run_freely(worker: Pointer[Worker]) -> u32:
     """Let threads have turns until a cluster ends, or nothing has changed for long."""
     search = address_of(worker.search)
     search.near = cast(Pointer[Block], 0)
+    windows: u32 = 0
     patience: u64 = 2 * threads_of(worker) + 16
     turns: u64 = 0
     while atomic_load(worker.stop) == 0:
@@ -175,6 +190,9 @@ def run_freely(worker: Pointer[Worker]) -> u32:
                 return STILL
             if search.policy == PRIORITIES and thread.status == READY:
                 put_last(search, thread)  # threads that only go from barrier to barrier may be polling, too
+            windows += 1
+            if windows == WINDOWS and worker.turn != NO_LIMIT:  # and clusters synchronize with each other
+                return SPINNING
     return STOPPED
 
 
@@ -316,9 +334,9 @@ def first_of_last(worker: Pointer[Worker]) -> Pointer[Thread]:
 def take_turn(worker: Pointer[Worker], thread: Pointer[Thread]) -> None:
     """Run a thread until it waits, or has passed as many points as it may."""
     search = address_of(worker.search)
-    points: u32 = points_allowed(search)
+    points: u32 = points_allowed(search, thread)
     fuel: u32 = worker.quantum
-    if search.policy == WALK:
+    if search.policy == WALK or thread.rank != 0:
         fuel = u32(min(1 + chance(search, 1 << chance(search, 13)), u64(fuel)))
     thread.at_point = 0
     allow(thread, points, 1, fuel)
@@ -329,8 +347,9 @@ def take_turn(worker: Pointer[Worker], thread: Pointer[Thread]) -> None:
         is_preempted = thread.at_point != 0
         passed += u32(is_preempted)
         if search.policy == PRIORITIES:
-            search.next_change += u32(is_preempted)
-            if is_preempted and chance(search, 2) == 0:
+            is_change = is_preempted and search.steps + u64(passed) >= next_change_of(search)
+            search.next_change += u32(is_change)
+            if is_change and chance(search, 2) == 0:
                 search.first_rank -= 1
                 thread.rank = search.first_rank
             else:
@@ -349,11 +368,17 @@ def put_last(search: Pointer[Search], thread: Pointer[Thread]) -> None:
 
 
 @native
-def points_allowed(search: Pointer[Search]) -> u32:
-    """How many points the next thread may pass."""
+def points_allowed(search: Pointer[Search], thread: Pointer[Thread]) -> u32:
+    """How many points a thread may pass: few if it was put last, so that those which poll stop anywhere."""
+    some: u64 = chance(search, 1 << chance(search, u64(search.slices)))
     if search.policy == WALK:
-        return u32(chance(search, 1 << chance(search, u64(search.slices))))
-    if search.next_change >= DEPTHS - 1:
-        return NO_LIMIT
-    point: u64 = search.change_points[search.next_change]
-    return u32(point - 1 - search.steps) if point > search.steps else 0
+        return u32(some)
+    point: u64 = next_change_of(search)
+    left: u64 = point - 1 - search.steps if point > search.steps else 0
+    return u32(min(some if thread.rank != 0 else NO_LIMIT, left))
+
+
+@native
+def next_change_of(search: Pointer[Search]) -> u64:
+    """The point at which a thread is put last."""
+    return search.change_points[search.next_change] if search.next_change < DEPTHS - 1 else NEVER
