@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import io
 import re
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from click.testing import CliRunner, Result
 
 from ptxlab import cli
 from ptxlab.check.rules.operand_type import REASONS
-from ptxlab.cli.explain import pages
+from ptxlab.cli.explain import fit, pages
+from ptxlab.cli.findings import has_color
 from ptxlab.cli.group import SUBCOMMANDS, ptxlab
 from ptxlab.toolchain.diagnosis import CODES as PTXAS_CODES
 
@@ -125,3 +127,21 @@ def test_the_tour_shows_every_subcommand() -> None:
     right = result.stdout.partition("$ ptxlab run fixed.ptx")[2].partition("$ ptxlab")[0]
     assert "    2016\n" in right
     assert "no errors or warnings in fixed.ptx" in right
+
+
+@pytest.mark.parametrize("code", ["divergent-barrier", "not-emulated", "data-race", "lost-value"])
+def test_a_page_fits_the_terminal(code: str) -> None:
+    page = pages()[code]
+    narrow = fit(page, 60)
+    text, _, examples = narrow.partition("```")
+    assert max(map(len, text.splitlines())) <= 60
+    assert narrow.split() == page.split()
+    assert examples == page.partition("```")[2]
+
+
+def test_colour_can_be_forced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert has_color(io.StringIO())
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not has_color(io.StringIO())

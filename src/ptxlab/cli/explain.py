@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator
 from inspect import cleandoc
 from itertools import groupby
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 import click
@@ -36,7 +38,7 @@ def command(subject: str | None) -> None:
     if subject is None:
         lines = list_rules()
     elif page := pages().get(subject):
-        lines = iter([page])
+        lines = iter([fit(page, get_terminal_size().columns) if sys.stdout.isatty() else page])
     elif forms := find_forms(subject):
         lines = explain_forms(forms)
     else:
@@ -44,6 +46,38 @@ def command(subject: str | None) -> None:
     color = has_color(sys.stdout)
     for line in lines:
         click.echo(line, color=color)
+
+
+def fit(page: str, width: int) -> str:
+    """A page with its paragraphs and lists in lines of this width; examples stay as they are.
+
+    >>> print(fit("one two three\\n\\n- four\\n  five six", 9))
+    one two
+    three
+    <BLANKLINE>
+    - four
+      five
+      six
+    """
+    found: list[str] = []
+    paragraph: list[str] = []
+    in_example = False
+    for line in [*page.split("\n"), ""]:
+        is_fence = line.startswith("```")
+        if paragraph and (not line or is_fence or line.startswith("- ")):
+            indent = "  " if paragraph[0].startswith("- ") else ""
+            found.append(_filled(" ".join(part.strip() for part in paragraph), width, indent))
+            paragraph = []
+        if in_example or is_fence or not line:
+            found.append(line)
+        else:
+            paragraph.append(line)
+        in_example ^= is_fence
+    return "\n".join(found[:-1])
+
+
+def _filled(text: str, width: int, indent: str) -> str:
+    return textwrap.fill(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def pages() -> dict[str, str]:

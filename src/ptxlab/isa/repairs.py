@@ -9,7 +9,7 @@ def fitting(text: str, index: int) -> list[str]:
     """The words that make an opcode legal in place of its modifier `index`.
 
     >>> fitting("bar.snyc", 0)
-    ['arrive', 'sync']
+    ['sync', 'arrive']
     """
     head, *modifiers = text.split(".")
     words = dict.fromkeys(word for form in forms_of(head) for word in _words(form))
