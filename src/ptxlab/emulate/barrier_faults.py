@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ptxlab.emulate import state
 from ptxlab.emulate.mbarrier_hangs import name_mbarrier
 from ptxlab.emulate.record import Record
-from ptxlab.emulate.standing import Stand, thread_name
+from ptxlab.emulate.snapshots import BlockSnapshot, thread_name
 from ptxlab.isa.mbarrier import ARRIVALS
 from ptxlab.report import Diagnostic, Label, error, warning
 
@@ -22,13 +22,13 @@ def explain_count(given: int, expected: int) -> str:
     return f"a barrier for {given or 'all'} threads, where threads wait that expect {expected or 'all'}"
 
 
-def explain_bad_barrier(launch: Launch, stand: Stand, fault: Record, who: str) -> Diagnostic:
+def explain_bad_barrier(launch: Launch, snapshot: BlockSnapshot, fault: Record, who: str) -> Diagnostic:
     """What is wrong with the use of a barrier."""
     reason, value, number = (fault.get(name) for name in ("extra", "size", "instruction"))
     span = launch.span_of(number)
     if reason in _WITHOUT_MBARRIER:
         return error("bad-barrier", _WITHOUT_MBARRIER[reason].format(value=value), span, who)
-    owner, offset = _owner(stand, fault.get("address")), fault.get("address") & state.OFFSET_MASK
+    owner, offset = _owner(snapshot, fault.get("address")), fault.get("address") & state.OFFSET_MASK
     name = name_mbarrier(launch, offset)
     match reason:
         case state.UNINITIALISED:
@@ -74,13 +74,13 @@ _WITHOUT_MBARRIER = {
 }
 
 
-def _owner(stand: Stand, address: int) -> Stand:
+def _owner(snapshot: BlockSnapshot, address: int) -> BlockSnapshot:
     """The block of the cluster that an mbarrier belongs to."""
     rank = (address >> state.RANK_SHIFT) - 1
-    return next(one for one in (stand, *stand.cluster) if one.block.get("rank") == rank)
+    return next(one for one in (snapshot, *snapshot.cluster) if one.record.get("rank") == rank)
 
 
-def _too_many_arrivals(launch: Launch, owner: Stand, offset: int, fault: Record, who: str) -> Diagnostic:
+def _too_many_arrivals(launch: Launch, owner: BlockSnapshot, offset: int, fault: Record, who: str) -> Diagnostic:
     mbarrier, count, number = owner.mbarrier(offset), fault.get("size"), fault.get("instruction")
     others = _initialised(launch, owner, offset)
     phase = mbarrier.phase
@@ -97,7 +97,7 @@ def _too_many_arrivals(launch: Launch, owner: Stand, offset: int, fault: Record,
     )
 
 
-def _reinitialised(launch: Launch, owner: Stand, offset: int, fault: Record, who: str) -> Diagnostic:
+def _reinitialised(launch: Launch, owner: BlockSnapshot, offset: int, fault: Record, who: str) -> Diagnostic:
     mbarrier, waiting = owner.mbarrier(offset), fault.get("size")
     use = f"{waiting} thread{'s wait' if waiting > 1 else ' waits'} on it, " if waiting else ""
     bytes = mbarrier.pending_bytes
@@ -114,7 +114,7 @@ def _reinitialised(launch: Launch, owner: Stand, offset: int, fault: Record, who
     )  # fmt: skip
 
 
-def _overwritten(launch: Launch, owner: Stand, offset: int, fault: Record, who: str) -> Diagnostic:
+def _overwritten(launch: Launch, owner: BlockSnapshot, offset: int, fault: Record, who: str) -> Diagnostic:
     number, other = fault.get("instruction"), fault.get("other_instruction") - 1
     label, others = f"{who} uses it here", _initialised(launch, owner, offset)
     if other >= 0 and launch.compiled.places[other][1].opcode.mnemonic != "mbarrier":
@@ -135,7 +135,7 @@ def _overwritten(launch: Launch, owner: Stand, offset: int, fault: Record, who: 
     )
 
 
-def _initialised(launch: Launch, owner: Stand, offset: int) -> list[Label]:
+def _initialised(launch: Launch, owner: BlockSnapshot, offset: int) -> list[Label]:
     phase = owner.phase(offset)
     if phase is None:
         return []

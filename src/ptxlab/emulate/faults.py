@@ -12,7 +12,7 @@ from ptxlab.emulate.barrier_faults import explain_bad_barrier, explain_count
 from ptxlab.emulate.findings import explain_findings, name_bytes
 from ptxlab.emulate.hangs import explain_divergence, explain_hang
 from ptxlab.emulate.runtime.tensor_memory import FREED
-from ptxlab.emulate.standing import WAITING, block_name, companion, stand_of, thread_name
+from ptxlab.emulate.snapshots import WAITING, block_name, companion, snapshot_of, thread_name
 from ptxlab.emulate.stops import explain_stop
 from ptxlab.emulate.tensor_faults import (
     explain_address,
@@ -36,7 +36,7 @@ _SPACES = {state.SHARED_SPACE: "shared", state.LOCAL_SPACE: "local", state.PARAM
 def explain(launch: Launch, outcome: str | None, timeout: float | None) -> list[Diagnostic]:
     """Everything that a launch found wrong."""
     faulty = [worker for worker in launch.workers if worker.fault.get("kind")]
-    faulty.sort(key=lambda worker: worker.fault.get("block"))  # one cause, one diagnostic: the first block tells
+    faulty.sort(key=lambda worker: worker.fault.get("block"))  # one cause, one diagnostic: that of the first block
     found = [_explain_fault(launch, worker) for worker in faulty[:1]]
     if not found and outcome is not None:
         found = [explain_stop(launch, outcome, timeout)]
@@ -78,7 +78,7 @@ def _explain_printf(launch: Launch) -> list[Diagnostic]:
 
 
 def _is_told(race: Diagnostic, codes: set[str], damaged: set[Span]) -> bool:
-    """Whether a finding has the cause of a fault that is told already."""
+    """Whether a finding has the cause of a fault that is reported already."""
     if race.code in ("use-after-free", "exited-block"):
         return race.code in codes
     return not damaged.isdisjoint(label.span for label in race.labels)
@@ -130,20 +130,20 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
         case state.BARRIER_COUNT:
             return told("bad-barrier", explain_count(extra, size), who)
         case state.BAD_BARRIER:
-            stand = stand_of(launch, worker)
-            assert stand is not None
-            return explain_bad_barrier(launch, stand, fault, who)
+            snapshot = snapshot_of(launch, worker)
+            assert snapshot is not None
+            return explain_bad_barrier(launch, snapshot, fault, who)
         case state.BARRIER_DIVERGENCE:
-            stand = stand_of(launch, worker)
-            assert stand is not None
+            snapshot = snapshot_of(launch, worker)
+            assert snapshot is not None
             number = fault.get("instruction")
             opcode = launch.compiled.places[number][1].opcode
             status = state.AT_BARRIER if opcode.mnemonic in ("bar", "barrier") else state.MEETING
             if "cluster" in opcode.modifiers:
                 status = state.AT_CLUSTER
-            culprit = replace(stand.threads[fault.get("thread")], status=status, barrier=extra, instruction=number)
-            lanes = [thread for thread in stand.threads if thread.warp == culprit.warp and thread.status in WAITING]
-            return explain_divergence(launch, stand, [culprit, *lanes], culprit)
+            culprit = replace(snapshot.threads[fault.get("thread")], status=status, barrier=extra, instruction=number)
+            lanes = [thread for thread in snapshot.threads if thread.warp == culprit.warp and thread.status in WAITING]
+            return explain_divergence(launch, snapshot, [culprit, *lanes], culprit)
         case state.BAD_MEMBERMASK:
             lane = fault.get("thread") % 32
             message = f"the mask {extra:#010x} of lane {lane} does not include the lane itself"
@@ -201,9 +201,9 @@ def _explain_fault(launch: Launch, worker: Worker) -> Diagnostic:
             where = f"a box that starts at byte {start} of a tensor row, not a multiple of {extra}"
             return told("misaligned", where, who, helps=[f"let the first coordinate be a multiple of {extra} bytes"])
         case state.HANG:
-            stand = stand_of(launch, worker)
-            assert stand is not None
-            return explain_hang(launch, stand)
+            snapshot = snapshot_of(launch, worker)
+            assert snapshot is not None
+            return explain_hang(launch, snapshot)
         case state.NO_MEMORY if size:
             return told("out-of-memory", f"{size} blocks wait for others, and this machine has no memory to start more",
                         who, [f"{launch.finished.value} of {launch.total} blocks have ended; whether this is a hang "

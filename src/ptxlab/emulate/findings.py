@@ -13,7 +13,7 @@ from ptxlab.emulate.missing_order import causes_of, other_lines
 from ptxlab.emulate.parties import Party, are_companions, excuse, parties_of
 from ptxlab.emulate.record import Record
 from ptxlab.emulate.runtime import reports, shadow
-from ptxlab.emulate.standing import block_name, companion
+from ptxlab.emulate.snapshots import block_name, companion
 from ptxlab.emulate.tensor_findings import explain_missing_fence, explain_tensor_race, name_cells, one
 from ptxlab.report import Diagnostic, Label, error, warning
 

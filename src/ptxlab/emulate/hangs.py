@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from ptxlab.emulate import state
 from ptxlab.emulate.findings import name_bytes
 from ptxlab.emulate.mbarrier_hangs import explain_phase, name_mbarrier
+from ptxlab.emulate.snapshots import SPINS, BlockSnapshot, ThreadSnapshot, do, ranges
 from ptxlab.emulate.spinning import spin_around
-from ptxlab.emulate.standing import SPINS, Stand, Standing, do, ranges
 from ptxlab.emulate.waits import Group, Waits, behind, grouped
 from ptxlab.report import Diagnostic, Label, error
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from ptxlab.emulate.running import Launch
 
 
-def explain_hang(launch: Launch, stand: Stand) -> Diagnostic:
+def explain_hang(launch: Launch, snapshot: BlockSnapshot) -> Diagnostic:
     """Why no thread of a cluster can continue."""
-    waits = Waits(launch, stand)
+    waits = Waits(launch, snapshot)
     group = waits.cause()
     others = waits.others(group)
     if group.status in (state.MEETING, state.ACTIVE) or waits.is_parted(group):
-        lanes = [thread for one in waits.groups if one.stand is group.stand for thread in one.threads]
-        return explain_divergence(launch, group.stand, [thread for thread in lanes if thread.warp == group.first.warp],
-                                  group.first)  # fmt: skip
+        near = [one for one in waits.groups if one.snapshot is group.snapshot]
+        lanes = [thread for one in near for thread in one.threads if thread.warp == group.first.warp]
+        return explain_divergence(launch, group.snapshot, lanes, group.first)
     labels = _labels(launch, others, group)
-    label = describe_wait(launch, group, f" of {group.stand.name}")
+    label = describe_wait(launch, group, f" of {group.snapshot.name}")
     match group.status:
         case state.AT_PHASE:
-            return explain_phase(launch, group, others, label, labels, exited(group.stand))
+            return explain_phase(launch, group, others, label, labels, exited(group.snapshot))
         case _ if group.status == SPINS:
             return _explain_spin(launch, group, label, labels)
         case state.AT_PRODUCTS:
@@ -40,12 +40,14 @@ def explain_hang(launch: Launch, stand: Stand) -> Diagnostic:
     return _explain_barrier(launch, group, label, labels)
 
 
-def explain_divergence(launch: Launch, stand: Stand, lanes: Sequence[Standing], culprit: Standing) -> Diagnostic:
+def explain_divergence(
+    launch: Launch, snapshot: BlockSnapshot, lanes: Sequence[ThreadSnapshot], culprit: ThreadSnapshot
+) -> Diagnostic:
     """Why lanes of one warp, which must execute an instruction together, do not."""
     groups = grouped(lanes)
     groups.sort(key=lambda group: culprit.number not in [thread.number for thread in group])
     opcode = launch.compiled.places[culprit.instruction][1].opcode
-    gone = [thread for thread in stand.threads if thread.warp == culprit.warp and thread.status == state.DONE]
+    gone = [thread for thread in snapshot.threads if thread.warp == culprit.warp and thread.status == state.DONE]
     if len(groups) == 1 and gone:
         message = f"lanes of one warp have exited before `{opcode.text}`, which needs the whole warp"
         helps = ["keep every lane until the last such instruction, and guard what it loads and stores instead"]
@@ -57,14 +59,14 @@ def explain_divergence(launch: Launch, stand: Stand, lanes: Sequence[Standing], 
         message = f"lanes of one warp wait at different instructions, but `{opcode.text}` needs the whole warp"
         other = "barrier.sync" if culprit.status == state.AT_BARRIER else f"barrier.{'.'.join(opcode.modifiers[:2])}"
         helps = [f"move the barrier out of the branch, or use `{other}` without `.aligned`"]
-    first, *others = (Group(stand, tuple(group)) for group in groups)
+    first, *others = (Group(snapshot, tuple(group)) for group in groups)
     return error(
         "barrier-divergence",
         message,
         launch.span_of(culprit.instruction),
-        describe_wait(launch, first, f" of {stand.name}"),
+        describe_wait(launch, first, f" of {snapshot.name}"),
         others=_labels(launch, others, first)[:2],
-        notes=[do(gone, stand.threads, "has exited", "have exited")] if gone else [],
+        notes=[do(gone, snapshot.threads, "has exited", "have exited")] if gone else [],
         helps=helps,
     )
 
@@ -82,14 +84,14 @@ def _explain_spin(launch: Launch, group: Group, label: str, others: list[Label])
         launch.span_of(group.instruction),
         label,
         others=others,
-        notes=[f"no running thread or copy can change memory{blocks}", *exited(group.stand)],
+        notes=[f"no running thread or copy can change memory{blocks}", *exited(group.snapshot)],
         helps=["write what the loop polls before the threads that could write it wait or exit"],
     )
 
 
 def _explain_products(launch: Launch, group: Group, label: str, others: list[Label]) -> Diagnostic:
     first = group.first.warp // 4 * 4
-    late = do(behind(group), group.stand.threads, "has", "have")
+    late = do(behind(group), group.snapshot.threads, "has", "have")
     return error(
         "hang",
         f"{_threads(group)} for an MMA that never completes",
@@ -98,7 +100,7 @@ def _explain_products(launch: Launch, group: Group, label: str, others: list[Lab
         others=others[:3],
         notes=[
             f"all four warps of a warpgroup issue a `wgmma` and commit its group; {late} not",
-            *exited(group.stand),
+            *exited(group.snapshot),
         ],
         helps=[f"let warps {first} to {first + 3} execute the same `wgmma` instructions"],
     )
@@ -106,8 +108,8 @@ def _explain_products(launch: Launch, group: Group, label: str, others: list[Lab
 
 def _explain_barrier(launch: Launch, group: Group, label: str, others: list[Label]) -> Diagnostic:
     number = group.first.barrier
-    barrier = group.stand.barrier(number)
-    expected = barrier.get("expected") or group.stand.block.get("live")
+    barrier = group.snapshot.barrier(number)
+    expected = barrier.get("expected") or group.snapshot.record.get("live")
     return error(
         "hang",
         f"{_threads(group)} at barrier {number} for threads that never arrive",
@@ -115,15 +117,15 @@ def _explain_barrier(launch: Launch, group: Group, label: str, others: list[Labe
         label,
         others=others[:3],
         notes=[f"{barrier.get('arrived')} of {expected} threads have arrived at barrier {number}",
-               *exited(group.stand)],
+               *exited(group.snapshot)],
         helps=["let all threads arrive at the same barrier"] if others else
               ["let all threads that the barrier counts arrive, or lower its count"],
     )  # fmt: skip
 
 
 def _explain_cluster(launch: Launch, group: Group, label: str, others: list[Label]) -> Diagnostic:
-    blocks = (group.stand, *group.stand.cluster)
-    alive = [thread for stand in blocks for thread in stand.threads if thread.status != state.DONE]
+    blocks = (group.snapshot, *group.snapshot.cluster)
+    alive = [thread for snapshot in blocks for thread in snapshot.threads if thread.status != state.DONE]
     arrived = sum(thread.arrival != 0 for thread in alive)
     return error(
         "hang",
@@ -136,10 +138,10 @@ def _explain_cluster(launch: Launch, group: Group, label: str, others: list[Labe
     )
 
 
-def exited(stand: Stand) -> list[str]:
+def exited(snapshot: BlockSnapshot) -> list[str]:
     """A note on the threads of a block that have exited."""
-    gone = [thread for thread in stand.threads if thread.status == state.DONE]
-    return [do(gone, stand.threads, "has exited", "have exited")] if gone else []
+    gone = [thread for thread in snapshot.threads if thread.status == state.DONE]
+    return [do(gone, snapshot.threads, "has exited", "have exited")] if gone else []
 
 
 def _labels(launch: Launch, groups: Sequence[Group], cause: Group) -> list[Label]:
@@ -147,7 +149,7 @@ def _labels(launch: Launch, groups: Sequence[Group], cause: Group) -> list[Label
     found = []
     for group in groups:
         span = launch.span_of(group.instruction)
-        of = "" if group.stand is cause.stand else f" of {group.stand.name}"
+        of = "" if group.snapshot is cause.snapshot else f" of {group.snapshot.name}"
         if span is not None:
             found.append(Label(span, describe_wait(launch, group, of)))
     return found
@@ -158,7 +160,7 @@ def describe_wait(launch: Launch, group: Group, of: str = "") -> str:
     first = group.first
     polls = first.status == SPINS
     one, several = ("polls", "poll") if polls else ("waits here", "wait here")
-    text = do(group.threads, group.stand.threads, f"{of} {one}", f"{of} {several}").replace("  ", " ")
+    text = do(group.threads, group.snapshot.threads, f"{of} {one}", f"{of} {several}").replace("  ", " ")
     match first.status:
         case state.MEETING:
             return f"{text} for lanes {ranges(lane for lane in range(32) if first.members >> lane & 1)}"
@@ -167,7 +169,7 @@ def describe_wait(launch: Launch, group: Group, of: str = "") -> str:
         case state.AT_BARRIER:
             return f"{text} at barrier {first.barrier}"
         case state.AT_PHASE:
-            phase = group.stand.phase(first.waits_at)
+            phase = group.snapshot.phase(first.waits_at)
             which = "" if phase is None else f"phase {phase.get('completed')} of "
             return f"{text} for {which}{name_mbarrier(launch, first.waits_at)}"
         case state.AT_PRODUCTS:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab.emulate import layout, state
 from ptxlab.emulate.record import Record
-from ptxlab.emulate.standing import Mbarrier, block_name
+from ptxlab.emulate.snapshots import Mbarrier, block_name
 from ptxlab.emulate.waits import Group
 from ptxlab.report import Diagnostic, Label, error
 
@@ -19,7 +19,7 @@ def explain_phase(
     launch: Launch, group: Group, others: Sequence[Group], label: str, labels: list[Label], exited: list[str]
 ) -> Diagnostic:
     """Why the phase that a group waits for does not complete; `label` and `labels` say who waits where."""
-    mbarrier = group.stand.mbarrier(group.first.waits_at)
+    mbarrier = group.snapshot.mbarrier(group.first.waits_at)
     number = group.first.waits_for & 1 if mbarrier.phase is None else mbarrier.phase.get("completed")
     arrivals = f"{mbarrier.arrived} of {mbarrier.expected} arrivals{_last_arrival(launch, group, mbarrier)}"
     note = f"phase {number}: {arrivals}, {_bytes(mbarrier)}; no running thread or copy can arrive"
@@ -49,7 +49,7 @@ def name_mbarrier(launch: Launch, offset: int) -> str:
 
 
 def _is_untouched(group: Group) -> bool:
-    return group.stand.mbarrier(group.first.waits_at).is_untouched
+    return group.snapshot.mbarrier(group.first.waits_at).is_untouched
 
 
 def _history(launch: Launch, mbarrier: Mbarrier) -> list[Label]:
@@ -83,7 +83,7 @@ def _last_arrival(launch: Launch, group: Group, mbarrier: Mbarrier) -> str:
         return ""
     line = launch.name_line(phase.get("arrived_at"), group.instruction)
     who = f"thread {phase.get('arrived_by')}"
-    if phase.get("arrived_from") != group.stand.number:
+    if phase.get("arrived_from") != group.snapshot.number:
         who += f" of {block_name(launch, phase.get('arrived_from'))}"
     last = "the last: " if mbarrier.arrived > 1 else ""
     return f" ({last}{line}, {who})"

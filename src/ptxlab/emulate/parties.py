@@ -9,7 +9,7 @@ from ptxlab import ir
 from ptxlab.emulate import state
 from ptxlab.emulate.record import Record
 from ptxlab.emulate.runtime import shadow
-from ptxlab.emulate.standing import companion
+from ptxlab.emulate.snapshots import companion
 from ptxlab.ir.flow import flow_of
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def excuse(launch: Launch, earlier: Party, later: Party) -> str | None:
 
 
 def _is_straight(launch: Launch, earlier: Party, later: Party) -> bool:
-    """Whether no branch or label stands between two instructions, so that lanes which run the first run the second."""
+    """Whether no branch or label is between two instructions, so that lanes which run the first run the second."""
     places = launch.compiled.places
     function = places[earlier.instruction][0]
     first = next(number for number, (owner, _) in enumerate(places) if owner is function)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from ptxlab.emulate import state
 from ptxlab.emulate.paths import Paths
 from ptxlab.emulate.record import Record
+from ptxlab.emulate.snapshots import SPINS, WAITING, BlockSnapshot, ThreadSnapshot
 from ptxlab.emulate.spinning import Spin, looked_at, spin_around
-from ptxlab.emulate.standing import SPINS, WAITING, Stand, Standing
 
 if TYPE_CHECKING:
     from ptxlab.emulate.running import Launch
@@ -36,11 +36,11 @@ _ORDER = (
 class Group:
     """Threads of one block that wait for the same thing at the same instruction."""
 
-    stand: Stand
-    threads: tuple[Standing, ...]
+    snapshot: BlockSnapshot
+    threads: tuple[ThreadSnapshot, ...]
 
     @property
-    def first(self) -> Standing:
+    def first(self) -> ThreadSnapshot:
         return self.threads[0]
 
     @property
@@ -59,11 +59,11 @@ class Group:
 class Waits:
     """All groups of a cluster, the largest first, and the edges between them."""
 
-    def __init__(self, launch: Launch, stand: Stand) -> None:
+    def __init__(self, launch: Launch, snapshot: BlockSnapshot) -> None:
         self.launch = launch
         self.paths = Paths(launch.compiled)
         self._spins: dict[int, Spin | None] = {}
-        self.groups = [group for one in (stand, *stand.cluster) for group in self._groups_of(one)]
+        self.groups = [group for one in (snapshot, *snapshot.cluster) for group in self._groups_of(one)]
         self.groups.sort(key=lambda group: -len(group.threads))
 
     def cause(self) -> Group:
@@ -95,7 +95,7 @@ class Waits:
         status = _ORDER.index(group.status)
         if group.status != state.AT_PHASE:
             return status, False, -dependents, False
-        mbarrier = group.stand.mbarrier(group.first.waits_at)
+        mbarrier = group.snapshot.mbarrier(group.first.waits_at)
         return status, not mbarrier.has_begun, -dependents, not mbarrier.is_untouched
 
     def others(self, group: Group) -> list[Group]:
@@ -103,7 +103,7 @@ class Waits:
 
         def rank(other: Group) -> tuple[bool, bool, int]:
             is_near = other.status == state.MEETING and bool(other.warps & group.warps)
-            return other.stand is not group.stand, not is_near, _ORDER.index(other.status)
+            return other.snapshot is not group.snapshot, not is_near, _ORDER.index(other.status)
 
         return sorted((other for other in self.groups if other is not group), key=rank)
 
@@ -113,7 +113,7 @@ class Waits:
             return False
         return any(not self._comes(group, other) for other in self._lanes_elsewhere(group))
 
-    def is_together(self, thread: Standing) -> bool:
+    def is_together(self, thread: ThreadSnapshot) -> bool:
         """Whether a thread waits at an instruction that its whole warp, or lanes of it, execute together."""
         if thread.status in (state.AT_BARRIER, state.AT_CLUSTER):
             return self.paths.effects(thread.instruction).aligned
@@ -122,7 +122,7 @@ class Waits:
     def _lanes_elsewhere(self, group: Group) -> Iterator[Group]:
         """The groups with lanes that this one waits for in its own warps."""
         for other in self.groups:
-            if other is group or other.stand is not group.stand:
+            if other is group or other.snapshot is not group.snapshot:
                 continue
             if any(
                 thread.warp in group.warps and (group.status != state.MEETING or group.first.members >> thread.lane & 1)
@@ -153,11 +153,11 @@ class Waits:
         """Whether the other group would end the wait of this one at a barrier, an mbarrier or an MMA."""
         there = other.instruction
         match group.status:
-            case state.AT_BARRIER if other.stand is group.stand and not _is_at(other, group.first.barrier):
+            case state.AT_BARRIER if other.snapshot is group.snapshot and not _is_at(other, group.first.barrier):
                 return self.paths.reaches(there, self.paths.at_barrier(group.first.barrier))
             case state.AT_CLUSTER if any(not thread.arrival for thread in other.threads):
                 return self.paths.reaches(there, self.paths.at_cluster_barrier())
-            case state.AT_PRODUCTS if other.stand is group.stand:
+            case state.AT_PRODUCTS if other.snapshot is group.snapshot:
                 late = {thread.number for thread in behind(group)}
                 return any(thread.number in late for thread in other.threads)
             case state.AT_PHASE:
@@ -166,22 +166,22 @@ class Waits:
 
     def _arrives(self, group: Group, other: Group) -> bool:
         """Whether the other group has the thread that arrived in earlier phases, and would again."""
-        mbarrier = group.stand.mbarrier(group.first.waits_at)
+        mbarrier = group.snapshot.mbarrier(group.first.waits_at)
         phase = mbarrier.phase
         if mbarrier.has_begun or phase is None or not phase.get("arrived_at"):
             return False
-        if phase.get("arrived_from") != other.stand.number:
+        if phase.get("arrived_from") != other.snapshot.number:
             return False
         is_there = any(thread.number == phase.get("arrived_by") for thread in other.threads)
         return is_there and self.paths.reaches(other.instruction, [phase.get("arrived_at")])
 
-    def _groups_of(self, stand: Stand) -> Iterator[Group]:
+    def _groups_of(self, snapshot: BlockSnapshot) -> Iterator[Group]:
         """Threads of a block that wait for the same thing at the same place."""
-        alive = (self._stuck(thread, stand.is_still) for thread in stand.threads if thread.status != state.DONE)
+        alive = (self._stuck(thread, snapshot.is_still) for thread in snapshot.threads if thread.status != state.DONE)
         for threads in grouped(alive):
-            yield Group(stand, tuple(threads))
+            yield Group(snapshot, tuple(threads))
 
-    def _stuck(self, thread: Standing, is_still: bool) -> Standing:
+    def _stuck(self, thread: ThreadSnapshot, is_still: bool) -> ThreadSnapshot:
         """What a thread does in vain, even if it runs now and then: it polls an mbarrier, or memory in a loop."""
         if thread.status in WAITING and not (is_still and thread.ran):
             return thread
@@ -196,9 +196,9 @@ class Waits:
         return replace(thread, status=SPINS, instruction=spin.look, waits_at=looked_at(self.launch, thread, spin) or 0)
 
 
-def grouped(threads: Iterable[Standing]) -> list[list[Standing]]:
+def grouped(threads: Iterable[ThreadSnapshot]) -> list[list[ThreadSnapshot]]:
     """Threads that wait for the same thing at the same place, the largest group first."""
-    found: dict[object, list[Standing]] = {}
+    found: dict[object, list[ThreadSnapshot]] = {}
     for thread in threads:
         subject = {
             state.MEETING: thread.members,
@@ -209,13 +209,13 @@ def grouped(threads: Iterable[Standing]) -> list[list[Standing]]:
     return sorted(found.values(), key=lambda group: -len(group))
 
 
-def behind(group: Group) -> Sequence[Standing]:
+def behind(group: Group) -> Sequence[ThreadSnapshot]:
     """The threads of a warpgroup that have not committed the group of `wgmma` that others of it wait for."""
     first = group.first.warp // 4 * 4
-    threads = Record.at(state.Thread, group.stand.block.get("threads"))
+    threads = Record.at(state.Thread, group.snapshot.record.get("threads"))
     return [
         thread
-        for thread in group.stand.threads
+        for thread in group.snapshot.threads
         if thread.warp // 4 * 4 == first and threads.get("product_group", thread.number) < group.first.waits_for
     ]
 
@@ -223,7 +223,7 @@ def behind(group: Group) -> Sequence[Standing]:
 def _counts_everyone(group: Group) -> bool:
     """Whether a group waits at a barrier that does not wait for threads which exit."""
     if group.status == state.AT_BARRIER:
-        return bool(group.stand.barrier(group.first.barrier).get("everyone"))
+        return bool(group.snapshot.barrier(group.first.barrier).get("everyone"))
     return group.status == state.AT_CLUSTER
 
 

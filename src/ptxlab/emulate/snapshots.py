@@ -1,4 +1,4 @@
-"""Where the threads of a block stand: read from its memory after a launch was stopped, for those who explain it."""
+"""Threads and mbarriers of a block when a launch was stopped, read from its memory for an explanation."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from ptxlab.emulate.running import Launch
     from ptxlab.emulate.worker import Worker
 
-SPINS = -1  # like a status: a thread that goes round a loop
+SPINS = -1  # like a status: a thread that polls in a loop
 WAITING = (state.MEETING, state.ACTIVE, state.AT_BARRIER, state.AT_PHASE, state.AT_PRODUCTS, state.AT_CLUSTER)
 
 
 @dataclass(frozen=True)
-class Standing:
+class ThreadSnapshot:
     """One thread: what it does (`status`), at which instruction, and what it waits for."""
 
     number: int
@@ -30,12 +30,12 @@ class Standing:
     instruction: int
     barrier: int
     members: int
-    waits_at: int  # the mbarrier; of one that goes round a loop, what it looks at there, 0 if that is not known
+    waits_at: int  # the mbarrier; of a thread in a loop, the address that it polls, 0 if that is not known
     waits_for: int
     asked: int
     ran: int
     frame: int
-    arrival: int  # 0 unless it has come to the barrier of its cluster, and not waited there
+    arrival: int  # 0 unless it has arrived at the cluster barrier, and not waited there
 
     @property
     def warp(self) -> int:
@@ -71,15 +71,15 @@ class Mbarrier:
         return not self.has_begun and phase is not None and not phase.get("completed") and not phase.get("passed")
 
 
-class Stand:
+class BlockSnapshot:
     """A block as it was when it stopped, and the others of its `cluster`."""
 
     def __init__(self, launch: Launch, address: int) -> None:
         self.launch = launch
-        self.cluster: list[Stand] = []
-        self.block = Record.at(state.Block, address)
-        self.number = self.block.get("number")
-        threads = Record.at(state.Thread, self.block.get("threads"))
+        self.cluster: list[BlockSnapshot] = []
+        self.record = Record.at(state.Block, address)
+        self.number = self.record.get("number")
+        threads = Record.at(state.Thread, self.record.get("threads"))
         names = (
             "status",
             "instruction",
@@ -93,8 +93,8 @@ class Stand:
             "arrival",
         )
         self.threads = [
-            Standing(number, *(threads.get(name, number) for name in names))
-            for number in range(self.block.get("count"))
+            ThreadSnapshot(number, *(threads.get(name, number) for name in names))
+            for number in range(self.record.get("count"))
         ]
 
     @property
@@ -109,8 +109,8 @@ class Stand:
 
     @property
     def is_still(self) -> bool:
-        """Whether its threads run and yet go nowhere."""
-        watch = self.block.get("cluster") + offset_of(state.Cluster, "watch")
+        """Whether its threads run without making progress."""
+        watch = self.record.get("cluster") + offset_of(state.Cluster, "watch")
         return bool(Record.at(state.Watch, watch).get("is_still"))
 
     def barrier(self, number: int) -> Record:
@@ -125,7 +125,7 @@ class Stand:
     def mbarrier(self, offset: int) -> Mbarrier:
         """The mbarrier at an offset of shared memory."""
         phase = self.phase(offset)
-        bits = ctypes.c_uint64.from_address(self.block.get("shared") + offset).value
+        bits = ctypes.c_uint64.from_address(self.record.get("shared") + offset).value
         if phase is not None:
             bits = phase.get("bits")
         bytes = bits >> BYTES & BYTES_MASK
@@ -137,10 +137,10 @@ class Stand:
         )
 
     def _inside(self, name: str, index: int, owner: type) -> int:
-        return self.block.address + offset_of(state.Block, name) + index * size_of(owner)
+        return self.record.address + offset_of(state.Block, name) + index * size_of(owner)
 
 
-def stand_of(launch: Launch, worker: Worker) -> Stand | None:
+def snapshot_of(launch: Launch, worker: Worker) -> BlockSnapshot | None:
     """The block that a worker stopped in, if it was in one.
 
     Of a cluster it is the one with the fault; where all hang, the first that waits for more than the others.
@@ -150,12 +150,12 @@ def stand_of(launch: Launch, worker: Worker) -> Stand | None:
         return None
     blocks = broken + offset_of(state.Cluster, "blocks")
     count = Record.at(state.Cluster, broken).get("count")
-    stands = [Stand(launch, ctypes.c_uint64.from_address(blocks + 8 * rank).value) for rank in range(count)]
-    for stand in stands:
-        stand.cluster = [other for other in stands if other is not stand]
+    snapshots = [BlockSnapshot(launch, ctypes.c_uint64.from_address(blocks + 8 * rank).value) for rank in range(count)]
+    for snapshot in snapshots:
+        snapshot.cluster = [other for other in snapshots if other is not snapshot]
     if worker.fault.get("kind") == state.HANG:
-        return next((stand for stand in stands if stand.is_cause), stands[0])
-    return next((stand for stand in stands if stand.number == worker.fault.get("block")), stands[0])
+        return next((snapshot for snapshot in snapshots if snapshot.is_cause), snapshots[0])
+    return next((snapshot for snapshot in snapshots if snapshot.number == worker.fault.get("block")), snapshots[0])
 
 
 def block_name(launch: Launch, number: int) -> str:
@@ -192,13 +192,13 @@ def ranges(numbers: Iterable[int]) -> str:
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
-def do(threads: Sequence[Standing], everyone: Sequence[Standing], one: str, several: str) -> str:
+def do(threads: Sequence[ThreadSnapshot], everyone: Sequence[ThreadSnapshot], one: str, several: str) -> str:
     """`warp 0 waits`, `warps 0 to 2 wait`: who, with the verb that fits."""
     name = who(threads, everyone)
     return f"{name} {one if name.startswith(('thread ', 'warp ')) else several}"
 
 
-def who(threads: Sequence[Standing], everyone: Sequence[Standing]) -> str:
+def who(threads: Sequence[ThreadSnapshot], everyone: Sequence[ThreadSnapshot]) -> str:
     """`warps 0 to 2`, where these are whole warps; `lanes 0 to 15 of warp 3`; `threads 7 and 40`; `thread 7`."""
     if len(threads) == 1:
         return f"thread {threads[0].number}"
