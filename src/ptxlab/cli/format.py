@@ -17,7 +17,7 @@ from ptxlab.cli.files import (
     with_progress,
     write_file,
 )
-from ptxlab.cli.findings import show_findings
+from ptxlab.cli.findings import show_findings, status_of
 from ptxlab.report import PtxError
 
 
@@ -48,22 +48,22 @@ def command(context: click.Context, paths: Sequence[Path], write: bool, check: b
         raise click.UsageError(f"there are {len(files)} files: give `--write` or `--check`")
     import ptxlab
 
-    failed = 0
+    status = 0
     for file, _ in with_progress(files):
         try:
             before = read_text(file)
             text = ptxlab.format(ptxlab.parse(before, name_of(file)))
         except PtxError as wrong:
             show_findings(wrong.diagnostics, name_of(file), to_stderr=True)
-            failed += 1
+            status = max(status, status_of(wrong.diagnostics))
             continue
         changed = text != before
         if check and changed:
             click.echo(f"{name_of(file)} is not in canonical form")
-            failed += 1
+            status = max(status, 1)
         elif write and changed:
             write_file(file, text.encode())
             click.echo(f"formatted {name_of(file)}", err=True)
         elif not (write or check):
             click.echo(text, nl=False)
-    context.exit(1 if failed else 0)
+    context.exit(status)

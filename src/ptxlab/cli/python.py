@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ptxlab.cli.files import name_of, path_argument, read_module, show_compiler_warnings, write_file
-from ptxlab.cli.findings import show_findings
+from ptxlab.cli.findings import show_findings, status_of
 from ptxlab.report import PtxError
 
 
@@ -31,7 +31,7 @@ def command(context: click.Context, path: Path, output: Path | None) -> None:
         show_compiler_warnings(warnings, path)
     except PtxError as wrong:
         show_findings(wrong.diagnostics, name_of(path), to_stderr=True)
-        context.exit(1)
+        context.exit(status_of(wrong.diagnostics))
     from ptxlab.author.convert import to_python
 
     text = to_python(module, name_of(path))
