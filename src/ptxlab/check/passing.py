@@ -4,11 +4,53 @@ Scalars fit as operands of instructions do, arrays with the same number of eleme
 a register of packed halves, is bits to ptxas: it fits whatever scalar or vector has as many.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
 from ptxlab import ir
 from ptxlab.isa.shape import register_fits
 from ptxlab.isa.types import Type
 
+if TYPE_CHECKING:
+    from .program import FunctionFacts
+
 _BITS_OF_CONSTANT = {"s64": 64, "u64": 64, "f64": 64, "f32": 32}
+
+
+class Passed(NamedTuple):
+    """What a call passes for a parameter of `callee`, or where it wants a result of it."""
+
+    callee: str
+    formal: ir.Variable
+    actual: ir.Operand
+    is_result: bool
+
+
+def passed_by(facts: FunctionFacts, call: ir.Instruction) -> Iterator[Passed]:
+    """What a call passes and wants back, for each function that it names or prototype that it conforms to."""
+    lists = [operand.elements for operand in call.operands if isinstance(operand, ir.Arguments)]
+    has_results = bool(call.operands) and isinstance(call.operands[0], ir.Arguments)
+    results = lists[0] if has_results else ()
+    arguments = next(iter(lists[int(has_results) :]), ())
+    for name, returns, parameters in _callees(facts, call):
+        yield from (Passed(name, f, a, is_result=True) for f, a in zip(returns, results, strict=False))
+        yield from (Passed(name, f, a, is_result=False) for f, a in zip(parameters, arguments, strict=False))
+
+
+def _callees(facts: FunctionFacts, call: ir.Instruction) -> Iterator[tuple[str, list[ir.Variable], list[ir.Variable]]]:
+    labels = facts.function.labels()
+    for operand in call.operands:
+        found = labels.get(operand.name) if isinstance(operand, ir.LabelReference) else None
+        if isinstance(operand, ir.FunctionReference):
+            yield operand.name, operand.function.returns, operand.function.parameters
+        elif isinstance(found, ir.CallPrototype):
+            yield found.name, found.returns, found.parameters
+        elif isinstance(found, ir.CallTargets):
+            for named in found.targets:
+                if isinstance(named, ir.FunctionReference):
+                    yield named.name, named.function.returns, named.function.parameters
 
 
 def fits(formal: ir.Variable, actual: ir.Operand, *, result: bool) -> bool:

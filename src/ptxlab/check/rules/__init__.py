@@ -42,6 +42,7 @@ outside_array
 ignored_setmaxnreg
 unavailable_registers
 unfreed_tensor_memory
+lossy_call
 swapped_pair
 divergent_barrier
 unreachable_code
