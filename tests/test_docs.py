@@ -155,7 +155,7 @@ def test_the_python_on_the_emulator(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_the_findings_on_the_emulator_have_pages() -> None:
-    table = EMULATOR.partition("| finding |")[2].partition("\n\n")[0]
+    table = EMULATOR.partition("| finding | when |")[2].partition("\n\n")[0]
     named = re.findall(r"`([a-z]+(?:-[a-z]+)*)`", "\n".join(row.split("|")[1] for row in table.split("\n")[2:]))
     assert len(named) > 8
     assert set(named) <= set(pages())
