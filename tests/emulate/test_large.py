@@ -119,6 +119,16 @@ def test_what_is_not_optimised_computes_the_same(body: str, monkeypatch: pytest.
     assert run(body) == expected
 
 
+def test_too_many_ways_of_brx() -> None:
+    labels = ", ".join(f"L{i}" for i in range(500))
+    jumps = "\n".join(f"L{i}:\nbrx.idx %r2, T;" for i in range(500))
+    with pytest.raises(ptxlab.KernelError) as raised:
+        launch(f"T: .branchtargets {labels};\nmov.u32 %r2, 0;\n{jumps}\nret;", timeout=10, on_error="raise")
+    (found,) = raised.value.diagnostics
+    assert (found.code, found.line) == ("too-large", 4)
+    assert found.message == "`k`: its `brx.idx` instructions can go 250000 ways, at most 200000 are possible here"
+
+
 def test_an_abort_of_llvm_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PTXLAB_CACHE", "")
     monkeypatch.setattr(apart, "_PROGRAM", "import os; os.abort()")

@@ -136,6 +136,12 @@ def test_a_folder_of_another_user_is_not_used(
     assert capsys.readouterr().err == f"ptxlab: the cache folder {folder} {said}"
 
 
+def test_what_is_provisional_is_not_kept(folder: Path) -> None:
+    make = Maker(cache.Provisional(b"code"))
+    assert cached("key", make) == cached("key", make) == b"code"
+    assert make.asked == 2
+
+
 def test_an_empty_name_turns_the_cache_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PTXLAB_CACHE", "")
     monkeypatch.chdir(tmp_path)

@@ -17,7 +17,7 @@ from ptxlab.emulate.runtime import ENTRIES, RARE, RUNTIME
 from ptxlab.emulate.unit import Unit
 from ptxlab.native import engine
 from ptxlab.native.apart import compile_at_once
-from ptxlab.native.cache import sources
+from ptxlab.native.cache import Provisional, sources
 from ptxlab.native.functions import signature
 from ptxlab.native.translate import callees, emit, reachable
 from ptxlab.syntax import format
@@ -135,7 +135,8 @@ def _translate(
         "timed_slots": unit.timed_slots,
         "address_slots": unit.address_slots,
     }
-    return _packed([json.dumps(facts).encode(), *codes])
+    packed = _packed([json.dumps(facts).encode(), *codes])
+    return Provisional(packed) if unit.hurried else packed
 
 
 def _packed(parts: Sequence[bytes]) -> bytes:

@@ -17,7 +17,8 @@ from ptxlab.native import engine
 from ptxlab.native.apart import FOREVER, Compilation, GaveUpError, OutOfTimeError
 from ptxlab.report import Diagnostic, KernelError, error
 
-SMALL = 150_000  # characters of LLVM IR that LLVM optimises in a second at most, whatever they are
+SMALL = 150_000  # characters of LLVM IR that LLVM optimises in a second or two, whatever they are
+FEW = 200  # basic blocks of PTX, with which it does so for any text that is not large (`unit.LARGE`)
 HUGE = 2_000_000  # and that it takes seconds for
 MANY = 8_000  # instructions that surely are as many
 _SECONDS = {2: 2, 1: 5, 0: FOREVER}  # of a core, for each effort
@@ -26,17 +27,20 @@ _SECONDS = {2: 2, 1: 5, 0: FOREVER}  # of a core, for each effort
 def make(begin: Callable[..., Unit], until: float | None) -> tuple[Unit, list[bytes]]:
     """A unit, translated, and its machine code; `begin` makes one, `flat` or not. `OutOfTimeError` after `until`."""
     unit = begin(until=until)
+    hurried = False
     if sum(1 for function in unit.functions for _ in function.instructions()) < MANY:
         try:
             text, called = unit.translate()
             if len(text) < HUGE:
-                return unit, _compile(text, called, 1 if called else 2, _soon(until))
-        except (GaveUpError, OutOfTimeError):
+                return unit, _compile(unit, text, called, 1 if called else 2, _soon(until))
+        except (GaveUpError, OutOfTimeError) as problem:
             unit.check_time()
+            hurried = isinstance(problem, OutOfTimeError)
     unit = begin(until=until, flat=True)
+    unit.hurried = hurried
     text, called = unit.translate()
     try:
-        return unit, _compile(text, called, 0, until)
+        return unit, _compile(unit, text, called, 0, until)
     except GaveUpError:
         raise KernelError([_too_large(unit)]) from None
 
@@ -47,22 +51,22 @@ def _soon(until: float | None) -> float | None:
     return None if until is None else now + (until - now) / 3
 
 
-def _compile(text: str, called: str, speed: int, until: float | None) -> list[bytes]:
+def _compile(unit: Unit, text: str, called: str, speed: int, until: float | None) -> list[bytes]:
     """The machine code of a kernel, and of the functions that it calls if they are a text of their own."""
-    codes = [engine.compile_text(text, speed=speed) if len(text) < SMALL else _compile_apart(text, speed, until)]
-    if called:
-        codes.append(engine.compile_kept(called))
-    return codes
-
-
-def _compile_apart(text: str, speed: int, until: float | None) -> bytes:
+    if len(text) < SMALL or (not called and unit.blocks <= FEW):
+        return [engine.compile_text(text, speed=speed), *_called(called)]
     try:
         with Compilation(text, speed=speed, seconds=_SECONDS[speed], memory=max(available(), 1 << 30)) as compilation:
-            return compilation.result(until)
+            others = _called(called)
+            return [compilation.result(until), *others]
     except OSError:  # there can be no other process: only what takes no more than proportional time is safe here
         if speed:
             raise GaveUpError from None
-        return engine.compile_text(text, speed=speed)
+        return [engine.compile_text(text, speed=speed), *_called(called)]
+
+
+def _called(text: str) -> list[bytes]:
+    return [engine.compile_kept(text)] if text else []
 
 
 def _too_large(unit: Unit) -> Diagnostic:

@@ -15,6 +15,8 @@ from ptxlab.isa import Jump, Match
 from ptxlab.isa.form import Form
 from ptxlab.report import Diagnostic, KernelError, Span, error
 
+WAYS = 200_000  # from all `brx.idx` of a function together: each is a piece of machine code
+
 
 @dataclass(frozen=True)
 class _Names:
@@ -35,8 +37,24 @@ def refuse(module: ir.Module, kernel: ir.Function) -> None:
         for message, span, reason in _missing(module, names, function):
             # Once is enough for each, however often it stands in the program.
             found.setdefault(message, error("not-emulated", message, span, reason))
+        ways = sum(_ways(function))
+        if ways > WAYS:
+            message = (
+                f"`{function.name}`: its `brx.idx` instructions can go {ways} ways, at most {WAYS} are possible here"
+            )
+            found[message] = error("too-large", message, module.name_span(function), "this function")
     if found:
         raise KernelError(found.values())
+
+
+def _ways(function: ir.Function) -> Iterator[int]:
+    """To how many labels each `brx.idx` of a function can go."""
+    lists = {s.name: len(s.targets) for s in function.statements() if isinstance(s, ir.BranchTargets)}
+    if not lists:
+        return
+    for instruction in function.instructions():
+        if instruction.opcode.mnemonic == "brx":
+            yield sum(lists.get(o.name, 0) for o in instruction.operands if isinstance(o, ir.LabelReference))
 
 
 # Why the instructions of a whole chapter have no meaning; where only some have none, they say it themselves.

@@ -48,6 +48,7 @@ class Unit:
         self.module = module
         self.flat = flat  # see `registers`
         self.until = until
+        self.hurried = False  # whether there would be better machine code if there was more time
         self.entry = entry
         self.calls = Calls()
         self.counting = Counting(profile)
@@ -69,6 +70,7 @@ class Unit:
         """
         translated = [Function(self, function, number) for number, function in enumerate(self.functions)]
         bodies = [function.text() for function in translated]
+        self.blocks = sum(len(function.flow.blocks) for function in translated)
         by_name = {function.function.name: function for function in translated}
         callees = [self._callee(by_name.get(name)) for name in self.numbers]
         self.frame_sizes = [function.frame.size for function in translated]

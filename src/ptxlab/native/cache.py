@@ -31,8 +31,13 @@ def cached(key: str, make: Callable[[], bytes]) -> bytes:
     found = _read(path)
     if found is None:
         found = make()
-        _write(path, found)
+        if not isinstance(found, Provisional):
+            _write(path, found)
     return found
+
+
+class Provisional(bytes):
+    """What is made again next time: there was too little time to make it well."""
 
 
 def cache_folder() -> Path | None:
