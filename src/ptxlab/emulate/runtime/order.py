@@ -76,14 +76,18 @@ def end_order(block: Pointer[Block]) -> None:
         return
     for index in range(block.count):
         thread = block.threads + index
-        forget(address_of(thread.known))
-        forget(address_of(thread.fenced))
-        forget(address_of(thread.close_fenced))
-        forget(address_of(thread.wide_fenced))
-        forget(address_of(thread.pending))
-        forget(address_of(thread.close_pending))
-        forget(address_of(thread.far_pending))
-        forget(address_of(thread.tensor_known))
+        if thread.known.room != 0:
+            forget(address_of(thread.known))
+        if thread.fence != 0:
+            forget(address_of(thread.fenced))
+            forget(address_of(thread.close_fenced))
+            forget(address_of(thread.wide_fenced))
+        if thread.pending.room + thread.close_pending.room + thread.far_pending.room != 0:
+            forget(address_of(thread.pending))
+            forget(address_of(thread.close_pending))
+            forget(address_of(thread.far_pending))
+        if thread.tensor_known.room != 0:
+            forget(address_of(thread.tensor_known))
     for number in range(16):
         forget(address_of(block.barriers[number].known))
     forget(address_of(block.known))
