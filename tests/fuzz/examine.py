@@ -78,6 +78,7 @@ def _read(text: str) -> tuple[ir.Module | None, list[Diagnostic]]:
 ELSEWHERE = ("Unresolved extern", "Undefined reference", "Memory allocation failure")
 _NUMBER = re.compile(r"\b(?:0x[0-9a-fA-F]+|\d+)\b")
 OVERFLOW = 1 << 63  # from here on ptxas loses bits of sizes and counts, and then lets them pass
+EXCESSIVE = "excessive-"  # memory of which ptxas counts 31 bits only
 
 
 def _disagreement(text: str, errors: list[Diagnostic]) -> Finding | None:
@@ -87,6 +88,8 @@ def _disagreement(text: str, errors: list[Diagnostic]) -> Finding | None:
     told = [one for one in verdicts if one.level not in ("warning", "info")]
     no_answer = told and all(one.level in ("crash", "timeout") or one.message.startswith("Internal ") for one in told)
     if no_answer or accepted(verdicts) == (not errors) or any(one.message.startswith(ELSEWHERE) for one in told):
+        return None
+    if errors and all(one.code.startswith(EXCESSIVE) for one in errors):
         return None
     if errors and any(int(one, 16 if "x" in one else 10) >= OVERFLOW for one in _NUMBER.findall(text)):
         return None
