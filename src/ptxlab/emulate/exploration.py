@@ -5,7 +5,7 @@ in which steps that do not commute come in the same order, one is enough. Which 
 and sleep sets: "Optimal dynamic partial order reduction" (Abdulla and others, POPL 2014), algorithm 1.
 
 A thread that polls would make runs endless. If a thread comes back to a state in which it was, has changed nothing
-since, and nobody has changed what it has read since, then it takes no step before somebody does.
+since, and no other thread has changed what it has read since, then it takes no step before another thread does.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Node:
 
 
 class Polling:
-    """Which threads poll what nobody has changed."""
+    """Which threads poll what no other thread has changed."""
 
     def __init__(self) -> None:
         self.polled: dict[int, frozenset[Hashable]] = {}

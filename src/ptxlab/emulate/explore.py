@@ -170,7 +170,7 @@ def explore(
 
 
 def follow(program: Program, args: Sequence[Any], schedule: Sequence[int], timeout: float | None) -> Result:
-    """Run a program once by a schedule; after its end, and where it cannot be followed, any thread goes on."""
+    """Run a program once by a schedule; after its end, and where it cannot be followed, any thread continues."""
     explorer, watch = Explorer(), Watch(timeout or 1e6)
     steps = iter(schedule)
 

@@ -339,7 +339,7 @@ class Thread:
     bulk_group: u32  # of its bulk copies, which is still open
     channel: u32  # of the asynchronous work that it is beginning, for the detectors
     work: u32  # and its number
-    rank: u64  # among those that were put behind all others; 0: it was not
+    rank: u64  # among the threads with the lowest priorities; 0: it is not one
     known: Knowledge  # of others, beyond what its whole warp or block knows
     pending: Knowledge  # what it has read from its block, and will know when it passes a fence
     close_pending: Knowledge  # from other blocks of its cluster
@@ -409,7 +409,7 @@ class Search:
     near_warp: u32  # that had the last turn
     near: Pointer[Block]  # its block; null if it is to be chosen anew
     near_moves: u64  # of the block, before that turn
-    first_rank: u64  # of those that were put behind all others
+    first_rank: u64  # of the threads with the lowest priorities
     last_rank: u64
     trace: u64  # a mark of all turns
     # Of all clusters that this worker has run.

@@ -89,7 +89,7 @@ def broken_of(worker: Pointer[Worker]) -> Pointer[Cluster]:
 
 @native
 def take_step(worker: Pointer[Worker], chosen: u32) -> None:
-    """Let a thread at a point go on."""
+    """Let a thread at a point continue."""
     for position in range(worker.waiting):
         cluster = worker.residents[position]
         for rank in range(cluster.count):

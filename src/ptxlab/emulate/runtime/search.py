@@ -3,10 +3,10 @@
 Threads are preempted at points, before accesses that others can observe; see `emulate.preemption`. A seed chooses one
 of two policies.
 
-- A random walk: after a random number of points, any thread that can run goes on.
+- A random walk: after a random number of points, any thread that can run continues.
 - Priorities, as in "A randomized scheduler with probabilistic guarantees of finding bugs" (Burckhardt and others,
   ASPLOS 2010): the first thread, in a random order, that can run does so until it waits. At `depth - 1` points, chosen
-  at random before, the running thread goes behind all others. So does one that may be polling, as others must run then.
+  at random before, the running thread gets the lowest priority. So does one that may be polling: others must run then.
 
 While nothing in memory changes, threads run in the order of their numbers, as without a seed: what each of them does
 next does not depend on the order then, and states recur, by which `stillness` knows a hang. The first change ends that.
@@ -99,7 +99,7 @@ def run_search(worker: Pointer[Worker]) -> None:
                     spare = cluster
                 else:
                     end_cluster(cluster)
-            elif outcome == SPINNING:  # it may be waiting for clusters that have not begun
+            elif outcome == SPINNING:  # it may wait for clusters that have not begun
                 worker.resident_room = min(worker.resident_room * 2, worker.resident_limit)
             elif outcome != STILL:
                 report_stop(worker, worker.residents[search.cursor])
@@ -241,7 +241,6 @@ def wake_warps(worker: Pointer[Worker]) -> None:
 @native
 def choose_in(search: Pointer[Search], cluster: Pointer[Cluster]) -> Pointer[Thread]:
     """A thread of a cluster; null if none can run, or only those that were put last."""
-    nobody = cast(Pointer[Thread], 0)
     rank: u32 = 0
     warp: u32 = 0
     lane: u32 = 0
@@ -259,7 +258,7 @@ def choose_in(search: Pointer[Search], cluster: Pointer[Cluster]) -> Pointer[Thr
                     if cast(u64, thread) != 0 or block.worker.fault.kind != 0:
                         return thread
                     block.asleep = block.asleep | 1 << chosen
-    return nobody
+    return cast(Pointer[Thread], 0)
 
 
 @native
@@ -302,7 +301,7 @@ def ready_lane(block: Pointer[Block], warp: u32, first: u32) -> Pointer[Thread]:
 
 @native
 def ask_phase(search: Pointer[Search], thread: Pointer[Thread]) -> None:
-    """Let a thread go on that waits for a phase which has completed; or, now and then, one whose phase has not."""
+    """Let a thread continue that waits for a phase which has completed; or, now and then, one whose phase has not."""
     if has_completed(thread):
         thread.answer = 1
         thread.status = READY
@@ -314,7 +313,7 @@ def ask_phase(search: Pointer[Search], thread: Pointer[Thread]) -> None:
 
 @native
 def first_of_last(worker: Pointer[Worker]) -> Pointer[Thread]:
-    """The first of the threads that were put behind all others and can run; null if there is none."""
+    """The first of the threads that have the lowest priority and can run; null if there is none."""
     found = cast(Pointer[Thread], 0)
     least: u64 = 0
     for position in range(worker.waiting):
