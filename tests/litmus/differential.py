@@ -12,6 +12,7 @@ run may have the other order.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -43,14 +44,14 @@ class Difference:
         return f"{head}\n{self.test.source.text}{self.final}\n"
 
 
-def compare(number: int, counts: Counter[str]) -> Iterator[Difference]:
+def compare(number: int, counts: Counter[str], seeds: int = SEEDS, limit: int = LIMIT) -> Iterator[Difference]:
     """Run one random program and yield how the runs differ from the model."""
     test = read(program(number), f"random-{number}.litmus")
     if why_not(test) is not None:
         counts["programs not run"] += 1
         return
     known: dict[Final, str] = {}
-    for placement, how, seen in _runs(test, number):
+    for placement, how, seen in _runs(test, number, seeds, limit):
         counts["executions"] += seen.runs
         if wrong := {*seen.found} - {RACE}:
             yield Difference("endless" if wrong & {*ENDLESS} else f"found {wrong}", test, placement, how, None)
@@ -68,13 +69,13 @@ def compare(number: int, counts: Counter[str]) -> Iterator[Difference]:
                 yield Difference("false race", test, placement, how, final)
 
 
-def _runs(test: Litmus, number: int) -> Iterator[tuple[Placement, str, Observed]]:
+def _runs(test: Litmus, number: int, seeds: int, limit: int) -> Iterator[tuple[Placement, str, Observed]]:
     places = placements(test)
-    for seed in range(SEEDS):
-        placement = places[(number + seed * 2 // SEEDS) % len(places)]
+    for seed in range(seeds):
+        placement = places[(number + seed * 2 // seeds) % len(places)]
         yield placement, f"seed {seed + number}", emulate(test, placement, [seed + number])
     placement = places[(number + 2) % len(places)]
-    yield placement, "explored", explore_all(test, placement, LIMIT)
+    yield placement, "explored", explore_all(test, placement, limit)
 
 
 def _race(about: Allowed) -> str:
@@ -90,17 +91,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=1000, help="executions")
     parser.add_argument("--first", type=int, default=0, help="number of the first program")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="of each program, in two placements")
+    parser.add_argument("--limit", type=int, default=LIMIT, help="executions of each program that differ, in a third")
     parser.add_argument("--show", type=int, default=5, help="differences to show")
     given = parser.parse_args()
     counts: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
     number, start = given.first, time.monotonic()
     while counts["executions"] < given.count:
-        for one in {one.kind: one for one in compare(number, counts)}.values():
+        for one in {one.kind: one for one in compare(number, counts, given.seeds, given.limit)}.values():
             kinds[one.kind] += 1
             if kinds.total() <= given.show:
                 print(one, flush=True)
         number += 1
+        if number % 50 == 0:
+            print(f"{number - given.first} programs, {counts['executions']} executions", file=sys.stderr, flush=True)
     took = time.monotonic() - start
     print(f"{dict(counts)} of {number - given.first} programs, {took:.0f} s")
     print(f"programs that differ: {dict(kinds) or 'none'}")
