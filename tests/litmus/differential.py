@@ -4,9 +4,10 @@ Each program runs under a few seeds, and under some or all schedules that differ
 of a run says what each read has read; the model is asked whether such an execution is allowed and whether it has a data
 race, and the emulator must have found just that.
 
-One class of differences is known and counted apart: `fence.sc`. To the model two of them synchronize in the order that
-they happen to have (PTX ISA 8.9.4, point 1); the emulator reports what is ordered by nothing but that, because the next
-run may have the other order.
+Two classes of differences are known and counted apart. To the model two `fence.sc` synchronize in the order that they
+happen to have (PTX ISA 8.9.4, point 1); the emulator reports what is ordered by nothing but that, because the next run
+may have the other order. And what follows an observed write in causality order follows that write alone (8.9.5, point
+2); to the emulator it follows earlier accesses of the same thread to the same location, too.
 """
 
 from __future__ import annotations
@@ -82,8 +83,10 @@ def _race(about: Allowed) -> str:
     """Whether executions with this final state have a race: all, none, or it depends on what can't be observed."""
     if about.racy_but_for_fence_sc == 0:
         return "race-free"
-    if about.racy == about.executions:
+    if about.clearly_racy == about.executions:
         return "racy"
+    if about.racy == about.executions:
+        return "behind an observed write"
     return "ordered by fence.sc" if about.racy == 0 else "undecided"
 
 

@@ -37,6 +37,7 @@ class Allowed:
 
     executions: int = 0
     racy: int = 0
+    clearly_racy: int = 0  # without races behind an observed write of the same thread
     racy_but_for_fence_sc: int = 0  # those that only the order of two `fence.sc` keeps from a race count as well
 
 
@@ -108,6 +109,7 @@ def _judge_paths(test: Litmus, chosen: Sequence[Path], found: Judgement, budget:
                         about = found.finals.setdefault(final, Allowed())
                         about.executions += 1
                         about.racy += racy
+                        about.clearly_racy += bool(order.clear_races)
                         about.racy_but_for_fence_sc += unfenced
 
 

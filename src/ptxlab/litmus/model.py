@@ -225,6 +225,17 @@ class Order:
         related = self.causality | self.causality.inverse() | self.static.morally_strong
         return [(a, b) for a, b in self.static.conflicts - related if a < b]
 
+    @cached_property
+    def clear_races(self) -> list[tuple[int, int]]:
+        """The races but those of operations that the same thread followed by a write there, which was then observed.
+
+        By the letter of 8.9.5, what follows an observation in causality order follows the observed write alone.
+        """
+        static = self.static
+        earlier = static.program_order & static.overlap
+        hidden = earlier @ self.observation @ self.proxy_preserved
+        return [(a, b) for a, b in self.races if (a, b) not in hidden and (b, a) not in hidden]
+
     def satisfies_fence_sc(self) -> bool:
         """8.10.2: Fence-SC order does not contradict causality order.
 

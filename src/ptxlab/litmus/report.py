@@ -103,7 +103,7 @@ class Report:
                     yield f"an outcome that the model forbids: {self.spell(final)}"
             elif self.detects and about.racy_but_for_fence_sc == 0 and seen.races[final]:
                 yield f"a data race that the model does not have: {self.spell(final)}"
-            elif self.detects and about.racy == about.executions and seen.races[final] < count:
+            elif self.detects and about.clearly_racy == about.executions and seen.races[final] < count:
                 yield f"a data race was not found: {self.spell(final)}"
 
     def spell(self, final: Final) -> str:
