@@ -40,7 +40,7 @@ def passed_by(facts: FunctionFacts, call: ir.Instruction) -> Iterator[Passed]:
 
 
 def _callees(facts: FunctionFacts, call: ir.Instruction) -> Iterator[tuple[str, list[ir.Variable], list[ir.Variable]]]:
-    labels = facts.function.labels()
+    labels = facts.labels
     for operand in call.operands:
         found = labels.get(operand.name) if isinstance(operand, ir.LabelReference) else None
         if isinstance(operand, ir.FunctionReference):

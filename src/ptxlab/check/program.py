@@ -5,7 +5,7 @@ the instructions of a mnemonic, or a function's flow.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -57,6 +57,11 @@ class FunctionFacts:
     def flow(self) -> Flow:
         """Its basic blocks."""
         return flow_of(self.function)
+
+    @cached_property
+    def labels(self) -> Mapping[str, ir.Statement]:
+        """Its labels and lists of them by name."""
+        return self.function.labels()
 
     @cached_property
     def effects(self) -> Effects:

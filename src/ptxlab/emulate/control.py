@@ -119,7 +119,7 @@ def _prototype(function: Function, operands: list[ir.Operand]) -> tuple[list[ir.
     """What an indirect call returns and takes: by its prototype, or by one of the functions it may call."""
     label = operands[-1]
     assert isinstance(label, ir.LabelReference)
-    found = function.function.labels()[label.name]
+    found = function.labels[label.name]
     if isinstance(found, ir.CallPrototype):
         return found.returns, found.parameters
     assert isinstance(found, ir.CallTargets)

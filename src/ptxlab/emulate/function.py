@@ -6,6 +6,8 @@ returns; called again, it jumps there and fetches them back; see `frame`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
@@ -84,6 +86,11 @@ class Function:
         return [(by_variable[id(v)], v) for v in variables if v.state_space == "reg" and id(v) in by_variable]
 
     # What the rest of the program needs to know.
+
+    @cached_property
+    def labels(self) -> Mapping[str, ir.Statement]:
+        """Its labels and lists of them by name."""
+        return self.function.labels()
 
     @property
     def is_entry(self) -> bool:

@@ -74,7 +74,7 @@ def _check(program: Program, facts: FunctionFacts, call: ir.Instruction) -> Iter
             return
         yield from _compare_function(program, facts, call, target.function, given)
     elif isinstance(target, ir.Register):
-        found = facts.function.labels().get(prototype.name) if isinstance(prototype, ir.LabelReference) else None
+        found = facts.labels.get(prototype.name) if isinstance(prototype, ir.LabelReference) else None
         if prototype is None:
             yield error("illegal-call", "an indirect call needs a `.callprototype` or `.calltargets`", span,
                         "what does this function take?")  # fmt: skip
