@@ -195,4 +195,4 @@ def test_aligned_means_the_whole_warp() -> None:
     assert module is not None
     (found,) = ptxlab.check(module)
     assert found.code == "divergent-barrier"
-    assert found.message == "`mma` needs all threads of the warp, but not all of them come here"
+    assert found.message == "`mma` needs all threads of the warp, but not all of them get here"
