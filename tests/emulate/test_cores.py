@@ -159,7 +159,7 @@ def test_no_memory_to_keep_what_is_overwritten(monkeypatch: pytest.MonkeyPatch, 
 
 def test_memory_to_remember_all_accesses_on_one_core_only(monkeypatch: pytest.MonkeyPatch, cores: list[int]) -> None:
     expected = outcome(OWN, 1)
-    monkeypatch.setattr(worker, "MOST_HISTORY", 100_000)
+    monkeypatch.setattr(worker, "MOST_HISTORY", 120_000)
     assert outcome(OWN, 4) == expected
     assert cores == [1, 4, 1]
 

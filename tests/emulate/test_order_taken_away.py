@@ -62,6 +62,7 @@ def test_a_race_is_found(case: Case, kind: str) -> None:
             device="cpu",
             on_error="collect",
             timeout=20,
+            seeds=8,  # with seed 0, the thread that initialises a semaphore also releases it before others look
         )
         found += [(diagnostic.level, diagnostic.code) for diagnostic in result.diagnostics]
     assert ("error", "data-race") in found

@@ -103,9 +103,12 @@ def test_a_seed_is_one_schedule_on_any_number_of_cores() -> None:
     )
     for seed in (1, 2, 3, 4, 5):
         found = [
-            ptxlab.parse(text)["k"].launch(40, 32, [np.zeros(1, np.uint32)], seed=seed, workers=workers, checks=checks)
-            for workers in (1, 3) for checks in (True, False)
-        ]  # fmt: skip
+            ptxlab.parse(text)["k"].launch(
+                40, 32, [np.zeros(1, np.uint32)], seed=seed, workers=workers, checks=checks, device="cpu"
+            )
+            for workers in (1, 3)
+            for checks in (True, False)
+        ]
         assert len({one.coverage for one in found}) == 1
 
 

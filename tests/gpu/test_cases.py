@@ -11,6 +11,6 @@ from tests.cases.case import Case, cases, differences
 def test_results_of_a_case(case: Case) -> None:
     if gpu().architecture_for(case.module.target) is None:
         pytest.skip(f"{gpu().name} does not run {case.module.target}")
-    run = case.launch(device="gpu")
+    run = case.launch(device="cuda")
     assert run.findings == []
     assert [found for found in differences(case, [run]) if "results" in found] == []

@@ -188,7 +188,8 @@ def write(plan: Plan, q: Any, k: Any, v: Any, o: Any, length: Any, blocks: Any) 
             attend(masked=True)
     attend(masked=True, is_last=True)
 
-    # A warp puts its rows where its own of Q were, and stores them by whole chunks.
+    # A warp puts its rows where its own of Q were, once all lanes have read those, and stores them by whole chunks.
+    ptx.bar.warp.sync(ALL)
     for tile in tiles:
         for half, inverse in enumerate(softmax.inverses(tile)):
             for number, block in enumerate(sums[tile]):
