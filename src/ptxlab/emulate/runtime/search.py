@@ -130,6 +130,7 @@ def begin_search(worker: Pointer[Worker], cluster: Pointer[Cluster]) -> None:
     search.random = scrambled(scrambled(worker.seed) + first_number(cluster)) | 1
     search.policy = WALK if worker.seed % 2 == 0 else PRIORITIES
     search.changes = changes_of(worker)
+    search.moves = NEVER  # nothing of what a cluster before it did
     search.cursor = 0
     search.first_rank = MIDDLE
     search.last_rank = MIDDLE
