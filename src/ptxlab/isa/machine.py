@@ -7,8 +7,8 @@ is left out. A predicate that is written `!p` arrives negated.
 A meaning returns the result, or a tuple of all results that the syntax line names, in its order; those that an
 instruction leaves out are dropped. A vector is a tuple of its elements, or one value that is cut into them.
 
-Two machines exist: the emulator's, which writes machine code, and `exact`, which computes on Python's integers and is
-the reference.
+Three machines exist: the emulator's, which writes LLVM IR; `exact`, which computes on Python's integers and is the
+reference; and `recorder`, which notes what an instruction does besides computing: its `effects`.
 
 Decisions on modifiers are taken with Python's `if`, decisions on values with `k.select`.
 """
