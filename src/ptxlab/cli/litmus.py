@@ -52,7 +52,7 @@ def command(
 ) -> None:
     """Judge litmus tests by the axioms of the PTX memory model, and run them.
 
-    A PATH is a test, or a directory that stands for all `*.litmus` below it. For each outcome the table says whether
+    A PATH is a test, or a directory that means all `*.litmus` below it. For each outcome the table says whether
     the axioms allow it, whether executions that end in it have a data race, how often it was observed, and in how many
     of these runs a race was reported.
 

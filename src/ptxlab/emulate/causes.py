@@ -1,4 +1,4 @@
-"""Which findings have one cause, so that one of them tells it."""
+"""Which findings have one cause, so that one of them reports it."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 def without_consequences(launch: Launch, found: Record, races: list[int]) -> list[int]:
     """The findings without those that others explain.
 
-    A deallocation races with all that nobody waited for, and is reported once. Where one fence is missing, all
+    A deallocation races with all that no thread waited for, and is reported once. Where one fence is missing, all
     operations that follow the same synchronization lack it.
     """
     kinds = {number: found.get("kind", number) for number in races}
     unfenced = [number for number in races if kinds[number] in (reports.UNFENCED, reports.UNFENCED_TENSOR)]
     frees = [number for number in races if _is(launch, found.get("instruction", number), "dealloc")]
     others = [number for number in races if number not in frees]
-    told = {found.get(name, number) for number in others for name in ("instruction", "other_instruction")}
+    reported = {found.get(name, number) for number in others for name in ("instruction", "other_instruction")}
     kept = {number for number in others if number not in unfenced}
     for kind in (reports.UNFENCED, reports.UNFENCED_TENSOR):
         kept |= set(_one_a_fence(launch, found, [number for number in unfenced if kinds[number] == kind]))
     freed: set[int] = set()
     for number in frees:
         at = found.get("instruction", number)
-        if at not in freed and found.get("other_instruction", number) not in told:
+        if at not in freed and found.get("other_instruction", number) not in reported:
             freed.add(at)
             kept.add(number)
     return [number for number in races if number in kept]

@@ -139,7 +139,7 @@ def explore(
     """Run a program under all schedules that differ; `fresh` makes the arguments of each run anew."""
     explorer, found, watch = Explorer(), Exploration(), Watch(timeout)
     outcomes: dict[tuple[bytes, ...], Outcome] = {}
-    told: dict[object, Diagnostic] = {}
+    reported: dict[object, Diagnostic] = {}
     try:
         while not explorer.is_done and found.executions < limit and not watch.is_over:
             args = fresh()
@@ -155,17 +155,17 @@ def explore(
             schedule = write_schedule(explorer.schedule)
             for diagnostic in result.diagnostics:
                 note = f"replay with `--schedule {schedule}`"
-                told.setdefault(_cause(diagnostic), replace(diagnostic, notes=(*diagnostic.notes, note)))
+                reported.setdefault(_cause(diagnostic), replace(diagnostic, notes=(*diagnostic.notes, note)))
             _count(outcomes, args, schedule, {diagnostic.code for diagnostic in result.diagnostics})
             if progress is not None:
                 progress(found.executions)
-            if told and not every:
+            if reported and not every:
                 break
     finally:
         watch.end()
     found.is_complete = explorer.is_done and not explorer.is_cut
     found.threads, found.steps = len(explorer.threads), explorer.longest
-    found.outcomes, found.diagnostics = list(outcomes.values()), list(told.values())
+    found.outcomes, found.diagnostics = list(outcomes.values()), list(reported.values())
     return found
 
 

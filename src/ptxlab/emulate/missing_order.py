@@ -1,9 +1,9 @@
-"""One cause, one finding: races that the same missing order explains are told together.
+"""One cause, one finding: races that the same missing order explains are reported together.
 
 Two races have one cause if both are between threads of a block (or both are about the same array), if they are of one
 kind, and if one barrier would order both: some place of the function is between the two instructions of the one and
 between the two of the other. Where that is not so, they still have one cause if they are on the same two lines of the
-source that the kernel was compiled from: a helper that is used twice. The race that was found first stands for all.
+source that the kernel was compiled from: a helper that is used twice. The race that was found first represents all.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def _ways(function: ir.Function) -> Iterator[int]:
     if not lists:
         return
     for instruction in function.instructions():
-        if instruction.opcode.mnemonic == "brx":
+        if instruction.opcode.jump is Jump.INDEXED_BRANCH:
             yield sum(lists.get(o.name, 0) for o in instruction.operands if isinstance(o, ir.LabelReference))
 
 
