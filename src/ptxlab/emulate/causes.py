@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ptxlab import ir
 from ptxlab.emulate.record import Record
 from ptxlab.emulate.runtime import reports
 from ptxlab.ir.flow import flow_of
+from ptxlab.ir.shapes import match_of
+from ptxlab.isa.effects import Effects
 
 if TYPE_CHECKING:
     from ptxlab.emulate.running import Launch
@@ -21,7 +22,9 @@ def without_consequences(launch: Launch, found: Record, races: list[int]) -> lis
     """
     kinds = {number: found.get("kind", number) for number in races}
     unfenced = [number for number in races if kinds[number] in (reports.UNFENCED, reports.UNFENCED_TENSOR)]
-    frees = [number for number in races if _is(launch, found.get("instruction", number), "dealloc")]
+    frees = [
+        number for number in races if _effects(launch, found.get("instruction", number)).does("tensor_memory", "free")
+    ]
     others = [number for number in races if number not in frees]
     reported = {found.get(name, number) for number in others for name in ("instruction", "other_instruction")}
     kept = {number for number in others if number not in unfenced}
@@ -58,9 +61,10 @@ def synchronizations_before(launch: Launch, instruction: int) -> frozenset[int]:
     while pending:
         number, end = pending.pop()
         for at in range(end - 1, flow.blocks[number].start - 1, -1):
-            if _is(launch, first + at, "fence::after_thread_sync"):
+            effects = _effects(launch, first + at)
+            if effects.does("tensor_memory", "fence_after"):
                 break
-            if _synchronizes(places[first + at][1]):
+            if _synchronizes(effects):
                 found.add(first + at)
                 break
         else:
@@ -70,16 +74,15 @@ def synchronizations_before(launch: Launch, instruction: int) -> frozenset[int]:
     return frozenset(found)
 
 
-def _is(launch: Launch, instruction: int, word: str) -> bool:
-    opcode = launch.compiled.places[instruction][1].opcode
-    return opcode.mnemonic == "tcgen05" and word in opcode.modifiers
+def _effects(launch: Launch, instruction: int) -> Effects:
+    """What an instruction does; nothing is known of calls."""
+    match = match_of(launch.compiled.places[instruction][1])
+    return Effects() if match is None else match.effects
 
 
-def _synchronizes(instruction: ir.Instruction) -> bool:
-    """Whether a thread learns at an instruction what others did."""
-    opcode = instruction.opcode
-    if opcode.mnemonic in ("bar", "barrier"):
-        return "arrive" not in opcode.modifiers and "warp" not in opcode.modifiers
-    if opcode.mnemonic == "mbarrier":
-        return "try_wait" in opcode.modifiers or "test_wait" in opcode.modifiers
-    return "acquire" in opcode.modifiers or "acq_rel" in opcode.modifiers
+def _synchronizes(effects: Effects) -> bool:
+    """Whether a thread is ordered by an instruction after what others did."""
+    if effects.waits or effects.does("mbarrier", "wait") or effects.does("mbarrier", "test"):
+        return True
+    orders = [*effects.fences, *(access.order for access in effects.accesses)]
+    return any(order.startswith(("acquire", "acq_rel")) for order in orders)

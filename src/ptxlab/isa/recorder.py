@@ -426,7 +426,7 @@ class TensorMemory(_Unit):
         self.step("wait")
 
     def fence(self, after: bool) -> None:
-        self.step("fence")
+        self.step("fence_after" if after else "fence_before")
 
 
 class Stack(_Unit):
