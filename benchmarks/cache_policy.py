@@ -20,9 +20,9 @@ from typing import Any
 from ptxlab.gpu.driver import call
 from ptxlab.kernels import copy
 from ptxlab.measure.data import Device
+from ptxlab.measure.interleaving import take_turns
 from ptxlab.measure.machine import commit, describe, require_torch
 from ptxlab.measure.session import HEAD_START, together
-from ptxlab.measure.turns import take_turns
 
 ROOT = Path(__file__).resolve().parent.parent
 N = 1 << 27

@@ -14,7 +14,7 @@ from click import unstyle
 
 from ptxlab import kernels
 from ptxlab.cli.explain import explain_forms, pages
-from ptxlab.emulate.refuse import is_emulated, reason_of
+from ptxlab.emulate.translate.refuse import is_emulated, reason_of
 from ptxlab.isa.form import Form
 from ptxlab.isa.table import CHAPTERS, forms
 from ptxlab.measure import Record

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ptxlab.check import check as check
-    from ptxlab.emulate.tensor_maps import tensor_map as tensor_map
+    from ptxlab.device.tensor_maps import tensor_map as tensor_map
     from ptxlab.launch import explore as explore
     from ptxlab.report import Diagnostic as Diagnostic
     from ptxlab.report import KernelError as KernelError
@@ -43,7 +43,7 @@ _HOME = {
     "load": "ptxlab.syntax",
     "parse": "ptxlab.syntax",
     "render": "ptxlab.report",
-    "tensor_map": "ptxlab.emulate.tensor_maps",
+    "tensor_map": "ptxlab.device.tensor_maps",
 }
 
 __all__ = ["__version__", *_HOME]

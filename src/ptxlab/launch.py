@@ -13,12 +13,12 @@ from typing import Any
 
 from ptxlab import gpu, ir
 from ptxlab.check import check
-from ptxlab.emulate.explore import Exploration, Program, follow, read_schedule
-from ptxlab.emulate.explore import explore as explore_program
+from ptxlab.emulate.host.regions import restore, snapshot
 from ptxlab.emulate.launch import DETECTORS, Result
 from ptxlab.emulate.launch import launch as emulate
-from ptxlab.emulate.regions import restore, snapshot
-from ptxlab.emulate.seeds import copies_of, raised, try_seeds
+from ptxlab.emulate.search.explore import Exploration, Program, follow, read_schedule
+from ptxlab.emulate.search.explore import explore as explore_program
+from ptxlab.emulate.search.seeds import copies_of, raised, try_seeds
 from ptxlab.report import KernelError, PtxError, error
 
 Extent = int | Sequence[int]

@@ -10,8 +10,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ptxlab import gpu, ir
-from ptxlab.emulate import layout
-from ptxlab.emulate.regions import beginning, memory_of
+from ptxlab.device import layout
+from ptxlab.emulate.host.regions import beginning, memory_of
 from ptxlab.launch import read_device, refuse_wrong
 from ptxlab.report import KernelError, error
 from ptxlab.report.nearest import nearest

@@ -11,7 +11,7 @@ from collections.abc import Generator, Mapping
 from typing import Any
 
 from ptxlab import ir
-from ptxlab.emulate.operands import immediate_bits
+from ptxlab.emulate.translate.operands import immediate_bits
 from ptxlab.ir.flow import flow_of
 from ptxlab.ir.shapes import shape_of
 from ptxlab.isa import Match

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 import ptxlab
-from ptxlab.emulate import compile as compiling
 from ptxlab.emulate.runtime import ENTRIES, RUNTIME
+from ptxlab.emulate.translate import compile as compiling
 from ptxlab.native import cache as native_cache
 from ptxlab.native.translate import reachable
 from tests.processes import run
 
 SOURCE = Path(str(ptxlab.__file__)).parent
-PACKAGES = ("native", "numbers", "isa", "ir", "syntax", "emulate")
+PACKAGES = ("native", "numbers", "isa", "ir", "syntax", "device", "emulate")
 FILES = [file for package in PACKAGES for file in sorted((SOURCE / package).rglob("*.py"))]
 TEXT = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n"
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab.emulate import running, worker
-from ptxlab.emulate.running import Launch
+from ptxlab.emulate.host import running, worker
+from ptxlab.emulate.host.running import Launch
 from ptxlab.report import render
 from tests.emulate.kernels import CASES, Case
 from tests.emulate.ordering import HEAD

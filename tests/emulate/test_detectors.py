@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab.emulate import worker
+from ptxlab.emulate.host import worker
 from tests.emulate.ordering import HEAD, run
 
 RACE = "st.shared.u32 [tile], %t;"

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab.emulate.directing import Moment
-from ptxlab.emulate.explore import Program, Watch, read_schedule, write_schedule
 from ptxlab.emulate.launch import DETECTORS
+from ptxlab.emulate.search.directing import Moment
+from ptxlab.emulate.search.explore import Program, Watch, read_schedule, write_schedule
 
 HEAD = """
 .version 8.3

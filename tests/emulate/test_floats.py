@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ptxlab.emulate.floats import arithmetic
+from ptxlab.emulate.translate.floats import arithmetic
 from ptxlab.native.engine import compile_text, load
 from ptxlab.native.functions import signature
 from ptxlab.native.text import METADATA, Builder

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab.emulate import heap
+from ptxlab.emulate.host import heap
 from tests.emulate.launching import HEAD, REGISTERS
 
 # `make` allocates eight words and fills all but the last; `read` gives a word of them to each block.

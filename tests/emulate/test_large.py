@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab.emulate import making
+from ptxlab.emulate.translate import effort
 from ptxlab.native import apart
 from tests.emulate.launching import launch
 from tests.processes import ROOT
@@ -114,8 +114,8 @@ def test_a_kernel_that_was_stopped_while_compiling_raises() -> None:
 def test_what_is_not_optimised_computes_the_same(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = run(body)
     monkeypatch.setenv("PTXLAB_CACHE", "")
-    monkeypatch.setattr(making, "MANY", 0)
-    monkeypatch.setattr("ptxlab.emulate.compile._loaded", {})
+    monkeypatch.setattr(effort, "MANY", 0)
+    monkeypatch.setattr("ptxlab.emulate.translate.compile._loaded", {})
     assert run(body) == expected
 
 

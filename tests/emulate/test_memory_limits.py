@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab.emulate import limits
+from ptxlab.device import limits
 from tests.emulate.launching import kernel, launch, line_of, problem
 from tests.processes import run
 

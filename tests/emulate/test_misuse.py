@@ -142,7 +142,7 @@ def test_local_memory_has_a_limit() -> None:
 
 
 def test_memory_that_this_machine_lacks_is_stated_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ptxlab.emulate.running.available", lambda: 1 << 20)
+    monkeypatch.setattr("ptxlab.emulate.host.running.available", lambda: 1 << 20)
     found = problem(".local .b8 x[500000];\nret;", block=64)
     assert found.code == "out-of-memory"
     assert re.search(r"a block takes 30\.\d MiB on this machine, which has 1\.0 MiB free", found.message)

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 import ptxlab
 from ptxlab.cli.group import ptxlab as command_line
-from ptxlab.emulate.pages import pages
-from ptxlab.emulate.refuse import is_emulated
-from ptxlab.emulate.services import SERVICES
+from ptxlab.emulate.explain.pages import pages
+from ptxlab.emulate.host.services import SERVICES
+from ptxlab.emulate.translate.refuse import is_emulated
 from ptxlab.isa.table import forms
 
 PAGES = pages()

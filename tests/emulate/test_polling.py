@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxlab.emulate import needs
+from ptxlab.emulate.host import needs
 from ptxlab.report import Diagnostic
 from tests.emulate.launching import launch, line_of, problem
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab.emulate.refuse import is_emulated, reason_of, reason_of_words, refuse
-from ptxlab.emulate.unit import Unit
+from ptxlab.emulate.translate.refuse import is_emulated, reason_of, reason_of_words, refuse
+from ptxlab.emulate.translate.unit import Unit
 from ptxlab.isa.form import Form
 from ptxlab.isa.table import forms
 from ptxlab.native.engine import verify_text

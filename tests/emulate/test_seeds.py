@@ -138,7 +138,7 @@ def test_seeds_that_are_spread_find_the_same(executor: Executor) -> None:
 
 
 def test_many_seeds_are_spread_over_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ptxlab.emulate.seeds.SOON", 0.0)
+    monkeypatch.setattr("ptxlab.emulate.search.seeds.SOON", 0.0)
     out, module = np.array([100], np.uint32), ptxlab.parse(RIGHT)
     result = module["k"].launch(1, 32, [out], seeds=10)
     assert (out[0], module.get("launches")) == (100 + sum(range(32)), 32)

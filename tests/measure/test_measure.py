@@ -12,8 +12,8 @@ from ptxlab import gpu, kernels
 from ptxlab.kernels import vector_addition
 from ptxlab.measure import Arm, Host, Record, Sized, Work, WrongAnswerError, check, measure
 from ptxlab.measure.checking import expect
+from ptxlab.measure.interleaving import take_turns
 from ptxlab.measure.table import as_markdown, as_text
-from ptxlab.measure.turns import take_turns
 
 WORK = Work(flops=2e12, bytes=1e9, rate="f32")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ptxlab.toolchain import Tool, accepted, judge, judge_many
-from ptxlab.toolchain.judgement import _job, _run_group
+from ptxlab.toolchain.oracle import _job, _run_group
 
 
 def test_a_verdict_has_line_level_and_message(ptxas: Tool, kernel: str) -> None:

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ptxlab.author.complaints import explain_mismatch, explain_spelling
 from ptxlab.author.constants import is_number, print_constant
 from ptxlab.author.lines import refuse
 from ptxlab.author.pointers import Pointer
 from ptxlab.author.trace import Trace, current
 from ptxlab.author.values import Negation, Value, class_of
+from ptxlab.author.violations import explain_mismatch, explain_spelling
 from ptxlab.isa import Candidate, opcode, type_named
 from ptxlab.isa.opcode import align
 from ptxlab.isa.operand import Expected, Shape

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from ptxlab.author import control, descriptors, fragments, memory, pipelines, printing, raw, tiles
-from ptxlab.author.complaints import explain_name
 from ptxlab.author.emit import emit
 from ptxlab.author.lines import NoSuchName, refuse
 from ptxlab.author.pointers import address, pointer_to
 from ptxlab.author.spelling import Spelling, name_of, spelling, word_of
 from ptxlab.author.trace import current
 from ptxlab.author.values import class_of
+from ptxlab.author.violations import explain_name
 from ptxlab.isa.special_registers import COMPONENTS, SPECIAL_REGISTERS, SpecialRegister
 from ptxlab.isa.table import heads
 

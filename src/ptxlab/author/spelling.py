@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from keyword import iskeyword
 from typing import Any
 
-from ptxlab.author.complaints import explain_word
 from ptxlab.author.emit import emit
 from ptxlab.author.lines import refuse
+from ptxlab.author.violations import explain_word
 from ptxlab.isa.form import Form
 from ptxlab.isa.table import forms_of
 

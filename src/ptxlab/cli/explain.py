@@ -84,7 +84,7 @@ def pages() -> dict[str, str]:
     """The page of each code that a diagnostic can have."""
     from ptxlab.author.pages import PAGES as IN_PYTHON
     from ptxlab.check.rules import rules_by_code
-    from ptxlab.emulate.pages import pages as findings
+    from ptxlab.emulate.explain.pages import pages as findings
     from ptxlab.gpu.pages import PAGES as OF_GPUS
     from ptxlab.litmus.pages import PAGES as OF_LITMUS
     from ptxlab.measure.pages import PAGES as OF_MEASURING

@@ -13,7 +13,7 @@ from ptxlab.cli.outcome import FIRST, finite, spell_number
 from ptxlab.report import Diagnostic, Format, render
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.explore import Exploration, Outcome
+    from ptxlab.emulate.search.explore import Exploration, Outcome
     from ptxlab.ir import Function
 
 SHOWN = 16  # outcomes

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ptxlab import ir
-from ptxlab.emulate.compile import compile_kernel, runtime_code
-from ptxlab.emulate.counters import count
-from ptxlab.emulate.coverage import Coverage, schedule_of
-from ptxlab.emulate.faults import explain
-from ptxlab.emulate.limits import check_cluster, check_launch
-from ptxlab.emulate.locations import add_sources
-from ptxlab.emulate.preemption import NEVER, POINTS
-from ptxlab.emulate.running import Launch
+from ptxlab.device.limits import check_cluster, check_launch
+from ptxlab.emulate.explain.counters import count
+from ptxlab.emulate.explain.coverage import Coverage, schedule_of
+from ptxlab.emulate.explain.faults import explain
+from ptxlab.emulate.explain.locations import add_sources
+from ptxlab.emulate.host.running import Launch
+from ptxlab.emulate.translate.compile import compile_kernel, runtime_code
+from ptxlab.emulate.translate.preemption import NEVER, POINTS
 from ptxlab.native.apart import OutOfTimeError
 from ptxlab.report import Diagnostic, KernelError, error, is_failure, render, summary
 

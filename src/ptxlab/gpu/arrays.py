@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
-from ptxlab.emulate.tensor_maps import TensorMap
+from ptxlab.device.tensor_maps import TensorMap
 
 _HOST = (1, 3)  # DLPack: memory of the host, and such memory that stays where it is for a GPU
 _CUDA = (2, 13)  # memory of a GPU, and memory that moves

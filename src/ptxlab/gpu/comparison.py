@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from ptxlab import ir
-from ptxlab.emulate.arguments import Region, pack
+from ptxlab.device.arguments import Region, pack
+from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.emulate.launch import Result
-from ptxlab.emulate.tensor_maps import TensorMap
 from ptxlab.gpu.arrays import Memory, host_view, memory_of
 from ptxlab.gpu.driver import call, current
 from ptxlab.gpu.hardware import Gpu

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ptxlab import ir
-from ptxlab.emulate import layout
-from ptxlab.emulate.arguments import Region, is_array, pack
-from ptxlab.emulate.tensor_maps import BYTES, TensorMap, address_in
+from ptxlab.device import layout
+from ptxlab.device.arguments import Region, is_array, pack
+from ptxlab.device.tensor_maps import BYTES, TensorMap, address_in
 from ptxlab.gpu.arrays import Memory, host_view, is_ready, is_torch, memory_of
 from ptxlab.gpu.driver import bindings, broken, call, current
 from ptxlab.gpu.hardware import Gpu

@@ -11,7 +11,7 @@ import threading
 from typing import Any
 
 from ptxlab import ir
-from ptxlab.emulate.limits import check_launch
+from ptxlab.device.limits import check_launch
 from ptxlab.gpu.driver import DriverError, bindings, call, current
 from ptxlab.gpu.hardware import Gpu
 from ptxlab.gpu.loading import Compiler, Loaded, identity, load

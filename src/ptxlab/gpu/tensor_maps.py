@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.tensor_maps import PROMOTIONS, SWIZZLES, TensorMap
+from ptxlab.device.tensor_maps import PROMOTIONS, SWIZZLES, TensorMap
 from ptxlab.gpu.driver import bindings, call
 
 _TYPES = {

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ptxlab import ir
-from ptxlab.emulate import layout
-from ptxlab.emulate.regions import globals_of
+from ptxlab.device import layout
+from ptxlab.emulate.host.regions import globals_of
 from ptxlab.gpu.driver import DriverError, call, current
 from ptxlab.gpu.hardware import Gpu
 from ptxlab.gpu.loading import Loaded

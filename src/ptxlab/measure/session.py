@@ -19,9 +19,9 @@ from ptxlab.measure.ceilings import ceilings
 from ptxlab.measure.checking import check, expect
 from ptxlab.measure.data import Device, poison
 from ptxlab.measure.entry import Arrays, Entry, Launch, Size, UnsuitedError
+from ptxlab.measure.interleaving import Timer, take_turns
 from ptxlab.measure.machine import commit, describe, require_torch
 from ptxlab.measure.record import Arm, Record, Sized
-from ptxlab.measure.turns import Timer, take_turns
 from ptxlab.syntax import format
 
 Action = Callable[[], Any]

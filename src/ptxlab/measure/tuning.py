@@ -26,9 +26,9 @@ from ptxlab import gpu
 from ptxlab.measure.checking import WrongAnswerError, check, expect
 from ptxlab.measure.data import Host, poison
 from ptxlab.measure.entry import Arrays, Entry, Launch, Size, UnsuitedError
+from ptxlab.measure.interleaving import Timer, take_turns
 from ptxlab.measure.machine import describe, require_torch
 from ptxlab.measure.session import draw_sets, timer, together
-from ptxlab.measure.turns import Timer, take_turns
 from ptxlab.report import KernelError, PtxError, error
 from ptxlab.syntax import format
 from ptxlab.toolchain import assemble

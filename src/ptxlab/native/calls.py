@@ -10,7 +10,7 @@ from typing import Any
 from . import operations, types
 from .expressions import Expressions, memory
 from .functions import Signature
-from .naturals import BOOLEAN, FLEXIBLE, U8, U32, U64, Constant, Natural, Naturals, pointee
+from .inference import BOOLEAN, FLEXIBLE, U8, U32, U64, Constant, Natural, Naturals, pointee
 from .types import Float, Integer, PointerType, StructType, Type, pointer_to, type_of
 
 

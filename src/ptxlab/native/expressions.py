@@ -12,7 +12,7 @@ import struct
 from typing import Any
 
 from .functions import Signature
-from .naturals import MISSING, S64, U32, Constant, Flexible, Naturals, named, pointee
+from .inference import MISSING, S64, U32, Constant, Flexible, Naturals, named, pointee
 from .operations import Table
 from .text import Builder
 from .types import ArrayType, Boolean, Float, Integer, PointerType, StructType, Type

@@ -9,7 +9,7 @@ from typing import Any
 
 from .expressions import Expressions
 from .functions import signature
-from .naturals import BOOLEAN, S64, U32, U64, Constant
+from .inference import BOOLEAN, S64, U32, U64, Constant
 from .types import ArrayType, Boolean, Integer, StructType, TupleType, Type, s32, type_of
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from .calls import passed
 from .functions import Signature, signature
-from .naturals import U32, TranslationError
+from .inference import U32, TranslationError
 from .statements import Statements
 from .types import Integer
 

@@ -61,13 +61,13 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from ptxlab import ir
+from ptxlab.check.active_threads import Presence
 from ptxlab.isa import Jump, Match
 from ptxlab.report import Diagnostic, Label, warning
 
 from ..control import END, Control
 from ..divergence import BLOCK, LANE, WARP, Divergence
 from ..effort import Effort, ExhaustedError
-from ..presence import Presence
 from ..program import FunctionFacts, Program
 
 _LEAVING = frozenset((Jump.RETURN, Jump.EXIT, Jump.TRAP, Jump.BRANCH))

@@ -46,9 +46,9 @@ Right:
 
 from collections.abc import Iterator
 
+from ptxlab.check.wgmma import Products
 from ptxlab.report import Diagnostic, Label, warning
 
-from ..products import Products
 from ..program import FunctionFacts, Program
 
 

@@ -53,12 +53,12 @@ Right:
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ptxlab.check.wgmma import Products
 from ptxlab.ir.effects import registers_in
 from ptxlab.ir.flow import BasicBlock
 from ptxlab.report import Diagnostic, Label, warning
 
 from ..forward import forward
-from ..products import Products
 from ..program import FunctionFacts, Program
 
 Unfenced = dict[int, int]  # registers written since the last fence, each with an instruction that did it

@@ -51,11 +51,11 @@ Right:
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ptxlab.check.wgmma import OPEN, Products, Running
 from ptxlab.ir.effects import registers_in
 from ptxlab.report import Diagnostic, Label, warning
 
 from ..places import span_of_name
-from ..products import OPEN, Products, Running
 from ..program import FunctionFacts, Program
 
 

@@ -44,12 +44,12 @@ Right:
 from collections.abc import Iterator
 
 from ptxlab import ir
+from ptxlab.check.paths import Ways
 from ptxlab.ir.effects import Effects, registers_in
 from ptxlab.report import Diagnostic, Label, warning
 
 from ..places import span_of_name
 from ..program import FunctionFacts, Program
-from ..ways import Ways
 
 MOVES = frozenset("mov selp shfl prmt st".split())  # pass a value on, which may never be used
 

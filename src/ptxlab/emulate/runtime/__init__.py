@@ -6,18 +6,26 @@
 from collections.abc import Callable
 from typing import Any
 
-from .async_stores import start_async_store
-from .barrier import arrive_at_barrier
-from .beginnings import check_prefetch, multicast_load, start_exchange, start_load, start_store
-from .cancellations import start_cancel
-from .cluster_barrier import arrive_at_cluster, wait_at_cluster
-from .cluster_order import pass_init_fence
-from .copies import arrive_after_copies, commit_copies, fill_shared, start_copy, wait_for_copies
-from .directed import run_directed
-from .flags import pass_fence
-from .grid import end_broken, go_on_alone, run_grid, take_over
-from .mbarrier_memory import check_intact
-from .memory import (
+from .asynchronous.async_copies import arrive_after_copies, commit_copies, fill_shared, start_copy, wait_for_copies
+from .asynchronous.async_stores import start_async_store
+from .asynchronous.bulk_copies import commit_transfers, wait_for_transfers
+from .asynchronous.bulk_issue import check_prefetch, multicast_load, start_exchange, start_load, start_store
+from .asynchronous.cancellations import start_cancel
+from .asynchronous.mbarrier_memory import check_intact
+from .asynchronous.mbarriers import (
+    arrive_at_phase,
+    complete_bytes,
+    drop_from_phase,
+    expect_bytes,
+    initialise_phase,
+    invalidate_phase,
+    layout_of_phase,
+    wait_for_phase,
+)
+from .asynchronous.tensor_issue import check_map, multicast_tensor_load, start_tensor_load, start_tensor_store
+from .asynchronous.wgmma import commit_products, compare_products, read_matrix, wait_for_products
+from .memory.block_independence import put_back, share_bytes
+from .memory.memory import (
     call_host,
     enter,
     fail,
@@ -30,27 +38,21 @@ from .memory import (
     restore_stack,
     without_own_rank,
 )
-from .order import release_to_phase
-from .phases import (
-    arrive_at_phase,
-    complete_bytes,
-    drop_from_phase,
-    expect_bytes,
-    initialise_phase,
-    invalidate_phase,
-    layout_of_phase,
-    wait_for_phase,
-)
-from .profile import note_request, settle_all
-from .proxies import pass_proxy_fence
-from .races import note_cluster, note_generic, note_global, note_local, note_shared
-from .schedule import thread_exit
-from .search import run_search
-from .sharing import put_back, share_bytes
-from .steps import log_access, log_service
-from .tensor_beginnings import check_map, multicast_tensor_load, start_tensor_load, start_tensor_store
-from .tensor_commits import start_commit
-from .tensor_memory import (
+from .memory.profile import note_request, settle_all
+from .order.cluster_order import pass_init_fence
+from .order.proxies import pass_proxy_fence
+from .order.races import note_cluster, note_generic, note_global, note_local, note_shared
+from .order.release_acquire import pass_fence
+from .order.synchronization import release_to_phase
+from .order.tensor_order import fence_after, fence_before, release_tensor_work, wait_for_cells
+from .schedule.barrier import arrive_at_barrier
+from .schedule.cluster_barrier import arrive_at_cluster, wait_at_cluster
+from .schedule.directed import run_directed
+from .schedule.grid import end_broken, go_on_alone, run_grid, take_over
+from .schedule.schedule import thread_exit
+from .schedule.search import run_search
+from .schedule.steps import log_access, log_service
+from .tensor_memory.allocation import (
     access_cells,
     allocate_columns,
     free_columns,
@@ -59,10 +61,8 @@ from .tensor_memory import (
     route_lanes,
     write_cell,
 )
-from .tensor_order import fence_after, fence_before, release_tensor_work, wait_for_cells
-from .tensor_work import start_product, start_tensor_copy
-from .transfers import commit_transfers, wait_for_transfers
-from .warpgroup import commit_products, compare_products, read_matrix, wait_for_products
+from .tensor_memory.commits import start_commit
+from .tensor_memory.mma import start_product, start_tensor_copy
 
 RUNTIME: dict[str, Callable[..., Any]] = {
     function.__name__: function
@@ -83,9 +83,11 @@ RUNTIME: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 # Files whose functions few kernels call, or seldom: LLVM takes a quarter of the time for them, and makes slower code.
 RARE = frozenset("""
-    agents async_stores beginnings cancellations cluster_barrier cluster_order clusters directed presence profile
-    proxies reductions reports tensor_before tensor_beginnings tensor_commits tensor_memory tensor_operands
-    tensor_operations tensor_order tensor_work tensors transfers warpgroup
+    asynchronous.async_accesses asynchronous.async_stores asynchronous.bulk_copies asynchronous.bulk_issue
+    asynchronous.cancellations asynchronous.reductions asynchronous.tensor_issue asynchronous.tensor_maps
+    asynchronous.wgmma memory.block_lifetime memory.profile order.cluster_order order.proxies order.reports
+    order.tensor_happens_before order.tensor_order schedule.cluster_barrier schedule.clusters schedule.directed
+    tensor_memory.allocation tensor_memory.commits tensor_memory.mma tensor_memory.operands tensor_memory.operations
 """.split())  # fmt: skip
 ENTRIES: tuple[Callable[..., Any], ...] = (
     run_directed, run_grid, run_search, take_over, go_on_alone, end_broken, settle_all, share_bytes, put_back,

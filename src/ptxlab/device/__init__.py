@@ -1,0 +1,1 @@
+"""What the emulator and GPUs share: argument packing, tensor maps, variable layout, limits."""

@@ -1,0 +1,1 @@
+"""The structures that machine code and host share: threads, blocks, clusters, workers, faults, findings."""

@@ -1,0 +1,1 @@
+"""Faults and findings of a launch as diagnostics."""

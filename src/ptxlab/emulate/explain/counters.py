@@ -1,0 +1,134 @@
+"""What a launch executed and moved, from how often each basic block ran: exact, and free of charge.
+
+An instruction counts each time a thread executes it. One whose guard does not hold does nothing and does not count;
+branches and returns count each time they are reached.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+from ptxlab import ir
+from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.runtime.memory.profile import Request, Tally
+from ptxlab.emulate.translate.counting import is_counted_apart
+from ptxlab.ir.shapes import match_of
+from ptxlab.native import offset_of
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.host.running import Launch
+
+KINDS = {state.LOAD: "read", state.STORE: "written", state.ATOMIC: "updated"}
+TALLIES = ("global_requests", "sectors", "ideal_sectors", "shared_requests", "wavefronts", "ideal_wavefronts")
+# The class of an instruction, by the chapter of the manual that it stands in; a chapter that is not here is its own.
+_CLASSES = {
+    "arithmetic": "integer floating_point half mixed_precision extended_precision video logic compare convert",
+    "move": "move miscellaneous stack",
+    "memory": "memory multimem texture surface",
+    "atomic": "atomic",
+    "copy": "async_copy bulk_copy tensor_copy tensormap",
+    "control": "control",
+    "barrier": "barrier mbarrier cluster",
+    "warp": "warp",
+    "tensor": "matrix matrix_move matrix_scaled matrix_sparse matrix_wmma wgmma tcgen05 tcgen05_mma tcgen05_scaled",
+}
+_CLASS = {chapter: name for name, chapters in _CLASSES.items() for chapter in chapters.split()}
+
+
+def count(running: Launch) -> dict[str, Any]:
+    """What was executed: instructions and bytes, by kind and by line."""
+    compiled = running.compiled
+    places = [instruction for _, instruction in compiled.places]
+    counters = [sum(found) for found in zip(*(worker.counters for worker in running.workers), strict=True)]
+    times = _times(places, compiled.facts["counters"], counters)
+    lines: dict[int, dict[str, int]] = {}
+    at = [running.line_of(number) or 0 for number in range(len(places))]
+    by_instruction: dict[str, int] = {}
+    by_class: dict[str, int] = {}
+    for number, instruction in enumerate(places):
+        if times[number]:
+            _add(by_instruction, instruction.opcode.mnemonic, times[number])
+            _add(by_class, class_of(instruction), times[number])
+            _add(lines.setdefault(at[number], {"instructions": 0}), "instructions", times[number])
+    bytes: dict[str, dict[str, int]] = {}
+    for number, space, kind, size, counter in compiled.facts["traffic"]:
+        moved = size * (times[number] if counter < 0 else counters[counter])
+        if moved:
+            _add(bytes.setdefault(space, {}), KINDS[kind], moved)
+            _add(lines[at[number]], "bytes", moved)
+    found = {
+        "instructions": sum(times),
+        "by_class": _descending(by_class),
+        "by_instruction": _descending(by_instruction),
+        "bytes": bytes,
+        "lines": dict(sorted(lines.items())),
+    }
+    if running.profiles:
+        found["requests"] = _requests(running, at, lines)
+        found["patterns"] = _patterns(running, at)
+    return found
+
+
+def _times(places: list[ir.Instruction], blocks: list[tuple[int, int]], counters: list[int]) -> list[int]:
+    """How often each instruction was executed."""
+    times = [0] * len(places)
+    for (start, end), count in zip(blocks, counters, strict=False):
+        if start == end and start >= 0:
+            times[start] = count
+        for number in range(start, end):
+            if not is_counted_apart(places[number]):
+                times[number] = count
+    return times
+
+
+def _requests(running: Launch, at: list[int], lines: dict[int, dict[str, int]]) -> dict[str, int]:
+    """What the requests of all warps came to, in total and added to each line."""
+    total = dict.fromkeys(TALLIES, 0)
+    for site, number in enumerate(running.compiled.facts["profile_sites"]):
+        for name in TALLIES:
+            found = sum(tallies.get(name, site) for _, _, tallies in running.profiles)
+            if found:
+                total[name] += found
+                _add(lines.setdefault(at[number], {"instructions": 0}), name, found)
+    total["split_requests"] = sum(record.get("split") for record, _, _ in running.profiles)
+    return total
+
+
+def _patterns(running: Launch, at: list[int]) -> dict[int, dict[str, Any]]:
+    """For each line that accesses memory, the costliest request: its bytes a lane, and the address of each lane."""
+    found: dict[int, tuple[int, dict[str, Any]]] = {}
+    for site, number in enumerate(running.compiled.facts["profile_sites"]):
+        for _, _, tallies in running.profiles:
+            cost = tallies.get("cost", site)
+            if cost > found.get(at[number], (0, {}))[0]:
+                request = Record.at(Request, tallies.address + site * tallies.stride + offset_of(Tally, "costliest"))
+                found[at[number]] = cost, _pattern(request)
+    return {line: pattern for line, (_, pattern) in sorted(found.items())}
+
+
+def _pattern(request: Record) -> dict[str, Any]:
+    places = (ctypes.c_uint64 * 32).from_address(request.address + offset_of(Request, "addresses"))
+    lanes = request.get("lanes")
+    return {
+        "space": "shared" if request.get("shared") else "global",
+        "size": request.get("size"),
+        "addresses": [places[lane] if lanes >> lane & 1 else None for lane in range(32)],
+    }
+
+
+def class_of(instruction: ir.Instruction) -> str:
+    """The kind of work that an instruction is."""
+    match = match_of(instruction)
+    if match is None:
+        return "control"
+    return _CLASS.get(match.form.chapter, match.form.chapter)
+
+
+def _add(counts: dict[Any, int], key: Any, more: int) -> None:
+    counts[key] = counts.get(key, 0) + more
+
+
+def _descending(counts: dict[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

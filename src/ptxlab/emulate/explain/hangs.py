@@ -1,0 +1,195 @@
+"""Threads that wait for what never happens, in words: who waits where, for what, and where the others are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ptxlab.emulate.abi import state
+from ptxlab.emulate.explain.findings import name_bytes
+from ptxlab.emulate.explain.mbarrier_hangs import explain_phase, name_mbarrier
+from ptxlab.emulate.explain.polling import spin_around
+from ptxlab.emulate.explain.snapshots import SPINS, BlockSnapshot, ThreadSnapshot, do, ranges
+from ptxlab.emulate.explain.waits import Group, Waits, behind, grouped
+from ptxlab.report import Diagnostic, Label, error
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.host.running import Launch
+
+
+def explain_hang(launch: Launch, snapshot: BlockSnapshot) -> Diagnostic:
+    """Why no thread of a cluster can continue."""
+    waits = Waits(launch, snapshot)
+    group = waits.cause()
+    others = waits.others(group)
+    if group.status in (state.MEETING, state.ACTIVE) or waits.is_parted(group):
+        near = [one for one in waits.groups if one.snapshot is group.snapshot]
+        lanes = [thread for one in near for thread in one.threads if thread.warp == group.first.warp]
+        return explain_divergence(launch, group.snapshot, lanes, group.first)
+    labels = _labels(launch, others, group)
+    label = describe_wait(launch, group, f" of {group.snapshot.name}")
+    match group.status:
+        case state.AT_PHASE:
+            return explain_phase(launch, group, others, label, labels, exited(group.snapshot))
+        case _ if group.status == SPINS:
+            return _explain_spin(launch, group, label, labels)
+        case state.AT_PRODUCTS:
+            return _explain_products(launch, group, label, labels)
+        case state.AT_CLUSTER:
+            return _explain_cluster(launch, group, label, labels)
+    return _explain_barrier(launch, group, label, labels)
+
+
+def explain_divergence(
+    launch: Launch, snapshot: BlockSnapshot, lanes: Sequence[ThreadSnapshot], culprit: ThreadSnapshot
+) -> Diagnostic:
+    """Why lanes of one warp, which must execute an instruction together, do not."""
+    groups = grouped(lanes)
+    groups.sort(key=lambda group: culprit.number not in [thread.number for thread in group])
+    opcode = launch.compiled.places[culprit.instruction][1].opcode
+    gone = [thread for thread in snapshot.threads if thread.warp == culprit.warp and thread.status == state.DONE]
+    if len(groups) == 1 and gone:
+        message = f"lanes of one warp have exited before `{opcode.text}`, which needs the whole warp"
+        helps = ["keep every lane until the last such instruction, and guard what it loads and stores instead"]
+    elif culprit.status == state.MEETING:
+        message = f"lanes of one warp wait in `{opcode.text}` for lanes that never execute it"
+        helps = ["move it out of the branch: all lanes execute the same one" if "aligned" in opcode.modifiers else
+                 "let all lanes of the mask execute it together, or name only those that do"]  # fmt: skip
+    else:
+        message = f"lanes of one warp wait at different instructions, but `{opcode.text}` needs the whole warp"
+        other = "barrier.sync" if culprit.status == state.AT_BARRIER else f"barrier.{'.'.join(opcode.modifiers[:2])}"
+        helps = [f"move the barrier out of the branch, or use `{other}` without `.aligned`"]
+    first, *others = (Group(snapshot, tuple(group)) for group in groups)
+    return error(
+        "barrier-divergence",
+        message,
+        launch.span_of(culprit.instruction),
+        describe_wait(launch, first, f" of {snapshot.name}"),
+        others=_labels(launch, others, first)[:2],
+        notes=[do(gone, snapshot.threads, "has exited", "have exited")] if gone else [],
+        helps=helps,
+    )
+
+
+def _explain_spin(launch: Launch, group: Group, label: str, others: list[Label]) -> Diagnostic:
+    spin = spin_around(launch, group.instruction)
+    span = None if spin is None else launch.span_of(spin.start)
+    others = others[:2]
+    if span is not None and span != launch.span_of(group.instruction):
+        others.append(Label(span, "the loop starts here"))
+    blocks = f"; {launch.finished.value} of {launch.total} blocks have ended" if launch.total > 1 else ""
+    return error(
+        "hang",
+        f"{_threads(group)} in a loop for a change that never comes",
+        launch.span_of(group.instruction),
+        label,
+        others=others,
+        notes=[f"no running thread or copy can change memory{blocks}", *exited(group.snapshot)],
+        helps=["write what the loop polls before the threads that could write it wait or exit"],
+    )
+
+
+def _explain_products(launch: Launch, group: Group, label: str, others: list[Label]) -> Diagnostic:
+    first = group.first.warp // 4 * 4
+    late = do(behind(group), group.snapshot.threads, "has", "have")
+    return error(
+        "hang",
+        f"{_threads(group)} for an MMA that never completes",
+        launch.span_of(group.instruction),
+        label,
+        others=others[:3],
+        notes=[
+            f"all four warps of a warpgroup issue a `wgmma` and commit its group; {late} not",
+            *exited(group.snapshot),
+        ],
+        helps=[f"let warps {first} to {first + 3} execute the same `wgmma` instructions"],
+    )
+
+
+def _explain_barrier(launch: Launch, group: Group, label: str, others: list[Label]) -> Diagnostic:
+    number = group.first.barrier
+    barrier = group.snapshot.barrier(number)
+    expected = barrier.get("expected") or group.snapshot.record.get("live")
+    return error(
+        "hang",
+        f"{_threads(group)} at barrier {number} for threads that never arrive",
+        launch.span_of(group.instruction),
+        label,
+        others=others[:3],
+        notes=[f"{barrier.get('arrived')} of {expected} threads have arrived at barrier {number}",
+               *exited(group.snapshot)],
+        helps=["let all threads arrive at the same barrier"] if others else
+              ["let all threads that the barrier counts arrive, or lower its count"],
+    )  # fmt: skip
+
+
+def _explain_cluster(launch: Launch, group: Group, label: str, others: list[Label]) -> Diagnostic:
+    blocks = (group.snapshot, *group.snapshot.cluster)
+    alive = [thread for snapshot in blocks for thread in snapshot.threads if thread.status != state.DONE]
+    arrived = sum(thread.arrival != 0 for thread in alive)
+    return error(
+        "hang",
+        f"{_threads(group)} at the cluster barrier for threads that never arrive",
+        launch.span_of(group.instruction),
+        label,
+        others=others[:3],
+        notes=[f"{arrived} of {len(alive)} threads of the cluster have arrived; exited threads are not counted"],
+        helps=["let all threads of the cluster execute `barrier.cluster.arrive`"],
+    )
+
+
+def exited(snapshot: BlockSnapshot) -> list[str]:
+    """A note on the threads of a block that have exited."""
+    gone = [thread for thread in snapshot.threads if thread.status == state.DONE]
+    return [do(gone, snapshot.threads, "has exited", "have exited")] if gone else []
+
+
+def _labels(launch: Launch, groups: Sequence[Group], cause: Group) -> list[Label]:
+    """What other threads wait for, on their lines."""
+    found = []
+    for group in groups:
+        span = launch.span_of(group.instruction)
+        of = "" if group.snapshot is cause.snapshot else f" of {group.snapshot.name}"
+        if span is not None:
+            found.append(Label(span, describe_wait(launch, group, of)))
+    return found
+
+
+def describe_wait(launch: Launch, group: Group, of: str = "") -> str:
+    """`lanes 0 to 15 of warp 0 wait here for lanes 0 to 31`"""
+    first = group.first
+    polls = first.status == SPINS
+    one, several = ("polls", "poll") if polls else ("waits here", "wait here")
+    text = do(group.threads, group.snapshot.threads, f"{of} {one}", f"{of} {several}").replace("  ", " ")
+    match first.status:
+        case state.MEETING:
+            return f"{text} for lanes {ranges(lane for lane in range(32) if first.members >> lane & 1)}"
+        case state.AT_CLUSTER:
+            return f"{text} at the cluster barrier"
+        case state.AT_BARRIER:
+            return f"{text} at barrier {first.barrier}"
+        case state.AT_PHASE:
+            phase = group.snapshot.phase(first.waits_at)
+            which = "" if phase is None else f"phase {phase.get('completed')} of "
+            return f"{text} for {which}{name_mbarrier(launch, first.waits_at)}"
+        case state.AT_PRODUCTS:
+            return f"{text} for an MMA"
+    return f"{text} {_polled(launch, group)} here" if polls else text
+
+
+def _polled(launch: Launch, group: Group) -> str:
+    """`bytes 0..4 of argument 0 and 3 other places`: what threads poll, if that is known of all of them."""
+    addresses = sorted({thread.waits_at for thread in group.threads})
+    if not addresses[0]:
+        return "memory"
+    space, address = state.GLOBAL_SPACE, addresses[0]
+    if address >= state.SHARED_WINDOW:
+        space, address = state.SHARED_SPACE, address - state.SHARED_WINDOW
+    more = len(addresses) - 1
+    others = f" and {more} other place{'s' * (more > 1)}" if more else ""
+    sizes = [size for access, _, _, size, _ in launch.compiled.facts["traffic"] if access == group.instruction]
+    return f"{name_bytes(launch, space, address, sizes[0])}{others}"
+
+
+def _threads(group: Group) -> str:
+    return "a thread waits" if len(group.threads) == 1 else f"{len(group.threads)} threads wait"

@@ -1,0 +1,115 @@
+"""A phase of an mbarrier that never completes, in words: the arrivals and bytes it expects, and those it has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ptxlab.device import layout
+from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.explain.snapshots import Mbarrier, block_name
+from ptxlab.emulate.explain.waits import Group
+from ptxlab.report import Diagnostic, Label, error
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.host.running import Launch
+
+
+def explain_phase(
+    launch: Launch, group: Group, others: Sequence[Group], label: str, labels: list[Label], exited: list[str]
+) -> Diagnostic:
+    """Why the phase that a group waits for does not complete; `label` and `labels` say who waits where."""
+    mbarrier = group.snapshot.mbarrier(group.first.waits_at)
+    number = group.first.waits_for & 1 if mbarrier.phase is None else mbarrier.phase.get("completed")
+    arrivals = f"{mbarrier.arrived} of {mbarrier.expected} arrivals{_last_arrival(launch, group, mbarrier)}"
+    note = f"phase {number}: {arrivals}, {_bytes(mbarrier)}; no running thread or copy can arrive"
+    notes = [note, *exited]
+    cycle = [other for other in others if other.status == state.AT_PHASE and _is_untouched(other)]
+    if cycle and _is_untouched(group):
+        notes = [note, f"nothing has arrived at {name_mbarrier(launch, cycle[0].first.waits_at)} either: "
+                 "the two sides wait for each other"]  # fmt: skip
+    subject = "a thread waits" if len(group.threads) == 1 else f"{len(group.threads)} threads wait"
+    return error(
+        "hang",
+        f"{subject} on an mbarrier phase that never completes",
+        launch.span_of(group.instruction),
+        label,
+        others=[*_history(launch, mbarrier), *labels][:3],
+        notes=notes,
+        helps=[_help(mbarrier, bool(cycle) and _is_untouched(group))],
+    )
+
+
+def name_mbarrier(launch: Launch, offset: int) -> str:
+    """`the mbarrier full`, with the name marked as code"""
+    name, start = layout.shared_variable_at(launch.compiled.variables, offset)
+    if name and start == offset:
+        return f"the mbarrier {name}"
+    return f"the mbarrier at byte {offset - start} of {name or 'shared memory'}"
+
+
+def _is_untouched(group: Group) -> bool:
+    return group.snapshot.mbarrier(group.first.waits_at).is_untouched
+
+
+def _history(launch: Launch, mbarrier: Mbarrier) -> list[Label]:
+    """Where the arrivals or bytes that are missing, or too many, were expected and came."""
+    phase = mbarrier.phase
+    if phase is None:
+        return []
+    expected, plural = mbarrier.expected, "s" * (mbarrier.expected != 1)
+    texts = [(phase.get("instruction"), f"expects {expected} arrival{plural} a phase")]
+    if mbarrier.pending_bytes and not mbarrier.pending:
+        texts = []
+    if phase.get("expected_bytes"):
+        texts.append((phase.get("expected_at"), f"expects {phase.get('expected_bytes')} bytes in this phase"))
+    if phase.get("copies"):
+        texts.append((phase.get("copied_at"), _completions(launch, phase)))
+    return [Label(span, text) for number, text in texts if (span := launch.span_of(number)) is not None]
+
+
+def _completions(launch: Launch, phase: Record) -> str:
+    """`this copy and 1 before it brought 2048 bytes in this phase`"""
+    mnemonic = launch.compiled.places[phase.get("copied_at")][1].opcode.mnemonic
+    name = {"cp": "copy", "mbarrier": "`complete_tx`"}.get(mnemonic, "store")
+    before = phase.get("copies") - 1
+    these = f"this {name} and {before} before it" if before else f"one {name}"
+    return f"{these} brought {phase.get('copied')} bytes in this phase"
+
+
+def _last_arrival(launch: Launch, group: Group, mbarrier: Mbarrier) -> str:
+    phase: Record | None = mbarrier.phase
+    if phase is None or not mbarrier.arrived:
+        return ""
+    line = launch.name_line(phase.get("arrived_at"), group.instruction)
+    who = f"thread {phase.get('arrived_by')}"
+    if phase.get("arrived_from") != group.snapshot.number:
+        who += f" of {block_name(launch, phase.get('arrived_from'))}"
+    last = "the last: " if mbarrier.arrived > 1 else ""
+    return f" ({last}{line}, {who})"
+
+
+def _bytes(mbarrier: Mbarrier) -> str:
+    pending = mbarrier.pending_bytes
+    if mbarrier.phase is None or not pending:
+        return f"{pending} bytes pending"
+    expected = mbarrier.phase.get("expected_bytes")
+    if pending < 0:
+        return f"{expected - pending} bytes came where {expected} are expected"
+    return f"{expected - pending} of {expected} bytes"
+
+
+def _help(mbarrier: Mbarrier, is_cycle: bool) -> str:
+    pending, arrived, bytes = mbarrier.pending, mbarrier.arrived, mbarrier.pending_bytes
+    if is_cycle:
+        return "let the producer's first wait use parity 1: the phase before phase 0 counts as complete"
+    if pending and arrived:
+        return f"initialise the mbarrier with {arrived}, or let {pending} more arrive"
+    if pending:
+        return f"let {pending} thread{'s' * (pending > 1)} arrive in this phase, or wait for the other parity"
+    if bytes < 0:
+        return "expect as many bytes as the copies bring: `expect_tx` counts each byte that they write"
+    if mbarrier.phase is not None and mbarrier.phase.get("copies"):
+        return "expect as many bytes as the copies bring, or start the missing copy"
+    return "start a copy of that many bytes that signals this mbarrier, or expect no bytes"

@@ -1,0 +1,118 @@
+"""Where a thread could come if it continued: paths through the control flow of a kernel, between two instructions.
+
+Instructions have the numbers of `Compiled.places`. A path that leaves a function is not followed: what is in another
+function counts as within reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ptxlab import ir
+from ptxlab.ir.flow import Flow, flow_of
+from ptxlab.ir.shapes import match_of
+from ptxlab.isa import Jump
+from ptxlab.isa.effects import Effects
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.translate.compile import Compiled
+
+
+class Paths:
+    """The paths of all functions of a compiled kernel; control flow is read when it is first asked for."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        self.places = compiled.places
+        self._flows: dict[int, tuple[Flow, int, dict[int, int]]] = {}
+
+    def reaches(self, start: int, ends: Iterable[int]) -> bool:
+        """Whether a thread that waits at `start` could get to one of the instructions `ends`."""
+        return any(self._reaches(start, end, avoided=None) for end in ends)
+
+    def rejoins(self, start: int, end: int) -> bool:
+        """Whether a lane at `start` gets to `end` without passing again the branch where the two parted."""
+        if self.places[start][0] is not self.places[end][0]:
+            return True
+        flow, first, dominators = self._flow(start)
+        parted = _nearest(dominators, flow.block_at(start - first), flow.block_at(end - first))
+        return self._reaches(start, end, avoided=parted)
+
+    def exits(self, start: int) -> bool:
+        """Whether a thread that waits at `start` could get to the end of its function."""
+        flow, first, _ = self._flow(start)
+        block = flow.block_at(start - first)
+        return any(self._may_end(first + flow.blocks[number].end - 1) for number in _within_reach(flow, block, None))
+
+    def like(self, number: int) -> list[int]:
+        """The instructions of the same function with the same opcode as this one."""
+        function, instruction = self.places[number]
+        return [
+            other
+            for other, (owner, candidate) in enumerate(self.places)
+            if owner is function and candidate.opcode == instruction.opcode
+        ]
+
+    def effects(self, number: int) -> Effects:
+        """What an instruction does; nothing is known of calls."""
+        match = match_of(self.places[number][1])
+        return Effects() if match is None else match.effects
+
+    def at_barrier(self, barrier: int) -> list[int]:
+        """The instructions by which threads come to a barrier of the block: those that name its number, or none."""
+        found = []
+        for number, (_, instruction) in enumerate(self.places):
+            if self.effects(number).barrier == "block":
+                named = [operand.value for operand in instruction.operands if isinstance(operand, ir.Immediate)]
+                if not named or barrier in named:
+                    found.append(number)
+        return found
+
+    def at_cluster_barrier(self) -> list[int]:
+        """The instructions by which threads arrive at the cluster barrier."""
+        effects = (self.effects(number) for number in range(len(self.places)))
+        return [number for number, one in enumerate(effects) if one.barrier == "cluster" and not one.waits]
+
+    def _reaches(self, start: int, end: int, avoided: int | None) -> bool:
+        if self.places[start][0] is not self.places[end][0]:
+            return True
+        flow, first, _ = self._flow(start)
+        source, target = flow.block_at(start - first), flow.block_at(end - first)
+        if source == target and start < end:
+            return True
+        return any(target in flow.blocks[number].successors for number in _within_reach(flow, source, avoided))
+
+    def _may_end(self, number: int) -> bool:
+        return self.places[number][1].opcode.jump in (Jump.RETURN, Jump.EXIT)
+
+    def _flow(self, number: int) -> tuple[Flow, int, dict[int, int]]:
+        """The control flow of the function of an instruction, the number of its first one, and who dominates whom."""
+        function = self.places[number][0]
+        if id(function) not in self._flows:
+            first = next(index for index, (other, _) in enumerate(self.places) if other is function)
+            flow = flow_of(function)
+            self._flows[id(function)] = flow, first, flow.dominators()
+        return self._flows[id(function)]
+
+
+def _within_reach(flow: Flow, start: int, avoided: int | None) -> set[int]:
+    """The blocks that can be reached from a block, itself included, without going through `avoided`."""
+    seen = {start}
+    pending = [start]
+    while pending:
+        for successor in flow.blocks[pending.pop()].successors:
+            if successor not in seen and successor != avoided:
+                seen.add(successor)
+                pending.append(successor)
+    return seen
+
+
+def _nearest(dominators: dict[int, int], one: int, other: int) -> int | None:
+    """The nearest block that dominates two others; None for blocks that are never entered."""
+    above = set()
+    while one in dominators and one not in above:
+        above.add(one)
+        one = dominators[one]
+    while other in dominators and other not in above:
+        other = dominators[other]
+    return other if other in above else None

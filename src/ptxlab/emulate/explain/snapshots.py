@@ -1,0 +1,211 @@
+"""Threads and mbarriers of a block when a launch was stopped, read from its memory for an explanation."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.runtime.asynchronous.mbarrier_memory import BYTES, BYTES_MASK, EXPECTED
+from ptxlab.isa.mbarrier import ARRIVALS
+from ptxlab.native import offset_of, size_of
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.host.running import Launch
+    from ptxlab.emulate.host.worker import Worker
+
+SPINS = -1  # like a status: a thread that polls in a loop
+WAITING = (state.MEETING, state.ACTIVE, state.AT_BARRIER, state.AT_PHASE, state.AT_PRODUCTS, state.AT_CLUSTER)
+
+
+@dataclass(frozen=True)
+class ThreadSnapshot:
+    """One thread: what it does (`status`), at which instruction, and what it waits for."""
+
+    number: int
+    status: int
+    instruction: int
+    barrier: int
+    members: int
+    waits_at: int  # the mbarrier; of a thread in a loop, the address that it polls, 0 if that is not known
+    waits_for: int
+    asked: int
+    ran: int
+    frame: int
+    arrival: int  # 0 unless it has arrived at the cluster barrier, and not waited there
+
+    @property
+    def warp(self) -> int:
+        return self.number // 32
+
+    @property
+    def lane(self) -> int:
+        return self.number % 32
+
+
+@dataclass(frozen=True)
+class Mbarrier:
+    """An mbarrier: the arrivals that a phase expects, those and the bytes still pending, and what is known of it."""
+
+    expected: int
+    pending: int
+    pending_bytes: int
+    phase: Record | None
+
+    @property
+    def arrived(self) -> int:
+        return max(self.expected - self.pending, 0)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether something arrived in this phase, or bytes are expected."""
+        return bool(self.arrived or self.pending_bytes)
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nothing has ever arrived, and no wait has succeeded."""
+        phase = self.phase
+        return not self.has_begun and phase is not None and not phase.get("completed") and not phase.get("passed")
+
+
+class BlockSnapshot:
+    """A block as it was when it stopped, and the others of its `cluster`."""
+
+    def __init__(self, launch: Launch, address: int) -> None:
+        self.launch = launch
+        self.cluster: list[BlockSnapshot] = []
+        self.record = Record.at(state.Block, address)
+        self.number = self.record.get("number")
+        threads = Record.at(state.Thread, self.record.get("threads"))
+        names = (
+            "status",
+            "instruction",
+            "barrier",
+            "members",
+            "waits_at",
+            "waits_for",
+            "asked",
+            "ran",
+            "frame",
+            "arrival",
+        )
+        self.threads = [
+            ThreadSnapshot(number, *(threads.get(name, number) for name in names))
+            for number in range(self.record.get("count"))
+        ]
+
+    @property
+    def name(self) -> str:
+        """`block (1,0,0)`"""
+        return block_name(self.launch, self.number)
+
+    @property
+    def is_cause(self) -> bool:
+        """Whether a thread has not exited and waits for something else than the cluster."""
+        return any(thread.status not in (state.DONE, state.AT_CLUSTER) for thread in self.threads)
+
+    @property
+    def is_still(self) -> bool:
+        """Whether its threads run without making progress."""
+        watch = self.record.get("cluster") + offset_of(state.Cluster, "watch")
+        return bool(Record.at(state.Watch, watch).get("is_still"))
+
+    def barrier(self, number: int) -> Record:
+        """One of the sixteen barriers."""
+        return Record.at(state.Barrier, self._inside("barriers", number, state.Barrier))
+
+    def phase(self, offset: int) -> Record | None:
+        """What is known of the mbarrier at an offset of shared memory."""
+        found = Record.at(state.Phase, self._inside("phases", offset // 8 % state.KNOWN_PHASES, state.Phase))
+        return found if found.get("is_known") and found.get("offset") == offset else None
+
+    def mbarrier(self, offset: int) -> Mbarrier:
+        """The mbarrier at an offset of shared memory."""
+        phase = self.phase(offset)
+        bits = ctypes.c_uint64.from_address(self.record.get("shared") + offset).value
+        if phase is not None:
+            bits = phase.get("bits")
+        bytes = bits >> BYTES & BYTES_MASK
+        return Mbarrier(
+            expected=bits >> EXPECTED & ARRIVALS,
+            pending=bits & ARRIVALS,
+            pending_bytes=bytes - (bytes >> 20 << 21),
+            phase=phase,
+        )
+
+    def _inside(self, name: str, index: int, owner: type) -> int:
+        return self.record.address + offset_of(state.Block, name) + index * size_of(owner)
+
+
+def snapshot_of(launch: Launch, worker: Worker) -> BlockSnapshot | None:
+    """The block that a worker stopped in, if it was in one.
+
+    Of a cluster it is the one with the fault; where all hang, the first that waits for more than the others.
+    """
+    broken = worker.record.get("broken")
+    if not broken:
+        return None
+    blocks = broken + offset_of(state.Cluster, "blocks")
+    count = Record.at(state.Cluster, broken).get("count")
+    snapshots = [BlockSnapshot(launch, ctypes.c_uint64.from_address(blocks + 8 * rank).value) for rank in range(count)]
+    for snapshot in snapshots:
+        snapshot.cluster = [other for other in snapshots if other is not snapshot]
+    if worker.fault.get("kind") == state.HANG:
+        return next((snapshot for snapshot in snapshots if snapshot.is_cause), snapshots[0])
+    return next((snapshot for snapshot in snapshots if snapshot.number == worker.fault.get("block")), snapshots[0])
+
+
+def block_name(launch: Launch, number: int) -> str:
+    """`block (1,0,0)`"""
+    x, y, _ = launch.grid
+    return f"block ({number % x},{number // x % y},{number // x // y})"
+
+
+def thread_name(launch: Launch, block: int, thread: int) -> str:
+    """`thread (1,0,0) of block (2,0,0)`"""
+    x, y, _ = launch.block
+    return f"thread ({thread % x},{thread // x % y},{thread // x // y}) of {block_name(launch, block)}"
+
+
+def companion(launch: Launch, number: int, rank: int) -> int:
+    """The number of the block with that rank in the cluster of a block."""
+    (gx, gy, _), (cx, cy, cz) = launch.grid, launch.cluster
+    x, y, z = number % gx, number // gx % gy, number // gx // gy
+    x, y, z = x - x % cx + rank % cx, y - y % cy + rank // cx % cy, z - z % cz + rank // cx // cy
+    return x + gx * (y + gy * z)
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """`0 to 15 and 31`"""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and parts[-1][1] == number - 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    texts = [str(a) if a == b else f"{a} to {b}" if b > a + 1 else f"{a} and {b}" for a, b in parts]
+    if len(texts) > 4:
+        return f"{', '.join(texts[:3])} and others"
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def do(threads: Sequence[ThreadSnapshot], everyone: Sequence[ThreadSnapshot], one: str, several: str) -> str:
+    """`warp 0 waits`, `warps 0 to 2 wait`: who, with the verb that fits."""
+    name = who(threads, everyone)
+    return f"{name} {one if name.startswith(('thread ', 'warp ')) else several}"
+
+
+def who(threads: Sequence[ThreadSnapshot], everyone: Sequence[ThreadSnapshot]) -> str:
+    """`warps 0 to 2`, where these are whole warps; `lanes 0 to 15 of warp 3`; `threads 7 and 40`; `thread 7`."""
+    if len(threads) == 1:
+        return f"thread {threads[0].number}"
+    warps = {thread.warp for thread in threads}
+    numbers = {thread.number for thread in threads}
+    if all(thread.number in numbers for thread in everyone if thread.warp in warps):
+        return f"warp{'s' * (len(warps) > 1)} {ranges(warps)}"
+    if len(warps) == 1:
+        return f"lanes {ranges(thread.lane for thread in threads)} of warp {min(warps)}"
+    return f"threads {ranges(numbers)}"

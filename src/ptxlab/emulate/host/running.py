@@ -1,0 +1,281 @@
+"""A launch while it runs: memory for its arguments, workers for its blocks, and a trial if there are several."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from itertools import combinations
+from pathlib import PurePath
+from typing import Any
+
+from ptxlab.device.arguments import Region, pack
+from ptxlab.device.limits import available, check_memory
+from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.host.heap import heap_of
+from ptxlab.emulate.host.needs import needs_of, room_to_keep
+from ptxlab.emulate.host.regions import WORKSPACE, Regions, globals_of, workspace
+from ptxlab.emulate.host.services import Services
+from ptxlab.emulate.host.worker import Worker
+from ptxlab.emulate.runtime.memory import profile as requests
+from ptxlab.emulate.runtime.memory.block_independence import put_back, share_bytes
+from ptxlab.emulate.runtime.schedule.grid import end_broken, go_on_alone, run_grid, take_over
+from ptxlab.emulate.runtime.schedule.search import run_search
+from ptxlab.emulate.translate.compile import Compiled
+from ptxlab.ir.origin import Origins
+from ptxlab.native.functions import signature
+from ptxlab.report import Span
+
+SPARE = 65536  # allocations that a kernel may make itself
+
+Callback = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint32, *[ctypes.c_uint64] * 5)
+Progress = Callable[[int, int], None]
+
+
+class Launch:
+    """One launch while it runs."""
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        cluster: tuple[int, int, int] | None,
+        args: Sequence[Any],
+        shared: int,
+        seed: int,
+        numbers: Sequence[int] | None,
+        workers: int,
+        checks: bool = False,
+        cooperative: bool = False,
+    ) -> None:
+        facts = compiled.facts
+        self.compiled = compiled
+        self.grid, self.block, self.cluster = grid, block, cluster or (1, 1, 1)
+        self.is_explicit_cluster = cluster is not None
+        self.cluster_size = math.prod(self.cluster)
+        self.seed = seed
+        self.checks = checks
+        parameters = pack(compiled.module, compiled.kernel, args)
+        self.parameters = ctypes.create_string_buffer(bytes(parameters.data), max(len(parameters.data), 1))
+        self.parameter_size = len(parameters.data)
+        self.stop = ctypes.c_uint32(0)
+        self.next = ctypes.c_uint64(0)
+        self.finished = ctypes.c_uint64(0)
+        self.stuck = ctypes.c_uint64(0)
+        self.numbers = None if numbers is None else (ctypes.c_uint64 * max(len(numbers), 1))(*numbers)
+        self.clusters = grid[0] * grid[1] * grid[2] // self.cluster_size if numbers is None else len(numbers)
+        self.total = self.clusters * self.cluster_size  # blocks
+        self.services = Services(self)
+        self.callback = Callback(self.services.answer)
+        self.lock = threading.Lock()
+        self.dynamic_size = shared
+        self.shared_size = compiled.variables.dynamic_offset + shared
+        workers = max(1, min(workers, self.clusters))
+        self.needs = needs_of(compiled, block, self.shared_size, self.cluster_size, workers)
+        workers = max(1, min(workers, available() // self.needs.cluster))
+        heap = heap_of(compiled.module)
+        self.heap_start = heap.next  # what lies below was there before
+        regions = [
+            *parameters.regions,
+            *globals_of(compiled.module, compiled.variables),
+            *heap.regions.values(),
+        ]
+        self.workspace = WORKSPACE if cooperative else 0
+        if cooperative:
+            regions.append(workspace())
+        kept = room_to_keep(regions) if checks and workers > 1 else None
+        self.is_trial = kept is not None
+        if checks and not self.is_trial:
+            workers = 1
+        allocates = any(function.name == "malloc" for function in compiled.module.functions)
+        self.regions = Regions(regions, SPARE * allocates, kept)
+        threads = block[0] * block[1] * block[2]
+        check_memory(compiled.module, compiled.kernel, threads, self.cluster_size, self.needs.cluster, available())
+        self.profiles: list[tuple[Record, Record, Record]] = []
+        self.changes, self.looks = (_array(facts[name]) for name in ("changes", "looks"))
+        self.marked = ctypes.create_string_buffer(b"\1" * (facts["frame_sizes"][0] // 8))
+        for offset in facts["timed_slots"]:
+            self.marked[offset // 8] = b"\0"
+        self.workers = [Worker(self, workers) for _ in range(workers)]
+
+    # Memory.
+
+    def add_region(self, region: Region) -> bool:
+        """Let the kernel touch more memory; regions come in the order of their addresses."""
+        with self.lock:
+            if not self.regions.add(region):
+                return False
+            for worker in self.workers:
+                worker.record.set(allocation_count=len(self.regions))
+        return True
+
+    def remove_region(self, base: int) -> None:
+        """Take memory back; every instruction must look again where its memory is."""
+        with self.lock:
+            self.regions.remove(base)
+            for worker in self.workers:
+                worker.record.set(allocation_count=len(self.regions))
+                worker.forget_hints()
+
+    # Places in the text.
+
+    def span_of(self, number: int) -> Span | None:
+        """Where an instruction stands in the text."""
+        return self.compiled.module.span(self.compiled.places[number][1])
+
+    def line_of(self, number: int) -> int | None:
+        """The line of an instruction in the PTX."""
+        span = self.span_of(number)
+        return None if span is None else span.source.position(span.start)[0]
+
+    def name_line(self, number: int, beside: int) -> str:
+        """`line 12`, of what the user wrote; with the name of the file if the instruction `beside` is from another."""
+        span, other = self._origin_of(number), self._origin_of(beside)
+        if span is None:
+            return "a line without a number"
+        line = span.source.position(span.start)[0]
+        if other is None or other.source is span.source:
+            return f"line {line}"
+        return f"line {line} of {PurePath(span.source.name).name}"
+
+    def _origin_of(self, number: int) -> Span | None:
+        """Where an instruction comes from: CUDA C++, Python, or else the PTX."""
+        span = self.span_of(number)
+        return None if span is None else self.origins.span(span) or span
+
+    @cached_property
+    def origins(self) -> Origins:
+        """The lines that the kernel was compiled from."""
+        return Origins(self.compiled.module)
+
+    # Running.
+
+    def run(self, until: float | None, progress: Progress | None) -> str | None:
+        """Run all blocks; `timeout` or `interrupted` if they were stopped, `failed` if one core is to run them."""
+        outcome: str | None = None
+        running = self.workers
+        try:
+            while running and outcome is None:
+                self.stuck.value = len(self.workers) - len(running)
+                outcome = self._run_workers(running, until, progress)
+                if outcome is None and self.is_trial and self.has_failed():
+                    outcome = "failed"
+                running = [worker for worker in self.workers if worker.record.get("waiting")]
+                if running and not self.is_trial:
+                    running = [self._gather(*running)]
+                if outcome is None and running and until is not None and time.perf_counter() >= until:
+                    outcome = "timeout"
+        except KeyboardInterrupt:
+            outcome = "interrupted"
+        self.request_stop()
+        for worker in self.workers:  # those that were about to go on give up their blocks
+            self.call(run_grid, worker)
+        if self.services.failure is not None:
+            raise self.services.failure
+        return outcome
+
+    def _run_workers(self, workers: list[Worker], until: float | None, progress: Progress | None) -> str | None:
+        """Have workers run until all have ended, or none gets any further; `timeout` if they were stopped."""
+        ends = [worker.end for worker in workers]
+        try:
+            for worker in workers:
+                worker.end.clear()
+                threading.Thread(target=self._work, args=(worker,), daemon=True).start()
+            while True:
+                left = 0.05 if until is None else max(min(0.05, until - time.perf_counter()), 0)
+                for end in ends:
+                    end.wait(left)
+                if progress is not None:
+                    progress(self.finished.value, self.total)
+                if all(end.is_set() for end in ends):
+                    break
+                if until is not None and time.perf_counter() >= until and not self.stop.value:
+                    return "timeout"
+        finally:  # nothing that machine code works on may go before that has stopped, however impatient somebody is
+            if not all(end.is_set() for end in ends):
+                self.request_stop()
+            while not all(end.is_set() for end in ends):
+                with contextlib.suppress(KeyboardInterrupt):
+                    for end in ends:
+                        end.wait(1)
+        return None
+
+    def _gather(self, worker: Worker, *others: Worker) -> Worker:
+        """Let one worker go on with the blocks of all: those of each wait for others."""
+        for other in others:
+            self.call(take_over, worker, other)
+        self.call(go_on_alone, worker)
+        return worker
+
+    def _work(self, worker: Worker) -> None:
+        """Have one core run blocks; that this is a method keeps all memory alive as long as it takes."""
+        try:
+            self.call(run_search if self.seed else run_grid, worker)
+        finally:
+            worker.end.set()
+
+    def call(self, entry: Callable[..., Any], *workers: Worker) -> int:
+        """Call a function of the runtime on workers."""
+        function = ctypes.CFUNCTYPE(ctypes.c_uint32, *[ctypes.c_void_p] * len(workers))
+        return int(
+            function(self.compiled.address(signature(entry).symbol))(*(worker.record.address for worker in workers))
+        )
+
+    def has_failed(self) -> bool:
+        """Whether a trial says nothing, since something was found or blocks of different workers share memory."""
+        return any(
+            worker.fault.get("kind")
+            or worker.late.get("kind")
+            or worker.history.get("finding_count")
+            or worker.history.get("unwatched")
+            for worker in self.workers
+        ) or any(self.call(share_bytes, one, other) for one, other in combinations(self.workers, 2))
+
+    def put_back(self) -> None:
+        """Make all memory what it was before a trial."""
+        self.call(put_back, self.workers[0])
+
+    def end(self) -> None:
+        """Give back the blocks that were kept for an explanation, and let go of what refers to each other."""
+        for worker in self.workers:
+            self.call(end_broken, worker)
+        del self.callback, self.services
+
+    def profile(self) -> None:
+        """Have every worker note the requests that warps make."""
+        sites = len(self.compiled.facts["profile_sites"])
+        self.profiles = [worker.profile(sites) for worker in self.workers]
+
+    def settle(self) -> None:
+        """Count the requests that are still open."""
+        for worker in self.workers:
+            self.call(requests.settle_all, worker)
+
+    def request_stop(self) -> None:
+        """Have every worker stop at its next look around."""
+        self.stop.value = 1
+
+    def note_fault(self, thread: int, kind: int, address: int) -> None:
+        """Record what went wrong in what the host did for a thread, unless something did before."""
+        place = Record.at(state.Thread, thread)
+        place.set(status=state.FAILED)
+        block = Record.at(state.Block, place.get("block"))
+        for worker in self.workers:
+            if worker.record.address == place.get("worker") and worker.fault.get("kind") == 0:
+                worker.fault.set(
+                    kind=kind,
+                    instruction=place.get("instruction"),
+                    thread=place.get("number"),
+                    block=block.get("number"),
+                    address=address,
+                )
+
+
+def _array(numbers: Sequence[int]) -> ctypes.Array[ctypes.c_uint32]:
+    return (ctypes.c_uint32 * max(len(numbers), 1))(*numbers)

@@ -1,0 +1,143 @@
+"""What one core works with: the record that machine code reads, its memory, and what it tells of its blocks."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import threading
+from typing import TYPE_CHECKING
+
+from ptxlab.device import layout
+from ptxlab.device.limits import available
+from ptxlab.emulate.abi import clocks, state
+from ptxlab.emulate.abi.structs import Record, room_of
+from ptxlab.emulate.host.needs import RESIDENTS
+from ptxlab.emulate.host.written import written_parameters
+from ptxlab.emulate.runtime.memory import profile as requests
+from ptxlab.emulate.runtime.schedule.random import scrambled
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.host.running import Launch
+
+QUANTUM = 4096  # jumps backwards that a thread may take before others have a turn
+ROUNDS = 64  # of all warps of a block that bring nothing new, until other blocks have a turn
+# Where blocks can wait for each other, those that do should not wait long for the ones they wait for.
+TALKING_QUANTUM, TALKING_ROUNDS, TALKING_TURN = 512, 4, 1024
+PROFILE_QUANTUM = 64  # lanes of a warp that stay near each other leave few requests open
+MOST_FINDINGS = 40  # of a launch, at least half of which may be races
+MOST_HISTORY = 4 << 30  # bytes for what the detectors remember of global memory
+MOST_TOGETHER = 64  # clusters that take turns with a seed
+SHARES, MOST_AT_ONCE = 32, 64  # of the clusters a worker takes a 32nd of its share at a time, and no more than 64
+
+
+def _residents(seed: int, talks: bool) -> int:
+    """How many clusters take turns at most: with a seed, any number if it matters, and otherwise one."""
+    if not seed:
+        return RESIDENTS
+    random = scrambled(seed)
+    return 1 if not talks else MOST_TOGETHER if random & 1 else 1 << random // 2 % MOST_TOGETHER.bit_length()
+
+
+class Worker:
+    """One of the cores that run the blocks of a launch."""
+
+    def __init__(self, launch: Launch, workers: int) -> None:
+        compiled, facts, needs = launch.compiled, launch.compiled.facts, launch.needs
+        self.record = Record(state.Worker)
+        self.fault = Record(state.Fault)
+        self.late = Record(state.Fault)
+        self.history = Record(clocks.History)
+        self.findings = Record(clocks.Finding, MOST_FINDINGS)
+        self.history.set(findings=self.findings.address, finding_room=MOST_FINDINGS)
+        if launch.checks:
+            self.history.set(limit=min(available() // 4, MOST_HISTORY) // workers, is_trial=int(launch.is_trial))
+        self.hints = Record(state.Hint, facts["hints"])
+        self.hint_count = facts["hints"]
+        self.forget_hints()
+        self.counters = (ctypes.c_uint64 * max(len(facts["counters"]), 1)).from_buffer(
+            room_of(8 * len(facts["counters"]))
+        )
+        # Room for the clusters of all workers, should this one go on with them; it takes memory only where it is used.
+        room = max(1, min(launch.clusters, needs.limit * workers))
+        self.residents = (ctypes.c_void_p * room).from_buffer(mmap.mmap(-1, 8 * room))
+        self.end = threading.Event()  # unlike a thread, it tells the truth after an interrupted wait
+        self.end.set()
+        self.record.set(
+            stop=ctypes.addressof(launch.stop),
+            allocations=launch.regions.table.address,
+            hints=self.hints.address,
+            sites=compiled.address("sites"),
+            callees=compiled.address("callees"),
+            parameters=ctypes.addressof(launch.parameters),
+            counters=ctypes.addressof(self.counters),
+            host=ctypes.cast(launch.callback, ctypes.c_void_p).value or 0,
+            allocation_count=len(launch.regions),
+            callee_count=len(layout.function_numbers(compiled.module)),
+            parameter_size=launch.parameter_size,
+            block_x=launch.block[0],
+            block_y=launch.block[1],
+            block_z=launch.block[2],
+            grid_x=launch.grid[0],
+            grid_y=launch.grid[1],
+            grid_z=launch.grid[2],
+            cluster_x=launch.cluster[0],
+            cluster_y=launch.cluster[1],
+            cluster_z=launch.cluster[2],
+            cluster_size=launch.cluster_size,
+            is_explicit_cluster=int(launch.is_explicit_cluster),
+            shared_size=launch.shared_size,
+            dynamic_size=launch.dynamic_size,
+            heap=launch.heap_start,
+            reserved_size=compiled.variables.reserved_size,
+            user_shared_size=launch.shared_size - compiled.variables.reserved_size,
+            workspace_low=launch.workspace & 0xFFFF_FFFF,
+            workspace_high=launch.workspace >> 32,
+            frame_size=needs.frame,
+            local_size=needs.local,
+            mail_words=facts["mail_words"],
+            quantum=TALKING_QUANTUM if facts["talks"] else QUANTUM,
+            rounds=TALKING_ROUNDS if facts["talks"] else ROUNDS,
+            turn=TALKING_TURN if facts["talks"] else (1 << 32) - 1,
+            seed=launch.seed,
+            entry=compiled.address("entry"),
+            entry_local=facts["local_sizes"][0],
+            next=ctypes.addressof(launch.next),
+            finished=ctypes.addressof(launch.finished),
+            numbers=0 if launch.numbers is None else ctypes.addressof(launch.numbers),
+            total=launch.clusters,
+            chunk=max(1, min(MOST_AT_ONCE, launch.clusters // (workers * SHARES))),
+            stuck=ctypes.addressof(launch.stuck),
+            stuck_limit=workers if launch.is_trial else 0,
+            residents=ctypes.addressof(self.residents),
+            resident_room=min(needs.residents, _residents(launch.seed, facts["talks"])),
+            resident_limit=needs.limit,
+            is_alone=int(workers == 1),
+            fault=self.fault.address,
+            late=self.late.address,
+            history=self.history.address,
+            checks=int(launch.checks),
+            watched=written_parameters(compiled, bytes(launch.parameters), launch.regions),
+            changes=ctypes.addressof(launch.changes),
+            looks=ctypes.addressof(launch.looks),
+            change_count=len(facts["changes"]),
+            far_count=facts["far"],
+            look_count=len(facts["looks"]),
+            mark_size=facts["frame_sizes"][0],
+            largest_frame=max(facts["frame_sizes"]),
+            largest_local=max(facts["local_sizes"]),
+            marked=ctypes.addressof(launch.marked),
+        )
+
+    def forget_hints(self) -> None:
+        """Make every instruction look for its memory again."""
+        for index in range(self.hint_count):
+            self.hints.set(index, base=0, count=0, data=0)
+
+    def profile(self, sites: int) -> tuple[Record, Record, Record]:
+        """Note the requests that warps make: what is known of them, those that are open, and what they came to."""
+        record = Record(requests.Profile)
+        pending = Record(requests.Request, requests.CAPACITY)
+        tallies = Record(requests.Tally, sites)
+        record.set(requests=pending.address, tallies=tallies.address)
+        self.record.set(profile=record.address, quantum=PROFILE_QUANTUM)
+        return record, pending, tallies

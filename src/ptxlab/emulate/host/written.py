@@ -1,0 +1,36 @@
+"""Which arguments of a launch point to memory that its kernel may write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ptxlab.device import layout
+from ptxlab.emulate.translate.provenance import ALL, PARAMETERS, UNKNOWN, VARIABLE
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.host.regions import Regions
+    from ptxlab.emulate.translate.compile import Compiled
+
+
+def written_parameters(compiled: Compiled, parameters: bytes, regions: Regions) -> int:
+    """The parameters that point to memory which the kernel may write, as bits."""
+    written: int = compiled.facts["written"]
+    if written & UNKNOWN:
+        return ALL
+    pointers: dict[int, list[int]] = {}
+    for number, parameter in enumerate(compiled.kernel.parameters[:PARAMETERS]):
+        start = compiled.variables.parameters.offsets[id(parameter)]
+        for at in range(start, start + layout.size_of_variable(parameter) - 7, 8):
+            address = int.from_bytes(parameters[at : at + 8], "little")
+            region = regions.at(address)
+            if region is not None and region.tensor:
+                address = region.tensor
+                region = regions.at(address)
+            if region is not None and address <= region.base + region.size:
+                pointers.setdefault(region.base, []).append(number)
+    found = written & VARIABLE
+    for numbers in pointers.values():
+        bits = sum(1 << number for number in set(numbers))
+        if bits & written:
+            found |= bits
+    return found

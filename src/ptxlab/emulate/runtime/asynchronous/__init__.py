@@ -1,0 +1,1 @@
+"""Asynchronous operations: cp.async, bulk and tensor copies, mbarriers, wgmma."""

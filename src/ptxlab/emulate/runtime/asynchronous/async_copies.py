@@ -1,0 +1,178 @@
+"""`cp.async`: copies that are done as late as the rules allow, when their thread waits for them or nobody can go on."""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi.state import (
+    ATOMIC,
+    BAD_COPY_SIZE,
+    BAD_SIZE,
+    GLOBAL_SPACE,
+    LOAD,
+    NO_MEMORY,
+    SHARED_SPACE,
+    STORE,
+    Copy,
+    Hint,
+    Thread,
+)
+from ptxlab.emulate.runtime.asynchronous.mbarriers import expect_arrival, join_phase
+from ptxlab.emulate.runtime.memory.memory import fail, fail_with, find_memory, realloc
+from ptxlab.emulate.runtime.order.races import note_global, note_shared
+from ptxlab.emulate.runtime.order.shadow import COPY, OBJECT, SIZE_SHIFT, STRONG
+from ptxlab.native import Pointer, cast, copy_bytes, fill_bytes, native, size_of, u8, u32, u64
+
+ROOM = 16
+LIMIT = 4096
+MOST_ZEROS = 1 << 24
+SERIAL_SHIFT = 12
+COPY_SIZE = size_of(Copy)
+
+
+@native
+def next_copy(thread: Pointer[Thread], instruction: u32) -> Pointer[Copy]:
+    """Room for one more copy; of too many at a time the earlier ones are done."""
+    if thread.copy_count == LIMIT:
+        finish_copies(thread, 0)
+    if thread.copy_count == thread.copy_room:
+        room: u32 = thread.copy_room * 2 + ROOM
+        memory = realloc(cast(Pointer[u8], thread.copies), u64(room) * COPY_SIZE)
+        if cast(u64, memory) == 0:
+            fail(thread, NO_MEMORY, instruction, 0)
+            return cast(Pointer[Copy], 0)
+        thread.copies = cast(Pointer[Copy], memory)
+        thread.copy_room = room
+    thread.copy_count += 1
+    copy = thread.copies + (thread.copy_count - 1)
+    copy.group = thread.copy_group
+    copy.instruction = instruction
+    copy.serial = serial_of(thread.copy_group + 1, thread.copy_index)
+    return copy
+
+
+@native(inline=True)
+def serial_of(group: u32, index: u32) -> u32:
+    """The number of a copy among all of its thread, by its group, counted from 1, and its place in that."""
+    return group << SERIAL_SHIFT | index
+
+
+@native
+def start_copy(
+    thread: Pointer[Thread], destination: u64, source: u64, size: u32, wanted: u32, watched: u32, instruction: u32
+) -> None:
+    """Begin a copy of `size` bytes to shared memory: the first `wanted` from `source`, then zeros.
+
+    Not `watched`: the kernel does not write the memory that it reads.
+    """
+    if wanted > size:
+        fail_with(thread, BAD_COPY_SIZE, instruction, u64(wanted), u64(size))
+        return
+    place = find_memory(thread, destination, size, size, SHARED_SPACE, STORE, instruction, cast(Pointer[Hint], 0))
+    if cast(u64, place) == 0:
+        return
+    if wanted != 0:
+        memory = find_memory(thread, source, wanted, size, GLOBAL_SPACE, LOAD, instruction, cast(Pointer[Hint], 0))
+        if cast(u64, memory) == 0:
+            return
+    copy = next_copy(thread, instruction)
+    if cast(u64, copy) == 0:
+        return
+    copy.destination = destination
+    copy.source = source
+    copy.size = size
+    copy.source_size = wanted
+    if thread.worker.checks != 0:
+        if wanted != 0 and watched != 0:
+            note_global(thread, source, wanted, LOAD, instruction)
+        note_shared(thread, destination, size, STORE | COPY, instruction)
+        if thread.copy_index < (1 << SERIAL_SHIFT) - 1:
+            thread.copy_index += 1
+
+
+@native
+def fill_shared(thread: Pointer[Thread], offset: u64, size: u64, instruction: u32) -> None:
+    """Write zeros to shared memory: what `st.bulk` does, at once and as ordinary stores do."""
+    if size % 8 != 0 or size > MOST_ZEROS:
+        fail(thread, BAD_SIZE, instruction, size)
+        return
+    nowhere = cast(Pointer[Hint], 0)
+    if size == 0:
+        return
+    place = find_memory(thread, offset, u32(size), 8, SHARED_SPACE, STORE, instruction, nowhere)
+    if cast(u64, place) == 0:
+        return
+    if thread.worker.checks != 0:
+        for at in range(size // 8):
+            note_shared(thread, offset + 8 * at, 8, STORE | 3 << SIZE_SHIFT, instruction)
+    fill_bytes(place, 0, size)
+
+
+@native
+def arrive_after_copies(thread: Pointer[Thread], barrier: u64, counted: u32, instruction: u32) -> None:
+    """Arrive at an mbarrier when all copies of the thread so far are done; not `counted`: it is to expect one more."""
+    place = find_memory(thread, barrier, 8, 8, SHARED_SPACE, ATOMIC, instruction, cast(Pointer[Hint], 0))
+    if cast(u64, place) == 0:
+        return
+    if thread.worker.checks != 0:
+        note_shared(thread, barrier, 8, ATOMIC | STRONG | OBJECT | 3 << SIZE_SHIFT, instruction)
+    if counted == 0:
+        expect_arrival(thread, thread.block, barrier, instruction)
+    copy = next_copy(thread, instruction)
+    if cast(u64, copy) == 0:
+        return
+    copy.destination = barrier
+    copy.size = 0
+
+
+@native
+def commit_copies(thread: Pointer[Thread]) -> None:
+    """Close the group of copies begun since the last one."""
+    thread.copy_group += 1
+    thread.copy_index = 0
+
+
+@native
+def wait_for_copies(thread: Pointer[Thread], groups: u32) -> None:
+    """Finish all but the latest `groups` groups."""
+    if thread.copy_group > groups:
+        finish_copies(thread, groups + 1)
+        done: u32 = serial_of(thread.copy_group - groups + 1, 0) - 1
+        if thread.copies_done < done:
+            thread.copies_done = done
+
+
+@native
+def deliver(thread: Pointer[Thread], copy: Pointer[Copy]) -> None:
+    """Do a copy; its source may have been freed since it began."""
+    place = thread.shared + copy.destination
+    wanted: u32 = copy.source_size
+    if wanted != 0:
+        nowhere = cast(Pointer[Hint], 0)
+        memory = find_memory(thread, copy.source, wanted, 1, GLOBAL_SPACE, LOAD, copy.instruction, nowhere)
+        if cast(u64, memory) == 0:
+            return
+        copy_bytes(place, memory, u64(wanted))
+    fill_bytes(place + wanted, 0, u64(copy.size - wanted))
+
+
+@native
+def finish_copies(thread: Pointer[Thread], kept: u32) -> None:
+    """Do the copies of all groups but the latest `kept` (0: all; 1: all that are committed); the rest stay in order."""
+    index: u32 = 0
+    left: u32 = 0
+    count: u32 = thread.copy_count
+    while index < count:
+        copy = thread.copies + index
+        if kept == 0 or copy.group + kept <= thread.copy_group:
+            if copy.size == 0:
+                join_phase(thread, thread.block, copy.destination, copy.serial, copy.instruction)
+            else:
+                deliver(thread, copy)
+            thread.block.moves += 1
+            thread.worker.deliveries += 1
+        else:
+            kept_copy = thread.copies + left
+            if left != index:
+                copy_bytes(cast(Pointer[u8], kept_copy), cast(Pointer[u8], copy), COPY_SIZE)
+            left += 1
+        index += 1
+    thread.copy_count = left

@@ -1,0 +1,223 @@
+"""Bulk copies: done by an agent of the block, as late as the rules allow, one at a time and in any order.
+
+One is done when no thread of the block can go on, when its thread waits for its group, or when the block ends. It reads
+all its bytes, then writes them, then tells its mbarrier; who waits for a group with `.read` waits only for the first.
+"""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi.state import (
+    ATOMIC,
+    GLOBAL_SPACE,
+    LOAD,
+    NO_MEMORY,
+    RANK_SHIFT,
+    STORE,
+    Block,
+    Hint,
+    Thread,
+    Transfer,
+)
+from ptxlab.emulate.runtime.asynchronous.async_accesses import end_work
+from ptxlab.emulate.runtime.asynchronous.mbarriers import complete_bytes
+from ptxlab.emulate.runtime.asynchronous.reductions import WIDTHS, reduce_bytes
+from ptxlab.emulate.runtime.asynchronous.tensor_maps import READ, WRITE, copy_box, fill_box, visit_box
+from ptxlab.emulate.runtime.memory.memory import calloc, fail, find_memory, free, note_exited, realloc
+from ptxlab.emulate.runtime.order.shadow import OBJECT, SIZE_SHIFT, STRONG
+from ptxlab.emulate.runtime.order.synchronization import release_work
+from ptxlab.emulate.runtime.order.vector_clocks import BULK_READS, BULK_WRITES
+from ptxlab.native import Pointer, cast, copy_bytes, fill_bytes, native, size_of, trailing_zeros, u8, u32, u64
+
+ROOM = 16
+LIMIT = 1024
+ALIGNMENT = 16
+EVERY_BYTE = 0xFFFF
+TRANSFER_SIZE = size_of(Transfer)
+
+
+@native
+def next_transfer(thread: Pointer[Thread], instruction: u32) -> Pointer[Transfer]:
+    """Room for one more; of too many at a time the oldest is done."""
+    block = thread.block
+    if block.transfer_count == LIMIT:
+        finish_transfer(block, 0)
+    if block.transfer_count == block.transfer_room:
+        room: u32 = block.transfer_room * 2 + ROOM
+        memory = realloc(cast(Pointer[u8], block.transfers), u64(room) * TRANSFER_SIZE)
+        if cast(u64, memory) == 0:
+            fail(thread, NO_MEMORY, instruction, 0)
+            return cast(Pointer[Transfer], 0)
+        block.transfers = cast(Pointer[Transfer], memory)
+        block.transfer_room = room
+    transfer = block.transfers + block.transfer_count
+    block.transfer_count += 1
+    block.transfers_begun += 1
+    fill_bytes(cast(Pointer[u8], transfer), 0, TRANSFER_SIZE)
+    transfer.mask = EVERY_BYTE
+    transfer.thread = thread.number
+    transfer.group = thread.bulk_group
+    transfer.instruction = instruction
+    transfer.number = block.transfers_begun
+    return transfer
+
+
+@native(inline=True)
+def write_of(reduction: u32) -> u32:
+    """How a copy writes."""
+    return ATOMIC if reduction != 0 else STORE
+
+
+@native
+def about_write(reduction: u32, type: u32) -> u32:
+    """And how the detectors are told of it: each value that is reduced is changed in one step."""
+    if reduction == 0:
+        return STORE
+    return ATOMIC | STRONG | OBJECT | trailing_zeros(u32, WIDTHS[type]) << SIZE_SHIFT
+
+
+# Groups.
+
+
+@native
+def commit_transfers(thread: Pointer[Thread]) -> None:
+    """Close the group of bulk copies begun since the last one."""
+    thread.bulk_group += 1
+
+
+@native
+def wait_for_transfers(thread: Pointer[Thread], groups: u32, reads: u32) -> None:
+    """Finish all but the latest `groups` groups of a thread, or with `reads` only have them read what they copy."""
+    if thread.bulk_group <= groups:
+        return
+    block = thread.block
+    done: u32 = thread.bulk_group - groups
+    index: u32 = 0
+    while index < block.transfer_count:
+        transfer = block.transfers + index
+        if cast(u64, transfer.to) == 0 and transfer.thread == thread.number and transfer.group < done:
+            read_transfer(block, transfer)
+            if reads == 0:
+                finish_transfer(block, index)
+                continue
+        index += 1
+    end_work(thread, BULK_READS + thread.number, done)
+    if reads == 0:
+        end_work(thread, BULK_WRITES + thread.number, done)
+
+
+# Doing.
+
+
+@native
+def read_transfer(block: Pointer[Block], transfer: Pointer[Transfer]) -> None:
+    """Have a copy read all its bytes; what they lie in may have been freed since it began."""
+    if cast(u64, transfer.data) != 0 or transfer.size == 0:
+        return
+    thread = block.threads + transfer.thread
+    data = calloc(1, u64(transfer.size))
+    if cast(u64, data) == 0:
+        fail(thread, NO_MEMORY, transfer.instruction, 0)
+        return
+    transfer.data = data
+    if transfer.rank != 0:
+        if transfer.is_global == 0:
+            copy_box(block, transfer, transfer.source, False)
+            return
+        if transfer.map.fill != 0:
+            fill_box(transfer)
+        visit_box(thread, transfer, READ)
+        return
+    if transfer.is_global == 0:
+        copy_bytes(data, block.shared + transfer.source, u64(transfer.size))
+        return
+    if transfer.size <= transfer.left + transfer.right:
+        return
+    read: u32 = transfer.size - transfer.left - transfer.right
+    begin: u64 = transfer.source + u64(transfer.left)
+    place = find_memory(thread, begin, read, 1, GLOBAL_SPACE, LOAD, transfer.instruction, cast(Pointer[Hint], 0))
+    if cast(u64, place) != 0:
+        copy_bytes(data + transfer.left, place, u64(read))
+
+
+@native
+def write_transfer(block: Pointer[Block], transfer: Pointer[Transfer]) -> None:
+    """Have a copy write what it has read."""
+    if transfer.size == 0 or cast(u64, transfer.data) == 0:
+        return
+    if transfer.rank != 0:
+        if transfer.is_global != 0:
+            copy_box(transfer.to, transfer, transfer.destination, True)
+        else:
+            visit_box(block.threads + transfer.thread, transfer, WRITE)
+        return
+    if cast(u64, transfer.to) != 0:
+        if transfer.to.live == 0 and transfer.to != block:
+            address: u64 = transfer.destination | u64(transfer.to.rank + 1) << RANK_SHIFT
+            access: u32 = write_of(transfer.reduction)
+            note_exited(block.threads + transfer.thread, transfer.instruction, address, transfer.size, access)
+        place = transfer.to.shared + transfer.destination
+    else:
+        place = find_memory(
+            block.threads + transfer.thread,
+            transfer.destination,
+            transfer.size,
+            1,
+            GLOBAL_SPACE,
+            write_of(transfer.reduction),
+            transfer.instruction,
+            cast(Pointer[Hint], 0),
+        )
+        if cast(u64, place) == 0:
+            return
+    if transfer.reduction != 0:
+        reduce_bytes(place, transfer.data, u64(transfer.size), transfer.reduction, transfer.type)
+    elif transfer.mask & EVERY_BYTE == EVERY_BYTE:
+        copy_bytes(place, transfer.data, u64(transfer.size))
+    else:
+        for at in range(transfer.size):
+            if transfer.mask >> at % ALIGNMENT & 1 != 0:
+                place[at] = transfer.data[at]
+
+
+@native
+def finish_transfer(block: Pointer[Block], index: u32) -> None:
+    """Do a copy, tell its mbarrier, and take it off the list."""
+    transfer = block.transfers + index
+    thread = block.threads + transfer.thread
+    to = transfer.to
+    barrier: u64 = transfer.barrier
+    size: u32 = transfer.size
+    instruction: u32 = transfer.instruction
+    read_transfer(block, transfer)
+    write_transfer(block, transfer)
+    free(transfer.data)
+    last: u32 = block.transfer_count - 1
+    while index < last:
+        copy_bytes(
+            cast(Pointer[u8], block.transfers + index), cast(Pointer[u8], block.transfers + (index + 1)), TRANSFER_SIZE
+        )
+        index += 1
+    block.transfer_count = last
+    block.moves += 1
+    block.worker.deliveries += 1
+    if cast(u64, to) != 0:
+        release_work(to, barrier, block.number, done_up_to(block, to, barrier))
+        complete_bytes(thread, to, barrier, size, instruction)
+
+
+@native
+def done_up_to(block: Pointer[Block], to: Pointer[Block], barrier: u64) -> u32:
+    """The number up to which all copies are done that an mbarrier hears of."""
+    done: u32 = block.transfers_begun
+    for index in range(block.transfer_count):
+        transfer = block.transfers + index
+        if transfer.to == to and transfer.barrier == barrier and transfer.number <= done:
+            done = transfer.number - 1
+    return done
+
+
+@native
+def finish_transfers(block: Pointer[Block]) -> None:
+    """Do all copies that are under way: the block ends."""
+    while block.transfer_count != 0:
+        finish_transfer(block, 0)

@@ -1,0 +1,133 @@
+"""The 64 bits of an mbarrier in shared memory, and whether anything but mbarrier operations has written them.
+
+From the lowest bit: 20 bits of arrivals still expected in this phase, 20 bits of arrivals that a phase expects, 21 bits
+of bytes outstanding (two's complement), the parity of the phase, the layout (which changes nothing here), and a mark by
+which an initialised one is known.
+"""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi.state import (
+    AT_PHASE,
+    BAD_BARRIER,
+    KNOWN_PHASES,
+    OVERWRITTEN,
+    RANK_SHIFT,
+    REINITIALISED,
+    Block,
+    Phase,
+    Thread,
+)
+from ptxlab.emulate.runtime.memory.memory import fail_with
+from ptxlab.emulate.runtime.order.reports import report_reinitialised
+from ptxlab.emulate.runtime.order.shadow import ASYNC, PAGE, WARP_SHIFT, find_page
+from ptxlab.isa.mbarrier import ARRIVALS
+from ptxlab.native import Pointer, address_of, boolean, cast, native, trailing_zeros, u32, u64, unlikely
+
+BYTES_MASK = (1 << 21) - 1
+PENDING = 0
+EXPECTED = 20
+BYTES = 40
+LAYOUT = 62
+MARK = 1 << 63
+
+
+@native(inline=True)
+def barrier_at(block: Pointer[Block], offset: u64) -> Pointer[u64]:
+    return cast(Pointer[u64], block.shared + offset)
+
+
+@native(inline=True)
+def notes_on(block: Pointer[Block], offset: u64) -> Pointer[Phase]:
+    """What is known of an mbarrier; of one whose notes another has taken, an entry that is never read."""
+    notes = cast(Pointer[Phase], block.phases + u32(offset // 8 % KNOWN_PHASES))
+    return notes if notes.offset == offset else cast(Pointer[Phase], block.phases + KNOWN_PHASES)
+
+
+@native(inline=True)
+def take_notes(block: Pointer[Block], offset: u64) -> Pointer[Phase]:
+    """The notes for an mbarrier that is initialised."""
+    notes = cast(Pointer[Phase], block.phases + u32(offset // 8 % KNOWN_PHASES))
+    notes.offset = offset
+    return notes
+
+
+@native(inline=True)
+def set_bits(block: Pointer[Block], offset: u64, bits: u64) -> None:
+    """Change an mbarrier."""
+    barrier_at(block, offset)[0] = bits
+    notes_on(block, offset).bits = bits
+
+
+@native
+def fail_barrier(
+    thread: Pointer[Thread], block: Pointer[Block], offset: u64, reason: u64, value: u64, instruction: u32
+) -> None:
+    """Note what is wrong with the use of an mbarrier."""
+    if thread.worker.fault.kind == 0:
+        thread.worker.fault.address = offset | u64(block.rank + 1) << RANK_SHIFT
+    fail_with(thread, BAD_BARRIER, instruction, reason, value)
+
+
+@native(inline=True)
+def is_intact(thread: Pointer[Thread], block: Pointer[Block], offset: u64, instruction: u32) -> boolean:
+    """Whether only mbarrier operations have written an mbarrier; a fault otherwise."""
+    notes = notes_on(block, offset)
+    bits: u64 = barrier_at(block, offset)[0]
+    if unlikely(notes.is_known != 0 and notes.bits & MARK != 0 and notes.bits != bits):
+        report_overwritten(thread, block, offset, notes.bits ^ bits, instruction)
+        return False
+    return True
+
+
+@native
+def check_intact(thread: Pointer[Thread], block: Pointer[Block], offset: u64, instruction: u32) -> None:
+    """Note a fault if an mbarrier was overwritten, as long as it is known by whom: the next access hides that."""
+    is_intact(thread, block, offset, instruction)
+
+
+@native
+def report_overwritten(
+    thread: Pointer[Thread], block: Pointer[Block], offset: u64, changed: u64, instruction: u32
+) -> None:
+    """Note that an mbarrier was overwritten, and by whom if accesses are tracked."""
+    fault = thread.worker.fault
+    at: u64 = offset + trailing_zeros(u64, changed) // 8
+    if fault.kind == 0 and thread.worker.checks != 0:
+        page = find_page(thread.worker.history, address_of(block.pages), at)
+        if cast(u64, page) != 0:
+            place = page.accesses + ((at & (PAGE - 1)) if page.fine != 0 else (at & (PAGE - 1)) >> 2)
+            if place.stamp != 0:
+                fault.other_instruction = place.instruction + 1
+                fault.other_block = u64(place.block)
+                fault.other_thread = place.about >> WARP_SHIFT
+                if place.about & ASYNC == 0:
+                    fault.other_thread = fault.other_thread * 32 + trailing_zeros(u32, place.lanes)
+    fail_barrier(thread, block, offset, OVERWRITTEN, changed, instruction)
+
+
+@native
+def may_initialise(thread: Pointer[Thread], block: Pointer[Block], offset: u64, instruction: u32) -> boolean:
+    """Whether no mbarrier is there that is in use, which is a fault; one that is only not invalidated is a finding."""
+    notes = notes_on(block, offset)
+    bits: u64 = barrier_at(block, offset)[0]
+    if notes.is_known == 0 or bits & MARK == 0 or bits != notes.bits:
+        return True
+    waiting: u32 = waiters_of(block, offset)
+    is_partial: boolean = bits & ARRIVALS != bits >> EXPECTED & ARRIVALS
+    if waiting != 0 or is_partial or bits >> BYTES & BYTES_MASK != 0:
+        fail_barrier(thread, block, offset, REINITIALISED, u64(waiting), instruction)
+        return False
+    if notes.completed != 0 and thread.worker.checks != 0:
+        report_reinitialised(thread, offset, notes.instruction, instruction)
+    return True
+
+
+@native
+def waiters_of(block: Pointer[Block], offset: u64) -> u32:
+    """How many threads wait on an mbarrier."""
+    count: u32 = 0
+    for index in range(block.count):
+        if block.threads[index].status == AT_PHASE and block.threads[index].waits_at == offset:
+            count += 1
+    return count

@@ -1,0 +1,236 @@
+"""mbarrier objects: 64 bits of shared memory that count arrivals and bytes, phase by phase; see `mbarrier_memory`.
+
+A barrier is named by the block whose shared memory holds it and its offset there; `thread` is who does something to it.
+"""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi.state import (
+    AT_PHASE,
+    BAD_ARRIVAL_COUNT,
+    TOO_MANY_ARRIVALS,
+    TOO_MANY_BYTES,
+    UNINITIALISED,
+    Block,
+    Thread,
+)
+from ptxlab.emulate.runtime.asynchronous.mbarrier_memory import (
+    BYTES,
+    BYTES_MASK,
+    EXPECTED,
+    LAYOUT,
+    MARK,
+    PENDING,
+    barrier_at,
+    fail_barrier,
+    is_intact,
+    may_initialise,
+    notes_on,
+    set_bits,
+    take_notes,
+)
+from ptxlab.emulate.runtime.order.synchronization import (
+    acquire_from_phase,
+    acquire_tensor_work,
+    begin_phases,
+    order_phase,
+    release_copies,
+    release_to_phase,
+)
+from ptxlab.isa.mbarrier import ARRIVALS, PARITY, RELAXED_ORDER
+from ptxlab.native import Pointer, boolean, native, u32, u64
+
+ONE_PHASE = 1 << PARITY
+MOST_BYTES = (1 << 20) - 1  # PTX ISA 9.7.13.15.2: the range of the tx-count, to both sides of 0
+
+
+@native
+def initialise_phase(
+    thread: Pointer[Thread], block: Pointer[Block], offset: u64, count: u32, layout: u32, instruction: u32
+) -> None:
+    """Begin the first phase, which expects `count` arrivals."""
+    if count == 0 or count > ARRIVALS:
+        fail_barrier(thread, block, offset, BAD_ARRIVAL_COUNT, u64(count), instruction)
+        return
+    if not may_initialise(thread, block, offset, instruction):
+        return
+    notes = take_notes(block, offset)
+    set_bits(block, offset, MARK | u64(layout) << LAYOUT | u64(count) << PENDING | u64(count) << EXPECTED)
+    notes.completed = 0
+    notes.instruction = instruction
+    notes.arrived_at = 0
+    notes.copied = 0
+    notes.copies = 0
+    notes.expected_bytes = 0
+    notes.passed = 0
+    notes.is_known = 1
+    begin_phases(thread, block, offset)
+    thread.block.moves += 1
+
+
+@native
+def invalidate_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64, instruction: u32) -> None:
+    """Give the memory of an mbarrier back for other use; a second time, by other lanes, it changes nothing."""
+    notes = notes_on(block, offset)
+    is_invalid: boolean = notes.is_known != 0 and notes.bits == 0
+    if not is_invalid and not is_barrier(thread, block, offset, instruction):
+        return
+    set_bits(block, offset, 0)
+    begin_phases(thread, block, offset)
+
+
+@native
+def layout_of_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64, instruction: u32) -> u32:
+    """The number of the layout that an mbarrier was initialised with."""
+    if not is_barrier(thread, block, offset, instruction):
+        return 0
+    return u32(barrier_at(block, offset)[0] >> LAYOUT & 1)
+
+
+@native
+def is_barrier(thread: Pointer[Thread], block: Pointer[Block], offset: u64, instruction: u32) -> boolean:
+    """Whether an mbarrier has been initialised there; a fault otherwise."""
+    if not is_intact(thread, block, offset, instruction):
+        return False
+    if barrier_at(block, offset)[0] & MARK == 0:
+        fail_barrier(thread, block, offset, UNINITIALISED, 0, instruction)
+        return False
+    return True
+
+
+@native
+def change_bytes(thread: Pointer[Thread], block: Pointer[Block], offset: u64, bytes: u64, instruction: u32) -> None:
+    """Expect more bytes in this phase (or fewer, for those that have come)."""
+    if not is_barrier(thread, block, offset, instruction):
+        return
+    state: u64 = barrier_at(block, offset)[0]
+    before: u64 = state >> BYTES & BYTES_MASK
+    before -= before >> 20 << 21
+    count: u64 = before + bytes
+    if count + MOST_BYTES > 2 * MOST_BYTES:
+        fail_barrier(thread, block, offset, TOO_MANY_BYTES, count, instruction)
+        return
+    set_bits(block, offset, state & ~(u64(BYTES_MASK) << BYTES) | (count & BYTES_MASK) << BYTES)
+    complete_phase(thread, block, offset)
+
+
+@native
+def expect_bytes(thread: Pointer[Thread], block: Pointer[Block], offset: u64, bytes: u32, instruction: u32) -> None:
+    """Have this phase wait for so many bytes more."""
+    notes = notes_on(block, offset)
+    notes.expected_bytes += u64(bytes)
+    notes.expected_at = instruction
+    change_bytes(thread, block, offset, u64(bytes), instruction)
+
+
+@native
+def complete_bytes(thread: Pointer[Thread], block: Pointer[Block], offset: u64, bytes: u32, instruction: u32) -> None:
+    """A bulk copy has brought that many bytes."""
+    notes = notes_on(block, offset)
+    notes.copied += u64(bytes)
+    notes.copied_at = instruction
+    notes.copies += 1
+    change_bytes(thread, block, offset, 0 - u64(bytes), instruction)
+
+
+@native
+def arrive_at_phase(
+    thread: Pointer[Thread], block: Pointer[Block], offset: u64, count: u32, order: u32, instruction: u32
+) -> u64:
+    """Arrive `count` times; the result is the state before. `order` is that of `isa.mbarrier`; 0: it orders nothing."""
+    if not is_barrier(thread, block, offset, instruction):
+        return 0
+    if order != 0:
+        release_to_phase(thread, block, offset, order)
+    before: u64 = barrier_at(block, offset)[0]
+    if (before & ARRIVALS) < u64(count):
+        fail_barrier(thread, block, offset, TOO_MANY_ARRIVALS, u64(count), instruction)
+        return 0
+    set_bits(block, offset, before - u64(count))
+    notes = notes_on(block, offset)
+    notes.arrived_at = instruction
+    notes.arrived_by = thread.number
+    notes.arrived_from = thread.block.number
+    thread.block.moves += 1
+    complete_phase(thread, block, offset)
+    return before
+
+
+@native
+def join_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64, serial: u32, instruction: u32) -> None:
+    """Arrive once, for copies that are done: those up to the number `serial`."""
+    release_copies(thread, block, offset, serial)
+    arrive_at_phase(thread, block, offset, 1, 0, instruction)
+
+
+@native
+def expect_arrival(thread: Pointer[Thread], block: Pointer[Block], offset: u64, instruction: u32) -> None:
+    """Have this phase wait for one arrival more."""
+    if not is_barrier(thread, block, offset, instruction):
+        return
+    state: u64 = barrier_at(block, offset)[0]
+    if state & ARRIVALS == ARRIVALS:
+        fail_barrier(thread, block, offset, BAD_ARRIVAL_COUNT, ARRIVALS + 1, instruction)
+        return
+    set_bits(block, offset, state + 1)
+
+
+@native
+def drop_from_phase(
+    thread: Pointer[Thread], block: Pointer[Block], offset: u64, count: u32, order: u32, instruction: u32
+) -> u64:
+    """Arrive, and expect that many fewer from the next phase on."""
+    if not is_barrier(thread, block, offset, instruction):
+        return 0
+    state: u64 = barrier_at(block, offset)[0]
+    if (state >> EXPECTED & ARRIVALS) < u64(count) or (state & ARRIVALS) < u64(count):
+        fail_barrier(thread, block, offset, TOO_MANY_ARRIVALS, u64(count), instruction)
+        return 0
+    set_bits(block, offset, state - (u64(count) << EXPECTED))
+    return arrive_at_phase(thread, block, offset, count, order, instruction)
+
+
+@native
+def complete_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64) -> None:
+    """Begin the next phase if this one has all its arrivals and bytes."""
+    state: u64 = barrier_at(block, offset)[0]
+    if state & ARRIVALS == 0 and state >> BYTES & BYTES_MASK == 0:
+        expected: u64 = state >> EXPECTED & ARRIVALS
+        set_bits(block, offset, (state ^ ONE_PHASE) & ~u64(ARRIVALS) | expected)
+        notes = notes_on(block, offset)
+        notes.completed += 1
+        notes.copied = 0
+        notes.copies = 0
+        notes.expected_bytes = 0
+        order_phase(block, offset)
+        thread.block.moves += 1
+
+
+@native
+def wait_for_phase(
+    thread: Pointer[Thread], block: Pointer[Block], offset: u64, parity: u64, order: u32, instruction: u32
+) -> None:
+    """Wait until the phase of that parity has completed."""
+    if not is_barrier(thread, block, offset, instruction):
+        return
+    thread.waits_at = offset
+    thread.waits_for = (parity & 1) | u64(order) << 1
+    thread.status = AT_PHASE
+    thread.instruction = instruction
+    thread.asked = instruction + 1
+
+
+@native
+def has_completed(thread: Pointer[Thread]) -> boolean:
+    """Whether the phase that a thread waits for, of a barrier of its own block, has completed."""
+    block = thread.block
+    if (barrier_at(block, thread.waits_at)[0] >> PARITY & 1) == (thread.waits_for & 1):
+        return False
+    if not is_intact(thread, block, thread.waits_at, thread.instruction):
+        return False
+    notes_on(block, thread.waits_at).passed += 1
+    order: u32 = u32(thread.waits_for >> 1)
+    acquire_from_phase(thread, block, thread.waits_at, order)
+    if order & RELAXED_ORDER != 0:
+        acquire_tensor_work(thread, block, thread.waits_at)
+    return True

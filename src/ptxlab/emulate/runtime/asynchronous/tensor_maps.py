@@ -1,0 +1,275 @@
+"""Tensor maps: where the elements of a box lie in global memory, and where in shared memory.
+
+A box is cut into rows along the innermost dimension; what of a row lies within the tensor is one piece of memory. In
+shared memory rows lie one behind the other, each piece of 16 bytes where the swizzle puts it (PTX ISA 5.5).
+"""
+
+from __future__ import annotations
+
+from ptxlab.device.tensor_maps import TENSOR_MAP_MARK
+from ptxlab.emulate.abi.state import (
+    ATOMIC,
+    BAD_COORDINATE,
+    BAD_TENSOR_MAP,
+    GENERIC_SPACE,
+    GLOBAL_SPACE,
+    LOAD,
+    STORE,
+    Block,
+    Hint,
+    TensorMap,
+    Thread,
+    Transfer,
+)
+from ptxlab.emulate.runtime.asynchronous.async_accesses import note_global_work, note_shared_work
+from ptxlab.emulate.runtime.asynchronous.reductions import reduce_bytes
+from ptxlab.emulate.runtime.memory.memory import fail, find_memory
+from ptxlab.native import Pointer, address_of, boolean, cast, copy_bytes, native, s32, s64, size_of, u8, u32, u64
+
+MOST_BYTES = 1 << 20  # of a box: more than any shared memory has
+CHUNK = 16  # bytes that a swizzle keeps together
+MAP_SIZE = size_of(TensorMap)
+MAP_ALIGNMENT = 64
+
+MOST_ALONG = 256  # elements of a box along a dimension
+MOST_STEP = 8
+
+# What is wrong with a map: it is none, it does not fit the copy, or a field; see `tensor_faults`.
+NO_MAP = 1
+OTHER_RANK = 2
+NO_REDUCTION = 3
+RANK = 4
+WIDTH = 5
+SWIZZLE = 6
+ADDRESS = 7
+SIZES = 8
+BOX = 9
+STEPS = 10
+STRIDES = 11
+ROW = 12
+TOTAL = 13
+DIMENSION_SHIFT = 8
+
+# What is done with the pieces of a box.
+FIND = 0
+NOTE = 1
+READ = 2
+WRITE = 3
+
+
+@native
+def take_map(
+    thread: Pointer[Thread], transfer: Pointer[Transfer], address: u64, rank: u32, instruction: u32
+) -> boolean:
+    """Have a copy use the tensor map at an address; a fault if it is none, or one of another rank."""
+    nowhere = cast(Pointer[Hint], 0)
+    place = find_memory(thread, address, MAP_SIZE, MAP_ALIGNMENT, GENERIC_SPACE, LOAD, instruction, nowhere)
+    if cast(u64, place) == 0:
+        return False
+    map = address_of(transfer.map)
+    copy_bytes(cast(Pointer[u8], map), place, MAP_SIZE)
+    field: u32 = NO_MAP if map.mark != TENSOR_MAP_MARK else wrong_field(map)
+    if field == 0 and map.rank != rank:
+        field = OTHER_RANK
+    if field != 0:
+        thread.worker.fault.size = u64(rank)
+        thread.worker.fault.address = value_of(map, field)
+        fail(thread, BAD_TENSOR_MAP, instruction, u64(field))
+        return False
+    # An H200 takes it for an illegal instruction where the address of the box is not aligned.
+    start: u32 = u32(transfer.coordinates[0] * map.width)
+    if start % CHUNK != 0:
+        thread.worker.fault.address = u64(start)
+        fail(thread, BAD_COORDINATE, instruction, u64(CHUNK))
+        return False
+    transfer.rank = rank
+    transfer.size = u32(bytes_of_box(map))
+    return True
+
+
+@native
+def wrong_field(map: Pointer[TensorMap]) -> u32:
+    """The first field of a map that no host makes so, and from `DIMENSION_SHIFT` on its dimension; 0: there is none."""
+    if map.rank == 0 or map.rank > 5:
+        return RANK
+    if map.width == 0 or map.width > 8 or map.width & (map.width - 1) != 0:
+        return WIDTH
+    if map.swizzle > 3:
+        return SWIZZLE
+    if map.address % CHUNK != 0:
+        return ADDRESS
+    for dimension in range(map.rank):
+        at: u32 = dimension << DIMENSION_SHIFT
+        if map.sizes[dimension] == 0:
+            return SIZES | at
+        if map.box[dimension] == 0 or map.box[dimension] > MOST_ALONG:
+            return BOX | at
+        if map.steps[dimension] == 0 or map.steps[dimension] > MOST_STEP:
+            return STEPS | at
+        if dimension != 0 and map.strides[dimension - 1] % CHUNK != 0:
+            return STRIDES | dimension - 1 << DIMENSION_SHIFT
+    row: u32 = bytes_of_row(map)
+    if row % CHUNK != 0 or row > pitch_of(map):
+        return ROW
+    return 0 if bytes_of_box(map) <= MOST_BYTES else u32(TOTAL)
+
+
+@native
+def value_of(map: Pointer[TensorMap], field: u32) -> u64:
+    """What a field holds."""
+    dimension: u32 = field >> DIMENSION_SHIFT
+    what: u32 = field & ((1 << DIMENSION_SHIFT) - 1)
+    if what == NO_MAP:
+        return 0
+    if what == WIDTH:
+        return u64(map.width)
+    if what == SWIZZLE:
+        return u64(map.swizzle)
+    if what == ADDRESS:
+        return map.address
+    if what == SIZES:
+        return u64(map.sizes[dimension])
+    if what == BOX:
+        return u64(map.box[dimension])
+    if what == STEPS:
+        return u64(map.steps[dimension])
+    if what == STRIDES:
+        return map.strides[dimension]
+    if what == ROW:
+        return u64(bytes_of_row(map))
+    return bytes_of_box(map) if what == TOTAL else u64(map.rank)
+
+
+@native
+def bytes_of_box(map: Pointer[TensorMap]) -> u64:
+    """The bytes of a box of a map that is right, or as much of one too large as shows that it is."""
+    total: u64 = u64(map.width)
+    for dimension in range(map.rank):
+        if total <= MOST_BYTES:
+            total = total * u64(count_along(map, dimension))
+    return total
+
+
+@native(inline=True)
+def bytes_of_row(map: Pointer[TensorMap]) -> u32:
+    """The bytes of a row of a box."""
+    return count_along(map, 0) * map.width
+
+
+@native
+def pitch_of(map: Pointer[TensorMap]) -> u32:
+    """From one row to the next in shared memory: with a swizzle, each has as many bytes as that spans."""
+    return bytes_of_row(map) if map.swizzle == 0 else u32(CHUNK << map.swizzle)
+
+
+@native
+def extent_of_box(map: Pointer[TensorMap]) -> u32:
+    """From the first byte of a box in shared memory to its last."""
+    return u32(bytes_of_box(map)) // bytes_of_row(map) * pitch_of(map)
+
+
+@native
+def count_along(map: Pointer[TensorMap], dimension: u32) -> u32:
+    """How many elements a box has along a dimension: every so many of them."""
+    return (map.box[dimension] + map.steps[dimension] - 1) // map.steps[dimension]
+
+
+@native
+def visit_box(thread: Pointer[Thread], transfer: Pointer[Transfer], what: u32) -> None:
+    """Do something with each piece of a box that lies within the tensor."""
+    map = address_of(transfer.map)
+    width: u64 = u64(map.width)
+    length: u32 = count_along(map, 0)
+    rows: u32 = transfer.size // bytes_of_row(map)
+    first: s64 = s64(s32(transfer.coordinates[0]))
+    low: s64 = max(first, 0)
+    high: s64 = min(first + s64(length), s64(map.sizes[0]))
+    if low >= high:
+        return
+    for row in range(rows):
+        rest: u32 = row
+        address: u64 = map.address + u64(low) * width
+        is_inside = True
+        for dimension in range(1, map.rank):
+            count: u32 = count_along(map, dimension)
+            place: s64 = s64(s32(transfer.coordinates[dimension])) + s64(rest % count * map.steps[dimension])
+            rest = rest // count
+            if place < 0 or place >= s64(map.sizes[dimension]):
+                is_inside = False
+            else:
+                address += u64(place) * map.strides[dimension - 1]
+        if is_inside:
+            offset: u64 = (u64(row) * u64(length) + u64(low - first)) * width
+            visit_piece(thread, transfer, address, u32(u64(high - low) * width), offset, what)
+            if thread.worker.fault.kind != 0:
+                return
+
+
+@native
+def visit_piece(
+    thread: Pointer[Thread], transfer: Pointer[Transfer], address: u64, bytes: u32, offset: u64, what: u32
+) -> None:
+    """Find a piece in global memory, look at it, read it to where it belongs in the box, or write it from there."""
+    access: u32 = LOAD
+    if transfer.is_global == 0:
+        access = ATOMIC if transfer.reduction != 0 else STORE
+    nowhere = cast(Pointer[Hint], 0)
+    place = find_memory(thread, address, bytes, 1, GLOBAL_SPACE, access, transfer.instruction, nowhere)
+    if cast(u64, place) == 0:
+        return
+    if what == NOTE:
+        note_global_work(thread, address, bytes, transfer.about, thread.channel, thread.work, transfer.instruction)
+    elif what == READ:
+        copy_bytes(transfer.data + offset, place, u64(bytes))
+    elif what == WRITE and transfer.reduction != 0:
+        reduce_bytes(place, transfer.data + offset, u64(bytes), transfer.reduction, transfer.type)
+    elif what == WRITE:
+        copy_bytes(place, transfer.data + offset, u64(bytes))
+
+
+# Shared memory.
+
+
+@native
+def place_of_chunk(transfer: Pointer[Transfer], start: u64, at: u32) -> u64:
+    """Where in shared memory a chunk of a box lies: its number is XORed with bits of that of its 128 bytes."""
+    map = address_of(transfer.map)
+    row: u32 = bytes_of_row(map)
+    offset: u64 = start + u64(at // row) * u64(pitch_of(map)) + u64(at % row)
+    return offset ^ ((offset >> 7 & u64((1 << map.swizzle) - 1)) << 4)
+
+
+@native
+def note_box(
+    thread: Pointer[Thread], block: Pointer[Block], transfer: Pointer[Transfer], start: u64, about: u32, number: u32
+) -> None:
+    """Look at the accesses of a copy to a box in shared memory."""
+    channel: u32 = thread.channel
+    instruction: u32 = transfer.instruction
+    if pitch_of(address_of(transfer.map)) == bytes_of_row(address_of(transfer.map)):
+        note_shared_work(thread, block, start, transfer.size, about, channel, number, instruction)
+        return
+    for chunk in range(transfer.size // CHUNK):
+        place: u64 = place_of_chunk(transfer, start, chunk * CHUNK)
+        note_shared_work(thread, block, place, CHUNK, about, channel, number, instruction)
+
+
+@native
+def copy_box(block: Pointer[Block], transfer: Pointer[Transfer], start: u64, to_shared: boolean) -> None:
+    """Copy a box to shared memory, or from there, chunk by chunk."""
+    for chunk in range(transfer.size // CHUNK):
+        at: u32 = chunk * CHUNK
+        place = block.shared + place_of_chunk(transfer, start, at)
+        if to_shared:
+            copy_bytes(place, transfer.data + at, CHUNK)
+        else:
+            copy_bytes(transfer.data + at, place, CHUNK)
+
+
+@native
+def fill_box(transfer: Pointer[Transfer]) -> None:
+    """Fill a box with what stands for elements outside of the tensor."""
+    width: u32 = transfer.map.width
+    for element in range(transfer.size // width):
+        for byte in range(width):
+            transfer.data[element * width + byte] = u8(transfer.map.fill >> u64(8 * byte) & 255)

@@ -1,0 +1,109 @@
+"""Blocks on several cores with the detectors on: a trial, which counts if blocks have nothing to do with each other.
+
+Each core remembers what its own blocks access. If none of them finds anything, and no byte that a block of one core has
+written was accessed by a block of another, then every block did what it does on one core. Otherwise memory is made what
+it was before, and the launch is run again, on one core. For that, a page is kept before anybody writes to it.
+"""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi.clocks import Page
+from ptxlab.emulate.abi.state import Allocation, Thread, Worker
+from ptxlab.emulate.runtime.memory.memory import find_allocation
+from ptxlab.emulate.runtime.order.shadow import PAGE, PAGE_SHIFT, WORDS, slot_of
+from ptxlab.native import (
+    Pointer,
+    address_of,
+    atomic_compare_exchange,
+    atomic_load,
+    atomic_store,
+    boolean,
+    cast,
+    copy_bytes,
+    native,
+    u32,
+    u64,
+)
+
+KEEPING = 1
+KEPT = 2
+
+
+@native
+def keep_page(thread: Pointer[Thread], address: u64) -> None:
+    """Keep what memory holds around an address, if a trial may have to put it back."""
+    start: u64 = address & ~u64(PAGE - 1)
+    found = find_allocation(thread, start + (PAGE - 1))
+    while cast(u64, found) >= cast(u64, thread.worker.allocations) and found.base + found.size > start:
+        if cast(u64, found.marks) != 0:
+            keep(found, start)
+        found = found + -1
+
+
+@native
+def keep(allocation: Pointer[Allocation], start: u64) -> None:
+    """Keep the part of an allocation that lies in a page; whoever comes while another does so waits for it."""
+    mark = allocation.marks + ((start >> PAGE_SHIFT) - (allocation.base >> PAGE_SHIFT))
+    if atomic_compare_exchange(mark, 0, KEEPING) == 0:
+        move(allocation, start, True)
+        atomic_store(mark, KEPT)
+    while atomic_load(mark) != KEPT:
+        pass
+
+
+@native
+def move(allocation: Pointer[Allocation], start: u64, away: boolean) -> None:
+    """Copy the part of an allocation that lies in a page, away or back."""
+    first: u64 = max(start, allocation.base) - allocation.base
+    past: u64 = min(start + PAGE - allocation.base, allocation.size)
+    if away:
+        copy_bytes(allocation.kept + first, allocation.data + first, past - first)
+    else:
+        copy_bytes(allocation.data + first, allocation.kept + first, past - first)
+
+
+@native
+def put_back(worker: Pointer[Worker]) -> None:
+    """Make all memory what it was before the launch."""
+    for index in range(worker.allocation_count):
+        allocation = worker.allocations + index
+        if cast(u64, allocation.marks) != 0 and allocation.size != 0:
+            first: u64 = allocation.base >> PAGE_SHIFT
+            pages: u64 = ((allocation.base + allocation.size - 1) >> PAGE_SHIFT) - first + 1
+            for page in range(pages):
+                if allocation.marks[page] != 0:
+                    move(allocation, (first + page) << PAGE_SHIFT, False)
+
+
+@native
+def share_bytes(one: Pointer[Worker], other: Pointer[Worker]) -> u32:
+    """Whether blocks of two workers accessed the same bytes, and one of them wrote."""
+    pages = address_of(one.history.pages)
+    others = address_of(other.history.pages)
+    if others.room == 0:
+        return 0
+    for index in range(pages.room):
+        page = pages.slots + index
+        if page.number != 0:
+            twin = others.slots + slot_of(others, page.number)
+            if twin.number == page.number and (page.written | twin.written) != 0 and overlap(page, twin):
+                return 1
+    return 0
+
+
+@native
+def overlap(page: Pointer[Page], twin: Pointer[Page]) -> boolean:
+    """Whether two memories of a page have accesses to the same bytes, one of them a write."""
+    count: u32 = WORDS
+    shift: u32 = 0
+    twin_shift: u32 = 0
+    if (page.fine | twin.fine) != 0:
+        count = PAGE
+        shift = 2 - page.fine * 2
+        twin_shift = 2 - twin.fine * 2
+    for at in range(count):
+        mine = page.accesses + (at >> shift)
+        theirs = twin.accesses + (at >> twin_shift)
+        if (mine.stamp != 0 and theirs.stamp | theirs.next != 0) or (theirs.stamp != 0 and mine.next != 0):
+            return True
+    return False

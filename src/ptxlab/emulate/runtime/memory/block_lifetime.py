@@ -1,0 +1,74 @@
+"""Whether a block is there when others of its cluster access its shared memory: it has begun, and not exited.
+
+Both are asked of order, not of time: what happens to be in time now may be too early or too late on a GPU.
+"""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi.clocks import Access
+from ptxlab.emulate.abi.state import LOAD, RANK_SHIFT, Block, Thread
+from ptxlab.emulate.runtime.order.happens_before import companion, doubt_of, is_told, tells_of
+from ptxlab.emulate.runtime.order.reports import report_absence
+from ptxlab.emulate.runtime.order.shadow import ASYNC, KIND, PAGE, PAGE_SHIFT, WARP_SHIFT, WORDS
+from ptxlab.emulate.runtime.order.vector_clocks import tell_all
+from ptxlab.native import Pointer, address_of, boolean, native, u32, u64
+
+
+@native
+def has_begun(thread: Pointer[Thread], block: Pointer[Block]) -> boolean:
+    """Whether a thread knows that another block of its cluster has begun: by the cluster's barrier, or any order."""
+    if block.cluster.phase != 0:
+        return True
+    return tells_of(address_of(thread.known), block.number) or tells_of(address_of(thread.block.known), block.number)
+
+
+@native
+def note_exit(thread: Pointer[Thread]) -> None:
+    """The last thread of a block exits: whatever other blocks did to its shared memory must have happened before."""
+    block = thread.block
+    if thread.worker.checks == 0 or block.live != 0 or block.cluster.count == 1:
+        return
+    for index in range(block.count):
+        if index != thread.number:
+            tell_all(address_of(thread.known), address_of(block.threads[index].known))
+    for slot in range(block.pages.room):
+        page = block.pages.slots + slot
+        if page.number == 0:
+            continue
+        count: u32 = PAGE if page.fine != 0 else WORDS
+        size: u32 = PAGE // count
+        for at in range(count):
+            access = page.accesses + at
+            offset: u64 = ((page.number - 1) << PAGE_SHIFT) + u64(at * size)
+            if access.stamp != 0:
+                note_late(thread, access, offset, size)
+            number: u32 = access.next
+            while number != 0:
+                other = thread.worker.history.chained + number
+                note_late(thread, other, offset, size)
+                number = other.next
+
+
+@native
+def is_over(thread: Pointer[Thread], access: Pointer[Access]) -> boolean:
+    """Whether an access is a read by threads that have come to the barrier of the cluster since, without a release.
+
+    Those who wait there stay until then all the same: only what is written needs a release to be over.
+    """
+    if access.about & KIND != LOAD or access.about & ASYNC != 0:
+        return False
+    reader = companion(thread, access.block)
+    for lane in range(32):
+        number: u32 = (access.about >> WARP_SHIFT) * 32 + lane
+        if access.lanes >> lane & 1 != 0 and reader.threads[number].came_stamp < access.stamp:
+            return False
+    return True
+
+
+@native
+def note_late(thread: Pointer[Thread], access: Pointer[Access], offset: u64, bytes: u32) -> None:
+    """Note an access of another block that may come after the exit of the last thread of this one."""
+    if access.block == u32(thread.block.number) or is_told(thread, access, 0) or doubt_of(thread, access) != 0:
+        return
+    if not is_over(thread, access):
+        report_absence(thread, access, offset | u64(thread.block.rank + 1) << RANK_SHIFT, bytes)

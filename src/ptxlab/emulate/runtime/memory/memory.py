@@ -1,0 +1,298 @@
+"""Finding memory, calling functions, failing: what the code of a kernel asks the runtime for on its slow paths."""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi.state import (
+    BAD_CALL,
+    CLUSTER_SPACE,
+    EXITED_BLOCK,
+    FAILED,
+    FUNCTION_WINDOW,
+    GENERIC_SPACE,
+    LOAD,
+    LOCAL_SPACE,
+    LOCAL_WINDOW,
+    MISALIGNED,
+    OFFSET_MASK,
+    OUT_OF_BOUNDS,
+    PARAMETER_SPACE,
+    PARAMETER_WINDOW,
+    RANK_SHIFT,
+    READ_ONLY,
+    SHARED_SPACE,
+    SHARED_WINDOW,
+    STACK_OVERFLOW,
+    Allocation,
+    Block,
+    Callee,
+    Hint,
+    Thread,
+)
+from ptxlab.native import Pointer, boolean, call, cast, external, native, u8, u32, u64
+
+WINDOW = 1 << 56
+
+
+@external
+def malloc(size: u64) -> Pointer[u8]: ...
+
+
+@external
+def calloc(count: u64, size: u64) -> Pointer[u8]: ...
+
+
+@external
+def realloc(memory: Pointer[u8], size: u64) -> Pointer[u8]: ...
+
+
+@external
+def free(memory: Pointer[u8]) -> None: ...
+
+
+@native
+def fail(thread: Pointer[Thread], kind: u32, instruction: u32, extra: u64) -> None:
+    """Note what went wrong, unless something did before."""
+    fault = thread.worker.fault
+    if fault.kind == 0:
+        fault.kind = kind
+        fault.instruction = instruction
+        fault.thread = thread.number
+        fault.block = thread.block.number
+        fault.extra = extra
+    thread.status = FAILED
+
+
+@native
+def fail_with(thread: Pointer[Thread], kind: u32, instruction: u32, extra: u64, value: u64) -> None:
+    """Note what went wrong with some value."""
+    if thread.worker.fault.kind == 0:
+        thread.worker.fault.size = value
+    fail(thread, kind, instruction, extra)
+
+
+@native
+def fail_access(
+    thread: Pointer[Thread], kind: u32, instruction: u32, address: u64, size: u32, space: u32, access: u32
+) -> Pointer[u8]:
+    """Note a bad access; the null pointer tells the code to stop."""
+    fault = thread.worker.fault
+    if fault.kind == 0:
+        fault.address = address
+        fault.size = u64(size)
+        fault.access = access
+    fail(thread, kind, instruction, u64(space))
+    return cast(Pointer[u8], 0)
+
+
+@native
+def note_exited(thread: Pointer[Thread], instruction: u32, address: u64, size: u32, access: u32) -> None:
+    """Note the first access to shared memory of a block that has exited. It is still there, as it often is on a GPU."""
+    late = thread.worker.late
+    if late.kind == 0:
+        late.kind = EXITED_BLOCK
+        late.instruction = instruction
+        late.thread = thread.number
+        late.block = thread.block.number
+        late.address = address
+        late.size = u64(size)
+        late.access = access
+
+
+@native
+def find_allocation(thread: Pointer[Thread], address: u64) -> Pointer[Allocation]:
+    """The allocation that begins at or below an address, or null."""
+    low: u32 = 0
+    high: u32 = thread.worker.allocation_count
+    while low < high:
+        middle: u32 = (low + high) // 2
+        if thread.worker.allocations[middle].base <= address:
+            low = middle + 1
+        else:
+            high = middle
+    if low == 0:
+        return cast(Pointer[Allocation], 0)
+    return thread.worker.allocations + (low - 1)
+
+
+@native
+def find_memory(
+    thread: Pointer[Thread],
+    address: u64,
+    size: u32,
+    alignment: u32,
+    space: u32,
+    access: u32,
+    instruction: u32,
+    hint: Pointer[Hint],
+) -> Pointer[u8]:
+    """The host's memory behind an address, and the hint for next time; null, with the fault noted, if there is none."""
+    if address & u64(alignment - 1) != 0:
+        return fail_access(thread, MISALIGNED, instruction, address, size, space | alignment << 8, access)
+    offset: u64 = address
+    if space == GENERIC_SPACE and address >= SHARED_WINDOW:
+        window: u64 = address // WINDOW * WINDOW
+        offset = address - window
+        if window == SHARED_WINDOW:
+            space = CLUSTER_SPACE
+        elif window == LOCAL_WINDOW:
+            space = LOCAL_SPACE
+        elif window == PARAMETER_WINDOW:
+            space = PARAMETER_SPACE
+        else:
+            return fail_access(thread, OUT_OF_BOUNDS, instruction, address, size, space, access)
+        if space == PARAMETER_SPACE and access != LOAD:
+            return fail_access(thread, READ_ONLY, instruction, address, size, space, access)
+    if space == CLUSTER_SPACE:
+        if offset >> RANK_SHIFT != 0:
+            return find_in_cluster(thread, offset, size, access, instruction)
+        space = SHARED_SPACE
+    if space == SHARED_SPACE:
+        if thread.shared_size >= u64(size) and offset <= thread.shared_size - u64(size):
+            return thread.shared + offset
+        return fail_access(thread, OUT_OF_BOUNDS, instruction, offset, size, space, access)
+    if space == LOCAL_SPACE:
+        if thread.local_size >= u64(size) and offset <= thread.local_size - u64(size):
+            return thread.local + offset
+        return fail_access(thread, OUT_OF_BOUNDS, instruction, offset, size, space, access)
+    if space == PARAMETER_SPACE:
+        if thread.worker.parameter_size >= u64(size) and offset <= thread.worker.parameter_size - u64(size):
+            return thread.worker.parameters + offset
+        return fail_access(thread, OUT_OF_BOUNDS, instruction, offset, size, space, access)
+    found = find_allocation(thread, address)
+    if found == cast(Pointer[Allocation], 0):
+        return fail_access(thread, OUT_OF_BOUNDS, instruction, address, size, space, access)
+    inside: u64 = address - found.base
+    if found.size < u64(size) or inside > found.size - u64(size):
+        return fail_access(thread, OUT_OF_BOUNDS, instruction, address, size, space, access)
+    if access != LOAD and found.writable == 0:
+        return fail_access(thread, READ_ONLY, instruction, address, size, space, access)
+    if hint != cast(Pointer[Hint], 0):
+        hint.base = found.base
+        hint.count = found.size // u64(size)
+        hint.data = found.data
+    return found.data + inside
+
+
+@native
+def find_in_cluster(thread: Pointer[Thread], address: u64, size: u32, access: u32, instruction: u32) -> Pointer[u8]:
+    """The host's memory behind an address that names a block of the cluster."""
+    cluster = thread.block.cluster
+    rank: u64 = (address >> RANK_SHIFT) - 1
+    offset: u64 = address & OFFSET_MASK
+    if rank >= u64(cluster.count):
+        return fail_access(thread, OUT_OF_BOUNDS, instruction, address, size, CLUSTER_SPACE, access)
+    block = cluster.blocks[rank]
+    if block.live == 0:
+        note_exited(thread, instruction, address, size, access)
+    if block.shared_size < u64(size) or offset > block.shared_size - u64(size):
+        return fail_access(thread, OUT_OF_BOUNDS, instruction, address, size, CLUSTER_SPACE, access)
+    return block.shared + offset
+
+
+@native
+def owner_of(thread: Pointer[Thread], address: u64) -> Pointer[Block]:
+    """The block of the cluster in whose shared memory an address lies, which has been found to be there."""
+    if address >> RANK_SHIFT == 0:
+        return thread.block
+    return thread.block.cluster.blocks[(address >> RANK_SHIFT) - 1]
+
+
+@native
+def without_own_rank(thread: Pointer[Thread], address: u64) -> u64:
+    """An address in shared memory, as an offset if it names the thread's own block."""
+    if address >> RANK_SHIFT == u64(thread.block.rank + 1):
+        return address & OFFSET_MASK
+    return address
+
+
+@native
+def find_callee(thread: Pointer[Thread], address: u64, signature: u32, instruction: u32) -> Pointer[Callee]:
+    """The function of this signature at a generic address; null, with the fault noted, if there is none."""
+    number: u64 = (address - FUNCTION_WINDOW) // 16
+    if (
+        address < FUNCTION_WINDOW
+        or address % 16 != 0
+        or number >= u64(thread.worker.callee_count)
+        or cast(u64, thread.worker.callees[number].code) == 0
+    ):
+        thread.worker.fault.address = address
+        fail(thread, BAD_CALL, instruction, 0)
+        return cast(Pointer[Callee], 0)
+    if thread.worker.callees[number].signature != signature:
+        thread.worker.fault.address = address
+        fail(thread, BAD_CALL, instruction, number + 1)
+        return cast(Pointer[Callee], 0)
+    return thread.worker.callees + number
+
+
+@native
+def enter(thread: Pointer[Thread], own_size: u64, callee: Pointer[Callee], resume: u32, instruction: u32) -> boolean:
+    """Make room for a callee on both stacks, note where the caller goes on, and turn to the callee."""
+    frame = thread.frame + own_size
+    base: u64 = thread.local_top
+    if (
+        cast(u64, frame) + u64(callee.frame_size) > cast(u64, thread.frame_limit)
+        or base + u64(callee.local_size) > thread.local_size
+    ):
+        fail(thread, STACK_OVERFLOW, instruction, u64(thread.call_depth))
+        return False
+    thread.instruction = instruction
+    header = cast(Pointer[u64], frame)
+    header[0] = cast(u64, thread.code)
+    header[1] = cast(u64, thread.frame)
+    header[2] = thread.local_base
+    header[3] = u64(resume)
+    thread.code = callee.code
+    thread.frame = frame
+    thread.local_base = base
+    thread.local_top = base + u64(callee.local_size)
+    thread.local_used = max(thread.local_used, thread.local_top)
+    thread.resume = 0
+    thread.call_depth += 1
+    return True
+
+
+@native
+def leave(thread: Pointer[Thread]) -> None:
+    """Turn back to the caller."""
+    header = cast(Pointer[u64], thread.frame)
+    thread.local_top = thread.local_base
+    thread.code = cast(Pointer[u8], header[0])
+    thread.frame = cast(Pointer[u8], header[1])
+    thread.local_base = header[2]
+    thread.resume = u32(header[3])
+    thread.call_depth -= 1
+
+
+@native
+def grow_stack(thread: Pointer[Thread], size: u64, alignment: u64, instruction: u32) -> u64:
+    """Bytes of local memory for `alloca`: where they begin."""
+    start: u64 = (thread.local_top + alignment - 1) // alignment * alignment
+    if size > thread.local_size or start + size > thread.local_size:
+        fail(thread, STACK_OVERFLOW, instruction, u64(thread.call_depth))
+        return 0
+    thread.local_top = (start + size + 15) // 16 * 16
+    thread.local_used = max(thread.local_used, start + size)
+    return start
+
+
+@native
+def restore_stack(thread: Pointer[Thread], top: u64) -> None:
+    """Give back what was allocated since `stacksave`."""
+    if top >= thread.local_base and top <= thread.local_top:
+        thread.local_top = top
+
+
+@native
+def read_clock(thread: Pointer[Thread]) -> u64:
+    """A clock that goes on with each look at it: the same in every run."""
+    thread.worker.clock += 20
+    thread.block.times += 1
+    return thread.worker.clock
+
+
+@native
+def call_host(thread: Pointer[Thread], service: u32, instruction: u32, a: u64, b: u64, c: u64, d: u64, e: u64) -> u64:
+    """Ask the host for what machine code cannot do: print, allocate, fail an assertion."""
+    thread.instruction = instruction
+    return call(u64, thread.worker.host, thread, service, a, b, c, d, e)

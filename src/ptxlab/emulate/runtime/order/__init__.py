@@ -1,0 +1,1 @@
+"""What happens before what: vector clocks, shadow memory, proxies, and the races they find."""

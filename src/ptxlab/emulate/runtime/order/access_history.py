@@ -1,0 +1,368 @@
+"""What is remembered of the accesses to some bytes: the last write, and a chain of others that still matter.
+
+Writes to a place are counted: by generations, each of which a plain write begins, and within one by the atomic
+operations that follow, as long as each is morally strong with what it reads. That is the `link` of a write; the link of
+a strong read is that of the write which it observed, if the two are morally strong. So a read observed a write if its
+link is of the same generation and not lower (PTX ISA 8.9.2), and whoever comes after the read comes after that write in
+causality order (8.9.5), wherever they both access the same bytes.
+"""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi.clocks import Access, History
+from ptxlab.emulate.abi.state import ATOMIC, GLOBAL_SPACE, LOAD, SHARED_SPACE, Thread
+from ptxlab.emulate.runtime.order.happens_before import are_told, companion, is_known, untold_lanes
+from ptxlab.emulate.runtime.order.shadow import (
+    ALL_BEFORE,
+    ASYNC,
+    BEFORE,
+    CLUSTER,
+    COPY,
+    GENERIC,
+    HAS_WRITES,
+    KIND,
+    REMEMBERED,
+    SIZE,
+    STRONG,
+    WARP_SHIFT,
+    WIDE,
+    chain,
+    copy_access,
+    unchain,
+)
+from ptxlab.emulate.runtime.order.vector_clocks import GLOBAL_FENCE, SHARED_FENCE
+from ptxlab.native import Pointer, boolean, cast, native, u32, u64
+
+SERIAL_SHIFT = 12  # of the numbers of copies; see `copies`
+LONGEST = 64  # accesses in a chain; of more, the oldest are forgotten
+GENERATION = 16  # where the number of the generation stands in a link
+IN_GENERATION = (1 << GENERATION) - 1
+
+
+@native(inline=True)
+def is_covered(thread: Pointer[Thread], access: Pointer[Access], about: u32, space: u32) -> boolean:
+    """Whether all that conflicts with an access before the new one conflicts with that, too, or cannot come again."""
+    if about & STRONG == 0:
+        return True
+    if access.block == u32(thread.block.number) and access.about & STRONG != 0:
+        return ((access.about ^ about) & SIZE | about & ~access.about & (WIDE | CLUSTER)) == 0
+    if space != SHARED_SPACE or thread.block.cluster.count != 1:
+        return False
+    return access.about & COPY == 0 and access.stamp <= thread.block.settled_stamp
+
+
+@native
+def is_between(thread: Pointer[Thread], access: Pointer[Access], last: Pointer[Access], about: u32) -> boolean:
+    """Whether an access, before the last write, which is before the new one, need not be remembered beside those two.
+
+    What conflicts with it, yet with neither of them, would have to be strong, and near both: but they are by threads of
+    different blocks, so that its scope includes all blocks, and the access as well.
+    """
+    if access.about & last.about & about & (STRONG | WIDE) != STRONG | WIDE or access.about & BEFORE == 0:
+        return False
+    if (access.about ^ about) & SIZE != 0 or last.block == u32(thread.block.number):
+        return False
+    return cast(u64, companion(thread, last.block)) == 0 or cast(u64, companion(thread, access.block)) != 0
+
+
+@native(inline=True)
+def is_compatible(thread: Pointer[Thread], access: Pointer[Access], about: u32) -> boolean:
+    """Whether two accesses may happen at once: both strong, of one size, in the scope of each other."""
+    both: u32 = access.about & about
+    if both & STRONG == 0 or (access.about ^ about) & SIZE != 0:
+        return False
+    if both & WIDE != 0 or access.block == u32(thread.block.number):
+        return True
+    return both & CLUSTER != 0 and cast(u64, companion(thread, access.block)) != 0
+
+
+# Observation.
+
+
+@native(inline=True)
+def is_linked(thread: Pointer[Thread], write: Pointer[Access], about: u32) -> boolean:
+    """Whether a read, or the read of an atomic operation, is morally strong with the last write, which it observes."""
+    if write.stamp == 0 or about & (ASYNC | COPY) != 0 or about & STRONG == 0:
+        return False
+    if is_compatible(thread, write, about):
+        return True
+    is_own: boolean = write.block == u32(thread.block.number) and write.lanes == u32(1 << thread.lane)
+    is_own = is_own and write.about >> WARP_SHIFT == thread.number // 32 and write.about & COPY == 0
+    return is_own and (write.about ^ about) & SIZE == 0
+
+
+@native
+def next_link(thread: Pointer[Thread], place: Pointer[Access], about: u32) -> u32:
+    """The link of a new write, which goes on with the generation of the last one or begins another."""
+    if about & KIND == ATOMIC and is_linked(thread, place, about):
+        return place.link if place.link & IN_GENERATION == IN_GENERATION else place.link + 1
+    return max((place.link | IN_GENERATION) + 1, u32(1 << GENERATION))
+
+
+@native(inline=True)
+def observes(access: Pointer[Access], write: Pointer[Access]) -> boolean:
+    """Whether an access observed a write."""
+    if access.link >> GENERATION != write.link >> GENERATION:
+        return False
+    return access.link > write.link or (access.link == write.link and access.about & KIND == LOAD)
+
+
+@native
+def is_observed(
+    thread: Pointer[Thread], place: Pointer[Access], write: Pointer[Access], about: u32, space: u32
+) -> boolean:
+    """Whether a thread comes after an access that observed a write."""
+    if write.link == 0 or write.about & KIND == LOAD or write.about & COPY != 0:
+        return False
+    if observes(place, write) and is_reached(thread, place, about, space):
+        return True
+    number: u32 = place.next
+    while number != 0:
+        access = thread.worker.history.chained + number
+        if observes(access, write) and is_reached(thread, access, about, space):
+            return True
+        number = access.next
+    return False
+
+
+@native
+def is_reached(thread: Pointer[Thread], access: Pointer[Access], about: u32, space: u32) -> boolean:
+    """Whether one of the lanes made an access before what a thread does now; before asynchronous work, by a fence."""
+    how: u64 = 0
+    if about & (ASYNC | GENERIC) == ASYNC:
+        how = GLOBAL_FENCE if space == GLOBAL_SPACE else u64(SHARED_FENCE)
+        if are_told(thread, access, how):
+            return True
+    elif is_known(thread, access):
+        return True
+    return access.about & COPY == 0 and untold_lanes(thread, access, how) != access.lanes
+
+
+@native
+def comes_after(
+    thread: Pointer[Thread], place: Pointer[Access], access: Pointer[Access], about: u32, space: u32
+) -> boolean:
+    """Whether a new access comes after one that its thread does not know of: by what was observed of these bytes."""
+    if is_observed(thread, place, access, about, space):
+        return True
+    if access.about & BEFORE == 0:
+        return False
+    return is_reached(thread, place, about, space) or is_observed(thread, place, place, about, space)
+
+
+# Remembering.
+
+
+@native
+def remember_read(thread: Pointer[Thread], place: Pointer[Access], about: u32, instruction: u32, space: u32) -> None:
+    """Remember a read; reads that it follows need not be remembered any more, it stands for what they observed."""
+    history = thread.worker.history
+    link: u32 = place.link if about & STRONG != 0 and is_linked(thread, place, about) else 0
+    what: u32 = about & REMEMBERED | (thread.number // 32) << WARP_SHIFT
+    bit: u32 = u32(1 << thread.lane)
+    stamp: u32 = thread.stamp
+    if about & ASYNC != 0:
+        what = about & REMEMBERED | thread.number << WARP_SHIFT
+        bit = thread.channel
+        stamp = thread.work
+    block: u32 = u32(thread.block.number)
+    number: u32 = place.next
+    length: u32 = 0
+    before: u32 = 0
+    while number != 0:
+        access = history.chained + number
+        if (
+            access.stamp == stamp
+            and access.block == block
+            and access.about == what
+            and (about & ASYNC == 0 or access.lanes == bit)
+            and (access.lanes & bit != 0 or access.instruction == instruction)
+            and (access.link == link or (access.lanes == bit and replaces(link, access.link)))
+        ):
+            access.lanes = access.lanes | bit
+            access.link = link if replaces(link, access.link) else access.link
+            if before != 0:  # who polls finds it first next time
+                history.chained[before].next = access.next
+                access.next = place.next
+                place.next = number
+            return
+        before = number
+        number = access.next
+        length += 1
+    before = 0
+    number = place.next
+    if number != 0 and length & (length - 1) != 0 and not is_known(thread, history.chained + number):
+        number = 0  # the latest is needed, so most are; now and then all are looked at
+    length = 0
+    while number != 0:
+        access = history.chained + number
+        next: u32 = access.next
+        is_over: boolean = (
+            access.about & KIND == LOAD and is_covered(thread, access, about, space) and is_known(thread, access)
+        )
+        if is_over and access.link != 0:
+            if replaces(link, access.link) or replaces(access.link, link):
+                link = max(link, access.link)
+            else:
+                is_over = False
+        if is_over or length == LONGEST:
+            if before == 0:
+                place.next = next
+            else:
+                history.chained[before].next = next
+            unchain(history, number)
+        else:
+            before = number
+            length += 1
+        number = next
+    new: u32 = chain(history, place.next)
+    if new == 0:
+        history.unwatched += 1
+        return
+    place.next = new
+    place.about = place.about & ~u32(ALL_BEFORE)
+    access = history.chained + new
+    access.stamp = stamp
+    access.block = block
+    access.lanes = bit
+    access.instruction = instruction
+    access.about = what
+    access.link = link
+
+
+@native(inline=True)
+def replaces(link: u32, other: u32) -> boolean:
+    """Whether a read with one link observed all that a read with another did."""
+    return other == 0 or (link >> GENERATION == other >> GENERATION and link >= other)
+
+
+@native
+def remember_write(thread: Pointer[Thread], place: Pointer[Access], about: u32, instruction: u32, space: u32) -> None:
+    """Remember a write in place of the last one, and forget whatever it makes pointless to remember."""
+    kept: u32 = 0
+    if about & STRONG != 0:
+        kept = make_way(thread, place, about, space)
+    else:
+        if place.next != 0:
+            forget_chain(thread.worker.history, place)
+        place.link = max((place.link | IN_GENERATION) + 1, u32(1 << GENERATION))
+    place.stamp = thread.stamp
+    if about & (COPY | ASYNC) == COPY:
+        place.stamp = (thread.copy_group + 1) << SERIAL_SHIFT | thread.copy_index
+    place.block = u32(thread.block.number)
+    place.lanes = u32(1 << thread.lane)
+    place.instruction = instruction
+    place.about = about & REMEMBERED | kept | (thread.number // 32) << WARP_SHIFT
+    if about & ASYNC != 0:
+        place.stamp = thread.work
+        place.lanes = thread.channel
+        place.about = about & REMEMBERED | kept | thread.number << WARP_SHIFT
+
+
+@native
+def forget_chain(history: Pointer[History], place: Pointer[Access]) -> None:
+    """Forget all accesses but the last write: whatever conflicts with one of them conflicts with a weak write, too."""
+    number: u32 = place.next
+    while number != 0:
+        next: u32 = history.chained[number].next
+        unchain(history, number)
+        number = next
+    place.next = 0
+
+
+@native
+def make_way(thread: Pointer[Thread], place: Pointer[Access], about: u32, space: u32) -> u32:
+    """Forget what a strong write makes pointless to remember, and keep the rest in the chain, perhaps the last write.
+
+    The result is `HAS_WRITES` if writes are kept, and `ALL_BEFORE` if all that is kept is ordered before the new write.
+    """
+    history = thread.worker.history
+    link: u32 = next_link(thread, place, about)
+    is_after = False
+    is_last_kept = False
+    if place.stamp != 0:
+        is_after = (
+            link >> GENERATION == place.link >> GENERATION
+            or is_known(thread, place)
+            or is_observed(thread, place, place, about, space)
+        )
+        is_last_kept = not (is_after and is_covered(thread, place, about, space))
+        if not is_last_kept and place.about & ALL_BEFORE != 0:
+            place.link = link
+            return place.about & (HAS_WRITES | ALL_BEFORE)
+    if is_after and place.about & HAS_WRITES != 0:
+        mark_observed(thread, place, about, space)
+    before: u32 = 0
+    number: u32 = place.next
+    length: u32 = 0
+    kept: u32 = ALL_BEFORE
+    while number != 0:
+        access = history.chained + number
+        next: u32 = access.next
+        is_kept: boolean = length < LONGEST
+        if is_kept:
+            if (is_after and access.about & BEFORE != 0) or is_known(thread, access):
+                is_kept = not is_covered(thread, access, about, space)
+                is_kept = is_kept and not (is_last_kept and is_after and is_between(thread, access, place, about))
+                access.about = access.about | BEFORE
+            else:
+                access.about = access.about & ~u32(BEFORE)
+        if is_kept:
+            before = number
+            length += 1
+            if access.about & KIND != LOAD:
+                kept = kept | HAS_WRITES
+            if access.about & BEFORE == 0:
+                kept = kept & ~u32(ALL_BEFORE)
+        else:
+            if before == 0:
+                place.next = next
+            else:
+                history.chained[before].next = next
+            unchain(history, number)
+        number = next
+    if is_last_kept:
+        keep_write(history, place, u32(BEFORE if is_after else 0))
+        kept = kept | HAS_WRITES
+        if not is_after:
+            kept = kept & ~u32(ALL_BEFORE)
+    place.link = link
+    return kept
+
+
+@native
+def mark_observed(thread: Pointer[Thread], place: Pointer[Access], about: u32, space: u32) -> None:
+    """Mark those writes of a chain that a thread comes after, by what it observed, as it comes after the last one."""
+    number: u32 = place.next
+    while number != 0:
+        access = thread.worker.history.chained + number
+        if access.about & BEFORE == 0 and is_observed(thread, place, access, about, space):
+            access.about = access.about | BEFORE
+        number = access.next
+
+
+@native
+def keep_write(history: Pointer[History], place: Pointer[Access], before: u32) -> None:
+    """Move the last write into the chain."""
+    about: u32 = place.about & ~u32(HAS_WRITES | ALL_BEFORE) | before
+    number: u32 = place.next
+    while number != 0:
+        access = history.chained + number
+        if (
+            access.stamp == place.stamp
+            and access.block == place.block
+            and access.about == about
+            and access.instruction == place.instruction
+            and (place.about & ASYNC == 0 or access.lanes == place.lanes)
+        ):
+            access.lanes = access.lanes | place.lanes
+            access.link = 0
+            return
+        number = access.next
+    number = chain(history, place.next)
+    if number == 0:
+        history.unwatched += 1
+        return
+    copy_access(history.chained + number, place)
+    history.chained[number].about = about
+    place.next = number

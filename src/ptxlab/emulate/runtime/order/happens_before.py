@@ -1,0 +1,175 @@
+"""Whether an access happened before what a thread does now."""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi.clocks import Access, Knowledge
+from ptxlab.emulate.abi.state import DONE, Block, Thread
+from ptxlab.emulate.runtime.order.shadow import ASYNC, COPY, WARP_SHIFT
+from ptxlab.emulate.runtime.order.vector_clocks import (
+    BLOCK_SHIFT,
+    COLLECTIVE,
+    COPIES,
+    DOUBTS,
+    FAILED,
+    THREAD,
+    WARP,
+    key_of,
+    position_of,
+    stamp_of,
+    stamp_of_everyone,
+)
+from ptxlab.native import Pointer, address_of, boolean, cast, native, trailing_zeros, u32, u64, unlikely
+
+# Where the accesses of a thread were ordered before it exited: in its block, its warp, or there if collectives do that.
+IN_BLOCK = 0
+IN_WARP = 1
+IN_DOUBT = 2
+
+
+@native
+def companion(thread: Pointer[Thread], number: u32) -> Pointer[Block]:
+    """The block of that number, if it belongs to the cluster of a thread; null otherwise."""
+    cluster = thread.block.cluster
+    for rank in range(cluster.count):
+        if u32(cluster.blocks[rank].number) == number:
+            return cluster.blocks[rank]
+    return cast(Pointer[Block], 0)
+
+
+@native(inline=True)
+def is_known(thread: Pointer[Thread], access: Pointer[Access]) -> boolean:
+    """Whether an access happened before what a thread does now."""
+    block = thread.block
+    if access.block == u32(block.number) and access.about & COPY == 0:
+        if access.stamp <= block.settled_stamp:
+            return True
+        if access.about >> WARP_SHIFT == thread.number // 32:
+            if access.lanes == u32(1 << thread.lane):
+                return True
+            if access.stamp <= thread.warp_stamp and not has_left(block, access, IN_WARP):
+                return True
+        if unlikely(block.barrier_stamp != block.settled_stamp) and access.stamp <= block.barrier_stamp:
+            return not has_left(block, access, IN_BLOCK) or is_told(thread, access, 0)
+    return is_told(thread, access, 0)
+
+
+@native
+def doubt_of(thread: Pointer[Thread], access: Pointer[Access]) -> u64:
+    """In what doubt an access happened before what a thread does now; 0: it did not at all."""
+    if access.block == u32(thread.block.number) and access.about & COPY == 0:
+        is_near: boolean = access.about >> WARP_SHIFT == thread.number // 32
+        if is_near and access.stamp <= thread.met_stamp and not has_left(thread.block, access, IN_DOUBT):
+            return COLLECTIVE
+    if is_told(thread, access, COLLECTIVE):
+        return COLLECTIVE
+    if is_told(thread, access, FAILED):
+        return FAILED
+    return DOUBTS if is_told(thread, access, DOUBTS) else u64(0)
+
+
+@native(inline=True)
+def has_left(block: Pointer[Block], access: Pointer[Access], where: u32) -> boolean:
+    """Whether a lane that made an access has exited without ordering it, in its block or its warp.
+
+    A barrier does not wait for threads that have exited, and orders nothing that they did.
+    """
+    return block.live != block.count and has_left_since(block, access, where)
+
+
+@native
+def has_left_since(block: Pointer[Block], access: Pointer[Access], where: u32) -> boolean:
+    lanes: u32 = access.lanes
+    while lanes != 0:
+        owner = block.threads + ((access.about >> WARP_SHIFT) * 32 + trailing_zeros(u32, lanes))
+        ordered: u32 = owner.met_stamp
+        if where != IN_DOUBT:
+            ordered = owner.left_stamp if where == IN_BLOCK else owner.warp_stamp
+        if owner.status == DONE and access.stamp > ordered:
+            return True
+        lanes = lanes & (lanes - 1)
+    return False
+
+
+@native
+def is_told(thread: Pointer[Thread], access: Pointer[Access], doubt: u64) -> boolean:
+    """Whether facts, or those in `doubt`, say that an access happened before, for all lanes that made it."""
+    block = thread.block
+    lanes: u32 = access.lanes
+    warp: u32 = access.about >> WARP_SHIFT
+    number: u64 = u64(access.block)
+    stamp: u64 = u64(access.stamp)
+    known = address_of(thread.known)
+    shared = address_of(block.known)
+    if access.about & ASYNC != 0:
+        channel: u64 = key_of(number, lanes) | doubt
+        return stamp <= stamp_of(known, channel) or stamp <= stamp_of(shared, channel)
+    if access.about & COPY != 0:
+        home = companion(thread, access.block)
+        owner = home.threads + (warp * 32 + trailing_zeros(u32, lanes))
+        if access.stamp <= owner.copies_shared and (home == block or is_heard_of(thread, number)):
+            return True
+        if owner == thread and access.stamp <= thread.copies_done:
+            return True
+        copies: u64 = key_of(number, COPIES + owner.number) | doubt
+        return stamp <= stamp_of(known, copies) or stamp <= stamp_of(shared, copies)
+    if known.count == 0 and shared.count == 0:
+        return False
+    if stamp <= stamp_of_everyone(known) or stamp <= stamp_of_everyone(shared):
+        return True
+    return are_told(thread, access, doubt)
+
+
+@native
+def is_heard_of(thread: Pointer[Thread], number: u64) -> boolean:
+    """Whether a thread knows what threads of another block did up to some time."""
+    return tells_of(address_of(thread.known), number) or tells_of(address_of(thread.block.known), number)
+
+
+@native
+def tells_of(known: Pointer[Knowledge], number: u64) -> boolean:
+    """Whether a fact is about a block."""
+    at: u32 = position_of(known, key_of(number, 0))
+    return at < known.count and known.facts[at].key >> BLOCK_SHIFT == number
+
+
+@native
+def are_told(thread: Pointer[Thread], access: Pointer[Access], how: u64) -> boolean:
+    """Whether facts, or those behind a fence or in doubt (`how`), say that an access by lanes of a warp came before."""
+    known = address_of(thread.known)
+    shared = address_of(thread.block.known)
+    number: u64 = u64(access.block)
+    stamp: u64 = u64(access.stamp)
+    key: u64 = key_of(number, 0) + how
+    if stamp <= stamp_of(known, key) or stamp <= stamp_of(shared, key):
+        return True
+    warp: u32 = access.about >> WARP_SHIFT
+    key = key_of(number, WARP + warp) + how
+    if stamp <= stamp_of(known, key) or stamp <= stamp_of(shared, key):
+        return True
+    return untold_lanes(thread, access, how) == 0
+
+
+@native
+def untold_lanes(thread: Pointer[Thread], access: Pointer[Access], how: u64) -> u32:
+    """The lanes that made an access of which no fact about a thread, or one behind a fence or in doubt, tells."""
+    warp: u32 = access.about >> WARP_SHIFT
+    lanes: u32 = access.lanes
+    if access.about & COPY != 0:
+        return lanes
+    if how == 0 and access.block == u32(thread.block.number) and warp == thread.number // 32:
+        lanes = lanes & ~u32(1 << thread.lane)
+    first: u64 = key_of(u64(access.block), THREAD + warp * 32) + how
+    lanes = lanes & ~told_lanes(address_of(thread.known), first, u64(access.stamp))
+    return lanes & ~told_lanes(address_of(thread.block.known), first, u64(access.stamp))
+
+
+@native
+def told_lanes(known: Pointer[Knowledge], first: u64, stamp: u64) -> u32:
+    """The lanes of a warp, of which `first` is the key of the first, that are known up to a stamp."""
+    lanes: u32 = 0
+    at: u32 = position_of(known, first)
+    while at < known.count and known.facts[at].key < first + 32:
+        if known.facts[at].stamp >= stamp:
+            lanes = lanes | u32(1 << u32(known.facts[at].key - first))
+        at += 1
+    return lanes

@@ -1,0 +1,295 @@
+"""Data races and reads of what nobody wrote (PTX ISA 8.7.1).
+
+Two accesses to the same bytes race if one of them writes, no order puts one before the other, and they are not both
+strong, of the same size, and in the scope of each other. Of each pair of instructions the first race is noted.
+"""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi.clocks import Access, Flags, Pages
+from ptxlab.emulate.abi.state import (
+    CLUSTER_SPACE,
+    GLOBAL_SPACE,
+    LOAD,
+    LOCAL_SPACE,
+    LOCAL_WINDOW,
+    OFFSET_MASK,
+    PARAMETER_WINDOW,
+    RANK_SHIFT,
+    SHARED_SPACE,
+    SHARED_WINDOW,
+    STORE,
+    TENSOR_SPACE,
+    Thread,
+)
+from ptxlab.emulate.runtime.memory.block_independence import keep_page
+from ptxlab.emulate.runtime.memory.block_lifetime import has_begun
+from ptxlab.emulate.runtime.memory.memory import calloc, owner_of, without_own_rank
+from ptxlab.emulate.runtime.order.access_history import comes_after, is_compatible, remember_read, remember_write
+from ptxlab.emulate.runtime.order.happens_before import is_known
+from ptxlab.emulate.runtime.order.proxies import is_fenced
+from ptxlab.emulate.runtime.order.release_acquire import acquire, empty, find_flag, synchronise
+from ptxlab.emulate.runtime.order.reports import report_race, report_start, report_unwritten
+from ptxlab.emulate.runtime.order.shadow import (
+    ACQUIRE,
+    ASYNC,
+    COPY,
+    FOLLOWED,
+    GENERIC,
+    HAS_WRITES,
+    KIND,
+    OBJECT,
+    PAGE,
+    PAGE_SHIFT,
+    REMEMBERED,
+    SIZE,
+    SIZE_SHIFT,
+    STALE,
+    STRONG,
+    UNCHANGED,
+    WARP_SHIFT,
+    WIDE,
+    find_page,
+    slot_of,
+    split_page,
+)
+from ptxlab.emulate.runtime.order.tensor_happens_before import ORDERED, order_of
+from ptxlab.native import Pointer, address_of, boolean, cast, native, u8, u32, u64, unlikely
+
+
+@native
+def note_shared(thread: Pointer[Thread], offset: u64, bytes: u32, about: u32, instruction: u32) -> None:
+    """Look at an access to shared memory of the own block."""
+    block = thread.block
+    if block.cluster.count == 1 or about & OBJECT != 0:
+        about = about | WIDE  # no other block accesses it, or only by what needs no scope: every scope is as good
+    if bytes == 4 and is_read_again(thread, address_of(block.pages), offset, about, instruction):
+        return
+    note(thread, address_of(block.pages), address_of(block.flags), offset, bytes, about, instruction, SHARED_SPACE)
+
+
+@native
+def note_cluster(thread: Pointer[Thread], address: u64, bytes: u32, about: u32, instruction: u32) -> None:
+    """Look at an access to shared memory of a block of the cluster."""
+    address = without_own_rank(thread, address)
+    if address >> RANK_SHIFT == 0:
+        note_shared(thread, address, bytes, about, instruction)
+        return
+    if about & OBJECT != 0:
+        about = about | WIDE
+    owner = owner_of(thread, address)
+    if not has_begun(thread, owner):
+        report_start(thread, address, bytes, about, instruction)
+    note(thread, address_of(owner.pages), address_of(owner.flags), address, bytes, about, instruction, CLUSTER_SPACE)
+
+
+@native
+def note_global(thread: Pointer[Thread], address: u64, bytes: u32, about: u32, instruction: u32) -> None:
+    """Look at an access to global memory."""
+    history = thread.worker.history
+    if bytes == 4 and is_read_again(thread, address_of(history.pages), address, about, instruction):
+        return
+    note(thread, address_of(history.pages), address_of(history.flags), address, bytes, about, instruction, GLOBAL_SPACE)
+
+
+@native
+def note_generic(thread: Pointer[Thread], address: u64, bytes: u32, about: u32, instruction: u32) -> None:
+    """Look at an access by a generic address."""
+    if address < SHARED_WINDOW:
+        note_global(thread, address, bytes, about, instruction)
+    elif address < LOCAL_WINDOW:
+        note_cluster(thread, address - SHARED_WINDOW, bytes, about, instruction)
+    elif address < PARAMETER_WINDOW and about & FOLLOWED != 0:
+        note_local(thread, address - LOCAL_WINDOW, bytes, about, instruction)
+
+
+@native
+def note_local(thread: Pointer[Thread], offset: u64, bytes: u32, about: u32, instruction: u32) -> None:
+    """Look at an access to local memory: only whether somebody wrote there."""
+    block = thread.block
+    if cast(u64, block.local_marks) == 0:
+        block.local_marks = calloc(u64(block.count), thread.local_size // 8 + 1)
+        if cast(u64, block.local_marks) == 0:
+            return
+    marks = block.local_marks + u64(thread.number) * (thread.local_size // 8 + 1)
+    written: u32 = 0
+    for index in range(bytes):
+        at: u64 = offset + u64(index)
+        bit: u8 = u8(1 << u32(at % 8))
+        if about & KIND == LOAD:
+            written = written | u32(marks[at // 8] & bit)
+        else:
+            marks[at // 8] = marks[at // 8] | bit
+    if about & KIND == LOAD and written == 0:
+        report_unwritten(thread, offset, bytes, about, instruction, LOCAL_SPACE)
+
+
+@native(inline=True)
+def is_read_again(
+    thread: Pointer[Thread], pages: Pointer[Pages], address: u64, about: u32, instruction: u32
+) -> boolean:
+    """Whether a weak read of a word is as one before it, by a lane of the same warp; then that one stands for it, too.
+
+    This is the way of most reads, where nothing else has to be looked at: all know of the last write.
+    """
+    if about & (KIND | STRONG | STALE) != LOAD or address & 3 != 0 or pages.room == 0:
+        return False
+    number: u64 = (address >> PAGE_SHIFT) + 1
+    page = pages.slots + slot_of(pages, number)
+    if page.number != number or page.fine != 0:
+        return False
+    place = page.accesses + ((address & (PAGE - 1)) >> 2)
+    block = thread.block
+    if place.stamp != 0 and (
+        place.stamp > block.settled_stamp or place.about & (COPY | HAS_WRITES) != 0 or place.block != u32(block.number)
+    ):
+        return False
+    read = thread.worker.history.chained + place.next
+    if (
+        place.next == 0
+        or read.stamp != thread.stamp
+        or read.block != u32(block.number)
+        or read.about != (about & REMEMBERED | (thread.number // 32) << WARP_SHIFT)
+        or read.instruction != instruction
+    ):
+        return False
+    read.lanes = read.lanes | u32(1 << thread.lane)
+    return True
+
+
+@native
+def note(
+    thread: Pointer[Thread],
+    pages: Pointer[Pages],
+    flags: Pointer[Flags],
+    address: u64,
+    bytes: u32,
+    about: u32,
+    instruction: u32,
+    space: u32,
+) -> None:
+    """Compare an access with those before it to the same bytes, and remember it."""
+    history = thread.worker.history
+    start: u64 = address
+    if space == CLUSTER_SPACE:
+        start = address & OFFSET_MASK
+    at: u64 = start
+    end: u64 = start + u64(bytes)
+    written: u32 = 0
+    strong: u32 = 0
+    size: u64 = u64(1) << u64((about & SIZE) >> SIZE_SHIFT)
+    if about & ACQUIRE != 0:
+        while at < end:  # each element of a vector is an access of its own (PTX ISA 8.2.4)
+            acquire(thread, flags, at, about)
+            at += size
+        at = start
+    while at < end:
+        page = find_page(history, pages, at)
+        stop: u64 = (at | (PAGE - 1)) + 1
+        if stop > end:
+            stop = end
+        if space == GLOBAL_SPACE and about & KIND != LOAD and (cast(u64, page) == 0 or page.written == 0):
+            keep_page(thread, at)
+        if unlikely(cast(u64, page) == 0):
+            history.unwatched += 1
+            return
+        if about & KIND != LOAD:
+            page.written = 1
+        if page.fine == 0 and ((at | stop) & 3) != 0 and not split_page(history, page):
+            history.unwatched += 1
+            return
+        place = page.accesses
+        step: u64 = 4
+        if page.fine != 0:
+            place = place + (at & (PAGE - 1))
+            step = 1
+        else:
+            place = place + ((at & (PAGE - 1)) >> 2)
+        while at < stop:
+            written = written | place.stamp
+            strong = strong | place.about
+            if unlikely(has_conflict(thread, place, about, space)):
+                report_conflicts(thread, place, address, bytes, about, instruction, space)
+            if about & KIND == LOAD:
+                remember_read(thread, place, about, instruction, space)
+            else:
+                remember_write(thread, place, about, instruction, space)
+            place = place + 1
+            at += step
+    if about & OBJECT == 0:
+        begin: u64 = thread.worker.heap if space == GLOBAL_SPACE else u64(thread.worker.reserved_size)
+        if space == TENSOR_SPACE:
+            begin = 0
+        if written == 0 and about & KIND != STORE and start >= begin:
+            report_unwritten(thread, address, bytes, about, instruction, space)
+        if about & STRONG != 0:
+            at = start
+            while at < end:
+                synchronise(thread, flags, at, about)
+                at += size
+        elif strong & STRONG != 0 and about & KIND != LOAD:
+            flag = find_flag(flags, start)
+            if cast(u64, flag) != 0:
+                empty(flag)
+
+
+@native(inline=True)
+def is_conflict(
+    thread: Pointer[Thread], place: Pointer[Access], access: Pointer[Access], about: u32, space: u32
+) -> boolean:
+    """Whether a new access races with one before it to the same place; two writes of the same value do not.
+
+    In a trial they do, if they are by different blocks: which of them changes the value may then be chance.
+    """
+    if about & KIND == LOAD and access.about & KIND == LOAD:
+        return False
+    if about & STALE != 0:
+        return True
+    if space == TENSOR_SPACE:
+        return order_of(thread, access, about) != ORDERED
+    if about & (STRONG | ASYNC) == STRONG and is_compatible(thread, access, about):
+        return False
+    if is_known(thread, access):
+        return about & (ASYNC | GENERIC) == ASYNC and not is_fenced(thread, access, space, 0)
+    if is_compatible(thread, access, about) or comes_after(thread, place, access, about, space):
+        return False
+    if about & UNCHANGED == 0 or about & KIND == LOAD or access.about & (KIND | COPY) != STORE:
+        return True  # a `cas` that failed is a read
+    return thread.worker.history.is_trial != 0 and access.block != u32(thread.block.number)
+
+
+@native
+def has_conflict(thread: Pointer[Thread], place: Pointer[Access], about: u32, space: u32) -> boolean:
+    """Whether a new access races with any of those before it."""
+    if place.stamp != 0 and is_conflict(thread, place, place, about, space):
+        return True
+    if about & KIND == LOAD and place.about & HAS_WRITES == 0:
+        return False
+    number: u32 = place.next
+    while number != 0:
+        access = thread.worker.history.chained + number
+        if is_conflict(thread, place, access, about, space):
+            return True
+        number = access.next
+    return False
+
+
+@native
+def report_conflicts(
+    thread: Pointer[Thread],
+    place: Pointer[Access],
+    address: u64,
+    bytes: u32,
+    about: u32,
+    instruction: u32,
+    space: u32,
+) -> None:
+    """Note every race of a new access."""
+    if place.stamp != 0 and is_conflict(thread, place, place, about, space):
+        report_race(thread, place, address, bytes, about, instruction, space)
+    number: u32 = place.next
+    while number != 0:
+        access = thread.worker.history.chained + number
+        if is_conflict(thread, place, access, about, space):
+            report_race(thread, access, address, bytes, about, instruction, space)
+        number = access.next

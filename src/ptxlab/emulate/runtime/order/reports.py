@@ -1,0 +1,204 @@
+"""Noting what was found: of each pair of instructions the first race, of each instruction the first unwritten read.
+
+Asynchronous work touches much at a time, and all of it for one reason: what threads read of it is one finding, and so
+is what they write, however many instructions they need for that.
+"""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi.clocks import Access, Finding, History
+from ptxlab.emulate.abi.state import CLUSTER_SPACE, LOAD, SHARED_SPACE, STORE, TENSOR_SPACE, Thread
+from ptxlab.emulate.runtime.order.happens_before import doubt_of, is_known, untold_lanes
+from ptxlab.emulate.runtime.order.proxies import is_fenced
+from ptxlab.emulate.runtime.order.shadow import ASYNC, GENERIC, KIND, SIZE, STALE, WARP_SHIFT
+from ptxlab.emulate.runtime.order.tensor_happens_before import WITHOUT_FENCE, is_started, order_of
+from ptxlab.emulate.runtime.order.vector_clocks import FAILED
+from ptxlab.native import Pointer, atomic_store, boolean, native, trailing_zeros, u32, u64
+
+# Kinds of findings.
+RACE = 1
+UNWRITTEN = 2
+UNFENCED = 3
+UNSTARTED = 4
+EXITED = 5
+UNFENCED_TENSOR = 6
+COLLECTIVE_ONLY = 7  # ordered only if a warp collective orders memory
+FAILED_ONLY = 8  # ordered only if a `cas` that fails is a write
+NOT_INVALIDATED = 20
+
+
+@native
+def report_race(
+    thread: Pointer[Thread],
+    other: Pointer[Access],
+    address: u64,
+    bytes: u32,
+    about: u32,
+    instruction: u32,
+    space: u32,
+) -> None:
+    """Note a race, unless these two instructions have had one, in a warp or between warps as this one is.
+
+    Where the two are ordered, a fence between two proxies is missing.
+    """
+    history = thread.worker.history
+    end_trial(thread)
+    kind: u32 = RACE
+    if space == TENSOR_SPACE:
+        if order_of(thread, other, about) == WITHOUT_FENCE:
+            kind = UNFENCED_TENSOR
+            if thread.unfenced != 0:
+                return
+            thread.unfenced = 1
+    elif about & STALE == 0:
+        kind = kind_of(thread, other, about, space)
+    warp: u32 = other.about >> WARP_SHIFT
+    number: u32 = warp * 32 + trailing_zeros(u32, other.lanes)
+    if other.about & ASYNC != 0:
+        number = warp
+        warp = number // 32
+    elif kind == RACE or kind >= COLLECTIVE_ONLY:
+        number = warp * 32 + trailing_zeros(u32, untold_lanes(thread, other, 0))
+    is_near: u32 = u32(other.block == u32(thread.block.number) and warp == thread.number // 32)
+    for index in range(history.finding_count):
+        found = history.findings + index
+        if (found.kind == kind and found.is_near == is_near) and (
+            (found.instruction == instruction and found.other_instruction == other.instruction)
+            or (found.instruction == other.instruction and found.other_instruction == instruction)
+        ):
+            return
+        is_tensor: boolean = found.space == TENSOR_SPACE
+        is_like: boolean = found.kind == kind and is_tensor == (space == TENSOR_SPACE)
+        if is_like and is_same_work(found, other, about, instruction):
+            return
+    if history.finding_count == history.finding_room:
+        return
+    found = add_finding(thread, kind, address, bytes, about, instruction, space)
+    found.other_instruction = other.instruction
+    found.other_thread = number
+    found.other_about = other.about
+    found.is_near = is_near
+    found.other_block = u64(other.block)
+    found.is_started = u32(space == TENSOR_SPACE and is_started(thread, other))
+
+
+@native
+def kind_of(thread: Pointer[Thread], other: Pointer[Access], about: u32, space: u32) -> u32:
+    """What is wrong with the order of two accesses that conflict."""
+    needs_fence: boolean = about & (ASYNC | GENERIC) == ASYNC
+    if is_known(thread, other):
+        return UNFENCED if needs_fence else u32(RACE)
+    doubt: u64 = doubt_of(thread, other)
+    if doubt == 0:
+        return RACE
+    if needs_fence and not is_fenced(thread, other, space, doubt):
+        return UNFENCED
+    return FAILED_ONLY if doubt & FAILED != 0 else u32(COLLECTIVE_ONLY)
+
+
+@native
+def is_same_work(found: Pointer[Finding], other: Pointer[Access], about: u32, instruction: u32) -> boolean:
+    """Whether a finding is about the same asynchronous work, and about threads that do the same to its bytes.
+
+    In tensor memory, where all is asynchronous: whether one of the two is the same, and the other does the same.
+    """
+    if found.space == TENSOR_SPACE:
+        return (
+            (found.instruction == instruction and is_alike(found.other_about, other.about))
+            or (found.other_instruction == other.instruction and is_alike(found.about, about))
+            or (found.instruction == other.instruction and is_alike(found.other_about, about))
+            or (found.other_instruction == instruction and is_alike(found.about, other.about))
+        )
+    if about & ASYNC != other.about & ASYNC:
+        does: boolean = (found.about ^ about) & (ASYNC | KIND) == 0
+        did: boolean = (found.other_about ^ other.about) & (ASYNC | KIND) == 0
+        return does and did and (found.instruction == instruction or found.other_instruction == other.instruction)
+    return False
+
+
+@native(inline=True)
+def is_alike(one: u32, other: u32) -> boolean:
+    """Whether two accesses to tensor memory are of the same kind of operation, and both read it or both write it."""
+    return (one ^ other) & SIZE == 0 and (one & KIND == LOAD) == (other & KIND == LOAD)
+
+
+@native
+def report_unwritten(
+    thread: Pointer[Thread], address: u64, bytes: u32, about: u32, instruction: u32, space: u32
+) -> None:
+    """Note a read of what nobody wrote, unless this instruction has had one."""
+    history = thread.worker.history
+    end_trial(thread)
+    if has_finding(history, UNWRITTEN, instruction):
+        return
+    if history.finding_count >= history.finding_room // 2:  # the rest is for races, which matter more
+        return
+    add_finding(thread, UNWRITTEN, address, bytes, about, instruction, space)
+
+
+@native
+def report_start(thread: Pointer[Thread], address: u64, bytes: u32, about: u32, instruction: u32) -> None:
+    """Note an access to a block of the cluster that may not have begun, unless this instruction has had one."""
+    history = thread.worker.history
+    end_trial(thread)
+    if not has_finding(history, UNSTARTED, instruction) and history.finding_count < history.finding_room:
+        add_finding(thread, UNSTARTED, address, bytes, about, instruction, CLUSTER_SPACE)
+
+
+@native
+def report_reinitialised(thread: Pointer[Thread], offset: u64, other: u32, instruction: u32) -> None:
+    """Note an `mbarrier.init` where another one is that was used, but is not in use, unless there was one before."""
+    history = thread.worker.history
+    end_trial(thread)
+    if not has_finding(history, NOT_INVALIDATED, instruction) and history.finding_count < history.finding_room:
+        found = add_finding(thread, NOT_INVALIDATED, offset, 8, STORE, instruction, SHARED_SPACE)
+        found.other_instruction = other
+
+
+@native
+def report_absence(thread: Pointer[Thread], access: Pointer[Access], address: u64, bytes: u32) -> None:
+    """Note an access that may come after the exit of a block, unless its instruction has had one."""
+    history = thread.worker.history
+    end_trial(thread)
+    if has_finding(history, EXITED, access.instruction) or history.finding_count == history.finding_room:
+        return
+    found = add_finding(thread, EXITED, address, bytes, access.about, access.instruction, CLUSTER_SPACE)
+    found.block = u64(access.block)
+    found.thread = access.about >> WARP_SHIFT
+    if access.about & ASYNC == 0:
+        found.thread = found.thread * 32 + trailing_zeros(u32, access.lanes)
+
+
+@native
+def has_finding(history: Pointer[History], kind: u32, instruction: u32) -> boolean:
+    """Whether an instruction has had a finding of that kind."""
+    for index in range(history.finding_count):
+        if history.findings[index].kind == kind and history.findings[index].instruction == instruction:
+            return True
+    return False
+
+
+@native
+def add_finding(
+    thread: Pointer[Thread], kind: u32, address: u64, bytes: u32, about: u32, instruction: u32, space: u32
+) -> Pointer[Finding]:
+    """One more finding, with the access that it is about."""
+    history = thread.worker.history
+    found = history.findings + history.finding_count
+    history.finding_count += 1
+    found.kind = kind
+    found.instruction = instruction
+    found.thread = thread.number
+    found.about = about
+    found.block = thread.block.number
+    found.address = address
+    found.bytes = bytes
+    found.space = space
+    return found
+
+
+@native
+def end_trial(thread: Pointer[Thread]) -> None:
+    """Stop a launch that several cores try: something was found, and one core is to tell it."""
+    if thread.worker.history.is_trial != 0:
+        atomic_store(thread.worker.stop, 1)

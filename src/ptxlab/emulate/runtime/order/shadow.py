@@ -1,0 +1,230 @@
+"""Shadow memory: for each word of memory, or each byte where that matters, the accesses that others may conflict with.
+
+Memory is remembered page by page, from the first access on. When a page is first accessed by parts of words, it is
+split into bytes, so that neighbouring bytes are never taken for each other.
+"""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi.clocks import Access, History, Page, Pages
+from ptxlab.emulate.runtime.memory.memory import calloc, free, realloc
+from ptxlab.native import Pointer, boolean, cast, copy_bytes, native, size_of, u8, u32, u64, unlikely
+
+# What an access is: how it is made (`state.LOAD`, …), how strong it is, of how many bytes its elements are (as an
+# exponent of two), and on whose behalf. From `WARP_SHIFT` on, the number of the warp (for `ASYNC`, of the thread).
+KIND = 3
+STRONG = 4
+WIDE = 8  # its scope includes all blocks
+SIZE_SHIFT = 4
+SIZE = 7 << SIZE_SHIFT
+COPY = 128  # it is done by a copy, its stamp is the copy's number
+ACQUIRE = 256
+RELEASE = 512
+OBJECT = 1024  # it is an operation on an mbarrier
+UNCHANGED = 2048  # it writes what is there already; of a load: it is a `cas` that failed
+HAS_WRITES = 4096  # of a last write: its chain has writes, too
+# Of what is remembered: an access in a chain is ordered before the last write; all of the chain of a last write are.
+BEFORE = 256
+ALL_BEFORE = 512
+STALE = 8192  # it may not see what the kernel writes: `ld.global.nc`
+FOLLOWED = 16384  # local memory is looked at, too
+ASYNC = 32768  # it is done by asynchronous work; `lanes` is then the channel, the stamp the number of the work
+CLUSTER = 65536  # its scope includes the blocks of its cluster
+GENERIC = 131072  # it is done by asynchronous work, yet by the way of threads: no proxy fence is needed
+ANY_PROXY = 262144  # it is ordered with accesses to the same bytes by any proxy: no fence is needed
+REDUCTION = 524288  # it changes memory without returning the value: it acquires nothing (PTX ISA 8.11.1)
+REMEMBERED = 255 | ASYNC | CLUSTER | ANY_PROXY
+WARP_SHIFT = 20
+
+PAGE_SHIFT = 10
+PAGE = 1 << PAGE_SHIFT
+WORDS = PAGE // 4
+ACCESS_SIZE = size_of(Access)
+PAGE_SIZE = size_of(Page)
+FIRST_ROOM = 64
+SCATTER = 0x9E3779B97F4A7C15
+
+
+@native(inline=True)
+def slot_of(pages: Pointer[Pages], number: u64) -> u32:
+    """Where a page stands in the table, or the free slot where it would."""
+    mask: u32 = pages.room - 1
+    at: u32 = u32(u64(number * SCATTER) >> 40) & mask
+    while pages.slots[at].number != number and pages.slots[at].number != 0:
+        at = (at + 1) & mask
+    return at
+
+
+@native
+def find_page(history: Pointer[History], pages: Pointer[Pages], address: u64) -> Pointer[Page]:
+    """The page of an address; null if there is no memory left for a new one."""
+    number: u64 = (address >> PAGE_SHIFT) + 1
+    if pages.room != 0:
+        page = pages.slots + slot_of(pages, number)
+        if page.number == number:
+            return page
+    return add_page(history, pages, number)
+
+
+@native
+def add_page(history: Pointer[History], pages: Pointer[Pages], number: u64) -> Pointer[Page]:
+    nowhere = cast(Pointer[Page], 0)
+    if pages.count * 2 >= pages.room and not grow(pages):
+        return nowhere
+    accesses = claim(history, WORDS)
+    if cast(u64, accesses) == 0:
+        return nowhere
+    page = pages.slots + slot_of(pages, number)
+    page.number = number
+    page.accesses = accesses
+    page.fine = 0
+    page.written = 0
+    pages.count += 1
+    return page
+
+
+@native
+def grow(pages: Pointer[Pages]) -> boolean:
+    """Make the table larger."""
+    old = pages.slots
+    room: u32 = pages.room
+    larger: u32 = room * 2
+    if larger == 0:
+        larger = FIRST_ROOM
+    memory = calloc(u64(larger), PAGE_SIZE)
+    if cast(u64, memory) == 0:
+        return False
+    pages.slots = cast(Pointer[Page], memory)
+    pages.room = larger
+    for index in range(room):
+        if old[index].number != 0:
+            page = pages.slots + slot_of(pages, old[index].number)
+            page.number = old[index].number
+            page.accesses = old[index].accesses
+            page.fine = old[index].fine
+            page.written = old[index].written
+    free(cast(Pointer[u8], old))
+    return True
+
+
+@native
+def claim(history: Pointer[History], count: u32) -> Pointer[Access]:
+    """Memory for accesses, all empty; null if that is too much."""
+    bytes: u64 = u64(count) * ACCESS_SIZE
+    if history.bytes + bytes > history.limit:
+        return cast(Pointer[Access], 0)
+    history.bytes += bytes
+    return cast(Pointer[Access], calloc(1, bytes))
+
+
+@native
+def split_page(history: Pointer[History], page: Pointer[Page]) -> boolean:
+    """Remember each byte of a page by itself from now on."""
+    bytes = claim(history, PAGE)
+    if cast(u64, bytes) == 0:
+        return False
+    for index in range(PAGE):
+        word = page.accesses + index // 4
+        copy_bytes(cast(Pointer[u8], bytes + index), cast(Pointer[u8], word), ACCESS_SIZE)
+        if index % 4 != 3:
+            bytes[index].next = copy_chain(history, word.next)
+    free(cast(Pointer[u8], page.accesses))
+    history.bytes -= u64(WORDS) * ACCESS_SIZE
+    page.accesses = bytes
+    page.fine = 1
+    return True
+
+
+# Chains.
+
+
+@native
+def chain(history: Pointer[History], next: u32) -> u32:
+    """The number of a new access in front of `next`; 0 if there is no memory for it."""
+    found: u32 = history.chained_free
+    if found != 0:
+        history.chained_free = history.chained[found].next
+        history.chained[found].next = next
+        return found
+    if unlikely(history.chained_count == history.chained_room):
+        room: u32 = history.chained_room * 2 + 1024
+        added: u64 = u64(room - history.chained_room) * ACCESS_SIZE
+        if history.bytes + added > history.limit:
+            return 0
+        memory = realloc(cast(Pointer[u8], history.chained), u64(room) * ACCESS_SIZE)
+        if cast(u64, memory) == 0:
+            return 0
+        history.bytes += added
+        history.chained = cast(Pointer[Access], memory)
+        history.chained_room = room
+        if history.chained_count == 0:
+            history.chained_count = 1
+    found = history.chained_count
+    history.chained_count += 1
+    history.chained[found].next = next
+    return found
+
+
+@native(inline=True)
+def unchain(history: Pointer[History], number: u32) -> None:
+    """Let an access, which is in no chain any more, be used again."""
+    history.chained[number].next = history.chained_free
+    history.chained_free = number
+
+
+@native(inline=True)
+def copy_access(to: Pointer[Access], source: Pointer[Access]) -> None:
+    """Copy all but `next`."""
+    to.stamp = source.stamp
+    to.block = source.block
+    to.lanes = source.lanes
+    to.instruction = source.instruction
+    to.about = source.about
+    to.link = source.link
+
+
+@native
+def copy_chain(history: Pointer[History], first: u32) -> u32:
+    """A chain of the same accesses."""
+    found: u32 = 0
+    number: u32 = first
+    while number != 0:
+        copy: u32 = chain(history, found)
+        if copy == 0:
+            return found
+        copy_access(history.chained + copy, history.chained + number)
+        found = copy
+        number = history.chained[number].next
+    return found
+
+
+@native
+def free_pages(history: Pointer[History], pages: Pointer[Pages]) -> None:
+    """Forget all accesses of a table."""
+    for index in range(pages.room):
+        page = pages.slots + index
+        if page.number != 0:
+            count: u32 = PAGE if page.fine != 0 else WORDS
+            for at in range(count):
+                number: u32 = page.accesses[at].next
+                while number != 0:
+                    next: u32 = history.chained[number].next
+                    unchain(history, number)
+                    number = next
+            history.bytes -= u64(count) * ACCESS_SIZE
+            free(cast(Pointer[u8], page.accesses))
+    free(cast(Pointer[u8], pages.slots))
+    pages.slots = cast(Pointer[Page], 0)
+    pages.count = 0
+    pages.room = 0
+
+
+@native
+def drop_pages(pages: Pointer[Pages]) -> None:
+    """Give back a table of whose accesses nothing is needed any more, chains neither."""
+    for index in range(pages.room):
+        free(cast(Pointer[u8], pages.slots[index].accesses))
+    free(cast(Pointer[u8], pages.slots))
+    pages.slots = cast(Pointer[Page], 0)
+    pages.count = 0
+    pages.room = 0

@@ -1,0 +1,108 @@
+"""What happens before what in tensor memory (PTX ISA 9.7.16.6).
+
+Everything there is asynchronous: loads and stores of a warp until it waits for them, products and copies until an
+mbarrier tells of a commit behind them. Some pairs are done in the order in which they were begun, if that is an order:
+in one thread, or from thread to thread by a fence before and a fence behind some synchronisation. What a thread knows
+to be done, its own work on tensor memory may still run ahead of, until `tcgen05.fence::after_thread_sync`.
+"""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi.state import TENSOR_SPACE, Block, Thread
+from ptxlab.emulate.runtime.order.races import note
+from ptxlab.emulate.runtime.order.release_acquire import FENCE_ACQUIRE, FENCE_RELEASE, flag_at, pass_fence
+from ptxlab.emulate.runtime.order.shadow import ASYNC, COPY, SIZE_SHIFT, WIDE, free_pages
+from ptxlab.emulate.runtime.order.synchronization import MBARRIER
+from ptxlab.emulate.runtime.order.vector_clocks import (
+    TENSOR_ISSUED,
+    TENSOR_LOADS,
+    TENSOR_STORES,
+    key_of,
+    tell,
+    tell_of_tensor_memory,
+)
+from ptxlab.isa.tensor_memory import COLUMNS
+from ptxlab.native import Pointer, address_of, cast, native, u32, u64
+
+CTA_SCOPE = 1
+
+
+@native
+def note_tensor(
+    thread: Pointer[Thread],
+    block: Pointer[Block],
+    lane: u32,
+    column: u32,
+    lanes: u32,
+    columns: u32,
+    kind: u32,
+    operation: u32,
+    channel: u32,
+    number: u32,
+    instruction: u32,
+) -> None:
+    """Look at an access to tensor memory by a piece of work of a channel; channel 0: the thread does it at once."""
+    if thread.worker.checks == 0:
+        return
+    thread.channel = channel
+    thread.work = number
+    about: u32 = kind | operation << SIZE_SHIFT | WIDE
+    if channel != 0:
+        about = about | COPY | ASYNC
+    pages = address_of(block.tensor.pages)
+    flags = address_of(block.flags)
+    for row in range(lane, lane + lanes):
+        address: u64 = u64(row * COLUMNS + column) * 4
+        note(thread, pages, flags, address, columns * 4, about, instruction, TENSOR_SPACE)
+
+
+@native
+def end_tensor_order(block: Pointer[Block]) -> None:
+    """Forget who accessed tensor memory."""
+    if block.worker.checks != 0:
+        free_pages(block.worker.history, address_of(block.tensor.pages))
+
+
+@native
+def wait_for_cells(thread: Pointer[Thread], stores: u32) -> None:
+    """A thread has waited for the loads, or the stores, of its warp: they are done, for its own work, too."""
+    tensor = thread.block.tensor
+    if thread.worker.checks == 0 or cast(u64, tensor) == 0:
+        return
+    channel: u32 = TENSOR_STORES if stores != 0 else TENSOR_LOADS
+    key: u64 = key_of(thread.block.number, channel + thread.number // 32)
+    tell(address_of(thread.known), key, u64(tensor.begun))
+    tell(address_of(thread.tensor_known), key, u64(tensor.begun))
+
+
+@native
+def fence_before(thread: Pointer[Thread]) -> None:
+    """What a thread has begun on tensor memory comes before what is synchronised with it from now on."""
+    if thread.worker.checks == 0:
+        return
+    if cast(u64, thread.block.tensor) != 0:
+        key: u64 = key_of(thread.block.number, TENSOR_ISSUED + thread.number)
+        tell(address_of(thread.known), key, u64(thread.block.tensor.begun))
+    pass_fence(thread, FENCE_RELEASE, CTA_SCOPE)
+
+
+@native
+def fence_after(thread: Pointer[Thread]) -> None:
+    """What a thread begins on tensor memory from now on comes after all that it knows of."""
+    if thread.worker.checks == 0:
+        return
+    pass_fence(thread, FENCE_ACQUIRE, CTA_SCOPE)
+    thread.unfenced = 0
+    tell_of_tensor_memory(address_of(thread.tensor_known), address_of(thread.known))
+    tell_of_tensor_memory(address_of(thread.tensor_known), address_of(thread.block.known))
+
+
+@native
+def release_tensor_work(thread: Pointer[Thread], block: Pointer[Block], offset: u64) -> None:
+    """A relaxed arrival at an mbarrier: of what a thread knows, that on tensor memory is handed over."""
+    if thread.worker.checks == 0 or cast(u64, thread.block.tensor) == 0:
+        return
+    flag = flag_at(address_of(block.flags), offset + MBARRIER)
+    if cast(u64, flag) != 0:
+        tell_of_tensor_memory(address_of(flag.known), address_of(thread.known))
+        tell_of_tensor_memory(address_of(flag.known), address_of(thread.block.known))

@@ -1,0 +1,224 @@
+"""Who knows of whom: facts, and lists of them."""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi.clocks import Fact, Knowledge
+from ptxlab.emulate.runtime.memory.memory import free, realloc
+from ptxlab.native import Pointer, boolean, cast, native, size_of, u8, u32, u64
+
+# A key is the number of a block, then what of it: all of it, a warp, a thread, or the copies that a thread has begun.
+BLOCK_SHIFT = 22
+PART_MASK = (1 << BLOCK_SHIFT) - 1
+WARP = 1
+THREAD = 64
+COPIES = 2048
+
+# Asynchronous work goes by the channel that tells of its end: groups of a thread, of bulk copies or matrix products, or
+# an mbarrier, by its offset and the rank of its block. The stamp is the number of the piece of work.
+CHANNELS = 3072
+BULK_READS = 3072  # what bulk copies of a thread read, for they tell of that first
+BULK_WRITES = 4096
+PRODUCTS = 5120
+TENSOR_LOADS = 8192  # of a warp from tensor memory
+TENSOR_STORES = 8192 + 32
+TENSOR_WORK = 9216  # what a thread has begun on tensor memory, up to what is done of it
+TENSOR_ISSUED = 10240  # and up to what it had begun before a fence
+TENSOR_END = 11264
+PHASES = 1 << 19
+RANK_IN_CHANNEL = 15
+
+# Added to a block, a warp or a thread: up to this stamp a fence stands between what it did and asynchronous work.
+SHARED_FENCE = 1 << 20
+GLOBAL_FENCE = 1 << 21
+
+# Added to any key: what is ordered only if a warp collective orders memory, or if a `cas` that fails is a write.
+COLLECTIVE = 1 << 61
+FAILED = 1 << 62
+DOUBTS = COLLECTIVE | FAILED
+
+EVERYONE = (1 << 64) - 1  # a key above all others: all threads of all blocks
+
+FACT_SIZE = size_of(Fact)
+MOST = 2048  # facts in a list; of more, those on the threads of a block become one on the block
+ROOM = 8
+
+
+@native(inline=True)
+def key_of(block: u64, part: u32) -> u64:
+    return block << BLOCK_SHIFT | u64(part)
+
+
+@native
+def position_of(known: Pointer[Knowledge], key: u64) -> u32:
+    """Where the fact about `key` is or would be."""
+    low: u32 = 0
+    high: u32 = known.count
+    while low < high:
+        middle: u32 = (low + high) // 2
+        if known.facts[middle].key < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@native
+def stamp_of(known: Pointer[Knowledge], key: u64) -> u64:
+    """Up to which stamp `key` is known."""
+    if known.count == 0:
+        return 0
+    at: u32 = position_of(known, key)
+    if at < known.count and known.facts[at].key == key:
+        return known.facts[at].stamp
+    return 0
+
+
+@native
+def reserve(known: Pointer[Knowledge], count: u32) -> boolean:
+    """Make room for `count` facts."""
+    if count <= known.room:
+        return True
+    room: u32 = count + count // 2 + ROOM
+    memory = realloc(cast(Pointer[u8], known.facts), u64(room) * FACT_SIZE)
+    if cast(u64, memory) == 0:
+        return False
+    known.facts = cast(Pointer[Fact], memory)
+    known.room = room
+    return True
+
+
+@native
+def tell(known: Pointer[Knowledge], key: u64, stamp: u64) -> None:
+    """Add one fact."""
+    if stamp == 0:
+        return
+    at: u32 = position_of(known, key)
+    if at < known.count and known.facts[at].key == key:
+        if known.facts[at].stamp < stamp:
+            known.facts[at].stamp = stamp
+        return
+    if not reserve(known, known.count + 1):
+        return
+    left: u32 = known.count
+    while left > at:
+        known.facts[left].key = known.facts[left - 1].key
+        known.facts[left].stamp = known.facts[left - 1].stamp
+        left -= 1
+    known.facts[at].key = key
+    known.facts[at].stamp = stamp
+    known.count += 1
+    if known.count > MOST:
+        coarsen(known)
+
+
+@native
+def tell_all(known: Pointer[Knowledge], source: Pointer[Knowledge]) -> None:
+    """Add all facts of another list."""
+    if source.count == 0:
+        return
+    if known.count > 16 * source.count:
+        for index in range(source.count):
+            tell(known, source.facts[index].key, source.facts[index].stamp)
+        return
+    missing: u32 = 0
+    at: u32 = 0
+    for index in range(source.count):
+        key: u64 = source.facts[index].key
+        while at < known.count and known.facts[at].key < key:
+            at += 1
+        if at < known.count and known.facts[at].key == key:
+            if known.facts[at].stamp < source.facts[index].stamp:
+                known.facts[at].stamp = source.facts[index].stamp
+        else:
+            missing += 1
+    if missing == 0 or not reserve(known, known.count + missing):
+        return
+    old: u32 = known.count
+    new: u32 = source.count
+    to: u32 = old + missing
+    known.count = to
+    while new > 0:
+        if old > 0 and known.facts[old - 1].key >= source.facts[new - 1].key:
+            if known.facts[old - 1].key == source.facts[new - 1].key:
+                new -= 1
+            else:
+                to -= 1
+                old -= 1
+                known.facts[to].key = known.facts[old].key
+                known.facts[to].stamp = known.facts[old].stamp
+        else:
+            to -= 1
+            new -= 1
+            known.facts[to].key = source.facts[new].key
+            known.facts[to].stamp = source.facts[new].stamp
+    if known.count > MOST:
+        coarsen(known)
+
+
+@native
+def tell_in_doubt(known: Pointer[Knowledge], source: Pointer[Knowledge], doubt: u64) -> None:
+    """Add the facts of another list that are not in this one, as facts in `doubt`."""
+    for index in range(source.count):
+        key: u64 = source.facts[index].key
+        stamp: u64 = source.facts[index].stamp
+        if key != EVERYONE and stamp_of(known, key) < stamp:
+            tell(known, key | doubt, stamp)
+
+
+@native
+def tell_of_tensor_memory(known: Pointer[Knowledge], source: Pointer[Knowledge]) -> None:
+    """Add those facts of another list that are on tensor memory."""
+    for index in range(source.count):
+        part: u32 = u32(source.facts[index].key) & PART_MASK
+        if part >= TENSOR_LOADS and part < TENSOR_END:
+            tell(known, source.facts[index].key, source.facts[index].stamp)
+
+
+@native
+def coarsen(known: Pointer[Knowledge]) -> None:
+    """Make a list that is too long shorter: it then says more than is known, so that races are missed, not invented."""
+    kept: u32 = 0
+    top: u64 = 0
+    for index in range(known.count):
+        key: u64 = known.facts[index].key
+        stamp: u64 = known.facts[index].stamp
+        if key != EVERYONE and u32(key) & PART_MASK < COPIES:
+            key = key & ~u64(PART_MASK)
+        if (u32(key) & PART_MASK < COPIES and key & DOUBTS == 0) or key == EVERYONE:
+            top = max(top, stamp)
+        if kept != 0 and known.facts[kept - 1].key == key:
+            known.facts[kept - 1].stamp = max(known.facts[kept - 1].stamp, stamp)
+        else:
+            known.facts[kept].key = key
+            known.facts[kept].stamp = stamp
+            kept += 1
+    known.count = kept
+    if kept <= MOST // 2:
+        return
+    kept = 0
+    for index in range(known.count):
+        part: u32 = u32(known.facts[index].key) & PART_MASK
+        if part >= COPIES and known.facts[index].key != EVERYONE:
+            known.facts[kept].key = known.facts[index].key
+            known.facts[kept].stamp = known.facts[index].stamp
+            kept += 1
+    known.facts[kept].key = EVERYONE
+    known.facts[kept].stamp = top
+    known.count = kept + 1
+
+
+@native(inline=True)
+def stamp_of_everyone(known: Pointer[Knowledge]) -> u64:
+    """Up to which stamp all threads are known."""
+    if known.count != 0 and known.facts[known.count - 1].key == EVERYONE:
+        return known.facts[known.count - 1].stamp
+    return 0
+
+
+@native
+def forget(known: Pointer[Knowledge]) -> None:
+    """Know nothing any more, and give the memory back."""
+    free(cast(Pointer[u8], known.facts))
+    known.facts = cast(Pointer[Fact], 0)
+    known.count = 0
+    known.room = 0

@@ -1,0 +1,1 @@
+"""Which thread runs next: lanes, warps, blocks, clusters, barriers, and schedules with a seed."""

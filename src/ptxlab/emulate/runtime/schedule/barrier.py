@@ -1,0 +1,109 @@
+"""The sixteen barriers of a block: `barrier.sync`, `barrier.arrive`, `barrier.red`."""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi.state import (
+    AT_BARRIER,
+    BAD_BARRIER,
+    BARRIER_COUNT,
+    BARRIER_DIVERGENCE,
+    NO_SUCH_BARRIER,
+    READY,
+    Block,
+    Thread,
+)
+from ptxlab.emulate.runtime.memory.memory import fail, fail_with
+from ptxlab.emulate.runtime.order.synchronization import order_arrival, order_barrier
+from ptxlab.emulate.runtime.schedule.steps import ARRIVE, OPEN, log_barrier
+from ptxlab.native import Pointer, boolean, native, u32, u64
+
+# How threads come to a barrier: to stay, and as a whole warp.
+WAITS = 1
+ALIGNED = 2
+
+
+@native
+def arrive_at_barrier(
+    thread: Pointer[Thread], number: u32, count: u32, waits: u32, value: u32, instruction: u32
+) -> None:
+    """Arrive at a barrier; with the first bit of `waits`, stay until it completes, with the second as a whole warp."""
+    block = thread.block
+    if number > 15:
+        fail_with(thread, BAD_BARRIER, instruction, NO_SUCH_BARRIER, u64(number))
+        return
+    if count % 32 != 0:
+        fail(thread, BARRIER_COUNT, instruction, u64(count))
+        return
+    barrier = block.barriers + number
+    if barrier.arrived == 0:
+        barrier.expected = count
+        barrier.everyone = u32(count == 0)
+        barrier.all = 1
+        barrier.any = 0
+        barrier.ones = 0
+        barrier.instruction = instruction
+    elif barrier.expected != count:
+        fail_with(thread, BARRIER_COUNT, instruction, u64(count), u64(barrier.expected))
+        return
+    if waits & ALIGNED != 0 and not is_beside_its_warp(thread, number, instruction):
+        fail(thread, BARRIER_DIVERGENCE, instruction, u64(number))
+        return
+    barrier.arrived += 1
+    barrier.ones += value
+    barrier.any = barrier.any | value
+    barrier.all = barrier.all & value
+    thread.barrier = number
+    if waits & WAITS != 0:
+        barrier.waiting += 1
+        thread.status = AT_BARRIER
+    order_arrival(thread, number)
+    thread.instruction = instruction
+    how: u32 = u32(count == 0 or count == block.count) | (waits & WAITS) << 1
+    log_barrier(thread, ARRIVE, block.number << 8 | u64(number), how)
+    complete_if_full(block, number)
+
+
+@native
+def is_beside_its_warp(thread: Pointer[Thread], number: u32, instruction: u32) -> boolean:
+    """Whether lanes of the warp that wait at this barrier already do so at the same instruction; one tells for all."""
+    block = thread.block
+    first: u32 = thread.number // 32 * 32
+    last: u32 = first + 32
+    if last > block.count:
+        last = block.count
+    for index in range(first, last):
+        other = block.threads + index
+        if other.status == AT_BARRIER and other.barrier == number:
+            return other.instruction == instruction
+    return True
+
+
+@native
+def complete_if_full(block: Pointer[Block], number: u32) -> None:
+    """Open a barrier at which all have arrived that it waits for."""
+    barrier = block.barriers + number
+    if barrier.arrived == 0:
+        return
+    expected: u32 = barrier.expected
+    if barrier.everyone != 0:
+        expected = block.live
+    if barrier.arrived < expected:
+        return
+    order_barrier(block, number)
+    log_barrier(block.threads, OPEN, block.number << 8 | u64(number), 0)
+    for index in range(block.count):
+        thread = block.threads + index
+        if thread.status == AT_BARRIER and thread.barrier == number:
+            thread.answer = u64(barrier.ones) << 2 | u64(barrier.all) << 1 | u64(barrier.any)
+            thread.status = READY
+    barrier.arrived = 0
+    barrier.waiting = 0
+    block.moves += 1
+
+
+@native
+def release_everyone(block: Pointer[Block]) -> None:
+    """Look again at the barriers that wait for all threads, one of which has just exited."""
+    for number in range(16):
+        if block.barriers[number].everyone != 0:
+            complete_if_full(block, number)

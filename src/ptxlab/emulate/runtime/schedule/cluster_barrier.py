@@ -1,0 +1,107 @@
+"""The barrier of a cluster: `barrier.cluster.arrive` and `barrier.cluster.wait`; who has exited is not waited for."""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi.state import (
+    ARRIVED_TWICE,
+    AT_CLUSTER,
+    BAD_BARRIER,
+    BARRIER_DIVERGENCE,
+    DONE,
+    NEVER_ARRIVED,
+    READY,
+    Cluster,
+    Thread,
+)
+from ptxlab.emulate.runtime.memory.memory import fail
+from ptxlab.emulate.runtime.order.cluster_order import acquire_from_cluster, order_cluster, order_cluster_arrival
+from ptxlab.emulate.runtime.schedule.barrier import ALIGNED
+from ptxlab.emulate.runtime.schedule.steps import ARRIVE, CLUSTER_BARRIER, EVERYONE, OPEN, WAIT, log_barrier
+from ptxlab.native import Pointer, boolean, native, u32, u64
+
+
+@native
+def arrive_at_cluster(thread: Pointer[Thread], how: u32, releases: u32, instruction: u32) -> None:
+    """Arrive at the barrier of the cluster; what the thread did before is handed over if it `releases`."""
+    cluster = thread.block.cluster
+    if thread.arrival != 0:
+        fail(thread, BAD_BARRIER, instruction, ARRIVED_TWICE)
+        return
+    if how & ALIGNED != 0 and not is_beside_its_warp(thread, instruction):
+        fail(thread, BARRIER_DIVERGENCE, instruction, 0)
+        return
+    thread.arrival = cluster.phase + 1
+    thread.arrived_at = instruction
+    thread.block.moves += 1
+    cluster.arrived += 1
+    order_cluster_arrival(thread, releases)
+    log_barrier(thread, ARRIVE, u64(CLUSTER_BARRIER) | cluster.blocks[0].number, EVERYONE)
+    complete_if_full(cluster, thread)
+
+
+@native
+def is_beside_its_warp(thread: Pointer[Thread], instruction: u32) -> boolean:
+    """Whether lanes of the warp that have arrived already did so at the same instruction; one tells for all."""
+    block = thread.block
+    first: u32 = thread.number // 32 * 32
+    last: u32 = min(first + 32, block.count)
+    for index in range(first, last):
+        other = block.threads + index
+        if other.arrival != 0 and other.status != DONE:
+            return other.arrived_at == instruction
+    return True
+
+
+@native
+def wait_at_cluster(thread: Pointer[Thread], how: u32, instruction: u32) -> None:
+    """Wait until all threads of the cluster have arrived."""
+    cluster = thread.block.cluster
+    if thread.arrival == 0:
+        fail(thread, BAD_BARRIER, instruction, NEVER_ARRIVED)
+        return
+    thread.instruction = instruction
+    is_open = u32(cluster.phase >= thread.arrival)
+    log_barrier(thread, WAIT, u64(CLUSTER_BARRIER) | cluster.blocks[0].number, is_open)
+    if is_open != 0:
+        thread.arrival = 0
+        acquire_from_cluster(thread)
+    else:
+        thread.status = AT_CLUSTER
+
+
+@native
+def live_in(cluster: Pointer[Cluster]) -> u32:
+    """The threads that have not exited."""
+    total: u32 = 0
+    for rank in range(cluster.count):
+        total += cluster.blocks[rank].live
+    return total
+
+
+@native
+def complete_if_full(cluster: Pointer[Cluster], last: Pointer[Thread]) -> None:
+    """Open the barrier if, now that the thread `last` has arrived or exited, all have come that it waits for."""
+    if cluster.arrived == 0 or cluster.arrived < live_in(cluster):
+        return
+    cluster.arrived = 0
+    cluster.phase += 1
+    order_cluster(cluster, last)
+    log_barrier(last, OPEN, u64(CLUSTER_BARRIER) | cluster.blocks[0].number, 0)
+    for rank in range(cluster.count):
+        block = cluster.blocks[rank]
+        block.moves += 1
+        for index in range(block.count):
+            thread = block.threads + index
+            if thread.status == AT_CLUSTER:
+                thread.arrival = 0
+                thread.status = READY
+                acquire_from_cluster(thread)
+
+
+@native
+def leave_cluster(thread: Pointer[Thread]) -> None:
+    """Look again at the barrier of a cluster, one of whose threads has just exited."""
+    cluster = thread.block.cluster
+    if thread.arrival > cluster.phase:
+        cluster.arrived -= 1
+    complete_if_full(cluster, thread)

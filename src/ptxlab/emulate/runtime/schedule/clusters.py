@@ -1,0 +1,126 @@
+"""Beginning and ending a cluster, blocks that begin together; a launch without clusters has clusters of one block."""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi.state import Cluster, Watch, Worker
+from ptxlab.emulate.runtime.memory.memory import calloc, free
+from ptxlab.emulate.runtime.order.vector_clocks import forget
+from ptxlab.emulate.runtime.schedule.blocks import begin_block, end_block, move_block, restart_block
+from ptxlab.emulate.runtime.schedule.random import permuted, shuffle
+from ptxlab.native import (
+    Pointer,
+    address_of,
+    atomic_add,
+    atomic_load,
+    boolean,
+    cast,
+    fill_bytes,
+    native,
+    size_of,
+    u8,
+    u32,
+    u64,
+)
+
+CLUSTER_SIZE = size_of(Cluster)
+WATCH_SIZE = size_of(Watch)
+
+
+@native
+def take_clusters(worker: Pointer[Worker]) -> boolean:
+    """Have a cluster to begin, if there is one left: those of a chunk lie side by side, and so may what they access."""
+    if worker.first == worker.past:
+        worker.first = min(atomic_add(worker.next, worker.chunk), worker.total)
+        worker.past = min(worker.first + worker.chunk, worker.total)
+    return worker.first < worker.past
+
+
+@native
+def take_number(worker: Pointer[Worker]) -> u64:
+    """The number of that cluster, which now nobody else begins."""
+    number: u64 = worker.first if worker.seed == 0 else permuted(worker, worker.first)
+    worker.first += 1
+    if cast(u64, worker.numbers) != 0:
+        return worker.numbers[number]
+    return number
+
+
+@native
+def has_more(worker: Pointer[Worker]) -> boolean:
+    """Whether there are clusters left that nobody has begun."""
+    return worker.first < worker.past or atomic_load(worker.next) < worker.total
+
+
+@native
+def begin_cluster(worker: Pointer[Worker], number: u64) -> Pointer[Cluster]:
+    """A cluster with all its blocks at their beginning; null if there is no memory for it."""
+    cluster = cast(Pointer[Cluster], calloc(1, CLUSTER_SIZE))
+    if cast(u64, cluster) == 0:
+        return cluster
+    cluster.worker = worker
+    for rank in range(worker.cluster_size):
+        block = begin_block(worker, block_of(worker, number, rank))
+        if cast(u64, block) == 0:
+            end_cluster(cluster)
+            return cast(Pointer[Cluster], 0)
+        block.cluster = cluster
+        block.rank = rank
+        cluster.blocks[rank] = block
+        cluster.count = rank + 1
+    name_cluster(cluster)
+    return cluster
+
+
+@native
+def restart_cluster(cluster: Pointer[Cluster], number: u64) -> None:
+    """Make a cluster that has ended another one: its memory is used again."""
+    fill_bytes(cast(Pointer[u8], address_of(cluster.watch)), 0, WATCH_SIZE)
+    cluster.arrived = 0
+    cluster.phase = 0
+    cluster.gathered.count = 0
+    cluster.known.count = 0
+    for rank in range(cluster.count):
+        restart_block(cluster.blocks[rank], block_of(cluster.worker, number, rank))
+    name_cluster(cluster)
+
+
+@native
+def name_cluster(cluster: Pointer[Cluster]) -> None:
+    """With a seed, choose the order of its blocks."""
+    if cluster.worker.seed != 0:
+        shuffle(cluster.blocks[0], cluster.block_order, cluster.count)
+
+
+@native
+def block_of(worker: Pointer[Worker], number: u64, rank: u32) -> u64:
+    """The number in the grid of a block of a cluster."""
+    across: u64 = u64(worker.grid_x // worker.cluster_x)
+    down: u64 = u64(worker.grid_y // worker.cluster_y)
+    x: u64 = number % across * u64(worker.cluster_x) + u64(rank % worker.cluster_x)
+    y: u64 = number // across % down * u64(worker.cluster_y) + u64(rank // worker.cluster_x % worker.cluster_y)
+    z: u64 = number // across // down * u64(worker.cluster_z) + u64(rank // worker.cluster_x // worker.cluster_y)
+    return x + u64(worker.grid_x) * (y + u64(worker.grid_y) * z)
+
+
+@native
+def first_number(cluster: Pointer[Cluster]) -> u64:
+    """The number in the grid of its first block."""
+    return cluster.blocks[0].number
+
+
+@native
+def move_cluster(cluster: Pointer[Cluster], worker: Pointer[Worker]) -> None:
+    """Have another worker run a cluster."""
+    cluster.worker = worker
+    for rank in range(cluster.count):
+        move_block(cluster.blocks[rank], worker)
+
+
+@native
+def end_cluster(cluster: Pointer[Cluster]) -> None:
+    """Give the memory of a cluster and its blocks back."""
+    for rank in range(cluster.count):
+        end_block(cluster.blocks[rank])
+    forget(address_of(cluster.gathered))
+    forget(address_of(cluster.known))
+    free(cast(Pointer[u8], cluster))

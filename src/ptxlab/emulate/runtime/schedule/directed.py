@@ -1,0 +1,182 @@
+"""Schedules that the host directs: which of the threads that are at a preemption point passes it next.
+
+A step is what a thread does from one point to the next. Between steps every thread that lives is at a point, or waits
+for others. Asynchronous work completes when no thread can take a step.
+"""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi.state import (
+    ACTIVE,
+    AT_PHASE,
+    AT_PRODUCTS,
+    MEETING,
+    READY,
+    YIELDED,
+    Block,
+    Cluster,
+    Thread,
+    Worker,
+)
+from ptxlab.emulate.runtime.asynchronous.mbarriers import has_completed
+from ptxlab.emulate.runtime.asynchronous.wgmma import have_finished
+from ptxlab.emulate.runtime.schedule.cluster_barrier import live_in
+from ptxlab.emulate.runtime.schedule.clusters import take_clusters
+from ptxlab.emulate.runtime.schedule.grid import begin_next, leave_residents, report_stop
+from ptxlab.emulate.runtime.schedule.quiescence import mark_of_thread
+from ptxlab.emulate.runtime.schedule.schedule import allow, deliver_copies, deliver_work, meet, report_hang, run_thread
+from ptxlab.emulate.runtime.schedule.steps import DELIVER, log, number_of
+from ptxlab.native import Pointer, atomic_load, atomic_store, boolean, call, cast, native, u32, u64
+
+AT_POINT = 1  # the rank of a thread that is there
+NOBODY = 0xFFFFFFFE  # the host chooses no thread: all of those at a point poll what does not change
+GIVE_UP = 0xFFFFFFFF  # the host has seen enough
+
+
+@native
+def run_directed(worker: Pointer[Worker]) -> None:
+    """Run all clusters together, one step of a thread after the other."""
+    while take_clusters(worker):
+        cluster = begin_next(worker, cast(Pointer[Cluster], 0))
+        if cast(u64, cluster) == 0:
+            break
+        worker.residents[worker.waiting] = cluster
+        worker.waiting += 1
+    while atomic_load(worker.stop) == 0:
+        settle(worker)
+        if worker.fault.kind != 0 or atomic_load(worker.stop) != 0:
+            break
+        left: u32 = first_alive(worker)
+        if left == worker.waiting:
+            break
+        chosen: u32 = NOBODY
+        if worker.directed.at_points != 0:
+            chosen = call(u32, worker.directed.choose)
+        if chosen == GIVE_UP:
+            break
+        if chosen == NOBODY:
+            if not deliver(worker):
+                explain_points(worker)
+                report_hang(worker.residents[left])
+        else:
+            take_step(worker, chosen)
+    worker.directed.has_ended = u32(first_alive(worker) == worker.waiting)
+    if worker.fault.kind != 0:
+        report_stop(worker, broken_of(worker))
+    atomic_store(worker.stop, 1)
+    leave_residents(worker)
+
+
+@native
+def first_alive(worker: Pointer[Worker]) -> u32:
+    """The position of the first cluster that has not ended."""
+    for position in range(worker.waiting):
+        if live_in(worker.residents[position]) != 0:
+            return position
+    return worker.waiting
+
+
+@native
+def broken_of(worker: Pointer[Worker]) -> Pointer[Cluster]:
+    """The cluster in which a fault was found."""
+    for position in range(worker.waiting):
+        cluster = worker.residents[position]
+        for rank in range(cluster.count):
+            if cluster.blocks[rank].number == worker.fault.block:
+                return cluster
+    return worker.residents[0]
+
+
+@native
+def take_step(worker: Pointer[Worker], chosen: u32) -> None:
+    """Let a thread at a point continue."""
+    for position in range(worker.waiting):
+        cluster = worker.residents[position]
+        for rank in range(cluster.count):
+            block = cluster.blocks[rank]
+            first: u32 = u32(block.number) * block.count
+            if chosen >= first and chosen - first < block.count:
+                thread = block.threads + (chosen - first)
+                thread.rank = 0
+                worker.directed.states[chosen] = 0
+                worker.directed.at_points -= 1
+                run_to_point(thread)
+
+
+@native
+def settle(worker: Pointer[Worker]) -> None:
+    """Run all threads that are not at a point until they are, or wait."""
+    ran = True
+    while ran and worker.fault.kind == 0 and atomic_load(worker.stop) == 0:
+        ran = False
+        for position in range(worker.waiting):
+            cluster = worker.residents[position]
+            for rank in range(cluster.count):
+                block = cluster.blocks[rank]
+                for warp in range(block.warps):
+                    if worker.fault.kind == 0 and settle_warp(block, warp):
+                        ran = True
+
+
+@native
+def settle_warp(block: Pointer[Block], warp: u32) -> boolean:
+    """Run the lanes of a warp that are not at a point, and let those converge that wait for each other."""
+    base: u32 = 32 * warp
+    lanes: u32 = min(block.count - base, 32)
+    ran = False
+    can_meet = False
+    for lane in range(lanes):
+        thread = block.threads + (base + lane)
+        if thread.status == AT_PHASE:  # a wait is a test here: the thread polls
+            thread.answer = u64(has_completed(thread))
+            thread.status = READY
+        elif thread.status == AT_PRODUCTS and have_finished(thread):
+            thread.status = READY
+        if thread.status == READY and thread.rank == 0:
+            run_to_point(thread)
+            ran = True
+        if block.worker.fault.kind != 0:
+            return ran
+        can_meet = can_meet or thread.status == MEETING or thread.status == ACTIVE
+    return (can_meet and meet(block, base, lanes)) or ran
+
+
+@native
+def run_to_point(thread: Pointer[Thread]) -> None:
+    """Run a thread until it is at a point, or waits."""
+    worker = thread.worker
+    thread.at_point = 0
+    allow(thread, 0, 1, worker.quantum)
+    run_thread(thread)
+    if thread.status == YIELDED:
+        thread.status = READY
+        if thread.at_point != 0:
+            number: u32 = number_of(thread)
+            thread.rank = AT_POINT
+            worker.directed.states[number] = AT_POINT
+            worker.directed.marks[number] = mark_of_thread(thread, 0)
+            worker.directed.at_points += 1
+
+
+@native
+def deliver(worker: Pointer[Worker]) -> boolean:
+    """Let asynchronous work complete; false if there is none."""
+    for position in range(worker.waiting):
+        cluster = worker.residents[position]
+        if deliver_copies(cluster) or deliver_work(cluster):
+            log(worker, 0, DELIVER, 0, 0, 0)
+            return True
+    return False
+
+
+@native
+def explain_points(worker: Pointer[Worker]) -> None:
+    """Have those who explain a hang know that threads at points poll."""
+    for position in range(worker.waiting):
+        cluster = worker.residents[position]
+        cluster.watch.is_still = 1
+        for rank in range(cluster.count):
+            block = cluster.blocks[rank]
+            for index in range(block.count):
+                if block.threads[index].rank == AT_POINT:
+                    block.threads[index].ran = 1

@@ -1,0 +1,234 @@
+"""The clusters of a launch, one after the other; those that do nothing but spin wait while others run."""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi.state import NO_MEMORY, Cluster, Worker
+from ptxlab.emulate.runtime.order.synchronization import end_history
+from ptxlab.emulate.runtime.schedule.clusters import (
+    begin_cluster,
+    end_cluster,
+    first_number,
+    has_more,
+    move_cluster,
+    restart_cluster,
+    take_clusters,
+    take_number,
+)
+from ptxlab.emulate.runtime.schedule.quiescence import is_still, leap, outlasts_time, watch_anew
+from ptxlab.emulate.runtime.schedule.schedule import (
+    BROKEN,
+    FINISHED,
+    SPINNING,
+    STILL,
+    has_changed,
+    report_hang,
+    run_cluster,
+)
+from ptxlab.native import Pointer, atomic_add, atomic_load, atomic_store, boolean, cast, native, u32, u64
+
+LESS = (1 << 64) - 1  # added to a count, it makes that one less
+
+
+@native
+def run_grid(worker: Pointer[Worker]) -> None:
+    """Run clusters until none is left, one breaks, the launch is stopped, or no worker can do anything but spin.
+
+    One that is not alone also ends if all it has wait for those of others: one worker shall go on with all of them.
+    """
+    spare = cast(Pointer[Cluster], 0)
+    is_stuck = False
+    while atomic_load(worker.stop) == 0:
+        moved = False
+        if worker.waiting < worker.resident_room:
+            if take_clusters(worker):
+                moved = True
+                cluster = begin_next(worker, spare)
+                if cast(u64, cluster) == 0:
+                    break
+                spare = cast(Pointer[Cluster], 0)
+                outcome: u32 = advance(worker, cluster)
+                if outcome == FINISHED:
+                    spare = cluster
+                    atomic_add(worker.finished, u64(cluster.count))
+                elif outcome == SPINNING or outcome == STILL:  # noqa: SIM109 - native functions know no tuples
+                    worker.residents[worker.waiting] = cluster
+                    worker.waiting += 1
+                else:
+                    report_stop(worker, cluster)
+                    break
+            elif worker.waiting == 0:
+                break
+        before: u32 = worker.waiting
+        still: u32 = visit_residents(worker)
+        moved = moved or worker.waiting != before
+        if has_to_leave(worker, still):
+            break
+        is_stuck = note_stuck(worker, is_stuck, moved)
+        if is_stuck and atomic_load(worker.stuck) == worker.stuck_limit:
+            break
+    end_grid(worker, spare, is_stuck)
+
+
+@native
+def begin_next(worker: Pointer[Worker], spare: Pointer[Cluster]) -> Pointer[Cluster]:
+    """Begin a cluster, in the memory of another one if there is one to spare; null if there is no memory for it."""
+    number: u64 = take_number(worker)
+    cluster = spare
+    if cast(u64, cluster) == 0:
+        cluster = begin_cluster(worker, number)
+        if cast(u64, cluster) == 0:
+            worker.fault.kind = NO_MEMORY
+            atomic_store(worker.stop, 1)
+    else:
+        restart_cluster(cluster, number)
+    return cluster
+
+
+@native
+def visit_residents(worker: Pointer[Worker]) -> u32:
+    """Let each cluster that waits have a turn; how many can go on only if others change something."""
+    position: u32 = 0
+    still: u32 = 0
+    while position < worker.waiting and atomic_load(worker.stop) == 0:
+        resident = worker.residents[position]
+        outcome: u32 = advance(worker, resident)
+        if outcome == FINISHED:
+            drop_resident(worker, position)
+            end_cluster(resident)
+        elif outcome == SPINNING:
+            position += 1
+        elif outcome == STILL:
+            position += 1
+            still += 1
+        else:
+            report_stop(worker, resident)
+            break
+        if has_changed(worker):
+            break
+    return still
+
+
+@native
+def drop_resident(worker: Pointer[Worker], position: u32) -> None:
+    """A cluster has ended."""
+    atomic_add(worker.finished, u64(worker.residents[position].count))
+    worker.waiting -= 1
+    worker.residents[position] = worker.residents[worker.waiting]
+
+
+@native
+def has_to_leave(worker: Pointer[Worker], still: u32) -> boolean:
+    """Find a way to continue if all clusters wait for others: with more of them, or later; true if there is none."""
+    if still == 0 or still != worker.waiting:
+        return False
+    if has_more(worker) and still < worker.resident_limit:
+        if still >= worker.resident_room:
+            worker.resident_room = min(worker.resident_room * 2, worker.resident_limit)
+    elif worker.is_alone != 0:
+        go_on_together(worker, still)
+    elif not has_more(worker):
+        return True
+    return False
+
+
+@native
+def note_stuck(worker: Pointer[Worker], is_stuck: boolean, moved: boolean) -> boolean:
+    """Count the workers that can do nothing but spin; whether this one is among them now."""
+    if moved == is_stuck:
+        atomic_add(worker.stuck, LESS if moved else u64(1))
+    return not moved
+
+
+@native
+def end_grid(worker: Pointer[Worker], spare: Pointer[Cluster], is_stuck: boolean) -> None:
+    """Let the others know that this worker can do nothing more, and give memory back."""
+    if not is_stuck:
+        atomic_add(worker.stuck, 1)
+    if atomic_load(worker.stop) != 0:
+        leave_residents(worker)
+    if cast(u64, spare) != 0:
+        end_cluster(spare)
+
+
+@native
+def advance(worker: Pointer[Worker], cluster: Pointer[Cluster]) -> u32:
+    """Run a cluster; in a trial, one that waits for others breaks it, since one core is to run them together."""
+    outcome: u32 = run_cluster(cluster)
+    if outcome == STILL and worker.stuck_limit != 0:
+        report_hang(cluster)
+        return BROKEN
+    return outcome
+
+
+@native
+def leave_residents(worker: Pointer[Worker]) -> None:
+    """Give back the clusters that wait; if none broke, one of them is kept to be explained."""
+    for left in range(worker.waiting):
+        resident = worker.residents[left]
+        if cast(u64, worker.broken) == 0:
+            report_stop(worker, resident)
+        elif cast(u64, worker.broken) != cast(u64, resident):
+            end_cluster(resident)
+    worker.waiting = 0
+
+
+@native
+def go_on_together(worker: Pointer[Worker], count: u32) -> None:
+    """Let time pass for clusters of which each waits for the others; or say that they hang.
+
+    All others have ended, or else there is no memory for them to begin: then nobody can know whether these hang.
+    """
+    first: u32 = 0
+    in_vain = True
+    for index in range(count):
+        cluster = worker.residents[index]
+        if not is_still(cluster):
+            return
+        if first_number(cluster) < first_number(worker.residents[first]):
+            first = index
+        in_vain = outlasts_time(cluster) and in_vain
+    if in_vain:
+        report_hang(worker.residents[first])
+        if has_more(worker):
+            worker.fault.kind = NO_MEMORY
+            worker.fault.size = u64(count * worker.cluster_size)
+        report_stop(worker, worker.residents[first])
+        return
+    for index in range(count):
+        leap(worker.residents[index])
+
+
+@native
+def take_over(worker: Pointer[Worker], other: Pointer[Worker]) -> None:
+    """Make the clusters of another worker, all of which wait for others, clusters of this one."""
+    for index in range(other.waiting):
+        cluster = other.residents[index]
+        move_cluster(cluster, worker)
+        worker.residents[worker.waiting] = cluster
+        worker.waiting += 1
+    other.waiting = 0
+
+
+@native
+def go_on_alone(worker: Pointer[Worker]) -> None:
+    """Watch all clusters anew, now that no other worker has any: what those have changed is not counted here."""
+    worker.is_alone = 1
+    for index in range(worker.waiting):
+        watch_anew(worker.residents[index])
+
+
+@native
+def report_stop(worker: Pointer[Worker], cluster: Pointer[Cluster]) -> None:
+    """Stop all workers, and keep the cluster for those who explain what became of it."""
+    atomic_store(worker.stop, 1)
+    worker.broken = cluster
+
+
+@native
+def end_broken(worker: Pointer[Worker]) -> None:
+    """Give back the memory of the clusters that were kept, and what the detectors remembered."""
+    leave_residents(worker)
+    if cast(u64, worker.broken) != 0:
+        end_cluster(worker.broken)
+        worker.broken = cast(Pointer[Cluster], 0)
+    end_history(worker)

@@ -1,0 +1,355 @@
+"""Taking threads to their next meeting point: lanes of a warp, warps of a block, blocks of a cluster.
+
+A warp runs until all its lanes wait for something outside of it, or do nothing but spin; then the next has its turn.
+A cluster in which nobody can go on, and for which no copy is under way, hangs; so does one that only seems to go on.
+"""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi.state import (
+    ACTIVE,
+    AT_PHASE,
+    AT_PRODUCTS,
+    BAD_MEMBERMASK,
+    BARRIER_DIVERGENCE,
+    DONE,
+    FAILED,
+    HANG,
+    MEETING,
+    READY,
+    YIELDED,
+    Block,
+    Cluster,
+    Site,
+    Thread,
+    Worker,
+)
+from ptxlab.emulate.runtime.asynchronous.async_copies import finish_copies
+from ptxlab.emulate.runtime.asynchronous.bulk_copies import finish_transfer, finish_transfers
+from ptxlab.emulate.runtime.asynchronous.mbarriers import has_completed
+from ptxlab.emulate.runtime.asynchronous.wgmma import have_finished
+from ptxlab.emulate.runtime.memory.block_lifetime import note_exit
+from ptxlab.emulate.runtime.memory.memory import fail
+from ptxlab.emulate.runtime.order.synchronization import order_exit, order_lanes
+from ptxlab.emulate.runtime.order.vector_clocks import COLLECTIVE
+from ptxlab.emulate.runtime.schedule.barrier import release_everyone
+from ptxlab.emulate.runtime.schedule.cluster_barrier import leave_cluster, live_in
+from ptxlab.emulate.runtime.schedule.quiescence import changes_of, goes_nowhere, is_still, leap, outlasts_time
+from ptxlab.emulate.runtime.schedule.random import next_random
+from ptxlab.emulate.runtime.schedule.steps import log_meeting
+from ptxlab.emulate.runtime.tensor_memory.allocation import check_allocations
+from ptxlab.emulate.runtime.tensor_memory.mma import finish_operations
+from ptxlab.native import Pointer, atomic_load, boolean, call, native, u32, u64
+
+# What became of a cluster when it gave its core back.
+FINISHED = 0
+SPINNING = 1
+STOPPED = 2
+BROKEN = 3
+STILL = 4  # it can go on only if other clusters change something
+
+SELDOM = 8  # rounds after which a cluster that makes progress is asked whether it goes anywhere
+STEPS = 1024  # calls and returns of a thread until others have a turn
+PASSES = 1024  # over the lanes of a warp, each with a collective or a barrier of theirs, until others have a turn
+
+
+@native
+def thread_exit(thread: Pointer[Thread]) -> None:
+    """End a thread; a barrier that waits for everyone need not wait for it any more."""
+    finish_copies(thread, 0)
+    order_exit(thread)
+    thread.status = DONE
+    thread.block.live -= 1
+    thread.block.moves += 1
+    release_everyone(thread.block)
+    if thread.block.live == 0:
+        finish_transfers(thread.block)
+        finish_operations(thread.block, 1)
+        check_allocations(thread)
+    leave_cluster(thread)
+    note_exit(thread)
+
+
+@native
+def run_thread(thread: Pointer[Thread]) -> None:
+    """Run a thread until it waits; one that does nothing but call lets others run now and then."""
+    steps: u32 = 0
+    thread.ran = 1
+    while thread.status == READY:
+        call(None, thread.code, thread)
+        steps += 1
+        if thread.status == READY and (steps == STEPS or atomic_load(thread.worker.stop) != 0):
+            thread.status = YIELDED
+
+
+@native(inline=True)
+def allow(thread: Pointer[Thread], points: u32, look_cost: u32, fuel: u32) -> None:
+    """Say how many preemption points a thread may pass, and jumps backwards take, before others have a turn."""
+    thread.until_preemption = points
+    thread.look_cost = look_cost
+    thread.fuel = fuel
+
+
+@native
+def run_cluster(cluster: Pointer[Cluster]) -> u32:
+    """Run a cluster until it ends, breaks, is stopped, or has nothing to do but wait for other clusters."""
+    worker = cluster.worker
+    idle: u32 = 0
+    rounds: u32 = 0
+    if is_still(cluster):
+        return STILL
+    while live_in(cluster) > 0:
+        before: u64 = moves_of(cluster)
+        can_run: u32 = 0
+        for rank in range(cluster.count):
+            can_run += run_round(cluster.blocks[rank])
+            if worker.fault.kind != 0:
+                return BROKEN
+            if atomic_load(worker.stop) != 0:
+                return STOPPED
+            if has_changed(worker):
+                return SPINNING if live_in(cluster) != 0 else FINISHED
+        if live_in(cluster) == 0:
+            return FINISHED
+        idle += 1
+        rounds += 1
+        if moves_of(cluster) != before:
+            idle = 0
+        elif not deliver_copies(cluster) and not deliver_work(cluster) and not wake_waiters(cluster) and can_run == 0:
+            report_hang(cluster)
+            return BROKEN
+        if (idle != 0 or rounds % SELDOM == 0) and goes_nowhere(cluster) and not deliver_work(cluster):
+            if cluster.watch.is_near == 0:
+                return STILL
+            if outlasts_time(cluster):
+                report_hang(cluster)
+                return BROKEN
+            leap(cluster)
+        if idle >= worker.rounds or rounds >= worker.turn:
+            return SPINNING
+    return FINISHED
+
+
+@native
+def run_round(block: Pointer[Block]) -> u32:
+    """Let each warp of a block have a turn; how many can run on."""
+    can_run: u32 = 0
+    if block.live == 0:
+        return 0
+    for warp in range(block.warps):
+        if atomic_load(block.worker.stop) != 0:
+            return can_run
+        can_run += run_warp(block, warp)
+        if block.worker.fault.kind != 0 or has_changed(block.worker):
+            return can_run
+    return can_run
+
+
+@native(inline=True)
+def has_changed(worker: Pointer[Worker]) -> boolean:
+    """With a seed, whether memory has changed since the schedule has become that of seed 0; then it is random again."""
+    if worker.seed == 0:
+        return False
+    if worker.search.is_quiet != 0 and changes_of(worker) != worker.search.changes:
+        worker.search.is_quiet = 0
+    return worker.search.is_quiet == 0
+
+
+@native
+def moves_of(cluster: Pointer[Cluster]) -> u64:
+    """How often something happened that only happens when somebody makes progress."""
+    total: u64 = 0
+    for rank in range(cluster.count):
+        total += cluster.blocks[rank].moves
+    return total
+
+
+@native
+def deliver_copies(cluster: Pointer[Cluster]) -> boolean:
+    """Let every copy that is under way arrive: nobody can go on otherwise."""
+    delivered = False
+    for rank in range(cluster.count):
+        block = cluster.blocks[rank]
+        for index in range(block.count):
+            thread = block.threads + index
+            if thread.copy_count != 0:
+                finish_copies(thread, 0)
+                delivered = True
+    return delivered
+
+
+@native
+def deliver_work(cluster: Pointer[Cluster]) -> boolean:
+    """Let a bulk copy of each block arrive, or its tensor core go on; with a seed, either may come first."""
+    if cluster.worker.seed != 0 and next_random(cluster.blocks[0]) & 1 != 0:
+        return deliver_operations(cluster) or deliver_transfers(cluster)
+    return deliver_transfers(cluster) or deliver_operations(cluster)
+
+
+@native
+def deliver_operations(cluster: Pointer[Cluster]) -> boolean:
+    """Let the tensor core of each block go on, until it tells of it."""
+    delivered = False
+    for rank in range(cluster.count):
+        if finish_operations(cluster.blocks[rank], 0):
+            delivered = True
+    return delivered
+
+
+@native
+def deliver_transfers(cluster: Pointer[Cluster]) -> boolean:
+    """Let one bulk copy of each block arrive, the oldest or, with a seed, any of those under way."""
+    delivered = False
+    for rank in range(cluster.count):
+        block = cluster.blocks[rank]
+        if block.transfer_count != 0:
+            chosen: u64 = next_random(block) if cluster.worker.seed != 0 else 0
+            finish_transfer(block, u32(chosen % u64(block.transfer_count)))
+            delivered = True
+    return delivered
+
+
+@native
+def wake_waiters(cluster: Pointer[Cluster]) -> boolean:
+    """Tell those that wait for a phase that it has not come, as the hardware does after a while."""
+    woken = False
+    for rank in range(cluster.count):
+        block = cluster.blocks[rank]
+        for index in range(block.count):
+            thread = block.threads + index
+            if thread.status == AT_PHASE:
+                thread.answer = 0
+                thread.status = READY
+                woken = True
+    return woken
+
+
+@native
+def report_hang(cluster: Pointer[Cluster]) -> None:
+    """Note that the cluster hangs, at the first thread that waits."""
+    for rank in range(cluster.count):
+        block = cluster.blocks[rank]
+        for index in range(block.count):
+            thread = block.threads + index
+            if thread.status != DONE:
+                fail(thread, HANG, thread.instruction, u64(thread.status))
+                thread.status = u32(block.worker.fault.extra)
+                return
+
+
+@native
+def run_warp(block: Pointer[Block], warp: u32) -> u32:
+    """Run the lanes of a warp and let them meet, until none can go on but by spinning; 1 if some spin."""
+    base: u32 = 32 * warp
+    lanes: u32 = block.count - base
+    if lanes > 32:
+        lanes = 32
+    spinning: u32 = 0
+    passes: u32 = 0
+    while True:
+        ran = False
+        for lane in range(lanes):
+            thread = block.threads + (base + lane)
+            if thread.status == AT_PHASE and has_completed(thread):
+                thread.answer = 1
+                thread.status = READY
+                block.moves += 1
+            if thread.status == AT_PRODUCTS and have_finished(thread):
+                thread.status = READY
+                block.moves += 1
+            if thread.status == READY:
+                if block.worker.seed != 0:
+                    allow(thread, 1, 0, block.worker.quantum)
+                run_thread(thread)
+                ran = True
+                if thread.status == FAILED:
+                    return 0
+        if meet(block, base, lanes):
+            if block.worker.fault.kind != 0:
+                return 0
+            ran = True
+        if not ran:
+            break
+        passes += 1
+        if passes == PASSES or atomic_load(block.worker.stop) != 0:
+            spinning = 1
+            break
+    for lane in range(lanes):
+        thread = block.threads + (base + lane)
+        if thread.status == YIELDED:
+            thread.status = READY
+            spinning = 1
+    return spinning
+
+
+@native
+def meet(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
+    """Let those lanes meet that all wait for each other; false if there are none."""
+    waiting: u32 = 0
+    alive: u32 = 0
+    busy: u32 = 0
+    watching: u32 = 0
+    for lane in range(lanes):
+        status: u32 = block.threads[base + lane].status
+        bit: u32 = 1 << lane
+        if status != DONE:
+            alive = alive | bit
+        if status == MEETING:
+            waiting = waiting | bit
+        elif status == ACTIVE:
+            watching = watching | bit
+        elif status == READY or status == YIELDED:  # noqa: SIM109 - native functions know no tuples
+            busy = busy | bit
+    met = False
+    lane = u32(0)
+    while lane < lanes:
+        bit = 1 << lane
+        if waiting & bit != 0:
+            thread = block.threads + (base + lane)
+            site = block.worker.sites + thread.site
+            members: u32 = thread.members & alive
+            same: u32 = 0
+            if thread.members & bit == 0:
+                fail(thread, BAD_MEMBERMASK, site.instruction, u64(thread.members))
+                return True
+            if members & waiting == members:
+                for other in range(lanes):
+                    if members >> other & 1 != 0:
+                        companion = block.threads + (base + other)
+                        if companion.members == thread.members and block.worker.sites[companion.site].key == site.key:
+                            same = same | (1 << other)
+                exited: u32 = thread.members & ~alive & (0xFFFFFFFF >> (32 - lanes))
+                if site.aligned != 0 and (exited != 0 or (same != members and busy == 0)):
+                    fail(thread, BARRIER_DIVERGENCE, site.instruction, u64(same))
+                    return True
+                if same == members:
+                    perform(block, base, members, site)
+                    waiting = waiting & ~members
+                    met = True
+        lane += 1
+    if watching != 0 and busy == 0 and not met:
+        first: u32 = 0
+        while watching >> first & 1 == 0:
+            first += 1
+        together: u32 = 0
+        place: u32 = block.threads[base + first].instruction
+        for lane in range(lanes):
+            if watching >> lane & 1 != 0 and block.threads[base + lane].instruction == place:
+                together = together | (1 << lane)
+        for lane in range(lanes):
+            if together >> lane & 1 != 0:
+                block.threads[base + lane].members = together
+                block.threads[base + lane].status = READY
+        met = True
+    return met
+
+
+@native
+def perform(block: Pointer[Block], base: u32, members: u32, site: Pointer[Site]) -> None:
+    """Do what lanes do together, and let them go on."""
+    call(None, site.code, block.threads[base].mail, members, block.threads[base].shared)
+    order_lanes(block, base, members, u64(0) if site.orders != 0 else u64(COLLECTIVE))
+    log_meeting(block, base, members)
+    for lane in range(32):
+        if members >> lane & 1 != 0:
+            block.threads[base + lane].status = READY

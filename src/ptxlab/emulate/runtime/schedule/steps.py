@@ -1,0 +1,88 @@
+"""The log of a run that the host directs step by step: what threads did, by which it knows whether steps commute."""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi.state import (
+    CLUSTER_SPACE,
+    GENERIC_SPACE,
+    LOCAL_WINDOW,
+    OFFSET_MASK,
+    SHARED_SPACE,
+    SHARED_WINDOW,
+    Block,
+    Thread,
+    Worker,
+)
+from ptxlab.emulate.runtime.memory.memory import owner_of
+from ptxlab.native import Pointer, cast, native, u32, u64
+
+# What is logged, after the kinds of accesses.
+ARRIVE = 3  # at a barrier of the block or the cluster
+OPEN = 4  # a barrier lets those continue who wait there
+MEET = 5  # lanes of a warp have converged
+DELIVER = 6  # asynchronous work has completed
+SERVICE = 7  # the host did something for the thread
+WAIT = 8  # at the barrier of the cluster; or, with 1, it has opened already
+
+CHANGED = 1  # of an access: it changed memory
+FAILED = 2  # a compare-and-swap that did not: it only reads, and releases nothing
+
+SHARED_MARK = 1 << 63  # shared memory: the number of the block is above bit 32, the offset below
+CLUSTER_BARRIER = 1 << 62  # the barrier of a cluster, by its first block; others by block and number
+EVERYONE = 1  # of an arrival: the barrier waits for all threads, so it does not matter who comes first
+STAYS = 2  # and the thread waits there
+
+
+@native
+def log_access(thread: Pointer[Thread], address: u64, size: u32, kind: u32, space: u32, how: u32) -> None:
+    """Log an access that a thread makes; memory that no other thread can name is left out."""
+    shared: u64 = address
+    if space == GENERIC_SPACE and address >= SHARED_WINDOW:
+        if address >= LOCAL_WINDOW:
+            return
+        shared = address - SHARED_WINDOW
+    elif space != SHARED_SPACE and space != CLUSTER_SPACE:
+        log(thread.worker, number_of(thread), kind, address, size, how)
+        return
+    owner = owner_of(thread, shared)
+    place: u64 = u64(SHARED_MARK) | owner.number << 32 | shared & OFFSET_MASK
+    log(thread.worker, number_of(thread), kind, place, size, how)
+
+
+@native
+def log_service(thread: Pointer[Thread]) -> None:
+    """Log that the host does something for a thread, such as printing: it matters who is first."""
+    log(thread.worker, number_of(thread), SERVICE, 0, 0, 0)
+
+
+@native
+def log_barrier(thread: Pointer[Thread], kind: u32, barrier: u64, how: u32) -> None:
+    """Log an arrival at a barrier, or that it opens."""
+    if cast(u64, thread.worker.directed.events) != 0:
+        log(thread.worker, number_of(thread), kind, barrier, 0, how)
+
+
+@native
+def log_meeting(block: Pointer[Block], base: u32, members: u32) -> None:
+    """Log that lanes of a warp have converged."""
+    if cast(u64, block.worker.directed.events) != 0:
+        log(block.worker, number_of(block.threads + base), MEET, 0, 0, members)
+
+
+@native
+def log(worker: Pointer[Worker], who: u32, kind: u32, address: u64, size: u32, extra: u32) -> None:
+    """Log an event, if there is room."""
+    if worker.directed.count < worker.directed.room:
+        event = worker.directed.events + worker.directed.count
+        event.thread = who
+        event.kind = kind
+        event.address = address
+        event.size = size
+        event.extra = extra
+    worker.directed.count += 1
+
+
+@native
+def number_of(thread: Pointer[Thread]) -> u32:
+    """The number of a thread in the grid."""
+    return u32(thread.block.number) * thread.block.count + thread.number

@@ -1,0 +1,90 @@
+"""`tcgen05.commit`: mbarriers hear when what a thread has started on tensor memory is done (PTX ISA 9.7.16.12).
+
+Its arrival comes after the MMAs and copies that it tracks, so it hands over that they are done, and all that they come
+after: what their thread did before it started the last of them, and what that thread knew. What it did itself since
+then is not handed over, as with other arrivals that follow asynchronous operations (PTX ISA 8.9.1.1).
+"""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi.clocks import Knowledge
+from ptxlab.emulate.abi.state import ATOMIC, CLUSTER_SPACE, OFFSET_MASK, RANK_SHIFT, Hint, Thread
+from ptxlab.emulate.abi.tensor_memory import Operation
+from ptxlab.emulate.runtime.asynchronous.async_accesses import note_signal
+from ptxlab.emulate.runtime.asynchronous.mbarriers import arrive_at_phase, is_barrier
+from ptxlab.emulate.runtime.memory.memory import find_memory, owner_of
+from ptxlab.emulate.runtime.order.release_acquire import flag_at, hand_over
+from ptxlab.emulate.runtime.order.synchronization import MBARRIER
+from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_ISSUED, TENSOR_WORK, key_of, tell, tell_all
+from ptxlab.emulate.runtime.tensor_memory.allocation import next_number, tensor_of
+from ptxlab.emulate.runtime.tensor_memory.operations import COMMIT, next_operation
+from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64
+
+SEVERAL = 1 << 31  # a bit of `blocks` that tells that they are meant
+
+
+@native
+def start_commit(thread: Pointer[Thread], barrier: u64, blocks: u32, instruction: u32) -> None:
+    """Have an mbarrier of the cluster hear when this thread's work is done, or (SEVERAL) those of the `blocks`."""
+    tensor = tensor_of(thread, instruction)
+    if cast(u64, tensor) == 0:
+        return
+    number: u32 = next_number(thread)
+    if blocks == 0 and not has_barrier(thread, barrier, number, instruction):
+        return
+    for rank in range(16):
+        if blocks >> rank & 1 != 0 and not has_barrier(thread, barrier_in(barrier, rank), number, instruction):
+            return
+    operation = next_operation(thread, COMMIT, instruction)
+    if cast(u64, operation) == 0:
+        return
+    operation.barrier = barrier
+    operation.blocks = blocks
+    if thread.worker.checks != 0:
+        known = address_of(operation.known)
+        hand_over(thread, known, thread.tensor_stamp)
+        tell(known, key_of(thread.block.number, TENSOR_WORK + thread.number), u64(number))
+        tell(known, key_of(thread.block.number, TENSOR_ISSUED + thread.number), u64(number))
+
+
+@native(inline=True)
+def barrier_in(barrier: u64, rank: u32) -> u64:
+    """The address at the same place in another block of the cluster."""
+    return barrier & OFFSET_MASK | u64(rank + 1) << RANK_SHIFT
+
+
+@native
+def has_barrier(thread: Pointer[Thread], barrier: u64, number: u32, instruction: u32) -> boolean:
+    """Whether there is an mbarrier, for commit `number` to signal; a fault otherwise."""
+    place = find_memory(thread, barrier, 8, 8, CLUSTER_SPACE, ATOMIC, instruction, cast(Pointer[Hint], 0))
+    if cast(u64, place) == 0:
+        return False
+    to = owner_of(thread, barrier)
+    if not is_barrier(thread, to, barrier & OFFSET_MASK, instruction):
+        return False
+    note_signal(thread, to, barrier & OFFSET_MASK, TENSOR_WORK + thread.number, number, instruction)
+    return True
+
+
+@native
+def tell_barriers(thread: Pointer[Thread], operation: Pointer[Operation]) -> None:
+    """Arrive at an mbarrier, or at those of several blocks."""
+    known = address_of(operation.known)
+    if operation.blocks == 0:
+        tell_barrier(thread, operation.barrier, known, operation.instruction)
+        return
+    for rank in range(16):
+        if operation.blocks >> rank & 1 != 0:
+            tell_barrier(thread, barrier_in(operation.barrier, rank), known, operation.instruction)
+
+
+@native
+def tell_barrier(thread: Pointer[Thread], barrier: u64, known: Pointer[Knowledge], instruction: u32) -> None:
+    """Arrive at an mbarrier, and hand over what is known."""
+    to = owner_of(thread, barrier)
+    offset: u64 = barrier & OFFSET_MASK
+    if thread.worker.checks != 0:
+        flag = flag_at(address_of(to.flags), offset + MBARRIER)
+        if cast(u64, flag) != 0:
+            tell_all(address_of(flag.known), known)
+    arrive_at_phase(thread, to, offset, 1, 0, instruction)

@@ -1,0 +1,95 @@
+"""A launch that is directed step by step: before each step the host says which thread takes it."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.host.running import Launch
+from ptxlab.emulate.runtime.schedule.directed import GIVE_UP, NOBODY, run_directed
+from ptxlab.native import offset_of, size_of
+
+ROOM = 1 << 16  # events of a run; there are more only where a run is given up
+_EVENT = struct.Struct("<IIQII")
+_Choose = ctypes.CFUNCTYPE(ctypes.c_uint32)
+
+
+class Event(NamedTuple):
+    """What a thread did; see `runtime.steps`."""
+
+    thread: int
+    kind: int
+    address: int
+    size: int
+    extra: int
+
+
+class Moment(NamedTuple):
+    """What is known between two steps: what happened since the last one, and the state of each thread at a point."""
+
+    events: list[Event]
+    marks: dict[int, int]
+
+
+Director = Callable[[Moment], int | None]
+"""Names the thread that takes the next step; None if all that are at a point poll in vain. `StopIteration` ends it."""
+
+
+def direct(launch: Launch, director: Director) -> tuple[list[Event], bool]:
+    """Run a launch as a director says; what happened after its last answer, and whether all threads have exited."""
+    direction = _Direction(launch, director)
+    return direction.run(), bool(direction.record.get("has_ended"))
+
+
+class _Direction:
+    """What machine code and the host share while a run is directed."""
+
+    def __init__(self, launch: Launch, director: Director) -> None:
+        threads = launch.grid[0] * launch.grid[1] * launch.grid[2] * launch.block[0] * launch.block[1] * launch.block[2]
+        assert size_of(state.Event) == _EVENT.size
+        self.launch = launch
+        self.director = director
+        self.failure: BaseException | None = None
+        self.states = (ctypes.c_uint8 * threads)()
+        self.marks = (ctypes.c_uint64 * threads)()
+        self.events = Record(state.Event, ROOM)
+        self.seen = 0
+        self.callback = _Choose(self.choose)
+        self.record = Record.at(state.Directed, launch.workers[0].record.address + offset_of(state.Worker, "directed"))
+        self.record.set(
+            choose=ctypes.cast(self.callback, ctypes.c_void_p).value or 0,
+            states=ctypes.addressof(self.states),
+            marks=ctypes.addressof(self.marks),
+            events=self.events.address,
+            room=ROOM,
+        )
+
+    def run(self) -> list[Event]:
+        self.launch.call(run_directed, self.launch.workers[0])
+        if self.failure is not None:
+            raise self.failure
+        return self.read_events()
+
+    def choose(self) -> int:
+        """Ask the director; what it raises is raised again when machine code has returned."""
+        try:
+            at_points = [number for number, here in enumerate(bytes(self.states)) if here]
+            chosen = self.director(Moment(self.read_events(), {number: self.marks[number] for number in at_points}))
+            return NOBODY if chosen is None else chosen
+        except StopIteration:
+            return GIVE_UP
+        except BaseException as problem:
+            self.failure = problem
+            return GIVE_UP
+
+    def read_events(self) -> list[Event]:
+        """The events since the last time."""
+        count = min(self.record.get("count"), ROOM)
+        start, stop = self.seen * _EVENT.size, count * _EVENT.size
+        self.seen = count
+        text = ctypes.string_at(self.events.address + start, stop - start)
+        return [Event(*fields) for fields in _EVENT.iter_unpack(text)]

@@ -1,0 +1,120 @@
+"""Trying seeds in other processes, of this machine or of a cluster.
+
+A process is given the text of the program and how to launch it, and answers which seeds find something. Seeds that do
+are run again where they were asked for: the same seed does the same everywhere.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ptxlab import ir
+from ptxlab.emulate.explain.coverage import Schedule
+from ptxlab.emulate.launch import launch
+from ptxlab.report import is_failure
+from ptxlab.syntax import parse
+
+
+@dataclass(frozen=True)
+class Job:
+    """A launch whose seeds are to be tried."""
+
+    text: str
+    kernel: str
+    prepare: Callable[[ir.Module, int], Sequence[Any]]
+    """Sets the variables of the module for a seed, and makes the arguments."""
+    how: dict[str, Any]
+    """The other arguments of `emulate.launch.launch`."""
+    on_error: str
+    """Which findings end the search."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What a seed gave."""
+
+    schedule: Schedule
+    is_failure: bool
+
+
+def try_some(job: Job, seeds: Sequence[int]) -> list[Tried]:
+    """Try seeds until one finds something; a function of plain values, so that it can be sent to another machine."""
+    module, found = parse(job.text), []
+    for seed in seeds:
+        module.memory.clear()
+        module.heap = None
+        args = job.prepare(module, seed)
+        result = launch(
+            module, module[job.kernel], args=args, seed=seed, **job.how | {"on_error": "collect", "workers": 1}
+        )
+        (schedule,) = result.coverage.schedules
+        found.append(Tried(schedule, is_failure(result.diagnostics, job.on_error)))
+        if found[-1].is_failure:
+            break
+    return found
+
+
+class Processes:
+    """Processes of this machine, each of which tries pieces of the seeds; `close` ends them."""
+
+    def __init__(self) -> None:
+        self._all: list[subprocess.Popen[bytes]] = []
+        self._idle: list[subprocess.Popen[bytes]] = []
+        self._is_closed = False
+
+    def try_some(self, job: Job, seeds: Sequence[int]) -> list[Tried]:
+        """As `try_some`, in a process that has nothing else to do, or a new one."""
+        if self._is_closed:
+            return []
+        process = self._idle.pop() if self._idle else self._start()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            pickle.dump((job, seeds), process.stdin)
+            process.stdin.flush()
+            found: list[Tried] = pickle.load(process.stdout)
+        except (EOFError, OSError):
+            if self._is_closed:
+                return []
+            raise RuntimeError(
+                f"a process that tried seeds {seeds[0]} to {seeds[-1]} ended with {process.wait()}"
+            ) from None
+        self._idle.append(process)
+        return found
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        path = os.pathsep.join(entry for entry in sys.path if entry)
+        process = subprocess.Popen(
+            [sys.executable, "-c", "from ptxlab.emulate.remote import serve; serve()"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": path},
+        )
+        self._all.append(process)
+        return process
+
+    def close(self) -> None:
+        self._is_closed = True
+        for process in self._all:
+            process.kill()
+            with process:  # waits for it, and closes its pipes
+                pass
+
+
+def serve() -> None:
+    """Do what is asked on standard input, and answer on standard output, until there is nothing more."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever else is printed is no answer
+    while True:
+        try:
+            job, seeds = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        pickle.dump(try_some(job, seeds), answers)
+        answers.flush()

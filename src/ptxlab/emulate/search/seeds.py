@@ -1,0 +1,171 @@
+"""One launch under several seeds, until one of them finds something.
+
+The first seeds run here. If many are left, and would take long, they are spread over processes of this machine, or over
+those of an executor: which seeds find something does not depend on where they run.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from ptxlab import ir
+from ptxlab.device.tensor_maps import TensorMap
+from ptxlab.emulate.explain.coverage import Coverage, Schedule
+from ptxlab.emulate.host.heap import heap_of
+from ptxlab.emulate.host.regions import restore, snapshot
+from ptxlab.emulate.launch import Result
+from ptxlab.emulate.search.remote import Job, Processes, Tried, try_some
+from ptxlab.report import KernelError, is_failure
+from ptxlab.syntax import format
+
+SOON = 2.0  # seconds that the first seeds have; what would be over in twice as long stays here
+PIECE = 4.0  # seconds of work that are sent at a time: a process takes one to begin
+
+
+@dataclass(frozen=True)
+class Searched:
+    """What came of trying seeds: their schedules, in the order of the seeds, and the first that found something."""
+
+    schedules: tuple[Schedule, ...]
+    failing: int | None
+    last_here: int
+    """The last seed that ran in this process."""
+
+
+def search(
+    seeds: Sequence[int], run: Callable[[int], Tried], job: Callable[[], Job | None], executor: Executor | None
+) -> Searched:
+    """Try seeds until one finds something: by `run` here, or by `job` elsewhere, if there is one."""
+    if not seeds:
+        raise ValueError("`seeds` is empty: name at least one")
+    tried: list[Tried] = []
+    last_here, each = seeds[0], 0.0
+    started = time.perf_counter()
+    for position, seed in enumerate(seeds):
+        now = time.perf_counter()
+        if tried and (executor is not None or _takes_long(now - started, each * (len(seeds) - position))):
+            sent = job()
+            if sent is not None:
+                tried += _spread(sent, seeds[position:], each, executor)
+                break
+        last_here = seed
+        tried.append(run(seed))
+        each = time.perf_counter() - now
+        if tried[-1].is_failure:
+            break
+    failing = tried[-1].schedule.seed if tried[-1].is_failure else None
+    return Searched(tuple(one.schedule for one in tried), failing, last_here)
+
+
+def _takes_long(passed: float, left: float) -> bool:
+    """Whether several cores are worth their while, after so many seconds, and before so many more."""
+    return passed > SOON and left > 2 * SOON and (os.cpu_count() or 1) > 1
+
+
+def _spread(job: Job, seeds: Sequence[int], each: float, executor: Executor | None) -> list[Tried]:
+    """Try seeds elsewhere, a piece at a time, until one finds something; those before it are tried in any case."""
+    size = max(1, min(int(PIECE / each) if each else len(seeds), -(-len(seeds) // (2 * (os.cpu_count() or 1)))))
+    pieces = [seeds[start : start + size] for start in range(0, len(seeds), size)]
+    processes = Processes()
+    threads = ThreadPoolExecutor(os.cpu_count() or 1) if executor is None else None
+    work = processes.try_some if executor is None else try_some
+    pool = executor or threads
+    assert pool is not None
+    tried: list[Tried] = []
+    futures: list[Future[list[Tried]]] = []
+    try:
+        futures = [pool.submit(work, job, piece) for piece in pieces]
+        for future in futures:
+            tried += future.result()
+            if tried[-1].is_failure:
+                break
+    finally:
+        for future in futures:
+            future.cancel()
+        processes.close()
+        if threads is not None:
+            threads.shutdown(cancel_futures=True)
+    return tried
+
+
+def try_seeds(
+    module: ir.Module,
+    kernel: ir.Function,
+    run: Callable[..., Result],
+    args: Sequence[Any],
+    seeds: Sequence[int],
+    on_error: str,
+    how: dict[str, Any],
+    executor: Executor | None,
+) -> Result:
+    """Run a kernel under several schedules until one finds an error; `how` are the other arguments of a launch.
+
+    The first one works on the arrays and variables themselves, the others on copies of what these held before.
+    """
+    given, before, variables = copies_of(args), snapshot(module), _variables(module)
+    ends_at = "raise" if on_error == "collect" else on_error
+    results: list[Result] = []
+    after = before
+
+    def try_one(seed: int) -> Tried:
+        nonlocal after
+        if results:
+            restore(module, before)
+        found = run(seed=seed, args=copies_of(given) if results else args, on_error="collect")
+        if not results:
+            after = snapshot(module)
+        results[1:] = [found]
+        (schedule,) = found.coverage.schedules
+        return Tried(schedule, is_failure(found.diagnostics, ends_at))
+
+    def job() -> Job | None:
+        if variables is None:
+            return None
+        return Job(format(module), kernel.name, partial(_prepare, given, variables), how, ends_at)
+
+    searched = search(seeds, try_one, job, executor)
+    if searched.failing is not None and searched.failing != searched.last_here:
+        try_one(searched.failing)
+    restore(module, after)
+    result = results[0]
+    result.diagnostics = results[-1].diagnostics
+    result.coverage = Coverage(searched.schedules)
+    return raised(result, on_error)
+
+
+def _variables(module: ir.Module) -> dict[str, bytes] | None:
+    """What the variables of a module hold, by name; None if there is memory that has none."""
+    names = {id(variable): variable.name for variable in module.variables}
+    if heap_of(module).regions or not module.memory.keys() <= names.keys():
+        return None
+    return module.given | {names[variable]: memory.raw for variable, memory in module.memory.items()}
+
+
+def _prepare(args: Sequence[Any], variables: dict[str, bytes], module: ir.Module, seed: int) -> list[Any]:
+    module.given = dict(variables)
+    return copies_of(args)
+
+
+def raised(result: Result, on_error: str) -> Result:
+    """The result, unless its findings are to be raised."""
+    if is_failure(result.diagnostics, on_error):
+        raise KernelError(result.diagnostics)
+    return result
+
+
+def copies_of(args: Sequence[Any]) -> list[Any]:
+    """The arguments with arrays of their own; one array twice stays one."""
+    arrays = [value.array if isinstance(value, TensorMap) else value for value in args]
+    copies = {id(array): array.copy() for array in arrays if hasattr(array, "__array_interface__")}
+    return [
+        replace(value, array=copies.get(id(value.array), value.array))
+        if isinstance(value, TensorMap)
+        else copies.get(id(value), value)
+        for value in args
+    ]

@@ -1,0 +1,261 @@
+"""Loads and stores: every address is checked, whatever else is switched off.
+
+Shared and local memory are windows: an offset within them is checked against their size. Of global memory each
+instruction remembers where it found the last address (a `Hint`); only an address elsewhere costs a search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ptxlab.emulate.abi import state
+from ptxlab.emulate.runtime.schedule import steps
+from ptxlab.emulate.translate.preemption import LOGGED
+from ptxlab.emulate.translate.values import Address, Value, bits_of, constant_text
+from ptxlab.isa.types import Type, type_named
+from ptxlab.native import offset_of, size_of
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.translate.function import Function
+
+_WINDOWS = {"shared": ("%shared", "%shared_size"), "local": ("%local", "%local_size")}
+SEMANTICS = {"weak": 0, "constant": 1, "relaxed": 2, "acquire": 3, "release": 4, "acq_rel": 5, "sc": 6, "barrier": 7}
+SCOPES = {"": 0, "cta": 1, "cluster": 2, "gpu": 3, "sys": 4}
+SPACES = {
+    None: state.GENERIC_SPACE,
+    "global": state.GLOBAL_SPACE,
+    "const": state.CONSTANT_SPACE,
+    "shared": state.SHARED_SPACE,
+    "shared::cluster": state.CLUSTER_SPACE,
+    "local": state.LOCAL_SPACE,
+    "param": state.PARAMETER_SPACE,
+}
+
+
+def locate(function: Function, address: Address, bytes: int, kind: int, condition: int = -1) -> str:
+    """The place in the host's memory of `bytes` bytes, all of which the kernel may touch; or the thread fails.
+
+    A distance from where memory begins is turned to the right, by as many bits as an aligned one ends in zeros with:
+    then a distance that is too far and one that is not aligned are both too large, and one comparison finds them.
+    """
+    if address.space in (None, "global", "const"):
+        place = _by_hint(function, address, bytes, kind)
+    elif address.space == "shared::cluster":
+        place = _in_cluster(function, address, bytes, kind)
+    else:
+        place = _in_window(function, address, bytes, kind)
+    function.unit.counting.count_access(function, address, bytes, kind, condition)
+    return place
+
+
+def _in_window(function: Function, address: Address, bytes: int, kind: int) -> str:
+    """A place in shared or local memory or among the parameters; what is not there is nowhere."""
+    builder, at = function.builder, address.value.text
+    if address.space == "param":
+        base = builder.value(f"getelementptr i8, ptr %worker, i64 {offset_of(state.Worker, 'parameters')}")
+        base = builder.value(f"load ptr, ptr {base}, !invariant.load !2")
+        count = str(function.unit.parameter_size // bytes)
+    else:
+        base, size = _WINDOWS[address.space or ""]
+        count = function.size_in(size, _exponent(bytes))
+    near, far = builder.new_label("near"), builder.new_label("far")
+    inside = builder.value(f"icmp ult i64 {_turned(function, at, bytes)}, {count}")
+    builder.branch(inside, near, far, likely=True)
+    builder.label(far)
+    search = function.unit.calls.search(address.space, bytes, kind)
+    builder.emit(f"call ptr @{search}(ptr %thread, i64 {at}, i32 {function.instruction_number}, ptr null)")
+    function.fail()
+    builder.label(near)
+    return builder.value(f"getelementptr i8, ptr {base}, i64 {at}")
+
+
+def _in_cluster(function: Function, address: Address, bytes: int, kind: int) -> str:
+    """A place in the shared memory of the own block, or else where a search finds it in another of the cluster."""
+    builder, at = function.builder, address.value.text
+    near, far, found, fail = (builder.new_label(name) for name in ("near", "far", "found", "fail"))
+    inside = builder.value(
+        f"icmp ult i64 {_turned(function, at, bytes)}, {function.size_in('%shared_size', _exponent(bytes))}"
+    )
+    builder.branch(inside, near, far, likely=True)
+    builder.label(far)
+    search = function.unit.calls.search(address.space, bytes, kind)
+    about = f"ptr %thread, i64 {at}, i32 {function.instruction_number}, ptr null"
+    searched = builder.value(f"call ptr @{search}({about})")
+    builder.branch(builder.value(f"icmp eq ptr {searched}, null"), fail, found, likely=False)
+    builder.label(fail)
+    function.fail()
+    builder.label(near)
+    direct = builder.value(f"getelementptr i8, ptr %shared, i64 {at}")
+    builder.jump(found)
+    builder.label(found)
+    return builder.value(f"phi ptr [ {direct}, %{near} ], [ {searched}, %{far} ]")
+
+
+def _by_hint(function: Function, address: Address, bytes: int, kind: int) -> str:
+    """A place where the last one was, or else where a search finds it."""
+    builder, at = function.builder, address.value.text
+    near, far, found = (builder.new_label(name) for name in ("near", "far", "found"))
+    hint = function.unit.hint(function)
+    base = builder.value(f"load i64, ptr {_field(function, hint, 'base')}")
+    distance = builder.value(f"sub i64 {at}, {base}")
+    count = builder.value(f"load i64, ptr {_field(function, hint, 'count')}")
+    inside = builder.value(f"icmp ult i64 {_turned(function, distance, bytes)}, {count}")
+    builder.branch(inside, near, far, likely=True)
+    builder.label(far)
+    search = function.unit.calls.search(address.space, bytes, kind)
+    about = f"ptr %thread, i64 {at}, i32 {function.instruction_number}, ptr {hint}"
+    searched = builder.value(f"call ptr @{search}({about})")
+    lost = builder.value(f"icmp eq ptr {searched}, null")
+    fail = builder.new_label("fail")
+    builder.branch(lost, fail, found, likely=False)
+    builder.label(fail)
+    function.fail()
+    builder.label(near)
+    data = builder.value(f"load ptr, ptr {_field(function, hint, 'data')}")
+    direct = builder.value(f"getelementptr i8, ptr {data}, i64 {distance}")
+    builder.jump(found)
+    builder.label(found)
+    return builder.value(f"phi ptr [ {direct}, %{near} ], [ {searched}, %{far} ]")
+
+
+def _exponent(bytes: int) -> int:
+    assert bytes & (bytes - 1) == 0, f"{bytes} bytes have no alignment"
+    return bytes.bit_length() - 1
+
+
+def _turned(function: Function, distance: str, bytes: int) -> str:
+    """A distance turned to the right: as many aligned pieces, or more than there can be."""
+    if bytes == 1:
+        return distance
+    return function.builder.value(f"call i64 @llvm.fshr.i64(i64 {distance}, i64 {distance}, i64 {_exponent(bytes)})")
+
+
+def _field(function: Function, hint: str, name: str) -> str:
+    offset = offset_of(state.Hint, name)
+    return function.builder.value(f"getelementptr i8, ptr {hint}, i64 {offset}") if offset else hint
+
+
+def hint_pointer(function: Function, index: int) -> str:
+    """The hint of an instruction."""
+    return function.builder.value(f"getelementptr i8, ptr %hints, i64 {index * size_of(state.Hint)}")
+
+
+def load(
+    function: Function, address: Address, type: Type, count: int, when: Value | None, order: str
+) -> tuple[Value, ...]:
+    """Values side by side in memory; zeros where `when` does not hold."""
+    builder = function.builder
+    size = max(type.width // 8, 1)
+    origin, condition = None, -1
+    if when is not None:
+        origin, then, after = builder.new_label("before"), builder.new_label("load"), builder.new_label("loaded")
+        builder.jump(origin)
+        builder.label(origin)
+        builder.branch(when.text, then, after)
+        builder.label(then)
+        condition = function.unit.counting.count_here(function)
+    place = locate(function, address, size * count, state.LOAD, condition)
+    log(function, address, size * count, state.LOAD)
+    function.unit.counting.note_look(function, address.space)
+    function.unit.watching.note_access(function, address, size * count, state.LOAD, order, size)
+    texts = [
+        builder.value(f"load {bits_of(type)}, ptr {_offset(function, place, size * index)}, align 1")
+        for index in range(count)
+    ]
+    if when is not None:
+        last = builder.new_label("last")
+        builder.jump(last)
+        builder.label(last)
+        builder.jump(after)
+        builder.label(after)
+        zero = constant_text(0, type)
+        texts = [builder.value(f"phi {bits_of(type)} [ {text}, %{last} ], [ {zero}, %{origin} ]") for text in texts]
+    return tuple(Value(function, type, text) for text in texts)
+
+
+def store(function: Function, address: Address, values: Sequence[Value], when: Value | None, order: str) -> None:
+    """Values side by side to memory."""
+    builder = function.builder
+    size = max(values[0].type.width // 8, 1)
+    condition = -1
+    if when is not None:
+        then, after = builder.new_label("store"), builder.new_label("stored")
+        builder.branch(when.text, then, after)
+        builder.label(then)
+        condition = function.unit.counting.count_here(function)
+    place = locate(function, address, size * len(values), state.STORE, condition)
+    if function.unit.watching.checks or function.unit.preemption == LOGGED:
+        unchanged = _holds(function, place, values, size)
+        log(function, address, size * len(values), state.STORE, builder.value(f"xor i1 {unchanged}, true"))
+        function.unit.watching.note_access(function, address, size * len(values), state.STORE, order, size, unchanged)
+        function.unit.counting.note_change(function, address.space, builder.value(f"xor i1 {unchanged}, true"))
+    else:
+        function.unit.counting.note_change(function, address.space)
+    for index, value in enumerate(values):
+        builder.emit(f"store {value.typed}, ptr {_offset(function, place, size * index)}, align 1")
+    if when is not None:
+        builder.jump(after)
+        builder.label(after)
+
+
+def _holds(function: Function, place: str, values: Sequence[Value], size: int) -> str:
+    """Whether memory holds these values already."""
+    builder, found = function.builder, "true"
+    for index, value in enumerate(values):
+        at = _offset(function, place, size * index)
+        old = builder.value(f"load {bits_of(value.type)}, ptr {at}, align 1")
+        same = builder.value(f"icmp eq {bits_of(value.type)} {old}, {value.text}")
+        found = builder.value(f"and i1 {found}, {same}")
+    return found
+
+
+def update(
+    function: Function,
+    address: Address,
+    type: Type,
+    change: Callable[[Value], Value],
+    order: str,
+    writes: Callable[[Value], Value] | None = None,
+    returns: bool = True,
+) -> Value:
+    """Replace a value in memory by what `change` makes of it, and return the old one; see `isa.machine`.
+
+    A block runs on one core, and blocks that can talk to each other run on one core together, so a load and a store
+    with nothing between them are one step.
+    """
+    builder, size = function.builder, type.width // 8
+    place = locate(function, address, size, state.ATOMIC)
+    old = Value(function, type, builder.value(f"load {bits_of(type)}, ptr {place}, align 1"))
+    function.unit.watching.note_update(function, address, size, order, writes and writes(old), returns)
+    new = change(old)
+    builder.emit(f"store {new.typed}, ptr {place}, align 1")
+    function.unit.counting.note_look(function, address.space)
+    changed = builder.value(f"icmp ne {old.typed}, {new.text}")
+    log(function, address, size, state.ATOMIC, changed)
+    function.unit.counting.note_change(function, address.space, changed)
+    return old
+
+
+def log(function: Function, address: Address, bytes: int, kind: int, changed: str = "false") -> None:
+    """Where a run is directed step by step, log an access to memory that other threads can name."""
+    if function.unit.preemption == LOGGED and address.space not in ("local", "param", "const"):
+        otherwise = steps.FAILED if "cas" in function.instructions[function.position].opcode.modifiers else 0
+        how = function.builder.value(f"select i1 {changed}, i32 {steps.CHANGED}, i32 {otherwise}")
+        given = (address.value, bytes, kind, SPACES[address.space], Value(function, type_named("u32"), how))
+        function.unit.calls.runtime_call(function, "log_access", given, None)
+
+
+def stop_if_failed(function: Function) -> None:
+    """Return if the runtime found something wrong with what this thread just did."""
+    builder = function.builder
+    failed = builder.value(f"icmp eq i32 {function.load_field('status', 'i32')}, {state.FAILED}")
+    fail, on = builder.new_label("fail"), builder.new_label("on")
+    builder.branch(failed, fail, on, likely=False)
+    builder.label(fail)
+    function.fail()
+    builder.label(on)
+
+
+def _offset(function: Function, place: str, bytes: int) -> str:
+    return function.builder.value(f"getelementptr i8, ptr {place}, i64 {bytes}") if bytes else place

@@ -1,0 +1,43 @@
+"""`cp.async` in the code of a kernel: what instructions ask for goes to the runtime, and is counted and tracked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ptxlab.emulate.abi import state
+from ptxlab.emulate.translate.values import Address, Value
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.translate.machine import Machine
+
+
+class AsyncCopies:
+    """`k.async_copy`, see `isa.asynchronous`."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    def start(self, destination: Address, source: Address, size: int, source_size: Value) -> None:
+        machine = self._machine
+        unit = machine.function.unit
+        unit.counting.note_change(machine.function, "shared")
+        tracked = unit.watching.watches(machine.function, 1)
+        given = (machine.shared_offset(destination), source.value, size, source_size, tracked)
+        machine.runtime("start_copy", *given, machine.place)
+        machine.check()
+        unit.counting.count_access(machine.function, destination, size, state.STORE)
+        unit.counting.count_access(machine.function, source, source_size, state.LOAD)
+
+    def commit(self) -> None:
+        self._machine.runtime("commit_copies")
+        self._machine.check()
+
+    def wait(self, groups: int) -> None:
+        self._machine.runtime("wait_for_copies", groups)
+        self._machine.check()
+
+    def arrive(self, barrier: Address, noinc: bool) -> None:
+        machine = self._machine
+        machine.function.unit.counting.note_change(machine.function, "shared")
+        machine.runtime("arrive_after_copies", machine.shared_offset(barrier), int(noinc), machine.place)
+        machine.check()

@@ -1,0 +1,152 @@
+"""Bulk copies in the code of a kernel: what is started goes to the runtime, and is counted and tracked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ptxlab.device.element_types import TYPES
+from ptxlab.emulate.abi import state
+from ptxlab.emulate.runtime.asynchronous.reductions import OPERATIONS
+from ptxlab.emulate.translate.values import Address, Value
+from ptxlab.isa.asynchronous import Reduction
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.translate.machine import Machine
+
+
+class BulkCopies:
+    """`k.bulk`, see `isa.asynchronous`."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    def load(
+        self,
+        destination: Address,
+        source: Address,
+        size: Value,
+        barrier: Address,
+        blocks: Value | None,
+        ignored: tuple[Value | int, Value | int],
+    ) -> None:
+        machine = self._machine
+        tracked = machine.function.unit.watching.watches(machine.function, 1)
+        to, mbarrier = machine.shared_offset(destination), machine.shared_offset(barrier)
+        if blocks is None:
+            given = (to, source.value, size, *ignored, mbarrier, self._space(), tracked)
+            machine.runtime("start_load", *given, machine.place)
+        else:
+            machine.runtime("multicast_load", to, source.value, size, mbarrier, blocks, tracked, machine.place)
+        self._end(destination, source, size)
+
+    def store(
+        self, destination: Address, source: Address, size: Value, mask: Value | int, reduction: Reduction | None
+    ) -> None:
+        machine = self._machine
+        given = (destination.value, machine.shared_offset(source), size, mask, *_numbers(reduction))
+        machine.runtime("start_store", *given, machine.place)
+        machine.function.unit.watching.note_written(machine.function, 0)
+        self._end(destination, source, size, _kind(reduction))
+
+    def exchange(
+        self, destination: Address, source: Address, size: Value, barrier: Address, reduction: Reduction | None
+    ) -> None:
+        machine = self._machine
+        offsets = (machine.shared_offset(destination), machine.shared_offset(source))
+        given = (*offsets, size, machine.shared_offset(barrier), *_numbers(reduction))
+        machine.runtime("start_exchange", *given, machine.place)
+        self._end(destination, source, size, _kind(reduction))
+
+    def put(self, destination: Address, value: Value, barrier: Address, reduction: Reduction | None) -> None:
+        machine = self._machine
+        low, high = machine.unpack(value, "b64") if value.type.width == 128 else (value, 0)
+        size = value.type.width // 8
+        addresses = (machine.shared_offset(destination), machine.shared_offset(barrier))
+        machine.runtime("start_async_store", *addresses, low, high, size, *_numbers(reduction), machine.place)
+        machine.check()
+        counting = machine.function.unit.counting
+        counting.note_change(machine.function, "shared")
+        counting.count_bytes(machine.function, destination, size, _kind(reduction))
+
+    def load_tensor(
+        self, destination: Address, map: Address, coordinates: Sequence[Value], barrier: Address, blocks: Value | None
+    ) -> None:
+        machine = self._machine
+        function = machine.function
+        where = self._space() if blocks is None else blocks
+        to = (machine.shared_offset(destination), machine.shared_offset(barrier), where)
+        tracked = function.unit.watching.watches_map(function, 1)
+        name = "start_tensor_load" if blocks is None else "multicast_tensor_load"
+        machine.runtime(name, *_box(map, coordinates), *to, tracked, machine.place)
+        machine.check()
+        function.unit.counting.note_change(function, destination.space)
+
+    def store_tensor(
+        self, map: Address, coordinates: Sequence[Value], source: Address, reduction: Reduction | None
+    ) -> None:
+        machine = self._machine
+        function = machine.function
+        operation, _ = _numbers(reduction)
+        given = (*_box(map, coordinates), machine.shared_offset(source), operation)
+        machine.runtime("start_tensor_store", *given, machine.place)
+        function.unit.watching.note_written_map(function, 0)
+        machine.check()
+        function.unit.counting.note_change(function, "global")
+
+    def prefetch(self, source: Address, size: Value) -> None:
+        self._machine.runtime("check_prefetch", source.value, size, self._machine.place)
+        self._machine.check()
+
+    def prefetch_tensor(self, map: Address, coordinates: Sequence[Value]) -> None:
+        self._machine.runtime("check_map", _generic(map), len(coordinates), self._machine.place)
+        self._machine.check()
+
+    def cancel(self, destination: Address, barrier: Address, multicast: bool) -> None:
+        machine = self._machine
+        addresses = (machine.shared_offset(destination), machine.shared_offset(barrier))
+        machine.runtime("start_cancel", *addresses, int(multicast), machine.place)
+        machine.check()
+        machine.function.unit.counting.note_change(machine.function, "shared")
+        machine.function.unit.counting.count_bytes(machine.function, destination, 16, state.STORE)
+
+    def commit(self) -> None:
+        self._machine.runtime("commit_transfers")
+
+    def wait(self, groups: int, reads: bool) -> None:
+        self._machine.runtime("wait_for_transfers", groups, int(reads))
+        self._machine.check()
+
+    def _space(self) -> int:
+        """Whether a copy may write shared memory of other blocks."""
+        assert self._machine.instruction is not None
+        words = self._machine.instruction.opcode.modifiers
+        return state.CLUSTER_SPACE if "shared::cluster" in words else state.SHARED_SPACE
+
+    def _end(self, destination: Address, source: Address, size: Value, kind: int = state.STORE) -> None:
+        """Stop if something was wrong; count what is moved, and that it changes memory."""
+        machine = self._machine
+        machine.check()
+        counting = machine.function.unit.counting
+        counting.note_change(machine.function, destination.space)
+        counting.count_bytes(machine.function, destination, size, kind)
+        counting.count_bytes(machine.function, source, size, state.LOAD)
+
+
+def _numbers(reduction: Reduction | None) -> tuple[int, int]:
+    """A reduction as the runtime numbers it: its operation and its type."""
+    return (0, 0) if reduction is None else (OPERATIONS[reduction.operation], TYPES.get(reduction.type, 0))
+
+
+def _kind(reduction: Reduction | None) -> int:
+    return state.STORE if reduction is None else state.ATOMIC
+
+
+def _box(map: Address, coordinates: Sequence[Value]) -> list[Value | int]:
+    """A tensor map, its rank, and five coordinates, of which it needs as many as that."""
+    return [_generic(map), len(coordinates), *coordinates, *[0] * (5 - len(coordinates))]
+
+
+def _generic(map: Address) -> Value:
+    """The generic address of a tensor map, which may be a parameter."""
+    return map.value + state.PARAMETER_WINDOW if map.space == "param" else map.value

@@ -1,0 +1,147 @@
+"""What the code of a kernel calls: the runtime, native functions that become part of it, and what lanes do together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ptxlab.emulate.runtime import RUNTIME
+from ptxlab.emulate.translate import access
+from ptxlab.emulate.translate.values import Value, resize
+from ptxlab.isa.types import type_named
+from ptxlab.native.functions import Signature, signature
+from ptxlab.native.translate import declaration_text
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.translate.function import Function
+
+
+class Calls:
+    """The functions that one kernel calls, as LLVM's text, and its meeting points."""
+
+    def __init__(self) -> None:
+        self.natives: dict[str, Callable[..., Any]] = {}
+        self.runtime_functions: dict[str, str] = {}
+        self.sites: list[str] = []
+        self.wrappers: list[str] = []
+        self.statics: dict[tuple[int, ...], str] = {}
+        self.mail_words = 1
+        self._specials: dict[object, str] = {}
+        self._written: set[str] = set()
+        self._keys: dict[object, int] = {}
+        self._meetings: dict[object, str] = {}
+
+    def site(
+        self,
+        function: Function,
+        action: Callable[..., Any],
+        statics: Sequence[int | tuple[int, ...]],
+        words: int,
+        aligned: bool,
+        reads_shared: bool = False,
+        orders: bool = False,
+    ) -> int:
+        """A meeting point: what its lanes do together, as a function without the constants."""
+        self.mail_words = max(self.mail_words, words)
+        known = signature(action)
+        self.natives.setdefault(known.symbol, action)
+        arguments = ["ptr %mail", "i32 %members", *["ptr %shared"] * reads_shared]
+        for static, (_, type) in zip(statics, known.parameters[len(arguments) :], strict=True):
+            if isinstance(static, tuple):
+                name = self.statics.setdefault(static, f"@static.{len(self.statics)}")
+                arguments.append(f"ptr {name}")
+            else:
+                arguments.append(f"{type.llvm} {static}")
+        number = len(self.sites)
+        what = (known.symbol, tuple(statics))
+        if what not in self._meetings:
+            self._meetings[what] = f"@meeting.{len(self._meetings)}"
+            self.wrappers.append(
+                f"void {self._meetings[what]}(ptr %mail, i32 %members, ptr %shared) nounwind {{\n"
+                f'  call void @"{known.symbol}"({", ".join(arguments)})\n  ret void\n}}\n'
+            )
+        key = (*what, number if aligned else None)  # who is aligned meets at the same instruction
+        self.sites.append(
+            f"{{ ptr, i32, i32, i32, i32 }} {{ ptr {self._meetings[what]}, "
+            f"i32 {self._keys.setdefault(key, len(self._keys))}, "
+            f"i32 {function.instruction_number}, i32 {int(aligned)}, i32 {int(orders)} }}"
+        )
+        return number
+
+    def runtime(self, name: str) -> str:
+        """The symbol of a function of the runtime, which is declared."""
+        function = RUNTIME[name]
+        symbol = f'"{signature(function).symbol}"'
+        self.runtime_functions.setdefault(name, declaration_text(function))
+        return symbol
+
+    def runtime_call(
+        self, function: Function, name: str, arguments: Sequence[Value | int | str], result: str | None
+    ) -> Value | None:
+        """Call a function of the runtime: the thread, then these arguments; a text is the name of a pointer."""
+        known = signature(RUNTIME[name])
+        texts = ["ptr %thread"]
+        for argument, (_, wanted) in zip(arguments, known.parameters[1:], strict=True):
+            if isinstance(argument, int | str):
+                texts.append(f"{wanted.llvm} {argument}")
+            else:
+                texts.append(f"{wanted.llvm} {resize(argument, int(wanted.llvm[1:]), argument.is_signed)}")
+        call = f"@{self.runtime(name)}({', '.join(texts)})"
+        if known.result is None:
+            function.builder.emit(f"call void {call}")
+            return None
+        text = function.builder.value(f"call {known.result.llvm} {call}")
+        assert result is not None
+        found = Value(function, type_named(f"u{known.result.llvm[1:]}"), text)
+        return Value(function, type_named(result), resize(found, type_named(result).width, signed=False))
+
+    def native_call(self, native: Callable[..., Any], arguments: Sequence[str | int]) -> str:
+        """The text of a call of a native function, whose code becomes part of the unit.
+
+        For each choice of numbers among the arguments there is one function that knows them: LLVM makes it simple once,
+        and not again at every call.
+        """
+        known = signature(native)
+        self.natives.setdefault(known.symbol, native)
+        assert known.result is not None
+        numbers = tuple(argument if isinstance(argument, int) else None for argument in arguments)
+        passed = [
+            f"{type.llvm} {argument}"
+            for argument, (_, type) in zip(arguments, known.parameters, strict=True)
+            if not isinstance(argument, int)
+        ]
+        symbol = f'"{known.symbol}"'
+        if len(passed) < len(arguments):
+            symbol = self._specials.setdefault((known.symbol, numbers), f"special.{len(self._specials)}")
+            if symbol not in self._written:
+                self._written.add(symbol)
+                self.wrappers.append(_special(symbol, known, numbers))
+        return f"call {known.result.llvm} @{symbol}({', '.join(passed)})"
+
+    def search(self, space: str | None, bytes: int, kind: int) -> str:
+        """The symbol of a function that finds memory: it takes the thread, the address, the instruction and a hint."""
+        symbol = f"search.{access.SPACES[space]}.{bytes}.{kind}"
+        if symbol not in self._written:
+            self._written.add(symbol)
+            about = f"i32 {bytes}, i32 {bytes}, i32 {access.SPACES[space]}, i32 {kind}"
+            self.wrappers.append(
+                f"ptr @{symbol}(ptr %thread, i64 %address, i32 %instruction, ptr %hint) nounwind "
+                f"cold noinline {{\n  %found = call ptr @{self.runtime('find_memory')}"
+                f"(ptr %thread, i64 %address, {about}, i32 %instruction, ptr %hint)\n  ret ptr %found\n}}\n"
+            )
+        return symbol
+
+
+def _special(symbol: str, known: Signature, numbers: Sequence[int | None]) -> str:
+    assert known.result is not None
+    types = [type.llvm for _, type in known.parameters]
+    taken = [f"{type} %a{at}" for at, (type, number) in enumerate(zip(types, numbers, strict=True)) if number is None]
+    given = [
+        f"{type} {f'%a{at}' if number is None else number}"
+        for at, (type, number) in enumerate(zip(types, numbers, strict=True))
+    ]
+    result = known.result.llvm
+    return (
+        f"{result} @{symbol}({', '.join(taken)}) nounwind {{\n"
+        f'  %result = call {result} @"{known.symbol}"({", ".join(given)})\n  ret {result} %result\n}}\n'
+    )

@@ -1,0 +1,315 @@
+"""One PTX function as a function of LLVM that runs a thread until it must wait for others.
+
+Where the thread waits, the registers that are read later go to its frame, the function notes where it goes on and
+returns; called again, it jumps there and fetches them back; see `frame`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ptxlab import ir
+from ptxlab.emulate.abi import state
+from ptxlab.emulate.translate.control import HANDLERS
+from ptxlab.emulate.translate.frame import Frame
+from ptxlab.emulate.translate.liveness import AlwaysLive, Liveness
+from ptxlab.emulate.translate.loops import Iterations
+from ptxlab.emulate.translate.machine import Machine
+from ptxlab.emulate.translate.operands import Result, read, write
+from ptxlab.emulate.translate.passing import load_register, store_register
+from ptxlab.emulate.translate.preemption import CHANGE, points_of
+from ptxlab.emulate.translate.registers import Registers
+from ptxlab.emulate.translate.saving import members
+from ptxlab.emulate.translate.values import Value
+from ptxlab.ir.effects import Effects
+from ptxlab.ir.flow import END, flow_of
+from ptxlab.ir.shapes import match_of
+from ptxlab.isa import Jump, Match
+from ptxlab.native import offset_of
+from ptxlab.native.apart import GaveUpError
+from ptxlab.native.text import Builder
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.translate.unit import Unit
+
+MOST_BITS = 50_000_000  # of all sets of registers at the instructions of a function
+
+
+class Function:
+    """A PTX function while it is translated."""
+
+    def __init__(self, unit: Unit, function: ir.Function, number: int) -> None:
+        self.unit = unit
+        self.function = function
+        self.number = number
+        self.name = f"f{number}"
+        self.builder = Builder()
+        self.machine = Machine(self)
+        self.instructions = list(function.instructions())
+        self.matches = [match_of(instruction) for instruction in self.instructions]
+        self.effects = Effects(self.instructions, self.matches)
+        self.flow = flow_of(function)
+        self.frame = Frame(self)
+        self.registers = Registers(self, self.instructions, self.effects)
+        self._read_results_at_end()
+        self.position = 0
+        self.first = unit.number_instructions(function, self.instructions)
+        self.live = self._find_live()
+        self.points = points_of(self.matches, self.live, unit.preemption)
+        self.uses_carry = any(match.effects.carry for match in self.matches if match is not None)
+        self.locals = unit.lay_out_locals(function)
+        self.iterations = Iterations(self) if unit.counting.profile else None
+        self.block_counter = 0
+        self.guard_counter = (-1, 0)
+        self._sizes: dict[str, str] = {}
+
+    def _find_live(self) -> Liveness:
+        registers = self.registers.by_index
+        if len(self.instructions) * max(registers, default=0) <= MOST_BITS:
+            return Liveness(self.instructions, self.effects, self.flow, registers)
+        if self.unit.flat:
+            return AlwaysLive(self.flow, registers)
+        raise GaveUpError
+
+    def _read_results_at_end(self) -> None:
+        """Results that are registers, as old PTX has them, are read where the function returns."""
+        results = tuple(register.index for register, _ in self._formal(self.function.returns))
+        for position, instruction in enumerate(self.instructions):
+            if results and (instruction.opcode.jump is Jump.RETURN or position == len(self.instructions) - 1):
+                self.effects.reads[position] += results
+
+    def _formal(self, variables: list[ir.Variable]) -> list[tuple[ir.Register, ir.Variable]]:
+        """The registers that are parameters or results of the function."""
+        by_variable = {id(register.variable): register for register in self.registers.by_index.values()}
+        return [(by_variable[id(v)], v) for v in variables if v.state_space == "reg" and id(v) in by_variable]
+
+    # What the rest of the program needs to know.
+
+    @cached_property
+    def labels(self) -> Mapping[str, ir.Statement]:
+        """Its labels and lists of them by name."""
+        return self.function.labels()
+
+    @property
+    def is_entry(self) -> bool:
+        return self.function.kind == "entry"
+
+    @property
+    def instruction_number(self) -> int:
+        """The number, in the whole program, of the instruction that is being translated."""
+        return self.first + self.position
+
+    @property
+    def counter(self) -> int:
+        """The counter of the unit that counts how often the instruction that is being translated is executed."""
+        number, counter = self.guard_counter
+        return counter if number == self.instruction_number else self.block_counter
+
+    # The fields of the thread.
+
+    def field_pointer(self, name: str) -> str:
+        return self.builder.value(f"getelementptr i8, ptr %thread, i64 {offset_of(state.Thread, name)}")
+
+    def load_field(self, name: str, type: str) -> str:
+        return self.builder.value(f"load {type}, ptr {self.field_pointer(name)}")
+
+    def store_field(self, name: str, type: str, text: str | int) -> None:
+        self.builder.emit(f"store {type} {text}, ptr {self.field_pointer(name)}")
+
+    def size_in(self, size: str, exponent: int) -> str:
+        """The size of a window, a value known from the beginning, in pieces of two to the power of `exponent` bytes."""
+        if not exponent:
+            return size
+        name = f"{size}.{exponent}"
+        self._sizes.setdefault(name, f"  {name} = lshr i64 {size}, {exponent}")
+        return name
+
+    # Translation.
+
+    def text(self) -> str:
+        """The function in LLVM's language."""
+        builder = self.builder
+        entry = builder.gap()  # filled in below: declarations of registers, the jump to where it goes on
+        builder.label("start")
+        # Others are written before they are read: LLVM need not look for where a zero could get to.
+        for index in members(self.live.at_start[0] if self.flow.blocks else 0):
+            register = self.registers.by_index[index]
+            for element in range(register.vector):
+                self.registers.put(register, "false" if register.type.width == 1 else "0", element)
+        for register, variable in self._formal(self.function.parameters):
+            load_register(self, register, self._formal_place(variable))
+        builder.emit("store i1 false, ptr %carry")
+        if self.iterations is not None:
+            self.iterations.begin()
+        if not self.flow.blocks:
+            self.leave()
+        else:
+            builder.jump("b0")
+        for block in self.flow.blocks:
+            self._translate_block(block.number)
+        self.frame.fill_waits()
+        entry += self.registers.declarations()
+        entry.append(f"  %own.size = add i64 0, {self.frame.size}")
+        entry += ["  %carry = alloca i1", "  %fuel = alloca i32", *self._entry_loads(), *self._sizes.values()]
+        cases = " ".join(f"i32 {index}, label %{label}" for index, label in enumerate(self.frame.resumes, 1))
+        entry.append(f"  switch i32 %resume, label %start [ {cases} ]")
+        return f"define internal void @{self.name}(ptr noalias %thread) nounwind {{\n{builder}\n}}\n"
+
+    def _entry_loads(self) -> list[str]:
+        loads = []
+        for name, type in (
+            ("resume", "i32"),
+            ("frame", "ptr"),
+            ("shared", "ptr"),
+            ("shared_size", "i64"),
+            ("local", "ptr"),
+            ("local_size", "i64"),
+            ("local_base", "i64"),
+            ("mail", "ptr"),
+            ("hints", "ptr"),
+            ("counters", "ptr"),
+            ("worker", "ptr"),
+            ("block", "ptr"),
+        ):
+            loads.append(f"  %at.{name} = getelementptr i8, ptr %thread, i64 {offset_of(state.Thread, name)}")
+            loads.append(f"  %{name} = load {type}, ptr %at.{name}")
+        quantum = offset_of(state.Thread, "fuel")
+        loads.append(f"  %at.fuel = getelementptr i8, ptr %thread, i64 {quantum}")
+        loads.append("  %quantum = load i32, ptr %at.fuel")
+        loads.append("  store i32 %quantum, ptr %fuel")
+        return loads
+
+    def _translate_block(self, number: int) -> None:
+        block = self.flow.blocks[number]
+        self.builder.label(f"b{number}")
+        self.unit.counting.count_block(self, block.start, block.end)
+        self.registers.forget()
+        for position in range(block.start, block.end):
+            self.position = position
+            self.unit.check_time()
+            self.frame.step(position)
+            if position == block.end - 1 and position not in self.points:
+                self.registers.drop(self.live.after(position))
+            self.registers.begin_instruction()
+            self._translate(self.instructions[position], self.matches[position])
+            if self.builder.is_closed:
+                return
+        if block.successors:
+            self.go(block.successors[-1])
+        else:  # the text ends without `ret`: ptxas returns there
+            self.leave()
+
+    def _translate(self, instruction: ir.Instruction, match: Match | None) -> None:
+        guard = instruction.guard
+        builder = self.builder
+        after = None
+        if guard is not None:
+            assert isinstance(guard.register, ir.Register)
+            condition = self.registers.get(guard.register).text
+            taken, after = builder.new_label("then"), builder.new_label("after")
+            yes, no = (after, taken) if guard.negated else (taken, after)
+            builder.branch(condition, yes, no)
+            builder.label(taken)
+            self.registers.begin_guarded()
+            self.unit.counting.count_guarded(self)
+        if self.position in self.points:
+            self._pass_point(self.points[self.position])
+        if instruction.opcode.jump is not None:
+            HANDLERS[instruction.opcode.jump](self, instruction)
+        else:
+            assert match is not None
+            self._execute(instruction, match)
+        if after is not None:
+            if not builder.is_closed:
+                builder.jump(after)
+            builder.label(after)
+            self.registers.end_guarded()
+
+    def _execute(self, instruction: ir.Instruction, match: Match) -> None:
+        """Run the meaning of an instruction on its operands, and write down its results."""
+        meaning = match.form.meaning
+        assert meaning is not None, instruction.opcode.text
+        given: dict[str, Any] = {}
+        results: list[Result] = []
+        for expected, operand in zip(match.expected, instruction.operands, strict=True):
+            read(self, expected, operand, given, results)
+        names = meaning.__code__.co_varnames[2 : meaning.__code__.co_argcount]
+        self.machine.begin(instruction, match)
+        returned = meaning(self.machine, match.candidate.modifiers, *(given.get(name) for name in names))
+        write(self, results, returned)
+
+    # Control flow.
+
+    def go(self, target: int) -> None:
+        """Jump to a block; a jump backwards costs fuel, and without fuel the thread lets others run first."""
+        builder = self.builder
+        if target == END:
+            self.leave()
+            return
+        if self.iterations is not None:
+            self.iterations.go(self.block_number, target)
+        if target > self.block_number:
+            builder.jump(f"b{target}")
+            return
+        left = builder.value("load i32, ptr %fuel")
+        less = builder.value(f"sub i32 {left}, 1")
+        builder.emit(f"store i32 {less}, ptr %fuel")
+        empty = builder.value(f"icmp eq i32 {less}, 0")
+        rest = builder.new_label("rest")
+        builder.branch(empty, rest, f"b{target}", likely=False)
+        builder.label(rest)
+        self.frame.wait(state.YIELDED, self.live.at_start[target], target=target)
+        builder.jump(f"b{target}")
+
+    def _pass_point(self, kind: int) -> None:
+        """Let others run first if the thread has passed as many preemption points as it may; see `preemption`."""
+        builder = self.builder
+        left = self.load_field("until_preemption", "i32")
+        pause, on, go = builder.new_label("pause"), builder.new_label("on"), builder.new_label("go")
+        builder.branch(builder.value(f"icmp eq i32 {left}, 0"), pause, on, likely=False)
+        builder.label(on)
+        cost = "1" if kind == CHANGE else self.load_field("look_cost", "i32")
+        self.store_field("until_preemption", "i32", builder.value(f"sub i32 {left}, {cost}"))
+        builder.jump(go)
+        builder.label(pause)
+        self.store_field("at_point", "i32", 1)
+        self.frame.pause()
+        builder.jump(go)
+        builder.label(go)
+        self.registers.begin_instruction()
+
+    @property
+    def block_number(self) -> int:
+        """The basic block that is being translated."""
+        return self.live.block_of[self.position]
+
+    def leave(self) -> None:
+        """Return to the caller, or end the thread."""
+        if self.is_entry:
+            self.exit()
+            return
+        for register, variable in self._formal(self.function.returns):
+            store_register(self, register, self._formal_place(variable))
+        self.unit.calls.runtime_call(self, "leave", (), None)
+        self.builder.close("ret void")
+
+    def _formal_place(self, variable: ir.Variable) -> str:
+        """Where a parameter or result lies in local memory."""
+        at = self.builder.value(f"add i64 %local_base, {self.locals.offsets[id(variable)]}")
+        return self.builder.value(f"getelementptr i8, ptr %local, i64 {at}")
+
+    def exit(self) -> None:
+        """End the thread."""
+        self.unit.calls.runtime_call(self, "thread_exit", (), None)
+        self.builder.close("ret void")
+
+    def fail(self) -> None:
+        """Return after the runtime has noted what went wrong."""
+        self.builder.close("ret void")
+
+    def iteration(self) -> Value:
+        """Which iteration of each loop around it, in which call, an instruction is executed in: a mark of 64 bits."""
+        assert self.iterations is not None
+        return self.iterations.mark(self.block_number)

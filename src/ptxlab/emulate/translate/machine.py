@@ -1,0 +1,388 @@
+"""The machine that meanings run on when a kernel is translated: what they ask for becomes LLVM's language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ptxlab import ir
+from ptxlab.device import layout
+from ptxlab.emulate.abi import state
+from ptxlab.emulate.runtime.schedule.barrier import ALIGNED
+from ptxlab.emulate.translate import access, floats
+from ptxlab.emulate.translate.async_copies import AsyncCopies
+from ptxlab.emulate.translate.bulk import BulkCopies
+from ptxlab.emulate.translate.mbarriers import Mbarriers
+from ptxlab.emulate.translate.special import special_register
+from ptxlab.emulate.translate.stack import Stack
+from ptxlab.emulate.translate.tensor_memory import TensorMemory
+from ptxlab.emulate.translate.values import Address, Value, bits_of, constant_text, resize
+from ptxlab.emulate.translate.wgmma import WarpgroupMma
+from ptxlab.isa import Match, asynchronous
+from ptxlab.isa.types import type_named
+from ptxlab.native.functions import signature
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.translate.function import Function
+
+_PREDICATE = type_named("pred")
+_U32 = type_named("u32")
+
+
+class Machine:
+    """`k` of the meanings, see `isa.machine`; the methods on memory and waiting are the emulator's own."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.instruction: ir.Instruction | None = None
+        self.match: Match | None = None
+        self.mbarrier: asynchronous.Mbarriers[Value, Address] = Mbarriers(self)
+        self.async_copy: asynchronous.AsyncCopies[Value, Address] = AsyncCopies(self)
+        self.bulk: asynchronous.BulkCopies[Value, Address] = BulkCopies(self)
+        self.wgmma: asynchronous.WarpgroupMma[Value] = WarpgroupMma(self)
+        self.tensor_memory: asynchronous.TensorMemory[Value, Address] = TensorMemory(self)
+        self.stack: asynchronous.Stack[Value] = Stack(self)
+
+    def begin(self, instruction: ir.Instruction, match: Match) -> None:
+        """Turn to another instruction."""
+        self.instruction, self.match = instruction, match
+
+    # Values.
+
+    @property
+    def carry(self) -> Value:
+        return Value(self.function, _PREDICATE, self.function.builder.value("load i1, ptr %carry"))
+
+    @carry.setter
+    def carry(self, value: Value) -> None:
+        self.function.builder.emit(f"store i1 {value.text}, ptr %carry")
+
+    @property
+    def lane(self) -> Value:
+        """The number of the thread in its warp."""
+        return Value(self.function, _U32, self.function.load_field("lane", "i32"))
+
+    @property
+    def warp(self) -> Value:
+        """The number of the warp in its block."""
+        return Value(self.function, _U32, self.function.load_field("number", "i32")) >> 5
+
+    @property
+    def target(self) -> str:
+        """What the module is compiled for: tensor cores differ."""
+        return self.function.unit.module.target
+
+    def _operand(self, name: str) -> ir.Operand | None:
+        assert self.match is not None
+        assert self.instruction is not None
+        pairs = zip(self.match.expected, self.instruction.operands, strict=True)
+        return next((operand for expected, operand in pairs if expected.name == name), None)
+
+    def selection(self, operand: str) -> str | None:
+        found = self._operand(operand)
+        if isinstance(found, ir.Minus):
+            found = found.operand
+        return found.selector if isinstance(found, ir.Selection) else None
+
+    def has_minus(self, operand: str) -> bool:
+        return isinstance(self._operand(operand), ir.Minus)
+
+    def constant(self, type: str, value: int) -> Value:
+        return Value(self.function, type_named(type), constant_text(value, type_named(type)))
+
+    def select(self, condition: Value, yes: Value, no: Value | int) -> Value:
+        other = constant_text(no, yes.type) if isinstance(no, int) else no.text
+        name = bits_of(yes.type)
+        text = self.function.builder.value(f"select i1 {condition.text}, {name} {yes.text}, {name} {other}")
+        return Value(self.function, yes.type, text)
+
+    def cast(self, value: Value, type: str) -> Value:
+        wanted = type_named(type)
+        return Value(self.function, wanted, resize(value, wanted.width, value.is_signed))
+
+    def reinterpret(self, value: Value, type: str) -> Value:
+        assert value.type.width == type_named(type).width, f"{value.type} as .{type}"
+        return Value(self.function, type_named(type), value.text)
+
+    def pack(self, parts: Sequence[Value], type: str) -> Value:
+        builder, wanted = self.function.builder, type_named(type)
+        total, at = "0", 0
+        for part in parts:
+            wide = resize(part, wanted.width, signed=False)
+            shifted = builder.value(f"shl {bits_of(wanted)} {wide}, {at}") if at else wide
+            total = builder.value(f"or {bits_of(wanted)} {total}, {shifted}") if at else shifted
+            at += part.type.width
+        return Value(self.function, wanted, total)
+
+    def unpack(self, value: Value, type: str) -> tuple[Value, ...]:
+        builder, wanted = self.function.builder, type_named(type)
+        parts = []
+        for at in range(0, value.type.width, wanted.width):
+            shifted = builder.value(f"lshr {value.typed}, {at}") if at else value.text
+            text = shifted
+            if wanted.width != value.type.width:
+                text = builder.value(f"trunc {bits_of(value.type)} {shifted} to {bits_of(wanted)}")
+            parts.append(Value(self.function, wanted, text))
+        return tuple(parts)
+
+    def arithmetic(
+        self,
+        operation: str,
+        *operands: Value,
+        rounding: str = "rn",
+        ftz: bool = False,
+        sat: bool = False,
+        relu: bool = False,
+    ) -> Value:
+        type = operands[0].type
+        if type.name == "f32" and rounding == "rn" and not (ftz or sat or relu) and operation in floats.RAW:
+            text, raw = floats.raw(self.function.builder, operation, [operand.raw for operand in operands])
+            return Value(self.function, type, text, raw)
+        text = floats.arithmetic(
+            self.function.builder,
+            operation,
+            type.name,
+            [operand.text for operand in operands],
+            rounding=rounding,
+            ftz=ftz,
+            sat=sat,
+            relu=relu,
+            call=self.function.unit.calls.native_call,
+        )
+        return Value(self.function, type, text)
+
+    def call(self, function: Callable[..., Any], *arguments: Value | int, type: str) -> Value:
+        known = signature(function)
+        texts: list[str | int] = []
+        for argument, (_, wanted) in zip(arguments, known.parameters, strict=True):
+            if isinstance(argument, int):
+                texts.append(argument)
+            else:
+                texts.append(resize(argument, int(wanted.llvm[1:]), argument.is_signed))
+        assert known.result is not None
+        text = self.function.builder.value(self.function.unit.calls.native_call(function, texts))
+        result = type_named(type)
+        width = int(known.result.llvm[1:])
+        if width != result.width:
+            operation = "trunc" if result.width < width else "zext"
+            text = self.function.builder.value(f"{operation} i{width} {text} to {bits_of(result)}")
+        return Value(self.function, result, text)
+
+    # The lanes of a warp.
+
+    def collect(
+        self,
+        function: Callable[..., Any],
+        members: Value | int,
+        inputs: Sequence[Value],
+        results: Sequence[str],
+        *,
+        statics: Sequence[int | tuple[int, ...]] = (),
+        aligned: bool = False,
+        reads_shared: bool = False,
+        orders: bool = False,
+    ) -> tuple[Value, ...]:
+        word = 0
+        for value in inputs:
+            for part in self._words(value):
+                self.function.builder.emit(f"store i32 {part}, ptr {self._mail(word)}")
+                word += 1
+        types = [type_named(name) for name in results]
+        total = word + sum(-(-type.width // 32) for type in types)
+        site = self.function.unit.calls.site(self.function, function, statics, total, aligned, reads_shared, orders)
+        given = str(members) if isinstance(members, int) else members.text
+        self.function.store_field("members", "i32", given)
+        self.function.store_field("site", "i32", site)
+        self.function.frame.wait_here(state.MEETING)
+        found = []
+        for type in types:
+            parts = []
+            for _ in range(0, type.width, 32):
+                text = self.function.builder.value(f"load i32, ptr {self._mail(word)}")
+                parts.append(Value(self.function, _U32, text))
+                word += 1
+            if type.width >= 32:
+                found.append(self.pack(parts, type.name))
+            else:
+                found.append(Value(self.function, type, resize(parts[0], type.width, signed=False)))
+        return tuple(found)
+
+    def _mail(self, word: int) -> str:
+        return self.function.builder.value(f"getelementptr i8, ptr %mail, i64 {128 * word}")
+
+    def _words(self, value: Value) -> list[str]:
+        if value.type.width <= 32:
+            return [resize(value, 32, signed=False)]
+        return [part.text for part in self.unpack(value, "u32")]
+
+    def active_mask(self) -> Value:
+        self.function.frame.wait_here(state.ACTIVE)
+        return Value(self.function, _U32, self.function.load_field("members", "i32"))
+
+    # Memory.
+
+    def load(
+        self,
+        address: Address,
+        type: str,
+        count: int = 1,
+        *,
+        when: Value | None = None,
+        order: str = "",
+    ) -> tuple[Value, ...]:
+        """`count` values of `type` from memory; zeros where `when` does not hold."""
+        return access.load(self.function, address, type_named(type), count, when, order)
+
+    def store(
+        self,
+        address: Address,
+        values: Sequence[Value],
+        *,
+        when: Value | None = None,
+        order: str = "",
+    ) -> None:
+        """Values side by side to memory."""
+        access.store(self.function, address, values, when, order)
+
+    def fill(self, address: Address, size: Value) -> None:
+        """Write that many zero bytes to shared memory."""
+        offset = self.shared_offset(address)
+        self.runtime("fill_shared", offset, size, self.place)
+        self.check()
+        self.function.unit.counting.note_change(self.function, "shared")
+        self.function.unit.counting.count_access(self.function, Address("shared", offset), size, state.STORE)
+
+    def update(
+        self,
+        address: Address,
+        type: str,
+        change: Callable[[Value], Value],
+        order: str = "",
+        *,
+        writes: Callable[[Value], Value] | None = None,
+        returns: bool = True,
+    ) -> Value:
+        """Change a value in memory at one go, and return what it was."""
+        return access.update(self.function, address, type_named(type), change, order, writes, returns)
+
+    def runtime(self, name: str, *arguments: Value | int | str) -> None:
+        """Call a function of the runtime with this thread."""
+        self.function.unit.calls.runtime_call(self.function, name, arguments, None)
+
+    def ask_runtime(self, name: str, *arguments: Value | int | str, result: str) -> Value:
+        """Call a function of the runtime with this thread; what it returns, as the type `result`."""
+        found = self.function.unit.calls.runtime_call(self.function, name, arguments, result)
+        assert found is not None, name
+        return found
+
+    def wait(self, status: int | None = None) -> None:
+        """Let others run until this thread can go on; None: the runtime has said why."""
+        self.function.frame.wait_here(status)
+
+    def check(self) -> None:
+        """Stop the thread here if the runtime has found something wrong."""
+        access.stop_if_failed(self.function)
+
+    # Order.
+
+    def fence(self, order: str) -> None:
+        """Order the accesses of this thread before it with those after it."""
+        semantics, _, scope = order.partition(".")
+        if semantics == "mbarrier_init":
+            self.runtime("pass_init_fence")
+            return
+        self.runtime("pass_fence", access.SEMANTICS[semantics], access.SCOPES[scope])
+
+    def cluster_barrier(self, *, waits: bool, releases: bool = False) -> None:
+        """Arrive at the barrier of the cluster, or wait there."""
+        assert self.match is not None
+        how = ALIGNED if self.match.effects.aligned else 0
+        if waits:
+            self.runtime("wait_at_cluster", how, self.place)
+            self.wait()
+        else:
+            self.runtime("arrive_at_cluster", how, int(releases), self.place)
+            self.check()
+
+    def address_in(self, address: Value, rank: Value, space: str | None) -> Value:
+        """The address that corresponds, in another block of the cluster, to one in shared memory, generic or not."""
+        known = self.select(rank < state.NOBODY, rank + 1, state.NOBODY)
+        type = address.type.name
+        if space is None:  # what is not in shared memory is in no block
+            known = self.select(self.is_in("shared::cluster", self.cast(address, "u64")), known, state.NOBODY)
+            window = state.SHARED_WINDOW
+        else:
+            window = 0
+        return (address & state.OFFSET_MASK | self.cast(known, type) << state.RANK_SHIFT) + window
+
+    def rank_of(self, address: Value) -> Value:
+        """The rank in the cluster of the block in whose shared memory an address lies."""
+        named = self.cast(address >> state.RANK_SHIFT & state.NOBODY, "u32")
+        own = special_register(self.function, ir.SpecialRegister("%cluster_ctarank", None))
+        return self.select(named == 0, own, named - 1)
+
+    def fence_proxy(self, space: str | None) -> None:
+        """Order ordinary accesses of this thread and those of asynchronous copies, to shared or global memory."""
+        self.runtime("pass_proxy_fence", int(space != "global"), int(space in (None, "global")))
+
+    def barrier(self, number: Value, count: Value | None, *, value: Value | None = None, waits: bool = True) -> Value:
+        """Arrive at a barrier of the block and, with `waits`, stay until it opens."""
+        brought = 0 if value is None else value
+        assert self.match is not None
+        how = int(waits) | (ALIGNED if self.match.effects.aligned else 0)
+        self.runtime("arrive_at_barrier", number, 0 if count is None else count, how, brought, self.place)
+        if waits:
+            self.wait()
+        else:
+            self.check()
+        return Value(self.function, type_named("u64"), self.function.load_field("answer", "i64"))
+
+    @property
+    def place(self) -> int:
+        """The number of the instruction in the program."""
+        return self.function.instruction_number
+
+    def shared_offset(self, address: Address) -> Value:
+        """Where an address points to in shared memory."""
+        return address.value - state.SHARED_WINDOW if address.space is None else address.value
+
+    def own_offset(self, address: Value) -> Value:
+        """An address in shared memory of the cluster as an offset in that of the own block, if it is there."""
+        return self.ask_runtime("without_own_rank", address, result="u64")
+
+    def owner(self, address: Value) -> str:
+        """The block in whose shared memory an address lies."""
+        name = self.function.unit.calls.runtime("owner_of")
+        return self.function.builder.value(f"call ptr @{name}(ptr %thread, i64 {address.text})")
+
+    def rest(self) -> None:
+        """Let other threads run first."""
+        self.function.frame.wait_here(state.YIELDED)
+
+    def window(self, space: str) -> int:
+        """Where the addresses of a state space begin among generic ones."""
+        return _WINDOWS[self._space(space)]
+
+    def is_in(self, space: str, address: Value) -> Value:
+        """Whether a generic address lies in a state space."""
+        window = _WINDOWS[self._space(space)]
+        if space in ("shared", "shared::cta"):
+            address = self.own_offset(address - window) + window
+            return (address >= window) & (address < window + (1 << state.RANK_SHIFT))
+        if window:
+            return (address >= window) & (address < window + (1 << 56))
+        low, high = layout.SPANS[space.partition("::")[0]]
+        return (address >= low) & (address < high)
+
+    def _space(self, space: str) -> str:
+        space = space.partition("::")[0]
+        return "local" if space == "param" and not self.function.is_entry else space
+
+
+_WINDOWS = {
+    "shared": state.SHARED_WINDOW,
+    "local": state.LOCAL_WINDOW,
+    "param": state.PARAMETER_WINDOW,
+    "global": 0,
+    "const": 0,
+}

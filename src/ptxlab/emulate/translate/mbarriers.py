@@ -1,0 +1,108 @@
+"""mbarriers in the code of a kernel: what instructions ask for goes to the runtime, and is counted and tracked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ptxlab.emulate.abi import state
+from ptxlab.emulate.translate import access
+from ptxlab.emulate.translate.values import Address, Value
+from ptxlab.isa.mbarrier import RELAXED_ORDER
+from ptxlab.isa.types import type_named
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.translate.machine import Machine
+
+Located = tuple[str, Value]  # the block that an mbarrier belongs to, and its offset in shared memory
+
+
+class Mbarriers:
+    """`k.mbarrier`, see `isa.asynchronous`."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    def initialize(self, barrier: Address, count: Value, layout: int) -> None:
+        self._change("initialise_phase", self._own(barrier, state.STORE), count, layout)
+
+    def invalidate(self, barrier: Address) -> None:
+        self._change("invalidate_phase", self._own(barrier, state.STORE))
+
+    def layout(self, barrier: Address) -> Value:
+        machine = self._machine
+        found = machine.ask_runtime("layout_of_phase", *self._own(barrier, state.LOAD), machine.place, result="u32")
+        machine.function.unit.counting.note_look(machine.function, "shared")
+        machine.check()
+        return found
+
+    def expect(self, barrier: Address, bytes: Value, order: int = 0) -> None:
+        self._change_bytes("expect_bytes", barrier, bytes, order)
+
+    def complete(self, barrier: Address, bytes: Value, order: int) -> None:
+        self._change_bytes("complete_bytes", barrier, bytes, order)
+
+    def arrive(self, barrier: Address, count: Value | int, order: int) -> Value:
+        return self._arrive("arrive_at_phase", barrier, count, order)
+
+    def drop(self, barrier: Address, count: Value | int, order: int) -> Value:
+        return self._arrive("drop_from_phase", barrier, count, order)
+
+    def test(self, barrier: Address, parity: Value, order: int) -> Value:
+        return self.wait(barrier, parity, order)  # a test that fails may take as long as a wait does
+
+    def wait(self, barrier: Address, parity: Value, order: int) -> Value:
+        machine = self._machine
+        machine.runtime("wait_for_phase", *self._own(barrier, state.LOAD), parity, order, machine.place)
+        machine.function.unit.counting.note_look(machine.function, "shared")
+        machine.wait()
+        answer = Value(machine.function, type_named("u64"), machine.function.load_field("answer", "i64"))
+        return answer != 0
+
+    def _arrive(self, name: str, barrier: Address, count: Value | int, order: int) -> Value:
+        machine = self._machine
+        located = self._any(barrier)
+        if order & RELAXED_ORDER:
+            machine.runtime("release_tensor_work", *located)
+        found = machine.ask_runtime(name, *located, count, order, machine.place, result="u64")
+        self._end_change()
+        return found
+
+    def _change_bytes(self, name: str, barrier: Address, bytes: Value, order: int) -> None:
+        located = self._any(barrier)
+        if order:
+            self._machine.runtime("release_to_phase", *located, order)
+        self._change(name, located, bytes)
+
+    def _change(self, name: str, located: Located, *values: Value | int) -> None:
+        self._machine.runtime(name, *located, *values, self._machine.place)
+        self._end_change()
+
+    def _end_change(self) -> None:
+        self._machine.function.unit.counting.note_change(self._machine.function, "shared")
+        self._machine.check()
+
+    def _own(self, barrier: Address, kind: int) -> Located:
+        """An mbarrier that must be in the block's own shared memory."""
+        machine = self._machine
+        offset = machine.shared_offset(barrier)
+        if barrier.space != "shared":
+            offset = machine.own_offset(offset)
+        return self._track(Address("shared", offset), kind)
+
+    def _any(self, barrier: Address) -> Located:
+        """An mbarrier that may be in another block of the cluster."""
+        machine = self._machine
+        offset = machine.shared_offset(barrier)
+        return self._track(Address("shared" if barrier.space == "shared" else "shared::cluster", offset), state.ATOMIC)
+
+    def _track(self, address: Address, kind: int) -> Located:
+        machine = self._machine
+        access.locate(machine.function, address, 8, kind)
+        located: Located = "%block", address.value
+        if address.space == "shared::cluster":
+            located = machine.owner(address.value), address.value & state.OFFSET_MASK
+        if kind != state.STORE and machine.function.unit.watching.checks:
+            machine.runtime("check_intact", *located, machine.place)
+        machine.function.unit.watching.note_access(machine.function, address, 8, kind, "barrier", 8)
+        access.log(machine.function, address, 8, kind, "false" if kind == state.LOAD else "true")
+        return located

@@ -1,0 +1,172 @@
+"""What the detectors are told of: accesses to memory that other threads may touch, unless nobody can write there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ptxlab import ir
+from ptxlab.emulate.abi import state
+from ptxlab.emulate.runtime.order import shadow
+from ptxlab.emulate.translate.provenance import UNKNOWN, WINDOW, Roots
+from ptxlab.emulate.translate.values import Address, Value
+from ptxlab.isa.types import type_named
+from ptxlab.native import offset_of
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.translate.function import Function
+
+
+class Watching:
+    """What of one kernel is watched; `written` are the arguments through which it writes."""
+
+    def __init__(self, checks: bool, is_alone: bool) -> None:
+        self.checks = checks
+        self.is_alone = is_alone  # the kernel calls no function
+        self.written = 0
+        self._roots: dict[int, Roots] = {}
+
+    def note_access(
+        self,
+        function: Function,
+        address: Address,
+        bytes: int,
+        kind: int,
+        order: str,
+        element: int,
+        unchanged: str = "false",
+    ) -> None:
+        """Tell the detectors of an access to `bytes` bytes in elements of `element`, which may change nothing."""
+        number = about_of(kind, order, element)
+        self._note(function, address, bytes, kind, number, unchanged, number | shadow.UNCHANGED)
+
+    def note_update(
+        self, function: Function, address: Address, bytes: int, order: str, writes: Value | None, returns: bool
+    ) -> None:
+        """Tell the detectors of an atomic operation, which is only a read if `writes` does not hold."""
+        number = about_of(state.ATOMIC, order, bytes) | (0 if returns else shadow.REDUCTION)
+        failed, otherwise = "false", number
+        if writes is not None and self.checks:
+            failed = function.builder.value(f"xor i1 {writes.text}, true")
+            otherwise = about_of(state.LOAD, order, bytes) | shadow.UNCHANGED
+        self._note(function, address, bytes, state.ATOMIC, number, failed, otherwise)
+
+    def _note(
+        self,
+        function: Function,
+        address: Address,
+        bytes: int,
+        kind: int,
+        number: int,
+        condition: str,
+        otherwise: int,
+    ) -> None:
+        """Tell the detectors of an access, which is `number`, and where the condition holds, `otherwise`."""
+        instruction = function.instructions[function.position]
+        space = address.space
+        if not self.checks or space in ("const", "param"):
+            return
+        if space == "local" and (not self.is_alone or _names_parameter(instruction)):
+            return
+        builder = function.builder
+        roots = UNKNOWN
+        after = None
+        if space in (None, "global"):
+            roots = self.roots_of(function).of_addresses(instruction)
+            if kind != state.LOAD:
+                self.written |= roots
+            elif not roots & (UNKNOWN | WINDOW):
+                watched, after = builder.new_label("watched"), builder.new_label("noted")
+                builder.branch(self._is_watched(function, roots), watched, after)
+                builder.label(watched)
+        name = _NOTES[space]
+        followed = shadow.FOLLOWED if self.is_alone else 0
+        what = str(number | followed)
+        if condition != "false":
+            what = builder.value(f"select i1 {condition}, i32 {otherwise | followed}, i32 {number | followed}")
+        about = f"i32 {bytes}, i32 {what}, i32 {function.instruction_number}"
+        builder.emit(f"call void @{function.unit.calls.runtime(name)}(ptr %thread, i64 {address.value.text}, {about})")
+        if after is not None:
+            builder.jump(after)
+            builder.label(after)
+
+    def watches(self, function: Function, operand: int) -> Value | int:
+        """Whether the detectors are to be told of the memory that a copy reads, by the operand that names it."""
+        if not self.checks:
+            return 0
+        copied = function.instructions[function.position].operands[operand]
+        roots = self.roots_of(function).of_address(copied)
+        if roots & UNKNOWN:
+            return 1
+        text = function.builder.value(f"zext i1 {self._is_watched(function, roots)} to i32")
+        return Value(function, type_named("u32"), text)
+
+    def note_written(self, function: Function, operand: int) -> None:
+        """A copy writes the memory that an operand names."""
+        if self.checks:
+            self.written |= self.roots_of(function).of_address(
+                function.instructions[function.position].operands[operand]
+            )
+
+    def watches_map(self, function: Function, operand: int) -> Value | int:
+        """Whether the detectors are to be told of the tensor that a copy reads, by the operand that names its map."""
+        if not self.checks:
+            return 0
+        roots = self._roots_of_map(function, operand)
+        if roots & UNKNOWN:
+            return 1
+        text = function.builder.value(f"zext i1 {self._is_watched(function, roots)} to i32")
+        return Value(function, type_named("u32"), text)
+
+    def note_written_map(self, function: Function, operand: int) -> None:
+        """A copy writes the tensor whose map an operand names."""
+        if self.checks:
+            self.written |= self._roots_of_map(function, operand)
+
+    def _roots_of_map(self, function: Function, operand: int) -> int:
+        """The parameter that a tensor map is, if that can be told."""
+        found = self.roots_of(function).of_address(function.instructions[function.position].operands[operand])
+        return found & ~WINDOW or UNKNOWN
+
+    def roots_of(self, function: Function) -> Roots:
+        found = self._roots.get(function.number)
+        if found is None:
+            found = self._roots[function.number] = Roots(function)
+        return found
+
+    def _is_watched(self, function: Function, roots: int) -> str:
+        builder = function.builder
+        place = builder.value(f"getelementptr i8, ptr %worker, i64 {offset_of(state.Worker, 'watched')}")
+        watched = builder.value(f"load i64, ptr {place}, !invariant.load !2")
+        return builder.value(f"icmp ne i64 {builder.value(f'and i64 {watched}, {roots}')}, 0")
+
+
+_NOTES = {
+    None: "note_generic", "global": "note_global", "local": "note_local", "shared": "note_shared",
+    "shared::cluster": "note_cluster",
+}  # fmt: skip
+
+
+def about_of(kind: int, order: str, element: int) -> int:
+    """How the detectors are told what an access is; see `runtime.shadow`."""
+    semantics, _, scope = order.partition(".")
+    about = kind | (element.bit_length() - 1) << shadow.SIZE_SHIFT
+    if semantics == "barrier":
+        return about | shadow.OBJECT | (0 if kind == state.STORE else shadow.STRONG)
+    if semantics == "same-address":
+        return about | shadow.ANY_PROXY
+    if semantics in ("", "weak", "constant"):
+        return about | (shadow.STALE if semantics == "constant" else 0)
+    about |= shadow.STRONG
+    if scope in ("gpu", "sys"):
+        about |= shadow.WIDE
+    if scope != "cta":
+        about |= shadow.CLUSTER
+    if semantics in ("acquire", "acq_rel"):
+        about |= shadow.ACQUIRE
+    if semantics in ("release", "acq_rel"):
+        about |= shadow.RELEASE
+    return about
+
+
+def _names_parameter(instruction: ir.Instruction) -> bool:
+    return any(word.startswith("param") for word in instruction.opcode.modifiers)

@@ -1,0 +1,204 @@
+"""A kernel and the functions it can reach, on their way to machine code.
+
+The unit knows what is shared by all of them: where variables lie, what the code calls (`calls.py`), what it counts
+(`counting.py`) and what it tells the detectors (`watching.py`). What it makes depends on the program alone, not on a
+launch, so it can be kept on disk.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from ptxlab import ir
+from ptxlab.device import layout
+from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi.services import SERVICES
+from ptxlab.emulate.translate import access
+from ptxlab.emulate.translate.calls import Calls
+from ptxlab.emulate.translate.counting import Counting
+from ptxlab.emulate.translate.function import Function
+from ptxlab.emulate.translate.passing import Signature, argument_value, receive_value, signature
+from ptxlab.emulate.translate.preemption import LOGGED, NEVER
+from ptxlab.emulate.translate.tracking import Watching
+from ptxlab.emulate.translate.values import Value
+from ptxlab.ir.shapes import match_of
+from ptxlab.isa.types import type_named
+from ptxlab.native.apart import OutOfTimeError
+from ptxlab.native.text import METADATA
+from ptxlab.native.translate import declaration_text, emit
+
+_U64 = type_named("u64")
+LARGE = 300_000  # characters of LLVM's language, beyond which LLVM takes a second
+
+
+class Unit:
+    """One kernel as LLVM's text, with the tables that running it needs."""
+
+    def __init__(
+        self,
+        module: ir.Module,
+        entry: ir.Function,
+        checks: bool,
+        profile: bool = False,
+        preemption: int = NEVER,
+        *,
+        flat: bool = False,
+        until: float | None = None,
+    ) -> None:
+        self.preemption = preemption
+        self.module = module
+        self.flat = flat  # see `registers`
+        self.until = until
+        self.hurried = False  # whether there would be better machine code if there was more time
+        self.entry = entry
+        self.calls = Calls()
+        self.counting = Counting(profile)
+        self.places: list[tuple[ir.Function, ir.Instruction]] = []
+        self.hints = 0
+        self.uses_stack = False
+        self._signatures: dict[Signature, int] = {}
+        self.numbers = layout.function_numbers(module)
+        self.functions = layout.reachable(module, entry)
+        self.by_name = layout.functions_of(module)
+        self.watching = Watching(checks, is_alone=len(self.functions) == 1)
+        self.variables = layout.Variables(module, self.functions)
+        self.parameter_size = layout.block_of(entry.parameters).size
+
+    def translate(self) -> tuple[str, str]:
+        """The kernel as LLVM's text, and the functions that it calls: one text, or two where it is large.
+
+        A large kernel is not worth much of LLVM's time, but what it calls is: there the work of `mma` is done.
+        """
+        translated = [Function(self, function, number) for number, function in enumerate(self.functions)]
+        bodies = [function.text() for function in translated]
+        self.blocks = sum(len(function.flow.blocks) for function in translated)
+        by_name = {function.function.name: function for function in translated}
+        callees = [self._callee(by_name.get(name)) for name in self.numbers]
+        self.frame_sizes = [function.frame.size for function in translated]
+        self.local_sizes = [function.locals.size for function in translated]
+        self.timed_slots = translated[0].frame.timed_slots()
+        self.address_slots = [slot for function in translated for slot in function.frame.address_slots().items()]
+        calls = self.calls
+        tables = [
+            "@entry = alias void (ptr), ptr @f0",
+            f"@callees = constant [{len(callees)} x {{ ptr, i32, i32, i32, i32 }}] [ {', '.join(callees)} ]",
+            f"@sites = constant [{len(calls.sites)} x {{ ptr, i32, i32, i32, i32 }}] [ {', '.join(calls.sites)} ]",
+        ]
+        statics = [
+            f"{name} = internal constant [{len(words)} x i32] [ {', '.join(f'i32 {word}' for word in words)} ]"
+            for words, name in calls.statics.items()
+        ]
+        natives = emit(list(calls.natives.values())) if calls.natives else ""
+        kernel = "\n".join([*tables, *bodies])
+        runtime = "\n".join([*calls.runtime_functions.values(), *_INTRINSICS])
+        if len(kernel) < LARGE and not self.flat:
+            inside = [f"define internal {wrapper}" for wrapper in calls.wrappers]
+            together = [kernel, *inside, *statics, natives, runtime, _without_metadata(natives), "!2 = !{}\n"]
+            return "\n".join(together), ""
+        declared = [f"declare {wrapper.partition(' nounwind')[0]}" for wrapper in calls.wrappers]
+        declared += [declaration_text(native) for native in calls.natives.values()]
+        outside = [f"define {wrapper}" for wrapper in calls.wrappers]
+        called = [*outside, *statics, natives, runtime, _without_metadata(natives)]
+        return "\n".join([kernel, *declared, runtime, METADATA, "!2 = !{}\n"]), "\n".join(called)
+
+    def check_time(self) -> None:
+        """Stop translating when the time for it is over."""
+        if self.until is not None and time.perf_counter() >= self.until:
+            raise OutOfTimeError
+
+    def number_instructions(self, function: ir.Function, instructions: Sequence[ir.Instruction]) -> int:
+        """Number the instructions of a function within the program, and return the first number."""
+        first = len(self.places)
+        self.places.extend((function, instruction) for instruction in instructions)
+        return first
+
+    def hint(self, function: Function) -> str:
+        self.hints += 1
+        return access.hint_pointer(function, self.hints - 1)
+
+    def lay_out_locals(self, function: ir.Function) -> layout.Layout:
+        return layout.locals_of(self.module, function)
+
+    def address_of(self, function: Function, variable: ir.Variable) -> Value:
+        """The address of a variable in its state space."""
+        offset = function.locals.offsets.get(id(variable))
+        if offset is not None:
+            base = Value(function, _U64, "%local_base")
+            return base + offset if offset else base
+        return Value(function, _U64, str(self.variables.address(variable)))
+
+    @property
+    def talks(self) -> bool:
+        """Whether blocks can talk to each other: by atomic operations, or by loads and stores that are not weak.
+
+        So they do by taking over the work of others.
+        """
+        return any(_is_loud(instruction) for _, instruction in self.places)
+
+    def call_builtin(
+        self,
+        function: Function,
+        name: str,
+        target: ir.Function,
+        results: Sequence[ir.Operand],
+        arguments: Sequence[ir.Operand],
+    ) -> None:
+        """Call a function that the host provides."""
+        numbers: list[Value | int] = []
+        for parameter, argument in zip(target.parameters, arguments, strict=True):
+            numbers.append(argument_value(function, parameter, argument))
+        numbers += [0] * (5 - len(numbers))
+        number = list(SERVICES).index(name)
+        self.counting.note_change(function, "global")
+        if self.preemption == LOGGED:
+            self.calls.runtime_call(function, "log_service", (), None)
+        found = self.calls.runtime_call(function, "call_host", (number, function.instruction_number, *numbers), "u64")
+        access.stop_if_failed(function)
+        if results and found is not None:
+            receive_value(function, target.returns[0], results[0], found)
+
+    def space_of(self, function: Function, variable: ir.Variable) -> str:
+        """The state space of a variable; a `.param` that a body declares, for a call, lies in local memory."""
+        return "local" if id(variable) in function.locals.offsets else variable.state_space.partition("::")[0]
+
+    def function_address(self, name: str) -> int:
+        """The generic address of a function."""
+        return state.FUNCTION_WINDOW + 16 * self.function_number(name)
+
+    def function_number(self, name: str) -> int:
+        return self.numbers[name]
+
+    def signature_number(self, returns: Sequence[ir.Variable], parameters: Sequence[ir.Variable]) -> int:
+        """What a function returns and takes as a number, by which calls through addresses are checked; none is 0."""
+        return self._signatures.setdefault(signature(returns, parameters), len(self._signatures) + 1)
+
+    def _callee(self, function: Function | None) -> str:
+        """An entry of the table of functions; one that this kernel cannot reach has no code, a kernel no signature."""
+        code, frame, local, number = "null", 0, 0, 0
+        if function is not None:
+            code, frame, local = f"@{function.name}", function.frame.size, function.locals.size
+            if not function.is_entry:
+                number = self.signature_number(function.function.returns, function.function.parameters)
+        return f"{{ ptr, i32, i32, i32, i32 }} {{ ptr {code}, i32 {frame}, i32 {local}, i32 {number}, i32 0 }}"
+
+
+def _is_loud(instruction: ir.Instruction) -> bool:
+    match = match_of(instruction)
+    if match is None:
+        called = [operand for operand in instruction.operands if isinstance(operand, ir.FunctionReference)]
+        return any(reference.name in SERVICES for reference in called)
+    if match.effects.does("bulk", "cancel"):
+        return True
+    outside = [access for access in match.effects.accesses if not (access.space or "").startswith("shared")]
+    return any(access.kind == "update" or access.order not in ("weak", "constant") for access in outside)
+
+
+_INTRINSICS = (
+    "declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)",
+    "declare i64 @llvm.fshr.i64(i64, i64, i64)",
+)
+
+
+def _without_metadata(natives: str) -> str:
+    return "" if "!0 = " in natives else METADATA

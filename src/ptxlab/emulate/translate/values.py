@@ -1,0 +1,200 @@
+"""Values of a thread while its code is being written: each operator writes an instruction of LLVM.
+
+A value holds bits, so it is an integer to LLVM (`i1` for a predicate) whatever its type. A value that was computed
+before the thread waited for others is kept in the thread's frame when it is used again after that; see `Function`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ptxlab.isa.types import Type, type_named
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.translate.function import Function
+
+PREDICATE = type_named("pred")
+_FLOATS = {"f32": "float", "f64": "double", "tf32": "float"}
+# Sign bit and infinity of floats that the host may not be able to compare.
+_HALVES = {"f16": 0x7C00, "bf16": 0x7F80}
+
+
+def bits_of(type: Type) -> str:
+    """The integer that holds a value of `type`."""
+    return f"i{type.width}"
+
+
+class Value:
+    """Bits with a type; `text` is their name in LLVM's language."""
+
+    __slots__ = ("_raw", "_text", "epoch", "function", "type")
+
+    def __init__(self, function: Function, type: Type, text: str, raw: str | None = None) -> None:
+        self.function = function
+        self.type = type
+        self._text = text
+        self._raw = raw
+        self.epoch = function.frame.epoch
+
+    @property
+    def text(self) -> str:
+        """The name of the value, fetched back from the frame if the thread has waited since it was computed."""
+        if self.epoch != self.function.frame.epoch:
+            if self._text[0] in "%":
+                self._text = self.function.frame.carry(self._text, bits_of(self.type), self.epoch)
+            self.epoch = self.function.frame.epoch
+        return self._text
+
+    @property
+    def raw(self) -> str:
+        """The value as a `float`, of which a NaN may have other bits: good for arithmetic, which only asks for NaNs."""
+        found = self.known_raw
+        if found is None:
+            return self.function.builder.value(f"bitcast i32 {self.text} to float")
+        return found if found[:2] != "%r" else self.function.builder.value(f"load float, ptr {found}")
+
+    @property
+    def known_raw(self) -> str | None:
+        """That value, or the variable that it lies in, if there is one and the thread has not waited since."""
+        return self._raw if self.epoch == self.function.frame.epoch else None
+
+    @property
+    def typed(self) -> str:
+        return f"{bits_of(self.type)} {self.text}"
+
+    @property
+    def is_signed(self) -> bool:
+        return self.type.kind == "s"
+
+    def _operate(self, operation: str, other: Value | int) -> Value:
+        text = self.function.builder.value(f"{operation} {self.typed}, {self._same(other)}")
+        return Value(self.function, self.type, text)
+
+    def _same(self, other: Value | int) -> str:
+        if isinstance(other, int):
+            return constant_text(other, self.type)
+        assert other.type.width == self.type.width, f"{self.type} and {other.type}"
+        return other.text
+
+    def _compare(self, signed: str, unsigned: str, ordered: str, other: Value | int) -> Value:
+        builder = self.function.builder
+        if self.type.kind != "f":
+            operation = signed if self.is_signed else unsigned
+            text = builder.value(f"icmp {operation} {self.typed}, {self._same(other)}")
+        elif self.type.name in _FLOATS:
+            name = _FLOATS[self.type.name]
+            a, b = (
+                builder.value(f"bitcast {bits_of(self.type)} {x} to {name}") for x in (self.text, self._same(other))
+            )
+            text = builder.value(f"fcmp {ordered} {name} {a}, {b}")
+        else:
+            text = self._compare_halves(signed, ordered, other)
+        return Value(self.function, PREDICATE, text)
+
+    def _compare_halves(self, signed: str, ordered: str, other: Value | int) -> str:
+        """Compare 16-bit floats as integers: their magnitudes with the sign applied."""
+        builder, infinity = self.function.builder, _HALVES[self.type.name]
+        keys, nans = [], []
+        for bits in (self.text, self._same(other)):
+            magnitude = builder.value(f"and i16 {bits}, 32767")
+            negative = builder.value(f"icmp slt i16 {bits}, 0")
+            opposite = builder.value(f"sub i16 0, {magnitude}")
+            keys.append(builder.value(f"select i1 {negative}, i16 {opposite}, i16 {magnitude}"))
+            nans.append(builder.value(f"icmp ugt i16 {magnitude}, {infinity}"))
+        nan = builder.value(f"or i1 {nans[0]}, {nans[1]}")
+        found = builder.value(f"icmp {signed} i16 {keys[0]}, {keys[1]}")
+        return builder.value(f"select i1 {nan}, i1 {'true' if ordered == 'une' else 'false'}, i1 {found}")
+
+    def __add__(self, other: Value | int) -> Value:
+        return self._operate("add", other)
+
+    def __sub__(self, other: Value | int) -> Value:
+        return self._operate("sub", other)
+
+    def __mul__(self, other: Value | int) -> Value:
+        return self._operate("mul", other)
+
+    def __floordiv__(self, other: Value | int) -> Value:
+        return self._operate("sdiv" if self.is_signed else "udiv", other)
+
+    def __mod__(self, other: Value | int) -> Value:
+        return self._operate("srem" if self.is_signed else "urem", other)
+
+    def __neg__(self) -> Value:
+        return Value(self.function, self.type, self.function.builder.value(f"sub {bits_of(self.type)} 0, {self.text}"))
+
+    def __and__(self, other: Value | int) -> Value:
+        return self._operate("and", other)
+
+    def __or__(self, other: Value | int) -> Value:
+        return self._operate("or", other)
+
+    def __xor__(self, other: Value | int) -> Value:
+        return self._operate("xor", other)
+
+    def __invert__(self) -> Value:
+        return self._operate("xor", -1)
+
+    def __lshift__(self, other: Value | int) -> Value:
+        return self._operate("shl", self._count(other))
+
+    def __rshift__(self, other: Value | int) -> Value:
+        return self._operate("ashr" if self.is_signed else "lshr", self._count(other))
+
+    def _count(self, other: Value | int) -> Value | int:
+        """A shift count in the width of what it shifts."""
+        if isinstance(other, int) or other.type.width == self.type.width:
+            return other
+        return Value(self.function, self.type, resize(other, self.type.width, signed=False))
+
+    def __lt__(self, other: Value | int) -> Value:
+        return self._compare("slt", "ult", "olt", other)
+
+    def __le__(self, other: Value | int) -> Value:
+        return self._compare("sle", "ule", "ole", other)
+
+    def __gt__(self, other: Value | int) -> Value:
+        return self._compare("sgt", "ugt", "ogt", other)
+
+    def __ge__(self, other: Value | int) -> Value:
+        return self._compare("sge", "uge", "oge", other)
+
+    def __eq__(self, other: Value | int) -> Value:  # type: ignore[override]
+        return self._compare("eq", "eq", "oeq", other)
+
+    def __ne__(self, other: Value | int) -> Value:  # type: ignore[override]
+        return self._compare("ne", "ne", "une", other)
+
+    def __bool__(self) -> bool:
+        raise AssertionError("a value of a thread is not known when its code is written: use `k.select`")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def constant_text(value: int, type: Type) -> str:
+    """A constant as LLVM writes it, wrapped to the width of `type`."""
+    value &= (1 << type.width) - 1
+    if type.width == 1:
+        return "true" if value else "false"
+    return str(value - (1 << type.width) if value >> (type.width - 1) else value)
+
+
+def resize(value: Value, width: int, signed: bool) -> str:
+    """The bits of a value cut or extended to `width`."""
+    if value.type.width == width:
+        return value.text
+    operation = "trunc" if width < value.type.width else "sext" if signed else "zext"
+    return value.function.builder.value(f"{operation} {value.typed} to i{width}")
+
+
+class Address:
+    """Where an instruction points: an offset or address of 64 bits in a state space, None for a generic address."""
+
+    __slots__ = ("space", "value")
+
+    def __init__(self, space: str | None, value: Value) -> None:
+        self.space = space
+        self.value = value
+
+    def __add__(self, bytes: int | Value) -> Address:
+        return Address(self.space, self.value + bytes)

@@ -1,0 +1,40 @@
+"""`wgmma` in the code of a kernel: groups of MMAs, and what they read, go to the runtime."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ptxlab.emulate.translate.values import Value
+from ptxlab.isa.asynchronous import MatrixChunks
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.translate.machine import Machine
+
+
+class WarpgroupMma:
+    """`k.wgmma`, see `isa.asynchronous`."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    def read(self, matrix: MatrixChunks[Value]) -> None:
+        machine = self._machine
+        flags = matrix.major | int(matrix.name == "b") << 1 | matrix.bits << 2
+        chunks = (matrix.first, matrix.rows, matrix.first_chunk, matrix.chunks)
+        machine.runtime("read_matrix", matrix.descriptor, flags, *chunks, machine.place)
+        machine.check()
+
+    def fence(self) -> None:
+        """Registers are always up to date here."""
+
+    def compare(self) -> None:
+        self._machine.runtime("compare_products", self._machine.place)
+        self._machine.check()
+
+    def commit(self) -> None:
+        self._machine.runtime("commit_products")
+        self._machine.check()
+
+    def wait(self, groups: int) -> None:
+        self._machine.runtime("wait_for_products", groups, self._machine.place)
+        self._machine.wait()
