@@ -191,7 +191,7 @@ def surroundings(folder: Path, cache: str) -> dict[str, str]:
 COMPILE = """
 import sys, time
 import ptxlab
-import ptxlab.emulate.compile as compiling
+import ptxlab.emulate.translate.compile as compiling
 module = ptxlab.load(sys.argv[1])
 ptxlab.check(module)
 compiling.runtime_code()

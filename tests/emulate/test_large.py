@@ -155,7 +155,7 @@ def test_ctrl_c_while_compiling() -> None:
 import ptxlab
 from tests.emulate.test_large import tangle
 from tests.emulate.launching import kernel
-from ptxlab.emulate.compile import runtime_code
+from ptxlab.emulate.translate.compile import runtime_code
 runtime_code()
 found = kernel(tangle(30_000) + "\\nret;")
 print("now", flush=True)

@@ -91,7 +91,7 @@ class Processes:
     def _start(self) -> subprocess.Popen[bytes]:
         path = os.pathsep.join(entry for entry in sys.path if entry)
         process = subprocess.Popen(
-            [sys.executable, "-c", "from ptxlab.emulate.remote import serve; serve()"],
+            [sys.executable, "-c", "from ptxlab.emulate.search.remote import serve; serve()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=os.environ | {"PYTHONPATH": path},
