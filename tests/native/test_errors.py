@@ -153,7 +153,7 @@ def extreme(a: u32) -> u32:
 
 
 @native
-def atomic_truth(a: Pointer[boolean]) -> boolean:
+def atomic_boolean(a: Pointer[boolean]) -> boolean:
     return atomic_load(a)
 
 
@@ -163,7 +163,7 @@ def few(a: u32) -> u32:
 
 
 @native
-def numbers_as_truth(a: u32, b: u32) -> u32:
+def numbers_as_booleans(a: u32, b: u32) -> u32:
     return u32(a and b)
 
 
@@ -195,7 +195,7 @@ CASES: list[tuple[Any, str, str]] = [
     (narrows, "return a", "`a` is u64, and u32 is needed: `u32(…)` converts"),
     (does_not_fit, "return a & 0x1", "`a & 4294967296`: 4294967296 does not fit u32; convert the other side first"),
     (too_big, "return 256", "256 does not fit u8; `u8(256)` cuts it"),
-    (untyped, "total = 0", "`total` begins without a type: write `total: u32 = …`, or another type"),
+    (untyped, "total = 0", "`total` has no type yet: write `total: u32 = …`, or another type"),
     (retyped, "b: u64 = 5", "`b` is u32 already: a variable keeps its type"),
     (calls_python, "return plain(a)", "`plain` is not native: put `@native` above it"),
     (unknown, "return nowhere", "there is no `nowhere`"),
@@ -207,13 +207,13 @@ CASES: list[tuple[Any, str, str]] = [
     (slashes, "return a / 3", "`a / 3`: integers have + - * // % & | ^ << >>; integers divide with //"),
     (no_field, "return a.third", "`Pair` has no field `third`"),
     (whole, "a[0] = a[1]", "`a[0]` is a whole Pair: assign to its parts, or use `copy_bytes`"),
-    (indexes, "return a[0]", "`a` is no pointer: it cannot be indexed"),
+    (indexes, "return a[0]", "`a` is not a pointer: it cannot be indexed"),
     (big_table, "return HUGE", "1099511627776 in `HUGE` does not fit u32: `table(u64, (…))` makes others"),
     (no_type, "return leading", "`leading_zeros` begins with a type: `leading_zeros(u32, …)`"),
     (extreme, "return max", "`max` takes 2 arguments, all by position"),
-    (atomic_truth, "return atomic", "atomic operations are on integers and pointers, not on boolean"),
+    (atomic_boolean, "return atomic", "atomic operations are on integers and pointers, not on boolean"),
     (few, "return mixes", "`mixes` takes 2 arguments, all by position: (a, b)"),
-    (numbers_as_truth, "a and b", "`a` is no truth value: compare it, as with `!= 0`"),
+    (numbers_as_booleans, "a and b", "`a` is not a boolean: compare it, as with `!= 0`"),
     (inexact, "0.1", "`f32(a) * 0.1` is f64, and f32 is needed: `f32(…)` converts"),
     (lengths, "return array", "the length of an array is a constant"),
     (casts, "return cast", "`cast` is between pointers and integers; `u32(…)` converts numbers"),

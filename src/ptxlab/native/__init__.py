@@ -8,7 +8,7 @@
         return position
 
 Called from Python, such a function is Python and computes on Python's integers; nothing wraps around unless a type is
-applied, `u32(…)`, so it is applied wherever a result can leave the range. `translate.emit` makes LLVM's text of it,
+applied, `u32(…)`, so it is applied wherever a result can leave the range. `translate.emit` makes LLVM IR of it,
 `engine` machine code. The words of the language are here; what may be written with them is said in `translate`.
 """
 

@@ -1,4 +1,4 @@
-"""LLVM's text to machine code, and machine code into this process.
+"""LLVM IR to machine code, and machine code into this process.
 
 `compile_text` makes an object file for this machine's processor, `load` links object files with each other and with the
 C library, `build` and `compiled` do both for native functions.
@@ -100,7 +100,7 @@ class Library:
         self._addresses: dict[str, int] = {}
 
     def address(self, symbol: str) -> int:
-        """Where a function begins."""
+        """The address of a function."""
         found = self._addresses.get(symbol)
         if found is None:
             found = self._engine.get_function_address(symbol)
@@ -182,7 +182,7 @@ def _scalar(type: Type | None) -> Any:
 
 
 def _argument(value: Any, type: Type) -> tuple[Any, Any]:
-    """What is passed for a Python value, and the array that it lies in meanwhile."""
+    """What is passed for a Python value, and the array that holds it during the call."""
     if not isinstance(type, PointerType | StructType):
         if isinstance(type, Integer):
             assert type.holds(value), f"{value} does not fit {type}"

@@ -1,4 +1,4 @@
-"""Expressions of native functions, as LLVM's text.
+"""Expressions of native functions, as LLVM IR.
 
 An expression is asked for its value in some type: `value` where it must fit, `cast` where it is cut or extended, `raw`
 in its own type. Arithmetic is done in the widest type among its operands and the one that it is put into, so that
@@ -11,21 +11,14 @@ import ast
 import struct
 from typing import Any
 
-from .functions import Signature
-from .inference import MISSING, S64, U32, Constant, Flexible, Naturals, named, pointee
+from .arithmetic import binary
+from .calls import raw_call
+from .functions import Signature, passed
+from .inference import MISSING, S64, U32, Constant, Inference, Untyped, named, pointee
 from .operations import Table
 from .text import Builder
-from .types import ArrayType, Boolean, Float, Integer, PointerType, StructType, Type
+from .types import ArrayType, Boolean, Float, Integer, StructType, Type, memory_name
 
-_INTEGER_OPERATIONS = {
-    ast.Add: "add",
-    ast.Sub: "sub",
-    ast.Mult: "mul",
-    ast.BitAnd: "and",
-    ast.BitOr: "or",
-    ast.BitXor: "xor",
-}
-_FLOAT_OPERATIONS = {ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul", ast.Div: "fdiv"}
 _COMPARISONS = {
     ast.Eq: "eq",
     ast.NotEq: "ne",
@@ -38,12 +31,7 @@ _COMPARISONS = {
 }
 
 
-def memory(type: Type) -> str:
-    """LLVM's name of a type as it lies in memory."""
-    return "i8" if isinstance(type, Boolean) else type.llvm
-
-
-class Expressions(Naturals):
+class Expressions(Inference):
     """The expressions of one function; statements are added by `translate`."""
 
     def __init__(self, signature: Signature, file: str) -> None:
@@ -55,14 +43,14 @@ class Expressions(Naturals):
 
     def value(self, node: ast.expr, to: Type) -> str:
         """The value where a `to` is needed; nothing may be lost on the way."""
-        found = self.natural(node)
+        found = self.infer(node)
         if isinstance(found, Constant):
             value = found.value
             if isinstance(to, Integer) and not (isinstance(value, int) and to.holds(value)):
                 raise self.error(node, f"{value} does not fit {to}; `{to}({value})` cuts it")
             if isinstance(to, Float) and to(value) != value == value:
                 raise self.error(node, f"{value} is not an {to}; `{to}({value})` rounds it")
-        elif found is not to and not (isinstance(found, Flexible) and isinstance(to, Integer | Float)):
+        elif found is not to and not (isinstance(found, Untyped) and isinstance(to, Integer | Float)):
             fits = isinstance(found, Type) and (
                 (
                     isinstance(found, Integer)
@@ -83,10 +71,10 @@ class Expressions(Naturals):
 
     def cast(self, node: ast.expr, to: Type) -> str:
         """The value as `to`, cut or extended; arithmetic is done in the wider type."""
-        found = self.natural(node)
+        found = self.infer(node)
         if isinstance(found, Constant):
             return self.literal(node, found.value, to)
-        if isinstance(found, Flexible):
+        if isinstance(found, Untyped):
             if not isinstance(to, Integer | Float):
                 raise self.error(node, f"`{ast.unparse(node)}` has no type here: write `u32(…)`, or another type")
             return self._compute(node, to)
@@ -116,7 +104,7 @@ class Expressions(Naturals):
         if value == 0:
             return "null"
         raise self.error(
-            node, f"{value} is no address: only 0 is, the null pointer; `cast({to}, u64({value}))` makes one"
+            node, f"{value} is not an address: only 0 is, the null pointer; `cast({to}, u64({value}))` makes one"
         )
 
     def convert(self, node: ast.AST, text: str, source: Type, to: Type) -> str:
@@ -148,7 +136,7 @@ class Expressions(Naturals):
     def _compute(self, node: ast.expr, type: Type) -> str:
         """Arithmetic, done in `type`."""
         if isinstance(node, ast.BinOp):
-            return self._binary(node, type)
+            return binary(self, node, type)
         if isinstance(node, ast.UnaryOp):
             operand = self.cast(node.operand, type)
             if isinstance(node.op, ast.UAdd):
@@ -176,104 +164,18 @@ class Expressions(Naturals):
         self.allocations.append(f"  {place} = alloca {llvm}")
         return place
 
-    def _binary(self, node: ast.BinOp, type: Type) -> str:
-        emit = self.builder.value
-        if isinstance(type, PointerType):
-            return self._move_pointer(node, type)
-        if isinstance(self.natural(node.left), PointerType):
-            return self._pointer_difference(node)
-        if isinstance(node.op, ast.LShift | ast.RShift):
-            return self._shift(node, type)
-        left, right = self.cast(node.left, type), self.cast(node.right, type)
-        if isinstance(type, Float):
-            if isinstance(node.op, ast.Div | ast.Add | ast.Sub | ast.Mult):
-                return emit(f"{_FLOAT_OPERATIONS[node.op.__class__]} {type.llvm} {left}, {right}")
-            raise self.error(node, f"`{ast.unparse(node)}`: floats have + - * /")
-        operation = _INTEGER_OPERATIONS.get(node.op.__class__)
-        if isinstance(type, Boolean) and not isinstance(node.op, ast.BitAnd | ast.BitOr | ast.BitXor):
-            raise self.error(node, f"`{ast.unparse(node)}` is arithmetic on truth values: convert them, `u32(…)`")
-        if operation is not None:
-            return emit(f"{operation} {type.llvm} {left}, {right}")
-        if isinstance(type, Integer) and isinstance(node.op, ast.FloorDiv | ast.Mod):
-            return self._divide(node, type, left, right)
-        hint = "; integers divide with //" if isinstance(node.op, ast.Div) else ""
-        raise self.error(node, f"`{ast.unparse(node)}`: integers have + - * // % & | ^ << >>{hint}")
-
-    def _divide(self, node: ast.BinOp, type: Integer, left: str, right: str) -> str:
-        """`//` and `%`, which round down, as Python's do."""
-        emit = self.builder.value
-        llvm = type.llvm
-        if type.bits == 128:
-            raise self.error(node, "128-bit integers are not divided: shift and subtract")
-        # LLVM may turn a wide computation back into a narrow one, so a type of another sign does no harm here.
-        natural = self.natural(node)
-        signed = natural.signed if isinstance(natural, Integer) else type.signed
-        if not signed:
-            return emit(f"{'udiv' if isinstance(node.op, ast.FloorDiv) else 'urem'} {llvm} {left}, {right}")
-        # The least integer divided by -1 is beyond the type: some processors stop there, so nothing is divided by -1.
-        minus = emit(f"icmp eq {llvm} {right}, -1")
-        divisor = emit(f"select i1 {minus}, {llvm} 1, {llvm} {right}")
-        quotient, rest = emit(f"sdiv {llvm} {left}, {divisor}"), emit(f"srem {llvm} {left}, {divisor}")
-        quotient = emit(f"select i1 {minus}, {llvm} {emit(f'sub {llvm} 0, {left}')}, {llvm} {quotient}")
-        opposite = emit(f"icmp slt {llvm} {emit(f'xor {llvm} {rest}, {right}')}, 0")
-        down = emit(f"and i1 {opposite}, {emit(f'icmp ne {llvm} {rest}, 0')}")
-        if isinstance(node.op, ast.FloorDiv):
-            return emit(f"select i1 {down}, {llvm} {emit(f'sub {llvm} {quotient}, 1')}, {llvm} {quotient}")
-        return emit(f"select i1 {down}, {llvm} {emit(f'add {llvm} {rest}, {right}')}, {llvm} {rest}")
-
-    def _shift(self, node: ast.BinOp, type: Type) -> str:
-        """`<<` and `>>`. Counts at or above the width shift everything out, as in Python."""
-        if not isinstance(type, Integer):
-            raise self.error(node, f"`{ast.unparse(node)}` shifts a {type}: integers can be shifted")
-        emit = self.builder.value
-        llvm = type.llvm
-        left = self.cast(node.left, type)
-        natural = self.natural(node)
-        arithmetic = natural.signed if isinstance(natural, Integer) else type.signed
-        operation = "shl" if isinstance(node.op, ast.LShift) else "ashr" if arithmetic else "lshr"
-        count = self.natural(node.right)
-        if isinstance(count, Constant):
-            if not isinstance(count.value, int) or count.value < 0:
-                raise self.error(node, f"{count.value} is no count")
-            if count.value >= type.bits and operation != "ashr":
-                return "0"
-            return emit(f"{operation} {llvm} {left}, {min(count.value, type.bits - 1)}")
-        counts = count if isinstance(count, Integer) and count.bits > type.bits else type
-        right = self.cast(node.right, counts)
-        if operation == "ashr":
-            most = emit(
-                f"call {counts.llvm} @llvm.umin.{counts.llvm}({counts.llvm} {right}, {counts.llvm} {type.bits - 1})"
-            )
-            return emit(f"ashr {llvm} {left}, {self.convert(node, most, counts, type)}")
-        inside = emit(f"icmp ult {counts.llvm} {right}, {type.bits}")
-        shifted = emit(f"{operation} {llvm} {left}, {self.convert(node, right, counts, type)}")
-        return emit(f"select i1 {inside}, {llvm} {shifted}, {llvm} 0")
-
     # Memory.
 
-    def _move_pointer(self, node: ast.BinOp, type: PointerType) -> str:
-        base, count = self.raw(node.left), self.cast(node.right, S64)
-        if isinstance(node.op, ast.Sub):
-            count = self.builder.value(f"sub i64 0, {count}")
-        return self._element(base, type.element, count)
-
-    def _element(self, base: str, element: Type, index: str) -> str:
-        unit = f"[{element.stride} x i8]" if isinstance(element, StructType) else memory(element)
+    def element(self, base: str, element: Type, index: str) -> str:
+        unit = f"[{element.stride} x i8]" if isinstance(element, StructType) else memory_name(element)
         return self.builder.value(f"getelementptr {unit}, ptr {base}, i64 {index}")
 
-    def _pointer_difference(self, node: ast.BinOp) -> str:
-        emit = self.builder.value
-        left, right = (emit(f"ptrtoint ptr {self.raw(side)} to i64") for side in (node.left, node.right))
-        element = pointee(self.natural(node.left))
-        assert element is not None
-        return emit(f"sdiv exact i64 {emit(f'sub i64 {left}, {right}')}, {element.stride}")
-
     def address(self, node: ast.expr) -> tuple[str, Type]:
-        """Where `p[i]` or `p.field` lies, and what lies there."""
+        """The address of `p[i]` or `p.field`, and the type of what is there."""
         if isinstance(node, ast.Subscript):
-            type = self.natural(node)
+            type = self.infer(node)
             assert isinstance(type, Type)
-            return self._element(self.raw(node.value), type, self.cast(node.slice, S64)), type
+            return self.element(self.raw(node.value), type, self.cast(node.slice, S64)), type
         if isinstance(node, ast.Attribute):
             offset, type = self.field(node)
             base = self.raw(node.value)
@@ -283,13 +185,13 @@ class Expressions(Naturals):
     def load(self, place: str, type: Type) -> str:
         if isinstance(type, StructType | ArrayType):
             return place
-        text = self.builder.value(f"load {memory(type)}, ptr {place}, align {type.size}")
+        text = self.builder.value(f"load {memory_name(type)}, ptr {place}, align {type.size}")
         return self.builder.value(f"trunc i8 {text} to i1") if isinstance(type, Boolean) else text
 
     def store(self, place: str, type: Type, text: str) -> None:
         if isinstance(type, Boolean):
             text = self.builder.value(f"zext i1 {text} to i8")
-        self.builder.emit(f"store {memory(type)} {text}, ptr {place}, align {type.size}")
+        self.builder.emit(f"store {memory_name(type)} {text}, ptr {place}, align {type.size}")
 
     def _raw_name(self, node: ast.Name) -> str:
         if self.is_local(node.id):
@@ -325,11 +227,18 @@ class Expressions(Naturals):
         return self.load(place, type)
 
     def _raw_call(self, node: ast.Call) -> str:
-        from .calls import raw_call
-
         return raw_call(self, node)
 
-    # Truth.
+    def call(self, result: Type | None, target: str, arguments: list[str], external: bool) -> str:
+        """Call a function; the text of its result is empty where it has none."""
+        attribute = passed(result, external).removeprefix(result.llvm if result else "void").strip()
+        line = f"call {attribute} {result.llvm if result else 'void'} {target}({', '.join(arguments)})"
+        if result is None:
+            self.builder.emit(line)
+            return ""
+        return self.builder.value(line)
+
+    # Conditions.
 
     def _nonzero(self, text: str, type: Type) -> str:
         if isinstance(type, Boolean):
@@ -338,11 +247,11 @@ class Expressions(Naturals):
             return self.builder.value(f"fcmp une {type.llvm} {text}, 0x0000000000000000")
         return self.builder.value(f"icmp ne {type.llvm} {text}, {'null' if type.llvm == 'ptr' else 0}")
 
-    def truth(self, node: ast.expr) -> str:
+    def condition(self, node: ast.expr) -> str:
         """Whether an expression holds: an `i1`."""
         if isinstance(node, ast.BoolOp) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)):
-            return self._raw_truth(node)
-        found = self.natural(node)
+            return self._raw_boolean(node)
+        found = self.infer(node)
         if isinstance(found, Constant):
             return "true" if found.value else "false"
         return self._nonzero(self.raw(node), self.type_of(node))
@@ -361,15 +270,15 @@ class Expressions(Naturals):
                 self.builder.label(further)
             self.branch_on(node.values[-1], yes, no)
         else:
-            self.builder.branch(self.truth(node), yes, no)
+            self.builder.branch(self.condition(node), yes, no)
 
-    def _raw_truth(self, node: ast.expr) -> str:
+    def _raw_boolean(self, node: ast.expr) -> str:
         if isinstance(node, ast.UnaryOp):
-            return self.builder.value(f"xor i1 {self.truth(node.operand)}, true")
+            return self.builder.value(f"xor i1 {self.condition(node.operand)}, true")
         assert isinstance(node, ast.BoolOp)
         for part in node.values:
-            if not isinstance(self.natural(part), Boolean):
-                raise self.error(part, f"`{ast.unparse(part)}` is no truth value: compare it, as with `!= 0`")
+            if not isinstance(self.infer(part), Boolean):
+                raise self.error(part, f"`{ast.unparse(part)}` is not a boolean: compare it, as with `!= 0`")
         place = self.temporary("i1")
         yes, no, after = (self.builder.new_label(hint) for hint in ("yes", "no", "known"))
         self.branch_on(node, yes, no)
@@ -382,13 +291,13 @@ class Expressions(Naturals):
 
     def _raw_compare(self, node: ast.Compare) -> str:
         sides = [node.left, *node.comparators]
-        naturals = [self.natural(side) for side in sides]
+        found_types = [self.infer(side) for side in sides]
         texts: list[str | None] = [None] * len(sides)
         if len(sides) > 2:  # the middle of `a < b < c` is looked at once
-            texts = [self.raw(side) if isinstance(self.natural(side), Type) else None for side in sides]
+            texts = [self.raw(side) if isinstance(self.infer(side), Type) else None for side in sides]
         found = "true"
         for index, op in enumerate(node.ops):
-            type = self.join(node, naturals[index], naturals[index + 1])
+            type = self.join(node, found_types[index], found_types[index + 1])
             if not isinstance(type, Type):
                 raise self.error(
                     node, f"`{ast.unparse(node)}` has no type: write `u32(…)` on one side, or another type"
@@ -398,12 +307,12 @@ class Expressions(Naturals):
                 raise self.error(node, f"`{ast.unparse(node)}`: compare with == != < <= > >=")
             pair = []
             for side in (index, index + 1):
-                text, natural = texts[side], naturals[side]
+                text, inferred = texts[side], found_types[side]
                 if text is None:
                     pair.append(self.cast(sides[side], type))
                 else:
-                    assert isinstance(natural, Type)
-                    pair.append(self.convert(node, text, natural, type))
+                    assert isinstance(inferred, Type)
+                    pair.append(self.convert(node, text, inferred, type))
             result = self._comparison(name, type, *pair)
             found = result if found == "true" else self.builder.value(f"and i1 {found}, {result}")
         return found
@@ -424,8 +333,8 @@ _RAW: dict[type, Any] = {
     ast.Constant: Expressions._raw_outer,
     ast.Attribute: Expressions._raw_place,
     ast.Subscript: Expressions._raw_place,
-    ast.BoolOp: Expressions._raw_truth,
-    ast.UnaryOp: Expressions._raw_truth,
+    ast.BoolOp: Expressions._raw_boolean,
+    ast.UnaryOp: Expressions._raw_boolean,
     ast.Compare: Expressions._raw_compare,
     ast.Call: Expressions._raw_call,
 }

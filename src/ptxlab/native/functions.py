@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-from .types import Type, type_of
+from .types import Integer, Type, type_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -108,3 +108,12 @@ def signature(function: Any) -> Signature:
     if not isinstance(found, Signature):
         raise TypeError(f"`{getattr(function, '__qualname__', function)}` is not native: put `@native` above it")
     return found
+
+
+def passed(type: Type | None, external: bool) -> str:
+    """A parameter's or result's type. The C library expects small integers extended; native functions do not."""
+    if type is None:
+        return "void"
+    if not external or not isinstance(type, Integer) or type.bits >= 32:
+        return type.llvm
+    return f"{type.llvm} {'signext' if type.signed else 'zeroext'}"

@@ -48,14 +48,14 @@ class Constant:
         self.value = value
 
 
-class Flexible:
+class Untyped:
     """A number that takes the type it is put into: `(1 << n) - 1`, `0.5 if up else -0.5`."""
 
     __slots__ = ()
 
 
-FLEXIBLE = Flexible()
-Natural = Type | Constant | Flexible | None
+UNTYPED = Untyped()
+Inferred = Type | Constant | Untyped | None
 
 MISSING = object()
 _FOLD: dict[type, Callable[[Any, Any], Any]] = {
@@ -74,18 +74,18 @@ _FOLD: dict[type, Callable[[Any, Any], Any]] = {
 }
 
 
-def pointee(type: Natural) -> Type | None:
+def pointee(type: Inferred) -> Type | None:
     """What a pointer or a reference leads to."""
     return type.element if isinstance(type, PointerType) else type if isinstance(type, StructType) else None
 
 
-def named(type: Natural) -> str:
+def named(type: Inferred) -> str:
     if isinstance(type, Type):
         return type.name
     return "nothing" if type is None else "a number"
 
 
-class Naturals:
+class Inference:
     """The names and types of one function; what they compute is in `expressions`."""
 
     def __init__(self, signature: Signature, file: str) -> None:
@@ -94,7 +94,7 @@ class Naturals:
         self.locals: dict[str, Type] = {}
         self.names = namespace(signature.function)
         self._local_names = frozenset(signature.function.__code__.co_varnames + signature.function.__code__.co_cellvars)
-        self._naturals: dict[ast.expr, Natural] = {}
+        self._inferred: dict[ast.expr, Inferred] = {}
 
     def error(self, node: ast.AST, message: str) -> TranslationError:
         return TranslationError(f"{self.file}:{getattr(node, 'lineno', 0)}: {message}")
@@ -128,21 +128,21 @@ class Naturals:
             return node.value
         return MISSING
 
-    def natural(self, node: ast.expr) -> Natural:
+    def infer(self, node: ast.expr) -> Inferred:
         """The type that an expression has by itself."""
-        if node in self._naturals:
-            return self._naturals[node]
-        method: Any = _NATURAL.get(type(node))
+        if node in self._inferred:
+            return self._inferred[node]
+        method: Any = _INFER.get(type(node))
         if method is None:
             raise self.error(node, f"`{ast.unparse(node)}` is not part of the native language")
-        found: Natural = method(self, node)
-        self._naturals[node] = found
+        found: Inferred = method(self, node)
+        self._inferred[node] = found
         return found
 
     def type_of(self, node: ast.expr) -> Type:
         """The type of an expression that must have one."""
-        found = self.natural(node)
-        if isinstance(found, Constant | Flexible):
+        found = self.infer(node)
+        if isinstance(found, Constant | Untyped):
             raise self.error(
                 node, f"`{ast.unparse(node)}` has no type here: write `u32({ast.unparse(node)})`, or another type"
             )
@@ -150,7 +150,7 @@ class Naturals:
             raise self.error(node, f"`{ast.unparse(node)}` has no result")
         return found
 
-    def outer(self, node: ast.expr, value: Any) -> Natural:
+    def outer(self, node: ast.expr, value: Any) -> Inferred:
         """The type of something that Python knows."""
         if isinstance(value, bool):
             return BOOLEAN
@@ -162,7 +162,7 @@ class Naturals:
             return Constant(0)
         raise self.error(node, f"`{ast.unparse(node)}` is neither a number nor a tuple of integers")
 
-    def _natural_name(self, node: ast.Name) -> Natural:
+    def _infer_name(self, node: ast.Name) -> Inferred:
         if self.is_local(node.id):
             found = self.locals.get(node.id)
             if found is None:
@@ -170,10 +170,10 @@ class Naturals:
             return found
         return self.outer(node, self.resolve(node))
 
-    def _natural_constant(self, node: ast.Constant) -> Natural:
+    def _infer_constant(self, node: ast.Constant) -> Inferred:
         return self.outer(node, node.value)
 
-    def _natural_attribute(self, node: ast.Attribute) -> Natural:
+    def _infer_attribute(self, node: ast.Attribute) -> Inferred:
         value = self.resolve(node)
         if value is not MISSING:
             return self.outer(node, value)
@@ -181,21 +181,21 @@ class Naturals:
         return pointer_to(type.element) if isinstance(type, ArrayType) else type
 
     def field(self, node: ast.Attribute) -> tuple[int, Type]:
-        owner = pointee(self.natural(node.value))
+        owner = pointee(self.infer(node.value))
         if not isinstance(owner, StructType):
-            raise self.error(node, f"`{ast.unparse(node.value)}` is no structure: it has no `{node.attr}`")
+            raise self.error(node, f"`{ast.unparse(node.value)}` is not a structure: it has no `{node.attr}`")
         if node.attr not in owner.fields:
             raise self.error(node, f"`{owner.name}` has no field `{node.attr}`")
         return owner.fields[node.attr]
 
-    def _natural_subscript(self, node: ast.Subscript) -> Natural:
-        base = self.natural(node.value)
+    def _infer_subscript(self, node: ast.Subscript) -> Inferred:
+        base = self.infer(node.value)
         if not isinstance(base, PointerType):
-            raise self.error(node, f"`{ast.unparse(node.value)}` is no pointer: it cannot be indexed")
+            raise self.error(node, f"`{ast.unparse(node.value)}` is not a pointer: it cannot be indexed")
         return base.element
 
-    def _natural_binary(self, node: ast.BinOp) -> Natural:
-        left, right = self.natural(node.left), self.natural(node.right)
+    def _infer_binary(self, node: ast.BinOp) -> Inferred:
+        left, right = self.infer(node.left), self.infer(node.right)
         if isinstance(left, Constant) and isinstance(right, Constant):
             try:
                 return Constant(_FOLD[type(node.op)](left.value, right.value))
@@ -204,20 +204,20 @@ class Naturals:
         if isinstance(left, PointerType) and isinstance(node.op, ast.Add | ast.Sub):
             return S64 if isinstance(right, PointerType) else left
         if isinstance(node.op, ast.LShift | ast.RShift):
-            if not isinstance(right, Integer | Constant | Flexible | Boolean):
+            if not isinstance(right, Integer | Constant | Untyped | Boolean):
                 raise self.error(node, "a shift counts in integers")
-            return FLEXIBLE if isinstance(left, Constant) else left
+            return UNTYPED if isinstance(left, Constant) else left
         return self.join(node, left, right, node.op)
 
-    def join(self, node: ast.expr, left: Natural, right: Natural, op: ast.AST | None = None) -> Natural:
+    def join(self, node: ast.expr, left: Inferred, right: Inferred, op: ast.AST | None = None) -> Inferred:
         """The type in which two operands meet."""
         if left is right:
             return left
-        if isinstance(left, Constant | Flexible):
+        if isinstance(left, Constant | Untyped):
             left, right = right, left
-        if isinstance(right, Flexible | Constant) and isinstance(left, Flexible | Constant):
-            return FLEXIBLE
-        if isinstance(right, Flexible) and isinstance(left, Integer | Float):
+        if isinstance(right, Untyped | Constant) and isinstance(left, Untyped | Constant):
+            return UNTYPED
+        if isinstance(right, Untyped) and isinstance(left, Integer | Float):
             return left
         if isinstance(right, Constant) and isinstance(left, Type):
             return self._meet_constant(node, left, right.value, op)
@@ -238,7 +238,7 @@ class Naturals:
             return left
         raise self.error(node, f"`{ast.unparse(node)}` mixes {named(left)} and {named(right)}: convert one")
 
-    def _meet_constant(self, node: ast.expr, type: Type, value: float, op: ast.AST | None) -> Natural:
+    def _meet_constant(self, node: ast.expr, type: Type, value: float, op: ast.AST | None) -> Inferred:
         if isinstance(type, Integer) and isinstance(value, int):
             wraps = isinstance(op, ast.BitAnd | ast.Add) and value < 0  # `x & ~7` and `x + -1` are right modulo 2**n
             if type.holds(value) or wraps:
@@ -252,45 +252,45 @@ class Naturals:
             return type
         raise self.error(node, f"`{ast.unparse(node)}` mixes {type} and the number {value}: convert one")
 
-    def _natural_unary(self, node: ast.UnaryOp) -> Natural:
+    def _infer_unary(self, node: ast.UnaryOp) -> Inferred:
         if isinstance(node.op, ast.Not):
             return BOOLEAN
-        operand = self.natural(node.operand)
+        operand = self.infer(node.operand)
         if isinstance(operand, Constant):
             value: Any = operand.value
             return Constant(
                 ~value if isinstance(node.op, ast.Invert) else -value if isinstance(node.op, ast.USub) else value
             )
-        if isinstance(operand, Integer | Flexible) or (
+        if isinstance(operand, Integer | Untyped) or (
             isinstance(operand, Float) and not isinstance(node.op, ast.Invert)
         ):
             return operand
-        raise self.error(node, f"`{ast.unparse(node)}` needs a number: {named(operand)} is none")
+        raise self.error(node, f"`{ast.unparse(node)}` needs a number: {named(operand)} is not one")
 
-    def _natural_choice(self, node: ast.IfExp) -> Natural:
-        yes, no = self.natural(node.body), self.natural(node.orelse)
+    def _infer_choice(self, node: ast.IfExp) -> Inferred:
+        yes, no = self.infer(node.body), self.infer(node.orelse)
         if isinstance(yes, Constant) and isinstance(no, Constant):
-            return FLEXIBLE
+            return UNTYPED
         return self.join(node, yes, no)
 
-    def _natural_truth(self, node: ast.expr) -> Natural:
+    def _infer_boolean(self, node: ast.expr) -> Inferred:
         return BOOLEAN
 
-    def _natural_call(self, node: ast.Call) -> Natural:
-        from .calls import natural_call
+    def _infer_call(self, node: ast.Call) -> Inferred:
+        from .calls import infer_call
 
-        return natural_call(self, node)
+        return infer_call(self, node)
 
 
-_NATURAL: dict[type, Any] = {
-    ast.Name: Naturals._natural_name,
-    ast.Constant: Naturals._natural_constant,
-    ast.Attribute: Naturals._natural_attribute,
-    ast.Subscript: Naturals._natural_subscript,
-    ast.BinOp: Naturals._natural_binary,
-    ast.UnaryOp: Naturals._natural_unary,
-    ast.IfExp: Naturals._natural_choice,
-    ast.BoolOp: Naturals._natural_truth,
-    ast.Compare: Naturals._natural_truth,
-    ast.Call: Naturals._natural_call,
+_INFER: dict[type, Any] = {
+    ast.Name: Inference._infer_name,
+    ast.Constant: Inference._infer_constant,
+    ast.Attribute: Inference._infer_attribute,
+    ast.Subscript: Inference._infer_subscript,
+    ast.BinOp: Inference._infer_binary,
+    ast.UnaryOp: Inference._infer_unary,
+    ast.IfExp: Inference._infer_choice,
+    ast.BoolOp: Inference._infer_boolean,
+    ast.Compare: Inference._infer_boolean,
+    ast.Call: Inference._infer_call,
 }

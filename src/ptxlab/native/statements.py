@@ -1,4 +1,4 @@
-"""Statements of native functions, as LLVM's text."""
+"""Statements of native functions, as LLVM IR."""
 
 from __future__ import annotations
 
@@ -92,12 +92,10 @@ class Statements(Expressions):
         found = self.locals.get(target.id)
         if found is not None:
             return found
-        natural = self.natural(value)
-        if not isinstance(natural, Type) or isinstance(natural, TupleType):
-            raise self.error(
-                target, f"`{target.id}` begins without a type: write `{target.id}: u32 = …`, or another type"
-            )
-        return natural
+        inferred = self.infer(value)
+        if not isinstance(inferred, Type) or isinstance(inferred, TupleType):
+            raise self.error(target, f"`{target.id}` has no type yet: write `{target.id}: u32 = …`, or another type")
+        return inferred
 
     def _assign_to(self, target: ast.expr, text: str) -> None:
         if isinstance(target, ast.Name):
@@ -117,7 +115,7 @@ class Statements(Expressions):
             types = [self._type_for(target, value) for target, value in zip(targets, node.value.elts, strict=True)]
             texts = [self.value(value, type) for value, type in zip(node.value.elts, types, strict=True)]
         else:
-            found = self.natural(node.value)
+            found = self.infer(node.value)
             if not isinstance(found, TupleType) or len(found.elements) != len(targets):
                 raise self.error(node, f"`{ast.unparse(node.value)}` does not give {len(targets)} values")
             whole = self.raw(node.value)
@@ -220,19 +218,19 @@ class Statements(Expressions):
         self.builder.label(after)
 
     def _step(self, node: ast.expr) -> int:
-        """What a loop counts by; 2 stands for a number that is not known yet, but positive."""
-        found = self.natural(node)
+        """What a loop counts by; 2 if it is only known to be positive."""
+        found = self.infer(node)
         if isinstance(found, Integer) and not found.signed:
             return 2
         if not isinstance(found, Constant) or not isinstance(found.value, int) or found.value == 0:
             raise self.error(
-                node, f"`{ast.unparse(node)}` is no step: a constant other than 0 is, or an unsigned number"
+                node, f"`{ast.unparse(node)}` is not a step: a constant other than 0 is, or an unsigned number"
             )
         return found.value
 
     def _count_type(self, node: ast.For, target: ast.Name, start: ast.expr, stop: ast.expr, step: int) -> Integer:
         """The type that a loop counts in."""
-        first, last = self.natural(start), self.natural(stop)
+        first, last = self.infer(start), self.infer(stop)
         known = self.locals.get(target.id)
         if isinstance(first, Constant) and isinstance(last, Constant):
             numbers = range(int(first.value), int(last.value), step)
@@ -275,7 +273,7 @@ class Statements(Expressions):
 
     def _tuple(self, node: ast.expr, result: TupleType) -> str:
         if not isinstance(node, ast.Tuple):
-            found = self.natural(node)
+            found = self.infer(node)
             if not isinstance(found, TupleType) or found.llvm != result.llvm:
                 raise self.error(node, f"`{ast.unparse(node)}` is not {result}")
             return self.raw(node)
@@ -292,7 +290,7 @@ class Statements(Expressions):
             return
         if not isinstance(node.value, ast.Call):
             raise self.error(node, f"`{ast.unparse(node.value)}` does nothing")
-        self.natural(node.value)
+        self.infer(node.value)
         self.raw(node.value)
 
     def _nothing(self, node: ast.stmt) -> None:

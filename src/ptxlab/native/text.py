@@ -1,4 +1,4 @@
-"""LLVM's language, written as text: the body of one function, an instruction a line."""
+"""LLVM IR, written as text: the body of one function, an instruction a line."""
 
 from __future__ import annotations
 

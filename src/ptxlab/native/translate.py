@@ -1,4 +1,4 @@
-"""Native functions to LLVM's text.
+"""Native functions to LLVM IR.
 
 What may be written: assignments (a variable keeps the type that it begins with: annotated, or that of its first value),
 `if`, `while`, `for i in range(…)`, `break`, `continue`, `return`, calls; arithmetic, comparisons, `and`, `or`, `not`,
@@ -17,8 +17,7 @@ import linecache
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .calls import passed
-from .functions import Signature, signature
+from .functions import Signature, passed, signature
 from .inference import U32, TranslationError
 from .statements import Statements
 from .types import Integer

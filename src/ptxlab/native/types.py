@@ -1,7 +1,7 @@
-"""The types of native functions: integers, floats, truth values, pointers, and structures laid out as C does.
+"""The types of native functions: integers, floats, booleans, pointers, and structures laid out as C does.
 
 A type is called to convert: `u32(x)` wraps around, in Python as in machine code. A structure is a class of annotated
-fields; a field that is a structure lies inside, as in C, and so does one that is an `Array[u32, 16]`. Variables and
+fields; a field that is a structure is inside, as in C, and so is one that is an `Array[u32, 16]`. Variables and
 parameters of a structure's type refer to one, as in Python; `Pointer[Node]` is the address of the first of several.
 To mypy, integers are `int`, floats are `float`, and an array is as its elements are.
 """
@@ -95,6 +95,11 @@ class PointerType(Type):
     def __init__(self, element: Type) -> None:
         super().__init__(f"Pointer[{element.name}]", "ptr", 8)
         self.element = element
+
+
+def memory_name(type: Type) -> str:
+    """LLVM's name of a type in memory."""
+    return "i8" if isinstance(type, Boolean) else type.llvm
 
 
 class ArrayType(Type):
@@ -281,7 +286,7 @@ else:
     boolean = Boolean("boolean", "i1", 1)
 
     class Pointer(Generic[T]):
-        """The address of values of one type. In plain Python a list stands in for one."""
+        """The address of values of one type. In plain Python a list takes its place."""
 
         def __class_getitem__(cls, element: Any) -> Any:
             if isinstance(element, str):
