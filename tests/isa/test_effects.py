@@ -82,3 +82,17 @@ def test_carry_and_fences() -> None:
     assert not effects("add.u32").carry
     assert effects("fence.acq_rel.gpu").fences == ("acq_rel.gpu",)
     assert effects("fence.proxy.async.shared::cta").fences == ("proxy.shared::cta",)
+
+
+def test_results_of_the_warp() -> None:
+    for text in (
+        "vote.sync.ballot.b32",
+        "match.all.sync.b32",
+        "redux.sync.add.u32",
+        "activemask.b32",
+        "bar.red.popc.u32",
+    ):
+        assert effects(text).uniform, text
+    for text in ("match.any.sync.b32", "shfl.sync.idx.b32", "elect.sync"):
+        assert not effects(text).uniform, text
+    assert effects("elect.sync").elects

@@ -31,10 +31,16 @@ def bar_arrive(k: Machine, m: Modifiers, a: Value, b: Value) -> None:
     k.barrier(a, b, waits=False)
 
 
-@form("bar.red.popc.u32 d, a{, b}, {!}c", types=VALUED, name="bar.red", since="2.0 sm_20", effects="aligned")
-@form("bar.red.op.pred d, a{, b}, {!}c", op="and or", types=VALUED, since="2.0 sm_20", effects="aligned")
-@form("bar.cta.red.popc.u32 d, a{, b}, {!}c", types=VALUED, name="bar.cta.red", since="7.8 sm_20", effects="aligned")
-@form("bar.cta.red.op.pred d, a{, b}, {!}c", op="and or", types=VALUED, since="7.8 sm_20", effects="aligned")
+@form("bar.red.popc.u32 d, a{, b}, {!}c", types=VALUED, name="bar.red", since="2.0 sm_20", effects="aligned uniform")
+@form("bar.red.op.pred d, a{, b}, {!}c", op="and or", types=VALUED, since="2.0 sm_20", effects="aligned uniform")
+@form(
+    "bar.cta.red.popc.u32 d, a{, b}, {!}c",
+    types=VALUED,
+    name="bar.cta.red",
+    since="7.8 sm_20",
+    effects="aligned uniform",
+)
+@form("bar.cta.red.op.pred d, a{, b}, {!}c", op="and or", types=VALUED, since="7.8 sm_20", effects="aligned uniform")
 def bar_red(k: Machine, m: Modifiers, a: Value, b: Value | None, c: Value) -> Value:
     """Wait at barrier `a`, and tell everybody how many threads have brought a true `c`, or whether all or any have."""
     return _reduced(k, m, k.barrier(a, b, value=c))
@@ -72,10 +78,24 @@ def barrier_arrive(k: Machine, m: Modifiers, a: Value, b: Value) -> None:
     k.barrier(a, b, waits=False)
 
 
-@form("barrier.red.popc{.aligned}.u32 d, a{, b}, {!}c", types=VALUED, name="barrier.red", since="5.1 sm_30")
-@form("barrier.red.op{.aligned}.pred d, a{, b}, {!}c", op="and or", types=VALUED, since="5.1 sm_30")
-@form("barrier.cta.red.popc{.aligned}.u32 d, a{, b}, {!}c", types=VALUED, name="barrier.cta.red", since="7.8 sm_30")
-@form("barrier.cta.red.op{.aligned}.pred d, a{, b}, {!}c", op="and or", types=VALUED, since="7.8 sm_30")
+@form(
+    "barrier.red.popc{.aligned}.u32 d, a{, b}, {!}c",
+    types=VALUED,
+    name="barrier.red",
+    since="5.1 sm_30",
+    effects="uniform",
+)
+@form("barrier.red.op{.aligned}.pred d, a{, b}, {!}c", op="and or", types=VALUED, since="5.1 sm_30", effects="uniform")
+@form(
+    "barrier.cta.red.popc{.aligned}.u32 d, a{, b}, {!}c",
+    types=VALUED,
+    name="barrier.cta.red",
+    since="7.8 sm_30",
+    effects="uniform",
+)
+@form(
+    "barrier.cta.red.op{.aligned}.pred d, a{, b}, {!}c", op="and or", types=VALUED, since="7.8 sm_30", effects="uniform"
+)
 def barrier_red(k: Machine, m: Modifiers, a: Value, b: Value | None, c: Value) -> Value:
     """Wait at barrier `a`, and tell everybody how many threads have brought a true `c`, or whether all or any have."""
     return _reduced(k, m, k.barrier(a, b, value=c))

@@ -2,6 +2,7 @@
 
 from .form import Modifiers, form
 from .machine import Address, Machine, Value
+from .operation import computes
 
 # ptxas takes signed types as well.
 ADDRESS = "u32 u64 s32 s64"
@@ -14,6 +15,7 @@ ADDRESS = "u32 u64 s32 s64"
     types={"a": "type shared", "b": "u32"},
     since="7.8 sm_90",
 )
+@computes("address")
 def mapa(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Give the address in block `b` of the cluster that corresponds to the shared memory address `a` of this block."""
     return k.address_in(a, b, m.space)

@@ -10,6 +10,7 @@ from typing import Any
 
 from .form import Modifiers, form
 from .machine import Machine, Value
+from .operation import computes
 
 BITS = "b16 b32 b64"
 UNSIGNED = "u16 u32 u64"
@@ -54,6 +55,7 @@ WORDS = ("u32 s32 f32", ("f16", HALF))
 @form("setp.cmp{.bool}{.ftz}.f16x2 p{|q}, a, b{, {!}c}", cmp=FLOAT_ORDER, since=HALF, **SETP)
 @form("setp.cmp{.bool}.bf16 p, a, b{, {!}c}", cmp=FLOAT_ORDER, **SETP_BRAIN)
 @form("setp.cmp{.bool}.bf16x2 p{|q}, a, b{, {!}c}", cmp=FLOAT_ORDER, **SETP_BRAIN_PAIR)
+@computes("comparison")
 def setp(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -> Value | tuple[Value, Value]:
     """Compare `a` with `b`, combine the answer with `c`, and put it into predicate `p` and its opposite into `q`.
 
@@ -108,6 +110,7 @@ def setp(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -
     stype="bf16x2",
     **SET_BRAIN,
 )
+@computes("comparison")
 def set(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -> Value:
     """Compare `a` with `b` and combine the answer with `c`; true gives all ones (integers) or 1.0 (floats), false 0."""
     if a.type.lanes == 2:
@@ -167,6 +170,7 @@ def flush(k: Machine, a: Value) -> Value:
 
 
 @form("selp.type d, a, b, {!}c", type=ALL, types={"c": "pred"})
+@computes("selection")
 def selp(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Give `a` where predicate `c` is true, else `b`."""
     return k.select(c, a, b)
@@ -184,6 +188,7 @@ def selp(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     ctype="f32",
     types={"d": "dtype", "a": "dtype", "b": "dtype", "c": "ctype"},
 )
+@computes("selection")
 def slct(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Give `a` where `c` is zero or more, else `b`."""
     if m.ctype == "s32":

@@ -23,6 +23,7 @@ from .bits import larger, limits, smaller
 from .floats import bits, is_nan
 from .form import Modifiers, form
 from .machine import Machine, Value
+from .operation import computes
 from .types import TYPES
 
 _INTEGER = "u8 u16 u32 u64 s8 s16 s32 s64"
@@ -93,6 +94,7 @@ def _can_saturate(m: Modifiers) -> str | None:
       since="7.0 sm_80")  # fmt: skip
 @form("cvt.rnd{.relu}.satfinite.bf16.f32 d, a", rnd="rn rz", types={"d": "bf16", "a": "f32"}, since="8.1 sm_80")
 @form("cvt.rnd.relu.bf16.f32 d, a", rnd="rn rz", types={"d": "bf16", "a": "f32"}, since="7.0 sm_80")
+@computes("conversion")
 def cvt(k: Machine, m: Modifiers, a: Value) -> Value:
     """Convert a value from one type to another; `.sat` clamps a float to [0, 1], an integer to what the type holds."""
     destination, source = _types(m)
@@ -138,6 +140,7 @@ def _clamp(k: Machine, a: Value, type: str) -> Value:
       since="7.0 sm_80")  # fmt: skip
 @form("cvt.rnd{.satfinite}{.relu}.tf32.f32 d, a", rnd="rn rz", satfinite=(("satfinite", "8.6 sm_100"),),
       types={"d": "tf32", "a": "f32"}, since="7.8 sm_90")  # fmt: skip
+@computes("conversion")
 def cvt_tf32(k: Machine, m: Modifiers, a: Value) -> Value:
     """Round to a `.tf32`, which fills the upper 19 bits of the register."""
     flags = modifiers(relu=m.relu, satfinite=m.satfinite)
@@ -161,6 +164,7 @@ def cvt_tf32(k: Machine, m: Modifiers, a: Value) -> Value:
       types={"d": "dtype", "a": "f32", "b": "f32"}, name="cvt", since=_NARROW)  # fmt: skip
 @form("cvt.rnd{.satfinite}.ue8m0x2.f32 d, a, b", rnd="rz rp", types={"d": "ue8m0x2", "a": "f32", "b": "f32"},
       since=_NARROW)  # fmt: skip
+@computes("packing")
 def cvt_pair(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Convert two numbers and put them side by side, `a` above `b`."""
     return _pack(k, m, [_narrow(k, m, value, "f32") for value in (b, a)])
@@ -181,6 +185,7 @@ def cvt_pair(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
       types={"d": "f16x2", "a": "atype"}, name="cvt", since=_NARROW)  # fmt: skip
 @form("cvt.rnd{.satfinite}.ue8m0x2.bf16x2 d, a", rnd="rz rp", types={"d": "ue8m0x2", "a": "bf16x2"}, since=_NARROW)
 @form("cvt.rn.bf16x2.ue8m0x2 d, a", types={"d": "bf16x2", "a": "ue8m0x2"}, name="cvt", since=_NARROW)
+@computes("conversion")
 def cvt_lanes(k: Machine, m: Modifiers, a: Value) -> Value:
     """Convert each of the numbers that are packed into a register."""
     source = _lane(_types(m)[1])
@@ -190,6 +195,7 @@ def cvt_lanes(k: Machine, m: Modifiers, a: Value) -> Value:
 @form("cvt.rn{.relu}{.satfinite}{.scaled::n2::ue8m0}.bf16x2.atype d, a{, scale_factor}", atype=f"{_FP8} {_FP6_FP4}",
       types={"d": "bf16x2", "a": "atype", "scale_factor": "ue8m0x2"},
       present=_SCALED, name="cvt", since=f"9.2 {_FAMILIES}")  # fmt: skip
+@computes("conversion")
 def cvt_scaled(k: Machine, m: Modifiers, a: Value, scale_factor: Value | None = None) -> Value:
     """Convert each of the packed numbers, and multiply it by its scale factor, a power of two."""
     source = _lane(_types(m)[1])
@@ -205,6 +211,7 @@ def cvt_scaled(k: Machine, m: Modifiers, a: Value, scale_factor: Value | None = 
 @form("cvt.rn.satfinite{.relu}{.scaled::n2::ue8m0}.s2f6x2.f32 d, a, b{, scale_factor}",
       types={"d": "b16", "a": "f32", "b": "f32", "scale_factor": "ue8m0x2"}, present=_SCALED,
       name="cvt", since=_FIXED_POINT)  # fmt: skip
+@computes("packing")
 def cvt_pair_to_fixed(k: Machine, m: Modifiers, a: Value, b: Value, scale_factor: Value | None = None) -> Value:
     """Divide two numbers by their scale factors, count them in 64ths, and put them side by side, `a` above `b`."""
     return _to_fixed(k, m, (b, a), F32, scale_factor)
@@ -213,6 +220,7 @@ def cvt_pair_to_fixed(k: Machine, m: Modifiers, a: Value, b: Value, scale_factor
 @form("cvt.rn.satfinite{.relu}{.scaled::n2::ue8m0}.s2f6x2.bf16x2 d, a{, scale_factor}",
       types={"d": "b16", "a": "bf16x2", "scale_factor": "ue8m0x2"}, present=_SCALED,
       name="cvt", since=_FIXED_POINT)  # fmt: skip
+@computes("conversion")
 def cvt_to_fixed(k: Machine, m: Modifiers, a: Value, scale_factor: Value | None = None) -> Value:
     """Divide each of the packed numbers by its scale factor, and count it in 64ths."""
     return _to_fixed(k, m, k.unpack(a, "bf16"), BF16, scale_factor)
@@ -221,6 +229,7 @@ def cvt_to_fixed(k: Machine, m: Modifiers, a: Value, scale_factor: Value | None 
 @form("cvt.rn{.satfinite}{.relu}{.scaled::n2::ue8m0}.bf16x2.s2f6x2 d, a{, scale_factor}",
       types={"d": "bf16x2", "a": "s2f6x2", "scale_factor": "ue8m0x2"}, present=_SCALED,
       name="cvt", since=_FIXED_POINT)  # fmt: skip
+@computes("conversion")
 def cvt_from_fixed(k: Machine, m: Modifiers, a: Value, scale_factor: Value | None = None) -> Value:
     """Take each of the packed numbers for 64ths, and multiply it by its scale factor."""
     flags = modifiers(relu=m.relu, satfinite=m.satfinite)
@@ -235,6 +244,7 @@ def cvt_from_fixed(k: Machine, m: Modifiers, a: Value, scale_factor: Value | Non
 @form("cvt.rs{.relu}{.satfinite}.bf16x2.f32 d, a, b, rbits",
       types={"d": "bf16x2", "a": "f32", "b": "f32", "rbits": "b32 bits"}, name="cvt",
       since=_STOCHASTIC)  # fmt: skip
+@computes("packing")
 def cvt_pair_randomly(k: Machine, m: Modifiers, a: Value, b: Value, rbits: Value) -> Value:
     """Convert two numbers, rounded by random bits, and put them side by side, `a` above `b`."""
     type, count = ("f16", 13) if m.f16x2 else ("bf16", 16)
@@ -299,6 +309,7 @@ def _to_fixed(k: Machine, m: Modifiers, values: Sequence[Value], format: int, sc
 @form("cvt.pack.sat.dtype.atype.b32 d, a, b, c", dtype=("u8 s8", ("u4 s4 u2 s2", "6.5 sm_75")), atype="s32",
       types={"d": "u32 loose", "a": "atype loose", "b": "atype loose", "c": "b32 loose"}, name="cvt.pack",
       since="6.5 sm_72")  # fmt: skip
+@computes("packing")
 def cvt_pack(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -> Value:
     """Clamp two integers to the range of a narrower type and put them side by side, `a` above `b`, `c` above both."""
     size = TYPES[m.dtype].bits

@@ -1,11 +1,14 @@
-"""What an instruction does besides computing: memory, threads that wait for each other, asynchronous work, jumps.
+"""What an instruction does: memory, threads that wait for each other, asynchronous work, jumps, what it computes.
 
 `Match.effects` is found by running the semantic function once on the recording machine. What that cannot
 know, the keyword `effects` of `@form` says, in words:
 
 - control flow: the words of `jump.Jump`;
 - `aligned`: all lanes of the warp must execute it together, although no modifier says so;
-- `uniform`: the results are the same in all lanes that converge there.
+- `uniform`: the results are the same in all lanes that converge there;
+- `elects`: its predicate is true in one of those lanes only, and the other result is the number of that lane.
+
+What an instruction computes, the decorator `@computes` says: see `operation.py`.
 
 >>> from ptxlab.isa import opcode
 >>> opcode("cp.async.wait_all").candidates[0].effects.steps
@@ -20,6 +23,7 @@ from typing import Any
 from ptxlab.isa.form import Form, Modifiers
 from ptxlab.isa.jump import Jump
 from ptxlab.isa.operand import Expected, expect
+from ptxlab.isa.operation import Operation
 from ptxlab.isa.recorder import Access, Location, Recorder, StandIn, Step
 from ptxlab.isa.types import type_named
 
@@ -48,8 +52,12 @@ class Effects:
     """Whether they also wait there for the others."""
     uniform: bool = False
     """Whether its results are the same in all lanes that converge."""
+    elects: bool = False
+    """Whether it chooses one lane, where its predicate is true."""
     carry: bool = False
     """Whether it reads or writes the carry flag."""
+    computes: Operation | None = None
+    """What its results are of its operands, where there is a word for it."""
 
     def does(self, unit: str, name: str) -> bool:
         """Whether it does this with a unit: `does("wgmma", "commit")`."""
@@ -62,7 +70,13 @@ def effects_of(form: Form, m: Modifiers) -> Effects:
     jump = form.jump
     aligned = bool(m.aligned) or "aligned" in said
     if form.meaning is None:
-        return Effects(jump=jump, aligned=aligned, converges=aligned or bool(m.sync), uniform="uniform" in said)
+        return Effects(
+            jump=jump,
+            aligned=aligned,
+            converges=aligned or bool(m.sync),
+            uniform="uniform" in said,
+            computes=form.computes,
+        )
     recorder = Recorder()
     operands = _stand_ins(form, m)
     names = form.meaning.__code__.co_varnames[2 : form.meaning.__code__.co_argcount]
@@ -77,7 +91,9 @@ def effects_of(form: Form, m: Modifiers) -> Effects:
         recorder.barrier_scope,
         recorder.waits,
         "uniform" in said,
+        "elects" in said,
         recorder.uses_carry,
+        form.computes,
     )
 
 

@@ -7,12 +7,14 @@ has the borrow itself in `CC.CF`; ptxas keeps the carry, as an `addc` behind a `
 from .bits import WIDER, high_half
 from .form import Modifiers, form
 from .machine import Machine, Value
+from .operation import computes
 
 WORDS = ("u32 s32", ("u64 s64", "4.3 sm_20"))
 PLAIN = "u32 s32 u64 s64"  # ptxas asks for PTX 4.3 and sm_20 only where a 64-bit instruction writes the carry
 
 
 @form("add.cc.type d, a, b", type=WORDS, since="1.2")
+@computes("sum")
 def add(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Add two integers and keep the carry out."""
     return _add(k, m, a, b)
@@ -26,6 +28,7 @@ def addc(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
 
 
 @form("sub.cc.type d, a, b", type=WORDS, since="1.3")  # the manual says 1.2, ptxas wants 1.3
+@computes("difference")
 def sub(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Subtract `b` from `a` and keep the borrow."""
     return _add(k, m, a, ~b, k.constant("pred", 1))
@@ -39,6 +42,7 @@ def subc(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
 
 
 @form("mad.lo.cc.type d, a, b, c", type=WORDS, since="3.0 sm_20")
+@computes("product-sum")
 def mad_lo(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Multiply `a` by `b`, add `c` to the low half of the product, and keep the carry out."""
     return _add(k, m, a * b, c)

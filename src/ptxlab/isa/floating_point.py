@@ -13,6 +13,7 @@ from .bound import Bound
 from .floats import ONE, bits, compute, extremum, is_nan, magnitude, settle, sign_of
 from .form import Modifiers, form
 from .machine import Machine, Value
+from .operation import computes
 
 _ROUNDING = "rn rz rm rp"
 _ROUNDING_F32 = ("rn rz", ("rm rp", "1.0 sm_20"))
@@ -65,6 +66,7 @@ def copysign(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
 @form("add{.rnd}{.ftz}{.sat}.f32 d, a, b", rnd=_ROUNDING_F32)
 @form("add{.rnd}{.ftz}.f32x2 d, a, b", rnd=_ROUNDING, since="8.6 sm_100")
 @form("add{.rnd}.f64 d, a, b", rnd=_ROUNDING_F64)
+@computes("sum")
 def add(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Add; `.sat` clamps the result to [0, 1]."""
     return compute(k, m, "add", a, b)
@@ -73,6 +75,7 @@ def add(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
 @form("sub{.rnd}{.ftz}{.sat}.f32 d, a, b", rnd=_ROUNDING_F32)
 @form("sub{.rnd}{.ftz}.f32x2 d, a, b", rnd=_ROUNDING, since="8.6 sm_100")
 @form("sub{.rnd}.f64 d, a, b", rnd=_ROUNDING_F64)
+@computes("difference")
 def sub(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Subtract `b` from `a`; `.sat` clamps the result to [0, 1]."""
     return compute(k, m, "sub", a, b)
@@ -81,6 +84,7 @@ def sub(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
 @form("mul{.rnd}{.ftz}{.sat}.f32 d, a, b", rnd=_ROUNDING_F32)
 @form("mul{.rnd}{.ftz}.f32x2 d, a, b", rnd=_ROUNDING, since="8.6 sm_100")
 @form("mul{.rnd}.f64 d, a, b", rnd=_ROUNDING_F64)
+@computes("product")
 def mul(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Multiply; `.sat` clamps the result to [0, 1].
 
@@ -92,6 +96,7 @@ def mul(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
 @form("fma.rnd{.ftz}{.sat}.f32 d, a, b, c", rnd=_ROUNDING, since="2.0 sm_20")
 @form("fma.rnd{.ftz}.f32x2 d, a, b, c", rnd=_ROUNDING, since="8.6 sm_100")
 @form("fma.rnd.f64 d, a, b, c", rnd=_ROUNDING_F64, since="1.4")
+@computes("product-sum")
 def fma(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Multiply `a` by `b` and add `c`, rounded once."""
     return compute(k, m, "fma", a, b, c)
@@ -101,6 +106,7 @@ def fma(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
 @form("mad{.ftz}{.sat}.f32 d, a, b, c", since="1.0 until 3.1 sm_20")
 @form("mad.rnd.f64 d, a, b, c", rnd=_ROUNDING_F64)
 @form("mad.f64 d, a, b, c", since=_BEFORE_1_4)
+@computes("product-sum")
 def mad(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Multiply `a` by `b` and add `c`; from sm_20 on the same as `fma`."""
     return compute(k, m, "fma", a, b, c)
@@ -110,6 +116,7 @@ def mad(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
 @form("div.rnd{.ftz}.f32 d, a, b", rnd=_ROUNDING, since="1.4 sm_20")
 @form("div.rnd.f64 d, a, b", rnd=("rn", ("rz rm rp", "1.4 sm_20")))
 @form("div.type d, a, b", type="f32 f64", since=_BEFORE_1_4)
+@computes("quotient")
 def div(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Divide `a` by `b`: rounded as IEEE 754 says, or faster and within a few units in the last place."""
     if m.rnd or a.type.name == "f64":
@@ -118,6 +125,7 @@ def div(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
 
 
 @form("div.full{.ftz}.f32 d, a, b", name="div.full", since="1.4", bounds=_DIV)
+@computes("quotient")
 def div_full(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Divide `a` by `b`, approximately, for divisors of any size."""
     return k.call(approximate.quotient, a, b, int(bool(m.ftz)), 1, type="f32")
@@ -125,6 +133,7 @@ def div_full(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
 
 @form("abs{.ftz}.f32 d, a")
 @form("abs.f64 d, a")
+@computes("magnitude")
 def abs(k: Machine, m: Modifiers, a: Value) -> Value:
     """Take the absolute value."""
     return k.select(is_nan(a), settle(k, m, a), settle(k, m, magnitude(k, a)))
@@ -132,6 +141,7 @@ def abs(k: Machine, m: Modifiers, a: Value) -> Value:
 
 @form("neg{.ftz}.f32 d, a")
 @form("neg.f64 d, a")
+@computes("negation")
 def neg(k: Machine, m: Modifiers, a: Value) -> Value:
     """Change the sign."""
     changed = k.reinterpret(bits(k, a) ^ sign_of(a), a.type.name)
@@ -142,6 +152,7 @@ def neg(k: Machine, m: Modifiers, a: Value) -> Value:
 @form("min{.ftz}{.NaN}.xorsign.abs.f32 d, a, b", name="min", since="7.2 sm_86")
 @form("min{.ftz}{.NaN}{.abs}.f32 d, a, b, c", name="min", since="8.8 sm_100")
 @form("min.f64 d, a, b")
+@computes("minimum")
 def min(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -> Value:
     """Take the smaller of two or three numbers; a NaN counts only with `.NaN`."""
     return extremum(k, m, minimum, *(value for value in (a, b, c) if value is not None))
@@ -151,6 +162,7 @@ def min(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) ->
 @form("max{.ftz}{.NaN}.xorsign.abs.f32 d, a, b", name="max", since="7.2 sm_86")
 @form("max{.ftz}{.NaN}{.abs}.f32 d, a, b, c", name="max", since="8.8 sm_100")
 @form("max.f64 d, a, b")
+@computes("maximum")
 def max(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -> Value:
     """Take the larger of two or three numbers; a NaN counts only with `.NaN`."""
     return extremum(k, m, maximum, *(value for value in (a, b, c) if value is not None))
@@ -161,6 +173,7 @@ def max(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) ->
 @form("rcp.rnd.f64 d, a", rnd=("rn", ("rz rm rp", "1.4 sm_20")), since="1.4")
 @form("rcp.f32 d, a", since=_BEFORE_1_4)
 @form("rcp.approx.ftz.f64 d, a", since="2.1 sm_20")
+@computes("function")
 def rcp(k: Machine, m: Modifiers, a: Value) -> Value:
     """Take the reciprocal 1/`a`."""
     if m.rnd:
@@ -174,6 +187,7 @@ def rcp(k: Machine, m: Modifiers, a: Value) -> Value:
 @form("sqrt.rnd{.ftz}.f32 d, a", rnd=_ROUNDING, since="1.4 sm_20")
 @form("sqrt.rnd.f64 d, a", rnd=("rn", ("rz rm rp", "1.4 sm_20")))
 @form("sqrt.type d, a", type="f32 f64", since=_BEFORE_1_4)
+@computes("function")
 def sqrt(k: Machine, m: Modifiers, a: Value) -> Value:
     """Take the square root."""
     if m.rnd or a.type.name == "f64":
@@ -185,6 +199,7 @@ def sqrt(k: Machine, m: Modifiers, a: Value) -> Value:
 @form("rsqrt.approx.f64 d, a", since="1.4")
 @form("rsqrt.type d, a", type="f32 f64", since=_BEFORE_1_4)
 @form("rsqrt.approx.ftz.f64 d, a", since="4.0 sm_20")
+@computes("function")
 def rsqrt(k: Machine, m: Modifiers, a: Value) -> Value:
     """Take the reciprocal of the square root, approximately."""
     if a.type.name == "f32":
@@ -194,6 +209,7 @@ def rsqrt(k: Machine, m: Modifiers, a: Value) -> Value:
 
 @form("sin.approx{.ftz}.f32 d, a", since="1.4", bounds=_WAVE)
 @form("sin.f32 d, a", since=_BEFORE_1_4)
+@computes("function")
 def sin(k: Machine, m: Modifiers, a: Value) -> Value:
     """Take the sine of an angle in radians, approximately."""
     return k.call(approximate.sine, a, type="f32")
@@ -201,6 +217,7 @@ def sin(k: Machine, m: Modifiers, a: Value) -> Value:
 
 @form("cos.approx{.ftz}.f32 d, a", since="1.4", bounds=_WAVE)
 @form("cos.f32 d, a", since=_BEFORE_1_4)
+@computes("function")
 def cos(k: Machine, m: Modifiers, a: Value) -> Value:
     """Take the cosine of an angle in radians, approximately."""
     return k.call(approximate.cosine, a, type="f32")
@@ -208,6 +225,7 @@ def cos(k: Machine, m: Modifiers, a: Value) -> Value:
 
 @form("lg2.approx{.ftz}.f32 d, a", since="1.4", bounds=_LG2)
 @form("lg2.f32 d, a", since=_BEFORE_1_4)
+@computes("function")
 def lg2(k: Machine, m: Modifiers, a: Value) -> Value:
     """Take the logarithm to base 2, approximately."""
     return k.call(approximate.logarithm, a, _flushes(m), type="f32")
@@ -215,12 +233,14 @@ def lg2(k: Machine, m: Modifiers, a: Value) -> Value:
 
 @form("ex2.approx{.ftz}.f32 d, a", since="1.4", bounds=_EX2)
 @form("ex2.f32 d, a", since=_BEFORE_1_4)
+@computes("function")
 def ex2(k: Machine, m: Modifiers, a: Value) -> Value:
     """Raise 2 to the power `a`, approximately."""
     return k.call(approximate.power, a, _flushes(m), type="f32")
 
 
 @form("tanh.approx.f32 d, a", since="7.0 sm_75", bounds=_TANH)
+@computes("function")
 def tanh(k: Machine, m: Modifiers, a: Value) -> Value:
     """Take the hyperbolic tangent, approximately."""
     return k.call(approximate.tangent, a, type="f32")

@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 
 from .bound import Bound
 from .jump import Jump
+from .operation import Operation
 from .targets import ALWAYS, Since, since
 from .types import TYPES
 
@@ -89,6 +90,7 @@ class Form:
     where: Where | None
     bounds: tuple[Bound, ...] = ()
     effects: frozenset[str] = frozenset()
+    computes: Operation | None = None
     text: str = ""
     meaning: Callable[..., Any] | None = field(default=None)
     unknown: str = ""
@@ -182,6 +184,7 @@ def form(
                 where=where,
                 bounds=tuple(bounds),
                 effects=frozenset(effects.split()),
+                computes=getattr(function, "computes", None),
                 text=inspect.cleandoc(function.__doc__ or ""),
                 meaning=function if function.__code__.co_argcount else None,
                 unknown=getattr(function, "unknown", ""),

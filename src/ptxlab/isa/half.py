@@ -8,6 +8,7 @@ from .bound import Bound
 from .floats import bits, compute, each_float, extremum, magnitude, settle, sign_of
 from .form import Modifiers, form, unknown
 from .machine import Machine, Value
+from .operation import computes
 
 _F16 = "f16 f16x2"
 _BF16 = "bf16 bf16x2"
@@ -22,6 +23,7 @@ _EX2_BF16 = (Bound("relative", 2**-7),)
 
 @form("add{.rn}{.ftz}{.sat}.type d, a, b", type=_F16, since="4.2 sm_53")
 @form("add{.rn}.type d, a, b", type=_BF16, since="7.8 sm_90")
+@computes("sum")
 def add(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Add half-precision numbers; `.sat` clamps the result to [0, 1]."""
     return compute(k, m, "add", a, b)
@@ -29,6 +31,7 @@ def add(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
 
 @form("sub{.rn}{.ftz}{.sat}.type d, a, b", type=_F16, since="4.2 sm_53")
 @form("sub{.rn}.type d, a, b", type=_BF16, since="7.8 sm_90")
+@computes("difference")
 def sub(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Subtract half-precision numbers; `.sat` clamps the result to [0, 1]."""
     return compute(k, m, "sub", a, b)
@@ -36,6 +39,7 @@ def sub(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
 
 @form("mul{.rn}{.ftz}{.sat}.type d, a, b", type=_F16, since="4.2 sm_53")
 @form("mul{.rn}.type d, a, b", type=_BF16, since="7.8 sm_90")
+@computes("product")
 def mul(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Multiply half-precision numbers; `.sat` clamps the result to [0, 1]."""
     return compute(k, m, "mul", a, b)
@@ -47,6 +51,7 @@ def mul(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
 @form("fma.rn.oob{.relu}.type d, a, b, c", type=_F16, since="8.1 sm_90")
 @form("fma.rn.oob.sat.type d, a, b, c", type=_F16, since="8.1 sm_90")  # the manual knows no .sat with .oob
 @form("fma.rn.oob{.relu}.type d, a, b, c", type=_BF16, since="8.1 sm_90")
+@computes("product-sum")
 def fma(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Multiply and add half-precision numbers, rounded once; `.relu` makes a negative result zero.
 
@@ -66,12 +71,14 @@ def fma(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
 @form("fma.rnd{.relu}.type d, a, b, c", type=_BF16, rnd="rz rm rp", since="7.0 sm_80")
 @form("fma.rnd.oob{.relu}.type d, a, b, c", type=_BF16, rnd="rz rm rp", since="8.1 sm_90")
 @unknown("it is not in the manual, and on an H200 it computes `.bf16` as `.f16` and ignores the rounding of `.bf16x2`")
+@computes("product-sum")
 def fma_rounded() -> None:
     """Taken by ptxas, but not in the manual, and not what it says: on an H200, `.bf16` is then computed as `.f16`."""
 
 
 @form("neg{.ftz}.type d, a", type=_F16, since="5.1 sm_53")
 @form("neg.type d, a", type=_BF16, since="7.0 sm_80")
+@computes("negation")
 def neg(k: Machine, m: Modifiers, a: Value) -> Value:
     """Change the sign of half-precision numbers."""
 
@@ -83,6 +90,7 @@ def neg(k: Machine, m: Modifiers, a: Value) -> Value:
 
 @form("abs{.ftz}.type d, a", type=_F16, since="6.5 sm_53")
 @form("abs.type d, a", type=_BF16, since="7.0 sm_80")
+@computes("magnitude")
 def abs(k: Machine, m: Modifiers, a: Value) -> Value:
     """Take the absolute value of half-precision numbers."""
     return each_float(k, lambda a: settle(k, m, magnitude(k, a)), a)
@@ -92,6 +100,7 @@ def abs(k: Machine, m: Modifiers, a: Value) -> Value:
 @form("min{.ftz}{.NaN}.xorsign.abs.type d, a, b", type=_F16, name="min", since="7.2 sm_86")
 @form("min{.NaN}.type d, a, b", type=_BF16, since="7.0 sm_80")
 @form("min{.NaN}.xorsign.abs.type d, a, b", type=_BF16, name="min", since="7.2 sm_86")
+@computes("minimum")
 def min(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Take the smaller half-precision number; a NaN counts only with `.NaN`."""
     return extremum(k, m, minimum, a, b)
@@ -101,6 +110,7 @@ def min(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
 @form("max{.ftz}{.NaN}.xorsign.abs.type d, a, b", type=_F16, name="max", since="7.2 sm_86")
 @form("max{.NaN}.type d, a, b", type=_BF16, since="7.0 sm_80")
 @form("max{.NaN}.xorsign.abs.type d, a, b", type=_BF16, name="max", since="7.2 sm_86")
+@computes("maximum")
 def max(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Take the larger half-precision number; a NaN counts only with `.NaN`."""
     return extremum(k, m, maximum, a, b)
@@ -108,6 +118,7 @@ def max(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
 
 @form("tanh.approx.type d, a", type=_F16, since="7.0 sm_75", bounds=_TANH_F16)
 @form("tanh.approx.type d, a", type=_BF16, since="7.8 sm_90", bounds=_TANH_BF16)
+@computes("function")
 def tanh(k: Machine, m: Modifiers, a: Value) -> Value:
     """Take the hyperbolic tangent of half-precision numbers, approximately."""
 
@@ -119,6 +130,7 @@ def tanh(k: Machine, m: Modifiers, a: Value) -> Value:
 
 @form("ex2.approx.type d, a", type=_F16, since="7.0 sm_75", bounds=_EX2_F16)
 @form("ex2.approx.ftz.type d, a", type=_BF16, since="7.8 sm_90", bounds=_EX2_BF16)
+@computes("function")
 def ex2(k: Machine, m: Modifiers, a: Value) -> Value:
     """Raise 2 to a half-precision power, approximately."""
 

@@ -21,6 +21,7 @@ from .bits import (
 )
 from .form import Modifiers, Specification, form
 from .machine import Machine, Value
+from .operation import computes
 
 WORDS = "u16 u32 u64 s16 s32 s64"
 PAIRS = ("u16x2 s16x2", "8.0 sm_90")
@@ -29,6 +30,7 @@ BYTES = ("u8x4 s8x4", "9.2 sm_120f")
 
 @form("add.type d, a, b", type=(WORDS, PAIRS, BYTES))
 @form("add.sat.type d, a, b", type=("s32", ("u32 u16x2 s16x2 u8x4 s8x4", "9.2 sm_120f")))
+@computes("sum")
 def add(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Add two integers; `.sat` clamps the sum to the range of the type instead of wrapping around."""
 
@@ -40,6 +42,7 @@ def add(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
 
 @form("sub.type d, a, b", type=(WORDS, BYTES))
 @form("sub.sat.type d, a, b", type=("s32", BYTES))
+@computes("difference")
 def sub(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Subtract `b` from `a`; `.sat` clamps the difference to the range of the type instead of wrapping around."""
 
@@ -55,6 +58,7 @@ def _saturated(k: Machine, value: Value, like: Value) -> Value:
 
 
 @form("mul.lo.type d, a, b", type=WORDS)
+@computes("product")
 def mul_lo(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Multiply and keep the low half of the product."""
     return a * b
@@ -67,6 +71,7 @@ def mul_hi(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
 
 
 @form("mul.wide.type d, a, b", type="u16 u32 s16 s32", types={"d": "2*type"})
+@computes("product")
 def mul_wide(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Multiply and keep all of the product, in a register twice as wide."""
     return _product(k, a, b)
@@ -79,6 +84,7 @@ def _product(k: Machine, a: Value, b: Value) -> Value:
 
 
 @form("mad.lo.type d, a, b, c", type=WORDS)
+@computes("product-sum")
 def mad_lo(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Multiply `a` by `b`, keep the low half of the product, and add `c`."""
     return a * b + c
@@ -92,12 +98,14 @@ def mad_hi(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
 
 
 @form("mad.wide.type d, a, b, c", type="u16 u32 s16 s32", types={"d": "2*type", "c": "2*type"})
+@computes("product-sum")
 def mad_wide(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Multiply `a` by `b` and add `c`, which is as wide as the product."""
     return _product(k, a, b) + c
 
 
 @form("mul24.lo.type d, a, b", type="u32 s32")
+@computes("short-product")
 def mul24_lo(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Multiply the low 24 bits of `a` and `b`; the 48-bit product gives its low 32 bits."""
     return _low_24(a) * _low_24(b)
@@ -110,6 +118,7 @@ def mul24_hi(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
 
 
 @form("mad24.lo.type d, a, b, c", type="u32 s32")
+@computes("short-product-sum")
 def mad24_lo(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Multiply the low 24 bits of `a` and `b`, keep the low 32 bits of the product, and add `c`."""
     return mul24_lo(k, m, a, b) + c
@@ -134,6 +143,7 @@ def sad(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
 
 
 @form("div.type d, a, b", type=WORDS)
+@computes("quotient")
 def div(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Divide `a` by `b`, rounding towards zero."""
     # PTX ISA 9.7.1.8 leaves the quotient by zero open: ptxas gives all ones. The one that does not fit wraps around.
@@ -144,6 +154,7 @@ def div(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
 
 
 @form("rem.type d, a, b", type=WORDS)
+@computes("remainder")
 def rem(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Give the remainder of dividing `a` by `b`."""
     # PTX ISA 9.7.1.9 leaves the remainder of a division by zero open: ptxas gives all ones.
@@ -157,12 +168,14 @@ def _divisor(k: Machine, b: Value) -> Value:
 
 
 @form("abs.type d, a", type="s16 s32 s64")
+@computes("magnitude")
 def abs(k: Machine, m: Modifiers, a: Value) -> Value:
     """Give the absolute value of `a`."""
     return k.select(a < 0, -a, a)  # the least integer stays as it is
 
 
 @form("neg.type d, a", type=("s16 s32 s64", ("s8x4", "9.2 sm_120f")))
+@computes("negation")
 def neg(k: Machine, m: Modifiers, a: Value) -> Value:
     """Change the sign of `a`."""
     return each_lane(k, lambda a: -a, a)
@@ -170,6 +183,7 @@ def neg(k: Machine, m: Modifiers, a: Value) -> Value:
 
 @form("min.type d, a, b", type=(WORDS, PAIRS, BYTES))
 @form("min.relu.type d, a, b", name="min", type="s32 s16x2", since="8.0 sm_90")
+@computes("minimum")
 def min(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Give the smaller of two integers; `.relu` gives zero where that is negative."""
 
@@ -182,6 +196,7 @@ def min(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
 
 @form("max.type d, a, b", type=(WORDS, PAIRS, BYTES))
 @form("max.relu.type d, a, b", name="max", type="s32 s16x2", since="8.0 sm_90")
+@computes("maximum")
 def max(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Give the larger of two integers; `.relu` gives zero where that is negative."""
 

@@ -3,12 +3,14 @@
 from .bits import shift_left, shift_right
 from .form import Modifiers, form
 from .machine import Machine, Value
+from .operation import computes
 
 BITS = "b16 b32 b64"
 
 
 @form("and.type d, a, b", type=BITS)
 @form("and.pred d, {!}a, {!}b")
+@computes("and")
 def and_(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Give the bits that are set in both `a` and `b`."""
     return a & b
@@ -16,6 +18,7 @@ def and_(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
 
 @form("or.type d, a, b", type=BITS)
 @form("or.pred d, {!}a, {!}b")
+@computes("or")
 def or_(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Give the bits that are set in `a`, in `b` or in both."""
     return a | b
@@ -23,6 +26,7 @@ def or_(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
 
 @form("xor.type d, a, b", type=BITS)
 @form("xor.pred d, {!}a, {!}b")
+@computes("xor")
 def xor(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Give the bits that are set in exactly one of `a` and `b`."""
     return a ^ b
@@ -30,6 +34,7 @@ def xor(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
 
 @form("not.type d, a", type=BITS)
 @form("not.pred d, {!}a")
+@computes("not")
 def not_(k: Machine, m: Modifiers, a: Value) -> Value:
     """Invert every bit of `a`."""
     return ~a
@@ -82,12 +87,14 @@ def _funnel_count(k: Machine, m: Modifiers, c: Value) -> Value:
 
 
 @form("shl.type d, a, b", type=BITS, types={"b": "u32"})
+@computes("left-shift")
 def shl(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Shift `a` left by `b` bits; counts at or above the width of the type give zero."""
     return shift_left(k, a, b)
 
 
 @form("shr.type d, a, b", type="b16 b32 b64 u16 u32 u64 s16 s32 s64", types={"b": "u32"})
+@computes("right-shift")
 def shr(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Shift `a` right by `b` bits, filling with zeros, or with the sign for signed types."""
     return shift_right(k, a, b)

@@ -6,6 +6,7 @@ from ptxlab.numbers.parameters import F32, FORMAT, RN
 from .floats import compute
 from .form import Modifiers, form
 from .machine import Machine, Value
+from .operation import computes
 
 _ROUNDING = "rn rz rm rp"
 
@@ -16,6 +17,7 @@ def _narrow(m: Modifiers) -> str:
 
 @form("add{.rnd}{.sat}.f32.atype d, a, c", rnd=_ROUNDING, atype="f16 bf16",
       types={"d": "f32", "a": _narrow, "c": "f32"}, since="8.6 sm_100")  # fmt: skip
+@computes("sum")
 def add(k: Machine, m: Modifiers, a: Value, c: Value) -> Value:
     """Widen `a` to `.f32` and add `c`."""
     return compute(k, m, "add", _widen(k, m, a), c)
@@ -23,6 +25,7 @@ def add(k: Machine, m: Modifiers, a: Value, c: Value) -> Value:
 
 @form("sub{.rnd}{.sat}.f32.atype d, a, c", rnd=_ROUNDING, atype="f16 bf16",
       types={"d": "f32", "a": _narrow, "c": "f32"}, since="8.6 sm_100")  # fmt: skip
+@computes("difference")
 def sub(k: Machine, m: Modifiers, a: Value, c: Value) -> Value:
     """Widen `a` to `.f32` and subtract `c`."""
     return compute(k, m, "sub", _widen(k, m, a), c)
@@ -30,6 +33,7 @@ def sub(k: Machine, m: Modifiers, a: Value, c: Value) -> Value:
 
 @form("fma.rnd{.sat}.f32.atype d, a, b, c", rnd=_ROUNDING, atype="f16 bf16",
       types={"d": "f32", "a": _narrow, "b": _narrow, "c": "f32"}, since="8.6 sm_100")  # fmt: skip
+@computes("product-sum")
 def fma(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Widen `a` and `b` to `.f32`, multiply them and add `c`, rounded once."""
     return compute(k, m, "fma", _widen(k, m, a), _widen(k, m, b), c)

@@ -3,6 +3,7 @@
 from .bits import larger, smaller
 from .form import Modifiers, form
 from .machine import Machine, Value
+from .operation import computes
 from .vocabulary import ANY_SHARED
 
 # `cvta` and `isspacep` know the spaces that have a window in the generic address space.
@@ -44,6 +45,7 @@ def _fits_a_vector(m: Modifiers) -> str | None:
 @form("mov.b128 d, a", types={"d": "b128", "a": "4 b32 special"}, since="8.3 sm_70")
 @form("mov.b128 d, a", types={"d": "2 b64 sink", "a": "b128"}, since="8.3 sm_70")
 @form("mov.b128 d, a", types={"d": "4 b32 sink", "a": "b128"}, since="8.3 sm_70")
+@computes("copy")
 def mov(k: Machine, m: Modifiers, a: Value | tuple[Value, ...]) -> Value | tuple[Value, ...]:
     """Copy a register, constant, special register or address; a vector on one side packs or unpacks the other."""
     if isinstance(a, tuple):
@@ -58,6 +60,7 @@ def mov(k: Machine, m: Modifiers, a: Value | tuple[Value, ...]) -> Value | tuple
 
 
 @form("prmt.b32{.mode} d, a, b, c", mode="f4e b4e rc8 ecl ecr rc16", since="2.0 sm_20")
+@computes("permutation")
 def prmt(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Build a word from any four of the eight bytes of `a` and `b`, as the selector `c` says."""
     pool = k.pack((a, b), "b64")
@@ -93,12 +96,14 @@ def _source(k: Machine, mode: str, start: Value, position: Value) -> Value:
 
 # The manual also has .u32; ptxas 13 compiles for 64-bit addresses only.
 @form("cvta.space.u64 p, a", space=_WINDOW, types={"a": "u64 space"}, writes="p", since="2.0 sm_20")
+@computes("address")
 def cvta(k: Machine, m: Modifiers, a: Value) -> Value:
     """Turn an address in a state space into a generic one."""
     return a + k.window(m.space)
 
 
 @form("cvta.to.space.u64 p, a", space=_WINDOW, writes="p", since="2.0 sm_20")
+@computes("address")
 def cvta_to(k: Machine, m: Modifiers, a: Value) -> Value:
     """Turn a generic address into one in a state space."""
     return a - k.window(m.space)

@@ -8,6 +8,7 @@ from ptxlab.native import Pointer, boolean, native, trailing_zeros, u32
 
 from .form import Modifiers, form
 from .machine import Machine, Value
+from .operation import computes
 
 SHUFFLES = "up down bfly idx"
 VOTES = "all any uni"
@@ -28,6 +29,7 @@ MASK = {"membermask": "u32"}
     writes="d p",
     since="5.1 sm_30",
 )
+@computes("shuffle")
 def shfl(
     k: Machine, m: Modifiers, a: Value, b: Value, c: Value, membermask: Value | None = None
 ) -> tuple[Value, Value]:
@@ -69,10 +71,13 @@ UP, DOWN, BUTTERFLY = range(3)  # as in SHUFFLES
     "vote.mode.pred d, {!}a",
     mode=VOTES,
     since="1.2 sm_12 until 6.4 sm_70",
+    effects="uniform",
 )
-@form("vote.ballot.b32 d, {!}a", types={"a": "pred"}, name="vote", since="2.0 sm_20 until 6.4 sm_70")
-@form("vote.sync.mode.pred d, {!}a, membermask", mode=VOTES, types=MASK, since="5.1 sm_30")
-@form("vote.sync.ballot.b32 d, {!}a, membermask", types={"a": "pred"} | MASK, name="vote", since="5.1 sm_30")
+@form("vote.ballot.b32 d, {!}a", types={"a": "pred"}, name="vote", since="2.0 sm_20 until 6.4 sm_70",
+      effects="uniform")  # fmt: skip
+@form("vote.sync.mode.pred d, {!}a, membermask", mode=VOTES, types=MASK, since="5.1 sm_30", effects="uniform")
+@form("vote.sync.ballot.b32 d, {!}a, membermask", types={"a": "pred"} | MASK, name="vote", since="5.1 sm_30",
+      effects="uniform")  # fmt: skip
 def vote(k: Machine, m: Modifiers, a: Value, membermask: Value | None = None) -> Value:
     """Tell each lane whether `a` holds in all, in any or equally in all lanes; `.ballot` gives one bit a lane."""
     members = k.active_mask() if membermask is None else membermask
@@ -115,6 +120,7 @@ def cast_votes(mail: Pointer[u32], members: u32) -> None:
     writes="d p",
     name="match",
     since="6.0 sm_70",
+    effects="uniform",
 )
 def match(k: Machine, m: Modifiers, a: Value, membermask: Value) -> Value | tuple[Value, Value]:
     """Give the mask of lanes whose `a` equals this lane's; `.all` gives it only if all are equal, as `p` tells."""
@@ -141,13 +147,16 @@ def find_equal(mail: Pointer[u32], members: u32, words: u32) -> None:
         mail[32 * words + 32 + lane] = members
 
 
-@form("redux.sync.op.type d, a, membermask", op="add min max", type="u32 s32", types=MASK, since="7.0 sm_80")
-@form("redux.sync.op.b32 d, a, membermask", op="and or xor", types={"d": "u32", "a": "u32"} | MASK, since="7.0 sm_80")
+@form("redux.sync.op.type d, a, membermask", op="add min max", type="u32 s32", types=MASK, since="7.0 sm_80",
+      effects="uniform")  # fmt: skip
+@form("redux.sync.op.b32 d, a, membermask", op="and or xor", types={"d": "u32", "a": "u32"} | MASK, since="7.0 sm_80",
+      effects="uniform")  # fmt: skip
 @form(
     "redux.sync.op{.abs}{.NaN}.f32 d, a, membermask",
     op="min max",
     types=MASK,
     since="8.6 sm_100a | 8.8 sm_100f",
+    effects="uniform",
 )
 def redux(k: Machine, m: Modifiers, a: Value, membermask: Value) -> Value:
     """Reduce `a` over the lanes of `membermask` and give every one of them the result."""
@@ -214,13 +223,14 @@ def reduce(mail: Pointer[u32], members: u32, operation: u32) -> None:
 ADD, AND, OR, XOR, MIN = range(5)  # as in OPERATIONS
 
 
-@form("activemask.b32 d", since="6.2 sm_30")
+@form("activemask.b32 d", since="6.2 sm_30", effects="uniform")
 def activemask(k: Machine, m: Modifiers) -> Value:
     """Give the mask of the lanes that execute this instruction together right now."""
     return k.active_mask()
 
 
-@form("elect.sync d|p, membermask", types={"d": "u32 sink", "p": "pred"} | MASK, writes="d p", since="8.0 sm_90")
+@form("elect.sync d|p, membermask", types={"d": "u32 sink", "p": "pred"} | MASK, writes="d p", since="8.0 sm_90",
+      effects="elects")  # fmt: skip
 def elect(k: Machine, m: Modifiers, membermask: Value) -> tuple[Value, Value]:
     """Choose one lane of `membermask`: `p` is true in it alone, `d` is its number."""
     # PTX ISA 9.7.13.14 only promises that the same lane is chosen every time: here the lowest one.
