@@ -16,13 +16,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+ROOT = Path(__file__).resolve().parents[1]
+
+
 def _own_cache() -> Path:
     """A cache folder for tests alone; machine code that was made from other source is removed from it."""
-    root = Path(__file__).parents[1]
     digest = hashlib.sha256()
-    for file in sorted((root / "src").rglob("*.py")):
+    for file in sorted((ROOT / "src").rglob("*.py")):
         digest.update(f"{file} ".encode() + file.read_bytes())
-    folder = root / ".pytest_cache" / "ptxlab"
+    folder = ROOT / ".pytest_cache" / "ptxlab"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     stamp = folder / "sources.txt"
     if not stamp.exists() or stamp.read_text() != digest.hexdigest():
@@ -33,4 +35,12 @@ def _own_cache() -> Path:
     return folder
 
 
-os.environ["PTXLAB_CACHE"] = str(_own_cache())  # for the processes that tests start, too
+def _python_path() -> str:
+    """This source first, then what was set before; absolute, because tests start processes in other folders."""
+    before = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    return os.pathsep.join(dict.fromkeys(map(str, [ROOT / "src", ROOT, *(Path(path).resolve() for path in before)])))
+
+
+# For the processes that tests start, too.
+os.environ["PTXLAB_CACHE"] = str(_own_cache())
+os.environ["PYTHONPATH"] = _python_path()

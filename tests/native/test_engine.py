@@ -185,4 +185,5 @@ def test_wrong_text_is_an_error() -> None:
 def test_the_language_loads_without_llvm() -> None:
     text = "import sys, ptxlab.native; print([name for name in ('llvmlite', 'ast', 'ctypes') if name in sys.modules])"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    assert subprocess.check_output([sys.executable, "-c", text], text=True, env=environment).strip() == "[]"
+    command = [sys.executable, "-S", "-c", text]  # -S: without what installed packages load when Python starts
+    assert subprocess.check_output(command, text=True, env=environment).strip() == "[]"
