@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -56,11 +57,18 @@ def test_wrong_text_raises_with_its_diagnostics() -> None:
     assert str(raised.value).startswith("error[")
 
 
-def test_the_python_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_python_of_the_readme(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("saxpy.ptx").write_text(SAXPY)
     (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    exec(code, {})
+    names: dict[str, Any] = {}
+    exec(code, names)
+    assert names["y"].tolist() == [2.0] * 1024
+    instructions = names["result"].counters["instructions"]
+    assert instructions > 0
+    assert capsys.readouterr().out == f"{ptxlab.format(ptxlab.parse(SAXPY))}\n2.0 {instructions}\n"
 
 
 def test_the_output_in_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

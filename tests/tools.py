@@ -1,4 +1,8 @@
-"""What tests need that a machine may lack, and the reason they give when they skip for it."""
+"""What many tests need: tools that a machine may lack, files of expected output."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +19,18 @@ def is_there(name: str) -> bool:
     except PtxError:
         return False
     return True
+
+
+BLESS = bool(os.environ.get("BLESS"))
+"""Whether files of expected output are written anew from what is found, instead of compared with it."""
+
+
+def compare_with_file(path: Path, lines: Iterable[str]) -> None:
+    """Assert that these are the lines of a file; with BLESS=1, write them there."""
+    found = list(lines)
+    if BLESS:
+        path.write_text("".join(f"{line}\n" for line in found), encoding="utf-8")
+    assert found == path.read_text(encoding="utf-8").splitlines(), f"BLESS=1 writes {path.name} anew"
 
 
 needs_ptxas = pytest.mark.skipif(not is_there("ptxas"), reason="no ptxas: install `ptxlab[toolchain]`")

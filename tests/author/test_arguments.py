@@ -55,12 +55,20 @@ def arguments(**others: Any) -> list[Any]:
     return list((given | others).values())
 
 
-def test_memory_of_another_kind_is_memory() -> None:
-    copy.launch(grid=1, block=4, args=arguments())
-    copy.launch(grid=1, block=4, args=arguments(x=np.zeros(4, np.uint32), halves=np.zeros(8, np.uint16)))
-    copy.launch(grid=1, block=4, args=arguments(halves=np.zeros(4, np.uint32)))  # a pair is a word
-    copy.launch(grid=1, block=4, args=arguments(x=np.zeros(8, np.uint16)))
-    copy.launch(grid=1, block=4, args=arguments(x=np.zeros(16, np.uint8)))
+@pytest.mark.parametrize(
+    "others",
+    [
+        {},
+        {"x": np.zeros(4, np.uint32), "halves": np.zeros(8, np.uint16)},
+        {"halves": np.zeros(4, np.uint32)},  # a pair is a word
+        {"x": np.zeros(8, np.uint16)},
+        {"x": np.zeros(16, np.uint8)},
+    ],
+)
+def test_memory_of_another_kind_is_memory(others: dict[str, Any]) -> None:
+    given = arguments(**others)
+    copy.launch(grid=1, block=4, args=given)
+    assert given[0].view(np.float32).tolist() == [1] * 4
 
 
 @pytest.mark.parametrize(

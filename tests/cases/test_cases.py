@@ -1,17 +1,16 @@
 """Every file of this folder is a test; `case` says how one is written."""
 
-import os
-
 import pytest
 
 from tests.cases.case import Case, bless, cases, differences
+from tests.tools import BLESS
 
 
 @pytest.mark.parametrize("case", cases(), ids=str)
 def test_case(case: Case) -> None:
     seen = [case.launch(seed) for seed in range(case.seeds)] if case.how else []
     checked = case.check() if case.lines("check") else []
-    if os.environ.get("BLESS"):
+    if BLESS:
         bless(case, seen, checked)
         return
     assert differences(case, seen) == []
