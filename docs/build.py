@@ -166,7 +166,7 @@ def techniques() -> str:
         before, after = one["arms"]
         told = [one["name"], *(one.get(key, "") for key in ("before", "after", "speed_up")), f"{before} → {after}"]
         for sized in records[one["entry"]].sizes:
-            times = [seconds(sized[arm].median) for arm in (before, after)]
+            times = [seconds(sized[contender].median) for contender in (before, after)]
             parts.append("| " + " | ".join([*told, sized.spelled, *times, f"{sized.ratio(after, before):.2f}"]) + " |")
             told = [""] * len(told)
     return "\n".join([*parts, ""])

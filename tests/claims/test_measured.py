@@ -56,9 +56,9 @@ def test_a_load_from_shared_memory_takes_less_than_30_cycles() -> None:
 
 
 def test_on_hopper_wgmma_is_as_fast_as_cublas_and_mma_sync_is_not() -> None:
-    def largest(name: str, arm: str) -> list[float]:
+    def largest(name: str, contender: str) -> list[float]:
         chosen = [one for one in sizes(name) if one.size["m"] == 8192 and one.size["type"] in ("f16", "bf16")]
-        return [one.ratio(arm, "cuBLAS") for one in chosen]
+        return [one.ratio(contender, "cuBLAS") for one in chosen]
 
     assert min(largest("wgmma_gemm", "wgmma")) > 1
     assert max(largest("mma_gemm", "mma.sync")) < 0.7

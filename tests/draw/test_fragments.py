@@ -178,7 +178,7 @@ def test_wrong_operands_and_lanes_are_told() -> None:
 
 
 def is_legal(spelling: str) -> bool:
-    return any(candidate.complaint is None for candidate in opcode(spelling).candidates)
+    return any(candidate.violation is None for candidate in opcode(spelling).candidates)
 
 
 def test_every_multiplication_with_a_meaning_can_be_drawn() -> None:
@@ -188,7 +188,7 @@ def test_every_multiplication_with_a_meaning_can_be_drawn() -> None:
             continue
         moved = form.syntax.startswith(("tcgen05.ld", "tcgen05.st"))
         known = form.name[0] in ("mma", "wmma", "wgmma", "ldmatrix", "stmatrix", "movmatrix") or moved
-        if known and form.meaning is not None:
+        if known and form.semantics is not None:
             legal = [chosen for chosen in islice(form.spellings(), 40) if is_legal(form.spell(chosen))]
             for spelling in map(form.spell, legal[:3]):
                 picture = draw.fragments(spelling)

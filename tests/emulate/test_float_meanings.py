@@ -53,7 +53,7 @@ def groups_of(chapter: str) -> dict[object, list[Group]]:
     """A few spellings of every form, by the version and target that they are compiled for."""
     found: dict[object, list[Group]] = defaultdict(list)
     for form in forms():
-        if form.chapter != chapter or form.meaning is None:
+        if form.chapter != chapter or form.semantics is None:
             continue
         for choice in sample_choices(form, 2):
             try:

@@ -204,7 +204,7 @@ def _arithmetic(choose: random.Random) -> tuple[str, Callable[[], str | None]]:
                 continue
             if form.chapter in INTEGERS:
                 groups.setdefault(place, []).append(make_group(form, choice, choose.getrandbits(30)))
-            elif form.meaning is not None and "approx" not in form.syntax:
+            elif form.semantics is not None and "approx" not in form.syntax:
                 groups.setdefault(place, []).append(make_float_group(form, choice))
     together = next(iter(groups.values()))
     text = kernel(together)

@@ -87,7 +87,7 @@ class Question:
 
 def is_examined(form: Form) -> bool:
     """Whether all operands of a form are values and immediates, so that a table of numbers is all it needs."""
-    if form.chapter not in CHAPTERS or form.meaning is None or form.name[0] in LEFT_OUT:
+    if form.chapter not in CHAPTERS or form.semantics is None or form.name[0] in LEFT_OUT:
         return False
     choice = next(iter(sample_choices(form, 1)), None)
     if choice is None:

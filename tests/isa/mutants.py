@@ -107,7 +107,7 @@ def is_legal(line: str, version: Version, target: str) -> bool:
     """What the table says of an instruction."""
     spelled, _, rest = line.rstrip(";").partition(" ")
     found = opcode(spelled)
-    if not found.candidates or found.candidates[0].complaint is not None:
+    if not found.candidates or found.candidates[0].violation is not None:
         return False
     operands = split_operands(rest)
     match = found.match(tuple(shape_of(operand) for operand in operands))

@@ -70,7 +70,7 @@ def run(spelling: str, *operands: int | tuple[int, ...]) -> int:
 
 
 def test_every_form_has_a_meaning() -> None:
-    missing = {form.syntax for form in forms() if form.chapter in CHAPTERS and form.meaning is None}
+    missing = {form.syntax for form in forms() if form.chapter in CHAPTERS and form.semantics is None}
     assert missing == WITHOUT_MEANING
 
 

@@ -19,7 +19,7 @@ def _dense() -> dict[str, Fragments]:
     for form in forms_of("mma"):
         for choice in form.spellings():
             m = form.modifiers(choice)
-            if form.meaning is None:
+            if form.semantics is None:
                 continue
             bits = 4 if (m.kind or "").startswith("kind::mxf4") else None
             sparse = (m.variant or "").startswith("sp")

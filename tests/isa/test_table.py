@@ -59,14 +59,14 @@ def test_meanings_name_their_operands() -> None:
     # What a form does not have, another form of the same function does.
     known: dict[Any, set[str]] = defaultdict(set)
     for form in forms():
-        if form.meaning is not None:
-            code = form.meaning.__code__
+        if form.semantics is not None:
+            code = form.semantics.__code__
             names = set(code.co_varnames[2 : code.co_argcount])
             addresses = {part for operand in form.operands for part in operand.inner}
             values = {part for operand in form.operands for part in (operand.name, operand.second) if part}
             read = values - (form.writes - form.updates) | addresses
             assert read - {"cache_policy"} <= names, form.syntax
-            known[form.meaning] |= read
-    for meaning, read in known.items():
-        code = meaning.__code__
-        assert set(code.co_varnames[2 : code.co_argcount]) <= read, meaning
+            known[form.semantics] |= read
+    for semantics, read in known.items():
+        code = semantics.__code__
+        assert set(code.co_varnames[2 : code.co_argcount]) <= read, semantics

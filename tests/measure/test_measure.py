@@ -10,7 +10,7 @@ import pytest
 
 from ptxlab import gpu, kernels
 from ptxlab.kernels import vector_addition
-from ptxlab.measure import Arm, Host, Record, Sized, Work, WrongAnswerError, check, measure
+from ptxlab.measure import Contender, Host, Record, Sized, Work, WrongAnswerError, check, measure
 from ptxlab.measure.checking import expect
 from ptxlab.measure.interleaving import take_turns
 from ptxlab.measure.table import as_markdown, as_text
@@ -19,15 +19,15 @@ WORK = Work(flops=2e12, bytes=1e9, rate="f32")
 
 
 def record() -> Record:
-    arms = [
-        Arm("ours", "variant", [0.2, 0.4, 0.3], WORK, 1e-7, 1e-8),
-        Arm("library", "library", [0.1, 0.2, 0.6], WORK, 1e-7, 1e-8),
-        Arm("copy", "ceiling", [1e-3, 1e-3, 1e-3], Work(0, 4e9, "f32")),
-        Arm("f32 product", "ceiling", [0.1, 0.1, 0.1], Work(4e12, 0, "f32")),
-        Arm("odd", "variant", [], WORK, note="takes even sizes only"),
+    contenders = [
+        Contender("ours", "variant", [0.2, 0.4, 0.3], WORK, 1e-7, 1e-8),
+        Contender("library", "library", [0.1, 0.2, 0.6], WORK, 1e-7, 1e-8),
+        Contender("copy", "ceiling", [1e-3, 1e-3, 1e-3], Work(0, 4e9, "f32")),
+        Contender("f32 product", "ceiling", [0.1, 0.1, 0.1], Work(4e12, 0, "f32")),
+        Contender("odd", "variant", [], WORK, note="takes even sizes only"),
     ]
     machine = {"gpu": "NVIDIA H200", "driver": "580.1", "ptxas": "13.0", "torch": "2.9"}
-    return Record("sgemm", "product", "library", "2026-01-02", "abc", machine, [Sized({"n": 8}, WORK, arms)])
+    return Record("sgemm", "product", "library", "2026-01-02", "abc", machine, [Sized({"n": 8}, WORK, contenders)])
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6])

@@ -110,4 +110,4 @@ def test_wording_of_both_releases(text: str, code: str) -> None:
 
 def test_every_advisory_says_what_to_do() -> None:
     assert len({advisory.code for advisory in ADVISORIES}) == len(ADVISORIES)
-    assert all(advisory.meaning and advisory.help and advisory.numbers for advisory in ADVISORIES)
+    assert all(advisory.explanation and advisory.help and advisory.numbers for advisory in ADVISORIES)

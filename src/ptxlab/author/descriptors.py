@@ -72,7 +72,7 @@ class WarpgroupFragments(NamedTuple):
 def warpgroup_fragments(multiplication: Spelling) -> WarpgroupFragments:
     """The fragments of `wgmma`, by its spelling: `ptx.wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16`."""
     text = multiplication._text
-    found = [candidate.modifiers for candidate in opcode(text).candidates if candidate.complaint is None]
+    found = [candidate.modifiers for candidate in opcode(text).candidates if candidate.violation is None]
     if not text.startswith("wgmma.mma_async") or not found:
         refuse("no-fragment", f"`{text}` is no `wgmma.mma_async` with all its modifiers")
     m = found[0]

@@ -138,7 +138,7 @@ def plans(
     """For each form of an opcode: the plan, or the candidate, what is wrong, with which argument, what was expected."""
     found: list[tuple[Plan | None, tuple[Candidate, str, int, Expected | None]]] = []
     for candidate in opcode(text).candidates:
-        if candidate.complaint is not None:
+        if candidate.violation is not None:
             continue
         given = [e for e in candidate.expected if e.role == "write" or e.kind == "sink"]
         aligned = align(candidate.expected, len(given) + len(kinds))
@@ -191,7 +191,7 @@ def emit(text: str, arguments: Sequence[Any], out: Any = None, when: Any = None,
     out_kinds = None if outs is None else tuple([kind_of(result) for result in outs])
     found = plan(text, kinds, out_kinds, pair)
     if found is None:
-        if not any(candidate.complaint is None for candidate in opcode(text).candidates):
+        if not any(candidate.violation is None for candidate in opcode(text).candidates):
             explain_spelling(text)
         explain_mismatch(text, arguments, [wrong for _, wrong in plans(text, kinds, out_kinds, pair)])
     trace.program.require(found.candidate, text)

@@ -167,7 +167,7 @@ class Fragments(NamedTuple):
 def fragments(multiplication: Spelling) -> Fragments:
     """The fragments of `mma`, by its spelling: `ptx.mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32`."""
     text = multiplication._text
-    found = [candidate.modifiers for candidate in opcode(text).candidates if candidate.complaint is None]
+    found = [candidate.modifiers for candidate in opcode(text).candidates if candidate.violation is None]
     if not text.startswith("mma.sync.") or not found:
         refuse("no-fragment", f"`{text}` is no `mma.sync` with all its modifiers")
     m = found[0]

@@ -127,7 +127,7 @@ def conversion(wanted: Type, given: Type) -> str:
         return f"`ptx.mov.b{wanted.width}(x, out={wanted.name}())`, the same bits"
     for rounding in ("", ".rn", ".rzi"):
         text = f"cvt{rounding}.{wanted.name}.{given.name}"
-        if any(candidate.complaint is None for candidate in opcode(text).candidates):
+        if any(candidate.violation is None for candidate in opcode(text).candidates):
             return f"`ptx.{text}(x)`"
     return "`ptx.cvt` has the forms"
 

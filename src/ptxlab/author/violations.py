@@ -52,10 +52,10 @@ def explain_spelling(text: str) -> NoReturn:
     """The modifiers are known, but do not make a form."""
     candidates = opcode(text).candidates
     notes = [f"legal: `{form.syntax}`" for form in nearest_forms(text)[:2]]
-    if candidates and candidates[0].complaint:
+    if candidates and candidates[0].violation:
         refuse(
             "illegal-modifier",
-            f"`{text}` is not legal: {candidates[0].complaint}",
+            f"`{text}` is not legal: {candidates[0].violation}",
             "modifiers that do not go together",
             notes=notes[:1],
         )

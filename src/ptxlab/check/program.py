@@ -205,7 +205,7 @@ class Program:
             return "unknown-name" if _has_unknown(signature) else "call"  # irregular: a rule looks at each
         if not opcode.candidates:
             return "illegal-modifier" if opcode.is_known else "unknown-instruction"
-        if opcode.candidates[0].complaint is not None:
+        if opcode.candidates[0].violation is not None:
             return "illegal-modifier"
         if _has_unknown(signature):
             return "unknown-name"

@@ -99,7 +99,7 @@ def pages() -> dict[str, str]:
 
 def advisory_page(advisory: Advisory) -> str:
     """What ptxas says, what that means, and what to do."""
-    parts = (advisory.message, advisory.meaning, advisory.help)
+    parts = (advisory.message, advisory.explanation, advisory.help)
     return "\n\n".join(part if part.startswith("ptxas") else part[0].upper() + part[1:] for part in parts if part)
 
 

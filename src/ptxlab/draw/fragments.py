@@ -54,7 +54,7 @@ def fragments(instruction: str, operand: str | None = None, lane: int | None = N
 def _matrices(text: str) -> Iterator[Matrix]:
     """The operands of an instruction that are matrices in the registers of a warp."""
     known = opcode(text)
-    spelled = [candidate for candidate in known.candidates if candidate.complaint is None and candidate.in_order]
+    spelled = [candidate for candidate in known.candidates if candidate.violation is None and candidate.in_order]
     if known.mnemonic not in _FAMILIES:
         close = nearest(known.mnemonic, _FAMILIES)
         meant = f"; did you mean `{close}`?" if close else ""
@@ -65,7 +65,7 @@ def _matrices(text: str) -> Iterator[Matrix]:
     form, m = spelled[0].form, spelled[0].modifiers
     if m.shape is None and known.mnemonic == "wgmma":
         raise ValueError(f"`{text}` holds no matrix in registers: `wgmma.mma_async` does")
-    if form.meaning is None:
+    if form.semantics is None:
         raise ValueError(f"where `{text}` holds its elements is not known: {form.unknown}")
     yield from _FAMILIES[known.mnemonic](m, text)
 

@@ -53,7 +53,7 @@ def _reduced(k: Machine, m: Modifiers, found: Value) -> Value:
 
 
 @native
-def meet(mail: Pointer[u32], members: u32) -> None:
+def meet(exchange: Pointer[u32], members: u32) -> None:
     """Nothing: that they have met is all."""
     return
 

@@ -294,7 +294,7 @@ def st_async(k: Machine, m: Modifiers, a: Address, b: Any, mbar: Address) -> Non
     since="8.7 sm_100",
 )
 @unknown("nothing tells when it is done")
-def st_async_untold() -> None:
+def st_async_without_completion() -> None:
     """Store to another block, or to global memory, in the background, without a barrier that hears of it."""
 
 
@@ -314,14 +314,14 @@ def st_bulk(k: Machine, m: Modifiers, a: Address, size: Value, zero: int) -> Non
 
 
 ASYNC_REDUCTION = "red.async.relaxed.cluster{.space}.mbarrier::complete_tx::bytes.op.type [a], b, [mbar]"
-UNTOLD_REDUCTION = ASYNC_REDUCTION.removesuffix(", [mbar]")  # as `st.async`
+REDUCTION_WITHOUT_COMPLETION = ASYNC_REDUCTION.removesuffix(", [mbar]")  # as `st.async`
 REDUCE_REMOTE: dict[str, Any] = {
     "space": "shared::cluster",
     "types": {"a": "shared", "mbar": "shared"},
     "name": "red.async",
     "since": "8.1 sm_90",
 }
-UNTOLD: dict[str, Any] = REDUCE_REMOTE | {"types": {"a": "shared"}}
+WITHOUT_COMPLETION: dict[str, Any] = REDUCE_REMOTE | {"types": {"a": "shared"}}
 
 
 @form(ASYNC_REDUCTION, op="inc dec", type="u32", **REDUCE_REMOTE)
@@ -333,10 +333,10 @@ def red_async(k: Machine, m: Modifiers, a: Address, b: Value, mbar: Address) -> 
     k.bulk.put(a, b, mbar, Reduction(m.op, m.type))
 
 
-@form(UNTOLD_REDUCTION, op="inc dec", type="u32", **UNTOLD)
-@form(UNTOLD_REDUCTION, op="min max", type="u32 s32", **UNTOLD)
-@form(UNTOLD_REDUCTION, op="and or xor", type="b32", **UNTOLD)
-@form(UNTOLD_REDUCTION, op="add", type="u32 s32 u64 s64", **UNTOLD)
+@form(REDUCTION_WITHOUT_COMPLETION, op="inc dec", type="u32", **WITHOUT_COMPLETION)
+@form(REDUCTION_WITHOUT_COMPLETION, op="min max", type="u32 s32", **WITHOUT_COMPLETION)
+@form(REDUCTION_WITHOUT_COMPLETION, op="and or xor", type="b32", **WITHOUT_COMPLETION)
+@form(REDUCTION_WITHOUT_COMPLETION, op="add", type="u32 s32 u64 s64", **WITHOUT_COMPLETION)
 @form(
     "red.async{.mmio}.release.scope{.global}.add.type [a], b",
     scope="gpu sys",
@@ -346,5 +346,5 @@ def red_async(k: Machine, m: Modifiers, a: Address, b: Value, mbar: Address) -> 
     since="8.7 sm_100",
 )
 @unknown("nothing tells when it is done")
-def red_async_untold() -> None:
+def red_async_without_completion() -> None:
     """Combine a value with one in another block, or in global memory, in the background, without a barrier."""

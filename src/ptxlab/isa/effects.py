@@ -24,7 +24,7 @@ from ptxlab.isa.form import Form, Modifiers
 from ptxlab.isa.jump import Jump
 from ptxlab.isa.operand import Expected, expect
 from ptxlab.isa.operation import Operation
-from ptxlab.isa.recorder import Access, Location, Recorder, StandIn, Step
+from ptxlab.isa.recorder import Access, Location, Placeholder, Recorder, Step
 from ptxlab.isa.types import type_named
 
 __all__ = ["Access", "Effects", "Step", "effects_of"]
@@ -69,7 +69,7 @@ def effects_of(form: Form, m: Modifiers) -> Effects:
     said = form.effects
     jump = form.jump
     aligned = bool(m.aligned) or "aligned" in said
-    if form.meaning is None:
+    if form.semantics is None:
         return Effects(
             jump=jump,
             aligned=aligned,
@@ -78,9 +78,9 @@ def effects_of(form: Form, m: Modifiers) -> Effects:
             computes=form.computes,
         )
     recorder = Recorder()
-    operands = _stand_ins(form, m)
-    names = form.meaning.__code__.co_varnames[2 : form.meaning.__code__.co_argcount]
-    form.meaning(recorder, m, *(operands.get(name) for name in names))
+    operands = _placeholders(form, m)
+    names = form.semantics.__code__.co_varnames[2 : form.semantics.__code__.co_argcount]
+    form.semantics(recorder, m, *(operands.get(name) for name in names))
     return Effects(
         jump,
         tuple(dict.fromkeys(recorder.accesses)),
@@ -97,22 +97,22 @@ def effects_of(form: Form, m: Modifiers) -> Effects:
     )
 
 
-def _stand_ins(form: Form, m: Modifiers) -> dict[str, Any]:
+def _placeholders(form: Form, m: Modifiers) -> dict[str, Any]:
     """Something for each operand that the semantic function may ask for."""
     found: dict[str, Any] = {}
     for expected in expect(form, m):
         for one in (expected, expected.second, *expected.inner):
             if one is not None and one.role != "write":
-                found[one.name] = _stand_in(one)
+                found[one.name] = _placeholder(one)
     return found
 
 
-def _stand_in(expected: Expected) -> Any:
+def _placeholder(expected: Expected) -> Any:
     if expected.kind == "address":
         return Location(expected.name, expected.space)
     if expected.kind == "immediate":
         return next(iter(expected.allowed or (0,)))
     if expected.kind != "value":
         return None
-    value = StandIn(expected.type or type_named("u32"))
+    value = Placeholder(expected.type or type_named("u32"))
     return (value,) * expected.count if expected.count else value

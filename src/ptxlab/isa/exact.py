@@ -1,6 +1,7 @@
-"""The reference machine: meanings computed on Python's integers, slowly, one thread after the other.
+"""The reference machine: semantic functions computed on Python's integers, slowly, one thread after the other.
 
-`evaluate` runs the meaning of a form for one thread, `evaluate_warp` for the lanes of a warp that meet in it:
+`evaluate` runs the semantics of a form for one thread, `evaluate_warp` for the lanes of a warp that execute it
+together:
 
 >>> from ptxlab.isa.exact import evaluate
 >>> from ptxlab.isa.pattern import Pattern
@@ -10,8 +11,8 @@
 >>> evaluate(add, add.modifiers({"sat": "sat", "type": "s32"}), {"a": largest, "b": one})
 (Pattern(.s32, 0x7fffffff),)
 
-What a meaning must not do (shift by the width or more, divide by zero, mix widths, ask `if` about a value) fails an
-assertion here, so that the tests find it.
+What a semantic function must not do (shift by the width or more, divide by zero, mix widths, use a value in an `if`)
+fails an assertion here, so that the tests find it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ WORD = 0xFFFFFFFF
 
 @dataclass
 class Exact:
-    """One thread: the machine that a meaning is run on. It has no memory of its own."""
+    """One thread: the machine that a semantic function runs on. It has no memory of its own."""
 
     position: int = 0
     """The lane of the warp that the thread is in."""
@@ -52,8 +53,8 @@ class Exact:
     memory: Any = b""
     """Shared memory, for what lanes read together."""
     replies: list[tuple[Value, ...]] = field(default_factory=list)
-    """What the meetings of this thread gave it, in order; the one after the last stops the meaning."""
-    _met: int = 0
+    """The results of this thread's warp collectives, in order; the collective after the last one stops the function."""
+    _collectives: int = 0
 
     @property
     def lane(self) -> Value:
@@ -78,13 +79,13 @@ class Exact:
     def select(self, condition: Value, yes: Value, no: Value | int) -> Value:
         condition, yes = _pattern(condition), _pattern(yes)
         no = Pattern.of(yes.type, no) if isinstance(no, int) else _pattern(no)
-        assert condition.type.kind == "p", f"{condition.type} is no predicate"
+        assert condition.type.kind == "p", f"{condition.type} is not a predicate"
         assert yes.type.width == no.type.width, f"{yes.type} or {no.type}"
         return yes if condition.bits else Pattern(yes.type, no.bits)
 
     def cast(self, value: Value, type: str) -> Value:
-        assert value.type.kind in "busp", f"{value.type} is no integer"
-        assert type_named(type).kind in "bus", f"{type} is no integer type"
+        assert value.type.kind in "busp", f"{value.type} is not an integer"
+        assert type_named(type).kind in "bus", f"{type} is not an integer type"
         return Pattern.of(type, _pattern(value).number)
 
     def reinterpret(self, value: Value, type: str) -> Value:
@@ -139,13 +140,13 @@ class Exact:
         reads_shared: bool = False,
         orders: bool = False,
     ) -> tuple[Value, ...]:
-        if self._met < len(self.replies):
-            self._met += 1
-            return self.replies[self._met - 1]
+        if self._collectives < len(self.replies):
+            self._collectives += 1
+            return self.replies[self._collectives - 1]
         named = members if isinstance(members, int) else _pattern(members).bits
         assert named >> self.position & 1, f"lane {self.position} is not in {named:#x}"
         given = (self.memory, *statics) if reads_shared else tuple(statics)
-        raise _MeetingError(function, named, tuple(map(_pattern, inputs)), tuple(results), given)
+        raise _CollectiveError(function, named, tuple(map(_pattern, inputs)), tuple(results), given)
 
     @property
     def wgmma(self) -> Wgmma:
@@ -163,8 +164,8 @@ class Wgmma:
 
 
 @dataclass
-class _MeetingError(Exception):
-    """Stops a meaning where it meets other lanes."""
+class _CollectiveError(Exception):
+    """Stops a semantic function at a warp collective, until the other lanes are there."""
 
     function: Callable[..., Any]
     members: int
@@ -187,28 +188,28 @@ def evaluate_warp(
     form: Form, m: Modifiers, operands: Mapping[int, Operands], machines: Mapping[int, Exact] | None = None
 ) -> dict[int, Results]:
     """The results of an instruction for the lanes that execute it together, each with operands of its own."""
-    assert form.meaning is not None, f"{form.syntax} has no meaning yet"
+    assert form.semantics is not None, f"{form.syntax} has no semantics yet"
     active = sum(1 << lane for lane in operands)
     machines = machines or {lane: Exact(lane, active) for lane in operands}
-    names = form.meaning.__code__.co_varnames[2 : form.meaning.__code__.co_argcount]
+    names = form.semantics.__code__.co_varnames[2 : form.semantics.__code__.co_argcount]
     finished: dict[int, Results] = {}
     for k in machines.values():
         k.replies.clear()
     while len(finished) < len(operands):
-        meetings: dict[int, _MeetingError] = {}
+        stopped: dict[int, _CollectiveError] = {}
         for lane in operands.keys() - finished.keys():
             k, carry = machines[lane], machines[lane].carry
-            k._met = 0
+            k._collectives = 0
             try:
-                results = form.meaning(k, m, *(operands[lane].get(name) for name in names))
-            except _MeetingError as meeting:
-                meetings[lane] = meeting
-                k.carry = carry  # the meaning is run again from its beginning
+                results = form.semantics(k, m, *(operands[lane].get(name) for name in names))
+            except _CollectiveError as stop:
+                stopped[lane] = stop
+                k.carry = carry  # the semantic function runs again from its start
             else:
                 finished[lane] = _sorted_out(k, form, m, results)
-        for members in {meeting.members for meeting in meetings.values()}:
-            group = {lane: meeting for lane, meeting in meetings.items() if meeting.members == members}
-            for lane, reply in _meet(group).items():
+        for members in {stop.members for stop in stopped.values()}:
+            group = {lane: stop for lane, stop in stopped.items() if stop.members == members}
+            for lane, reply in _run_collective(group).items():
                 machines[lane].replies.append(reply)
     return finished
 
@@ -220,7 +221,7 @@ def results_of(form: Form, m: Modifiers) -> list[Expected]:
 
 
 def _sorted_out(k: Exact, form: Form, m: Modifiers, returned: Any) -> Results:
-    """What a meaning returned, as one for each result of the syntax line."""
+    """What a semantic function returned, as one value for each result of the syntax line."""
     wanted = results_of(form, m)
     results = (returned,) if len(wanted) == 1 else returned or ()
     assert len(results) == len(wanted), f"{form.syntax}: {len(results)} results"
@@ -238,27 +239,27 @@ def _fitted(k: Exact, wanted: Expected, result: Any) -> Any:
     return k.reinterpret(result, wanted.type.name)
 
 
-def _meet(meetings: Mapping[int, _MeetingError]) -> dict[int, tuple[Pattern, ...]]:
-    """What each lane gets from the function that they all call."""
-    first = next(iter(meetings.values()))
+def _run_collective(stopped: Mapping[int, _CollectiveError]) -> dict[int, tuple[Pattern, ...]]:
+    """The results of a warp collective, by lane."""
+    first = next(iter(stopped.values()))
     sizes = [_words(value.type) for value in first.inputs]
     result_types = [type_named(name) for name in first.results]
-    mail = [0] * (LANES * (sum(sizes) + sum(map(_words, result_types))))
-    for lane, meeting in meetings.items():
+    exchange = [0] * (LANES * (sum(sizes) + sum(map(_words, result_types))))
+    for lane, stop in stopped.items():
         word = 0
-        for value in meeting.inputs:
+        for value in stop.inputs:
             bits = value.bits
             for _ in range(_words(value.type)):
-                mail[LANES * word + lane] = bits & WORD
+                exchange[LANES * word + lane] = bits & WORD
                 bits >>= 32
                 word += 1
-    first.function(mail, sum(1 << lane for lane in meetings), *first.statics)
+    first.function(exchange, sum(1 << lane for lane in stopped), *first.statics)
     replies = {}
-    for lane in meetings:
+    for lane in stopped:
         word = sum(sizes)
         reply = []
         for type in result_types:
-            words = [mail[LANES * (word + index) + lane] for index in range(_words(type))]
+            words = [exchange[LANES * (word + index) + lane] for index in range(_words(type))]
             assert all(0 <= one <= WORD for one in words), f"{first.function.__name__} leaves {words}"
             reply.append(Pattern(type, sum(one << 32 * index for index, one in enumerate(words))))
             word += len(words)
@@ -267,7 +268,7 @@ def _meet(meetings: Mapping[int, _MeetingError]) -> dict[int, tuple[Pattern, ...
 
 
 def _words(type: Type) -> int:
-    """How many 32-bit words of the mail a value takes."""
+    """How many 32-bit words of the lane exchange buffer a value takes."""
     return (type.width + 31) // 32
 
 

@@ -92,7 +92,7 @@ class Form:
     effects: frozenset[str] = frozenset()
     computes: Operation | None = None
     text: str = ""
-    meaning: Callable[..., Any] | None = field(default=None)
+    semantics: Callable[..., Any] | None = field(default=None)
     unknown: str = ""
     chapter: str = ""
 
@@ -186,7 +186,7 @@ def form(
                 effects=frozenset(effects.split()),
                 computes=getattr(function, "computes", None),
                 text=inspect.cleandoc(function.__doc__ or ""),
-                meaning=function if function.__code__.co_argcount else None,
+                semantics=function if function.__code__.co_argcount else None,
                 unknown=getattr(function, "unknown", ""),
                 chapter=function.__module__.rpartition(".")[2],
             )

@@ -68,7 +68,7 @@ def is_type(code: u32, kind: u32) -> u32:
 
 
 @native
-def complain(bits: u32, kind: u32, form: u32) -> u32:
+def violation_in(bits: u32, kind: u32, form: u32) -> u32:
     """What is wrong with a descriptor, without `.sp`; 0: nothing.
 
     PTX ISA 9.7.16.2.1 has a table of what goes together.
@@ -116,7 +116,7 @@ def complain(bits: u32, kind: u32, form: u32) -> u32:
     return 0
 
 
-COMPLAINTS = {
+VIOLATIONS = {
     BAD_ROWS: "a block alone multiplies 64 or 128 rows, and only 128 with scale factors",
     BAD_COLUMNS: "columns come in eights up to 256, of bytes in sixteens if B is transposed or D has more than 32",
     BAD_TYPE: "a type of A or B is none that this kind has",
@@ -171,9 +171,9 @@ class InstructionDescriptor:
             bits |= self.rows >> 7 << 27 | self.a_id << 29 | self.b_id << 4 | (self.scale == "ue8m0") << 23
         else:
             bits |= self.rows >> 4 << 24 | results[self.dtype] << 4 | self.saturate << 3
-        complaint = complain(bits, KINDS.index(self.kind), self.form)
-        if complaint or self.columns % 8 or self.rows % 32:
-            raise ValueError(f"{self}: {COMPLAINTS[complaint or BAD_COLUMNS]}")
+        violation = violation_in(bits, KINDS.index(self.kind), self.form)
+        if violation or self.columns % 8 or self.rows % 32:
+            raise ValueError(f"{self}: {VIOLATIONS[violation or BAD_COLUMNS]}")
         return bits
 
     @property

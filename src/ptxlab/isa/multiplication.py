@@ -15,19 +15,19 @@ LARGEST_B = 1024  # elements
 
 
 @native(inline=True)
-def element(mail: Pointer[u32], place: u32) -> u32:
+def element(exchange: Pointer[u32], place: u32) -> u32:
     """The element at a place, in the lowest bits; what lies above it is not cleared."""
-    return mail[place >> 5] >> (place & 31)
+    return exchange[place >> 5] >> (place & 31)
 
 
 @native(inline=True)
-def put(mail: Pointer[u32], place: u32, bits: u32, value: u32) -> None:
+def put(exchange: Pointer[u32], place: u32, bits: u32, value: u32) -> None:
     """Write an element of 16 or 32 bits."""
     if bits == 32:
-        mail[place >> 5] = value
+        exchange[place >> 5] = value
     else:
         others: u32 = 0xFFFF0000 >> (place & 31)
-        mail[place >> 5] = (mail[place >> 5] & others) | u32(value << (place & 31))
+        exchange[place >> 5] = (exchange[place >> 5] & others) | u32(value << (place & 31))
 
 
 @native(inline=True)
@@ -41,16 +41,16 @@ def column_of(index: u32, choice: u32, kept: u32) -> u32:
 
 @native
 def unpack_row(
-    mail: Pointer[u32], places: Pointer[u32], first: u32, count: u32, format: u32, row: Pointer[u32]
+    exchange: Pointer[u32], places: Pointer[u32], first: u32, count: u32, format: u32, row: Pointer[u32]
 ) -> None:
     """Unpack `count` floats, whose places begin at `places[first]`, into `row`."""
     for i in range(count):
-        row[i] = unpack(element(mail, places[first + i]), format)
+        row[i] = unpack(element(exchange, places[first + i]), format)
 
 
 @native
 def unpack_sparse_row(
-    mail: Pointer[u32],
+    exchange: Pointer[u32],
     places: Pointer[u32],
     choices: Pointer[u32],
     first: u32,
@@ -63,13 +63,13 @@ def unpack_sparse_row(
     for i in range(2 * count):
         row[i] = NOTHING
     for j in range(count):
-        column: u32 = column_of(j, element(mail, choices[first + j]) & 3, kept)
-        row[column] = unpack(element(mail, places[first + j]), format)
+        column: u32 = column_of(j, element(exchange, choices[first + j]) & 3, kept)
+        row[column] = unpack(element(exchange, places[first + j]), format)
 
 
 @native
 def multiply_floats(
-    mail: Pointer[u32],
+    exchange: Pointer[u32],
     members: u32,
     rows: u32,
     columns: u32,
@@ -99,15 +99,15 @@ def multiply_floats(
     row: Pointer[u32] = array(u32, LONGEST_ROW)
     other: Pointer[u32] = array(u32, LARGEST_B)
     for copy in range(copies):
-        unpack_row(mail, b_places, copy * columns * depth, columns * depth, b_format, other)
+        unpack_row(exchange, b_places, copy * columns * depth, columns * depth, b_format, other)
         for i in range(copy * rows, (copy + 1) * rows):
             if kept == 0:
-                unpack_row(mail, a_places, i * depth, depth, a_format, row)
+                unpack_row(exchange, a_places, i * depth, depth, a_format, row)
             else:
                 stored: u32 = depth >> 1
-                unpack_sparse_row(mail, a_places, choices, i * stored, stored, kept, a_format, row)
+                unpack_sparse_row(exchange, a_places, choices, i * stored, stored, kept, a_format, row)
             for j in range(columns):
-                addend: u32 = element(mail, c_places[i * columns + j])
+                addend: u32 = element(exchange, c_places[i * columns + j])
                 if c_bits == 16:
                     addend = addend & 0xFFFF
                     if result != F16:
@@ -122,12 +122,12 @@ def multiply_floats(
                     sum = u32(soft.add(u64(sum), u64(addend), format, RN, 0))
                 if d_bits == 16 and result != F16:
                     sum = u32(convert(u64(sum), parameters.F32, parameters.F16, RN, 0))
-                put(mail, d_places[i * columns + j], d_bits, sum)
+                put(exchange, d_places[i * columns + j], d_bits, sum)
 
 
 @native
 def multiply_quarters(
-    mail: Pointer[u32],
+    exchange: Pointer[u32],
     members: u32,
     c_bits: u32,
     d_bits: u32,
@@ -141,9 +141,9 @@ def multiply_quarters(
         for j in range(8):
             products: Pointer[u64] = array(u64, 8)
             for k in range(4):
-                products[k] = u64(widen_f16(element(mail, a_places[i * 4 + k]) & 0xFFFF))
-                products[k + 4] = u64(widen_f16(element(mail, b_places[(i - i % 8 + j) * 4 + k]) & 0xFFFF))
-            addend: u64 = u64(element(mail, c_places[i * 8 + j]))
+                products[k] = u64(widen_f16(element(exchange, a_places[i * 4 + k]) & 0xFFFF))
+                products[k + 4] = u64(widen_f16(element(exchange, b_places[(i - i % 8 + j) * 4 + k]) & 0xFFFF))
+            addend: u64 = u64(element(exchange, c_places[i * 8 + j]))
             if c_bits == 16:
                 addend = u64(widen_f16(u32(addend & 0xFFFF)))
             sum: u64 = 0
@@ -158,7 +158,7 @@ def multiply_quarters(
                     pair = soft.fma(products[n + 1], products[n + 5], pair, parameters.F32, RN, 0)
                     sum = soft.add(sum, pair, parameters.F32, RN, 0)
                 sum = convert(sum, parameters.F32, parameters.F16, RN, 0)
-            put(mail, d_places[i * 8 + j], d_bits, u32(sum))
+            put(exchange, d_places[i * 8 + j], d_bits, u32(sum))
 
 
 @native(inline=True)
@@ -173,7 +173,7 @@ def fused(a: u64, b: u64, c: u64, rounding: u32) -> u64:
 
 @native
 def multiply_doubles(
-    mail: Pointer[u32],
+    exchange: Pointer[u32],
     members: u32,
     rows: u32,
     columns: u32,
@@ -188,28 +188,28 @@ def multiply_doubles(
     for i in range(rows):
         for j in range(columns):
             place: u32 = c_places[i * columns + j] >> 5
-            sum: u64 = u64(mail[place]) | u64(mail[place + 32]) << 32
+            sum: u64 = u64(exchange[place]) | u64(exchange[place + 32]) << 32
             for k in range(depth):
                 left: u32 = a_places[i * depth + k] >> 5
                 right: u32 = b_places[j * depth + k] >> 5
-                a: u64 = u64(mail[left]) | u64(mail[left + 32]) << 32
-                b: u64 = u64(mail[right]) | u64(mail[right + 32]) << 32
+                a: u64 = u64(exchange[left]) | u64(exchange[left + 32]) << 32
+                b: u64 = u64(exchange[right]) | u64(exchange[right + 32]) << 32
                 sum = fused(a, b, sum, rounding)
             place = d_places[i * columns + j] >> 5
-            mail[place] = u32(sum)
-            mail[place + 32] = u32(sum >> 32)
+            exchange[place] = u32(sum)
+            exchange[place + 32] = u32(sum >> 32)
 
 
 @native(inline=True)
-def integer(mail: Pointer[u32], place: u32, bits: u32, signed: u32) -> u32:
+def integer(exchange: Pointer[u32], place: u32, bits: u32, signed: u32) -> u32:
     """The integer at a place, extended to 32 bits."""
-    value: u32 = u32(element(mail, place) << (32 - bits))
+    value: u32 = u32(element(exchange, place) << (32 - bits))
     return u32(s32(value) >> s32(32 - bits)) if signed != 0 else value >> (32 - bits)
 
 
 @native
 def multiply_integers(
-    mail: Pointer[u32],
+    exchange: Pointer[u32],
     members: u32,
     rows: u32,
     columns: u32,
@@ -229,30 +229,30 @@ def multiply_integers(
     row: Pointer[u32] = array(u32, LONGEST_ROW)
     other: Pointer[u32] = array(u32, LARGEST_B)
     for e in range(columns * depth):
-        other[e] = integer(mail, b_places[e], bits, b_signed)
+        other[e] = integer(exchange, b_places[e], bits, b_signed)
     for i in range(rows):
         if kept == 0:
             for f in range(depth):
-                row[f] = integer(mail, a_places[i * depth + f], bits, a_signed)
+                row[f] = integer(exchange, a_places[i * depth + f], bits, a_signed)
         else:
             stored: u32 = depth >> 1
             for g in range(depth):
                 row[g] = 0
             for h in range(stored):
-                column: u32 = column_of(h, element(mail, choices[i * stored + h]) & 3, kept)
-                row[column] = integer(mail, a_places[i * stored + h], bits, a_signed)
+                column: u32 = column_of(h, element(exchange, choices[i * stored + h]) & 3, kept)
+                row[column] = integer(exchange, a_places[i * stored + h], bits, a_signed)
         for j in range(columns):
-            sum: s64 = s64(s32(element(mail, c_places[i * columns + j])))
+            sum: s64 = s64(s32(element(exchange, c_places[i * columns + j])))
             for k in range(depth):
                 sum = sum + s64(s32(row[k]) * s32(other[j * depth + k]))
             if saturate != 0:
                 sum = min(max(sum, -0x80000000), 0x7FFFFFFF)
-            put(mail, d_places[i * columns + j], 32, u32(sum))
+            put(exchange, d_places[i * columns + j], 32, u32(sum))
 
 
 @native
 def multiply_bits(
-    mail: Pointer[u32],
+    exchange: Pointer[u32],
     members: u32,
     rows: u32,
     columns: u32,
@@ -266,9 +266,9 @@ def multiply_bits(
     """D = the number of ones in `a ^ b`, or in `a & b`, of each row and column, added to C; 32 bits at a time."""
     for i in range(rows):
         for j in range(columns):
-            sum: u32 = element(mail, c_places[i * columns + j])
+            sum: u32 = element(exchange, c_places[i * columns + j])
             for k in range(0, depth, 32):
-                a: u32 = element(mail, a_places[i * depth + k])
-                b: u32 = element(mail, b_places[j * depth + k])
+                a: u32 = element(exchange, a_places[i * depth + k])
+                b: u32 = element(exchange, b_places[j * depth + k])
                 sum = u32(sum + count_ones(a & b if conjunction != 0 else a ^ b))
-            put(mail, d_places[i * columns + j], 32, sum)
+            put(exchange, d_places[i * columns + j], 32, sum)

@@ -26,9 +26,9 @@ SUM_FRACTION = 35  # bits kept below the largest exponent, where sums of sixteen
 
 
 @native(inline=True)
-def factor(mail: Pointer[u32], scales: u32, lane: u32, byte: u32) -> u32:
+def factor(exchange: Pointer[u32], scales: u32, lane: u32, byte: u32) -> u32:
     """The scale factor in a byte of the register `scales` of a lane."""
-    return mail[scales * 32 + lane] >> (byte * 8) & 0xFF
+    return exchange[scales * 32 + lane] >> (byte * 8) & 0xFF
 
 
 @native
@@ -108,7 +108,7 @@ def add_sums(
 
 @native
 def multiply_scaled(
-    mail: Pointer[u32],
+    exchange: Pointer[u32],
     members: u32,
     depth: u32,
     a_format: u32,
@@ -133,38 +133,38 @@ def multiply_scaled(
     row: Pointer[u32] = array(u32, LONGEST_ROW)
     other: Pointer[u32] = array(u32, LARGEST_B)
     factors: Pointer[u32] = array(u32, 8)
-    unpack_row(mail, b_places, 0, 8 * depth, b_format, other)
-    first_byte: u32 = mail[scales * 32 + 32] & 0xFFFF
-    first_lane: u32 = (mail[scales * 32 + 64] & 0xFFFF) * 2
-    other_byte: u32 = mail[scales * 32 + 128] & 0xFFFF
-    other_lane: u32 = mail[scales * 32 + 160] & 0xFFFF
+    unpack_row(exchange, b_places, 0, 8 * depth, b_format, other)
+    first_byte: u32 = exchange[scales * 32 + 32] & 0xFFFF
+    first_lane: u32 = (exchange[scales * 32 + 64] & 0xFFFF) * 2
+    other_byte: u32 = exchange[scales * 32 + 128] & 0xFFFF
+    other_lane: u32 = exchange[scales * 32 + 160] & 0xFFFF
     if blocks == 1:
         for n in range(8):
             scale_row(
                 other,
                 n * depth,
                 depth,
-                unpack_factor(factor(mail, scales + 3, n * 4 + other_lane, other_byte), scale_format),
+                unpack_factor(factor(exchange, scales + 3, n * 4 + other_lane, other_byte), scale_format),
             )
     for i in range(16):
         stored: u32 = depth >> 1
         if kept == 0:
-            unpack_row(mail, a_places, i * depth, depth, a_format, row)
+            unpack_row(exchange, a_places, i * depth, depth, a_format, row)
         else:
-            unpack_sparse_row(mail, a_places, choices, i * stored, stored, kept, a_format, row)
+            unpack_sparse_row(exchange, a_places, choices, i * stored, stored, kept, a_format, row)
         lane: u32 = i % 8 * 4 + first_lane + i // 8
         for s in range(blocks):
-            factors[s] = unpack_factor(factor(mail, scales, lane, first_byte + s), scale_format)
+            factors[s] = unpack_factor(factor(exchange, scales, lane, first_byte + s), scale_format)
         if blocks == 1:
             scale_row(row, 0, depth, factors[0])
         for j in range(8):
-            sum: u32 = element(mail, c_places[i * 8 + j])
+            sum: u32 = element(exchange, c_places[i * 8 + j])
             if blocks == 1:
                 sum = add_products(row, 0, other, u64(j * depth), u64(depth), sum, fraction, lacking, F32)
             else:
                 for t in range(blocks):
-                    pattern: u32 = factor(mail, scales + 3, j * 4 + other_lane, other_byte + t)
+                    pattern: u32 = factor(exchange, scales + 3, j * 4 + other_lane, other_byte + t)
                     factors[blocks + t] = unpack_factor(pattern, scale_format)
                 together: u32 = 16 if kept == 0 else 32
                 sum = add_sums(row, other, j * depth, depth, together, factors, blocks, sum)
-            put(mail, d_places[i * 8 + j], 32, sum)
+            put(exchange, d_places[i * 8 + j], 32, sum)

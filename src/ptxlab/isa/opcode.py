@@ -26,7 +26,7 @@ class Candidate:
     modifiers: Modifiers
     expected: tuple[Expected, ...]
     in_order: bool
-    complaint: str | None  # why the form's `where` refuses this combination
+    violation: str | None  # why the form's `where` refuses this combination
 
     @cached_property
     def effects(self) -> Effects:
@@ -78,7 +78,7 @@ class Opcode:
         known = forms_of(self.mnemonic)
         self.jump = known[0].jump if known else None
         found = [c for form in known if (c := _choose(form, self.text.split(".")))]
-        legal = [c for c in found if c.complaint is None] or found
+        legal = [c for c in found if c.violation is None] or found
         self.candidates = tuple([c for c in legal if c.in_order] or legal)
         self._matches: dict[tuple[Shape, ...], Match | Mismatch] = {}
 
@@ -206,9 +206,9 @@ def _choose(form: Form, parts: Sequence[str]) -> Candidate | None:
         if filled is not None:
             chosen = {form.slots[index].name: part for index, part in filled.items()}
             m = form.modifiers(chosen)
-            complaint = form.where(m) if form.where else None
+            violation = form.where(m) if form.where else None
             once = len(rest) + len(form.name) == len(parts) and not is_mistaken
-            return Candidate(form, chosen, m, () if complaint else expect(form, m), in_order and once, complaint)
+            return Candidate(form, chosen, m, () if violation else expect(form, m), in_order and once, violation)
     return None
 
 

@@ -5,7 +5,7 @@ from ptxlab.native import Pointer, native, u32, u64
 
 @native
 def rearrange(
-    mail: Pointer[u32],
+    exchange: Pointer[u32],
     members: u32,
     count: u32,
     bits: u32,
@@ -20,24 +20,24 @@ def rearrange(
         source: u32 = sources[i]
         target: u32 = targets[i]
         # An element of six bits can reach into the next register.
-        words: u64 = u64(mail[source >> 5]) | u64(mail[(source >> 5) + 32]) << 32
+        words: u64 = u64(exchange[source >> 5]) | u64(exchange[(source >> 5) + 32]) << 32
         value: u32 = u32(words >> (source & 31) & mask)
         shift: u32 = target & 31
-        kept: u32 = mail[target >> 5] & u32(others << shift | (u32(1) << shift) - 1)
-        mail[target >> 5] = kept | value << shift
+        kept: u32 = exchange[target >> 5] & u32(others << shift | (u32(1) << shift) - 1)
+        exchange[target >> 5] = kept | value << shift
 
 
 @native
-def meet(mail: Pointer[u32], members: u32) -> None:
+def meet(exchange: Pointer[u32], members: u32) -> None:
     """Where lanes only wait for each other."""
 
 
 @native
-def agree(mail: Pointer[u32], members: u32) -> None:
+def agree(exchange: Pointer[u32], members: u32) -> None:
     """Where lanes bring a word each: whether it is the same in all."""
     same: u32 = 1
     for lane in range(32):
-        if mail[lane] != mail[0]:
+        if exchange[lane] != exchange[0]:
             same = 0
     for to in range(32):
-        mail[32 + to] = same
+        exchange[32 + to] = same

@@ -18,15 +18,15 @@ MBARRIER_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StandIn:
+class Placeholder:
     """Some value of a type; every operator gives another one."""
 
     type: Type
 
-    def _same(self, other: Any = None) -> StandIn:
+    def _same(self, other: Any = None) -> Placeholder:
         return self
 
-    def _predicate(self, other: Any) -> StandIn:
+    def _predicate(self, other: Any) -> Placeholder:
         return _PREDICATE
 
     __add__ = __sub__ = __mul__ = __floordiv__ = __mod__ = __and__ = __or__ = __xor__ = __lshift__ = __rshift__ = _same
@@ -37,7 +37,7 @@ class StandIn:
         raise AssertionError("a decision on a value is taken by `k.select`, not by `if`")
 
 
-_PREDICATE = StandIn(type_named("pred"))
+_PREDICATE = Placeholder(type_named("pred"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,10 @@ class Location:
     is_moved: bool = False
 
     @property
-    def value(self) -> StandIn:
-        return StandIn(type_named("u64"))
+    def value(self) -> Placeholder:
+        return Placeholder(type_named("u64"))
 
-    def __add__(self, bytes: StandIn | int) -> Location:
+    def __add__(self, bytes: Placeholder | int) -> Location:
         return Location(self.operand, self.space, is_moved=True)
 
 
@@ -97,34 +97,34 @@ class Recorder:
     # The units.
 
     def __post_init__(self) -> None:
-        self.mbarrier: asynchronous.Mbarriers[StandIn, Location] = Mbarriers(self, "mbarrier")
-        self.async_copy: asynchronous.AsyncCopies[StandIn, Location] = AsyncCopies(self, "async_copy")
-        self.bulk: asynchronous.BulkCopies[StandIn, Location] = BulkCopies(self, "bulk")
-        self.wgmma: asynchronous.WarpgroupMma[StandIn] = WarpgroupMma(self, "wgmma")
-        self.tensor_memory: asynchronous.TensorMemory[StandIn, Location] = TensorMemory(self, "tensor_memory")
-        self.stack: asynchronous.Stack[StandIn] = Stack(self, "stack")
+        self.mbarrier: asynchronous.Mbarriers[Placeholder, Location] = Mbarriers(self, "mbarrier")
+        self.async_copy: asynchronous.AsyncCopies[Placeholder, Location] = AsyncCopies(self, "async_copy")
+        self.bulk: asynchronous.BulkCopies[Placeholder, Location] = BulkCopies(self, "bulk")
+        self.wgmma: asynchronous.WarpgroupMma[Placeholder] = WarpgroupMma(self, "wgmma")
+        self.tensor_memory: asynchronous.TensorMemory[Placeholder, Location] = TensorMemory(self, "tensor_memory")
+        self.stack: asynchronous.Stack[Placeholder] = Stack(self, "stack")
 
     # Values.
 
     @property
-    def carry(self) -> StandIn:
+    def carry(self) -> Placeholder:
         self.uses_carry = True
         return _PREDICATE
 
     @carry.setter
-    def carry(self, value: StandIn) -> None:
+    def carry(self, value: Placeholder) -> None:
         self.uses_carry = True
 
     @property
-    def lane(self) -> StandIn:
-        return StandIn(type_named("u32"))
+    def lane(self) -> Placeholder:
+        return Placeholder(type_named("u32"))
 
     @property
-    def warp(self) -> StandIn:
-        return StandIn(type_named("u32"))
+    def warp(self) -> Placeholder:
+        return Placeholder(type_named("u32"))
 
-    def active_mask(self) -> StandIn:
-        return StandIn(type_named("u32"))
+    def active_mask(self) -> Placeholder:
+        return Placeholder(type_named("u32"))
 
     def selection(self, operand: str) -> str | None:
         return None
@@ -132,65 +132,65 @@ class Recorder:
     def has_minus(self, operand: str) -> bool:
         return False
 
-    def constant(self, type: str, value: int) -> StandIn:
-        return StandIn(type_named(type))
+    def constant(self, type: str, value: int) -> Placeholder:
+        return Placeholder(type_named(type))
 
-    def select(self, condition: StandIn, yes: StandIn, no: StandIn | int) -> StandIn:
+    def select(self, condition: Placeholder, yes: Placeholder, no: Placeholder | int) -> Placeholder:
         return yes
 
-    def cast(self, value: StandIn, type: str) -> StandIn:
-        return StandIn(type_named(type))
+    def cast(self, value: Placeholder, type: str) -> Placeholder:
+        return Placeholder(type_named(type))
 
     reinterpret = cast
 
-    def pack(self, parts: Sequence[StandIn], type: str) -> StandIn:
-        return StandIn(type_named(type))
+    def pack(self, parts: Sequence[Placeholder], type: str) -> Placeholder:
+        return Placeholder(type_named(type))
 
-    def unpack(self, value: StandIn, type: str) -> tuple[StandIn, ...]:
-        return (StandIn(type_named(type)),) * (value.type.width // type_named(type).width)
+    def unpack(self, value: Placeholder, type: str) -> tuple[Placeholder, ...]:
+        return (Placeholder(type_named(type)),) * (value.type.width // type_named(type).width)
 
-    def arithmetic(self, operation: str, *operands: StandIn, **how: Any) -> StandIn:
+    def arithmetic(self, operation: str, *operands: Placeholder, **how: Any) -> Placeholder:
         return operands[0]
 
-    def call(self, function: Callable[..., Any], *arguments: StandIn | int, type: str) -> StandIn:
-        return StandIn(type_named(type))
+    def call(self, function: Callable[..., Any], *arguments: Placeholder | int, type: str) -> Placeholder:
+        return Placeholder(type_named(type))
 
     def window(self, space: str) -> int:
         return 0
 
-    def is_in(self, space: str, address: StandIn) -> StandIn:
+    def is_in(self, space: str, address: Placeholder) -> Placeholder:
         return _PREDICATE
 
-    def address_in(self, address: StandIn, rank: StandIn, space: str | None) -> StandIn:
+    def address_in(self, address: Placeholder, rank: Placeholder, space: str | None) -> Placeholder:
         return address
 
-    def rank_of(self, address: StandIn) -> StandIn:
-        return StandIn(type_named("u32"))
+    def rank_of(self, address: Placeholder) -> Placeholder:
+        return Placeholder(type_named("u32"))
 
     # Threads together.
 
     def collect(
         self,
         function: Callable[..., Any],
-        members: StandIn | int,
-        inputs: Sequence[StandIn],
+        members: Placeholder | int,
+        inputs: Sequence[Placeholder],
         results: Sequence[str],
         *,
         statics: Sequence[Any] = (),
         aligned: bool = False,
         reads_shared: bool = False,
         orders: bool = False,
-    ) -> tuple[StandIn, ...]:
+    ) -> tuple[Placeholder, ...]:
         self.converges = True
         self.is_aligned |= aligned
-        return tuple(StandIn(type_named(name)) for name in results)
+        return tuple(Placeholder(type_named(name)) for name in results)
 
     def barrier(
-        self, number: StandIn, count: StandIn | None, *, value: StandIn | None = None, waits: bool = True
-    ) -> StandIn:
+        self, number: Placeholder, count: Placeholder | None, *, value: Placeholder | None = None, waits: bool = True
+    ) -> Placeholder:
         self.barrier_scope = "block"
         self.waits |= waits
-        return StandIn(type_named("u64"))
+        return Placeholder(type_named("u64"))
 
     def cluster_barrier(self, *, waits: bool, releases: bool = False) -> None:
         self.barrier_scope = "cluster"
@@ -202,13 +202,13 @@ class Recorder:
     # Memory.
 
     def load(
-        self, address: Location, type: str, count: int = 1, *, when: StandIn | None = None, order: str = "weak"
-    ) -> tuple[StandIn, ...]:
+        self, address: Location, type: str, count: int = 1, *, when: Placeholder | None = None, order: str = "weak"
+    ) -> tuple[Placeholder, ...]:
         self.note(address, "load", _bytes(type) * count, order)
-        return (StandIn(type_named(type)),) * count
+        return (Placeholder(type_named(type)),) * count
 
     def store(
-        self, address: Location, values: Sequence[StandIn], *, when: StandIn | None = None, order: str = "weak"
+        self, address: Location, values: Sequence[Placeholder], *, when: Placeholder | None = None, order: str = "weak"
     ) -> None:
         self.note(address, "store", sum(value.type.width for value in values) // 8, order)
 
@@ -216,16 +216,16 @@ class Recorder:
         self,
         address: Location,
         type: str,
-        change: Callable[[StandIn], StandIn],
+        change: Callable[[Placeholder], Placeholder],
         order: str,
         *,
-        writes: Callable[[StandIn], StandIn] | None = None,
+        writes: Callable[[Placeholder], Placeholder] | None = None,
         returns: bool = True,
-    ) -> StandIn:
+    ) -> Placeholder:
         self.note(address, "update", _bytes(type), order)
-        return StandIn(type_named(type))
+        return Placeholder(type_named(type))
 
-    def fill(self, address: Location, size: StandIn) -> None:
+    def fill(self, address: Location, size: Placeholder) -> None:
         self.note(address, "store", None)
 
     def fence(self, order: str) -> None:
@@ -262,41 +262,41 @@ class Mbarriers(_Unit):
         self.step(name)
         self.touch(barrier, kind, MBARRIER_BYTES, later=False)
 
-    def initialize(self, barrier: Location, count: StandIn, layout: int) -> None:
+    def initialize(self, barrier: Location, count: Placeholder, layout: int) -> None:
         self._touch("initialize", barrier, "store")
 
     def invalidate(self, barrier: Location) -> None:
         self._touch("invalidate", barrier, "store")
 
-    def layout(self, barrier: Location) -> StandIn:
+    def layout(self, barrier: Location) -> Placeholder:
         self._touch("layout", barrier, "load")
-        return StandIn(type_named("u32"))
+        return Placeholder(type_named("u32"))
 
-    def expect(self, barrier: Location, bytes: StandIn, order: int = 0) -> None:
+    def expect(self, barrier: Location, bytes: Placeholder, order: int = 0) -> None:
         self._touch("expect", barrier, "update")
 
-    def complete(self, barrier: Location, bytes: StandIn, order: int) -> None:
+    def complete(self, barrier: Location, bytes: Placeholder, order: int) -> None:
         self._touch("complete", barrier, "update")
 
-    def arrive(self, barrier: Location, count: StandIn | int, order: int) -> StandIn:
+    def arrive(self, barrier: Location, count: Placeholder | int, order: int) -> Placeholder:
         self._touch("arrive", barrier, "update")
-        return StandIn(type_named("u64"))
+        return Placeholder(type_named("u64"))
 
-    def drop(self, barrier: Location, count: StandIn | int, order: int) -> StandIn:
+    def drop(self, barrier: Location, count: Placeholder | int, order: int) -> Placeholder:
         self._touch("drop", barrier, "update")
-        return StandIn(type_named("u64"))
+        return Placeholder(type_named("u64"))
 
-    def test(self, barrier: Location, parity: StandIn, order: int) -> StandIn:
+    def test(self, barrier: Location, parity: Placeholder, order: int) -> Placeholder:
         self._touch("test", barrier, "load")
         return _PREDICATE
 
-    def wait(self, barrier: Location, parity: StandIn, order: int) -> StandIn:
+    def wait(self, barrier: Location, parity: Placeholder, order: int) -> Placeholder:
         self._touch("wait", barrier, "load")
         return _PREDICATE
 
 
 class AsyncCopies(_Unit):
-    def start(self, destination: Location, source: Location, size: int, source_size: StandIn) -> None:
+    def start(self, destination: Location, source: Location, size: int, source_size: Placeholder) -> None:
         self.step("start")
         self.touch(destination, "store", None)
         self.touch(source, "load", None)
@@ -321,21 +321,21 @@ class BulkCopies(_Unit):
             self.complete_on(barrier)
 
     def load(
-        self, destination: Location, source: Location, size: StandIn, barrier: Location, blocks: Any, ignored: Any
+        self, destination: Location, source: Location, size: Placeholder, barrier: Location, blocks: Any, ignored: Any
     ) -> None:
         self._copy(destination, source, barrier, None)
 
     def store(
-        self, destination: Location, source: Location, size: StandIn, mask: Any, reduction: Reduction | None
+        self, destination: Location, source: Location, size: Placeholder, mask: Any, reduction: Reduction | None
     ) -> None:
         self._copy(destination, source, None, reduction)
 
     def exchange(
-        self, destination: Location, source: Location, size: StandIn, barrier: Location, reduction: Reduction | None
+        self, destination: Location, source: Location, size: Placeholder, barrier: Location, reduction: Reduction | None
     ) -> None:
         self._copy(destination, source, barrier, reduction)
 
-    def put(self, destination: Location, value: StandIn, barrier: Location, reduction: Reduction | None) -> None:
+    def put(self, destination: Location, value: Placeholder, barrier: Location, reduction: Reduction | None) -> None:
         self.step("start")
         self.touch(destination, "store" if reduction is None else "update", value.type.width // 8)
         self.complete_on(barrier)
@@ -348,7 +348,7 @@ class BulkCopies(_Unit):
     def store_tensor(self, map: Location, coordinates: Any, source: Location, reduction: Reduction | None) -> None:
         self._copy(map, source, None, reduction)
 
-    def prefetch(self, source: Location, size: StandIn) -> None:
+    def prefetch(self, source: Location, size: Placeholder) -> None:
         self.step("prefetch")
 
     def prefetch_tensor(self, map: Location, coordinates: Any) -> None:
@@ -367,7 +367,7 @@ class BulkCopies(_Unit):
 
 
 class WarpgroupMma(_Unit):
-    def read(self, matrix: MatrixChunks[StandIn]) -> None:
+    def read(self, matrix: MatrixChunks[Placeholder]) -> None:
         self.step("start")
 
     def fence(self) -> None:
@@ -384,41 +384,41 @@ class WarpgroupMma(_Unit):
 
 
 class TensorMemory(_Unit):
-    def address(self, taddr: Location) -> StandIn:
-        return StandIn(type_named("u32"))
+    def address(self, taddr: Location) -> Placeholder:
+        return Placeholder(type_named("u32"))
 
-    def allocate(self, columns: StandIn) -> StandIn:
+    def allocate(self, columns: Placeholder) -> Placeholder:
         self.step("allocate")
-        return StandIn(type_named("u32"))
+        return Placeholder(type_named("u32"))
 
-    def free(self, address: StandIn, columns: StandIn) -> None:
+    def free(self, address: Placeholder, columns: Placeholder) -> None:
         self.step("free")
 
     def relinquish(self) -> None:
         self.step("relinquish")
 
-    def route(self, address: StandIn) -> StandIn:
+    def route(self, address: Placeholder) -> Placeholder:
         return address
 
-    def start_load(self, address: StandIn, is_uniform: StandIn, lanes: int, columns: int, split: int) -> None:
+    def start_load(self, address: Placeholder, is_uniform: Placeholder, lanes: int, columns: int, split: int) -> None:
         self.step("load")
 
-    def start_store(self, address: StandIn, is_uniform: StandIn, lanes: int, columns: int, split: int) -> None:
+    def start_store(self, address: Placeholder, is_uniform: Placeholder, lanes: int, columns: int, split: int) -> None:
         self.step("store")
 
-    def read(self, word: StandIn) -> StandIn:
+    def read(self, word: Placeholder) -> Placeholder:
         return word
 
-    def write(self, word: StandIn, value: StandIn, mask: int) -> None:
+    def write(self, word: Placeholder, value: Placeholder, mask: int) -> None:
         """Part of a store."""
 
-    def multiply(self, mma: Mma[StandIn, Location]) -> None:
+    def multiply(self, mma: Mma[Placeholder, Location]) -> None:
         self.step("multiply")
 
-    def copy(self, copy: MatrixCopy[StandIn, Location]) -> None:
+    def copy(self, copy: MatrixCopy[Placeholder, Location]) -> None:
         self.step("copy")
 
-    def commit(self, barrier: Location, blocks: StandIn | None = None) -> None:
+    def commit(self, barrier: Location, blocks: Placeholder | None = None) -> None:
         self.step("commit")
         self.complete_on(barrier)
 
@@ -430,12 +430,12 @@ class TensorMemory(_Unit):
 
 
 class Stack(_Unit):
-    def save(self, type: str) -> StandIn:
-        return StandIn(type_named(type))
+    def save(self, type: str) -> Placeholder:
+        return Placeholder(type_named(type))
 
-    def restore(self, pointer: StandIn) -> None:
+    def restore(self, pointer: Placeholder) -> None:
         self.step("restore")
 
-    def allocate(self, size: StandIn, alignment: int, type: str) -> StandIn:
+    def allocate(self, size: Placeholder, alignment: int, type: str) -> Placeholder:
         self.step("allocate")
-        return StandIn(type_named(type))
+        return Placeholder(type_named(type))

@@ -36,4 +36,4 @@ def _words(form: Form) -> list[str]:
 
 def _is_legal(parts: list[str]) -> bool:
     candidates = Opcode(".".join(parts)).candidates
-    return bool(candidates) and candidates[0].complaint is None and candidates[0].in_order
+    return bool(candidates) and candidates[0].violation is None and candidates[0].in_order

@@ -40,13 +40,13 @@ def shfl(
 
 
 @native
-def shuffle(mail: Pointer[u32], members: u32, mode: u32) -> None:
+def shuffle(exchange: Pointer[u32], members: u32, mode: u32) -> None:
     for lane in range(32):
         if members >> lane & 1 == 0:
             continue
-        offset: u32 = mail[32 + lane] & 31
-        bound: u32 = mail[64 + lane] & 31
-        segment: u32 = mail[64 + lane] >> 8 & 31
+        offset: u32 = exchange[32 + lane] & 31
+        bound: u32 = exchange[64 + lane] & 31
+        segment: u32 = exchange[64 + lane] >> 8 & 31
         first: u32 = lane & segment
         last: u32 = first | (bound & ~segment)
         source: u32 = first | (offset & ~segment)
@@ -60,8 +60,8 @@ def shuffle(mail: Pointer[u32], members: u32, mode: u32) -> None:
         if not within:
             source = lane
         # PTX ISA 9.7.9.6 leaves open what comes from a lane that does not take part: here 0.
-        mail[96 + lane] = mail[source] if members >> source & 1 != 0 else 0
-        mail[128 + lane] = u32(within)
+        exchange[96 + lane] = exchange[source] if members >> source & 1 != 0 else 0
+        exchange[128 + lane] = u32(within)
 
 
 UP, DOWN, BUTTERFLY = range(3)  # as in SHUFFLES
@@ -94,16 +94,16 @@ def vote(k: Machine, m: Modifiers, a: Value, membermask: Value | None = None) ->
 
 
 @native
-def cast_votes(mail: Pointer[u32], members: u32) -> None:
+def cast_votes(exchange: Pointer[u32], members: u32) -> None:
     """The predicates of all lanes as one word; beside it the lanes that voted."""
     ballot: u32 = 0
     for lane in range(32):
         if members >> lane & 1 != 0:
-            ballot |= mail[lane] << lane
+            ballot |= exchange[lane] << lane
     for lane in range(32):
         if members >> lane & 1 != 0:
-            mail[32 + lane] = ballot
-            mail[64 + lane] = members
+            exchange[32 + lane] = ballot
+            exchange[64 + lane] = members
 
 
 @form(
@@ -131,7 +131,7 @@ def match(k: Machine, m: Modifiers, a: Value, membermask: Value) -> Value | tupl
 
 
 @native
-def find_equal(mail: Pointer[u32], members: u32, words: u32) -> None:
+def find_equal(exchange: Pointer[u32], members: u32, words: u32) -> None:
     """For each lane those that have the same words as it has; beside it the lanes that take part."""
     for lane in range(32):
         if members >> lane & 1 == 0:
@@ -140,11 +140,11 @@ def find_equal(mail: Pointer[u32], members: u32, words: u32) -> None:
         for other in range(32):
             same: boolean = members >> other & 1 != 0
             for word in range(words):
-                same = same and mail[32 * word + lane] == mail[32 * word + other]
+                same = same and exchange[32 * word + lane] == exchange[32 * word + other]
             if same:
                 equal |= 1 << other
-        mail[32 * words + lane] = equal
-        mail[32 * words + 32 + lane] = members
+        exchange[32 * words + lane] = equal
+        exchange[32 * words + 32 + lane] = members
 
 
 @form("redux.sync.op.type d, a, membermask", op="add min max", type="u32 s32", types=MASK, since="7.0 sm_80",
@@ -196,13 +196,13 @@ def _unkey(k: Machine, m: Modifiers, key: Value, type: str) -> Value:
 
 
 @native
-def reduce(mail: Pointer[u32], members: u32, operation: u32) -> None:
+def reduce(exchange: Pointer[u32], members: u32, operation: u32) -> None:
     first: u32 = trailing_zeros(u32, members)
-    result: u32 = mail[first]
+    result: u32 = exchange[first]
     for lane in range(first + 1, 32):
         if members >> lane & 1 == 0:
             continue
-        value: u32 = mail[lane]
+        value: u32 = exchange[lane]
         if operation == ADD:
             result = u32(result + value)
         elif operation == AND:
@@ -217,7 +217,7 @@ def reduce(mail: Pointer[u32], members: u32, operation: u32) -> None:
             result = max(result, value)
     for lane in range(32):
         if members >> lane & 1 != 0:
-            mail[32 + lane] = result
+            exchange[32 + lane] = result
 
 
 ADD, AND, OR, XOR, MIN = range(5)  # as in OPERATIONS
@@ -239,9 +239,9 @@ def elect(k: Machine, m: Modifiers, membermask: Value) -> tuple[Value, Value]:
 
 
 @native
-def choose(mail: Pointer[u32], members: u32) -> None:
+def choose(exchange: Pointer[u32], members: u32) -> None:
     leader: u32 = trailing_zeros(u32, members)
     for lane in range(32):
         if members >> lane & 1 != 0:
-            mail[lane] = leader
-            mail[32 + lane] = u32(leader == lane)
+            exchange[lane] = leader
+            exchange[32 + lane] = u32(leader == lane)

@@ -16,9 +16,9 @@ IN_REGISTERS = 2  # besides K_MAJOR and MN_MAJOR: how A is there
 
 
 @native(inline=True)
-def descriptor_at(mail: Pointer[u32], word: u32) -> u64:
+def descriptor_at(exchange: Pointer[u32], word: u32) -> u64:
     """The descriptor in two words of the mail; it is the same in all lanes."""
-    return u64(mail[32 * word]) | u64(mail[32 * (word + 1)]) << 32
+    return u64(exchange[32 * word]) | u64(exchange[32 * (word + 1)]) << 32
 
 
 @native
@@ -42,7 +42,7 @@ def fetch(
 
 @native
 def fetch_row(
-    mail: Pointer[u32],
+    exchange: Pointer[u32],
     memory: Pointer[u8],
     places: Pointer[u32],
     word: u32,
@@ -58,15 +58,15 @@ def fetch_row(
     """
     if major == IN_REGISTERS:
         for index in range(count):
-            into[index] = element(mail, places[row * count + index])
+            into[index] = element(exchange, places[row * count + index])
     else:
-        first: u32 = mail[32 * (word + 2)] % 4 * ROWS
-        fetch(memory, descriptor_at(mail, word), first + row, count, bits, major, into)
+        first: u32 = exchange[32 * (word + 2)] % 4 * ROWS
+        fetch(memory, descriptor_at(exchange, word), first + row, count, bits, major, into)
 
 
 @native
 def multiply_shared_floats(
-    mail: Pointer[u32],
+    exchange: Pointer[u32],
     members: u32,
     memory: Pointer[u8],
     columns: u32,
@@ -101,7 +101,7 @@ def multiply_shared_floats(
     rows: Pointer[u32] = array(u32, ROWS * LONGEST_ROW)
     column: Pointer[u32] = array(u32, LONGEST_ROW)
     for i in range(ROWS):
-        fetch_row(mail, memory, a_places, words, i, stored, bits, a_major, raw)
+        fetch_row(exchange, memory, a_places, words, i, stored, bits, a_major, raw)
         if kept == 0:
             for k in range(depth):
                 rows[i * depth + k] = unpack((raw[k] ^ a_sign) >> padding, a_format)
@@ -109,10 +109,10 @@ def multiply_shared_floats(
             for k in range(depth):
                 rows[i * depth + k] = NOTHING
             for k in range(stored):
-                choice: u32 = element(mail, choices[i * stored + k]) & 3
+                choice: u32 = element(exchange, choices[i * stored + k]) & 3
                 rows[i * depth + column_of(k, choice, kept)] = unpack((raw[k] ^ a_sign) >> padding, a_format)
-    descriptor: u64 = descriptor_at(mail, words + 3)
-    adds: u32 = mail[32 * (words + 5)]
+    descriptor: u64 = descriptor_at(exchange, words + 3)
+    adds: u32 = exchange[32 * (words + 5)]
     for j in range(columns):
         fetch(memory, descriptor, j, depth, bits, b_major, raw)
         for k in range(depth):
@@ -121,16 +121,16 @@ def multiply_shared_floats(
             place: u32 = d_places[i * columns + j]
             addend: u32 = 0
             if adds != 0:
-                addend = element(mail, place)
+                addend = element(exchange, place)
                 if d_bits == 16:
                     addend = addend & 0xFFFF
             sum: u32 = add_products(rows, u64(i * depth), column, 0, u64(depth), addend, fraction, lacking, result)
-            put(mail, place + (results << 10), d_bits, sum)
+            put(exchange, place + (results << 10), d_bits, sum)
 
 
 @native
 def multiply_shared_integers(
-    mail: Pointer[u32],
+    exchange: Pointer[u32],
     members: u32,
     memory: Pointer[u8],
     columns: u32,
@@ -152,26 +152,26 @@ def multiply_shared_integers(
     raw: Pointer[u32] = array(u32, LONGEST_ROW)
     rows: Pointer[s32] = array(s32, ROWS * LONGEST_ROW)
     for i in range(ROWS):
-        fetch_row(mail, memory, a_places, words, i, stored, 8, a_major, raw)
+        fetch_row(exchange, memory, a_places, words, i, stored, 8, a_major, raw)
         for k in range(depth):
             rows[i * depth + k] = 0
         for k in range(stored):
             at: u32 = k
             if kept != 0:
-                at = column_of(k, element(mail, choices[i * stored + k]) & 3, kept)
+                at = column_of(k, element(exchange, choices[i * stored + k]) & 3, kept)
             rows[i * depth + at] = byte_of(raw[k], a_signed)
-    descriptor: u64 = descriptor_at(mail, words + 3)
-    adds: u32 = mail[32 * (words + 5)]
+    descriptor: u64 = descriptor_at(exchange, words + 3)
+    adds: u32 = exchange[32 * (words + 5)]
     for j in range(columns):
         fetch(memory, descriptor, j, depth, 8, b_major, raw)
         for i in range(ROWS):
             place: u32 = d_places[i * columns + j]
-            sum: s64 = s64(s32(mail[place >> 5])) if adds != 0 else s64(0)
+            sum: s64 = s64(s32(exchange[place >> 5])) if adds != 0 else s64(0)
             for k in range(depth):
                 sum = sum + s64(rows[i * depth + k] * byte_of(raw[k], b_signed))
             if saturate != 0:
                 sum = min(max(sum, -0x80000000), 0x7FFFFFFF)
-            put(mail, place + (results << 10), 32, u32(sum))
+            put(exchange, place + (results << 10), 32, u32(sum))
 
 
 @native(inline=True)
@@ -183,7 +183,7 @@ def byte_of(value: u32, signed: u32) -> s32:
 
 @native
 def multiply_shared_bits(
-    mail: Pointer[u32],
+    exchange: Pointer[u32],
     members: u32,
     memory: Pointer[u8],
     columns: u32,
@@ -199,16 +199,16 @@ def multiply_shared_bits(
     rows: Pointer[u32] = array(u32, ROWS * 8)
     column: Pointer[u32] = array(u32, 8)
     for i in range(ROWS):
-        fetch_row(mail, memory, a_places, words, i, depth, 32, a_major, column)
+        fetch_row(exchange, memory, a_places, words, i, depth, 32, a_major, column)
         for k in range(depth):
             rows[i * depth + k] = column[k]
-    descriptor: u64 = descriptor_at(mail, words + 3)
-    adds: u32 = mail[32 * (words + 5)]
+    descriptor: u64 = descriptor_at(exchange, words + 3)
+    adds: u32 = exchange[32 * (words + 5)]
     for j in range(columns):
         fetch(memory, descriptor, j, depth, 32, b_major, column)
         for i in range(ROWS):
             place: u32 = d_places[i * columns + j]
-            sum: u32 = mail[place >> 5] if adds != 0 else u32(0)
+            sum: u32 = exchange[place >> 5] if adds != 0 else u32(0)
             for k in range(depth):
                 sum = u32(sum + count_ones(rows[i * depth + k] & column[k]))
-            put(mail, place + (results << 10), 32, sum)
+            put(exchange, place + (results << 10), 32, sum)

@@ -7,12 +7,12 @@ time, and returns a `Record` that prints as a table, draws as a plot and is kept
 from ptxlab.measure.checking import WrongAnswerError, check
 from ptxlab.measure.data import Draw, Host
 from ptxlab.measure.entry import Entry, Launch, UnsuitedError, Work
-from ptxlab.measure.record import Arm, Record, Sized
+from ptxlab.measure.record import Contender, Record, Sized
 from ptxlab.measure.session import measure
 from ptxlab.measure.tuning import Trial, Tuned, tune
 
 __all__ = [
-    "Arm",
+    "Contender",
     "Draw",
     "Entry",
     "Host",

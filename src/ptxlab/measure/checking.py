@@ -29,13 +29,15 @@ def expect(xp: Any, entry: Entry, arrays: Arrays) -> Arrays:
     return found
 
 
-def check(xp: Any, entry: Entry, size: Size, arrays: Arrays, expected: Arrays, arm: str) -> Error:
+def check(xp: Any, entry: Entry, size: Size, arrays: Arrays, expected: Arrays, contender: str) -> Error:
     """How far the answers in `arrays` are from what is expected; too far is a `WrongAnswerError`."""
     allowed, relative, mean = entry.allowed(size), 0.0, 0.0
     for name, wanted in expected.items():
         given = as_float64(xp, arrays[name])
         if tuple(given.shape) != tuple(wanted.shape):
-            raise WrongAnswerError(f"{arm}: `{name}` is {tuple(given.shape)}, the reference {tuple(wanted.shape)}")
+            raise WrongAnswerError(
+                f"{contender}: `{name}` is {tuple(given.shape)}, the reference {tuple(wanted.shape)}"
+            )
         difference = abs(given - wanted)
         off = float((difference * difference).sum()) ** 0.5
         scale = float((wanted * wanted).sum()) ** 0.5
@@ -43,7 +45,7 @@ def check(xp: Any, entry: Entry, size: Size, arrays: Arrays, expected: Arrays, a
         if not error <= allowed:  # NaN is wrong, too
             place = furthest(xp, difference)
             raise WrongAnswerError(
-                f"{arm}: `{name}` is wrong: ‖answer − reference‖ is {error:.2e} of ‖reference‖, "
+                f"{contender}: `{name}` is wrong: ‖answer − reference‖ is {error:.2e} of ‖reference‖, "
                 f"{allowed:.0e} is allowed; "
                 f"element {place} is {float(given[place])!r} instead of {float(wanted[place])!r}"
             )

@@ -36,18 +36,20 @@ def bars(record: Record) -> Any:
     count = len(record.sizes)
     columns = min(count, ACROSS)
     rows = ceil(count / columns)
-    most = max(len(sized.arms) for sized in record.sizes)
+    most = max(len(sized.contenders) for sized in record.sizes)
     figure = _figure(5.2 * columns, 0.5 + rows * (1.1 + 0.26 * most))
     axes = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axis in axes[count:]:
         axis.set_visible(False)
     for sized, axis in zip(record.sizes, axes, strict=False):
         by_memory = is_memory_bound(sized)
-        arms = [arm for arm in sized.arms if arm.samples and (arm.work.bytes if by_memory else arm.work.flops)]
-        values = [arm.bandwidth / 1e9 if by_memory else arm.flops / 1e12 for arm in arms]
-        spreads = [value * arm.spread for value, arm in zip(values, arms, strict=True)]
-        colours = [COLOURS[arm.kind] for arm in arms]
-        drawn = axis.barh([arm.name for arm in arms], values, xerr=spreads, color=colours, capsize=3)
+        contenders = [
+            one for one in sized.contenders if one.samples and (one.work.bytes if by_memory else one.work.flops)
+        ]
+        values = [one.bandwidth / 1e9 if by_memory else one.flops / 1e12 for one in contenders]
+        spreads = [value * one.spread for value, one in zip(values, contenders, strict=True)]
+        colours = [COLOURS[one.kind] for one in contenders]
+        drawn = axis.barh([one.name for one in contenders], values, xerr=spreads, color=colours, capsize=3)
         axis.bar_label(drawn, [f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in values], padding=3)
         axis.invert_yaxis()
         axis.set_xlabel("GB/s" if by_memory else "TFLOP/s")
@@ -69,8 +71,8 @@ def roofline(record: Record) -> Any:
     figure = _figure(7, 5)
     axis = figure.subplots()
     intensities = [sized.work.flops / sized.work.bytes for sized in sizes]
-    bandwidth = max((arm.bandwidth for arm in _ceilings(record) if not arm.work.flops), default=0)
-    rate = max((arm.flops for arm in _ceilings(record) if arm.work.flops), default=0)
+    bandwidth = max((one.bandwidth for one in _ceilings(record) if not one.work.flops), default=0)
+    rate = max((one.flops for one in _ceilings(record) if one.work.flops), default=0)
     knees = [rate / bandwidth] if rate and bandwidth else []
     low, high = min(intensities + knees) / 8, max(intensities + knees) * 8
     if bandwidth:
@@ -85,12 +87,12 @@ def roofline(record: Record) -> Any:
             f"{rate / 1e12:.0f} TFLOP/s", (high, rate / 1e12), textcoords="offset points", xytext=(-4, 5), ha="right"
         )
     names = list(
-        dict.fromkeys(arm.name for sized in sizes for arm in sized.arms if arm.kind != "ceiling" and arm.samples)
+        dict.fromkeys(one.name for sized in sizes for one in sized.contenders if one.kind != "ceiling" and one.samples)
     )
     for number, name in enumerate(names):
         points = [
-            (sized.work.flops / sized.work.bytes, arm.flops / 1e12)
-            for sized in sizes for arm in sized.arms if arm.name == name and arm.samples
+            (sized.work.flops / sized.work.bytes, one.flops / 1e12)
+            for sized in sizes for one in sized.contenders if one.name == name and one.samples
         ]  # fmt: skip
         axis.scatter(*zip(*points, strict=True), marker=MARKERS[number % len(MARKERS)], label=name, zorder=3)
     axis.set(
@@ -111,15 +113,15 @@ def roofline(record: Record) -> Any:
 
 def is_memory_bound(sized: Sized) -> bool:
     """Whether memory is the nearer ceiling: by the ceilings that were measured, else where operations are few."""
-    rates = [arm.flops for arm in sized.arms if arm.kind == "ceiling" and arm.work.flops]
-    speeds = [arm.bandwidth for arm in sized.arms if arm.kind == "ceiling" and not arm.work.flops]
+    rates = [one.flops for one in sized.contenders if one.kind == "ceiling" and one.work.flops]
+    speeds = [one.bandwidth for one in sized.contenders if one.kind == "ceiling" and not one.work.flops]
     if not rates or not speeds:
         return sized.work.flops < 10 * sized.work.bytes
     return sized.work.bytes / max(speeds) > sized.work.flops / max(rates)
 
 
 def _ceilings(record: Record) -> list[Any]:
-    return [arm for sized in record.sizes for arm in sized.arms if arm.kind == "ceiling" and arm.samples]
+    return [one for sized in record.sizes for one in sized.contenders if one.kind == "ceiling" and one.samples]
 
 
 def _wrap(text: str, width: int) -> str:

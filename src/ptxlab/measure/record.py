@@ -13,7 +13,7 @@ from ptxlab.measure.entry import Work
 
 
 @dataclass(frozen=True)
-class Arm:
+class Contender:
     """One of those that took turns."""
 
     name: str
@@ -57,34 +57,34 @@ class Sized:
 
     size: dict[str, Any]
     work: Work
-    arms: list[Arm]
+    contenders: list[Contender]
 
     @property
     def spelled(self) -> str:
         """`m = 64, n = 8`"""
         return ", ".join(f"{name} = {value}" for name, value in self.size.items())
 
-    def __getitem__(self, name: str) -> Arm:
-        for arm in self.arms:
-            if arm.name == name:
-                return arm
-        raise KeyError(f"{name!r} was not measured; there are {', '.join(arm.name for arm in self.arms)}")
+    def __getitem__(self, name: str) -> Contender:
+        for contender in self.contenders:
+            if contender.name == name:
+                return contender
+        raise KeyError(f"{name!r} was not measured; there are {', '.join(contender.name for arm in self.contenders)}")
 
-    def ratio(self, arm: str, to: str) -> float:
+    def ratio(self, contender: str, to: str) -> float:
         """How many times as fast an arm is as another: the median over rounds of one time over the other."""
-        first, second = self[arm].samples, self[to].samples
+        first, second = self[contender].samples, self[to].samples
         return statistics.median(other / own for own, other in zip(first, second, strict=True))
 
-    def of_ceiling(self, arm: Arm) -> float | None:
+    def of_ceiling(self, contender: Contender) -> float | None:
         """The part of the nearer ceiling that an arm reaches; None where no ceiling was measured."""
         parts = []
-        for ceiling in self.arms:
+        for ceiling in self.contenders:
             if ceiling.kind != "ceiling" or not ceiling.samples:
                 continue
-            if ceiling.work.flops and ceiling.work.rate == arm.work.rate:
-                parts.append(arm.flops / ceiling.flops)
+            if ceiling.work.flops and ceiling.work.rate == contender.work.rate:
+                parts.append(contender.flops / ceiling.flops)
             elif not ceiling.work.flops:
-                parts.append(arm.bandwidth / ceiling.bandwidth)
+                parts.append(contender.bandwidth / ceiling.bandwidth)
         return max(parts, default=None)
 
 
@@ -101,8 +101,11 @@ class Record:
     sizes: list[Sized] = field(default_factory=list)
 
     def as_object(self) -> dict[str, Any]:
-        """All of it, for JSON."""
-        return asdict(self)
+        """The whole record, for JSON; the key of the contenders is `arms`, as in the files under `evidence/`."""
+        whole = asdict(self)
+        for sized in whole["sizes"]:
+            sized["arms"] = sized.pop("contenders")
+        return whole
 
     def write(self, path: Path) -> None:
         """Keep it as JSON; a number is as short as reads back the same within a millionth."""
@@ -115,7 +118,9 @@ class Record:
         given = json.loads(path.read_text(encoding="utf-8"))
         sizes = [
             Sized(
-                one["size"], Work(**one["work"]), [Arm(**{**arm, "work": Work(**arm["work"])}) for arm in one["arms"]]
+                one["size"],
+                Work(**one["work"]),
+                [Contender(**{**contender, "work": Work(**contender["work"])}) for contender in one["arms"]],
             )
             for one in given.pop("sizes")
         ]

@@ -21,7 +21,7 @@ from ptxlab.measure.data import Device, poison
 from ptxlab.measure.entry import Arrays, Entry, Launch, Size, UnsuitedError
 from ptxlab.measure.interleaving import Timer, take_turns
 from ptxlab.measure.machine import commit, describe, require_torch
-from ptxlab.measure.record import Arm, Record, Sized
+from ptxlab.measure.record import Contender, Record, Sized
 from ptxlab.syntax import format
 
 Action = Callable[[], Any]
@@ -61,7 +61,7 @@ def _measure_size(
     sets = draw_sets(torch, entry, size, seed)
     expected = expect(torch, entry, sets[0])
     torch.cuda.synchronize()  # arms run on a stream of their own, which does not wait for the data
-    arms: list[Arm] = []
+    contenders: list[Contender] = []
     timers: dict[str, Timer] = {}
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
@@ -69,7 +69,7 @@ def _measure_size(
             try:
                 actions = [make(arrays) for arrays in sets]
             except UnsuitedError as reason:
-                arms.append(Arm(name, kind, [], work, note=str(reason)))
+                contenders.append(Contender(name, kind, [], work, note=str(reason)))
                 continue
             for answer in expected:
                 poison(torch, sets[0][answer])
@@ -78,18 +78,18 @@ def _measure_size(
             answers = {**sets[0], **returned} if isinstance(returned, dict) else sets[0]
             error = check(torch, entry, size, answers, expected, name)
             del returned, answers
-            arms.append(Arm(name, kind, [], work, error.relative, error.mean))
+            contenders.append(Contender(name, kind, [], work, error.relative, error.mean))
             timers[name] = timer(torch, actions, stream)
         del expected
         for warm in timers.values():
             warm()
         samples = take_turns(timers, rounds, lambda done: tell(f"round {done} of {rounds}"))
         above = ceilings(torch, work)
-        arms += [Arm(ceiling.name, "ceiling", [], ceiling.work) for ceiling in above]
+        contenders += [Contender(ceiling.name, "ceiling", [], ceiling.work) for ceiling in above]
         samples |= take_turns({one.name: timer(torch, [one.action], stream) for one in above}, rounds)
-    for arm in arms:
-        arm.samples.extend(samples.get(arm.name, []))
-    return Sized(dict(size), work, arms)
+    for contender in contenders:
+        contender.samples.extend(samples.get(contender.name, []))
+    return Sized(dict(size), work, contenders)
 
 
 def _contestants(

@@ -40,20 +40,20 @@ def as_markdown(record: Record) -> str:
 def rows_of(sized: Sized, baseline: str) -> list[list[str]]:
     """The header and a row an arm: variants first, then libraries, then ceilings."""
     rows = [[*HEADER, f"against {baseline}"]]
-    timed = [arm for arm in sized.arms if arm.samples]
-    for arm in timed:
-        reached = None if arm.kind == "ceiling" else sized.of_ceiling(arm)
-        against = arm.kind != "ceiling" and any(other.name == baseline for other in timed)
+    timed = [one for one in sized.contenders if one.samples]
+    for one in timed:
+        reached = None if one.kind == "ceiling" else sized.of_ceiling(one)
+        against = one.kind != "ceiling" and any(other.name == baseline for other in timed)
         rows.append(
             [
-                f"({arm.name})" if arm.kind == "ceiling" else arm.name,
-                seconds(arm.median),
-                f"±{arm.spread:.1%}",
-                f"{arm.flops / 1e12:.3g}" if arm.work.flops else "",
-                f"{arm.bandwidth / 1e9:.4g}" if arm.work.bytes else "",
+                f"({one.name})" if one.kind == "ceiling" else one.name,
+                seconds(one.median),
+                f"±{one.spread:.1%}",
+                f"{one.flops / 1e12:.3g}" if one.work.flops else "",
+                f"{one.bandwidth / 1e9:.4g}" if one.work.bytes else "",
                 f"{reached:.2f}" if reached is not None else "",
-                f"{arm.error:.1e}" if arm.error is not None else "",
-                f"{sized.ratio(arm.name, baseline):.2f}×" if against else "",
+                f"{one.error:.1e}" if one.error is not None else "",
+                f"{sized.ratio(one.name, baseline):.2f}×" if against else "",
             ]
         )
     return rows
@@ -61,9 +61,9 @@ def rows_of(sized: Sized, baseline: str) -> list[list[str]]:
 
 def bars(sized: Sized) -> list[str]:
     """For each arm that was timed a bar as long as it is fast; none for ceilings, which do other work."""
-    timed = [arm for arm in sized.arms if arm.samples]
-    fastest = min((arm.median for arm in timed if arm.kind != "ceiling"), default=0.0)
-    return [bar(fastest / arm.median) if arm.kind != "ceiling" else "" for arm in timed]
+    timed = [one for one in sized.contenders if one.samples]
+    fastest = min((one.median for one in timed if one.kind != "ceiling"), default=0.0)
+    return [bar(fastest / one.median) if one.kind != "ceiling" else "" for one in timed]
 
 
 def bar(part: float) -> str:
@@ -90,7 +90,7 @@ def seconds(value: float) -> str:
 
 
 def _notes(sized: Sized) -> list[str]:
-    return [f"{arm.name}: {arm.note}" for arm in sized.arms if not arm.samples and arm.note]
+    return [f"{one.name}: {one.note}" for one in sized.contenders if not one.samples and one.note]
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -98,7 +98,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _rounds(record: Record) -> int:
-    return max((len(arm.samples) for sized in record.sizes for arm in sized.arms), default=0)
+    return max((len(one.samples) for sized in record.sizes for one in sized.contenders), default=0)
 
 
 def _article(name: str) -> str:

@@ -20,20 +20,20 @@ class Advisory:
     numbers: tuple[str, ...]
     instruction: str
     message: str
-    meaning: str
+    explanation: str
     help: str
 
 
 def _serialized(code: str, number: str, cause: str, message: str, help: str, *others: str) -> Advisory:
     pattern = re.compile(rf"wgmma\.mma_async instructions are serialized due to {cause}")
-    meaning = "ptxas waits for each `wgmma` before it issues the next, so tensor cores idle in between"
-    return Advisory(code, pattern, (number, *others), "wgmma.mma_async", message, meaning, help)
+    explanation = "ptxas waits for each `wgmma` before it issues the next, so tensor cores idle in between"
+    return Advisory(code, pattern, (number, *others), "wgmma.mma_async", message, explanation, help)
 
 
 def _setmaxnreg(code: str, number: str, cause: str, message: str, help: str) -> Advisory:
     pattern = re.compile(rf"'setmaxnreg' ignored;? {cause}")
-    meaning = "every warp keeps the register count of the launch, as if the instruction were not there"
-    return Advisory(code, pattern, (number,), "setmaxnreg", message, meaning, help)
+    explanation = "every warp keeps the register count of the launch, as if the instruction were not there"
+    return Advisory(code, pattern, (number,), "setmaxnreg", message, explanation, help)
 
 
 ADVISORIES = (

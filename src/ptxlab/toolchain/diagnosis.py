@@ -103,7 +103,7 @@ def _advise(advisory: Advisory, message: Message, source: Source, tool: Tool) ->
     span = place(source, message.text, message.line, advisory.instruction)
     say = error if message.level == "error" else warning
     number = f" ({message.number})" if message.number else ""
-    notes = [advisory.meaning]
+    notes = [advisory.explanation]
     if advisory.message:
         notes.append(f"ptxas {tool.version} says{number}: {message.text}")
     text = advisory.message or _sentence(message.text)

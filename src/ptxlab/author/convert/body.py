@@ -11,7 +11,7 @@ from keyword import iskeyword
 from ptxlab import ir
 from ptxlab.author.convert.calls import Call, Result, call_of, returns_the_same
 from ptxlab.author.convert.chunks import INDENT, folded
-from ptxlab.author.convert.comments import comment_behind, comment_lines
+from ptxlab.author.convert.comments import comment_lines, trailing_comment
 from ptxlab.author.convert.registers import bits_of, declarations, numbered
 from ptxlab.author.convert.runs import shorten
 from ptxlab.author.convert.structure import Structures, registers_of
@@ -177,7 +177,7 @@ class Body:
                 at += 1
                 follower = body[at] if at < len(body) else None
                 if isinstance(follower, ir.Comment) and follower.trailing and len(lines) == 1:
-                    lines[0] += comment_behind(follower)
+                    lines[0] += trailing_comment(follower)
                     at += 1
                 yield from lines
                 continue

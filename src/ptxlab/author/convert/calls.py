@@ -60,7 +60,7 @@ class Call:
 def call_of(instruction: ir.Instruction, typed: bool) -> Call | None:
     """The instruction as a call, if there is one; `typed` tells that registers keep their types."""
     opcode = instruction.opcode
-    if opcode.jump is Jump.CALL or not opcode.candidates or opcode.candidates[0].complaint is not None:
+    if opcode.jump is Jump.CALL or not opcode.candidates or opcode.candidates[0].violation is not None:
         return None
     found = opcode.match(tuple(shape_of(operand) for operand in instruction.operands))
     if not isinstance(found, Match):

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ptxlab.author.convert.comments import BEHIND
+from ptxlab.author.convert.comments import TRAILING
 
 INDENT = "    "
 WIDTH = 116
@@ -96,7 +96,7 @@ class Parser:
         """A line without its indentation."""
         if line.startswith("#"):
             return Chunk(line, is_noise=_NOISE.fullmatch(line) is not None)
-        line, behind, comment = line.partition(BEHIND)
+        line, trailing, comment = line.partition(TRAILING)
         leaves: list[Leaf] = []
 
         def token(found: re.Match[str]) -> str:
@@ -107,11 +107,11 @@ class Parser:
             leaves.append(leaf)
             return f"\0{len(leaves) - 1}\0"
 
-        template = _TOKEN.sub(token, line) + behind + comment
+        template = _TOKEN.sub(token, line) + trailing + comment
         found = _ASSIGNED.match(line)
         returned = re.findall(r"\w+", found[1]) if found is not None else []
         if returned and not all(name in self.registers for name in returned):
-            return Chunk(line + behind + comment)  # declares something
+            return Chunk(line + trailing + comment)  # declares something
         return Chunk(template, leaves, frozenset(range(len(returned))))
 
     def _leaf(self, text: str) -> Leaf | None:
@@ -172,8 +172,8 @@ def folded(line: str) -> Iterator[str]:
     """
     code = line.lstrip()
     indent = line[: len(line) - len(code)]
-    if BEHIND in line:
-        line, _, comment = line.partition(BEHIND)
+    if TRAILING in line:
+        line, _, comment = line.partition(TRAILING)
         if len(line) + 2 + len(comment) <= WIDTH:
             yield f"{line}  {comment}"
         else:

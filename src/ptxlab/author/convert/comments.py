@@ -6,7 +6,7 @@ import re
 
 from ptxlab import ir
 
-BEHIND = "\2"  # between a line of code and the comment behind it, until it is known whether both fit in one line
+TRAILING = "\2"  # between a line of code and the comment behind it, until it is known whether both fit in one line
 
 _REMARK = re.compile(
     r"(?:(?:begin|end) )?inline asm|\.globl\s.*|-- (?:Begin|End) function.*|%bb\.\d+:.*|[Cc]allseq .*"
@@ -23,7 +23,7 @@ def comment_lines(comment: ir.Comment) -> list[str]:
     return [f"# {line}" for line in lines if line and not _REMARK.fullmatch(line)]
 
 
-def comment_behind(comment: ir.Comment) -> str:
+def trailing_comment(comment: ir.Comment) -> str:
     """What stands behind a line of code for a comment there."""
     lines = comment_lines(comment)
-    return f"{BEHIND}# {' '.join(line[2:] for line in lines)}" if lines else ""
+    return f"{TRAILING}# {' '.join(line[2:] for line in lines)}" if lines else ""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ptxlab.author.convert.chunks import MARK, WIDTH, Chunk, Leaf, shifted
-from ptxlab.author.convert.comments import BEHIND
+from ptxlab.author.convert.comments import TRAILING
 
 MOST_LISTS = 3
 _VECTOR = re.compile("(?<!\\w)\\((?:\0\\d+\0, )+\0\\d+\0\\)")
@@ -148,7 +148,7 @@ class Loop:
         counted = [target for target in targets if target in leaves]
         if not self.rows[0].is_line or not targets or carried or sorted(collected + counted) != targets:
             return loop
-        if BEHIND in self.template:
+        if TRAILING in self.template:
             return loop
         if any(row.leaves[target].text in read for target in counted for row in self.rows):
             return loop

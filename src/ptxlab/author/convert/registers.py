@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ptxlab import ir
-from ptxlab.author.convert.comments import BEHIND
+from ptxlab.author.convert.comments import TRAILING
 
 IN_A_LINE = 12  # registers that are made together
 
@@ -49,7 +49,7 @@ def declarations(made: dict[str, list[str]], kept: dict[str, tuple[str, int]]) -
                 yield f"{family} = {{n: {cls}() for n in {_ranges(sorted(numbers))}}}"
     if counted:
         empty = f"{', '.join(sorted(counted))} = {', '.join(['{}'] * len(counted))}"
-        yield f"{empty}{BEHIND}# registers by their numbers"
+        yield f"{empty}{TRAILING}# registers by their numbers"
 
 
 def _ranges(numbers: list[int]) -> str:

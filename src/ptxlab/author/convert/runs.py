@@ -15,7 +15,7 @@ from keyword import iskeyword
 
 from ptxlab.author import __all__ as PUBLIC  # noqa: N812 - names that the Python uses for something else
 from ptxlab.author.convert.chunks import COUNTERS, INDENT, Chunk, Parser, Printer, block, joined
-from ptxlab.author.convert.comments import BEHIND
+from ptxlab.author.convert.comments import TRAILING
 from ptxlab.author.convert.loops import Loop, Names, measure
 
 FEWEST = 4  # repetitions of one line; three of several
@@ -41,7 +41,7 @@ def shorten(lines: Sequence[str], numbered: Mapping[str, tuple[str, int]], regis
     `registers` are the names that stand for registers, `numbered` the family and number of those that have one.
     """
     known = frozenset(registers)
-    codes = [line.partition(BEHIND)[0] for line in lines if not line.lstrip().startswith("#")]
+    codes = [line.partition(TRAILING)[0] for line in lines if not line.lstrip().startswith("#")]
     found: Counter[str] = Counter(token for code in codes for token in _IDENTIFIER.findall(code))
     taken = {*found, *PUBLIC, "range", "zip", "module"}
     families = {family: _free(family, taken) for family in sorted({family for family, _ in numbered.values()})}

@@ -56,10 +56,10 @@ def explain(program: Program, instruction: ir.Instruction) -> Diagnostic:
     notes = list(dict.fromkeys(f"legal: `{form.syntax}`" for form in forms[:2]))
     opcode_span = program.module.opcode_span(instruction)
     if opcode.candidates:
-        complaint = opcode.candidates[0].complaint
+        violation = opcode.candidates[0].violation
         return error(
             "illegal-modifier",
-            f"`{opcode.text}` is not legal: {complaint}" if complaint else f"`{opcode.text}` is not legal",
+            f"`{opcode.text}` is not legal: {violation}" if violation else f"`{opcode.text}` is not legal",
             opcode_span,
             "modifiers that do not go together",
             notes=notes[:1],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptxlab.emulate.runtime.asynchronous import tensor_maps
 from ptxlab.emulate.runtime.tensor_memory import allocation as runtime
 from ptxlab.emulate.runtime.tensor_memory import operands as operands
-from ptxlab.isa.instruction_descriptor import COMPLAINTS, KINDS, InstructionDescriptor
+from ptxlab.isa.instruction_descriptor import KINDS, VIOLATIONS, InstructionDescriptor
 from ptxlab.isa.tensor_memory import BAND
 
 Told = tuple[str, str, list[str]]  # message, what to do, facts
@@ -124,7 +124,7 @@ def explain_description(extra: int, bits: int, is_copy: bool) -> tuple[str, list
     if reason in _MORE:
         return f"{instruction}: {_MORE[reason].format(bits)}", []
     said = InstructionDescriptor.decode(bits, kind)
-    return f"{instruction}: {COMPLAINTS[reason]}", [f"the instruction descriptor {bits:#010x} says: {said}"]
+    return f"{instruction}: {VIOLATIONS[reason]}", [f"the instruction descriptor {bits:#010x} says: {said}"]
 
 
 # Fields of a tensor map, as `cuTensorMapEncodeTiled` names them, and what they may hold.

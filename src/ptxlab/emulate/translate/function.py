@@ -229,15 +229,15 @@ class Function:
 
     def _execute(self, instruction: ir.Instruction, match: Match) -> None:
         """Run the meaning of an instruction on its operands, and write down its results."""
-        meaning = match.form.meaning
-        assert meaning is not None, instruction.opcode.text
+        semantics = match.form.semantics
+        assert semantics is not None, instruction.opcode.text
         given: dict[str, Any] = {}
         results: list[Result] = []
         for expected, operand in zip(match.expected, instruction.operands, strict=True):
             read(self, expected, operand, given, results)
-        names = meaning.__code__.co_varnames[2 : meaning.__code__.co_argcount]
+        names = semantics.__code__.co_varnames[2 : semantics.__code__.co_argcount]
         self.machine.begin(instruction, match)
-        returned = meaning(self.machine, match.candidate.modifiers, *(given.get(name) for name in names))
+        returned = semantics(self.machine, match.candidate.modifiers, *(given.get(name) for name in names))
         write(self, results, returned)
 
     # Control flow.

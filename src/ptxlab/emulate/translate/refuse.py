@@ -74,7 +74,7 @@ def reason_of(form: Form) -> str:
 
 def is_emulated(form: Form) -> bool:
     """Whether the emulator knows the instruction."""
-    return form.jump is not None or form.meaning is not None
+    return form.jump is not None or form.semantics is not None
 
 
 # Beginnings of modifiers that are not emulated, of instructions that are without them.
@@ -132,7 +132,7 @@ def _missing_instruction(module: ir.Module, instruction: ir.Instruction) -> Iter
     span = module.opcode_span(instruction)
     if not isinstance(match, Match):
         yield f"`{opcode.text}` is not emulated", span, "the emulator does not know this instruction"
-    elif match.form.meaning is None:
+    elif match.form.semantics is None:
         yield f"`{opcode.text}` is not emulated", span, reason_of(match.form)
     elif reason := reason_of_words(opcode.modifiers):
         yield f"`{opcode.text}` is not emulated", span, reason

@@ -34,7 +34,7 @@ from ptxlab.emulate.runtime.tensor_memory.operations import (
     note_start,
 )
 from ptxlab.isa.descriptor import CHUNK, K_MAJOR, tensor_chunk_offset
-from ptxlab.isa.instruction_descriptor import MXF4, MXF8F6F4, PAIR, STATIONARY, columns_of, complain, rows_of
+from ptxlab.isa.instruction_descriptor import MXF4, MXF8F6F4, PAIR, STATIONARY, columns_of, rows_of, violation_in
 from ptxlab.isa.tensor_memory import COLUMNS
 from ptxlab.isa.tensor_products import bits_of, multiply_in_tensor_memory
 from ptxlab.native import Pointer, boolean, cast, native, u32, u64
@@ -68,7 +68,7 @@ def start_product(
     instruction: u32,
 ) -> None:
     """Begin D = A * B, or D += A * B."""
-    reason: u32 = complain(bits, kind, form)
+    reason: u32 = violation_in(bits, kind, form)
     if reason == 0 and form == STATIONARY and a_in_cells != 0 and rows_of(bits, kind) != 128:
         reason = ROWS_IN_CELLS
     if reason == 0 and a_in_cells != 0 and kind != MXF4 and bits_of(bits >> 7 & 7, kind) < 8 and kind < MXF4:
