@@ -1,0 +1,127 @@
+"""What an instruction is and does is in the table: no code outside `isa` and `kernels` asks for its name."""
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import ptxlab
+from tests.isa.name_tests import File, scan
+
+ROOT = Path(ptxlab.__file__).parent
+
+# Sources that must know names: why.
+EXEMPT = {
+    "litmus/instructions.py": "reads the language of litmus tests, which has names of its own: `tld`, `suatom`, `bne`",
+}
+
+# Lines that still test names, by file; a number that is too high fails too.
+LEFT: dict[str, int] = {
+    "author/convert/structure.py": 1,
+    "author/descriptors.py": 1,
+    "author/fragments.py": 1,
+    "check/accesses.py": 18,
+    "check/active_threads.py": 12,
+    "check/divergence.py": 12,
+    "check/launch.py": 1,
+    "check/paths.py": 1,
+    "check/pointers.py": 7,
+    "check/rules/divergent_barrier.py": 3,
+    "check/rules/ignored_setmaxnreg.py": 2,
+    "check/rules/misaligned_address.py": 1,
+    "check/rules/missing_wgmma_fence.py": 1,
+    "check/rules/misused_parameter.py": 2,
+    "check/rules/mixed_cta_group.py": 1,
+    "check/rules/operand_count.py": 1,
+    "check/rules/parameter_write.py": 1,
+    "check/rules/state_space.py": 1,
+    "check/rules/swapped_pair.py": 15,
+    "check/rules/unavailable_feature.py": 1,
+    "check/rules/unavailable_registers.py": 5,
+    "check/rules/unfreed_tensor_memory.py": 1,
+    "check/rules/unwritten_register.py": 1,
+    "check/rules/wrong_texture_mode.py": 2,
+    "draw/fragments.py": 6,
+    "emulate/explain/barrier_faults.py": 1,
+    "emulate/explain/faults.py": 7,
+    "emulate/explain/findings.py": 3,
+    "emulate/explain/mbarrier_hangs.py": 1,
+    "emulate/explain/tensor_findings.py": 2,
+    "emulate/translate/refuse.py": 4,
+    "emulate/translate/registers.py": 1,
+    "litmus/events.py": 1,
+    "litmus/kernel.py": 1,
+}
+
+
+def test_no_code_asks_for_an_instruction_by_its_name() -> None:
+    found = scan(ROOT, skipped=("isa", "kernels"))
+    lines = {(finding.path, finding.line) for finding in found if finding.path not in EXEMPT}
+    assert Counter(path for path, _ in lines) == LEFT, "\n".join(
+        str(finding) for finding in found if finding.path not in EXEMPT
+    )
+    assert {finding.path for finding in found} >= set(EXEMPT), "an exemption that is not needed"
+
+
+def names_in(source: str) -> list[str]:
+    found = File("module.py", ast.parse(source), {})
+    return [name for finding in found.findings() for name in finding.names]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'instruction.opcode.mnemonic == "bar"',
+        '"bar" != opcode.mnemonic',
+        'instruction.opcode.mnemonic in ("add", "sub")',
+        'MOVES = frozenset("mov cvta".split())\nmnemonic in MOVES',
+        'name = instruction.opcode.mnemonic\nif name == "call": pass',
+        'kind, *rest = opcode.modifiers\nkind == "commit"',
+        'any(word == "alloc" for word in instruction.opcode.modifiers)',
+        'match opcode.mnemonic:\n    case "vote" | "match": pass',
+        'match words:\n    case ["cp", "async", *rest]: pass\nwords = opcode.text.split(".")',
+        'text.startswith("tcgen05.ld")',
+        'opcode.text.startswith(("wmma.", "mma."))',
+        '{"ldmatrix": 1}',
+        'facts.by_mnemonic.get("trap")',
+        'facts.by_mnemonic["fence"]',
+        'facts.named("wgmma.fence")',
+        'match.form.name[:2] == ("cp", "async")',
+        'rest[0] == "commit_group"',
+        'instruction.opcode == opcode("membar.cta")',
+        'TABLE = {"add": 1}\nTABLE[opcode.mnemonic]',
+    ],
+)
+def test_what_asks_for_a_name_is_found(source: str) -> None:
+    assert names_in(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'operation == "add"',
+        'step.unit == "mbarrier"',
+        'effects.does("wgmma", "commit")',
+        'effects.barrier == "cluster"',
+        'access.kind == "store"',
+        'candidate.modifiers.op == "add"',
+        '"aligned" in opcode.modifiers',
+        'error("bad-barrier", "`mbarrier.init` in one thread")',
+        'opcode("mov.b32")',
+        '[f"bar.sync {number};"]',
+    ],
+)
+def test_what_asks_for_something_else_is_not(source: str) -> None:
+    assert names_in(source) == []
+
+
+def test_constants_are_followed_into_other_files() -> None:
+    files: dict[str, File] = {}
+    for path, source in {
+        "check/sets.py": 'ENDS = ("ret", "exit")',
+        "a.py": "from ptxlab.check.sets import ENDS\nopcode.mnemonic in ENDS",
+        "b.py": "from ptxlab.check import sets\nopcode.mnemonic in sets.ENDS",
+    }.items():
+        files[path] = File(path, ast.parse(source), files)
+    assert [finding.names for file in files.values() for finding in file.findings()] == [("ret", "exit")] * 2
