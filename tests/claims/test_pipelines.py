@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab.emulate.launch import Result
+from ptxlab.device.result import Result
 
 RING = """.version 8.0
 .target sm_90

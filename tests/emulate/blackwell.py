@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import ptxlab
-from ptxlab.emulate.launch import Result
+from ptxlab.device.result import Result
 
 HEAD = """.version 8.7
 .target sm_100a

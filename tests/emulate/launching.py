@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import ptxlab
-from ptxlab.emulate.launch import Result
+from ptxlab.device.result import Result
 
 HEAD = """.version 8.0
 .target sm_80

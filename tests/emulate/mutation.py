@@ -26,7 +26,7 @@ import numpy as np
 
 import ptxlab
 from ptxlab import ir
-from ptxlab.emulate.launch import Result
+from ptxlab.device.result import Result
 from tests.emulate.kernels import CASES, Case, Launch
 from tests.emulate.survivors import EQUIVALENT, MISSED, Survivor
 

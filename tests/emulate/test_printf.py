@@ -36,7 +36,7 @@ def printed(
     arguments: str = "",
     block: int = 1,
     **how: Any,
-) -> ptxlab.emulate.launch.Result:
+) -> ptxlab.device.result.Result:
     data = [*pattern.encode(), 0]
     before = BEFORE.format(size=len(data), data=", ".join(map(str, data)))
     body = BODY.format(stores=stores, format=format, arguments=arguments or "numbers;\ncvta.local.u64 %rd2, %rd2")

@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 
 import ptxlab
-from ptxlab.emulate.launch import Result
+from ptxlab.device.result import Result
 from tests.gpu import programs
 
 

@@ -21,7 +21,7 @@ from ptxlab.report.terminal import printable_lines
 if TYPE_CHECKING:
     from numpy import ndarray
 
-    from ptxlab.emulate.launch import Result
+    from ptxlab.device.result import Result
     from ptxlab.ir import Function, Module
 
 FIRST = 8  # values of an array that are shown

@@ -315,7 +315,7 @@ def try_seeds(
     from ptxlab import format, variables
     from ptxlab.cli.origins import by_source_line
     from ptxlab.cli.outcome import Run, watched_arguments, watched_variables
-    from ptxlab.emulate.explain.coverage import Coverage, Schedule
+    from ptxlab.device.coverage import Coverage, Schedule
     from ptxlab.emulate.search.remote import Job, Tried
     from ptxlab.emulate.search.seeds import search
     from ptxlab.launch import emulator_options

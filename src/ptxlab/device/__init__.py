@@ -1,1 +1,1 @@
-"""What the emulator and GPUs share: argument packing, tensor maps, variable layout, limits."""
+"""What the emulator and GPUs share: launch options, argument packing, tensor maps, variable layout, limits, results."""

@@ -5,44 +5,27 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from ptxlab import ir
+from ptxlab.device.coverage import Coverage
 from ptxlab.device.limits import check_cluster, check_launch
+from ptxlab.device.result import Result
 from ptxlab.emulate.explain.counters import count
-from ptxlab.emulate.explain.coverage import Coverage, schedule_of
+from ptxlab.emulate.explain.coverage import schedule_of
 from ptxlab.emulate.explain.faults import explain
 from ptxlab.emulate.explain.locations import add_sources
 from ptxlab.emulate.host.running import Launch
 from ptxlab.emulate.translate.compile import compile_kernel, runtime_code
 from ptxlab.emulate.translate.preemption import NEVER, POINTS
 from ptxlab.native.apart import OutOfTimeError
-from ptxlab.report import Diagnostic, KernelError, error, is_failure, render, summary
+from ptxlab.report import Diagnostic, KernelError, error, is_failure, render
 
 # What is looked for while a kernel runs and can be left out; what stops a kernel is always told.
 DETECTORS = frozenset(
     ("data-race", "unordered-collective", "missing-proxy-fence", "missing-tensor-fence", "uninitialised-read")
 )
 GRACE = 1.0  # seconds that compiling may take beside those of `timeout`
-
-
-@dataclass
-class Result:
-    """What a launch gave: findings, what the kernel printed, what was counted, and how long it took."""
-
-    diagnostics: list[Diagnostic] = field(default_factory=list)
-    output: str = ""
-    counters: dict[str, Any] = field(default_factory=dict)
-    seconds: float = 0.0
-    coverage: Coverage = field(default_factory=lambda: Coverage(()))
-    """The schedules by which it ran, and which bugs they find with what probability."""
-
-    def __repr__(self) -> str:
-        count = self.counters.get("instructions")
-        work = f"{self.seconds:.3g} s" if count is None else f"{count:,} instructions in {self.seconds:.3g} s"
-        printed = f", {len(self.output):,} characters printed" if self.output else ""
-        return f"<result: {summary(self.diagnostics, 'the run')}, {work}{printed}>"
 
 
 class Interrupted(KeyboardInterrupt):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ptxlab import ir
-from ptxlab.emulate.launch import Result
+from ptxlab.device.result import Result
 from ptxlab.gpu.arrays import LEGACY_STREAM
 from ptxlab.gpu.driver import DriverError, call, current
 from ptxlab.gpu.hardware import Gpu

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ptxlab import author, gpu, ir
-from ptxlab.emulate.launch import Result
+from ptxlab.device.result import Result
 from ptxlab.launch import Extent, extent
 
 Arrays = dict[str, Any]

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ptxlab import ir
+from ptxlab.device.result import Result
 from ptxlab.emulate.explain.counters import count
 from ptxlab.emulate.host.running import Launch
-from ptxlab.emulate.launch import Result, check_extents, diagnostics_of
+from ptxlab.emulate.launch import check_extents, diagnostics_of
 from ptxlab.emulate.search.directing import Director, Event, Moment, direct
 from ptxlab.emulate.search.exploration import Explorer
 from ptxlab.emulate.translate.compile import compile_kernel

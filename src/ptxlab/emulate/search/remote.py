@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ptxlab import ir
-from ptxlab.emulate.explain.coverage import Schedule
+from ptxlab.device.coverage import Schedule
 from ptxlab.emulate.launch import launch
 from ptxlab.report import is_failure
 from ptxlab.syntax import parse

@@ -15,11 +15,11 @@ from functools import partial
 from typing import Any
 
 from ptxlab import ir
+from ptxlab.device.coverage import Coverage, Schedule
+from ptxlab.device.result import Result
 from ptxlab.device.tensor_maps import TensorMap
-from ptxlab.emulate.explain.coverage import Coverage, Schedule
 from ptxlab.emulate.host.heap import heap_of
 from ptxlab.emulate.host.regions import restore, snapshot
-from ptxlab.emulate.launch import Result
 from ptxlab.emulate.search.remote import Job, Processes, Tried, try_some
 from ptxlab.report import KernelError, is_failure
 from ptxlab.syntax import format

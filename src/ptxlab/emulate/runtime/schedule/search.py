@@ -14,6 +14,7 @@ next does not depend on the order then, and states recur, by which `stillness` k
 
 from __future__ import annotations
 
+from ptxlab.device.coverage import DEPTHS, MAGNITUDES
 from ptxlab.emulate.abi.state import (
     ACTIVE,
     AT_PHASE,
@@ -58,8 +59,6 @@ from ptxlab.native import Pointer, address_of, atomic_load, cast, native, u32, u
 
 WALK = 1
 PRIORITIES = 2
-DEPTHS = 3  # bugs of depth 1 to 3 are looked for by priorities
-MAGNITUDES = 20  # a change point is equally likely to be at 1, at 2 or 3, at 4 to 7, … up to one of so many
 NO_LIMIT = 0xFFFFFFFF
 NEVER = 1 << 62
 MIDDLE = 1 << 32  # ranks are above it or below

@@ -13,12 +13,14 @@ from typing import Any
 
 from ptxlab import gpu, ir
 from ptxlab.check import check
+from ptxlab.device.result import Result
 from ptxlab.emulate.host.regions import restore, snapshot
-from ptxlab.emulate.launch import DETECTORS, Result
+from ptxlab.emulate.launch import DETECTORS
 from ptxlab.emulate.launch import launch as emulate
 from ptxlab.emulate.search.explore import Exploration, Program, follow, read_schedule
 from ptxlab.emulate.search.explore import explore as explore_program
 from ptxlab.emulate.search.seeds import copies_of, raised, try_seeds
+from ptxlab.launch.comparison import compare
 from ptxlab.report import KernelError, PtxError, error
 
 Extent = int | Sequence[int]
@@ -101,7 +103,7 @@ def launch(
 
     if chosen is not None:
         there = partial(gpu.launch, module, kernel, chosen, **on_gpu)
-        return gpu.compare(module, kernel, chosen, args, there, on_cpu, on_error, compile)
+        return compare(module, kernel, chosen, args, there, on_cpu, on_error, compile)
     values = [gpu.host_view(value) for value in args]
     if schedule is not None:
         steps = read_schedule(schedule) if isinstance(schedule, str) else list(schedule)
