@@ -7,8 +7,9 @@ import pytest
 from ptxlab import ir
 from ptxlab.author import ptx
 from ptxlab.author.pointers import Pointer
+from ptxlab.author.registers import class_of
 from ptxlab.author.trace import Program, Trace, writing
-from ptxlab.author.values import b8, b32, class_of, u64
+from ptxlab.author.values import b8, b32, u64
 from ptxlab.ir.shapes import shape_of
 from ptxlab.isa import Match, opcode
 from ptxlab.isa.form import Form

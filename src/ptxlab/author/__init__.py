@@ -21,7 +21,8 @@ from ptxlab.author.instructions import ptx
 from ptxlab.author.kernel import Kernel, kernel
 from ptxlab.author.module import Module
 from ptxlab.author.parameters import param
-from ptxlab.author.pointers import Pointer, generic_pointer, pointer, shared_pointer
+from ptxlab.author.pointer_types import generic_pointer, pointer, shared_pointer
+from ptxlab.author.pointers import Pointer
 from ptxlab.author.structures import struct, tensor_map
 from ptxlab.author.tiles import Tile
 from ptxlab.author.values import (

@@ -13,10 +13,10 @@ import struct as bytes_of
 from typing import Any
 
 from ptxlab.author.constants import fits, float_bits, is_number
+from ptxlab.author.elements import PointerType, StructType, is_structure
 from ptxlab.author.lines import here
 from ptxlab.author.parameters import Parameter
-from ptxlab.author.pointers import PointerType, is_structure
-from ptxlab.author.structures import StructType, struct, structure_of
+from ptxlab.author.structures import struct, structure_of
 from ptxlab.author.values import bf16
 from ptxlab.isa import Type
 

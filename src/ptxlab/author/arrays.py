@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ptxlab.author.constants import is_number
+from ptxlab.author.elements import element_of, memory_type
 from ptxlab.author.emit import emit
 from ptxlab.author.lines import assigned_name, refuse
-from ptxlab.author.pointers import Pointer, address_class, element_of, memory_type
+from ptxlab.author.pointers import Pointer, address_class
 from ptxlab.author.trace import current
 from ptxlab.author.values import Value
 

@@ -13,11 +13,13 @@ from functools import wraps
 from typing import Any
 
 from ptxlab.author.carried import keeping_registers
-from ptxlab.author.emit import describe, emit
+from ptxlab.author.emit import emit
 from ptxlab.author.jumps import refuse_jumps
 from ptxlab.author.lines import here, refuse
+from ptxlab.author.operand import describe
+from ptxlab.author.operators import Negation
 from ptxlab.author.trace import Scope, Trace, current
-from ptxlab.author.values import Negation, Value, pred, s32, u32
+from ptxlab.author.values import Value, pred, s32, u32
 
 
 class Block:

@@ -2,10 +2,6 @@
 
 `plan` finds the form that the arguments make of an opcode, by the same table and rules that `check` reads; it is asked
 once per spelling and kinds of arguments. `emit` then prints the operands and makes registers for the results.
-
-The kind of an argument is what matters of it when a form is looked for: the name of a register's type, `#int`,
-`#float`, `_` for None, or a tuple: `("*", space, shape)` a pointer, `("(", ...)` a tuple, `("!", "pred")` a negated
-predicate, `("%", shape)` a special register, `("@",)` a label, `("=", shape)` an operand given as text.
 """
 
 from __future__ import annotations
@@ -17,9 +13,9 @@ from typing import Any
 
 from ptxlab.author.constants import is_number, print_constant
 from ptxlab.author.lines import refuse
-from ptxlab.author.pointers import Pointer
+from ptxlab.author.operand import Kind, Operand, describe
+from ptxlab.author.registers import Register, class_of
 from ptxlab.author.trace import Trace, current
-from ptxlab.author.values import Negation, Value, class_of
 from ptxlab.author.violations import explain_mismatch, explain_spelling
 from ptxlab.isa import Candidate, opcode, type_named
 from ptxlab.isa.opcode import align
@@ -27,16 +23,8 @@ from ptxlab.isa.operand import Expected, Shape
 from ptxlab.isa.shape import find_problem
 from ptxlab.isa.special_registers import SPECIAL_REGISTERS
 
-Kind = Any
+_GUARD = Expected("when", "read", negatable=True)
 OPAQUE = frozenset(("texref", "surfref", "samplerref"))  # types of variables that stand for their state space
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """An operand that is given as PTX writes it, with its shape: what Python has no value for."""
-
-    text: str
-    shape: Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,22 +37,16 @@ class Plan:
 
 def kind_of(argument: Any) -> Kind:
     """What matters of an argument when a form is looked for."""
-    if isinstance(argument, Pointer):
-        return ("*", argument.space, argument.base_shape)
-    if isinstance(argument, Value):
-        return argument.type.name
+    if isinstance(argument, Operand):
+        return argument.operand_kind
     if argument is None:
         return "_"
     if is_number(argument):
         return "#int" if hasattr(argument, "__index__") else "#float"
     if isinstance(argument, (tuple, list)):
         return ("(", *[kind_of(part) for part in argument])
-    if isinstance(argument, Negation):
-        return ("!", "pred")
     if isinstance(argument, str):
         return ("%", _special_shape(argument)) if argument.startswith("%") else ("@",)
-    if isinstance(argument, Text):
-        return ("=", argument.shape)
     return refuse(
         "not-an-operand",
         f"{type(argument).__name__} {argument!r:.40} is no operand of an instruction",
@@ -229,7 +211,7 @@ def _results(text: str, out: Any) -> list[Any]:
 
 def _is_alone(out: Sequence[Any], wanted: Sequence[Expected]) -> bool:
     """Whether `out=(d,)` is `{d}`, a vector of one, which `ld` may write in place of `d`."""
-    if len(out) != 1 or not isinstance(out[0], Value):
+    if len(out) != 1 or not isinstance(out[0], Register):
         return False
     return any(find_problem(e, ("{", out[0].type.name), 0) is None for e in wanted)
 
@@ -270,41 +252,21 @@ def _print_fresh(value: Any) -> str:
 
 
 def _guard(trace: Trace, text: str, when: Any) -> str:
-    value, negated = (when.value, "!") if isinstance(when, Negation) else (when, "")
-    if not isinstance(value, Value) or value.type.name != "pred":
+    if not isinstance(when, Operand) or when.operand_kind not in ("pred", ("!", "pred")):
         refuse(
             "guard-type",
             f"`when=` of `{text}` is {describe(when)}, expected a predicate",
             helps=["compare: `x < n` gives a predicate"],
         )
-    return f"@{negated}{value.read(trace)} "
-
-
-def describe(argument: Any) -> str:
-    """An argument in a message."""
-    if isinstance(argument, Pointer):
-        return f"a pointer into {argument.space or 'generic'} memory"
-    if isinstance(argument, Value):
-        return f"a `{argument.type.name}`"
-    if isinstance(argument, (tuple, list)):
-        kinds = ", ".join(dict.fromkeys(f"`{part.type.name}`" for part in argument if isinstance(part, Value)))
-        return f"a tuple of {len(argument)}{f' ({kinds})' if kinds else ''}"
-    return "None" if argument is None else f"the Python {type(argument).__name__} {argument!r:.40}"
+    return f"@{when.print_operand(trace, _GUARD)} "
 
 
 def print_operand(trace: Trace, expected: Expected, argument: Any, text: str) -> str:
     """An argument as PTX writes it where `expected` stands."""
-    if isinstance(argument, Pointer):
-        return argument.print_address(trace) if expected.kind == "address" else argument.print_value(trace, expected)
-    if isinstance(argument, Value):
-        name = argument.read(trace) if expected.role == "read" else argument.check_use(trace)
-        return f"[{name}]" if expected.kind == "address" else name
+    if isinstance(argument, Operand):
+        return argument.print_operand(trace, expected)
     if argument is None:
         return "_"
-    if isinstance(argument, Text):
-        return argument.text
-    if isinstance(argument, Negation):
-        return f"!{argument.value.read(trace)}"
     if isinstance(argument, str):
         if not argument.startswith("%") and expected.kind == "label":
             trace.want(argument)

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ptxlab.author.elements import PointerType, StructType
 from ptxlab.author.emit import emit
 from ptxlab.author.lines import NoSuchName, here, refuse
-from ptxlab.author.pointers import Pointer, PointerType, address_class, pointing
-from ptxlab.author.structures import InMemory, StructType, check_given, lay_out, structure_of
-from ptxlab.author.values import Value, b8, class_of, u64
+from ptxlab.author.pointers import Pointer, address_class, pointing
+from ptxlab.author.registers import class_of
+from ptxlab.author.structures import InMemory, check_given, lay_out, structure_of
+from ptxlab.author.values import Value, b8, u64
 from ptxlab.isa import type_named
 
 
@@ -67,7 +69,7 @@ def _field(fields: Fields, name: str) -> tuple[Any, Pointer]:
     return annotation, fields._place.part(b8, offset)
 
 
-class Structures(Pointer):
+class Structures(Pointer, to_structures=True):
     """A pointer to structures: `rays[i].size` is one load, `rays[i].size = x` one store, `rays[i] = ray` several."""
 
     def __init__(

@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ptxlab.author.elements import PointerType, StructType, memory_type
 from ptxlab.author.fields import in_parameter, load, store
 from ptxlab.author.kernel import end_body, head_lines, load_parameters
 from ptxlab.author.lines import Place, here, refuse, refuse_parameter
 from ptxlab.author.parameters import Parameter, RawType, check_constants, constants_key, read_parameters, return_types
-from ptxlab.author.pointers import PointerType, memory_type
-from ptxlab.author.structures import StructType, check_given, lay_out
+from ptxlab.author.structures import check_given, lay_out
 from ptxlab.author.trace import Program, Trace, current, writing
 
 

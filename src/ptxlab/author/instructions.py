@@ -8,9 +8,9 @@ from ptxlab.author import control, descriptors, fragments, memory, pipelines, pr
 from ptxlab.author.emit import emit
 from ptxlab.author.lines import NoSuchName, refuse
 from ptxlab.author.pointers import address, pointer_to
+from ptxlab.author.registers import class_of
 from ptxlab.author.spelling import Spelling, name_of, spelling, word_of
 from ptxlab.author.trace import current
-from ptxlab.author.values import class_of
 from ptxlab.author.violations import explain_name
 from ptxlab.isa.special_registers import COMPONENTS, SPECIAL_REGISTERS, SpecialRegister
 from ptxlab.isa.table import heads

@@ -15,8 +15,8 @@ from typing import Any, NoReturn, overload
 
 from ptxlab import ir
 from ptxlab.author.arguments import passed
-from ptxlab.author.emit import describe
 from ptxlab.author.lines import Place, definition_of, head_span, here, raised_at, refuse, refuse_line
+from ptxlab.author.operand import describe
 from ptxlab.author.parameters import Parameter, check_constants, constants_key, read_parameters, refuse_unknown
 from ptxlab.author.trace import Program, Trace, writing
 from ptxlab.ir.origin import at_origin

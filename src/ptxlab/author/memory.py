@@ -8,9 +8,9 @@ from typing import Any
 
 from ptxlab.author.arrays import Array, array_of, declare
 from ptxlab.author.constants import fits, float_bits, is_number, print_float, print_integer
-from ptxlab.author.emit import describe
+from ptxlab.author.elements import element_of, memory_type
 from ptxlab.author.lines import refuse
-from ptxlab.author.pointers import element_of, memory_type
+from ptxlab.author.operand import describe
 from ptxlab.author.trace import current
 from ptxlab.author.values import Value
 

@@ -9,17 +9,18 @@ on what stands around it. `/` on `f32` has no one instruction (`div.rn` is exact
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from ptxlab.author.constants import fits, float_bits, is_number
+from ptxlab.author.emit import emit
 from ptxlab.author.lines import refuse
-from ptxlab.author.trace import current
-from ptxlab.isa import Type, opcode
+from ptxlab.author.operand import Kind, Operand
+from ptxlab.author.registers import Register, class_of
+from ptxlab.author.trace import Trace, current
+from ptxlab.isa import Type, opcode, type_named
+from ptxlab.isa.operand import Expected
 
-if TYPE_CHECKING:
-    from ptxlab.author.values import Value
-
-V = TypeVar("V", bound="Value")
+R = TypeVar("R", bound=Register)
 
 _INTEGER = {"+": "add.{t}", "-": "sub.{t}", "*": "mul.lo.{t}", "//": "div.{t}", "%": "rem.{t}"}
 _FLOAT = {"+": "add.rn.{t}", "-": "sub.rn.{t}", "*": "mul.rn.{t}"}
@@ -29,33 +30,25 @@ _RELATIONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!
 _SIGNED_MATTERS = frozenset(("//", "%", *_RELATIONS.values()))  # where -1 and 0xffffffff are not the same
 
 
-def _emit(text: str, arguments: list[Any], out: Any = None) -> Any:
-    from ptxlab.author.emit import emit
-
-    return emit(text, arguments, out=out)
-
-
 def binary(symbol: str, a: Any, b: Any, out: Any = None) -> Any:
     """`a + b` and its like."""
-    from ptxlab.author.values import Negation
-
     a, b = (side._made() if isinstance(side, Negation) else side for side in (a, b))
     cls = _common(symbol, a, b)
     text = _instruction(symbol, cls.type)
     trace = current(f"`{symbol}`")
-    return _emit(text, _operands(cls, a, b), out=cls.fresh(trace) if out is None else out)
+    return emit(text, _operands(cls, a, b), out=cls.fresh(trace) if out is None else out)
 
 
-def _operands(cls: type[Value], a: Any, b: Any) -> list[Any]:
+def _operands(cls: type[Any], a: Any, b: Any) -> list[Any]:
     """Both sides as operands. PTX has no constants of halves and of pairs: a number beside one gets a register."""
     if cls.type.kind != "f" or cls.type.name in ("f32", "f64"):
         return [a, b]
     return [cls(side) if is_number(side) else side for side in (a, b)]
 
 
-def in_place(symbol: str, a: V, b: Any) -> V:
+def in_place(symbol: str, a: R, b: Any) -> R:
     """`a += b` and its like: the result goes into the register of `a`."""
-    result: V = binary(symbol, a, b, out=a)
+    result: R = binary(symbol, a, b, out=a)
     return result
 
 
@@ -91,14 +84,12 @@ def _ambiguous(symbol: str, type: Any, why: str, names: list[str]) -> NoReturn:
     refuse("ambiguous-operator", f"`{symbol}` on `{type.name}` names no one instruction: {why}", helps=[f"say {said}"])
 
 
-def _common(symbol: str, a: Any, b: Any) -> type[Value]:
+def _common(symbol: str, a: Any, b: Any) -> type[Any]:
     """The class of both sides."""
-    from ptxlab.author.values import Value
-
-    sides = [side for side in (a, b) if isinstance(side, Value)]
+    sides = [side for side in (a, b) if isinstance(side, Register)]
     assert sides
     for side in (a, b):
-        if not isinstance(side, Value):
+        if not isinstance(side, Register):
             _check_number(symbol, side, sides[0].type)
     types = {type(side).type.name: type(side) for side in sides}
     typed = [cls for cls in types.values() if cls.type.kind != "b"] or list(types.values())
@@ -157,9 +148,7 @@ def _check_number(symbol: str, number: Any, type: Any) -> None:
 
 def shift(symbol: str, a: Any, count: Any, out: Any = None) -> Any:
     """`a << count`, `a >> count`; the result has the type of `a`, or of the count where `a` is a number."""
-    from ptxlab.author.values import Value
-
-    if not isinstance(a, Value):
+    if not isinstance(a, Register):
         if count.type.kind not in "us" or count.type.width != 32:
             refuse(
                 "no-operator",
@@ -167,38 +156,34 @@ def shift(symbol: str, a: Any, count: Any, out: Any = None) -> Any:
                 helps=[f"the count is a `u32`, and the number a register: `{count.type.name}({a!r:.40}) {symbol} n`"],
             )
         _check_number(symbol, a, count.type)
-        return _emit("shl.b32" if symbol == "<<" else f"shr.{count.type.name}", [a, count], out=type(count)())
+        return emit("shl.b32" if symbol == "<<" else f"shr.{count.type.name}", [a, count], out=type(count)())
     type_ = a.type
     if type_.kind not in "bus" or type_.lanes > 1 or type_.width not in _ARITHMETIC_WIDTHS:
         refuse("no-operator", f"no instruction is `{symbol}` on `{type_.name}`")
     text = f"shl.b{type_.width}" if symbol == "<<" else f"shr.{type_.name}"
-    return _emit(text, [a, count], out=type(a)() if out is None else out)
+    return emit(text, [a, count], out=type(a)() if out is None else out)
 
 
-def unary(symbol: str, a: Value) -> Any:
+def unary(symbol: str, a: Register) -> Any:
     """`-a`, `~a`, `abs(a)`."""
-    from ptxlab.author.values import Negation
-
     type_ = a.type
     if symbol == "~" and type_.kind == "p":
         return Negation(a)
     if symbol == "~" and type_.kind in "bus":
-        return _emit(f"not.b{type_.width}", [a], out=type(a)())
+        return emit(f"not.b{type_.width}", [a], out=type(a)())
     if symbol in ("-", "abs") and type_.kind in "sf":
-        return _emit(f"{'neg' if symbol == '-' else 'abs'}.{type_.name}", [a], out=type(a)())
+        return emit(f"{'neg' if symbol == '-' else 'abs'}.{type_.name}", [a], out=type(a)())
     helps = [f"`0 - x`, or `-x.view(s{type_.width})`"] if symbol == "-" and type_.kind == "u" else []
     return refuse("no-operator", f"no instruction is `{symbol}` on `{type_.name}`", helps=helps)
 
 
-def refuse_operator(symbol: str, a: Value, *helps: str) -> NoReturn:
+def refuse_operator(symbol: str, a: Register, *helps: str) -> NoReturn:
     """`a ** 2` and its like, which are several instructions."""
     refuse("no-operator", f"no instruction is `{symbol}` on `{a.type.name}`", helps=helps)
 
 
 def compare(relation: str, a: Any, b: Any) -> Any:
     """`a < b` and its like: a predicate. Floats compare as Python's do: a NaN equals nothing, itself included."""
-    from ptxlab.author.values import pred
-
     symbol = _RELATIONS[relation]
     cls = _common(symbol, a, b)
     type_ = cls.type
@@ -208,38 +193,80 @@ def compare(relation: str, a: Any, b: Any) -> Any:
         refuse("no-operator", f"no instruction is `{symbol}` on predicates", helps=["use `^` and `~`"])
     if relation == "ne" and type_.kind == "f":
         relation = "neu"  # Python's `!=` holds for a NaN
-    return _emit(f"setp.{relation}.{type_.name}", _operands(cls, a, b), out=pred.fresh(current(f"`{symbol}`")))
+    return emit(
+        f"setp.{relation}.{type_.name}",
+        _operands(cls, a, b),
+        out=class_of(type_named("pred")).fresh(current(f"`{symbol}`")),
+    )
 
 
-def assign(register: Value, value: Any) -> None:
+def assign(register: Register, value: Any) -> None:
     """Write a value of its own type, or a number, into a register."""
-    from ptxlab.author.values import Negation, Value
-
     type_ = register.type
-    if isinstance(value, Value):
+    if isinstance(value, Register):
         _common("=", register, value)
         name = type_.name if type_.name in ("pred", "f32", "f64") else f"b{type_.width}"
-        _emit(f"mov.{name}", [value], out=register)
+        emit(f"mov.{name}", [value], out=register)
     elif isinstance(value, Negation):
-        _emit("mov.pred", [value], out=register)
+        emit("mov.pred", [value], out=register)
     elif type_.kind == "p":
-        _emit("mov.pred", [int(bool(value))], out=register)
+        emit("mov.pred", [int(bool(value))], out=register)
     else:
         _check_number("=", value, type_)
         _assign_number(register, value)
 
 
-def _assign_number(register: Value, value: Any) -> None:
+def _assign_number(register: Register, value: Any) -> None:
     type_ = register.type
     if type_.name in ("f32", "f64"):
-        _emit(f"mov.{type_.name}", [float(value)], out=register)
+        emit(f"mov.{type_.name}", [float(value)], out=register)
     elif type_.name in ("f16", "bf16"):
-        _emit("mov.b16", [float_bits(float(value), type_.name)], out=register)
+        emit("mov.b16", [float_bits(float(value), type_.name)], out=register)
     elif type_.name in ("f16x2", "bf16x2"):
         bits = float_bits(float(value), type_.name[:-2])
-        _emit("mov.b32", [bits | bits << 16], out=register)
+        emit("mov.b32", [bits | bits << 16], out=register)
     elif type_.name == "tf32":
-        _emit("mov.b32", [float_bits(float(value), "f32") & 0xFFFFE000], out=register)
+        emit("mov.b32", [float_bits(float(value), "f32") & 0xFFFFE000], out=register)
     else:
         name = type_.name if type_.kind in "us" else f"b{type_.width}"
-        _emit(f"mov.{name}", [operator.index(value)], out=register)
+        emit(f"mov.{name}", [operator.index(value)], out=register)
+
+
+class Negation(Operand):
+    """`~p`: the opposite of a predicate. Where PTX writes `!p` or `@!p` it costs nothing, elsewhere a `not.pred`."""
+
+    def __init__(self, value: Register) -> None:
+        self.value = value
+
+    @property
+    def operand_kind(self) -> Kind:
+        """A negated predicate."""
+        return ("!", "pred")
+
+    def print_operand(self, trace: Trace, expected: Expected) -> str:
+        """The register after an exclamation mark."""
+        return self.read(trace)
+
+    def read(self, trace: Trace) -> str:
+        """`!%p1`"""
+        return f"!{self.value.read(trace)}"
+
+    def __invert__(self) -> Register:
+        return self.value
+
+    def _made(self) -> Any:
+        return emit("not.pred", [self.value])
+
+    def __and__(self, other: Any) -> Any:
+        return binary("&", self._made(), other)
+
+    def __or__(self, other: Any) -> Any:
+        return binary("|", self._made(), other)
+
+    def __xor__(self, other: Any) -> Any:
+        return binary("^", self._made(), other)
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
+    def __bool__(self) -> bool:
+        return bool(self.value)

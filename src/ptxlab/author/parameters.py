@@ -18,10 +18,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ptxlab.author.elements import PointerType, StructType, memory_type
 from ptxlab.author.fields import in_parameter, load, load_pointer
 from ptxlab.author.lines import Place, refuse, refuse_parameter
-from ptxlab.author.pointers import Pointer, PointerType, address_class, memory_type, pointing
-from ptxlab.author.structures import StructType, has_fields, is_number, structure_of
+from ptxlab.author.pointers import Pointer, address_class, pointing
+from ptxlab.author.structures import has_fields, is_number, structure_of
 from ptxlab.author.values import Value
 
 

@@ -8,69 +8,25 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar
+from typing import Any, ClassVar, NoReturn, Self
 
+from ptxlab.author.elements import element_of, is_structure, memory_type, spell_element, stores
+from ptxlab.author.emit import emit
 from ptxlab.author.lines import refuse
+from ptxlab.author.operand import Kind, Operand, describe
 from ptxlab.author.operators import compare, conversion
 from ptxlab.author.trace import Trace, declared_as
-from ptxlab.author.values import Value, b16, class_of, s16, u16, u32, u64
-from ptxlab.isa import Type
+from ptxlab.author.values import Value, b16, s16, u16, u32, u64
 from ptxlab.isa.operand import Expected
 
-_MEMORY_TYPES = frozenset("b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64".split())
-_POINTED = ("global", "shared", "const", "local", "param", "generic")
 _WIDENED = {"b": b16, "u": u16, "s": s16}
 
 
-def _emit(text: str, arguments: Sequence[Any], out: Any = None) -> Any:
-    from ptxlab.author.emit import emit
-
-    return emit(text, arguments, out=out)
-
-
-def element_of(element: Any) -> type[Value]:
-    """The type of an element, where it is one that memory holds."""
-    if isinstance(element, type) and issubclass(element, Value) and element.type.kind != "p":
-        return element
-    name = element.__name__ if isinstance(element, type) else f"{element!r:.40}"
-    return refuse(
-        "missing-type", f"memory holds no `{name}`", helps=["an element is a number of PTX: `f32`, `u8`, `b64`"]
-    )
-
-
-def is_structure(element: Any) -> bool:
-    """Whether several fields lie there: a subclass of `struct`, or `struct[24, 8]`."""
-    from ptxlab.author.structures import StructType, struct
-
-    return isinstance(element, StructType) or (isinstance(element, type) and issubclass(element, struct))
-
-
-def spell_element(element: Any) -> str:
-    """What lies there, as an annotation says it."""
-    return str(getattr(element, "__name__", element))
-
-
-def stores(wanted: Type, given: Type) -> bool:
-    """Whether a register is stored where another type lies: untyped bits of its width, and any where bytes lie."""
-    return wanted.width <= 8 or given is wanted or ("b" in (given.kind, wanted.kind) and given.width == wanted.width)
-
-
-def memory_type(element: type[Value]) -> str:
-    """What `ld` and `st` call a type: itself, or bits of its width."""
-    return element.type.name if element.type.name in _MEMORY_TYPES else f"b{element.type.width}"
-
-
-@dataclass(frozen=True, slots=True)
-class PointerType:
-    """`pointer[f32]` in an annotation."""
-
-    element: Any  # a number of PTX, or a structure
-    space: str | None = "global"
-
-
-class Pointer:
+class Pointer(Operand):
     """An address: a register or the name of a variable, and a number of bytes."""
+
+    is_pointer = True
+    to_structures: ClassVar[type[Pointer]]  # the subclass that points to structures, see `fields.py`
 
     def __init__(
         self,
@@ -104,6 +60,23 @@ class Pointer:
     def __repr__(self) -> str:
         base = self.symbol or (self.register.name if self.register is not None else "")
         return f"<pointer[{spell_element(self.element)}, {self.space or 'generic'}] {base}+{self.offset}>"
+
+    def __init_subclass__(cls, to_structures: bool = False) -> None:
+        if to_structures:
+            Pointer.to_structures = cls
+
+    @property
+    def operand_kind(self) -> Kind:
+        """Its state space, and what the address is."""
+        return ("*", self.space, self.base_shape)
+
+    def print_operand(self, trace: Trace, expected: Expected) -> str:
+        """The address in brackets, or as a value."""
+        return self.print_address(trace) if expected.kind == "address" else self.print_value(trace, expected)
+
+    def described(self) -> str:
+        """The memory that it points into."""
+        return f"a pointer into {self.space or 'generic'} memory"
 
     def print_address(self, trace: Trace) -> str:
         """`[%rd1+16]`"""
@@ -141,7 +114,7 @@ class Pointer:
         """The address in a register: of 32 bits in shared memory, else of 64."""
         if not self.offset:
             return self._base
-        value: Value = _emit(f"add.{self._base.type.name}", [self._base, self.offset])
+        value: Value = emit(f"add.{self._base.type.name}", [self._base, self.offset])
         return value
 
     @property
@@ -151,9 +124,9 @@ class Pointer:
             return self
         address = self.address
         if address.type.width < 64:
-            address = _emit("cvt.u64.u32", [address])
+            address = emit("cvt.u64.u32", [address])
         space = self.space.partition("::")[0]
-        return self._elsewhere(None, _emit(f"cvta.{space}.u64", [address]))
+        return self._elsewhere(None, emit(f"cvta.{space}.u64", [address]))
 
     def _moved(self, register: Value | None, symbol: str | None, offset: int) -> Pointer:
         return self._elsewhere(self.space, register, symbol, offset)
@@ -194,9 +167,9 @@ class Pointer:
         """A pointer with a register of its own, which `+=` may move."""
         register = address_class(self.space)()
         if self.symbol is not None:
-            _emit(f"mov.{register.type.name}", [self], out=register)
+            emit(f"mov.{register.type.name}", [self], out=register)
         elif self.offset:
-            _emit(f"add.{register.type.name}", [self._base, self.offset], out=register)
+            emit(f"add.{register.type.name}", [self._base, self.offset], out=register)
         else:
             register.set(self._base)
         return self._elsewhere(self.space, register)
@@ -231,7 +204,7 @@ class Pointer:
         if isinstance(index, Value):
             self._advance([(index, self.size)], out=self.register)
             return self
-        _emit(f"add.{self.register.type.name}", [self.register, _whole(index) * self.size], out=self.register)
+        emit(f"add.{self.register.type.name}", [self.register, _whole(index) * self.size], out=self.register)
         return self
 
     def at(self, *indices: Any) -> Pointer:
@@ -283,8 +256,6 @@ class Pointer:
 
     def _compare(self, relation: str, other: Any) -> Any:
         """`p < end`: a predicate, of the addresses."""
-        from ptxlab.author.emit import describe
-
         if not isinstance(other, Pointer) or other.space != self.space:
             refuse(
                 "type-clash",
@@ -298,7 +269,7 @@ class Pointer:
         width = self.element.type.width
         element = _WIDENED.get(self.element.type.kind, b16) if width == 8 else self.element
         out = element() if self.lanes == 1 else tuple(element() for _ in range(self.lanes))
-        return _emit(f"ld{self._modifiers}", [self], out=out)
+        return emit(f"ld{self._modifiers}", [self], out=out)
 
     def store(self, value: Any) -> None:
         """Write the element that this points to, by one `st`."""
@@ -311,7 +282,7 @@ class Pointer:
             self._check_stored(part)
         if self.element.type.kind == "f" and memory_type(self.element)[0] == "b":
             parts = [part if isinstance(part, Value) else self.element(part) for part in parts]
-        _emit(f"st{self._modifiers}", [self, tuple(parts) if self.lanes > 1 else parts[0]])
+        emit(f"st{self._modifiers}", [self, tuple(parts) if self.lanes > 1 else parts[0]])
 
     def _check_stored(self, value: Any) -> None:
         wanted = self.element.type
@@ -367,53 +338,14 @@ def _multiply_add(index: Value, size: int, base: Value, out: Value | None) -> Va
     text, operands = f"mad.{mode}.{kind}{width}", [index, size, base]
     if size == 1 and mode == "lo":
         text, operands = f"add.{kind}{width}", [base, index]
-    value: Value = _emit(text, operands, out=type(base)() if out is None else out)
+    value: Value = emit(text, operands, out=type(base)() if out is None else out)
     return value
-
-
-if TYPE_CHECKING:
-    # To type checkers and editors these are pointers; when Python runs, `pointer[f32]` is a `PointerType`.
-    E = TypeVar("E")
-
-    class pointer(Pointer, Generic[E]):  # noqa: N801 - stand in annotations beside `f32`
-        """A pointer into global memory."""
-
-    class shared_pointer(Pointer, Generic[E]):  # noqa: N801
-        """A pointer into shared memory."""
-
-    class generic_pointer(Pointer, Generic[E]):  # noqa: N801
-        """A pointer that may point anywhere."""
-else:
-
-    class pointer:  # noqa: N801
-        """`pointer[f32]` points into global memory, `pointer[f32, "const"]` into another space."""
-
-        space = "global"
-
-        def __class_getitem__(cls, item: Any) -> PointerType:
-            element, space = item if isinstance(item, tuple) else (item, cls.space)
-            if space not in _POINTED:
-                known = ", ".join(f"`{name}`" for name in _POINTED)
-                refuse("missing-type", f"no pointer points into {space!r:.40}", helps=[f"there are {known}"])
-            if not is_structure(element):
-                element_of(element)
-            return PointerType(element, None if space == "generic" else space)
-
-    class shared_pointer(pointer):  # noqa: N801
-        """`shared_pointer[f32]` points into shared memory."""
-
-        space = "shared"
-
-    class generic_pointer(pointer):  # noqa: N801
-        """`generic_pointer[f32]` may point anywhere."""
-
-        space = "generic"
 
 
 def address(base: Any, offset: Any = 0) -> Pointer:
     """An address some bytes behind a pointer; also of a `u64` or `u32` register, then a generic one."""
     if isinstance(base, Value):
-        base = Pointer(class_of(b16.type), None, base)
+        base = Pointer(b16, None, base)
     if not isinstance(base, Pointer):
         refuse("not-an-operand", f"{base!r:.40} is no pointer")
     return base._advance([(offset, 1)])
@@ -430,9 +362,7 @@ def pointing(
     """A pointer to numbers of PTX, or to structures."""
     if not is_structure(element):
         return Pointer(element_of(element), space, register, symbol, offset)
-    from ptxlab.author.fields import Structures
-
-    return Structures(element, space, register, symbol, offset)
+    return Pointer.to_structures(element, space, register, symbol, offset)
 
 
 def address_class(space: str | None) -> type[Value]:

@@ -7,8 +7,10 @@ from typing import Any
 
 from ptxlab.author.arrays import Array
 from ptxlab.author.constants import is_number
-from ptxlab.author.emit import describe, emit
+from ptxlab.author.emit import emit
 from ptxlab.author.lines import refuse
+from ptxlab.author.memory import local
+from ptxlab.author.operand import describe
 from ptxlab.author.pointers import Pointer
 from ptxlab.author.trace import current
 from ptxlab.author.values import Value, b8, b32, f64, s32, s64, u32, u64
@@ -114,8 +116,6 @@ def _buffer(values: list[Value]) -> Value | None:
         size = -(-size // bytes) * bytes
         offsets.append(size)
         size += bytes
-    from ptxlab.author.memory import local
-
     stack = local(b8, -(-size // 8) * 8, align=8, name="print_arguments")
     for value, offset in zip(values, offsets, strict=True):
         cls = b32 if value.type.width == 32 else type(value)

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ptxlab.author.emit import Text
 from ptxlab.author.lines import refuse
+from ptxlab.author.operand import Text
 from ptxlab.author.pointers import Pointer
 from ptxlab.author.trace import current
 from ptxlab.author.values import Value, b8

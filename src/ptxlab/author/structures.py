@@ -7,31 +7,18 @@ until it is passed, returned or stored; `fields.py` has structures that stand in
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ptxlab.author.emit import describe
+from ptxlab.author.elements import PointerType, StructType, Structure, spell_element, stores
 from ptxlab.author.lines import Place, here, refuse
+from ptxlab.author.operand import describe
 from ptxlab.author.operators import conversion
-from ptxlab.author.pointers import Pointer, PointerType, spell_element, stores
+from ptxlab.author.pointers import Pointer
 from ptxlab.author.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class StructType:
-    """Several bytes; `fields` are offset and annotation by name, `cls` is the class that names them."""
-
-    size: int
-    align: int = 8
-    fields: Mapping[str, tuple[int, Any]] = field(default_factory=dict)
-    cls: type[struct] | None = None
-
-    def __str__(self) -> str:
-        return f"struct[{self.size}, {self.align}]" if self.cls is None else self.cls.__name__
-
-
-class struct:  # noqa: N801 - stands in annotations beside `f32`
+class struct(Structure):  # noqa: N801 - stands in annotations beside `f32`
     """`struct[24, 8]` has 24 bytes, aligned to 8; a subclass names its fields, laid out as in C."""
 
     def __class_getitem__(cls, item: Any) -> StructType:

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from ptxlab.author.arrays import declare
+from ptxlab.author.elements import element_of
 from ptxlab.author.emit import emit
 from ptxlab.author.fragments import Fragment
 from ptxlab.author.lines import refuse
-from ptxlab.author.pointers import Pointer, element_of
+from ptxlab.author.pointers import Pointer
 from ptxlab.author.trace import current
 from ptxlab.author.values import Value, u32
 from ptxlab.isa.swizzle import SWIZZLES, Swizzle

@@ -1,4 +1,4 @@
-"""Registers as Python values: one class a type of PTX, and pointers with the type and state space they point to.
+"""Registers as Python values: one class a type of PTX.
 
 `f32(0.0)` is a fresh register that holds zero, `f32()` one that holds nothing yet. An operator writes the one
 instruction that the types of its operands name (see `operators.py`); `x += y` and `x.set(y)` write into the register of
@@ -7,125 +7,28 @@ instruction that the types of its operands name (see `operators.py`); `x += y` a
 
 from __future__ import annotations
 
-import builtins
-from typing import Any, ClassVar, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from ptxlab.author import operators
-from ptxlab.author.lines import refuse
-from ptxlab.author.trace import Scope, Trace, current, declared_as
-from ptxlab.isa import Type, type_named
+from ptxlab.author.registers import Register
+from ptxlab.author.trace import current
+from ptxlab.isa import type_named
+from ptxlab.isa.types import TYPES
 
 V = TypeVar("V", bound="Value")
 
 
-class Value:
-    """A register with its type."""
-
-    type: ClassVar[Type]
-    name: str
-    trace: Trace
-    scope: Scope
-    __array_ufunc__ = None  # NumPy's numbers leave operators to this class
-    lent: bool = False  # whether several pointers count from this register
+class Value(Register):
+    """A register that Python's operators compute with."""
 
     def __init__(self, value: Any = None) -> None:
         self._make(current(f"`{self.type.name}(...)`"))
         if value is not None:
             operators.assign(self, value)
 
-    def _make(self, trace: Trace) -> None:
-        self.trace = trace
-        self.scope = trace.scope
-        self.name = trace.register(declared_as(self.type))
-
-    @classmethod
-    def fresh(cls: builtins.type[V], trace: Trace) -> V:
-        """A register that nothing has been written to yet."""
-        value = cls.__new__(cls)
-        value._make(trace)
-        return value
-
-    @classmethod
-    def several(cls: builtins.type[V], count: int) -> list[V]:
-        """That many registers that nothing has been written to yet."""
-        return [cls() for _ in range(count)]
-
-    @classmethod
-    def named(cls: builtins.type[V], name: str, trace: Trace) -> V:
-        """The register of that name."""
-        value = cls.__new__(cls)
-        value.trace, value.scope, value.name = trace, trace.scope, name
-        return value
-
-    def read(self, trace: Trace) -> str:
-        """The register's name, where an instruction of `trace` may read it."""
-        return self.check_use(trace)
-
-    def check_use(self, trace: Trace) -> str:
-        """The register's name; refuses one of another kernel, and one that was only written where nobody may get to."""
-        if self.trace is not trace:
-            refuse(
-                "foreign-register",
-                f"`{self.name}` is a register of `{self.trace.name}`, and this is `{trace.name}`",
-                helps=["pass values to a device function as arguments"],
-            )
-        if not self.scope.opened:
-            refuse(
-                "unwritten-register",
-                f"`{self.name}` is written only {self.scope.reason}, and read after that",
-                helps=[
-                    f"make it before, `x = {self.type.name}(0)`, and write into it there: `x.set(...)` or `x += ...`"
-                ],
-            )
-        return self.name
-
     def set(self, value: Any) -> None:
         """Write `value` into this register, by a `mov`."""
         operators.assign(self, value)
-
-    def view(self, type: builtins.type[V]) -> V:
-        """The same register, read as another type of its width; no instruction is written."""
-        if declared_as(type.type) != declared_as(self.type) and type.type.kind != "b":
-            refuse(
-                "type-clash",
-                f"a `{self.type.name}` register cannot be read as `{type.type.name}`",
-                helps=[
-                    f"`ptx.mov.b{self.type.width}(x, out={type.type.name}())` copies bits, `ptx.cvt` converts values",
-                    f"an instruction writes any type of its width: `out={type.type.name}()`",
-                ],
-            )
-        value = type.named(self.name, self.trace)
-        value.scope = self.scope
-        return value
-
-    def __repr__(self) -> str:
-        return f"<{self.type.name} {self.name}>"
-
-    # What Python would do while the kernel is written, though the value is known only on the GPU.
-
-    def __bool__(self) -> bool:
-        refuse(
-            "value-needed",
-            f"Python needs `{self.name}` now, and its value exists only on the GPU",
-            helps=[
-                "`with ptx.when(p):` branches on the GPU, `ptx.loop` repeats; `ptx.selp`, `ptx.min` and `ptx.max` "
-                "select a value",
-                "combine predicates by `&`, `|` and `~`, each in parentheses: `(a < b) & (b < c)`",
-            ],
-        )
-
-    def _known_only_on_the_gpu(self, *_: Any) -> NoReturn:
-        refuse(
-            "value-needed",
-            f"Python needs the number in `{self.name}` ({self.type.name}), which is known only on the GPU",
-            helps=[
-                "instructions compute on the GPU: `ptx.sqrt.rn.f32(x)`"
-                if self.type.kind == "f"
-                else "`for i in ptx.range(n):` is a loop on the GPU, `ptx.cvt` converts numbers there"
-            ],
-        )
-
-    __index__ = __int__ = __float__ = __iter__ = __len__ = _known_only_on_the_gpu
 
     def __pow__(self, other: Any) -> NoReturn:
         operators.refuse_operator("**", self, "multiply, or `ptx.ex2.approx.f32` of a product with `ptx.lg2`")
@@ -268,35 +171,6 @@ class Value:
         return operators.compare("ne", self, other)
 
 
-class Negation:
-    """`~p`: the opposite of a predicate. Where PTX writes `!p` or `@!p` it costs nothing, elsewhere a `not.pred`."""
-
-    def __init__(self, value: Value) -> None:
-        self.value = value
-
-    def __invert__(self) -> Value:
-        return self.value
-
-    def _made(self) -> Any:
-        from ptxlab.author.emit import emit
-
-        return emit("not.pred", [self.value])
-
-    def __and__(self, other: Any) -> Any:
-        return operators.binary("&", self._made(), other)
-
-    def __or__(self, other: Any) -> Any:
-        return operators.binary("|", self._made(), other)
-
-    def __xor__(self, other: Any) -> Any:
-        return operators.binary("^", self._made(), other)
-
-    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
-
-    def __bool__(self) -> bool:
-        return bool(self.value)
-
-
 class pred(Value):  # noqa: N801 - these classes have the manual's names
     """A predicate."""
 
@@ -423,12 +297,6 @@ class f64(Value):  # noqa: N801
     type = type_named("f64")
 
 
-_CLASSES: dict[str, type[Value]] = {cls.type.name: cls for cls in Value.__subclasses__()}
-
-
-def class_of(type_: Type) -> type[Value]:
-    """The class of a type; the rarer ones are made when they are met."""
-    found = _CLASSES.get(type_.name)
-    if found is None:
-        found = _CLASSES[type_.name] = type(type_.name, (Value,), {"type": type_})
-    return found
+for _type in TYPES.values():  # the rarer types: instructions have them, Python has no name for them
+    if not any(cls.type is _type for cls in Value.__subclasses__()):
+        type(_type.name, (Value,), {"type": _type})

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 from ptxlab.author.constants import is_number
 from ptxlab.author.lines import NoSuchName, refuse
+from ptxlab.author.operand import Operand, describe
 from ptxlab.isa import Candidate, opcode
 from ptxlab.isa.nearest import missing_part, nearest_forms
 from ptxlab.isa.operand import Expected
@@ -67,9 +68,6 @@ def explain_spelling(text: str) -> NoReturn:
 
 def explain_mismatch(text: str, arguments: Sequence[Any], wrong: Sequence[Wrong]) -> NoReturn:
     """The operands fit no form of the spelling: say what is wrong with them for the form that comes nearest."""
-    from ptxlab.author.emit import describe
-    from ptxlab.author.pointers import Pointer
-
     # A wrong count is worse than a wrong operand, an early one worse than a late one.
     candidate, problem, index, expected = min(wrong, key=lambda w: (w[1] in ("count", "results"), -w[2]))
     notes = [f"legal: `{candidate.form.syntax}`"]
@@ -98,7 +96,7 @@ def explain_mismatch(text: str, arguments: Sequence[Any], wrong: Sequence[Wrong]
     reason = _REASONS.get("not-address" if problem.startswith("address") else problem, "")
     if is_number(argument) and expected.type is not None and "immediate" not in expected.describe():
         reason = f"PTX has no constant here: `{expected.type.name}({argument!r:.40})` is a register that holds it"
-    if isinstance(argument, Pointer):
+    if isinstance(argument, Operand) and argument.is_pointer:
         reason = (
             "the pointer points elsewhere"
             if expected.kind == "address"
