@@ -150,7 +150,9 @@ def is_refused(kernel: ptxlab.ir.Function) -> bool:
 def test_every_other_kernel_of_the_corpus_becomes_code(case: Case) -> None:
     for kernel in kernels_of(case).values():
         if not is_refused(kernel):
-            for text in Unit(kernel.module, kernel, checks=True).translate():
+            texts = Unit(kernel.module, kernel, checks=True).translate()
+            assert "define internal void @f0(" in texts[0]
+            for text in texts:
                 verify_text(text)
 
 
