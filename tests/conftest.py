@@ -3,8 +3,12 @@
 import hashlib
 import os
 import signal
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # How fast a busy machine thinks of examples is nothing that a test is about.
@@ -44,3 +48,26 @@ def _python_path() -> str:
 # For the processes that tests start, too.
 os.environ["PTXLAB_CACHE"] = str(_own_cache())
 os.environ["PYTHONPATH"] = _python_path()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _every_code_has_a_page() -> Iterator[None]:
+    """Whatever code a diagnostic had that ptxlab made in these tests, `ptxlab explain` has a page of it."""
+    from ptxlab.cli.explain import pages
+    from ptxlab.report import Diagnostic
+
+    codes = set()
+    original = Diagnostic.__init__
+
+    def remember(self: Diagnostic, *args: Any, **named: Any) -> None:
+        original(self, *args, **named)
+        frame = sys._getframe(1)
+        while frame.f_back and frame.f_globals["__name__"].startswith("ptxlab.report."):
+            frame = frame.f_back
+        if frame.f_globals["__name__"].startswith("ptxlab."):  # not by a test of how diagnostics look
+            codes.add(self.code)
+
+    Diagnostic.__init__ = remember  # type: ignore[method-assign]
+    yield
+    Diagnostic.__init__ = original  # type: ignore[method-assign]
+    assert codes - set(pages()) == set()
