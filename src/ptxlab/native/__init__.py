@@ -14,7 +14,9 @@ applied, `u32(…)`, so it is applied wherever a result can leave the range. `tr
 
 from typing import TYPE_CHECKING
 
+from .allocation import calloc, free, malloc, realloc
 from .functions import external, native
+from .growable import Growable, append, free_items, reserve, resize
 from .operations import (
     address_of,
     array,
@@ -69,8 +71,10 @@ else:
 
 __all__ = [
     "Array",
+    "Growable",
     "Pointer",
     "address_of",
+    "append",
     "array",
     "atomic_add",
     "atomic_and",
@@ -82,6 +86,7 @@ __all__ = [
     "bits_float",
     "boolean",
     "call",
+    "calloc",
     "cast",
     "copy_bytes",
     "count_ones",
@@ -91,11 +96,17 @@ __all__ = [
     "fill_bytes",
     "float_bits",
     "fma",
+    "free",
+    "free_items",
     "function_pointer",
     "leading_zeros",
     "likely",
+    "malloc",
     "native",
     "offset_of",
+    "realloc",
+    "reserve",
+    "resize",
     "reverse_bits",
     "s8",
     "s16",

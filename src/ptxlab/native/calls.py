@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from . import builtin_memory, builtin_numbers, operations
 from .builtin import Operation
 from .functions import Signature, passed
+from .functions import signature as signature_of
 from .inference import BOOLEAN, U32, UNTYPED, Inference, Inferred
 from .types import Integer, PointerType, StructType, Type
 
@@ -39,7 +40,7 @@ def raw_call(e: Expressions, node: ast.Call) -> str:
     if operation is not None:
         return operation.raw(e, node)
     signature = _signature(e, node, function)
-    e.callees[function] = None
+    e.callees[signature.function] = None
     arguments = []
     for argument, (_, type) in zip(node.args, signature.parameters, strict=True):
         arguments.append(f"{passed(type, signature.external)} {e.value(argument, type)}")
@@ -64,7 +65,14 @@ def _signature(e: Inference, node: ast.Call, function: Any) -> Signature:
         raise e.error(
             node, f"`{ast.unparse(node.func)}` takes {len(found.parameters)} arguments, all by position: ({names})"
         )
-    return found
+    if not found.is_generic:
+        return found
+    types = [e.infer(argument) for argument in node.args]
+    try:
+        instance = found.instance([type if isinstance(type, Type) else None for type in types])
+    except TypeError as error:
+        raise e.error(node, f"`{ast.unparse(node.func)}`: {error}") from None
+    return signature_of(instance)
 
 
 def _conversion(e: Expressions, argument: ast.expr, to: Type) -> str:

@@ -12,7 +12,7 @@ import struct as packing
 import sys
 from collections.abc import Iterator, Mapping
 from types import GenericAlias, NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, get_origin, overload
 
 T = TypeVar("T")
 
@@ -114,12 +114,17 @@ class ArrayType(Type):
 
 
 class StructType(Type):
-    """A reference to a structure. Its fields are laid out when they are first asked for, so that they may name it."""
+    """A reference to a structure. Its fields are laid out when they are first asked for, so that they may name it.
 
-    __slots__ = ("_alignment", "_extent", "_fields", "owner")
+    `arguments` are the types that the parameters of a generic structure stand for, by name.
+    """
 
-    def __init__(self, owner: type) -> None:
-        super().__init__(owner.__name__, "ptr", 8)
+    __slots__ = ("_alignment", "_extent", "_fields", "arguments", "owner")
+
+    def __init__(self, owner: type, arguments: Mapping[str, Type] | None = None) -> None:
+        self.arguments = arguments or {}
+        names = ", ".join(argument.name for argument in self.arguments.values())
+        super().__init__(f"{owner.__name__}[{names}]" if names else owner.__name__, "ptr", 8)
         self.owner = owner
         self._fields: dict[str, tuple[int, Type]] = {}
         self._extent = 0
@@ -138,7 +143,7 @@ class StructType(Type):
         return len(self.fields) and self._extent
 
     def _lay_out(self) -> None:
-        namespace = {**vars(sys.modules[self.owner.__module__]), self.owner.__name__: self.owner}
+        namespace = {**vars(sys.modules[self.owner.__module__]), self.owner.__name__: self.owner, **self.arguments}
         offset = 0
         for name, annotation in self.owner.__annotations__.items():
             type = type_of(annotation, namespace)
@@ -172,6 +177,13 @@ class TupleType(Type):
         self.elements = elements
 
 
+class TypeParameter(Type):
+    """The `T` of a generic function or structure, before it is known which type it stands for."""
+
+    __slots__ = ()
+
+
+_PARAMETERS: dict[Any, TypeParameter] = {}
 _POINTERS: dict[Type, PointerType] = {}
 
 
@@ -180,6 +192,20 @@ def pointer_to(element: Type) -> PointerType:
     found = _POINTERS.get(element)
     if found is None:
         found = _POINTERS[element] = PointerType(element)
+    return found
+
+
+_STRUCTS: dict[tuple[type, tuple[Type, ...]], StructType] = {}
+
+
+def _generic_struct(alias: Any, namespace: Mapping[str, Any]) -> StructType:
+    """The one structure of `Growable[u32]`."""
+    owner = alias.__origin__
+    arguments: Any = tuple(type_of(argument, namespace) for argument in alias.__args__)
+    found = _STRUCTS.get((owner, arguments))
+    if found is None:
+        names = [parameter.__name__ for parameter in owner.__parameters__]
+        found = _STRUCTS[owner, arguments] = StructType(owner, dict(zip(names, arguments, strict=True)))
     return found
 
 
@@ -208,6 +234,10 @@ def type_of(annotation: Any, namespace: Mapping[str, Any]) -> Type | None:
         return pointer_to(element)
     if isinstance(annotation, type) and isinstance(found := annotation.__dict__.get("__native__"), StructType):
         return found
+    if isinstance(annotation, TypeVar):
+        return _PARAMETERS.setdefault(annotation, TypeParameter(annotation.__name__, "ptr", 0))
+    if hasattr(get_origin(annotation), "__native__"):
+        return _generic_struct(annotation, namespace)
     if isinstance(annotation, UnionType):  # `Node | None`
         (annotation,) = (part for part in annotation.__args__ if part is not NoneType)
         return type_of(annotation, namespace)

@@ -7,7 +7,9 @@ to a stamp has happened before. What a thread knows is a list of facts: an acces
 
 from __future__ import annotations
 
-from ptxlab.native import Pointer, struct, u32, u64
+from typing import TypeAlias
+
+from ptxlab.native import Growable, Pointer, struct, u32, u64
 
 
 @struct
@@ -18,13 +20,7 @@ class Fact:
     stamp: u64
 
 
-@struct
-class Knowledge:
-    """Facts, by rising key."""
-
-    facts: Pointer[Fact]
-    count: u32
-    room: u32
+Knowledge: TypeAlias = Growable[Fact]  # facts, by rising key
 
 
 @struct
@@ -86,12 +82,10 @@ class Flag:
 
 @struct
 class Flags:
-    """Flags, and a table of their positions (plus 1) by address; `room` is a power of two."""
+    """Flags, and a table of their positions (plus 1) by address; their capacity is a power of two."""
 
-    items: Pointer[Flag]
+    entries: Growable[Flag]
     slots: Pointer[u32]
-    count: u32
-    room: u32
 
 
 @struct
@@ -121,9 +115,7 @@ class History:
 
     pages: Pages  # of global memory
     flags: Flags
-    chained: Pointer[Access]  # the accesses of all chains; the first is never used
-    chained_count: u32
-    chained_room: u32
+    chained: Growable[Access]  # the accesses of all chains; the first is never used
     chained_free: u32
     unwatched: u32  # accesses that were not looked at, since there was no memory left to remember them
     bytes: u64

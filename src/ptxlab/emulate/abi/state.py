@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.clocks import Flags, History, Knowledge, Pages
 from ptxlab.emulate.abi.tensor_memory import Tensor
-from ptxlab.native import Array, Pointer, struct, u8, u32, u64
+from ptxlab.native import Array, Growable, Pointer, struct, u8, u32, u64
 
 # Where the windows of shared and local memory, parameters and functions begin in the generic address space. Global and
 # constant memory lie below, at the addresses that the launch chose.
@@ -304,9 +304,7 @@ class Thread:
     answer: u64  # what a wait has found out
     waits_at: u64  # the mbarrier it waits for
     waits_for: u64  # the phase
-    copies: Pointer[Copy]
-    copy_count: u32
-    copy_room: u32
+    copies: Growable[Copy]
     copy_group: u32
     product_group: u32  # how many groups of `wgmma` it has closed
     product_mark: u64  # of the descriptors that it gave so far
@@ -377,9 +375,7 @@ class Block:
     tensor: Pointer[Tensor]  # null until it is first allocated
     moves: u64  # counts what only happens when somebody makes progress
     times: u64  # that its threads looked at a clock
-    transfers: Pointer[Transfer]
-    transfer_count: u32
-    transfer_room: u32
+    transfers: Growable[Transfer]
     asleep: u32  # with a seed, the warps of which no lane could run when it was last asked
     barrier_stamp: u32  # up to which all its threads know what all did that had not exited
     settled_stamp: u32  # and up to which they know what all did

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxlab.emulate.abi.clocks import Knowledge, Pages
-from ptxlab.native import Array, Pointer, struct, u32, u64
+from ptxlab.native import Array, Growable, Pointer, struct, u32, u64
 
 UNITS = 16  # of 32 columns each: what is allocated
 RECENT = 1024  # pieces of work of which it is remembered what they accumulate to
@@ -54,8 +54,6 @@ class Tensor:
     is_relinquished: u32
     begun: u32  # pieces of work
     pages: Pages  # who accessed it
-    operations: Pointer[Operation]
-    operation_count: u32
-    operation_room: u32
+    operations: Growable[Operation]
     stamps: Array[u32, 1024]  # of the threads that started recent operations, when they did, by their numbers
     accumulators: Array[u64, 1024]  # where recent pieces of work accumulate, and in which shape, by their numbers

@@ -16,12 +16,11 @@ from ptxlab.emulate.abi.state import (
     Thread,
 )
 from ptxlab.emulate.runtime.asynchronous.mbarriers import expect_arrival, join_phase
-from ptxlab.emulate.runtime.memory.memory import fail, fail_with, find_memory, realloc
+from ptxlab.emulate.runtime.memory.memory import fail, fail_with, find_memory
 from ptxlab.emulate.runtime.order.races import note_global, note_shared
 from ptxlab.emulate.runtime.order.shadow import COPY, OBJECT, SIZE_SHIFT, STRONG
-from ptxlab.native import Pointer, cast, copy_bytes, fill_bytes, native, size_of, u8, u32, u64
+from ptxlab.native import Pointer, append, cast, copy_bytes, fill_bytes, native, size_of, u8, u32, u64
 
-ROOM = 16
 LIMIT = 4096
 MOST_ZEROS = 1 << 24
 SERIAL_SHIFT = 12
@@ -31,18 +30,12 @@ COPY_SIZE = size_of(Copy)
 @native
 def next_copy(thread: Pointer[Thread], instruction: u32) -> Pointer[Copy]:
     """Room for one more copy; of too many at a time the earlier ones are done."""
-    if thread.copy_count == LIMIT:
+    if thread.copies.count == LIMIT:
         finish_copies(thread, 0)
-    if thread.copy_count == thread.copy_room:
-        room: u32 = thread.copy_room * 2 + ROOM
-        memory = realloc(cast(Pointer[u8], thread.copies), u64(room) * COPY_SIZE)
-        if cast(u64, memory) == 0:
-            fail(thread, NO_MEMORY, instruction, 0)
-            return cast(Pointer[Copy], 0)
-        thread.copies = cast(Pointer[Copy], memory)
-        thread.copy_room = room
-    thread.copy_count += 1
-    copy = thread.copies + (thread.copy_count - 1)
+    copy: Pointer[Copy] = append(thread.copies)
+    if cast(u64, copy) == 0:
+        fail(thread, NO_MEMORY, instruction, 0)
+        return copy
     copy.group = thread.copy_group
     copy.instruction = instruction
     copy.serial = serial_of(thread.copy_group + 1, thread.copy_index)
@@ -159,9 +152,9 @@ def finish_copies(thread: Pointer[Thread], kept: u32) -> None:
     """Do the copies of all groups but the latest `kept` (0: all; 1: all that are committed); the rest stay in order."""
     index: u32 = 0
     left: u32 = 0
-    count: u32 = thread.copy_count
+    count: u32 = thread.copies.count
     while index < count:
-        copy = thread.copies + index
+        copy = thread.copies.items + index
         if kept == 0 or copy.group + kept <= thread.copy_group:
             if copy.size == 0:
                 join_phase(thread, thread.block, copy.destination, copy.serial, copy.instruction)
@@ -170,9 +163,9 @@ def finish_copies(thread: Pointer[Thread], kept: u32) -> None:
             thread.block.moves += 1
             thread.worker.deliveries += 1
         else:
-            kept_copy = thread.copies + left
+            kept_copy = thread.copies.items + left
             if left != index:
                 copy_bytes(cast(Pointer[u8], kept_copy), cast(Pointer[u8], copy), COPY_SIZE)
             left += 1
         index += 1
-    thread.copy_count = left
+    thread.copies.count = left

@@ -19,10 +19,10 @@ from ptxlab.emulate.abi.state import (
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_shared_work, note_signal
 from ptxlab.emulate.runtime.asynchronous.bulk_copies import about_write, next_transfer, write_of
 from ptxlab.emulate.runtime.asynchronous.mbarriers import is_barrier
-from ptxlab.emulate.runtime.memory.memory import calloc, fail, find_memory, owner_of
+from ptxlab.emulate.runtime.memory.memory import fail, find_memory, owner_of
 from ptxlab.emulate.runtime.order.shadow import GENERIC
 from ptxlab.emulate.runtime.order.synchronization import channel_of
-from ptxlab.native import Pointer, cast, native, u8, u32, u64
+from ptxlab.native import Pointer, calloc, cast, native, u8, u32, u64
 
 
 @native

@@ -22,13 +22,25 @@ from ptxlab.emulate.runtime.asynchronous.async_accesses import end_work
 from ptxlab.emulate.runtime.asynchronous.mbarriers import complete_bytes
 from ptxlab.emulate.runtime.asynchronous.reductions import WIDTHS, reduce_bytes
 from ptxlab.emulate.runtime.asynchronous.tensor_maps import READ, WRITE, copy_box, fill_box, visit_box
-from ptxlab.emulate.runtime.memory.memory import calloc, fail, find_memory, free, note_exited, realloc
+from ptxlab.emulate.runtime.memory.memory import fail, find_memory, note_exited
 from ptxlab.emulate.runtime.order.shadow import OBJECT, SIZE_SHIFT, STRONG
 from ptxlab.emulate.runtime.order.synchronization import release_work
 from ptxlab.emulate.runtime.order.vector_clocks import BULK_READS, BULK_WRITES
-from ptxlab.native import Pointer, cast, copy_bytes, fill_bytes, native, size_of, trailing_zeros, u8, u32, u64
+from ptxlab.native import (
+    Pointer,
+    append,
+    calloc,
+    cast,
+    copy_bytes,
+    free,
+    native,
+    size_of,
+    trailing_zeros,
+    u8,
+    u32,
+    u64,
+)
 
-ROOM = 16
 LIMIT = 1024
 ALIGNMENT = 16
 EVERY_BYTE = 0xFFFF
@@ -39,20 +51,13 @@ TRANSFER_SIZE = size_of(Transfer)
 def next_transfer(thread: Pointer[Thread], instruction: u32) -> Pointer[Transfer]:
     """Room for one more; of too many at a time the oldest is done."""
     block = thread.block
-    if block.transfer_count == LIMIT:
+    if block.transfers.count == LIMIT:
         finish_transfer(block, 0)
-    if block.transfer_count == block.transfer_room:
-        room: u32 = block.transfer_room * 2 + ROOM
-        memory = realloc(cast(Pointer[u8], block.transfers), u64(room) * TRANSFER_SIZE)
-        if cast(u64, memory) == 0:
-            fail(thread, NO_MEMORY, instruction, 0)
-            return cast(Pointer[Transfer], 0)
-        block.transfers = cast(Pointer[Transfer], memory)
-        block.transfer_room = room
-    transfer = block.transfers + block.transfer_count
-    block.transfer_count += 1
+    transfer: Pointer[Transfer] = append(block.transfers)
+    if cast(u64, transfer) == 0:
+        fail(thread, NO_MEMORY, instruction, 0)
+        return transfer
     block.transfers_begun += 1
-    fill_bytes(cast(Pointer[u8], transfer), 0, TRANSFER_SIZE)
     transfer.mask = EVERY_BYTE
     transfer.thread = thread.number
     transfer.group = thread.bulk_group
@@ -92,8 +97,8 @@ def wait_for_transfers(thread: Pointer[Thread], groups: u32, reads: u32) -> None
     block = thread.block
     done: u32 = thread.bulk_group - groups
     index: u32 = 0
-    while index < block.transfer_count:
-        transfer = block.transfers + index
+    while index < block.transfers.count:
+        transfer = block.transfers.items + index
         if cast(u64, transfer.to) == 0 and transfer.thread == thread.number and transfer.group < done:
             read_transfer(block, transfer)
             if reads == 0:
@@ -182,7 +187,7 @@ def write_transfer(block: Pointer[Block], transfer: Pointer[Transfer]) -> None:
 @native
 def finish_transfer(block: Pointer[Block], index: u32) -> None:
     """Do a copy, tell its mbarrier, and take it off the list."""
-    transfer = block.transfers + index
+    transfer = block.transfers.items + index
     thread = block.threads + transfer.thread
     to = transfer.to
     barrier: u64 = transfer.barrier
@@ -191,13 +196,15 @@ def finish_transfer(block: Pointer[Block], index: u32) -> None:
     read_transfer(block, transfer)
     write_transfer(block, transfer)
     free(transfer.data)
-    last: u32 = block.transfer_count - 1
+    last: u32 = block.transfers.count - 1
     while index < last:
         copy_bytes(
-            cast(Pointer[u8], block.transfers + index), cast(Pointer[u8], block.transfers + (index + 1)), TRANSFER_SIZE
+            cast(Pointer[u8], block.transfers.items + index),
+            cast(Pointer[u8], block.transfers.items + (index + 1)),
+            TRANSFER_SIZE,
         )
         index += 1
-    block.transfer_count = last
+    block.transfers.count = last
     block.moves += 1
     block.worker.deliveries += 1
     if cast(u64, to) != 0:
@@ -209,8 +216,8 @@ def finish_transfer(block: Pointer[Block], index: u32) -> None:
 def done_up_to(block: Pointer[Block], to: Pointer[Block], barrier: u64) -> u32:
     """The number up to which all copies are done that an mbarrier hears of."""
     done: u32 = block.transfers_begun
-    for index in range(block.transfer_count):
-        transfer = block.transfers + index
+    for index in range(block.transfers.count):
+        transfer = block.transfers.items + index
         if transfer.to == to and transfer.barrier == barrier and transfer.number <= done:
             done = transfer.number - 1
     return done
@@ -219,5 +226,5 @@ def done_up_to(block: Pointer[Block], to: Pointer[Block], barrier: u64) -> u32:
 @native
 def finish_transfers(block: Pointer[Block]) -> None:
     """Do all copies that are under way: the block ends."""
-    while block.transfer_count != 0:
+    while block.transfers.count != 0:
         finish_transfer(block, 0)

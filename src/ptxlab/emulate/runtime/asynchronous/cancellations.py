@@ -11,11 +11,11 @@ from ptxlab.emulate.runtime.asynchronous.async_accesses import note_shared_work,
 from ptxlab.emulate.runtime.asynchronous.bulk_copies import next_transfer
 from ptxlab.emulate.runtime.asynchronous.bulk_issue import target_of
 from ptxlab.emulate.runtime.asynchronous.mbarriers import is_barrier
-from ptxlab.emulate.runtime.memory.memory import calloc, fail, find_memory
+from ptxlab.emulate.runtime.memory.memory import fail, find_memory
 from ptxlab.emulate.runtime.order.synchronization import channel_of
 from ptxlab.emulate.runtime.schedule.clusters import block_of, take_clusters, take_number
 from ptxlab.emulate.runtime.schedule.random import next_random
-from ptxlab.native import Pointer, atomic_add, cast, native, u8, u32, u64
+from ptxlab.native import Pointer, atomic_add, calloc, cast, native, u8, u32, u64
 
 ANSWER = 16  # bytes; see `isa.cluster`
 SELDOM = 4  # with a seed, one of that many has begun

@@ -168,4 +168,4 @@ def check_map(thread: Pointer[Thread], map: u64, rank: u32, instruction: u32) ->
     """A prefetch of a box moves nothing that a program can see, but it needs a tensor map."""
     transfer = next_transfer(thread, instruction)
     if cast(u64, transfer) != 0 and take_map(thread, transfer, map, rank, instruction):
-        thread.block.transfer_count -= 1
+        thread.block.transfers.count -= 1

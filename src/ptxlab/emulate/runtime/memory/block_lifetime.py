@@ -44,7 +44,7 @@ def note_exit(thread: Pointer[Thread]) -> None:
                 note_late(thread, access, offset, size)
             number: u32 = access.next
             while number != 0:
-                other = thread.worker.history.chained + number
+                other = thread.worker.history.chained.items + number
                 note_late(thread, other, offset, size)
                 number = other.next
 

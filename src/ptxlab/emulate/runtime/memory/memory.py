@@ -28,25 +28,9 @@ from ptxlab.emulate.abi.state import (
     Hint,
     Thread,
 )
-from ptxlab.native import Pointer, boolean, call, cast, external, native, u8, u32, u64
+from ptxlab.native import Pointer, boolean, call, cast, native, u8, u32, u64
 
 WINDOW = 1 << 56
-
-
-@external
-def malloc(size: u64) -> Pointer[u8]: ...
-
-
-@external
-def calloc(count: u64, size: u64) -> Pointer[u8]: ...
-
-
-@external
-def realloc(memory: Pointer[u8], size: u64) -> Pointer[u8]: ...
-
-
-@external
-def free(memory: Pointer[u8]) -> None: ...
 
 
 @native

@@ -118,7 +118,7 @@ def is_observed(
         return True
     number: u32 = place.next
     while number != 0:
-        access = thread.worker.history.chained + number
+        access = thread.worker.history.chained.items + number
         if observes(access, write) and is_reached(thread, access, about, space):
             return True
         number = access.next
@@ -170,7 +170,7 @@ def remember_read(thread: Pointer[Thread], place: Pointer[Access], about: u32, i
     length: u32 = 0
     before: u32 = 0
     while number != 0:
-        access = history.chained + number
+        access = history.chained.items + number
         if (
             access.stamp == stamp
             and access.block == block
@@ -182,7 +182,7 @@ def remember_read(thread: Pointer[Thread], place: Pointer[Access], about: u32, i
             access.lanes = access.lanes | bit
             access.link = link if replaces(link, access.link) else access.link
             if before != 0:  # who polls finds it first next time
-                history.chained[before].next = access.next
+                history.chained.items[before].next = access.next
                 access.next = place.next
                 place.next = number
             return
@@ -191,11 +191,11 @@ def remember_read(thread: Pointer[Thread], place: Pointer[Access], about: u32, i
         length += 1
     before = 0
     number = place.next
-    if number != 0 and length & (length - 1) != 0 and not is_known(thread, history.chained + number):
+    if number != 0 and length & (length - 1) != 0 and not is_known(thread, history.chained.items + number):
         number = 0  # the latest is needed, so most are; now and then all are looked at
     length = 0
     while number != 0:
-        access = history.chained + number
+        access = history.chained.items + number
         next: u32 = access.next
         is_over: boolean = (
             access.about & KIND == LOAD and is_covered(thread, access, about, space) and is_known(thread, access)
@@ -209,7 +209,7 @@ def remember_read(thread: Pointer[Thread], place: Pointer[Access], about: u32, i
             if before == 0:
                 place.next = next
             else:
-                history.chained[before].next = next
+                history.chained.items[before].next = next
             unchain(history, number)
         else:
             before = number
@@ -221,7 +221,7 @@ def remember_read(thread: Pointer[Thread], place: Pointer[Access], about: u32, i
         return
     place.next = new
     place.about = place.about & ~u32(ALL_BEFORE)
-    access = history.chained + new
+    access = history.chained.items + new
     access.stamp = stamp
     access.block = block
     access.lanes = bit
@@ -264,7 +264,7 @@ def forget_chain(history: Pointer[History], place: Pointer[Access]) -> None:
     """Forget all accesses but the last write: whatever conflicts with one of them conflicts with a weak write, too."""
     number: u32 = place.next
     while number != 0:
-        next: u32 = history.chained[number].next
+        next: u32 = history.chained.items[number].next
         unchain(history, number)
         number = next
     place.next = 0
@@ -297,7 +297,7 @@ def make_way(thread: Pointer[Thread], place: Pointer[Access], about: u32, space:
     length: u32 = 0
     kept: u32 = ALL_BEFORE
     while number != 0:
-        access = history.chained + number
+        access = history.chained.items + number
         next: u32 = access.next
         is_kept: boolean = length < LONGEST
         if is_kept:
@@ -318,7 +318,7 @@ def make_way(thread: Pointer[Thread], place: Pointer[Access], about: u32, space:
             if before == 0:
                 place.next = next
             else:
-                history.chained[before].next = next
+                history.chained.items[before].next = next
             unchain(history, number)
         number = next
     if is_last_kept:
@@ -335,7 +335,7 @@ def mark_observed(thread: Pointer[Thread], place: Pointer[Access], about: u32, s
     """Mark those writes of a chain that a thread comes after, by what it observed, as it comes after the last one."""
     number: u32 = place.next
     while number != 0:
-        access = thread.worker.history.chained + number
+        access = thread.worker.history.chained.items + number
         if access.about & BEFORE == 0 and is_observed(thread, place, access, about, space):
             access.about = access.about | BEFORE
         number = access.next
@@ -347,7 +347,7 @@ def keep_write(history: Pointer[History], place: Pointer[Access], before: u32) -
     about: u32 = place.about & ~u32(HAS_WRITES | ALL_BEFORE) | before
     number: u32 = place.next
     while number != 0:
-        access = history.chained + number
+        access = history.chained.items + number
         if (
             access.stamp == place.stamp
             and access.block == place.block
@@ -363,6 +363,6 @@ def keep_write(history: Pointer[History], place: Pointer[Access], before: u32) -
     if number == 0:
         history.unwatched += 1
         return
-    copy_access(history.chained + number, place)
-    history.chained[number].about = about
+    copy_access(history.chained.items + number, place)
+    history.chained.items[number].about = about
     place.next = number

@@ -129,7 +129,7 @@ def is_heard_of(thread: Pointer[Thread], number: u64) -> boolean:
 def tells_of(known: Pointer[Knowledge], number: u64) -> boolean:
     """Whether a fact is about a block."""
     at: u32 = position_of(known, key_of(number, 0))
-    return at < known.count and known.facts[at].key >> BLOCK_SHIFT == number
+    return at < known.count and known.items[at].key >> BLOCK_SHIFT == number
 
 
 @native
@@ -168,8 +168,8 @@ def told_lanes(known: Pointer[Knowledge], first: u64, stamp: u64) -> u32:
     """The lanes of a warp, of which `first` is the key of the first, that are known up to a stamp."""
     lanes: u32 = 0
     at: u32 = position_of(known, first)
-    while at < known.count and known.facts[at].key < first + 32:
-        if known.facts[at].stamp >= stamp:
-            lanes = lanes | u32(1 << u32(known.facts[at].key - first))
+    while at < known.count and known.items[at].key < first + 32:
+        if known.items[at].stamp >= stamp:
+            lanes = lanes | u32(1 << u32(known.items[at].key - first))
         at += 1
     return lanes

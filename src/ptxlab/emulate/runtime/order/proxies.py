@@ -57,9 +57,9 @@ def fence_all(thread: Pointer[Thread], fence: u32) -> None:
 def add_fenced(fenced: Pointer[Knowledge], known: Pointer[Knowledge], fence: u32) -> None:
     """Add the facts on threads that a list has, as facts behind a fence."""
     for index in range(known.count):
-        key: u64 = known.facts[index].key
+        key: u64 = known.items[index].key
         if u32(key) & PART_MASK < COPIES and key != EVERYONE:
-            tell(fenced, key + u64(fence), known.facts[index].stamp)
+            tell(fenced, key + u64(fence), known.items[index].stamp)
 
 
 @native

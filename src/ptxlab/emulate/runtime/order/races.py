@@ -24,7 +24,7 @@ from ptxlab.emulate.abi.state import (
 )
 from ptxlab.emulate.runtime.memory.block_independence import keep_page
 from ptxlab.emulate.runtime.memory.block_lifetime import has_begun
-from ptxlab.emulate.runtime.memory.memory import calloc, owner_of, without_own_rank
+from ptxlab.emulate.runtime.memory.memory import owner_of, without_own_rank
 from ptxlab.emulate.runtime.order.access_history import comes_after, is_compatible, remember_read, remember_write
 from ptxlab.emulate.runtime.order.happens_before import is_known
 from ptxlab.emulate.runtime.order.proxies import is_fenced
@@ -54,7 +54,7 @@ from ptxlab.emulate.runtime.order.shadow import (
     split_page,
 )
 from ptxlab.emulate.runtime.order.tensor_happens_before import ORDERED, order_of
-from ptxlab.native import Pointer, address_of, boolean, cast, native, u8, u32, u64, unlikely
+from ptxlab.native import Pointer, address_of, boolean, calloc, cast, native, u8, u32, u64, unlikely
 
 
 @native
@@ -144,7 +144,7 @@ def is_read_again(
         place.stamp > block.settled_stamp or place.about & (COPY | HAS_WRITES) != 0 or place.block != u32(block.number)
     ):
         return False
-    read = thread.worker.history.chained + place.next
+    read = thread.worker.history.chained.items + place.next
     if (
         place.next == 0
         or read.stamp != thread.stamp
@@ -267,7 +267,7 @@ def has_conflict(thread: Pointer[Thread], place: Pointer[Access], about: u32, sp
         return False
     number: u32 = place.next
     while number != 0:
-        access = thread.worker.history.chained + number
+        access = thread.worker.history.chained.items + number
         if is_conflict(thread, place, access, about, space):
             return True
         number = access.next
@@ -289,7 +289,7 @@ def report_conflicts(
         report_race(thread, place, address, bytes, about, instruction, space)
     number: u32 = place.next
     while number != 0:
-        access = thread.worker.history.chained + number
+        access = thread.worker.history.chained.items + number
         if is_conflict(thread, place, access, about, space):
             report_race(thread, access, address, bytes, about, instruction, space)
         number = access.next

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.clocks import Flag, Flags, Knowledge
 from ptxlab.emulate.abi.state import DONE, LOAD, STORE, Block, Thread
-from ptxlab.emulate.runtime.memory.memory import calloc, free, realloc
 from ptxlab.emulate.runtime.order.happens_before import companion
 from ptxlab.emulate.runtime.order.shadow import (
     ACQUIRE,
@@ -36,14 +35,27 @@ from ptxlab.emulate.runtime.order.vector_clocks import (
     tell_all,
     tell_in_doubt,
 )
-from ptxlab.native import Pointer, address_of, boolean, cast, fill_bytes, native, size_of, u8, u32, u64
+from ptxlab.native import (
+    Pointer,
+    address_of,
+    append,
+    boolean,
+    calloc,
+    cast,
+    free,
+    free_items,
+    native,
+    resize,
+    u8,
+    u32,
+    u64,
+)
 
 # How far a block is from a thread.
 NEAR = 0
 CLOSE = 1
 FAR = 2
 
-FLAG_SIZE = size_of(Flag)
 FIRST_ROOM = 16
 
 # As `isa` names the semantics of a fence; see `access`.
@@ -56,9 +68,9 @@ GPU_SCOPE = 3
 @native
 def slot_of(flags: Pointer[Flags], address: u64) -> u32:
     """Where the position of a flag stands in the table, or the free slot where it would."""
-    mask: u32 = flags.room - 1
+    mask: u32 = flags.entries.capacity - 1
     at: u32 = u32(u64(address * SCATTER) >> 40) & mask
-    while flags.slots[at] != 0 and flags.items[flags.slots[at] - 1].address != address:
+    while flags.slots[at] != 0 and flags.entries.items[flags.slots[at] - 1].address != address:
         at = (at + 1) & mask
     return at
 
@@ -66,10 +78,10 @@ def slot_of(flags: Pointer[Flags], address: u64) -> u32:
 @native
 def find_flag(flags: Pointer[Flags], address: u64) -> Pointer[Flag]:
     """The flag at an address, or null."""
-    if flags.count != 0:
+    if flags.entries.count != 0:
         position: u32 = flags.slots[slot_of(flags, address)]
         if position != 0:
-            return flags.items + (position - 1)
+            return flags.entries.items + (position - 1)
     return cast(Pointer[Flag], 0)
 
 
@@ -79,49 +91,43 @@ def flag_at(flags: Pointer[Flags], address: u64) -> Pointer[Flag]:
     found = find_flag(flags, address)
     if cast(u64, found) != 0:
         return found
-    if flags.count * 2 >= flags.room and not grow(flags):
+    if flags.entries.count * 2 >= flags.entries.capacity and not grow(flags):
         return found
-    flag = flags.items + flags.count
-    fill_bytes(cast(Pointer[u8], flag), 0, FLAG_SIZE)
+    slot: u32 = slot_of(flags, address)
+    flag = append(flags.entries)
     flag.address = address
-    flags.slots[slot_of(flags, address)] = flags.count + 1
-    flags.count += 1
+    flags.slots[slot] = flags.entries.count
     return flag
 
 
 @native
 def grow(flags: Pointer[Flags]) -> boolean:
     """Make the table larger."""
-    room: u32 = flags.room * 2
+    room: u32 = flags.entries.capacity * 2
     if room == 0:
         room = FIRST_ROOM
-    items = realloc(cast(Pointer[u8], flags.items), u64(room) * FLAG_SIZE)
-    if cast(u64, items) == 0:
-        return False
-    flags.items = cast(Pointer[Flag], items)
-    slots = calloc(u64(room), 4)
+    slots = cast(Pointer[u32], calloc(u64(room), 4))
     if cast(u64, slots) == 0:
         return False
+    if not resize(flags.entries, room):
+        free(cast(Pointer[u8], slots))
+        return False
     free(cast(Pointer[u8], flags.slots))
-    flags.slots = cast(Pointer[u32], slots)
-    flags.room = room
-    for index in range(flags.count):
-        flags.slots[slot_of(flags, flags.items[index].address)] = index + 1
+    flags.slots = slots
+    for index in range(flags.entries.count):
+        flags.slots[slot_of(flags, flags.entries.items[index].address)] = index + 1
     return True
 
 
 @native
 def free_flags(flags: Pointer[Flags]) -> None:
-    for index in range(flags.count):
-        forget(address_of(flags.items[index].known))
-        forget(address_of(flags.items[index].near))
-        forget(address_of(flags.items[index].close))
-    free(cast(Pointer[u8], flags.items))
+    for index in range(flags.entries.count):
+        forget(address_of(flags.entries.items[index].known))
+        forget(address_of(flags.entries.items[index].near))
+        forget(address_of(flags.entries.items[index].close))
+    free_items(flags.entries)
     free(cast(Pointer[u8], flags.slots))
-    flags.items = cast(Pointer[Flag], 0)
     flags.slots = cast(Pointer[u32], 0)
-    flags.count = 0
-    flags.room = 0
 
 
 @native

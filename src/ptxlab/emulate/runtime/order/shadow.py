@@ -7,8 +7,21 @@ split into bytes, so that neighbouring bytes are never taken for each other.
 from __future__ import annotations
 
 from ptxlab.emulate.abi.clocks import Access, History, Page, Pages
-from ptxlab.emulate.runtime.memory.memory import calloc, free, realloc
-from ptxlab.native import Pointer, boolean, cast, copy_bytes, native, size_of, u8, u32, u64, unlikely
+from ptxlab.native import (
+    Pointer,
+    boolean,
+    calloc,
+    cast,
+    copy_bytes,
+    free,
+    native,
+    resize,
+    size_of,
+    u8,
+    u32,
+    u64,
+    unlikely,
+)
 
 # What an access is: how it is made (`state.LOAD`, …), how strong it is, of how many bytes its elements are (as an
 # exponent of two), and on whose behalf. From `WARP_SHIFT` on, the number of the warp (for `ASYNC`, of the thread).
@@ -143,32 +156,29 @@ def chain(history: Pointer[History], next: u32) -> u32:
     """The number of a new access in front of `next`; 0 if there is no memory for it."""
     found: u32 = history.chained_free
     if found != 0:
-        history.chained_free = history.chained[found].next
-        history.chained[found].next = next
+        history.chained_free = history.chained.items[found].next
+        history.chained.items[found].next = next
         return found
-    if unlikely(history.chained_count == history.chained_room):
-        room: u32 = history.chained_room * 2 + 1024
-        added: u64 = u64(room - history.chained_room) * ACCESS_SIZE
+    if unlikely(history.chained.count == history.chained.capacity):
+        room: u32 = history.chained.capacity * 2 + 1024
+        added: u64 = u64(room - history.chained.capacity) * ACCESS_SIZE
         if history.bytes + added > history.limit:
             return 0
-        memory = realloc(cast(Pointer[u8], history.chained), u64(room) * ACCESS_SIZE)
-        if cast(u64, memory) == 0:
+        if not resize(history.chained, room):
             return 0
         history.bytes += added
-        history.chained = cast(Pointer[Access], memory)
-        history.chained_room = room
-        if history.chained_count == 0:
-            history.chained_count = 1
-    found = history.chained_count
-    history.chained_count += 1
-    history.chained[found].next = next
+        if history.chained.count == 0:
+            history.chained.count = 1
+    found = history.chained.count
+    history.chained.count += 1
+    history.chained.items[found].next = next
     return found
 
 
 @native(inline=True)
 def unchain(history: Pointer[History], number: u32) -> None:
     """Let an access, which is in no chain any more, be used again."""
-    history.chained[number].next = history.chained_free
+    history.chained.items[number].next = history.chained_free
     history.chained_free = number
 
 
@@ -192,9 +202,9 @@ def copy_chain(history: Pointer[History], first: u32) -> u32:
         copy: u32 = chain(history, found)
         if copy == 0:
             return found
-        copy_access(history.chained + copy, history.chained + number)
+        copy_access(history.chained.items + copy, history.chained.items + number)
         found = copy
-        number = history.chained[number].next
+        number = history.chained.items[number].next
     return found
 
 
@@ -208,7 +218,7 @@ def free_pages(history: Pointer[History], pages: Pointer[Pages]) -> None:
             for at in range(count):
                 number: u32 = page.accesses[at].next
                 while number != 0:
-                    next: u32 = history.chained[number].next
+                    next: u32 = history.chained.items[number].next
                     unchain(history, number)
                     number = next
             history.bytes -= u64(count) * ACCESS_SIZE

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.clocks import Knowledge
 from ptxlab.emulate.abi.state import AT_BARRIER, DONE, Block, Thread, Worker
-from ptxlab.emulate.runtime.memory.memory import free
 from ptxlab.emulate.runtime.order.release_acquire import (
     find_flag,
     flag_at,
@@ -36,7 +35,7 @@ from ptxlab.emulate.runtime.order.vector_clocks import (
     tell_of_tensor_memory,
 )
 from ptxlab.isa.mbarrier import IN_CLUSTER, RELAXED_ORDER
-from ptxlab.native import Pointer, address_of, boolean, cast, native, u8, u32, u64
+from ptxlab.native import Pointer, address_of, boolean, cast, free, free_items, native, u8, u32, u64
 
 # Added to the offset of an mbarrier: its flags are not the one of the word that it lies in. One is for arrivals of the
 # own block and of asynchronous work, one for those of other blocks of the cluster.
@@ -83,17 +82,17 @@ def end_order(block: Pointer[Block]) -> None:
         return
     for index in range(block.count):
         thread = block.threads + index
-        if thread.known.room != 0:
+        if thread.known.capacity != 0:
             forget(address_of(thread.known))
         if thread.fence != 0:
             forget(address_of(thread.fenced))
             forget(address_of(thread.close_fenced))
             forget(address_of(thread.wide_fenced))
-        if thread.pending.room + thread.close_pending.room + thread.far_pending.room != 0:
+        if thread.pending.capacity + thread.close_pending.capacity + thread.far_pending.capacity != 0:
             forget(address_of(thread.pending))
             forget(address_of(thread.close_pending))
             forget(address_of(thread.far_pending))
-        if thread.tensor_known.room != 0:
+        if thread.tensor_known.capacity != 0:
             forget(address_of(thread.tensor_known))
     for number in range(16):
         forget(address_of(block.barriers[number].known))
@@ -113,7 +112,7 @@ def end_history(worker: Pointer[Worker]) -> None:
     drop_pages(address_of(history.pages))
     free_flags(address_of(history.flags))
     forget(address_of(history.scratch))
-    free(cast(Pointer[u8], history.chained))
+    free_items(history.chained)
 
 
 # Lanes of a warp.
@@ -241,17 +240,17 @@ def share(block: Pointer[Block], known: Pointer[Knowledge]) -> None:
     """
     kept: u32 = 0
     for index in range(known.count):
-        key: u64 = known.facts[index].key
+        key: u64 = known.items[index].key
         part: u32 = u32(key) & PART_MASK
         is_kept: boolean = key >> BLOCK_SHIFT != block.number or key == EVERYONE or part >= CHANNELS
         if is_kept or (block.live != block.count and part < COPIES):
-            known.facts[kept].key = key
-            known.facts[kept].stamp = known.facts[index].stamp
+            known.items[kept].key = key
+            known.items[kept].stamp = known.items[index].stamp
             kept += 1
         elif part >= COPIES:
             owner = block.threads + (part - COPIES)
-            if u64(owner.copies_shared) < known.facts[index].stamp:
-                owner.copies_shared = u32(known.facts[index].stamp)
+            if u64(owner.copies_shared) < known.items[index].stamp:
+                owner.copies_shared = u32(known.items[index].stamp)
     known.count = kept
     tell_all(address_of(block.known), known)
     known.count = 0

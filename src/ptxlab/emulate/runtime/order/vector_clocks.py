@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.clocks import Fact, Knowledge
-from ptxlab.emulate.runtime.memory.memory import free, realloc
-from ptxlab.native import Pointer, boolean, cast, native, size_of, u8, u32, u64
+from ptxlab.emulate.abi.clocks import Knowledge
+from ptxlab.native import Pointer, free_items, native, reserve, u32, u64
 
 # A key is the number of a block, then what of it: all of it, a warp, a thread, or the copies that a thread has begun.
 BLOCK_SHIFT = 22
@@ -38,9 +37,7 @@ DOUBTS = COLLECTIVE | FAILED
 
 EVERYONE = (1 << 64) - 1  # a key above all others: all threads of all blocks
 
-FACT_SIZE = size_of(Fact)
 MOST = 2048  # facts in a list; of more, those on the threads of a block become one on the block
-ROOM = 8
 
 
 @native(inline=True)
@@ -55,7 +52,7 @@ def position_of(known: Pointer[Knowledge], key: u64) -> u32:
     high: u32 = known.count
     while low < high:
         middle: u32 = (low + high) // 2
-        if known.facts[middle].key < key:
+        if known.items[middle].key < key:
             low = middle + 1
         else:
             high = middle
@@ -68,23 +65,9 @@ def stamp_of(known: Pointer[Knowledge], key: u64) -> u64:
     if known.count == 0:
         return 0
     at: u32 = position_of(known, key)
-    if at < known.count and known.facts[at].key == key:
-        return known.facts[at].stamp
+    if at < known.count and known.items[at].key == key:
+        return known.items[at].stamp
     return 0
-
-
-@native
-def reserve(known: Pointer[Knowledge], count: u32) -> boolean:
-    """Make room for `count` facts."""
-    if count <= known.room:
-        return True
-    room: u32 = count + count // 2 + ROOM
-    memory = realloc(cast(Pointer[u8], known.facts), u64(room) * FACT_SIZE)
-    if cast(u64, memory) == 0:
-        return False
-    known.facts = cast(Pointer[Fact], memory)
-    known.room = room
-    return True
 
 
 @native
@@ -93,19 +76,19 @@ def tell(known: Pointer[Knowledge], key: u64, stamp: u64) -> None:
     if stamp == 0:
         return
     at: u32 = position_of(known, key)
-    if at < known.count and known.facts[at].key == key:
-        if known.facts[at].stamp < stamp:
-            known.facts[at].stamp = stamp
+    if at < known.count and known.items[at].key == key:
+        if known.items[at].stamp < stamp:
+            known.items[at].stamp = stamp
         return
     if not reserve(known, known.count + 1):
         return
     left: u32 = known.count
     while left > at:
-        known.facts[left].key = known.facts[left - 1].key
-        known.facts[left].stamp = known.facts[left - 1].stamp
+        known.items[left].key = known.items[left - 1].key
+        known.items[left].stamp = known.items[left - 1].stamp
         left -= 1
-    known.facts[at].key = key
-    known.facts[at].stamp = stamp
+    known.items[at].key = key
+    known.items[at].stamp = stamp
     known.count += 1
     if known.count > MOST:
         coarsen(known)
@@ -118,17 +101,17 @@ def tell_all(known: Pointer[Knowledge], source: Pointer[Knowledge]) -> None:
         return
     if known.count > 16 * source.count:
         for index in range(source.count):
-            tell(known, source.facts[index].key, source.facts[index].stamp)
+            tell(known, source.items[index].key, source.items[index].stamp)
         return
     missing: u32 = 0
     at: u32 = 0
     for index in range(source.count):
-        key: u64 = source.facts[index].key
-        while at < known.count and known.facts[at].key < key:
+        key: u64 = source.items[index].key
+        while at < known.count and known.items[at].key < key:
             at += 1
-        if at < known.count and known.facts[at].key == key:
-            if known.facts[at].stamp < source.facts[index].stamp:
-                known.facts[at].stamp = source.facts[index].stamp
+        if at < known.count and known.items[at].key == key:
+            if known.items[at].stamp < source.items[index].stamp:
+                known.items[at].stamp = source.items[index].stamp
         else:
             missing += 1
     if missing == 0 or not reserve(known, known.count + missing):
@@ -138,19 +121,19 @@ def tell_all(known: Pointer[Knowledge], source: Pointer[Knowledge]) -> None:
     to: u32 = old + missing
     known.count = to
     while new > 0:
-        if old > 0 and known.facts[old - 1].key >= source.facts[new - 1].key:
-            if known.facts[old - 1].key == source.facts[new - 1].key:
+        if old > 0 and known.items[old - 1].key >= source.items[new - 1].key:
+            if known.items[old - 1].key == source.items[new - 1].key:
                 new -= 1
             else:
                 to -= 1
                 old -= 1
-                known.facts[to].key = known.facts[old].key
-                known.facts[to].stamp = known.facts[old].stamp
+                known.items[to].key = known.items[old].key
+                known.items[to].stamp = known.items[old].stamp
         else:
             to -= 1
             new -= 1
-            known.facts[to].key = source.facts[new].key
-            known.facts[to].stamp = source.facts[new].stamp
+            known.items[to].key = source.items[new].key
+            known.items[to].stamp = source.items[new].stamp
     if known.count > MOST:
         coarsen(known)
 
@@ -159,8 +142,8 @@ def tell_all(known: Pointer[Knowledge], source: Pointer[Knowledge]) -> None:
 def tell_in_doubt(known: Pointer[Knowledge], source: Pointer[Knowledge], doubt: u64) -> None:
     """Add the facts of another list that are not in this one, as facts in `doubt`."""
     for index in range(source.count):
-        key: u64 = source.facts[index].key
-        stamp: u64 = source.facts[index].stamp
+        key: u64 = source.items[index].key
+        stamp: u64 = source.items[index].stamp
         if key != EVERYONE and stamp_of(known, key) < stamp:
             tell(known, key | doubt, stamp)
 
@@ -169,9 +152,9 @@ def tell_in_doubt(known: Pointer[Knowledge], source: Pointer[Knowledge], doubt: 
 def tell_of_tensor_memory(known: Pointer[Knowledge], source: Pointer[Knowledge]) -> None:
     """Add those facts of another list that are on tensor memory."""
     for index in range(source.count):
-        part: u32 = u32(source.facts[index].key) & PART_MASK
+        part: u32 = u32(source.items[index].key) & PART_MASK
         if part >= TENSOR_LOADS and part < TENSOR_END:
-            tell(known, source.facts[index].key, source.facts[index].stamp)
+            tell(known, source.items[index].key, source.items[index].stamp)
 
 
 @native
@@ -180,45 +163,42 @@ def coarsen(known: Pointer[Knowledge]) -> None:
     kept: u32 = 0
     top: u64 = 0
     for index in range(known.count):
-        key: u64 = known.facts[index].key
-        stamp: u64 = known.facts[index].stamp
+        key: u64 = known.items[index].key
+        stamp: u64 = known.items[index].stamp
         if key != EVERYONE and u32(key) & PART_MASK < COPIES:
             key = key & ~u64(PART_MASK)
         if (u32(key) & PART_MASK < COPIES and key & DOUBTS == 0) or key == EVERYONE:
             top = max(top, stamp)
-        if kept != 0 and known.facts[kept - 1].key == key:
-            known.facts[kept - 1].stamp = max(known.facts[kept - 1].stamp, stamp)
+        if kept != 0 and known.items[kept - 1].key == key:
+            known.items[kept - 1].stamp = max(known.items[kept - 1].stamp, stamp)
         else:
-            known.facts[kept].key = key
-            known.facts[kept].stamp = stamp
+            known.items[kept].key = key
+            known.items[kept].stamp = stamp
             kept += 1
     known.count = kept
     if kept <= MOST // 2:
         return
     kept = 0
     for index in range(known.count):
-        part: u32 = u32(known.facts[index].key) & PART_MASK
-        if part >= COPIES and known.facts[index].key != EVERYONE:
-            known.facts[kept].key = known.facts[index].key
-            known.facts[kept].stamp = known.facts[index].stamp
+        part: u32 = u32(known.items[index].key) & PART_MASK
+        if part >= COPIES and known.items[index].key != EVERYONE:
+            known.items[kept].key = known.items[index].key
+            known.items[kept].stamp = known.items[index].stamp
             kept += 1
-    known.facts[kept].key = EVERYONE
-    known.facts[kept].stamp = top
+    known.items[kept].key = EVERYONE
+    known.items[kept].stamp = top
     known.count = kept + 1
 
 
 @native(inline=True)
 def stamp_of_everyone(known: Pointer[Knowledge]) -> u64:
     """Up to which stamp all threads are known."""
-    if known.count != 0 and known.facts[known.count - 1].key == EVERYONE:
-        return known.facts[known.count - 1].stamp
+    if known.count != 0 and known.items[known.count - 1].key == EVERYONE:
+        return known.items[known.count - 1].stamp
     return 0
 
 
 @native
 def forget(known: Pointer[Knowledge]) -> None:
     """Know nothing any more, and give the memory back."""
-    free(cast(Pointer[u8], known.facts))
-    known.facts = cast(Pointer[Fact], 0)
-    known.count = 0
-    known.room = 0
+    free_items(known)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from ptxlab.emulate.abi.state import KNOWN_PHASES, READY, Barrier, Block, Phase, Thread, Worker
-from ptxlab.emulate.runtime.memory.memory import calloc, free
 from ptxlab.emulate.runtime.order.shadow import SCATTER
 from ptxlab.emulate.runtime.order.synchronization import begin_order, end_order
 from ptxlab.emulate.runtime.schedule.random import SPREAD, shuffle
 from ptxlab.emulate.runtime.tensor_memory.allocation import end_tensor
-from ptxlab.native import Pointer, cast, fill_bytes, native, size_of, u8, u32, u64
+from ptxlab.native import Pointer, calloc, cast, fill_bytes, free, free_items, native, size_of, u8, u32, u64
 
 BLOCK_SIZE = size_of(Block)
 THREAD_SIZE = size_of(Thread)
@@ -67,9 +66,9 @@ def restart_block(block: Pointer[Block], number: u64) -> None:
 @native
 def drop_transfers(block: Pointer[Block]) -> None:
     """Forget bulk copies that are not done."""
-    for index in range(block.transfer_count):
-        free(block.transfers[index].data)
-    block.transfer_count = 0
+    for index in range(block.transfers.count):
+        free(block.transfers.items[index].data)
+    block.transfers.count = 0
 
 
 @native
@@ -129,7 +128,7 @@ def start_threads(block: Pointer[Block]) -> None:
         thread.product_group = 0
         thread.product_mark = 0
         thread.closed_mark = 0
-        thread.copy_count = 0
+        thread.copies.count = 0
         thread.bulk_group = 0
         thread.arrival = 0
         thread.rank = 0
@@ -160,9 +159,9 @@ def end_block(block: Pointer[Block]) -> None:
     end_order(block)
     if cast(u64, block.threads) != 0:
         for index in range(block.count):
-            free(cast(Pointer[u8], block.threads[index].copies))
+            free_items(block.threads[index].copies)
     drop_transfers(block)
-    free(cast(Pointer[u8], block.transfers))
+    free_items(block.transfers)
     free(cast(Pointer[u8], block.threads))
     free(block.shared)
     free(cast(Pointer[u8], block.mail))

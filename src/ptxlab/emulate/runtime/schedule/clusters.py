@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ptxlab.emulate.abi.state import Cluster, Watch, Worker
-from ptxlab.emulate.runtime.memory.memory import calloc, free
 from ptxlab.emulate.runtime.order.vector_clocks import forget
 from ptxlab.emulate.runtime.schedule.blocks import begin_block, end_block, move_block, restart_block
 from ptxlab.emulate.runtime.schedule.random import permuted, shuffle
@@ -13,8 +12,10 @@ from ptxlab.native import (
     atomic_add,
     atomic_load,
     boolean,
+    calloc,
     cast,
     fill_bytes,
+    free,
     native,
     size_of,
     u8,

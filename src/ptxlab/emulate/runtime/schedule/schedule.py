@@ -172,7 +172,7 @@ def deliver_copies(cluster: Pointer[Cluster]) -> boolean:
         block = cluster.blocks[rank]
         for index in range(block.count):
             thread = block.threads + index
-            if thread.copy_count != 0:
+            if thread.copies.count != 0:
                 finish_copies(thread, 0)
                 delivered = True
     return delivered
@@ -202,9 +202,9 @@ def deliver_transfers(cluster: Pointer[Cluster]) -> boolean:
     delivered = False
     for rank in range(cluster.count):
         block = cluster.blocks[rank]
-        if block.transfer_count != 0:
+        if block.transfers.count != 0:
             chosen: u64 = next_random(block) if cluster.worker.seed != 0 else 0
-            finish_transfer(block, u32(chosen % u64(block.transfer_count)))
+            finish_transfer(block, u32(chosen % u64(block.transfers.count)))
             delivered = True
     return delivered
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.state import BAD_ALLOCATION, BAD_TENSOR_ADDRESS, NO_MEMORY, STORE, TENSOR_LEAK, Block, Thread
 from ptxlab.emulate.abi.tensor_memory import RECENT, UNITS, Tensor
-from ptxlab.emulate.runtime.memory.memory import calloc, fail, free
+from ptxlab.emulate.runtime.memory.memory import fail
 from ptxlab.emulate.runtime.order.tensor_happens_before import OTHER
 from ptxlab.emulate.runtime.order.tensor_order import end_tensor_order, note_tensor
 from ptxlab.emulate.runtime.tensor_memory.operations import free_operations
 from ptxlab.isa.tensor_memory import BAND, COLUMNS, LANES
-from ptxlab.native import Pointer, boolean, cast, native, size_of, u8, u32, u64
+from ptxlab.native import Pointer, boolean, calloc, cast, free, native, size_of, u8, u32, u64
 
 TENSOR_SIZE = size_of(Tensor)
 UNIT = 32

@@ -228,7 +228,7 @@ def multiply(
 @native
 def finish_operation(block: Pointer[Block]) -> u32:
     """Do the oldest operation; what it was."""
-    operation = block.tensor.operations
+    operation = block.tensor.operations.items
     what: u32 = operation.what
     if what == MULTIPLY and operation.form == PAIR:
         rank: u32 = block.rank & 0xFFFFFFFE
@@ -249,9 +249,9 @@ def finish_operation(block: Pointer[Block]) -> u32:
 @native
 def finish_operations(block: Pointer[Block], is_all: u32) -> boolean:
     """Do pieces of work up to one that tells an mbarrier, or all."""
-    if cast(u64, block.tensor) == 0 or block.tensor.operation_count == 0:
+    if cast(u64, block.tensor) == 0 or block.tensor.operations.count == 0:
         return False
-    while block.tensor.operation_count != 0:
+    while block.tensor.operations.count != 0:
         if finish_operation(block) == COMMIT and is_all == 0:
             return True
     return True
