@@ -27,6 +27,7 @@ surface
 control
 barrier
 mbarrier
+mbarrier_wait
 atomic
 warp
 cluster

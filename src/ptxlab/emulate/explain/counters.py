@@ -30,7 +30,7 @@ _CLASSES = {
     "atomic": "atomic",
     "copy": "async_copy bulk_copy tensor_copy tensormap",
     "control": "control",
-    "barrier": "barrier mbarrier cluster",
+    "barrier": "barrier mbarrier mbarrier_wait cluster",
     "warp": "warp",
     "tensor": "matrix matrix_move matrix_scaled matrix_sparse matrix_wmma wgmma tcgen05 tcgen05_mma tcgen05_scaled",
 }

@@ -1,0 +1,152 @@
+"""Waiting for a phase of an mbarrier, and asking whether it is over (PTX ISA 9.7.13.15.16)."""
+
+from .form import Modifiers, form
+from .machine import Address, Machine, Value
+from .mbarrier import ACQUIRE, PARITY, PHASES, PRIMARY, REPORT, operands, order
+from .vocabulary import SHARED
+
+
+@form(
+    "mbarrier.test_wait{.phase}{.sem}{.scope}{.space}.b64 d, [a], state",
+    phase=PRIMARY,
+    space=SHARED,
+    types=operands("a state", d="pred"),
+    since="7.0 sm_80",
+    **ACQUIRE,
+)
+def mbarrier_test_wait(k: Machine, m: Modifiers, a: Address, state: Value) -> Value:
+    """Ask whether the phase in which `state` was returned is over."""
+    return k.mbarrier.test(a, state >> PARITY, order(m))
+
+
+@form(
+    "mbarrier.test_wait.phase{.sem}{.scope}{.space}.b64 d|report, [a], state",
+    phase="phase_type::primary",
+    space=SHARED,
+    types=operands("report a state", d="pred"),
+    writes="d report",
+    since=REPORT,
+    **ACQUIRE,
+)
+@form(
+    "mbarrier.test_wait.parity.phase{.sem}{.scope}{.space}.b64 d|report, [a], parity",
+    phase="phase_type::primary",
+    space=SHARED,
+    types=operands("report a parity", d="pred"),
+    writes="d report",
+    since=REPORT,
+    **ACQUIRE,
+)
+@form(
+    "mbarrier.try_wait.phase{.sem}{.scope}{.space}.b64 d|report, [a], state{, hint}",
+    phase="phase_type::primary",
+    space=SHARED,
+    types=operands("report a state hint", d="pred"),
+    writes="d report",
+    since=REPORT,
+    **ACQUIRE,
+)
+@form(
+    "mbarrier.try_wait.parity.phase{.sem}{.scope}{.space}.b64 d|report, [a], parity{, hint}",
+    phase="phase_type::primary",
+    space=SHARED,
+    types=operands("report a parity hint", d="pred"),
+    writes="d report",
+    since=REPORT,
+    **ACQUIRE,
+)
+def mbarrier_report(
+    k: Machine, m: Modifiers, a: Address, state: Value | None, parity: Value | None, hint: Value | None
+) -> tuple[Value, Value]:
+    """Ask whether a phase is over, and whether its barrier has anything to report: only bulk copies and fabrics do."""
+    return _asked(k, m, a, state, parity), k.constant("pred", 0)
+
+
+@form(
+    "mbarrier.test_wait.phase{.sem}{.scope}{.space}.b64 d{|report}, value, [a], state",
+    phase="phase_type::primary",
+    space=SHARED,
+    types=operands("report value a state", d="pred"),
+    writes="d report value",
+    since=REPORT,
+    **ACQUIRE,
+)
+@form(
+    "mbarrier.test_wait.parity.phase{.sem}{.scope}{.space}.b64 d{|report}, value, [a], parity",
+    phase="phase_type::primary",
+    space=SHARED,
+    types=operands("report value a parity", d="pred"),
+    writes="d report value",
+    since=REPORT,
+    **ACQUIRE,
+)
+@form(
+    "mbarrier.try_wait.phase{.sem}{.scope}{.space}.b64 d{|report}, value, [a], state{, hint}",
+    phase="phase_type::primary",
+    space=SHARED,
+    types=operands("report value a state hint", d="pred"),
+    writes="d report value",
+    since=REPORT,
+    **ACQUIRE,
+)
+@form(
+    "mbarrier.try_wait.parity.phase{.sem}{.scope}{.space}.b64 d{|report}, value, [a], parity{, hint}",
+    phase="phase_type::primary",
+    space=SHARED,
+    types=operands("report value a parity hint", d="pred"),
+    writes="d report value",
+    since=REPORT,
+    **ACQUIRE,
+)
+def mbarrier_report_value(
+    k: Machine, m: Modifiers, a: Address, state: Value | None, parity: Value | None, hint: Value | None
+) -> tuple[Value, Value, Value]:
+    """Ask whether a phase is over, and what its barrier has to report: 0 for nothing."""
+    return _asked(k, m, a, state, parity), k.constant("pred", 0), k.constant("b8", 0)
+
+
+def _asked(k: Machine, m: Modifiers, a: Address, state: Value | None, parity: Value | None) -> Value:
+    """Whether a phase is over that is known by a state or by its parity."""
+    if state is not None:
+        return k.mbarrier.test(a, state >> PARITY, order(m))
+    assert parity is not None
+    return k.mbarrier.test(a, k.cast(parity, "u64"), order(m))
+
+
+@form(
+    "mbarrier.test_wait.parity{.phase}{.sem}{.scope}{.space}.b64 d, [a], parity",
+    phase=PHASES,
+    space=SHARED,
+    types=operands("a parity", d="pred"),
+    since="7.1 sm_80",
+    **ACQUIRE,
+)
+def mbarrier_test_wait_parity(k: Machine, m: Modifiers, a: Address, parity: Value) -> Value:
+    """Ask whether the phase of that parity, the current one or the one before, is over."""
+    return k.mbarrier.test(a, k.cast(parity, "u64"), order(m))
+
+
+@form(
+    "mbarrier.try_wait{.phase}{.sem}{.scope}{.space}.b64 d, [a], state{, hint}",
+    phase=PRIMARY,
+    space=SHARED,
+    types=operands("a state hint", d="pred"),
+    since="7.8 sm_90",
+    **ACQUIRE,
+)
+def mbarrier_try_wait(k: Machine, m: Modifiers, a: Address, state: Value, hint: Value | None) -> Value:
+    """Wait, for a limited time, until the phase in which `state` was returned is over; tell whether it is."""
+    return k.mbarrier.wait(a, state >> PARITY, order(m))
+
+
+@form(
+    "mbarrier.try_wait.parity{.phase}{.sem}{.scope}{.space}.b64 d, [a], parity{, hint}",
+    phase=PHASES,
+    space=SHARED,
+    types=operands("a parity hint", d="pred"),
+    since="7.8 sm_90",
+    **ACQUIRE,
+)
+def mbarrier_try_wait_parity(k: Machine, m: Modifiers, a: Address, parity: Value, hint: Value | None) -> Value:
+    """Wait, for a limited time, until the phase of that parity is over; tell whether it is."""
+    return k.mbarrier.wait(a, k.cast(parity, "u64"), order(m))
