@@ -47,7 +47,7 @@ def choices(form: Form) -> Iterator[Choice]:
             yield choice
 
 
-TRIED = [form for form in forms() if form.computes in COMPUTED and form.meaning is not None and any(choices(form))]
+TRIED = [form for form in forms() if form.computes in COMPUTED and form.semantics is not None and any(choices(form))]
 
 
 def test_every_word_is_tried() -> None:
