@@ -40,7 +40,7 @@ WORDS: dict[str, str] = {
     "safe fixes": "remedy|remedies|remedied",
     "K tile": "(?<!\\.)(?:strip|strips)(?!\\()",
     "semantics, what it means": "meaning|meanings",
-    "explained": "in words",
+    "explained": r"(?<!\"\x20)(?<!word\x20)(?<!one\x20)in words",
     "asynchronous operation": "agent|agents",
     "start, issue": "beginnings",
     "must": "shall",

@@ -103,8 +103,8 @@ def test_a_descriptor_that_reaches_outside() -> None:
     [
         (2, "it says that A is sparse, which `.sp` must say, too"),
         (23 + 4, "a block alone multiplies 64 or 128 rows, and only 128 with scale factors"),
-        (9, "a type of A or B is none that this kind has"),
-        (5, "the type of D is none that goes with this kind and its types"),
+        (9, "this kind does not have the type of A or B"),
+        (5, "this kind does not have the type of D with these types of A and B"),
     ],
 )
 def test_an_instruction_descriptor_that_stands_for_nothing(bit: int, message: str) -> None:

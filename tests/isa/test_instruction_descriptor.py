@@ -43,7 +43,7 @@ def test_words() -> None:
         (InstructionDescriptor("f16", 256, 64, "f16", "f16"), "a block alone multiplies 64 or 128 rows"),
         (InstructionDescriptor("f16", 128, 12, "f16", "f16"), "columns come in eights"),
         (InstructionDescriptor("i8", 128, 40, "s8", "s8", "s32"), "columns come in eights"),
-        (InstructionDescriptor("f16", 128, 64, "bf16", "f16", "f16"), "the type of D is none that goes with"),
+        (InstructionDescriptor("f16", 128, 64, "bf16", "f16", "f16"), "this kind does not have the type of D"),
         (InstructionDescriptor("f16", 128, 64, "e4m3", "f16"), "kind `f16` has no type `e4m3`, only f16, bf16"),
         (InstructionDescriptor("f8f6f4", 128, 64, "e2m1", "e4m3", transpose_a=True), "of four or six bits are not"),
         (InstructionDescriptor("mxf4", 64, 64, "e2m1", "e2m1"), "a block alone multiplies 64 or 128 rows"),

@@ -12,7 +12,7 @@ from ptxlab.isa.form import Modifiers
 from ptxlab.isa.layouts import Layout
 from ptxlab.isa.layouts_rows import eight_rows, memory_rows, sixteen_columns
 from ptxlab.isa.tensor_memory import SHAPES, moved
-from ptxlab.isa.warpgroup import Product
+from ptxlab.isa.warpgroup import WarpgroupMma
 from ptxlab.isa.warpgroup_multiplication import IN_REGISTERS
 from ptxlab.report.nearest import nearest
 
@@ -112,8 +112,8 @@ def _opaque(m: Modifiers, text: str) -> Iterator[Matrix]:
 def _warpgroup(m: Modifiers, text: str) -> Iterator[Matrix]:
     """`wgmma`: the quarter of one warp; B, and A unless it is in registers, lie in shared memory."""
     sparse = 0 if ".sp" in text else None
-    product = Product(m.shape, m.atype, m.btype, m.dtype, IN_REGISTERS, K_MAJOR, selector=sparse)
-    a, d = product.fragments
+    mma = WarpgroupMma(m.shape, m.atype, m.btype, m.dtype, IN_REGISTERS, K_MAJOR, selector=sparse)
+    a, d = mma.fragments
     quarter = "rows 0 to 15, of the first warp; the next three hold 16 rows each in the same way"
     yield Matrix("a", f"A in registers, {_extent(a)} {m.atype}: {quarter}", a)
     yield Matrix("d", f"D, {_extent(d)} {m.dtype}: {quarter}", d)

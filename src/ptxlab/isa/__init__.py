@@ -1,4 +1,4 @@
-"""The instruction set as data: types, targets, and every instruction with its forms, availability and meaning."""
+"""The instruction set as data: types, targets, and every instruction with its forms, availability and semantics."""
 
 from .jump import Jump
 from .opcode import Candidate, Match, Mismatch, Opcode, opcode

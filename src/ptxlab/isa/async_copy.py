@@ -1,4 +1,4 @@
-"""Copies from global to shared memory that go on while the thread does: cp.async (PTX ISA 9.7.9.25).
+"""Copies from global to shared memory that run while the thread continues: cp.async (PTX ISA 9.7.9.25).
 
 The bulk copies, whose opcode begins with `cp.async.bulk`, are in bulk_copy.py.
 """

@@ -80,7 +80,7 @@ _OLD = {"d": "type sink"}
 def atom(
     k: Machine, m: Modifiers, a: Address, b: Any, c: Value | None, cache_policy: Value | None
 ) -> Value | tuple[Value, ...]:
-    """Change a value in memory in one indivisible step, and return what stood there before."""
+    """Change a value in memory atomically, and return the previous value."""
     return _change(k, m, a, b, c)
 
 
@@ -104,14 +104,14 @@ _RED_LINE = "red{.sem}{.scope}.space.op{.L2::cache_hint}.type [a], b{, cache_pol
       vec="v2 v4", type="f16x2 bf16x2", scope=_SCOPE, types={"a": "wide", "b": "vec type"},
       since="8.1 sm_90", **_RED)  # fmt: skip
 def red(k: Machine, m: Modifiers, a: Address, b: Any, cache_policy: Value | None) -> None:
-    """Change a value in memory in one indivisible step, without returning what stood there."""
+    """Change a value in memory atomically, without returning the previous value."""
     _change(k, m, a, b, None, returns=False)
 
 
 def _change(
     k: Machine, m: Modifiers, a: Address, b: Any, c: Value | None, returns: bool = True
 ) -> Value | tuple[Value, ...]:
-    """Change one value, or each element of a vector by itself, and return what stood there before."""
+    """Change one value, or each element of a vector by itself, atomically; return the previous value."""
     order = f"{m.sem or 'relaxed'}.{m.scope or 'gpu'}"
     if not m.vec:
         return _change_one(k, m, a, b, c, order, returns)
@@ -126,7 +126,7 @@ def _change_one(k: Machine, m: Modifiers, a: Address, b: Value, c: Value | None,
 
 
 def _changed(k: Machine, m: Modifiers, a: Address, old: Value, b: Value, c: Value | None) -> Value:
-    """What stands there afterwards. To `.cas`, `b` is the value that is compared with and `c` the new one."""
+    """The new value in memory. For `.cas`, `b` is the value to compare with and `c` the new one."""
     if m.cas:
         assert c is not None
         return k.select(old == b, c, old)

@@ -42,7 +42,7 @@ def bar_arrive(k: Machine, m: Modifiers, a: Value, b: Value) -> None:
 )
 @form("bar.cta.red.op.pred d, a{, b}, {!}c", op="and or", types=VALUED, since="7.8 sm_20", effects="aligned uniform")
 def bar_red(k: Machine, m: Modifiers, a: Value, b: Value | None, c: Value) -> Value:
-    """Wait at barrier `a`, and tell everybody how many threads have brought a true `c`, or whether all or any have."""
+    """Wait at barrier `a`; return how many threads of it have a true `c`, or whether all or any of them do."""
     return _reduced(k, m, k.barrier(a, b, value=c))
 
 
@@ -97,7 +97,7 @@ def barrier_arrive(k: Machine, m: Modifiers, a: Value, b: Value) -> None:
     "barrier.cta.red.op{.aligned}.pred d, a{, b}, {!}c", op="and or", types=VALUED, since="7.8 sm_30", effects="uniform"
 )
 def barrier_red(k: Machine, m: Modifiers, a: Value, b: Value | None, c: Value) -> Value:
-    """Wait at barrier `a`, and tell everybody how many threads have brought a true `c`, or whether all or any have."""
+    """Wait at barrier `a`; return how many threads of it have a true `c`, or whether all or any of them do."""
     return _reduced(k, m, k.barrier(a, b, value=c))
 
 

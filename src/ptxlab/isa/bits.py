@@ -1,6 +1,6 @@
-"""Steps that the meanings of several chapters share: shifts of any count, fields of bits, lanes, ranges.
+"""Steps that the semantics of several chapters share: shifts of any count, fields of bits, lanes, ranges.
 
-Functions with `k` are meanings that meanings are made of; those marked `@native` loop or use what only processors have.
+Functions with `k` are parts of semantic functions; those marked `@native` loop, or use what only processors have.
 """
 
 from collections.abc import Callable
@@ -90,7 +90,7 @@ def high_half(k: Machine, a: Value, b: Value) -> Value:
 
 
 def count_leading_zeros(k: Machine, a: Value) -> Value:
-    """How many zeros stand above the highest one, the width if there is none, as u32."""
+    """How many zeros are above the highest one, the width if there is none, as u32."""
     return k.call(leading_zeros_32 if a.type.width == 32 else leading_zeros_64, a, type="u32")
 
 
@@ -128,7 +128,7 @@ def reversed_64(a: u64) -> u64:
 def find_set_bit(mask: u32, base: u32, offset: s32) -> u32:
     """The set bit of `mask` that is number `offset` from `base` on, counted from 1 upwards or from -1 downwards.
 
-    Offset 0 asks for the bit at `base` itself. All ones if there is no such bit, or `base` is none; but 0 for the
+    Offset 0 asks for the bit at `base` itself. All ones if there is no such bit, or `base` is not a bit; but 0 for the
     offset -2**31, which ptxas negates into itself and then finds to be less than the number of bits.
     """
     if offset == -0x80000000:

@@ -1,6 +1,6 @@
 """Copies of many bytes by the asynchronous proxy: cp.async.bulk, st.async, st.bulk, red.async (PTX ISA 9.7.9).
 
-Copies of tensors, whose opcode goes on with `.tensor`, are in tensor_copy.py.
+Copies of tensors, `cp.async.bulk.tensor`, are in tensor_copy.py.
 """
 
 from typing import Any
@@ -45,7 +45,7 @@ BYTES: dict[str, Specification] = {"bytes": "u16"}
 
 
 def unreported(m: Modifiers) -> str | None:
-    """What lies out of bounds cannot be reported on."""
+    """What is out of bounds cannot be reported."""
     if m.oob and m.report not in (None, "mbarrier::report::disabled"):
         return f"`.ignore_oob` does not go with `.{m.report}`"
     return None
@@ -162,7 +162,7 @@ def cp_async_bulk(
     policy: Value | None,
     bytes: Value | None,
 ) -> None:
-    """Copy a block of memory in the background; an mbarrier that counts bytes, or a group, tells when it is done.
+    """Copy a block of memory asynchronously; completion is by an mbarrier that counts bytes, or by a bulk group.
 
     `.ignore_oob` lets the first `left` and the last `right` bytes lie anywhere, `.cp_mask` writes only some of every
     16 bytes, `.multicast` writes to several blocks of the cluster.
@@ -229,7 +229,7 @@ def cp_reduce_async_bulk(
 ) -> None:
     """Combine each value of a block of memory with one elsewhere, in the background and each in one indivisible step.
 
-    An mbarrier that counts bytes, or a group, tells when it is done.
+    Completion is by an mbarrier that counts bytes, or by a bulk group.
     """
     if mbar is None:
         k.bulk.store(d, a, size, 0xFFFF, Reduction(m.op, m.type))
@@ -271,7 +271,7 @@ ASYNC_STORE = "st.async{.sem}{.space}.mbarrier::complete_tx::bytes{.vec}.type [a
     since="8.1 sm_90",
 )
 def st_async(k: Machine, m: Modifiers, a: Address, b: Any, mbar: Address) -> None:
-    """Store to a block of the cluster in the background, and tell a barrier of that block that the bytes have come."""
+    """Store asynchronously to a block of the cluster; the bytes are counted by an mbarrier of that block."""
     parts = b if m.vec else (b,)
     k.bulk.put(a, k.pack(parts, f"b{sum(part.type.width for part in parts)}"), mbar, None)
 
@@ -293,7 +293,7 @@ def st_async(k: Machine, m: Modifiers, a: Address, b: Any, mbar: Address) -> Non
     name="st.async",
     since="8.7 sm_100",
 )
-@unknown("nothing tells when it is done")
+@unknown("it has no completion mechanism")
 def st_async_without_completion() -> None:
     """Store to another block, or to global memory, in the background, without a barrier that hears of it."""
 
@@ -329,7 +329,7 @@ WITHOUT_COMPLETION: dict[str, Any] = REDUCE_REMOTE | {"types": {"a": "shared"}}
 @form(ASYNC_REDUCTION, op="and or xor", type="b32", **REDUCE_REMOTE)
 @form(ASYNC_REDUCTION, op="add", type="u32 s32 u64 s64", **REDUCE_REMOTE)  # ptxas takes `.s64` as well
 def red_async(k: Machine, m: Modifiers, a: Address, b: Value, mbar: Address) -> None:
-    """Combine a value with one in a block of the cluster in the background, and tell a barrier of that block."""
+    """Reduce asynchronously into a block of the cluster; the bytes are counted by an mbarrier of that block."""
     k.bulk.put(a, b, mbar, Reduction(m.op, m.type))
 
 
@@ -345,6 +345,6 @@ def red_async(k: Machine, m: Modifiers, a: Address, b: Value, mbar: Address) -> 
     name="red.async",
     since="8.7 sm_100",
 )
-@unknown("nothing tells when it is done")
+@unknown("it has no completion mechanism")
 def red_async_without_completion() -> None:
     """Combine a value with one in another block, or in global memory, in the background, without a barrier."""

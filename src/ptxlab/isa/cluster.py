@@ -62,7 +62,7 @@ def try_cancel(k: Machine, m: Modifiers, a: Address, mbar: Address) -> None:
     since="8.6 sm_100",
 )
 def is_canceled(k: Machine, m: Modifiers, a: Value) -> Value:
-    """Tell whether an answer says that a cluster was cancelled."""
+    """Return whether a response says that a cluster was cancelled."""
     return k.unpack(a, "b32")[3] != 0
 
 

@@ -1,7 +1,7 @@
 """Control flow: branches, calls, returns (PTX ISA 9.7.12).
 
 The operands of `call` are irregular and read by hand; whether they fit the function called is judged apart from the
-table, so that here only their kinds stand.
+table, so this file only has their kinds.
 """
 
 from .form import form
@@ -36,7 +36,7 @@ def brx() -> None:
 @form("call{.uni} pointer{, values}, known", types=SHORT, since="2.1 sm_20", effects="call")
 @form("call{.uni} results, pointer{, values}, known", types=SHORT_RESULTS, since="2.1 sm_20", effects="call")
 def call() -> None:
-    """Call a function by its name, or by its address and a `.callprototype` or `.calltargets` that tells what it takes.
+    """Call a function by its name, or by its address and a `.callprototype` or `.calltargets` that says what it takes.
 
     `.uni` promises that all threads of the warp that are here call the same function.
     """

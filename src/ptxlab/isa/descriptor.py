@@ -1,4 +1,4 @@
-"""Matrices in shared memory as `wgmma` finds them: a descriptor, and where each element lies (PTX ISA 9.7.15.5.1).
+"""Matrices in shared memory as `wgmma` finds them: a descriptor, and where each element is (PTX ISA 9.7.15.5.1).
 
 Memory is taken in chunks of 16 bytes. Eight of them, one below the other, are the smallest piece of a matrix; a swizzle
 puts 2, 4 or 8 such pieces side by side in rows of 32, 64 or 128 bytes. A matrix is K-major if a chunk runs along k, the
@@ -7,7 +7,7 @@ rows here are its columns there.
 
     descriptor = Descriptor(start=1024, stride=1024, swizzle="128B")
     bits = descriptor.encode()
-    descriptor.offset(row=3, column=5, bits=16)  # the byte at which A[3, 5], or B[5, 3], lies
+    descriptor.offset(row=3, column=5, bits=16)  # the byte at which A[3, 5], or B[5, 3], is
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def chunk_offset(descriptor: u64, row: u32, chunk: u32, major: u32) -> u64:
     down: u64 = u64(row % EIGHT) * width * CHUNK + u64(row // EIGHT) * stride
     right: u64 = u64(chunk) % width * CHUNK + u64(chunk) // width * leading
     place: u64 = start + down + right
-    # What the swizzle looks at are bits of the address itself, counted from where its pattern begins.
+    # The swizzle uses bits of the address itself, counted from the start of its pattern.
     return place ^ ((u64(place - pattern) >> 7) & (width - 1)) << 4
 
 
-# `tcgen05` has the same descriptors, but for the numbers of the modes (PTX ISA 9.7.16.4.1); three stand for nothing.
+# `tcgen05` has the same descriptors, but for the numbers of the modes (PTX ISA 9.7.16.4.1); three are reserved.
 TENSOR_MODES = {"none": 0, "128B/32B": 1, "128B": 2, "64B": 4, "32B": 6}
 LIKE = (0, 0, 1, 0, 2, 0, 3, 0)  # the mode of `wgmma` that each of them is
 COARSE = 1  # rows of 128 bytes, four of them, swizzled in pieces of 32 bytes; only for MN-major matrices
@@ -86,7 +86,7 @@ class Descriptor:
     base_offset: int = 0
 
     def encode(self) -> int:
-        """The 64 bits; refused, as a `ValueError` in words, if they have no room for a part."""
+        """The 64 bits; a `ValueError` says which part does not fit."""
         for name, value in (("start", self.start), ("leading", self.leading), ("stride", self.stride)):
             if value % CHUNK or not 0 <= value < 1 << 18:
                 raise ValueError(f"`{name}` is {value}: it must be a multiple of {CHUNK} below {1 << 18}")

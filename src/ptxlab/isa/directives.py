@@ -1,4 +1,4 @@
-"""Directives that stand between the parameters of a function and its body (PTX ISA 11.4 and 11.7)."""
+"""Directives between the parameters of a function and its body (PTX ISA 11.4 and 11.7)."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -28,7 +28,7 @@ DIRECTIVES = {
         Directive("maxnreg", "entry", 1, 1, _POSITIVE, since("1.3"), "The most registers a thread may have."),
         Directive("maxntid", "entry", 1, 3, _POSITIVE, since("1.3"), "The most threads a block will be launched with."),
         Directive("reqntid", "entry", 1, 3, _POSITIVE, since("2.1"), "The exact number of threads of every block."),
-        Directive("minnctapersm", "entry", 1, 1, _POSITIVE, since("2.0"), "The blocks a multiprocessor should hold."),
+        Directive("minnctapersm", "entry", 1, 1, _POSITIVE, since("2.0"), "The minimum number of blocks on an SM."),
         Directive("maxnctapersm", "entry", 1, 1, _POSITIVE, since("1.3 until 2.1"), "Earlier `.minnctapersm`."),
         Directive(
             "reqnctapercluster", "entry", 1, 3, _ANY, since("7.8 sm_90"), "The exact number of blocks of a cluster."

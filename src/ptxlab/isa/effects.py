@@ -1,7 +1,7 @@
 """What an instruction does: memory, threads that wait for each other, asynchronous work, jumps, what it computes.
 
 `Match.effects` is found by running the semantic function once on the recording machine. What that cannot
-know, the keyword `effects` of `@form` says, in words:
+know, the keyword `effects` of `@form` says:
 
 - control flow: the words of `jump.Jump`;
 - `aligned`: all lanes of the warp must execute it together, although no modifier says so;

@@ -1,7 +1,7 @@
 """Extended-precision integer arithmetic: the carry flag `CC.CF` chains words into longer numbers (PTX ISA 9.7.2).
 
 A subtraction adds the complement, and the flag is then the carry of that sum: set where nothing is borrowed. The manual
-has the borrow itself in `CC.CF`; ptxas keeps the carry, as an `addc` behind a `sub.cc` shows.
+has the borrow itself in `CC.CF`; ptxas keeps the carry, as an `addc` after a `sub.cc` shows.
 """
 
 from .bits import WIDER, high_half

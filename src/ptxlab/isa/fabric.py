@@ -126,4 +126,4 @@ TENSOR: dict[str, Any] = {"dim": DIMENSIONS, "mode": "tile", "hint": HINT, "sinc
     **TENSOR,
 )
 def fabric() -> None:
-    """Copy, reduce or exchange data with the memory behind an endpoint of the fabric, or wait for that."""
+    """Copy, reduce or exchange data with the memory at an endpoint of the fabric, or wait for that."""

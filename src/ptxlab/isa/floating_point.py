@@ -39,7 +39,7 @@ def _flushes(m: Modifiers) -> int:
 @form("testp.op.type p, a", op="finite infinite number notanumber normal subnormal", type="f32 f64",
       types={"p": "pred"}, writes="p", since="2.0 sm_20")  # fmt: skip
 def testp(k: Machine, m: Modifiers, a: Value) -> Value:
-    """Tell whether a number is of the kind that `op` names; zero is a normal number."""
+    """Return whether a number is of the kind that `op` names; zero is a normal number."""
     size = bits(k, magnitude(k, a))
     infinity = {"f32": 0x7F80_0000, "f64": 0x7FF0_0000_0000_0000}[m.type]
     least = {"f32": 0x0080_0000, "f64": 0x0010_0000_0000_0000}[m.type]

@@ -1,4 +1,4 @@
-"""Steps that the meanings of the floating-point chapters share: lanes, signs, modifiers, the lesser and the greater."""
+"""What the semantics of the floating-point chapters share: lanes, signs, modifiers, the lesser and the greater."""
 
 from collections.abc import Callable
 

@@ -1,7 +1,7 @@
 """How an instruction is declared: `@form("shl.type d, a, b", type="b16 b32 b64", types={"b": "u32"}, since="1.0")`.
 
 The syntax is a line of the manual's Syntax block. `.type` names a slot when the keyword argument of that name lists its
-values, otherwise it is spelled as it stands; `{.ftz}` may be left out. `[a]` is an address, `[map, coordinates]` an
+values, otherwise it is spelled as written; `{.ftz}` may be left out. `[a]` is an address, `[map, coordinates]` an
 address with more inside, `p{|q}` a pair, `{!}c` a predicate that may be negated, `{, c}` an operand that may be
 left out.
 
@@ -10,10 +10,10 @@ Availability (`since`) is that of the whole form; a value of a slot that came la
 
 `types` says what each operand is; see `operand.py` for its words. An operand without an entry is of the slot `type`.
 `writes` names the operands that are results (default: `d`), `updates` those that are read and written.
-`present` ties an optional operand to a slot: it stands there exactly when the slot does.
-`where` is a function of the modifiers that returns a complaint for a combination that is not legal, or None.
+`present` ties an optional operand to a slot: the operand is present exactly when the slot is.
+`where` is a function of the modifiers that returns the violation of a combination that is not legal, or None.
 `bounds` says how exact an approximate result is: the first bound that holds for an operand counts; where none does,
-the manual promises nothing. `effects` says in words what the semantic function does not show; see `effects.py`.
+the manual promises nothing. `effects` says what the semantic function does not show; see `effects.py`.
 """
 
 import inspect
@@ -32,7 +32,7 @@ from .types import TYPES
 
 
 class Modifiers(SimpleNamespace):
-    """What stands in the slots of an instruction: `m.type == "f32"`, `m.ftz is True`.
+    """The values of the slots of an instruction: `m.type == "f32"`, `m.ftz is True`.
 
     A slot that is left out, and one that the form does not have, reads as None (a flag that is left out as False).
     """
@@ -50,7 +50,7 @@ Where = Callable[[Modifiers], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One place among the modifiers: the values that may stand there, each with its own availability."""
+    """A slot among the modifiers: its values, each with its own availability."""
 
     name: str
     values: Mapping[str, Since]
@@ -198,7 +198,7 @@ def form(
 
 
 def unknown(why: str) -> Callable[[F], F]:
-    """Say, below the forms of an instruction that has no meaning, why it has none."""
+    """Say, below the forms of an instruction without semantics, why it has none."""
 
     def note(function: F) -> F:
         function.unknown = why  # type: ignore[attr-defined]
@@ -226,7 +226,7 @@ def read_values(values: Values) -> dict[str, Since]:
     return found
 
 
-# Words that came later than the instructions they stand in, whichever those are.
+# Modifiers that came later than the instructions that take them, whichever those are.
 _WORDS_SINCE = {"ftz": _since("1.4"), "weak": _since("6.0 sm_70"), "L2::cache_hint": _since("7.4 sm_80")}
 
 

@@ -1,7 +1,7 @@
 """How each lane reads and writes its own part of a matrix in memory: wmma.load and wmma.store.
 
 Row and column of what a lane holds are sums of a constant, a multiple of its group `lane // 4` and a multiple of its
-number in the group, `lane % 4`. They are read off the layout, for three lanes that tell the multiples.
+number in the group, `lane % 4`. They are read off the layout, from three lanes, which determine the multiples.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from itertools import pairwise
 
 from .layouts import Layout
 from .machine import Address, Machine, Value
-from .products import ALL_LANES, Vector
 from .rearrangement import meet
+from .warp_mma import ALL_LANES, Vector
 
 
 @dataclass(frozen=True)
 class Element:
-    """Where an element of a lane lies in its matrix: constant, multiple of the group, multiple of the number in it."""
+    """Where an element of a lane is in its matrix: constant, multiple of the group, multiple of the number in it."""
 
     row: tuple[int, int, int]
     column: tuple[int, int, int]

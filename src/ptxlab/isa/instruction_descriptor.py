@@ -39,7 +39,7 @@ BAD_SIGN = 7
 BAD_STATIONARY = 8
 BAD_PAIR = 9
 
-# What a product is: of one block, the same with `.ws`, or of two blocks.
+# The forms of an MMA: of one block, of one block with `.ws`, of two blocks.
 PLAIN = 0
 STATIONARY = 1
 PAIR = 2
@@ -119,8 +119,8 @@ def violation_in(bits: u32, kind: u32, form: u32) -> u32:
 VIOLATIONS = {
     BAD_ROWS: "a block alone multiplies 64 or 128 rows, and only 128 with scale factors",
     BAD_COLUMNS: "columns come in eights up to 256, of bytes in sixteens if B is transposed or D has more than 32",
-    BAD_TYPE: "a type of A or B is none that this kind has",
-    BAD_RESULT: "the type of D is none that goes with this kind and its types",
+    BAD_TYPE: "this kind does not have the type of A or B",
+    BAD_RESULT: "this kind does not have the type of D with these types of A and B",
     BAD_TRANSPOSE: "A and B of four or six bits are not transposed",
     BAD_SPARSITY: "it says that A is sparse, which `.sp` must say, too",
     BAD_SIGN: "integers are not negated",
@@ -148,7 +148,7 @@ class InstructionDescriptor:
     a_id: int = 0
     b_id: int = 0
     form: int = PLAIN
-    """Whether it is for `.ws`, or for two blocks, which have other shapes; the bits do not tell."""
+    """Whether it is for `.ws`, or for two blocks, which have other shapes; the bits do not say."""
 
     @property
     def depth(self) -> int:
@@ -156,7 +156,7 @@ class InstructionDescriptor:
         return DEPTHS[KINDS.index(self.kind)]
 
     def encode(self) -> int:
-        """The 32 bits; refused, as a `ValueError` in words, if the hardware does not multiply that."""
+        """The 32 bits; a `ValueError` says what the hardware does not multiply."""
         types, results = _TYPES.get(self.kind), _RESULTS.get(self.kind, {"f32": 0})
         if types is None:
             raise ValueError(f"there is no kind `{self.kind}`, only {', '.join(KINDS)}")

@@ -222,7 +222,7 @@ def clz(k: Machine, m: Modifiers, a: Value) -> Value:
 @form("bfind.type d, a", type="u32 u64 s32 s64", types={"d": "u32"}, since="2.0 sm_20")
 @form("bfind.shiftamt.type d, a", name="bfind", type="u32 u64 s32 s64", types={"d": "u32"}, since="2.0 sm_20")
 def bfind(k: Machine, m: Modifiers, a: Value) -> Value:
-    """Give the position of the highest bit of `a` that is no copy of the sign, all ones where there is none.
+    """Give the position of the highest bit of `a` that is not a copy of the sign, all ones where there is none.
 
     With `.shiftamt` it is how far to shift left to bring that bit to the top.
     """

@@ -80,7 +80,7 @@ def laid_out(
 def width(type: str, bits: int | None = None) -> tuple[int, int]:
     """The bits that an element takes in a register, and how many of the lowest carry no value.
 
-    In a byte, e2m1 lies in the middle, fp6 at the bottom (PTX ISA 9.7.14.5.14).
+    In a byte, e2m1 is in the middle, fp6 at the bottom (PTX ISA 9.7.14.5.14).
     """
     size = bits or ELEMENT_BITS[type]
     return size, 13 if type == "tf32" else 2 if type == "e2m1" and size == 8 else 0
@@ -165,10 +165,10 @@ def quarter_accumulator(type: str) -> Layout:
 
 @cache
 def metadata(shape: str, type: str, selector: int = 0, bits: int | None = None) -> Layout:
-    """For each stored element of a sparse A, the two bits that tell its column among those of its chunk.
+    """For each stored element of a sparse A, the two bits of its column among those of its chunk.
 
     A chunk has four bits: an index for each of two elements, of 16 bits or of 8; of four elements of 4 bits, an index
-    for each pair; of a single tf32 element, indices for both of its halves, the first of which is looked at here. One
+    for each pair; of a single tf32 element, indices for both of its halves, the first of which is used here. One
     lane of each group of four supplies them, or two, or all; `selector` says which.
     """
     _, _, k = extents(shape)

@@ -59,7 +59,7 @@ def lop3(
 ) -> Value | tuple[Value, Value]:
     """Combine three values bit by bit as the truth table `lut` says: 8 bits, indexed by a bit of `a`, `b` and `c`.
 
-    With `.or` or `.and`, `p` tells whether the result is not zero, combined with `q`.
+    With `.or` or `.and`, `p` is whether the result is not zero, combined with `q`.
     """
     result = k.constant("b32", 0)
     for row in range(8):

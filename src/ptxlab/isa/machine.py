@@ -1,11 +1,11 @@
-"""What the meaning of an instruction is written in: an abstract machine `k` and the values of one thread.
+"""What the semantics of an instruction are written in: an abstract machine `k` and the values of one thread.
 
-A meaning runs once for each instruction of a kernel, when that is translated. Its operands are `Value`s: a tuple of
-them for a vector, an `Address` for `[a]`, a plain integer where only an immediate may stand, None for an operand that
-is left out. A predicate that is written `!p` arrives negated.
+A semantic function runs once for each instruction of a kernel, when that is translated. Its operands are `Value`s: a
+tuple of them for a vector, an `Address` for `[a]`, a plain integer where only an immediate is legal, None for an
+operand that is left out. A predicate that is written `!p` arrives negated.
 
-A meaning returns the result, or a tuple of all results that the syntax line names, in its order; those that an
-instruction leaves out are dropped. A vector is a tuple of its elements, or one value that is cut into them.
+A semantic function returns the result, or a tuple of all results that the syntax line names, in its order; those that
+an instruction leaves out are dropped. A vector is a tuple of its elements, or one value that is cut into them.
 
 Three machines exist: the emulator's, which writes LLVM IR; `exact`, which computes on Python's integers and is the
 reference; and `recorder`, which notes what an instruction does besides computing: its `effects`.
@@ -27,9 +27,10 @@ class Value(Protocol):
 
     Arithmetic on integers wraps around; `>>`, `//`, `%` and comparisons follow the sign of the type, `//` and `%` round
     towards zero. Shift counts must be below the width (and may be of any width), divisors not zero, the quotient must
-    fit: the meaning sees to it. Both sides are of one width, and of one sign where that matters; a Python integer on
-    the other side takes the type of this one. Predicates know `& | ^ ~` and equality. Floats compare as IEEE 754 does:
-    a NaN is neither less nor equal; they have no arithmetic operators, since rounding has to be said: `k.arithmetic`.
+    fit: the semantic function ensures it. Both sides are of one width, and of one sign where that matters; a Python
+    integer on the other side takes the type of this one. Predicates know `& | ^ ~` and equality. Floats compare as IEEE
+    754 does: a NaN is neither less nor equal; they have no arithmetic operators, since rounding has to be said:
+    `k.arithmetic`.
     """
 
     @property
@@ -65,7 +66,7 @@ class Address(Protocol):
 
 
 class Machine(Protocol):
-    """What a meaning may ask for, besides the operators of values."""
+    """What a semantic function may use, besides the operators of values."""
 
     carry: Value
     """The carry flag of the thread, `CC.CF`: a predicate."""
@@ -142,14 +143,14 @@ class Machine(Protocol):
         reads_shared: bool = False,
         orders: bool = False,
     ) -> tuple[Value, ...]:
-        """Meet the lanes of the warp named by `members`, then run `function(mail, members, *statics)` once for all.
+        """Synchronize the lanes in `members`, then run `function(exchange, members, *statics)` once: a warp collective.
 
-        `mail` is an array of 32-bit words, word `w` of lane `l` at `mail[32 * w + l]`: first those of `inputs`, then
-        those of `results`, which the function fills in. A value of up to 32 bits takes one word, a longer one two or
-        four, the low one first. `members` are those that have not exited. `statics` are constants of the instruction;
-        a tuple arrives as an array of 32-bit words. With `reads_shared` the bytes of shared memory come before them;
-        `k.wgmma.read` has reported to the detectors what the function reads of them. With `orders` it
-        is a memory barrier, too.
+        `exchange` is the lane exchange buffer, an array of 32-bit words, word `w` of lane `l` at `exchange[32 * w +
+        l]`: first those of `inputs`, then those of `results`, which the function fills in. A value of up to 32 bits
+        takes one word, a longer one two or four, the low one first. `members` are those that have not exited. `statics`
+        are constants of the instruction; a tuple arrives as an array of 32-bit words. With `reads_shared` the bytes of
+        shared memory come before them; `k.wgmma.read` has reported to the detectors what the function reads of them.
+        With `orders` it is a memory barrier, too.
         """
 
     # Memory. `order` says how an access is ordered with others: "weak", or semantics and scope such as "acquire.gpu".
@@ -215,12 +216,12 @@ class Machine(Protocol):
         """Where the addresses of a state space begin among generic ones."""
 
     def is_in(self, space: str, address: Value) -> Value:
-        """Whether a generic address lies in a state space."""
+        """Whether a generic address is in a state space."""
 
     def barrier(self, number: Value, count: Value | None, *, value: Value | None = None, waits: bool = True) -> Value:
         """Arrive at a barrier of the block, and wait until all have; what they brought as `value`, reduced.
 
-        Bit 0 of the result (a u64) is their `or`, bit 1 their `and`, and from bit 2 on stands how many were true.
+        Bit 0 of the result (a u64) is their `or`, bit 1 their `and`, and the bits from 2 on are how many were true.
         """
 
     def cluster_barrier(self, *, waits: bool, releases: bool = False) -> None:
@@ -230,7 +231,7 @@ class Machine(Protocol):
         """The address in the block of that rank for one in shared memory; both are generic if `space` is None."""
 
     def rank_of(self, address: Value) -> Value:
-        """The rank in the cluster of the block in whose shared memory an address lies."""
+        """The rank in the cluster of the block in whose shared memory an address is."""
 
     def rest(self) -> None:
         """Let other threads run first."""

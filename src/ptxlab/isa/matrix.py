@@ -10,7 +10,7 @@ from .form import Modifiers, Specification, form, unknown
 from .fragment import ELEMENT_BITS, registers
 from .layouts import fragments
 from .machine import Machine
-from .products import Vector, collect, product_of
+from .warp_mma import Vector, collect, mma_of
 
 Slots = dict[str, Any]  # keyword arguments of `form`
 
@@ -39,7 +39,7 @@ FIRST = "8.6 sm_100a sm_101a | 8.7 sm_120a | 8.8 sm_100f sm_101f sm_120f"
 
 
 def operands(d: str = "sink", a: str = "special", c: str = "special", copies: int = 1) -> dict[str, Specification]:
-    """The four operands of a multiplication, each with what else may stand among its registers."""
+    """The four operands of a multiplication, each with what else may be among its registers."""
 
     return {
         "d": held("d", d, copies),
@@ -50,11 +50,11 @@ def operands(d: str = "sink", a: str = "special", c: str = "special", copies: in
 
 
 def held(matrix: str, more: str, copies: float = 1) -> Specification:
-    """The registers of a matrix, and what else may stand among them."""
+    """The registers of a matrix, and what else may be among them."""
 
     def specify(m: Modifiers) -> str:
         type = getattr(m, f"{matrix}type")
-        # ptxas converts constants that stand alone for these; all others must be spelled with 32 bits, `0f00000000`.
+        # ptxas converts constants without a vector for these; all others must be spelled with 32 bits, `0f00000000`.
         converted = type in ("s32", "f64") or (matrix == "c" and ELEMENT_BITS[m.atype] == 8)
         return f"{registers(matrix, m.shape, type, copies=copies)} {more}" + ("" if converted else " reg")
 
@@ -127,7 +127,7 @@ EQUAL_PADDED: Slots = {"types": FP8_MATRICES | {"b": "1 b32 special padded reg"}
 def mma(k: Machine, m: Modifiers, a: Vector, b: Vector, c: Vector) -> Vector:
     """Multiply matrix `a` by `b` and add `c`; each lane of the warp holds its fragments of them in registers."""
     layouts = fragments(m.shape, m.atype, m.btype, m.ctype, m.dtype, alayout=m.alayout, blayout=m.blayout)
-    return collect(k, product_of(m, layouts, a, b, c), a, b, c)
+    return collect(k, mma_of(m, layouts, a, b, c), a, b, c)
 
 
 @form(DENSE, shape="m8n8k4", **ANY_LAYOUT, **BFLOAT, types=FOUR, since="7.0 sm_80")

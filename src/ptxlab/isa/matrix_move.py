@@ -8,9 +8,9 @@ from .layouts import Layout
 from .layouts_rows import eight_rows, memory_rows, sixteen_columns
 from .machine import Address, Machine, Value
 from .matrix import Slots
-from .products import ALL_LANES
 from .rearrangement import rearrange
 from .vocabulary import SHARED
+from .warp_mma import ALL_LANES
 
 BLACKWELL = "8.6 sm_100a sm_101a sm_120a | 8.8 sm_100f sm_101f sm_120f"
 EXPANDED: Slots = {"to": "b8x16", "from": "b6x16_p32 b4x16_p64"}
@@ -27,7 +27,7 @@ def two_each(m: Modifiers) -> str:
 
 
 def move(k: Machine, values: tuple[Value, ...], source: Layout, target: Layout, registers: int) -> tuple[Value, ...]:
-    """Bring what lies in `values` as `source` to `registers` that hold it as `target`."""
+    """Bring what `values` hold as `source` to `registers` that hold it as `target`."""
     count = len(target.places)
     statics = (count, source.bits, target.bits, source.places, target.after(len(values)))
     return k.collect(rearrange, ALL_LANES, values, ["b32"] * registers, statics=statics, aligned=True)
@@ -118,6 +118,6 @@ def stmatrix(k: Machine, m: Modifiers, p: Address, a: tuple[Value, ...]) -> None
 
 @form("movmatrix.sync.aligned.m8n8.trans.b16 d, a", types={"d": "b32", "a": "b32 reg"}, since="7.8 sm_75")
 def movmatrix(k: Machine, m: Modifiers, a: Value) -> Value:
-    """Transpose an 8x8 matrix of 16-bit elements that lies in the registers of a warp."""
+    """Transpose an 8x8 matrix of 16-bit elements in the registers of a warp."""
     (d,) = move(k, (a,), eight_rows(8, 16, 1), eight_rows(8, 16, 1, transposed=True), 1)
     return d

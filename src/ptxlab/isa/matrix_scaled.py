@@ -10,7 +10,7 @@ from .fragment import registers
 from .layouts import fragments
 from .machine import Machine, Value
 from .matrix import FAMILY_120, ROW_COL, Slots
-from .products import Vector, collect, product_of
+from .warp_mma import Vector, collect, mma_of
 
 DENSE = (
     "mma.sync.aligned.shape.alayout.blayout.kind.block_scale{.scale_vec}.dtype.atype.btype.ctype.stype"
@@ -115,6 +115,6 @@ def mma_block_scale(
     blocks = int(m.scale_vec[len("scale_vec::")]) if m.scale_vec else 1 if bits == 8 else 2
     sparse = None if f is None else (m.shape, f)
     layouts = fragments(m.shape, m.atype, m.btype, "f32", "f32", bits=bits, sparse=f is not None)
-    product = product_of(m, layouts, a, b, c, sparse=sparse, bits=bits, scale=(blocks, m.stype))
+    product = mma_of(m, layouts, a, b, c, sparse=sparse, bits=bits, scale=(blocks, m.stype))
     metadata = () if e is None else (e,)
     return collect(k, product, a, b, c, metadata, scale_a, select_a, scale_b, select_b)

@@ -1,6 +1,6 @@
 """Multiplication of small matrices by a warp where half of A is zero: mma.sp (PTX ISA 9.7.14.6).
 
-A is stored without its zeros, so it takes half the registers; `e` tells where the stored elements belong, and `f` which
+A is stored without its zeros, so it takes half the registers; `e` says where the stored elements belong, and `f` which
 lanes of four supply `e`. With `.sp::ordered_metadata` the indices in `e` must ascend, which is fast everywhere.
 """
 
@@ -25,7 +25,7 @@ from .matrix import (
     held,
     same_result,
 )
-from .products import Vector, collect, product_of
+from .warp_mma import Vector, collect, mma_of
 
 SPARSE = "mma.variant.sync.aligned.shape.alayout.blayout.dtype.atype.btype.ctype d, a, b, c, e, f"
 KIND = "mma.variant.sync.aligned.shape.alayout.blayout.kind.dtype.atype.btype.ctype d, a, b, c, e, f"
@@ -48,7 +48,7 @@ def operands(
     }
 
 
-ANY_BITS = "special b32"  # ptxas looks at no more than the width of bf16 and tf32 here
+ANY_BITS = "special b32"  # ptxas checks only the width of bf16 and tf32 here
 # ptxas takes selectors 0 to 3 for f16 at m16n8k32, where the manual says 0 and 1.
 FP8_OPERANDS = operands("0..0", c="", e="u32 reg")
 KIND_OPERANDS = operands("0..0", c="")
@@ -82,6 +82,6 @@ EQUAL: Slots = {"types": KIND_OPERANDS, "where": same_result}
 # ptxas takes the kind for fp8 alone in more places than the manual says.
 @form(KIND, kind=F8F6F4, shape="m16n8k64", **ORDERED, dtype="f32", **FP8, ctype="f32", types=KIND_OPERANDS, since=FIRST)
 def mma_sp(k: Machine, m: Modifiers, a: Vector, b: Vector, c: Vector, e: Value, f: int) -> Vector:
-    """Multiply `a`, half of whose elements are zero and not stored, by `b` and add `c`; `e` tells which are stored."""
+    """Multiply `a`, half of whose elements are zero and not stored, by `b` and add `c`; `e` says which are stored."""
     layouts = fragments(m.shape, m.atype, m.btype, m.ctype, m.dtype, sparse=True)
-    return collect(k, product_of(m, layouts, a, b, c, sparse=(m.shape, f)), a, b, c, e)
+    return collect(k, mma_of(m, layouts, a, b, c, sparse=(m.shape, f)), a, b, c, e)

@@ -10,8 +10,8 @@ from .fragment_memory import Matrix, load, store
 from .layouts import opaque_accumulator, opaque_fragments, opaque_multiplicand
 from .machine import Address, Machine, Value
 from .matrix import ANY_LAYOUT, F64, ROW_COL, Slots
-from .products import Vector, collect, product_of
 from .vocabulary import SHARED
+from .warp_mma import Vector, collect, mma_of
 
 LOAD_A = "wmma.load.a.sync.aligned.layout.shape{.space}.type d, [p]{, stride}"
 LOAD_B = "wmma.load.b.sync.aligned.layout.shape{.space}.type d, [p]{, stride}"
@@ -154,11 +154,11 @@ def wmma_mma(k: Machine, m: Modifiers, a: Vector, b: Vector, c: Vector) -> Vecto
     """Multiply matrix `a` by `b` and add `c`, all as wmma.load put them into the registers of the warp."""
     layouts = opaque_fragments(m.shape, m.atype or "f16", m.btype or "f16", m.ctype, m.dtype)
     longest = 4 if m.atype == "tf32" else None  # as ptxas has it: two instructions of shape m16n8k4
-    return collect(k, product_of(m, layouts, a, b, c, longest_step=longest), a, b, c)
+    return collect(k, mma_of(m, layouts, a, b, c, longest_step=longest), a, b, c)
 
 
 @form(DOUBLE, shape="m16n16k8 m16n16k16", rnd="rn rz rm rp", **ANY_LAYOUT, **F64, **multiplied(), since="7.0 sm_80")
-@unknown("it is not in the manual, and no load or store goes with it to tell which element is where")
+@unknown("it is not in the manual, and no load or store of it shows which element is where")
 def wmma_mma_unloadable() -> None:
     """Multiply larger matrices of f64, for which there is no wmma.load: not in the manual."""
 

@@ -45,7 +45,7 @@ OPERANDS: dict[str, Specification] = {
 
 
 def operands(names: str, **other: Specification) -> dict[str, Specification]:
-    """What these operands are, wherever they stand; `other` says what is different in one place."""
+    """What these operands are in every form; `other` says what is different in one of them."""
     return {name: OPERANDS[name] for name in names.split()} | other
 
 
@@ -102,7 +102,7 @@ def mbarrier_inval(k: Machine, m: Modifiers, a: Address) -> None:
     since="9.3 sm_90",
 )
 def mbarrier_check_layout(k: Machine, m: Modifiers, a: Address) -> Value:
-    """Tell whether a barrier has that layout."""
+    """Return whether a barrier has that layout."""
     return k.mbarrier.layout(a) == int(m.layout == "layout::v1")
 
 
@@ -178,7 +178,7 @@ def mbarrier_multicast() -> None:
     **RELAXED,
 )
 def mbarrier_complete_tx(k: Machine, m: Modifiers, a: Address, bytes: Value) -> None:
-    """Tell the phase that that many bytes have come."""
+    """Complete that many bytes of the phase."""
     k.mbarrier.complete(a, bytes, order(m) | RELAXED_ORDER)
 
 

@@ -135,7 +135,7 @@ def mbarrier_test_wait_parity(k: Machine, m: Modifiers, a: Address, parity: Valu
     **ACQUIRE,
 )
 def mbarrier_try_wait(k: Machine, m: Modifiers, a: Address, state: Value, hint: Value | None) -> Value:
-    """Wait, for a limited time, until the phase in which `state` was returned is over; tell whether it is."""
+    """Wait, for a limited time, until the phase in which `state` was returned is over; return whether it is."""
     return k.mbarrier.wait(a, state >> PARITY, order(m))
 
 
@@ -148,5 +148,5 @@ def mbarrier_try_wait(k: Machine, m: Modifiers, a: Address, state: Value, hint: 
     **ACQUIRE,
 )
 def mbarrier_try_wait_parity(k: Machine, m: Modifiers, a: Address, parity: Value, hint: Value | None) -> Value:
-    """Wait, for a limited time, until the phase of that parity is over; tell whether it is."""
+    """Wait, for a limited time, until the phase of that parity is over; return whether it is."""
     return k.mbarrier.wait(a, k.cast(parity, "u64"), order(m))

@@ -2,8 +2,8 @@
 
 from .form import Modifiers, form
 from .machine import Machine, Value
-from .products import ALL_LANES
 from .rearrangement import meet
+from .warp_mma import ALL_LANES
 
 
 @form("brkpt", since="1.0 sm_11")
@@ -25,7 +25,7 @@ def pmevent(k: Machine, m: Modifiers, a: int) -> None:
 
 @form("trap", effects="trap")
 def trap() -> None:
-    """Abort the kernel and tell the host."""
+    """Abort the kernel and report it to the host."""
 
 
 _SETMAXNREG = "8.0 sm_90a | 8.6 sm_100a sm_101a | 8.7 sm_120a | 8.8 sm_100f sm_101f sm_120f"

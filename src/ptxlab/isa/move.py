@@ -52,7 +52,7 @@ def mov(k: Machine, m: Modifiers, a: Value | tuple[Value, ...]) -> Value | tuple
         return a if m.vec else k.pack(a, f"b{sum(part.type.width for part in a)}")
     if m.vec:  # ptxas cuts the register and puts each part into an element as wide as the register
         width = a.type.width
-        if m.vec == "v4" and width == 16:  # parts of four bits are none: it goes into the first element as it is
+        if m.vec == "v4" and width == 16:  # there are no parts of four bits: it goes into the first element as it is
             return a, *(k.constant(f"b{width}", 0) for _ in range(3))
         parts = k.unpack(a, f"b{width // int(m.vec[1:])}")
         return tuple(k.cast(part, f"b{width}") for part in parts)
@@ -112,5 +112,5 @@ def cvta_to(k: Machine, m: Modifiers, a: Value) -> Value:
 @form("isspacep.space p, a", space=_WINDOW, types={"p": "pred", "a": "u32"}, writes="p", since="2.0 sm_20")
 @form("isspacep.space p, a", space=_WINDOW, types={"p": "pred", "a": "u64"}, writes="p", since="2.0 sm_20")
 def isspacep(k: Machine, m: Modifiers, a: Value) -> Value:
-    """Tell whether a generic address lies in the window of a state space."""
+    """Return whether a generic address is in the window of a state space."""
     return k.is_in(m.space, k.cast(a, "u64"))

@@ -1,4 +1,4 @@
-"""Memory that stands for the memories of several GPUs at once: multimem (PTX ISA 9.7.9.14, 9.7.9.26, 9.7.9.27).
+"""Memory of several GPUs under one address: multimem (PTX ISA 9.7.9.14, 9.7.9.26, 9.7.9.27).
 
 A vector has 32 to 128 bits in all, so narrow types come only as vectors. Packed types are held in untyped registers.
 """

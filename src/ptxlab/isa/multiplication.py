@@ -1,7 +1,8 @@
-"""Multiplication of matrices that lie in the registers of a warp, once for all lanes: what `mma` and `wmma` collect.
+"""Multiplication of matrices in the registers of a warp, once for all lanes: the warp collectives of `mma` and `wmma`.
 
-`mail` holds the registers of all lanes, operands and results one after the other; tables of places (see `layouts.py`)
-say where each element of a matrix is. B is laid out transposed, so that a product runs along rows of both.
+`exchange` holds the registers of all lanes, operands and results one after the other; tables of places (see
+`layouts.py`) say where each element of a matrix is. B is laid out transposed, so that a product runs along rows of
+both.
 """
 
 from ptxlab.native import Pointer, array, bits_float, count_ones, f64, float_bits, fma, native, s32, s64, u32, u64
@@ -16,7 +17,7 @@ LARGEST_B = 1024  # elements
 
 @native(inline=True)
 def element(exchange: Pointer[u32], place: u32) -> u32:
-    """The element at a place, in the lowest bits; what lies above it is not cleared."""
+    """The element at a place, in the lowest bits; the bits above it are not cleared."""
     return exchange[place >> 5] >> (place & 31)
 
 

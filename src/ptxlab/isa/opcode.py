@@ -46,7 +46,7 @@ class Match:
 
     candidate: Candidate
     expected: tuple[Expected, ...]  # one an operand at hand
-    limited: bool  # whether an operand's value is limited, so that values must be looked at
+    limited: bool  # whether an operand's value is limited, so that values must be checked
     odd: tuple[int, ...] = ()  # the operands that ptxas takes, but that can hardly be meant
 
     @property
@@ -130,7 +130,7 @@ def _distance(problem: Problem) -> tuple[bool, int, bool]:
 
 
 def align(expected: Sequence[Expected], given: int) -> tuple[Expected, ...] | None:
-    """The operands that `given` operands stand for, optional ones filled from the left; None: the count is wrong."""
+    """The operands that `given` operands are, optional ones filled from the left; None: the count is wrong."""
     spare = given - sum(not e.optional for e in expected)
     if spare < 0:
         return None
@@ -155,7 +155,7 @@ def opcode(text: str) -> Opcode:
     return found
 
 
-# Flags that ptxas lets stand twice; it refuses to see any other modifier again.
+# Flags that ptxas accepts twice; it refuses any other modifier the second time.
 REPEATABLE = frozenset("approx sync relu NaN satfinite cc shiftamt sat uni".split())
 
 

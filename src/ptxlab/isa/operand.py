@@ -9,7 +9,7 @@ The words of `types`, in any order:
 - `within(0..15)`: an immediate within that range, or a register; `within(0..96/32)`: a multiple of 32 in it;
   a vector has one such limit for each element;
 - `loose`: the register may be wider than the type, as in `ld`, `st` and `cvt`;
-- `sink`: `_` may stand there, and nothing else if no type is named;
+- `sink`: the operand may be `_`, and nothing else if no type is named;
 - for an address, the state space (`shared`) or the slot that holds it (`space`); nothing means the slot `space`, else
   the one space that the syntax spells out, else generic; `wide`: 64 bits if the address is global or generic,
   `b64`: 64 bits in any case, `b32` or `u32`: a register of 32 bits, as for tensor memory;
@@ -17,14 +17,14 @@ The words of `types`, in any order:
   such a variable, or a 64-bit register that holds one;
 - `padded`: the vector may have 2 or 4 elements where fewer are wanted; `indexed`: its first element is an index, apart
   from the others;
-- `apart`: each element of the vector is looked at by itself, as a scalar is; `bare`: the address may also stand without
+- `apart`: each element of the vector is checked by itself, as a scalar is; `bare`: the address may also be without
   its brackets; `element`: it may also be an element of an array, `table[3]`;
-- `lone`: one register may stand for the vector;
-- `integers`: a vector of integers may stand for one of floats;
+- `lone`: the vector may be one register;
+- `integers`: a vector of floats may be one of integers;
 - `select(part)`: a part of the register may be chosen, `%r1.b0`, one of that set of `selectors.py`;
-- `minus`: a minus sign may stand before it;
+- `minus`: a minus sign may precede it;
 - `single`: a scalar that may also be written as a vector of one, `{r}`;
-- `special`: a special register may stand there; `symbol`: the name of a variable or function may (its address);
+- `special`: the operand may be a special register; `symbol`: the name of a variable or function may (its address);
   a state space: only the name of a variable in that space may.
 
 Operands at hand are described by their *shape*, a value that is cheap to compare and to look up:
@@ -156,7 +156,7 @@ def _expected(form: Form, m: Modifiers, operand: Operand) -> Expected:
 
 
 def _default_space(form: Form, m: Modifiers) -> str:
-    """Where an address lies when `types` does not say: in the slot `space`, or in the one space that is spelled out."""
+    """The space of an address that `types` does not name: that of the slot `space`, or the one that is spelled out."""
     if "space" in vars(m):
         return "space"
     spelled = [word for slot in form.slots if slot.flag and getattr(m, slot.name) for word in slot.values]
@@ -170,7 +170,7 @@ def _replace(expected: Expected, **changes: Any) -> Expected:
 
 
 def _words(specification: Specification, m: Modifiers) -> list[str]:
-    """The words of a specification with slot names replaced by what stands in the slot (nothing, if left out)."""
+    """The words of a specification with slot names replaced by the value of the slot (nothing, if left out)."""
     text = specification if isinstance(specification, str) else specification(m)
     words = []
     for word in text.split():

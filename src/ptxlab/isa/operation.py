@@ -1,4 +1,4 @@
-"""What an instruction computes, in one word, for whoever follows values through a program.
+"""What an instruction computes, in one word, for analyses that follow values through a program.
 
 The word holds for all operands that are read, in the order of the syntax line, whatever their type. The modifiers say
 the rest: rounding, `.sat`, `.relu`. An integer result is cut to the type of the result. An instruction that computes

@@ -1,4 +1,4 @@
-"""The values of the reference machine: bits in a register, with the operators that meanings are written with."""
+"""The values of the reference machine: bits in a register, with the operators that semantics are written with."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Pattern:
     bits: int
 
     def __post_init__(self) -> None:
-        assert 0 <= self.bits < 1 << self.type.width, f"{self.bits:#x} is no {self.type}"
+        assert 0 <= self.bits < 1 << self.type.width, f"{self.bits:#x} is not a {self.type}"
 
     @staticmethod
     def of(type: str | Type, number: int) -> Pattern:
@@ -29,7 +29,7 @@ class Pattern:
 
     @property
     def number(self) -> int:
-        """The integer that the bits stand for."""
+        """The integer that the bits represent."""
         assert self.type.lanes == 1, f"{self.type} is several integers"
         negative = self.type.kind == "s" and self.bits >> (self.type.width - 1)
         return self.bits - (1 << self.type.width) if negative else self.bits

@@ -1,6 +1,6 @@
 """The recording machine: it runs a semantic function once, without values, and notes what that does.
 
-Operands are stand-ins that know their type and name only. What is noted becomes the `Effects` of a form; see
+Operands are placeholders that know their type and name only. What is noted becomes the `Effects` of a form; see
 `effects.py`.
 """
 

@@ -11,7 +11,7 @@ from .types import TYPES, Type
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with operand `index`: `kind` says it in a word, `expected` what should stand there."""
+    """What is wrong with operand `index`: `kind` says it in a word, `expected` what should be there."""
 
     kind: str
     index: int
@@ -38,7 +38,7 @@ def _wrong(expected: Expected, shape: Shape) -> str | None:
     if expected.kind == "arguments":
         return None if shape[0] == "(" else "kind"
     if expected.kind != "value":
-        # What a label stands for, code or a list of targets, only the whole function tells.
+        # Whether a label is code or a list of targets, only the whole function says.
         return None if shape == f"@{expected.kind}" or (shape, expected.kind) == ("@label", "targets") else "kind"
     if isinstance(shape, tuple) and shape[0] != ":":
         return _wrong_compound(expected, shape)
@@ -91,7 +91,7 @@ _INDEX = Expected("index", "read", type=TYPES["u32"], special=True, fixed=True)
 
 
 def _wrong_vector(expected: Expected, parts: Sequence[Shape]) -> str | None:
-    """ptxas gives a vector one type, and then looks at that type only, unless it looks at each element apart."""
+    """ptxas gives a vector one type and checks that type only, unless it checks each element apart."""
     if all(part == "_" for part in parts) and not expected.apart:
         return "sink"
     if expected.role != "read" and any(part in _CONSTANTS for part in parts):
@@ -99,7 +99,7 @@ def _wrong_vector(expected: Expected, parts: Sequence[Shape]) -> str | None:
     joined = _join([part for part in parts if _element_type(part)])
     if joined is None:
         return "vector-types"
-    if _is_converted(expected, parts[0]) or _stands_for_floats(expected, joined):
+    if _is_converted(expected, parts[0]) or _are_integers_for_floats(expected, joined):
         assert expected.type is not None
         joined = f"b{expected.type.width}"
     for part in parts:
@@ -120,7 +120,7 @@ def _is_converted(expected: Expected, first: Shape) -> bool:
     return expected.type.name in ("f32", "f64")
 
 
-def _stands_for_floats(expected: Expected, joined: str) -> bool:
+def _are_integers_for_floats(expected: Expected, joined: str) -> bool:
     """Whether these are integers where floats are wanted, in an instruction that does not mind."""
     assert expected.type is not None
     if not expected.integers or expected.type.kind != "f" or joined not in TYPES:
@@ -197,7 +197,7 @@ def _number(type: Type) -> str:
 
 
 def is_array(base: Shape) -> bool:
-    """Whether `base[3]` is an element: of a variable, which `shapes.py` calls `scalar` where it is no array."""
+    """Whether `base[3]` is an element: of a variable, which `shapes.py` calls `scalar` where it is not an array."""
     return isinstance(base, str) and base.startswith("&")
 
 
@@ -237,7 +237,7 @@ def _wrong_address(expected: Expected, shape: Shape) -> str | None:
     elif base in TYPES and TYPES[base].width < 64 and _is_wide(expected):
         return "address-width"
     elif base in TYPES:
-        if not (_is_address(TYPES[base]) or rest):  # ptxas looks at no register that has coordinates beside it
+        if not (_is_address(TYPES[base]) or rest):  # ptxas does not check a register that has coordinates beside it
             return "address-type"
     elif base in ("#float", "#f32", "_") or base.startswith(("%", "@")):
         return "address-type"
@@ -300,7 +300,7 @@ def wrong_scalar(expected: Expected, shape: Shape) -> str | None:
 
 
 def register_fits(register: Type, wanted: Type, loose: bool) -> bool:
-    """Whether a register may stand where an instruction works on `wanted` (PTX ISA, Operand Type Checking)."""
+    """Whether a register is legal where an instruction works on `wanted` (PTX ISA, Operand Type Checking)."""
     if register.kind == "p" or wanted.kind == "p":
         return register.kind == wanted.kind
     if register.width != wanted.width and not (loose and register.width > wanted.width):
@@ -313,7 +313,7 @@ def register_fits(register: Type, wanted: Type, loose: bool) -> bool:
 
 
 def immediate_fits(shape: str, wanted: Type) -> bool:
-    """Whether an immediate may stand where an instruction works on `wanted`: ptxas converts between floats only."""
+    """Whether an immediate is legal where an instruction works on `wanted`: ptxas converts between floats only."""
     if wanted.lanes > 1:
         return False
     if wanted.kind == "f":

@@ -69,7 +69,7 @@ def fits(m: Modifiers) -> str | None:
 )
 @unknown("the manual leaves open which of equal elements are kept, and in which order")
 def spcompress() -> None:
-    """Keep two of each four elements, the largest or smallest as `selection` says, and tell which they were."""
+    """Keep two of each four elements, the largest or smallest as `selection` says, and return which they were."""
 
 
 @form(

@@ -1,6 +1,6 @@
 """Swizzles of shared memory: some bits of an address are XORed with bits above them (PTX ISA 5.5.7).
 
-Elements of one column then lie in different banks, row by row, without any padding between rows.
+Elements of one column are then in different banks, row by row, without any padding between rows.
 """
 
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Swizzle:
-    """The `bits` bits from `base` on are XORed with those that stand `shift` places above them."""
+    """The `bits` bits from `base` on are XORed with those `shift` places above them."""
 
     bits: int
     base: int = 4
@@ -25,7 +25,7 @@ class Swizzle:
         return 1 << (self.base + self.shift + self.bits)
 
     def place(self, offset: int) -> int:
-        """Where the byte at `offset` lies.
+        """Where the byte at `offset` is.
 
         What has no bits in common may be swizzled apart: `place(a ^ b) == place(a) ^ place(b)`.
         """

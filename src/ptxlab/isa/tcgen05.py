@@ -10,10 +10,10 @@ from .asynchronous import MatrixCopy
 from .form import Modifiers, form, unknown
 from .machine import Address, Machine, Value
 from .matrix import Slots
-from .products import ALL_LANES, Vector
 from .rearrangement import agree, meet
 from .tensor_memory import SHAPES as MOVED
 from .tensor_memory import first_cell, next_cell
+from .warp_mma import ALL_LANES, Vector
 
 BLACKWELL = "8.6 sm_100a sm_101a | 8.8 sm_100f sm_101f"
 CTA_GROUP = "cta_group::1 cta_group::2"
@@ -318,5 +318,5 @@ def tcgen05_fence_before(k: Machine, m: Modifiers) -> None:
 
 @form("tcgen05.fence::after_thread_sync", since=BLACKWELL)
 def tcgen05_fence_after(k: Machine, m: Modifiers) -> None:
-    """Order operations on tensor memory behind it with the synchronisation of threads that comes before."""
+    """Order later operations on tensor memory after the synchronization of threads that comes before it."""
     k.tensor_memory.fence(after=True)

@@ -1,6 +1,6 @@
 """Multiplication of matrices in tensor memory: tcgen05.mma, .sp and .ws, without scale factors (PTX ISA 9.7.16.10).
 
-One thread starts it. D is in tensor memory, B in shared memory behind a descriptor, A in either (`a_desc` or `[a]`);
+One thread starts it. D is in tensor memory, B in shared memory, given by a descriptor, A in either (`a_desc` or `[a]`);
 shapes and exact types are in the instruction descriptor `idesc`. Each line of the manual appears for both places of A,
 and without and with the mask `disabled` of output lanes.
 """
@@ -15,8 +15,8 @@ from .instruction_descriptor import PAIR, STATIONARY
 from .instruction_descriptor import PLAIN as ALONE
 from .machine import Address, Machine, Value
 from .matrix import Slots
-from .products import Vector
 from .tcgen05 import BLACKWELL, CTA_GROUP
+from .warp_mma import Vector
 
 CHIP = "8.6 sm_100a sm_101a"
 KINDS = ("kind::f16 kind::tf32 kind::f8f6f4", ("kind::i8", CHIP), ("kind::ti16", "9.4 sm_107f"))
@@ -89,7 +89,7 @@ def tcgen05_mma(
     enable_d: Value,
     scale_d: int | None,
 ) -> None:
-    """Start the product of A and B, added to D if `enable_d` holds."""
+    """Start an MMA of A and B, added to D if `enable_d` holds."""
     form = PAIR if m.cta_group == "cta_group::2" else ALONE
     start(k, m, d, a, a_desc, b_desc, idesc, enable_d, scale_d=scale_d or 0, disabled=disabled, form=form)
 
@@ -141,9 +141,9 @@ def start(
 @multiply(SP_SHIFT, "[d], [a], b_desc, [sp_meta], idesc, disabled, {!}enable_d", **PLAIN)
 @multiply(SP_SHIFT, "[d], [a], b_desc, [sp_meta], idesc, {!}enable_d, scale_d", **SCALED)
 @multiply(SP_SHIFT, "[d], [a], b_desc, [sp_meta], idesc, disabled, {!}enable_d, scale_d", **SCALED | NO_I8)
-@unknown("where metadata lie in tensor memory is only drawn in the manual")
+@unknown("the manual only draws where metadata is in tensor memory")
 def tcgen05_mma_sp() -> None:
-    """Start the product of a sparse A, of which half is stored, and B."""
+    """Start an MMA of a sparse A, of which half is stored, and B."""
 
 
 @multiply(LUT, "[d], a_desc, b_desc, [table], idesc, {!}enable_d", **TABLE)
@@ -152,7 +152,7 @@ def tcgen05_mma_sp() -> None:
 @multiply(LUT, "[d], [a], b_desc, [table], idesc, disabled, {!}enable_d", **TABLE)
 @unknown("the tables by which it expands B are not known")
 def tcgen05_mma_lut() -> None:
-    """Start the product of A and of B, whose elements a table expands."""
+    """Start an MMA of A and B, whose elements a table expands."""
 
 
 WS = "tcgen05.mma.ws.cta_group::1.kind{.collector}"
@@ -171,7 +171,7 @@ def tcgen05_mma_ws(
     idesc: Value,
     enable_d: Value,
 ) -> None:
-    """Start the product of A and B with B kept in a collector buffer, so that several products can share it."""
+    """Start an MMA of A and B with B kept in a collector buffer, so that several MMAs can share it."""
     start(k, m, d, a, a_desc, b_desc, idesc, enable_d, form=STATIONARY)
 
 
@@ -181,4 +181,4 @@ def tcgen05_mma_ws(
 @multiply(WS_SP, "[d], [a], b_desc, [sp_meta], idesc, {!}enable_d{, zero_mask}", kind=KINDS, collector=BUFFERS)
 @unknown("masks of columns of B, and where metadata lie, are not emulated yet")
 def tcgen05_mma_ws_masked() -> None:
-    """Start such a product of a sparse A, or of a B of which a mask leaves out columns."""
+    """Start such an MMA with a sparse A, or with a B of which a mask leaves out columns."""

@@ -67,7 +67,7 @@ def tcgen05_mma_block_scale(
     scale_b: Address,
     enable_d: Value,
 ) -> None:
-    """Start the product of A and B, each block of them multiplied by its own scale factor from tensor memory."""
+    """Start an MMA of A and B, each block of them multiplied by its own scale factor from tensor memory."""
     start(k, m, d, a, a_desc, b_desc, idesc, enable_d, scales=(scale_a, scale_b, count_factors(m)))
 
 
@@ -88,4 +88,4 @@ def count_factors(m: Modifiers) -> int:
 @multiply(LUT_SCALED, "[d], [a], b_desc, [table], idesc, [scale_a], [scale_b], {!}enable_d", **BY_TABLE)
 @unknown("sparse products with scale factors, and tables that expand B, are only drawn in the manual")
 def tcgen05_mma_block_scale_sp() -> None:
-    """Start such a product of a sparse A, or of a B that a table expands."""
+    """Start such an MMA with a sparse A, or with a B that a table expands."""

@@ -18,7 +18,7 @@ OVERRIDE = "9.4 sm_107f"
 GROUPS = (("cta_group::1 cta_group::2", FAMILY),)
 REDUCTIONS = "add min max inc dec and or xor"
 
-# The modes with a vector of offsets behind the coordinates, and those without.
+# The modes with a vector of offsets after the coordinates, and those without.
 TILES_TO_CTA = ("tile", ("tile::gather4", "8.6 sm_100"))
 TILES = ("tile", ("tile::gather4", FAMILY))
 STORED = ("tile im2col_no_offs", ("tile::scatter4", FAMILY), ("im2col_no_offs::w", OVERRIDE))
@@ -87,7 +87,7 @@ TYPES: dict[str, Specification] = {
 }
 PRESENT = {"policy": "hint", "mask": "multicast"}
 
-# What stands in the brackets, and which modifiers ask for it.
+# What is in the brackets, and which modifiers require it.
 VARIANTS: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
     ("[map, coordinates]", "", {"where": fits}),
     ("[map, address, coordinates]", ".override::global_address", {"where": fits}),
@@ -132,7 +132,7 @@ def tensor(
 
 
 def _overriding(function: Declared) -> Declared:
-    """What stands for an instruction with modifiers that override the tensor map: it has no meaning yet."""
+    """A placeholder for an instruction with modifiers that override the tensor map: it has no semantics yet."""
 
     @unknown("what overrides a tensor map is not emulated yet")
     def overriding() -> None: ...
@@ -178,9 +178,9 @@ def cp_async_bulk_tensor_load(
     mask: Value | None,
     policy: Value | None,
 ) -> None:
-    """Copy a box of a tensor to shared memory in the background; an mbarrier that counts bytes tells when it is done.
+    """Copy a box of a tensor to shared memory asynchronously; completion is by an mbarrier that counts bytes.
 
-    The box is where the coordinates say, innermost dimension first; what lies beyond the tensor is filled in.
+    The box is where the coordinates say, innermost dimension first; what is out of bounds of the tensor is filled in.
     """
     k.bulk.load_tensor(d, map, coordinates, mbar, mask)
 
@@ -196,7 +196,7 @@ def cp_async_bulk_tensor_load(
 def cp_async_bulk_tensor_store(
     k: Machine, m: Modifiers, map: Address, coordinates: tuple[Value, ...], a: Address, policy: Value | None
 ) -> None:
-    """Copy a box in shared memory to a tensor in the background, but for what lies beyond it; a group tells the end."""
+    """Copy a box in shared memory to a tensor asynchronously, except what is out of bounds; a bulk group completes."""
     k.bulk.store_tensor(map, coordinates, a, None)
 
 

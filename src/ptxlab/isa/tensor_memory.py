@@ -60,7 +60,7 @@ def _sum(steps: tuple[Step, ...], number: int) -> Step:
 def moved(shape: str, repetitions: int, *, packed: bool = False) -> Layout:
     """Where in the registers of a warp each cell of tensor memory goes; packed, the lower half of each.
 
-    The two halves of `16x32bx2` stand side by side.
+    The two halves of `16x32bx2` are side by side.
     """
     known = SHAPES[shape]
     halves = 2 if shape == "16x32bx2" else 1
@@ -91,6 +91,6 @@ def first_cell(k: Machine, shape: str, address: Value, split: int, *, packed: bo
 
 
 def next_cell(shape: str, register: int, *, packed: bool) -> int:
-    """How many cells further that of another register lies."""
+    """How many words further the word of another register is."""
     lane, column = SHAPES[shape].register(register)
     return lane * COLUMNS + column * (2 if packed else 1)

@@ -13,7 +13,7 @@ REPLACE: dict[str, Any] = {
 ATOMICITY = "8.6 sm_100a sm_110a | 8.7 sm_120a | 8.8 sm_100f sm_110f sm_120f"
 ORDINAL: dict[str, Specification] = {"ordinal": "imm(0..4)"}
 
-# Values of fields that a number stands for; the last ones of `.elemtype` and `.swizzle_mode` came with later targets.
+# Values of fields that are numbers; the last ones of `.elemtype` and `.swizzle_mode` came with later targets.
 NUMBERS = {
     "elemtype": "imm(0..15)",
     "interleave_layout": "imm(0..2)",

@@ -1,7 +1,7 @@
 """Texture instructions (PTX ISA 9.7.10).
 
 How many coordinates there are depends on the geometry, and those of arrays (`.a1d`) begin with the index of the layer.
-Each lookup may name a sampler beside the texture, give a predicate that tells whether the data is resident, shift the
+Each lookup may name a sampler beside the texture, give a predicate for whether the data is resident, shift the
 coordinates by an offset `e` and compare with a depth `f`; `lookups` declares all of these.
 """
 
@@ -178,4 +178,4 @@ def txq() -> None:
     since="4.0 sm_30",
 )
 def istypep() -> None:
-    """Tell whether an address is that of a texture, a sampler or a surface."""
+    """Return whether an address is that of a texture, a sampler or a surface."""

@@ -5,7 +5,7 @@ putting it into the part of `c` that `d` selects. A SIMD one works on two halves
 that `d` selects over those of `c`, or adds all of them up with `c`.
 
 An H200 has none of the scalar ones: ptxas writes ordinary instructions for them, and these clamp and compare in ways
-of their own. The meanings below are what they compute, which is not always what the manual says; comments tell where.
+of their own. The semantics below are what they compute, which is not always what the manual says; comments say where.
 With `d.h1`, ptxas 13.0 writes the upper half of the result; as with ptxas 13.4 and in the manual, it is the lower one
 here.
 """

@@ -1,4 +1,4 @@
-"""Values that stand in the syntax of many instructions, each with its own availability where that differs."""
+"""Values in the syntax of many instructions, each with its own availability where that differs."""
 
 from .form import Modifiers
 

@@ -33,7 +33,7 @@ MASK = {"membermask": "u32"}
 def shfl(
     k: Machine, m: Modifiers, a: Value, b: Value, c: Value, membermask: Value | None = None
 ) -> tuple[Value, Value]:
-    """Read `a` of another lane of the warp; `p` tells whether that lane was in range."""
+    """Read `a` of another lane of the warp; `p` is whether that lane was in range."""
     members = k.active_mask() if membermask is None else membermask
     d, p = k.collect(shuffle, members, (a, b, c), ("b32", "pred"), statics=(SHUFFLES.split().index(m.mode),))
     return d, p
@@ -79,7 +79,7 @@ UP, DOWN, BUTTERFLY = range(3)  # as in SHUFFLES
 @form("vote.sync.ballot.b32 d, {!}a, membermask", types={"a": "pred"} | MASK, name="vote", since="5.1 sm_30",
       effects="uniform")  # fmt: skip
 def vote(k: Machine, m: Modifiers, a: Value, membermask: Value | None = None) -> Value:
-    """Tell each lane whether `a` holds in all, in any or equally in all lanes; `.ballot` gives one bit a lane."""
+    """Return whether `a` holds in all, in any or equally in all lanes; `.ballot` gives one bit a lane."""
     members = k.active_mask() if membermask is None else membermask
     ballot, present = k.collect(cast_votes, members, (a,), ("b32", "b32"))
     match m.mode:
@@ -123,7 +123,7 @@ def cast_votes(exchange: Pointer[u32], members: u32) -> None:
     effects="uniform",
 )
 def match(k: Machine, m: Modifiers, a: Value, membermask: Value) -> Value | tuple[Value, Value]:
-    """Give the mask of lanes whose `a` equals this lane's; `.all` gives it only if all are equal, as `p` tells."""
+    """Give the mask of lanes whose `a` equals this lane's; `.all` gives it only if `p`: all are equal."""
     same, present = k.collect(find_equal, membermask, (a,), ("u32", "u32"), statics=(a.type.width // 32,))
     if m.any:
         return same

@@ -19,7 +19,7 @@ from .descriptor import CHUNK, K_MAJOR, MN_MAJOR
 from .fragment import ELEMENT_BITS, extents
 from .layouts import Layout, accumulator, kept_of, metadata, multiplicand, width
 from .machine import Machine, Value
-from .products import ALL_LANES, UNUSED, Statics, Vector
+from .warp_mma import ALL_LANES, UNUSED, Statics, Vector
 from .warpgroup_multiplication import (
     IN_REGISTERS,
     ROWS,
@@ -32,7 +32,7 @@ HEAD = 6  # words between the accumulators and A: descriptor of A, number of the
 
 
 @dataclass(frozen=True)
-class Product:
+class WarpgroupMma:
     """A multiplication by a warpgroup. `a_major` and `b_major` are as `descriptor.py` and `IN_REGISTERS` have them."""
 
     shape: str
@@ -74,76 +74,72 @@ class Product:
 
 
 def collect(
-    k: Machine, product: Product, d: Vector, a: Vector | None, a_desc: Value | None, b_desc: Value, scale_d: Value,
+    k: Machine, mma: WarpgroupMma, d: Vector, a: Vector | None, a_desc: Value | None, b_desc: Value, scale_d: Value,
     metadata: Value | None,
 ) -> Vector:  # fmt: skip
     """Multiply what the descriptors name, and add it to `d`."""
-    read(k, product, a_desc, b_desc)
+    read(k, mma, a_desc, b_desc)
     nowhere = k.constant("u64", 0)
     inputs = [*d, nowhere if a_desc is None else a_desc, k.warp, b_desc, scale_d, *(a or ())]
     if metadata is not None:
         inputs.append(metadata)
-    function, statics = plan(product, len(d))
+    function, statics = plan(mma, len(d))
     return k.collect(function, ALL_LANES, inputs, ["b32"] * len(d), statics=statics, aligned=True, reads_shared=True)
 
 
-def read(k: Machine, product: Product, a_desc: Value | None, b_desc: Value) -> None:
-    """Look at the memory that a warp reads: its own rows of A, and all of B."""
-    each = CHUNK * 8 // product.bits  # elements of a chunk
-    if a_desc is not None and product.a_major == K_MAJOR:
-        k.wgmma.read(
-            MatrixChunks("a", a_desc, K_MAJOR, product.bits, (k.warp & 3) * ROWS, ROWS, 0, product.stored // each)
-        )
+def read(k: Machine, mma: WarpgroupMma, a_desc: Value | None, b_desc: Value) -> None:
+    """Track the memory that a warp reads: its own rows of A, and all of B."""
+    each = CHUNK * 8 // mma.bits  # elements of a chunk
+    if a_desc is not None and mma.a_major == K_MAJOR:
+        k.wgmma.read(MatrixChunks("a", a_desc, K_MAJOR, mma.bits, (k.warp & 3) * ROWS, ROWS, 0, mma.stored // each))
     elif a_desc is not None:
         chunks = ROWS // each
-        k.wgmma.read(
-            MatrixChunks("a", a_desc, MN_MAJOR, product.bits, 0, product.stored, (k.warp & 3) * chunks, chunks)
-        )
-    if product.b_major == K_MAJOR:
-        k.wgmma.read(MatrixChunks("b", b_desc, K_MAJOR, product.bits, 0, product.columns, 0, product.depth // each))
+        k.wgmma.read(MatrixChunks("a", a_desc, MN_MAJOR, mma.bits, 0, mma.stored, (k.warp & 3) * chunks, chunks))
+    if mma.b_major == K_MAJOR:
+        k.wgmma.read(MatrixChunks("b", b_desc, K_MAJOR, mma.bits, 0, mma.columns, 0, mma.depth // each))
     else:
-        k.wgmma.read(MatrixChunks("b", b_desc, MN_MAJOR, product.bits, 0, product.depth, 0, product.columns // each))
+        k.wgmma.read(MatrixChunks("b", b_desc, MN_MAJOR, mma.bits, 0, mma.depth, 0, mma.columns // each))
 
 
 @cache
-def plan(product: Product, accumulators: int) -> tuple[Callable[..., Any], Statics]:
+def plan(mma: WarpgroupMma, accumulators: int) -> tuple[Callable[..., Any], Statics]:
     """The function that multiplies, and its constants; D takes so many registers."""
-    a, d = product.fragments
+    a, d = mma.fragments
     held = accumulators + HEAD
-    registers = a.registers if product.a_major == IN_REGISTERS else 0
-    sparse = product.selector is not None
+    registers = a.registers if mma.a_major == IN_REGISTERS else 0
+    sparse = mma.selector is not None
     results = held + registers + int(sparse)
-    where = (product.a_major, product.b_major, accumulators, results)
-    a_places = tuple(place - width(product.atype)[1] for place in a.after(held)) if registers else UNUSED
-    if product.atype == "b1":
+    where = (mma.a_major, mma.b_major, accumulators, results)
+    a_places = tuple(place - width(mma.atype)[1] for place in a.after(held)) if registers else UNUSED
+    if mma.atype == "b1":
         words = a_places[::32] if registers else UNUSED
-        return multiply_shared_bits, (product.columns, product.depth // 32, *where, words, d.places)
+        return multiply_shared_bits, (mma.columns, mma.depth // 32, *where, words, d.places)
     kept: int = 0
     choices: tuple[int, ...] = UNUSED
-    if product.selector is not None:
-        kept = kept_of(product.bits)
-        choices = metadata(product.shape, product.atype, product.selector).after(held + registers)
+    if mma.selector is not None:
+        kept = kept_of(mma.bits)
+        choices = metadata(mma.shape, mma.atype, mma.selector).after(held + registers)
     places = (kept, a_places, d.places, choices)
-    if product.dtype == "s32":
-        signs = (int(product.atype[0] == "s"), int(product.btype[0] == "s"))
+    if mma.dtype == "s32":
+        signs = (int(mma.atype[0] == "s"), int(mma.btype[0] == "s"))
         return multiply_shared_integers, (
-            product.columns, product.depth, *signs, int(product.saturate), *where, *places,
+            mma.columns, mma.depth, *signs, int(mma.saturate), *where, *places,
         )  # fmt: skip
-    return multiply_shared_floats, (product.columns, product.depth, *_floats(product), *where, *places)
+    return multiply_shared_floats, (mma.columns, mma.depth, *_floats(mma), *where, *places)
 
 
-def _floats(product: Product) -> Statics:
+def _floats(mma: WarpgroupMma) -> Statics:
     kinds = {"f16": WARPGROUP.half, "bf16": WARPGROUP.half, "tf32": WARPGROUP.tf32}
-    step = kinds.get(product.atype, WARPGROUP.fp8)
-    a_format, b_format = NUMBER_OF[product.atype], NUMBER_OF[product.btype]
-    result = F16 if product.dtype == "f16" else F32_SHORT if step.short else F32
+    step = kinds.get(mma.atype, WARPGROUP.fp8)
+    a_format, b_format = NUMBER_OF[mma.atype], NUMBER_OF[mma.btype]
+    result = F16 if mma.dtype == "f16" else F32_SHORT if step.short else F32
     return (
-        *width(product.atype),
+        *width(mma.atype),
         a_format,
         b_format,
-        int(product.negate_a) << product.bits - 1,
-        int(product.negate_b) << product.bits - 1,
-        ELEMENT_BITS[product.dtype],
+        int(mma.negate_a) << mma.bits - 1,
+        int(mma.negate_b) << mma.bits - 1,
+        ELEMENT_BITS[mma.dtype],
         result,
         step.fraction,
         step.fraction - MANTISSA_BITS[a_format] - MANTISSA_BITS[b_format],

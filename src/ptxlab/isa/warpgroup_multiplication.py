@@ -1,7 +1,7 @@
 """Multiplication of matrices in shared memory by a warp of a warpgroup, once for all lanes: what `wgmma` collects.
 
 Each of four warps computes sixteen rows of D. B, and A if it is not in registers, are found by descriptors (see
-`descriptor.py`) that stand in the mail behind the accumulators; `memory` is the shared memory of the block.
+`descriptor.py`) that follow the accumulators in the lane exchange buffer; `memory` is the shared memory of the block.
 """
 
 from ptxlab.native import Pointer, array, count_ones, native, s32, s64, u8, u32, u64
@@ -17,7 +17,7 @@ IN_REGISTERS = 2  # besides K_MAJOR and MN_MAJOR: how A is there
 
 @native(inline=True)
 def descriptor_at(exchange: Pointer[u32], word: u32) -> u64:
-    """The descriptor in two words of the mail; it is the same in all lanes."""
+    """The descriptor in two words of the lane exchange buffer; it is the same in all lanes."""
     return u64(exchange[32 * word]) | u64(exchange[32 * (word + 1)]) << 32
 
 
@@ -54,7 +54,7 @@ def fetch_row(
 ) -> None:
     """The elements of one of sixteen rows of A, from registers at `places`, or by the descriptor at `word`.
 
-    The number of the warp, which tells the rows that are its own, stands behind the descriptor.
+    The number of the warp, which determines its rows, is after the descriptor.
     """
     if major == IN_REGISTERS:
         for index in range(count):
@@ -93,7 +93,7 @@ def multiply_shared_floats(
     """D = A * B + D in one step for each element; `a_sign` and `b_sign` are XORed with the factors, of which the lowest
     bits, `padding`, carry no value.
 
-    `words` come before what tells where A is, `results` before the new D. If A is sparse, `kept` is not 0 and `choices`
+    `words` come before what says where A is, `results` before the new D. If A is sparse, `kept` is not 0 and `choices`
     are the places of metadata.
     """
     stored: u32 = depth if kept == 0 else depth >> 1

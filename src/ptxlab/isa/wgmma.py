@@ -1,6 +1,6 @@
 """Asynchronous multiplication of matrices by a warpgroup: wgmma (PTX ISA 9.7.15).
 
-B, and A unless it is in registers, lie in shared memory and are named by a 64-bit descriptor. Each of the four warps
+B, and A unless it is in registers, are in shared memory, given by a 64-bit descriptor. Each of the four warps
 holds a quarter of D. One form a row of the manual's table for A by descriptor (`a_desc`), one for A in registers.
 ptxas does not ask for `.aligned`.
 """
@@ -13,9 +13,9 @@ from .form import Modifiers, Specification, form
 from .fragment import registers
 from .machine import Machine, Value
 from .matrix import Slots
-from .products import ALL_LANES, Vector
 from .rearrangement import meet
-from .warpgroup import Product, collect
+from .warp_mma import ALL_LANES, Vector
+from .warpgroup import WarpgroupMma, collect
 from .warpgroup_multiplication import IN_REGISTERS
 
 DENSE = "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype"
@@ -115,7 +115,7 @@ def wgmma_mma_async(
     trans_b: int | None,
 ) -> Vector:
     """Start the product of A and B, added to `d` if `scale_d` holds; with `.sp` only half of A is stored."""
-    product = Product(
+    mma = WarpgroupMma(
         m.shape,
         m.atype,
         m.btype,
@@ -127,7 +127,7 @@ def wgmma_mma_async(
         negate_b=scale_b == -1,
         selector=sp_sel,
     )
-    return collect(k, product, d, a, a_desc, b_desc, scale_d, sp_meta)
+    return collect(k, mma, d, a, a_desc, b_desc, scale_d, sp_meta)
 
 
 @form("wgmma.fence.sync{.aligned}", since="8.0 sm_90a")

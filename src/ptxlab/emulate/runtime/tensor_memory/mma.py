@@ -36,7 +36,7 @@ from ptxlab.emulate.runtime.tensor_memory.operations import (
 from ptxlab.isa.descriptor import CHUNK, K_MAJOR, tensor_chunk_offset
 from ptxlab.isa.instruction_descriptor import MXF4, MXF8F6F4, PAIR, STATIONARY, columns_of, rows_of, violation_in
 from ptxlab.isa.tensor_memory import COLUMNS
-from ptxlab.isa.tensor_products import bits_of, multiply_in_tensor_memory
+from ptxlab.isa.tensor_mma import bits_of, multiply_in_tensor_memory
 from ptxlab.native import Pointer, boolean, cast, native, u32, u64
 
 # Products.

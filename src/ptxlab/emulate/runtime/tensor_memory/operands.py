@@ -12,7 +12,7 @@ from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_WORK
 from ptxlab.emulate.runtime.tensor_memory.allocation import is_allocated
 from ptxlab.isa.descriptor import CHUNK, tensor_chunk_offset
 from ptxlab.isa.instruction_descriptor import DEPTHS, PAIR, PLAIN, TF32, columns_of, rows_of
-from ptxlab.isa.tensor_products import bits_of, each_of
+from ptxlab.isa.tensor_mma import bits_of, each_of
 from ptxlab.native import Pointer, boolean, native, u32, u64
 
 # What is wrong with a descriptor of an instruction or a matrix; the rest is in `isa.instruction_descriptor`.

@@ -1,4 +1,4 @@
-"""What the tensor core of Blackwell computes: products of matrices in shared and tensor memory, to the bit.
+"""What Blackwell's tensor core computes: MMAs of matrices in shared and tensor memory, to the bit.
 
 How it adds up is that of MMA-Sim (arXiv 2511.10909) for `tcgen05.mma`: all products of an element and what D held in
 one step, 25 bits below the largest exponent. Nothing of it was measured for this program.
@@ -225,7 +225,7 @@ def multiply_in_tensor_memory(
 
 @native
 def factor_of(cells: Pointer[u32], address: u32, row: u32, byte: u32, bits: u32) -> u32:
-    """The scale factor of a row: 32 rows lie in 32 lanes, the next 32 a column further; a byte of the cell is taken."""
+    """The scale factor of a row: 32 rows are in 32 lanes, the next 32 a column further; a byte of the word is used."""
     cell: u32 = cells[((address >> 16) + row % 32) * COLUMNS + (address & 0xFFFF) + row // 32]
     return unpack_factor(cell >> (8 * byte) & 0xFF, UE8M0 if bits >> 23 & 1 != 0 else UE4M3)
 

@@ -1,0 +1,212 @@
+"""What `mma`, `mma.sp` and `wmma.mma` hand to the function that multiplies: layouts, formats, the model of the target.
+
+A `WarpMma` is the same for all instructions of one spelling, so it is made once; `collect` runs it on registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from ptxlab.numbers.parameters import ROUNDING
+from ptxlab.numbers.tensor_core import F16, F32, F32_SHORT, MANTISSA_BITS, NUMBER_OF
+from ptxlab.numbers.tensor_core_models import Model, Step, model_of
+
+from .form import Modifiers
+from .fragment import ELEMENT_BITS
+from .layouts import Fragments, kept_of, metadata
+from .machine import Machine, Value
+from .multiplication import (
+    multiply_bits,
+    multiply_doubles,
+    multiply_floats,
+    multiply_integers,
+    multiply_quarters,
+)
+from .multiplication_scaled import UE4M3, UE8M0, multiply_scaled
+from .targets import target_named
+
+Vector = tuple[Value, ...]
+Statics = tuple[int | tuple[int, ...], ...]
+ALL_LANES = 0xFFFFFFFF
+UNUSED = (0,)  # a table that the function does not read
+
+
+@dataclass(frozen=True)
+class WarpMma:
+    """A multiplication: its layouts, the registers of each operand, and what the modifiers say."""
+
+    fragments: Fragments
+    registers: tuple[int, int, int]
+    """32-bit registers of A, B and C: where the next one starts in the lane exchange buffer."""
+    atype: str
+    btype: str
+    ctype: str
+    dtype: str
+    saturate: bool = False
+    rounding: str = "rn"
+    conjunction: bool = False
+    sparse: tuple[str, int] | None = None
+    """The shape, if A is stored without its zeros, and which lanes supply metadata. They are in a register after C."""
+    bits: int | None = None
+    """Bits an element takes, where that is not what its type says."""
+    scale: tuple[int, str] | None = None
+    """Blocks in a row, and the type of scale factors, whose registers are the last ones."""
+    longest_step: int | None = None
+    """At most so many products in a step, where an instruction is done by several of a smaller shape."""
+
+
+def collect(k: Machine, mma: WarpMma, *operands: Vector | Value) -> Vector:
+    """Multiply the matrices that the warp holds: A, B, C, then what a sparse or scaled MMA needs besides."""
+    inputs = [value for operand in operands for value in (operand if isinstance(operand, tuple) else (operand,))]
+    function, statics = plan(mma, target_named(k.target).number)
+    width = 64 if mma.dtype == "f64" else 32
+    count = mma.fragments.d.registers * 32 // width
+    return k.collect(function, ALL_LANES, inputs, [f"b{width}"] * count, statics=statics, aligned=True)
+
+
+def words(values: Vector | Value) -> int:
+    """The 32-bit registers of an operand."""
+    parts = values if isinstance(values, tuple) else (values,)
+    return sum(-(-part.type.width // 32) for part in parts)
+
+
+def mma_of(m: Modifiers, fragments: Fragments, a: Vector, b: Vector, c: Vector, **more: Any) -> WarpMma:
+    """The MMA that modifiers and operands specify; without `.atype` the multiplicands are f16."""
+    return WarpMma(
+        fragments,
+        (words(a), words(b), words(c)),
+        m.atype or "f16",
+        m.btype or "f16",
+        m.ctype,
+        m.dtype,
+        saturate=bool(m.satfinite),
+        rounding=m.rnd or "rn",
+        conjunction=m.operation == "and",
+        **more,
+    )
+
+
+@cache
+def plan(mma: WarpMma, target: int) -> tuple[Callable[..., Any], Statics]:
+    """The function that multiplies, and its constants."""
+    model = model_of(target)
+    if mma.scale is not None:
+        return multiply_scaled, _scaled(mma, model)
+    rows, columns, depth = _extents(mma)
+    if mma.atype == "f64":
+        return multiply_doubles, (rows, columns, depth, ROUNDING[mma.rounding], *_places(mma))
+    if mma.atype == "b1":
+        return multiply_bits, (rows, columns, depth, int(mma.conjunction), *_places(mma))
+    if mma.atype in ("s8", "u8", "s4", "u4"):
+        return multiply_integers, _integers(mma)
+    if mma.fragments.a.copies == 4 and target >= 80:
+        return multiply_quarters, (ELEMENT_BITS[mma.ctype], ELEMENT_BITS[mma.dtype], *_places(mma))
+    return multiply_floats, _floats(mma, model)
+
+
+def _extents(mma: WarpMma) -> tuple[int, int, int]:
+    b = mma.fragments.b
+    return mma.fragments.a.rows, b.rows, b.columns
+
+
+def _places(mma: WarpMma, chunk: int = 0) -> Statics:
+    """The places of A, B, C and D; with a `chunk`, the columns of A and B as `Layout.halves` orders them."""
+    a, b, c, d = mma.fragments.a, mma.fragments.b, mma.fragments.c, mma.fragments.d
+    if chunk:
+        a, b = a.halves(chunk), b.halves(2 * chunk if mma.sparse else chunk)
+    first, second, third = mma.registers
+    return a.places, b.after(first), c.after(first + second), d.after(first + second + third + _more(mma))
+
+
+def _more(mma: WarpMma) -> int:
+    """How many registers come after C: one of metadata, six for scale factors."""
+    return (1 if mma.sparse else 0) + (6 if mma.scale else 0)
+
+
+def _choices(mma: WarpMma, chunk: int = 0) -> tuple[int, tuple[int, ...]]:
+    """For a sparse A: how many elements of a chunk it keeps, and the places of metadata."""
+    if mma.sparse is None:
+        return 0, UNUSED
+    shape, selector = mma.sparse
+    layout = metadata(shape, mma.atype, selector, mma.bits)
+    places = (layout.halves(chunk) if chunk else layout).after(sum(mma.registers))
+    return kept_of(layout_bits(mma)), places
+
+
+def layout_bits(mma: WarpMma) -> int:
+    """Bits an element of A takes in a register."""
+    return mma.bits or ELEMENT_BITS[mma.atype]
+
+
+def _integers(mma: WarpMma) -> Statics:
+    signs = (int(mma.atype[0] == "s"), int(mma.btype[0] == "s"))
+    kept, choices = _choices(mma)
+    return (
+        *_extents(mma),
+        layout_bits(mma),
+        *signs,
+        int(mma.saturate),
+        kept,
+        *_places(mma),
+        choices,
+    )
+
+
+def _step(mma: WarpMma, model: Model) -> Step:
+    kinds = {"f16": model.half, "bf16": model.half, "tf32": model.tf32}
+    step = kinds.get(mma.atype, model.fp8)
+    return replace(step, products=min(step.products, mma.longest_step or step.products))
+
+
+def _floats(mma: WarpMma, model: Model) -> Statics:
+    """A model that makes fp8 f16 multiplies the low halves of registers first, then the high ones, and adds C last."""
+    step = _step(mma, model)
+    rows, columns, depth = _extents(mma)
+    chunk = 2 if step.as_f16 else 0
+    suffix = " as f16" if step.as_f16 else ""
+    a_format, b_format = NUMBER_OF[mma.atype + suffix], NUMBER_OF[mma.btype + suffix]
+    all_f16 = mma.ctype == mma.dtype == "f16"
+    result = F16 if all_f16 else F32_SHORT if step.short else F32
+    products = step.products * 2 if mma.sparse else step.products
+    kept, choices = _choices(mma, chunk)
+    return (
+        rows,
+        columns,
+        depth,
+        mma.fragments.a.copies,
+        a_format,
+        b_format,
+        ELEMENT_BITS[mma.ctype],
+        ELEMENT_BITS[mma.dtype],
+        result,
+        depth // 2 if step.as_f16 else min(products, depth),
+        step.fraction,
+        step.fraction - MANTISSA_BITS[a_format] - MANTISSA_BITS[b_format],
+        int(step.as_f16),
+        kept,
+        *_places(mma, chunk),
+        choices,
+    )
+
+
+def _scaled(mma: WarpMma, model: Model) -> Statics:
+    assert mma.scale is not None
+    blocks, type = mma.scale
+    a_format, b_format = NUMBER_OF[mma.atype], NUMBER_OF[mma.btype]
+    kept, choices = _choices(mma)
+    return (
+        mma.fragments.b.columns,
+        a_format,
+        b_format,
+        model.fp8.fraction,
+        model.fp8.fraction - MANTISSA_BITS[a_format] - MANTISSA_BITS[b_format],
+        kept,
+        blocks,
+        UE4M3 if type == "ue4m3" else UE8M0,
+        sum(mma.registers) + (1 if mma.sparse else 0),
+        *_places(mma),
+        choices,
+    )
