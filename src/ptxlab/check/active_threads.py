@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from ptxlab import ir
-from ptxlab.isa import Jump
-from ptxlab.isa.types import TYPES
+from ptxlab.isa import Jump, Match, Operation, Type
 
 from .control import END, Control
 from .effort import Effort
@@ -150,26 +149,23 @@ class Presence:
         target, *sources = instruction.operands
         if not isinstance(target, ir.Register) or target.index != register:
             return self._open
-        mnemonic, modifiers = instruction.opcode.mnemonic, instruction.opcode.modifiers
-        if mnemonic == "setp" and len(sources) == 2:
-            return self._compare(at, modifiers, sources, depth)
-        if "pred" not in modifiers or mnemonic not in ("mov", "not", "and", "or", "xor"):
+        match = self._facts.matches[at]
+        operation = None if match is None else match.effects.computes
+        if match is not None and operation is Operation.COMPARISON and len(sources) == 2:
+            return self._compare(at, match, sources, depth)
+        combine = None if operation is None else _LOGIC.get(operation)
+        if combine is None:
             return self._open
-        first, *rest = (self._choice(at, source, depth) for source in sources)
-        if mnemonic == "not":
-            return Choice(first.false, first.true)
-        for second in rest:
-            first = _LOGIC[mnemonic](first, second)
-        return first
+        return combine(*(self._choice(at, source, depth) for source in sources))
 
-    def _compare(self, at: int, modifiers: tuple[str, ...], sources: Sequence[ir.Operand], depth: int) -> Choice:
-        type = TYPES.get(modifiers[-1])
-        compare = _COMPARISONS.get(modifiers[0])
+    def _compare(self, at: int, match: Match, sources: Sequence[ir.Operand], depth: int) -> Choice:
+        comparison, type = match.candidate.modifiers.cmp, match.expected[1].type
+        compare = _COMPARISONS.get(comparison)
         a, b = (self._number(at, source, depth) for source in sources)
-        if compare is None or type is None or modifiers[-1][0] not in "usb" or a is None or b is None:
+        if compare is None or not _is_integer(type) or a is None or b is None:
             return self._open
         # `lo` to `hs` are comparisons without sign; the others follow the type.
-        is_signed = modifiers[-1][0] == "s" and modifiers[0] not in ("lo", "ls", "hi", "hs")
+        is_signed = type.kind == "s" and comparison not in ("lo", "ls", "hi", "hs")
         true = 0
         self._effort.spend(len(a) // 8)
         for thread, (x, y) in enumerate(zip(a, b, strict=True)):
@@ -200,53 +196,51 @@ class Presence:
 
     def _compute(self, at: int, register: int, depth: int) -> Numbers | None:
         """What an instruction writes to an integer register."""
-        instruction = self._facts.instructions[at]
-        mnemonic, modifiers = instruction.opcode.mnemonic, instruction.opcode.modifiers
-        target, *sources = instruction.operands
-        if mnemonic == "shfl":
-            return self._shuffle(at, modifiers, target, register, sources, depth)
-        compute = _ARITHMETIC.get(mnemonic)
-        if compute is None or not isinstance(target, ir.Register) or target.index != register:
+        target, *sources = self._facts.instructions[at].operands
+        match = self._facts.matches[at]
+        if match is None or match.effects.computes is None:
             return None
-        type = TYPES.get(modifiers[-1]) if modifiers else None
-        if type is None or modifiers[-1][0] not in "usb" or not _REMAINING.issuperset(modifiers[:-1]):
+        if match.effects.computes is Operation.SHUFFLE:
+            return self._shuffle(at, match, target, register, sources, depth)
+        compute = _ARITHMETIC.get(match.effects.computes)
+        types = [expected.type for expected in match.expected]
+        integers = [type for type in types if _is_integer(type)]
+        m = match.candidate.modifiers
+        if compute is None or len(integers) < len(types) or m.sat or m.relu:
             return None
-        if mnemonic == "mad" and "wide" in modifiers:
+        if not isinstance(target, ir.Register) or target.index != register:
             return None
         numbers = [self._number(at, source, depth) for source in sources]
         known = [number for number in numbers if number is not None]
         if len(known) < len(numbers) or not known:
             return None
         self._effort.spend(self.count // 8)
-        is_signed = modifiers[-1][0] == "s"
-        width = type.width * 2 if "wide" in modifiers else type.width
+        result, *reads = [(type.width, type.kind == "s") for type in integers]
         results = []
         for values in zip(*known, strict=True):
-            result = compute(*(_read(value, type.width, is_signed) for value in values))
-            if result is None:
+            number = compute(*(_read(value, *read) for value, read in zip(values, reads, strict=True)))
+            if number is None:
                 return None
-            results.append(result & ((1 << width) - 1))
+            results.append(_read(number, *result))  # a register that is wider has the sign, too
         return tuple(results)
 
     def _shuffle(
-        self,
-        at: int,
-        modifiers: tuple[str, ...],
-        target: ir.Operand,
-        register: int,
-        sources: Sequence[ir.Operand],
-        depth: int,
+        self, at: int, match: Match, target: ir.Operand, register: int, sources: Sequence[ir.Operand], depth: int
     ) -> Numbers | None:
         """The value of one lane of the warp, if all lanes read the same one."""
         first = target.first if isinstance(target, ir.Pair) else target
         lane, clamp = (source.value if isinstance(source, ir.Immediate) else None for source in sources[1:3])
-        if "idx" not in modifiers or lane is None or clamp != LANES - 1:
+        if match.candidate.modifiers.mode != "idx" or lane is None or clamp != LANES - 1:
             return None
         numbers = self._number(at, sources[0], depth)
         if numbers is None or not isinstance(first, ir.Register) or first.index != register:
             return None
         chosen = (thread // LANES * LANES + lane % LANES for thread in range(self.count))
         return tuple(numbers[place] if place < self.count else 0 for place in chosen)
+
+
+def _is_integer(type: Type | None) -> TypeGuard[Type]:
+    return type is not None and type.kind in "usb" and type.lanes == 1
 
 
 def _is_flat(facts: FunctionFacts) -> bool:
@@ -278,7 +272,13 @@ def _xor(a: Choice, b: Choice) -> Choice:
     return Choice((a.true & b.false) | (a.false & b.true), (a.true & b.true) | (a.false & b.false))
 
 
-_LOGIC: dict[str, Callable[[Choice, Choice], Choice]] = {"and": _and, "or": _or, "xor": _xor}
+_LOGIC: dict[Operation, Callable[..., Choice]] = {
+    Operation.COPY: lambda a: a,
+    Operation.NOT: lambda a: Choice(a.false, a.true),
+    Operation.AND: _and,
+    Operation.OR: _or,
+    Operation.XOR: _xor,
+}
 _COMPARISONS: dict[str, Callable[[int, int], bool]] = {
     "eq": operator.eq,
     "ne": operator.ne,
@@ -291,23 +291,21 @@ _COMPARISONS: dict[str, Callable[[int, int], bool]] = {
     "ge": operator.ge,
     "hs": operator.ge,
 }
-_ARITHMETIC: dict[str, Callable[..., int | None]] = {
-    "mov": lambda a: a,
-    "cvt": lambda a: a if 0 <= a < 1 << 15 else None,
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "mad": lambda a, b, c: a * b + c,
-    "shl": lambda a, b: a << b if 0 <= b < 64 else 0,
-    "shr": lambda a, b: a >> b if b >= 0 else None,
-    "div": lambda a, b: a // b if a >= 0 and b > 0 else None,
-    "rem": lambda a, b: a % b if a >= 0 and b > 0 else None,
-    "and": operator.and_,
-    "or": operator.or_,
-    "xor": operator.xor,
-    "not": operator.invert,
-    "min": min,
-    "max": max,
+_ARITHMETIC: dict[Operation, Callable[..., int | None]] = {
+    Operation.COPY: lambda a: a,
+    Operation.CONVERSION: lambda a: a,
+    Operation.SUM: operator.add,
+    Operation.DIFFERENCE: operator.sub,
+    Operation.PRODUCT: operator.mul,
+    Operation.PRODUCT_SUM: lambda a, b, c: a * b + c,
+    Operation.LEFT_SHIFT: lambda a, b: a << b if b < 64 else 0,
+    Operation.RIGHT_SHIFT: operator.rshift,
+    Operation.QUOTIENT: lambda a, b: a // b if a >= 0 and b > 0 else None,
+    Operation.REMAINDER: lambda a, b: a % b if a >= 0 and b > 0 else None,
+    Operation.AND: operator.and_,
+    Operation.OR: operator.or_,
+    Operation.XOR: operator.xor,
+    Operation.NOT: operator.invert,
+    Operation.MINIMUM: min,
+    Operation.MAXIMUM: max,
 }
-# Modifiers before the last type with which the table above holds; `cvt` has the type that it converts to there.
-_REMAINING = frozenset(("lo", "wide", "u16", "u32", "u64", "s32", "s64"))

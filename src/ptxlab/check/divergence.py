@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ptxlab import ir
 from ptxlab.ir.effects import registers_in
-from ptxlab.isa import Jump
+from ptxlab.isa import Jump, Match, Operation
+from ptxlab.isa.effects import Effects
 
 from .control import Control
 from .effort import Effort
@@ -69,8 +70,8 @@ class Divergence:
         """How the decision of instruction `at` differs: whether it runs or, of a branch, where it goes."""
         return self._solve((at, _BRANCH)).level
 
-    def origin(self, at: int) -> ir.Instruction:
-        """The instruction from which the decision of instruction `at` got its difference."""
+    def origin(self, at: int) -> int:
+        """The position of the instruction from which the decision of instruction `at` got its difference."""
         node: Node = (at, _BRANCH)
         level = self._solve(node).level
         seen = {node}
@@ -78,7 +79,7 @@ class Divergence:
             earlier = [s for s in self._sources[node] if s not in seen and (self._values[s] or ALIKE).level >= level]
             instruction = self._facts.instructions[node[0]]
             if not earlier or any(_special(operand).level >= level for operand in instruction.operands):
-                return instruction
+                return node[0]
             node = next((s for s in earlier if s[1] != _BRANCH), earlier[0])
             seen.add(node)
 
@@ -160,36 +161,46 @@ class Divergence:
             if instruction.opcode.jump is Jump.INDEXED_BRANCH:
                 value = self._operand(node, instruction.operands[0])
         elif match is not None:
-            operands = instruction.operands
-            sources = [operands[i] for i, e in enumerate(match.expected) if e.role != "write"]
-            value = self._result(node, instruction, sources)
+            value = self._result(node, instruction, match)
         if guard is not None:
             value = _guarded(value, self._operand(node, guard.register))
         return value
 
-    def _result(self, node: Node, instruction: ir.Instruction, sources: list[ir.Operand]) -> Value | None:
-        mnemonic, modifiers = instruction.opcode.mnemonic, instruction.opcode.modifiers
-        if mnemonic in ("atom", "ldmatrix", "elect"):
-            return Value(LANE if mnemonic != "elect" or _is_second(instruction, node[1]) else WARP)
-        if mnemonic in ("ld", "ldu") and ("local" in modifiers or "param" in modifiers):
-            return ALIKE  # not followed through memory
-        if mnemonic in ("bar", "barrier", "mbarrier"):
+    def _result(self, node: Node, instruction: ir.Instruction, match: Match) -> Value | None:
+        effects = match.effects
+        if effects.elects:
+            return Value(LANE if _is_second(instruction, node[1]) else WARP)
+        if is_own(effects):
+            return Value(LANE)
+        if effects.barrier or any(step.unit == "mbarrier" for step in effects.steps) or _is_private(effects):
             return ALIKE
-        if mnemonic == "activemask":
-            return Value(WARP)
-        values = [self._operand(node, source) for source in sources]
+        operands = instruction.operands
+        values = [self._operand(node, operands[i]) for i, e in enumerate(match.expected) if e.role != "write"]
         known = [value for value in values if value is not None]
         if len(known) < len(values):
             return None
         highest = _highest(known) or ALIKE
-        if mnemonic in ("vote", "redux") or (mnemonic == "match" and "all" in modifiers):
-            return Value(min(highest.level, WARP))
-        if mnemonic == "shfl":
-            return _shuffled(instruction, node[1], known)
-        if mnemonic in ("ld", "ldu") and highest.level == WARP:
+        if effects.uniform:
+            return Value(min(highest.level, WARP) if values else WARP)
+        if effects.computes is Operation.SHUFFLE:
+            return _shuffled(instruction, match, node[1], known)
+        if effects.accesses and highest.level == WARP:
             return ALIKE  # a table with an entry for each warp often tells all of them the same
-        follow = _ARITHMETIC.get(mnemonic)
-        return (follow and follow(instruction, known)) or highest
+        follow = None if effects.computes is None else _ARITHMETIC.get(effects.computes)
+        return (follow and follow(match, known)) or highest
+
+
+def is_own(effects: Effects) -> bool:
+    """Whether each lane gets a result of its own, whatever the operands: of an atomic, or its part of a matrix."""
+    return (
+        any(access.kind == "update" or (access.kind == "load" and effects.converges) for access in effects.accesses)
+        and not effects.steps
+    )
+
+
+def _is_private(effects: Effects) -> bool:
+    """Whether it loads what is not followed through memory: from local memory, or parameters."""
+    return any((access.space or "").partition("::")[0] in ("local", "param") for access in effects.accesses)
 
 
 def _join(a: Value | None, b: Value | None) -> Value | None:
@@ -227,27 +238,25 @@ def _is_second(instruction: ir.Instruction, register: int) -> bool:
     return isinstance(pair, ir.Pair) and isinstance(pair.second, ir.Register) and pair.second.index == register
 
 
-def _shuffled(instruction: ir.Instruction, register: int, values: list[Value]) -> Value:
+def _shuffled(instruction: ir.Instruction, match: Match, register: int, values: list[Value]) -> Value:
     """Of a whole warp, `.idx` with one lane for all gives all lanes one value; exchanges with `.bfly` usually add up
     to one."""
     value, lane, clamp = values[:3]
-    modifiers = instruction.opcode.modifiers
+    mode = match.candidate.modifiers.mode
     if _is_second(instruction, register):
-        return Value(lane.level) if "idx" in modifiers else Value(LANE)
+        return Value(lane.level) if mode == "idx" else Value(LANE)
     whole = clamp.constant is None or clamp.constant & 0x1F00 == 0
-    if "bfly" in modifiers or ("idx" in modifiers and lane.level < LANE and whole):
+    if mode == "bfly" or (mode == "idx" and lane.level < LANE and whole):
         return Value(min(value.level, WARP))
     return Value(value.level)
 
 
-def _kept(instruction: ir.Instruction, values: list[Value]) -> Value | None:
-    """`mov`, `cvt` and `cvta` of one value keep it."""
-    if len(instruction.operands) == 2 and isinstance(instruction.operands[0], ir.Register) and values:
-        return values[0]
-    return None
+def _kept(match: Match, values: list[Value]) -> Value | None:
+    """A copy, a conversion or an address of one value keeps it."""
+    return values[0] if len(match.expected) == 2 and not match.expected[0].count else None
 
 
-def _added(_: ir.Instruction, values: list[Value]) -> Value | None:
+def _added(_: Match, values: list[Value]) -> Value | None:
     """The sum keeps the grain if what is added is a multiple of it; what is alike but unknown is taken to be one."""
     if len(values) != 2:
         return None
@@ -257,33 +266,33 @@ def _added(_: ir.Instruction, values: list[Value]) -> Value | None:
     return Value(LANE, first.grain)
 
 
-def _multiplied(_: ir.Instruction, values: list[Value]) -> Value | None:
+def _multiplied(_: Match, values: list[Value]) -> Value | None:
     first, second = values[:2] if values[0].level == LANE else values[1::-1]
     if first.grain and second.constant is not None and second.constant > 0:
         return Value(first.level, first.grain * second.constant)
     return None
 
 
-def _multiplied_and_added(instruction: ir.Instruction, values: list[Value]) -> Value | None:
-    product = _multiplied(instruction, values) or _highest(values[:2])
-    return _added(instruction, [product, values[2]]) if product else None
+def _multiplied_and_added(match: Match, values: list[Value]) -> Value | None:
+    product = _multiplied(match, values) or _highest(values[:2])
+    return _added(match, [product, values[2]]) if product else None
 
 
-def _shifted_left(_: ir.Instruction, values: list[Value]) -> Value | None:
+def _shifted_left(_: Match, values: list[Value]) -> Value | None:
     value, count = values
     if value.grain and count.constant is not None and 0 <= count.constant < 32:
         return Value(value.level, value.grain << count.constant)
     return None
 
 
-def _shifted_right(_: ir.Instruction, values: list[Value]) -> Value | None:
+def _shifted_right(_: Match, values: list[Value]) -> Value | None:
     value, count = values
     if value.grain and count.constant is not None and count.constant >= 0:
         return _divided_by(value, 1 << min(count.constant, 64))
     return None
 
 
-def _divided(_: ir.Instruction, values: list[Value]) -> Value | None:
+def _divided(_: Match, values: list[Value]) -> Value | None:
     value, divisor = values
     if value.grain and divisor.constant is not None and divisor.constant > 0:
         return _divided_by(value, divisor.constant)
@@ -296,14 +305,14 @@ def _divided_by(value: Value, divisor: int) -> Value | None:
     return Value(value.level, value.grain // divisor) if value.grain % divisor == 0 else None
 
 
-def _remainder(_: ir.Instruction, values: list[Value]) -> Value | None:
+def _remainder(_: Match, values: list[Value]) -> Value | None:
     value, divisor = values
     if value.grain and divisor.constant is not None and divisor.constant > 0 and divisor.constant % value.grain == 0:
         return Value(value.level, value.grain)
     return None
 
 
-def _masked(_: ir.Instruction, values: list[Value]) -> Value | None:
+def _masked(_: Match, values: list[Value]) -> Value | None:
     """`and` with a constant that has no bit below the grain leaves what is alike."""
     if len(values) != 2:
         return None
@@ -315,7 +324,7 @@ def _masked(_: ir.Instruction, values: list[Value]) -> Value | None:
     return Value(value.level, value.grain)
 
 
-def _with_bits(_: ir.Instruction, values: list[Value]) -> Value | None:
+def _with_bits(_: Match, values: list[Value]) -> Value | None:
     """`or` and `xor` with a constant stay within the grain."""
     value, other = values if values[0].grain else values[::-1]
     if not _is_power(value.grain) or other.level == LANE:
@@ -327,11 +336,11 @@ def _is_power(grain: int) -> bool:
     return grain > 0 and grain & (grain - 1) == 0
 
 
-def _compared(instruction: ir.Instruction, values: list[Value]) -> Value | None:
+def _compared(match: Match, values: list[Value]) -> Value | None:
     """A threshold that is a multiple of the grain does not part the lanes of a warp."""
     value, other = values[:2]
-    is_float = any(word in ("f16", "bf16", "f32", "f64", "f16x2", "bf16x2") for word in instruction.opcode.modifiers)
-    if value.level == other.level == LANE and not is_float:
+    compared = match.expected[1].type
+    if value.level == other.level == LANE and compared is not None and compared.kind != "f":
         return ALIKE  # often both are one index of the thread with something added, as loops over pointers compare
     below, upto = ("lt", "ge", "lo", "hs"), ("le", "gt", "ls", "hi")
     if not value.grain:
@@ -339,11 +348,11 @@ def _compared(instruction: ir.Instruction, values: list[Value]) -> Value | None:
     threshold = other.constant
     if not value.grain or threshold is None:
         return None
-    modifiers = instruction.opcode.modifiers
+    comparison = match.candidate.modifiers.cmp
     parts = None
-    if any(word in modifiers for word in below):
+    if comparison in below:
         parts = threshold % value.grain
-    elif any(word in modifiers for word in upto):
+    elif comparison in upto:
         parts = (threshold + 1) % value.grain
     if parts != 0:
         return None
@@ -352,21 +361,21 @@ def _compared(instruction: ir.Instruction, values: list[Value]) -> Value | None:
 
 
 _ARITHMETIC = {
-    "mov": _kept,
-    "cvt": _kept,
-    "cvta": _kept,
-    "add": _added,
-    "sub": _added,
-    "mul": _multiplied,
-    "mul24": _multiplied,
-    "mad": _multiplied_and_added,
-    "mad24": _multiplied_and_added,
-    "shl": _shifted_left,
-    "shr": _shifted_right,
-    "div": _divided,
-    "rem": _remainder,
-    "and": _masked,
-    "or": _with_bits,
-    "xor": _with_bits,
-    "setp": _compared,
+    Operation.COPY: _kept,
+    Operation.CONVERSION: _kept,
+    Operation.ADDRESS: _kept,
+    Operation.SUM: _added,
+    Operation.DIFFERENCE: _added,
+    Operation.PRODUCT: _multiplied,
+    Operation.SHORT_PRODUCT: _multiplied,
+    Operation.PRODUCT_SUM: _multiplied_and_added,
+    Operation.SHORT_PRODUCT_SUM: _multiplied_and_added,
+    Operation.LEFT_SHIFT: _shifted_left,
+    Operation.RIGHT_SHIFT: _shifted_right,
+    Operation.QUOTIENT: _divided,
+    Operation.REMAINDER: _remainder,
+    Operation.AND: _masked,
+    Operation.OR: _with_bits,
+    Operation.XOR: _with_bits,
+    Operation.COMPARISON: _compared,
 }

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
-from ptxlab.isa import Jump
+from ptxlab.isa import Jump, Operation
 
 if TYPE_CHECKING:
     from .program import FunctionFacts
@@ -125,17 +125,20 @@ class Ways:
         return self._conditions[at]
 
     def _read_comparison(self, at: int) -> tuple[object, bool, frozenset[int]] | None:
-        instruction = self._facts.instructions[at]
-        if instruction.guard is not None or instruction.opcode.mnemonic != "setp" or len(instruction.operands) != 3:
+        instruction, match = self._facts.instructions[at], self._facts.matches[at]
+        if instruction.guard is not None or match is None or match.effects.computes is not Operation.COMPARISON:
             return None
-        if not isinstance(instruction.operands[0], ir.Register) or instruction.opcode.modifiers[-1].startswith("f"):
+        compared = match.expected[1].type
+        if compared is None or compared.kind == "f" or len(instruction.operands) != 3:
+            return None
+        if not isinstance(instruction.operands[0], ir.Register):
             return None
         sources = instruction.operands[1:]
         registers = [operand.index for operand in sources if isinstance(operand, ir.Register)]
         if any(len(self._facts.values.writes.get(register, [])) > 1 for register in registers):
             return None
-        word, *rest = instruction.opcode.modifiers
-        asked = ("setp", OPPOSITES.get(word, word), tuple(rest), *(_named(operand) for operand in sources))
+        word = match.candidate.modifiers.cmp
+        asked = ("comparison", OPPOSITES.get(word, word), compared, *(_named(operand) for operand in sources))
         return asked, word not in OPPOSITES, frozenset(registers)
 
 

@@ -1,7 +1,7 @@
 """Where an address points, when that can be read off the program: a variable and a constant distance from its start.
 
-Only what is certain counts: a register that is written once, without a guard, from the address of a variable by `mov`,
-`cvta`, `cvt`, `mapa`, or by adding or subtracting constants.
+Only what is certain counts: a register that is written once, without a guard, from the address of a variable by a copy,
+a conversion (also to another state space or block), or by adding or subtracting constants.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ptxlab import ir
+from ptxlab.isa import Match, Operation
 
 if TYPE_CHECKING:
     from .program import FunctionFacts
@@ -58,31 +59,28 @@ class Pointers:
         at = self._facts.values.only_write(index)
         if at is None:
             return None
-        instruction = self._facts.instructions[at]
-        if instruction.guard is not None or self._facts.matches[at] is None or len(instruction.operands) < 2:
+        instruction, match = self._facts.instructions[at], self._facts.matches[at]
+        if instruction.guard is not None or match is None or len(instruction.operands) < 2:
             return None
-        source = instruction.operands[1]
-        match instruction.opcode.mnemonic:
-            case "mov" | "cvta" | "mapa":
+        source, operation = instruction.operands[1], match.effects.computes
+        match operation:
+            case Operation.COPY | Operation.ADDRESS:
                 return self.of_address(source) if isinstance(source, ir.Address) else self.of_value(source)
-            case "cvt" if set(instruction.opcode.modifiers) <= {"u32", "u64", "s64", "s32"}:
+            case Operation.CONVERSION if _keeps_addresses(match):
                 return self.of_value(source)
-            case "add" | "sub":
-                return self._of_sum(instruction)
+            case Operation.SUM:
+                return self._of_sum(source, instruction.operands[2], 1)
+            case Operation.DIFFERENCE:
+                return self._of_sum(source, instruction.operands[2], -1)
         return None
 
-    def _of_sum(self, instruction: ir.Instruction) -> Pointer | None:
-        first, second = instruction.operands[1:3]
-        if instruction.opcode.mnemonic == "add" and isinstance(first, ir.Immediate):
-            first, second = second, first
-        base = self.of_value(first)
-        constant = self._constant(second)
-        if base is None and instruction.opcode.mnemonic == "add":
-            base, constant = self.of_value(second), self._constant(first)
-        if base is None or constant is None:
-            return None
-        sign = 1 if instruction.opcode.mnemonic == "add" else -1
-        return Pointer(base.variable, base.offset + sign * constant)
+    def _of_sum(self, first: ir.Operand, second: ir.Operand, sign: int) -> Pointer | None:
+        """An address and a constant, added in any order or subtracted."""
+        for base, distance in ((first, second), (second, first))[: 1 if sign < 0 else 2]:
+            pointer, constant = self.of_value(base), self._constant(distance)
+            if pointer is not None and constant is not None:
+                return Pointer(pointer.variable, pointer.offset + sign * constant)
+        return None
 
     def _constant(self, operand: ir.Operand) -> int | None:
         """An integer, or what a register holds that is written once, by `mov` of an integer."""
@@ -93,11 +91,19 @@ class Pointers:
         at = self._facts.values.only_write(operand.index)
         if at is None:
             return None
-        instruction = self._facts.instructions[at]
-        if instruction.opcode.mnemonic != "mov" or instruction.guard is not None:
+        instruction, match = self._facts.instructions[at], self._facts.matches[at]
+        if match is None or match.effects.computes is not Operation.COPY or instruction.guard is not None:
             return None
         source = instruction.operands[1]
         return _signed(source.value) if isinstance(source, ir.Immediate) and not source.is_float else None
+
+
+def _keeps_addresses(match: Match) -> bool:
+    """Whether a conversion is one of integers that are wide enough for an address."""
+    types = [expected.type for expected in match.expected]
+    return not match.candidate.modifiers.sat and all(
+        type is not None and type.kind in "us" and type.width >= 32 for type in types
+    )
 
 
 def _signed(value: int) -> int:

@@ -66,7 +66,7 @@ from ptxlab.isa import Jump, Match
 from ptxlab.report import Diagnostic, Label, warning
 
 from ..control import END, Control
-from ..divergence import BLOCK, LANE, WARP, Divergence
+from ..divergence import BLOCK, LANE, WARP, Divergence, is_own
 from ..effort import Effort, ExhaustedError
 from ..program import FunctionFacts, Program
 
@@ -236,7 +236,7 @@ def _explain(program: Program, inspection: _Inspection, findings: list[Finding])
     module, instructions = program.module, inspection.facts.instructions
     at, decision, level = findings[0]
     instruction, branch = instructions[at], instructions[decision]
-    name = _short(instruction)
+    name = _short(instruction, inspection.facts.matches[at])
     block_wide = inspection.collectives[at].block
     whole = "block" if block_wide else "warp"
     others: list[Label] = []
@@ -244,9 +244,9 @@ def _explain(program: Program, inspection: _Inspection, findings: list[Finding])
         span = module.guard_span(branch) or module.operand_span(branch, 0)
         others += [Label(span, f"{_part(level)} take different paths here")] if span else []
     origin = inspection.divergence.origin(decision)
-    span = module.span(origin)
-    if span and origin is not branch and origin is not instruction:
-        others.append(Label(span, _difference(origin, level)))
+    span = module.span(instructions[origin])
+    if span and origin not in (decision, at):
+        others.append(Label(span, _difference(inspection.facts, origin, level)))
     more = len(findings) - 1
     notes = [f"the same holds for {more} more instruction{'s' if more > 1 else ''} under this branch"] if more else []
     if block_wide and level == WARP:
@@ -271,23 +271,24 @@ def _part(level: int) -> str:
     return "lanes of a warp" if level == LANE else "warps"
 
 
-def _short(instruction: ir.Instruction) -> str:
-    """The first words of an opcode, up to its modifiers."""
+def _short(instruction: ir.Instruction, match: Match | None) -> str:
+    """The first words of an opcode, up to its modifiers; of a barrier all of them."""
     words = instruction.opcode.text.split(".")
+    if match is not None and match.effects.barrier:
+        return instruction.opcode.text
     stop = next((i for i, word in enumerate(words) if word in ("sync", "aligned")), len(words))
-    if words[0] in ("bar", "barrier"):
-        return ".".join(words)
     return ".".join(words[:stop])
 
 
-def _difference(origin: ir.Instruction, level: int) -> str:
-    special = next((o for o in origin.operands if isinstance(o, ir.SpecialRegister)), None)
+def _difference(facts: FunctionFacts, origin: int, level: int) -> str:
+    instruction, match = facts.instructions[origin], facts.matches[origin]
+    special = next((o for o in instruction.operands if isinstance(o, ir.SpecialRegister)), None)
     among = "lane to lane" if level == LANE else "warp to warp"
     if special is not None:
         name = special.name + (f".{special.component}" if special.component else "")
         return f"`{name}` differs from {among}"
-    if origin.opcode.mnemonic == "elect":
+    if match is not None and match.effects.elects:
         return "true in one lane of the warp only"
-    if origin.opcode.mnemonic == "atom":
+    if match is not None and is_own(match.effects):
         return "each lane gets a result of its own"
     return f"differs from {among}"
