@@ -18,10 +18,12 @@ HEAD = """\
 {
     .reg .pred %p<100>, %e<100>;
     .reg .b32 %thread, %warp, %lane, %value, %x<100>;
+    .reg .b64 %y<100>, %zero;
     mov.u32 %thread, %tid.x;
     shr.u32 %warp, %thread, 5;
     and.b32 %lane, %thread, 31;
     mov.u32 %value, 0;
+    mov.u64 %zero, 0;
 """
 COLLECTIVE = "movmatrix.sync.aligned.m8n8.trans.b16 %value, %value;"
 
@@ -35,7 +37,7 @@ class Writer:
         self.count = 0
 
     def condition(self, number: int) -> str:
-        p, e, x = f"%p{number}", f"%e{number}", f"%x{number}"
+        p, e, x, y = f"%p{number}", f"%e{number}", f"%x{number}", f"%y{number}"
         pick, warp = self.random.choice, self.random.randrange(8)
         return pick(
             [
@@ -45,6 +47,8 @@ class Writer:
                 f"and.b32 {x}, %warp, {pick([1, 2, 3, 4])}; setp.eq.u32 {p}, {x}, {pick([0, 1, 2])};",
                 f"setp.eq.u32 {e}, %warp, {warp}; setp.eq.u32 {p}, %lane, 0; and.pred {p}, {p}, {e};",
                 f"setp.eq.u32 {e}, %warp, {warp}; setp.gt.u32 {p}, %thread, {pick([63, 127])}; or.pred {p}, {p}, {e};",
+                f"mad.wide.u32 {y}, %thread, 0x80000000, %zero; setp.ge.u64 {p}, {y}, {pick([1, 2, 3])}00000000000;",
+                f"cvt.s8.s32 {x}, %thread; setp.lt.s32 {p}, {x}, {pick([-64, 0, 100])};",
             ]
         )
 

@@ -344,6 +344,25 @@ after:"""
     assert found.line == line_of(text, "tensormap.cp_fenceproxy")
 
 
+@pytest.mark.parametrize(
+    "loaded",
+    ["ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r1, %r2, %r3, %r4}, [tile];",
+     "wmma.load.c.sync.aligned.row.m16n16k16.shared.s32 {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}, [tile];"],
+)  # fmt: skip
+def test_each_lane_has_its_own_part_of_a_matrix(loaded: str) -> None:
+    body = f"""
+    {loaded}
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra after;
+    bar.sync 0;
+after:
+    st.shared.u32 [tile], 0;"""
+    text = kernel(body, before=".shared .align 16 .b8 tile[1024];")
+    (found,) = findings(text, CODE)
+    assert found.line == line_of(text, "bar.sync")
+    assert (found.labels[-1].span.text, found.labels[-1].text) == (loaded, "each lane gets a result of its own")
+
+
 # `if (warp == 4 && elect()) ... else if (CONDITION) { collective }`: the collective is under both branches.
 ELECTING = """
     mov.u32 %r1, %tid.x;
