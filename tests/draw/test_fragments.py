@@ -159,8 +159,8 @@ def test_one_lane_stands_out() -> None:
         ("add.u32", "`add.u32` holds no matrix in registers"),
         ("", "holds no matrix"),
         ("ldmatri.sync", "did you mean `ldmatrix`?"),
-        ("mma.sync", "`mma.sync` is no instruction with all its modifiers; `ptxlab explain mma` lists its forms"),
-        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f33", "is no instruction with all its modifiers"),
+        ("mma.sync", "`mma.sync` is not an instruction with all its modifiers; `ptxlab explain mma` lists its forms"),
+        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f33", "is not an instruction with all its modifiers"),
         ("ldmatrix.sync.aligned.m8n16.x1.shared.s8.s4", "is not known"),
     ],
 )

@@ -38,7 +38,7 @@ ROWS = """\
 LDMATRIX = 1 + [line.strip().startswith("ldmatrix") for line in ROWS.split("\n")].index(True)
 
 
-def measured_goes(rows: int, columns: int, swizzle: str | None, pitch: int) -> int:
+def measured_wavefronts(rows: int, columns: int, swizzle: str | None, pitch: int) -> int:
     """The wavefronts that the emulator counts for `ldmatrix` of the first eight rows of a tile of f16, at worst."""
     worst = 0
     for piece in range(columns // 8):
@@ -56,13 +56,13 @@ def measured_goes(rows: int, columns: int, swizzle: str | None, pitch: int) -> i
     (32, None, 40, 1), (16, None, 16, 2),
 ])  # fmt: skip
 def test_what_a_tile_costs_is_what_the_emulator_counts(
-    columns: int, swizzle: str | None, pitch: int, goes: int
+    columns: int, swizzle: str | None, pitch: int, wavefronts: int
 ) -> None:
     picture = draw.tile(8, columns, "f16", swizzle, pitch)
-    told = picture.panels[0].note
-    assert ("in one go" in told) == (goes == 1)
-    assert goes == 1 or f"takes {goes} goes" in told
-    assert measured_goes(8, columns, swizzle, pitch) == goes
+    note = picture.panels[0].note
+    assert ("takes 1 wavefront" in note) == (wavefronts == 1)
+    assert wavefronts == 1 or f"takes {wavefronts} wavefronts" in note
+    assert measured_wavefronts(8, columns, swizzle, pitch) == wavefronts
 
 
 def test_each_piece_of_a_tile_lies_where_both_panels_say() -> None:
@@ -166,7 +166,7 @@ def test_the_command_line_draws(tmp_path: Path) -> None:
     for wrong, told in (
         (["draw", "tile", "8"], "`8` is not like 8x64"),
         (["draw", "tile", "8x64", "-o", "tile.pdf"], "saved as `.svg` or `.txt`"),
-        (["draw", "fragments", "mma.sync"], "no instruction with all its modifiers"),
+        (["draw", "fragments", "mma.sync"], "not an instruction with all its modifiers"),
         ([*launch, "--draw", "first"], "is not like 12 or 12=banks.svg"),
         ([*launch, "--draw", "1"], "no warp accessed memory at line 1"),
         ([*launch, "--draw", "1", "--device", "cuda"], "`--draw` is for the emulator"),

@@ -1,4 +1,4 @@
-"""Pictures: which lane holds which element, where a tile lies in the banks of shared memory, what a warp asks for.
+"""Pictures: which lane holds which element, in which banks of shared memory a tile is, what a warp requests.
 
 A picture is read from the data that the emulator executes by, so it can't disagree with what runs. It prints as text,
 is SVG in a notebook, and saves as a file:

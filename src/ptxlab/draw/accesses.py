@@ -8,7 +8,7 @@ from ptxlab.draw.picture import Cell, Panel, Picture
 
 BANKS = 32
 SECTOR = 32
-ACROSS = 8  # sectors that stand side by side
+ACROSS = 8  # sectors side by side
 
 
 def accesses(result: Any, line: int) -> Picture:

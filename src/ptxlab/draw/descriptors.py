@@ -33,7 +33,7 @@ def descriptor(bits: int | Descriptor, rows: int, columns: int, type: str = "f16
         places = [found.offset(row, column, width, MAJORS[major]) for column in range(0, columns, right)]
         cells.append([Cell(f"{place:#x}", place % LINE // 4) for place in places])
     panel = Panel(
-        f"{rows}x{columns} {type}, {'K' if major == 'k' else 'MN'}-major: where each 16 bytes begin",
+        f"{rows}x{columns} {type}, {'K' if major == 'k' else 'MN'}-major: where each 16 bytes start",
         cells,
         [_span(row, down) for row in range(0, rows, down)],
         [_span(column, right) for column in range(0, columns, right)],

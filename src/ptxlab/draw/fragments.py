@@ -23,7 +23,7 @@ FAMILIES = "mma, wmma, wgmma, tcgen05.ld and .st, ldmatrix, stmatrix and movmatr
 class Matrix:
     """An operand: its letter, what it is, where its elements are, and whether it is drawn with columns as rows.
 
-    `owners` tells for each row of each copy which lane has its address, if one has.
+    `owners` says for each row of each copy which lane has its address, if any.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Matrix:
 
 
 def fragments(instruction: str, operand: str | None = None, lane: int | None = None) -> Picture:
-    """Which lane holds which element of each operand, or of one; `lane` lets all other lanes stand back.
+    """Which lane holds which element of each operand, or of one; `lane` highlights one lane.
 
     `T5.a2` is element number 2 of operand `a` in lane 5, counted from its first register on and from the low bits up.
     """
@@ -61,7 +61,7 @@ def _matrices(text: str) -> Iterator[Matrix]:
         raise ValueError(f"`{text}` holds no matrix in registers: {FAMILIES} do{meant}")
     if not spelled:
         help = f"`ptxlab explain {known.mnemonic}` lists its forms"
-        raise ValueError(f"`{text}` is no instruction with all its modifiers; {help}")
+        raise ValueError(f"`{text}` is not an instruction with all its modifiers; {help}")
     form, m = spelled[0].form, spelled[0].modifiers
     if m.shape is None and known.mnemonic == "wgmma":
         raise ValueError(f"`{text}` holds no matrix in registers: `wgmma.mma_async` does")
@@ -110,7 +110,7 @@ def _opaque(m: Modifiers, text: str) -> Iterator[Matrix]:
 
 
 def _warpgroup(m: Modifiers, text: str) -> Iterator[Matrix]:
-    """`wgmma`: the quarter of one warp; B, and A unless it is in registers, lie in shared memory."""
+    """`wgmma`: the quarter of one warp; B, and A unless it is in registers, are in shared memory."""
     sparse = 0 if ".sp" in text else None
     mma = WarpgroupMma(m.shape, m.atype, m.btype, m.dtype, IN_REGISTERS, K_MAJOR, selector=sparse)
     a, d = mma.fragments
@@ -148,7 +148,7 @@ def _moved(m: Modifiers, text: str) -> Iterator[Matrix]:
         raise ValueError(f"`{text}` holds no matrix in registers: of tcgen05, only `.ld` and `.st` do")
     layout = moved(m.shape, int(m.num[1:]), packed=bool(m.pack_16b or m.unpack_16b))
     half = ", the lower half of each" if layout.bits == 16 else ""
-    split = "; the second half lies as far to the right as the instruction says" if m.shape == "16x32bx2" else ""
+    split = "; the second half is as far to the right as the instruction says" if m.shape == "16x32bx2" else ""
     name, verb = ("d", "read from") if text.startswith("tcgen05.ld") else ("a", "written to")
     yield Matrix(name, f"{verb} {layout.rows} lanes and {layout.columns} columns of tensor memory{half}{split}", layout)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A few words on a colour of the palette; one that is not `strong` stands back behind those that are."""
+    """A few words on a colour of the palette; a cell that is not `strong` is drawn fainter."""
 
     text: str
     color: int

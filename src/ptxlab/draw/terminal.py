@@ -9,7 +9,7 @@ from ptxlab.draw.picture import Cell, Panel, Picture
 
 
 def render(picture: Picture, color: bool) -> str:
-    """The whole picture, without a line end behind the last line."""
+    """The whole picture, without a line break at the end."""
     return "\n".join([picture.title, *(line for panel in picture.panels for line in ("", *_panel(panel, color)))])
 
 

@@ -1,4 +1,4 @@
-"""How a tile lies in the banks of shared memory, and what its rows and columns cost to read."""
+"""In which banks of shared memory a tile is, and what its rows and columns cost to read."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ SHOWN = 32  # rows that are drawn at most
 def tile(rows: int, columns: int, type: str = "f16", swizzle: str | None = None, pitch: int | None = None) -> Picture:
     """A tile of `rows` by `columns` elements, in rows of `pitch` elements; `swizzle` is `32B`, `64B` or `128B`.
 
-    The first panel is the tile: in which banks each piece of 16 bytes lies. The second is shared memory: which piece
-    of the tile lies there.
+    The first panel is the tile: in which banks each piece of 16 bytes is. The second is shared memory: which piece
+    of the tile is there.
     """
     size, across = _sizes(rows, columns, type, pitch)
     if swizzle is not None and swizzle not in SWIZZLES:
@@ -63,7 +63,7 @@ def _by_rows(rows: int, pieces: int, each: int, place: Place) -> Panel:
     cells = [[_banks(place(row, piece)) for piece in range(pieces)] for row in range(rows)]
     names = [f"{piece * each}-{piece * each + each - 1}" for piece in range(pieces)]
     return Panel(
-        "the tile: the banks in which columns lie",
+        "the tile: the banks of its columns",
         cells,
         [str(row) for row in range(rows)],
         names,
@@ -85,8 +85,8 @@ def _cost(cells: Sequence[Sequence[Cell]]) -> str:
         banks = [cells[row][column].color for row in range(rows)]
         worst = max(worst, max(banks.count(bank) for bank in banks))
     if worst == 1:
-        return f"{rows} rows of 16 bytes below each other lie in different banks: `ldmatrix` reads them in one go"
-    return f"{rows} rows of 16 bytes below each other meet in the same banks: `ldmatrix` takes {worst} goes, not 1"
+        return f"{rows} consecutive rows of 16 bytes are in different banks: `ldmatrix` takes 1 wavefront"
+    return f"{rows} consecutive rows of 16 bytes share banks: `ldmatrix` takes {worst} wavefronts, not 1"
 
 
 def _by_banks(rows: int, pieces: int, each: int, place: Place) -> Panel:
@@ -99,7 +99,7 @@ def _by_banks(rows: int, pieces: int, each: int, place: Place) -> Panel:
         cells.append([None if at is None else Cell(f"{at[0]},{at[1] * each}", at[1] * WORDS) for at in found])
     names = [f"{first}-{first + WORDS - 1}" for first in range(0, 32, WORDS)]
     return Panel(
-        "shared memory: the row and first column of what lies in each four banks",
+        "shared memory: the row and first column of what is in each four banks",
         cells,
         [f"+{line * LINE}" for line in range(lines)],
         names,

@@ -1,6 +1,6 @@
 """A pause of Python's garbage collector.
 
-A program is many small objects and no garbage: while it is read or looked at, the collector would only go through all
+A program is many small objects and no garbage: while it is read or checked, the collector would only go through all
 of them again and again.
 """
 

@@ -1,7 +1,7 @@
 """The control flow of a function: its basic blocks and the ways between them.
 
 Blocks are ranges of the function's instructions, counted in the order of `Function.instructions()`; the first block is
-the entry. A guarded branch or return also goes on to the next instruction.
+the entry. A guarded branch or return also falls through to the next instruction.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class BasicBlock:
 class Flow:
     """The basic blocks of a function, in the order of its text; `targets` are those that a jump names, by its place.
 
-    A label behind the last instruction is the block `END`: whoever goes there returns.
+    A label after the last instruction is the block `END`: a jump to it returns.
     """
 
     __slots__ = ("blocks", "targets")
@@ -105,7 +105,7 @@ class Flow:
 
 
 def flow_of(function: Function) -> Flow:
-    """The control flow of a function with a body; a branch to a label that is not there goes nowhere."""
+    """The control flow of a function with a body; a branch to a label that does not exist has no successor."""
     count, jumps, leaders = _read(function)
     if not count:
         return Flow([], {})

@@ -1,4 +1,4 @@
-"""What stands at the outermost level of a module: functions, aliases, files, debug sections.
+"""What is at the outermost level of a module: functions, aliases, files, debug sections.
 
 `start` and `end` are offsets into the source, as in statements.
 """
@@ -75,7 +75,7 @@ class Function(Node):
         """Run a kernel and return a `Result`; arrays among `args` are changed in place.
 
         `device` is "cpu" for the emulator, "cuda" (or "cuda:1") for a GPU, "both" to run on both and compare bit for
-        bit. "auto" is a GPU if an argument lies there, or if `checks=False` and there is one that can run the module;
+        bit. "auto" is a GPU if an argument is there, or if `checks=False` and there is one that can run the module;
         otherwise the emulator, because only it finds races and says what a wrong kernel does wrong. `shared` is bytes
         of dynamic shared memory; `on_error="collect"` returns findings instead of raising `KernelError`, `"strict"`
         raises for warnings too, those of `ptxlab.check` among them; `timeout` is in seconds, of

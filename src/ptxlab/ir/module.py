@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Placed(Protocol):
-    """Anything that may know where it stands."""
+    """Anything that may know where it is in the source."""
 
     start: int | None
     end: int | None
@@ -28,7 +28,7 @@ class Module(Node):
     """A program: its header, its items in order, and the source it was read from, if it was read.
 
     `targets` holds the words of the first `.target`: the architecture, then options such as `debug`. `comments` are
-    those that stand before or inside the header. `places` has the source range of `version`, `target` and
+    those before or inside the header. `places` has the source range of `version`, `target` and
     `address_size`. `memory` holds the module's variables, by their identity, once a kernel has run on the emulator:
     they outlive a launch; `on_gpu` what was loaded and looked at for launches on a GPU. `given` has the bytes that
     `set` gave to variables, `ran_on` the number of the GPU that ran a kernel last, None where that was the emulator.
@@ -129,35 +129,35 @@ class Module(Node):
         return None if self.source is None or range is None else Span(self.source, *range)
 
     def span(self, part: Placed) -> Span | None:
-        """Where a statement, item or variable stands; None in a program that was not parsed."""
+        """Where a statement, item or variable is; None in a program that was not parsed."""
         if self.source is None or part.start is None or part.end is None:
             return None
         return Span(self.source, part.start, part.end)
 
     def name_span(self, function: Function) -> Span | None:
-        """Where the name of a function stands."""
+        """Where the name of a function is."""
         if self.source is None or function.name_start is None or function.name_end is None:
             return None
         return Span(self.source, function.name_start, function.name_end)
 
     def opcode_span(self, instruction: Instruction) -> Span | None:
-        """Where the opcode of an instruction stands."""
+        """Where the opcode of an instruction is."""
         text = self._text(instruction)
         return None if text is None else self._inside(instruction, opcode_range(text))
 
     def guard_span(self, instruction: Instruction) -> Span | None:
-        """Where the guard of an instruction stands, if it has one."""
+        """Where the guard of an instruction is, if it has one."""
         text = self._text(instruction)
         range = None if text is None else guard_range(text)
         return None if range is None else self._inside(instruction, range)
 
     def modifier_span(self, instruction: Instruction, index: int) -> Span | None:
-        """Where modifier `index` of an instruction stands, with its dot; -1 is the mnemonic."""
+        """Where modifier `index` of an instruction is, with its dot; -1 is the mnemonic."""
         text = self._text(instruction)
         return None if text is None else self._inside(instruction, modifier_range(text, index))
 
     def operand_span(self, instruction: Instruction, index: int) -> Span | None:
-        """Where operand `index` of an instruction stands; the whole instruction where there is no such operand."""
+        """Where operand `index` of an instruction is; the whole instruction where there is no such operand."""
         text = self._text(instruction)
         if text is None:
             return None

@@ -31,7 +31,7 @@ class Node:
 
 
 class Value(Node):
-    """An unchanging part of a program: one object may stand in many places."""
+    """An immutable part of a program: one object may be used in many places."""
 
     __slots__ = ()
 

@@ -1,7 +1,7 @@
 """Operands of instructions.
 
 Operands are values: they are shared between instructions and never change. A register is one object for all its uses
-inside the scope that declares it, so `is` tells registers apart that have one name in different scopes.
+inside the scope that declares it, so `is` distinguishes registers that have one name in different scopes.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class SpecialRegister(Value):
 class Immediate(Value):
     """A constant of kind `s64`, `u64`, `f32` or `f64`; the value of a floating-point constant is its bits.
 
-    `base` is how the source wrote it (10, 16 or 2) and says how it prints; it is no part of the value.
+    `base` is how the source wrote it (10, 16 or 2) and says how it prints; it is not a part of the value.
     """
 
     __slots__ = ("base", "kind", "value")
@@ -108,7 +108,7 @@ class Immediate(Value):
 
 
 class Sink(Value):
-    """`_`: a result that nobody wants, or a parameter without a name."""
+    """`_`: a result that is discarded, or a parameter without a name."""
 
     __slots__ = ()
 
@@ -187,8 +187,8 @@ class Element(Value):
 class Address(Value):
     """`[base+offset]`; `arguments` are what follows a comma: a sampler, coordinates.
 
-    `plus_zero` is true where the source writes `+0`. It is no part of the value, but ptxas without optimisation makes
-    an addition of it, so it is printed again.
+    `plus_zero` is true where the source writes `+0`. It is not a part of the value, but ptxas without optimisation
+    makes an addition of it, so it is printed again.
     """
 
     __slots__ = ("arguments", "base", "offset", "plus_zero", "unified")

@@ -1,4 +1,4 @@
-"""Where a program was compiled from: findings about PTX, shown first on the line of CUDA C++ or Python behind it."""
+"""Where a program was compiled from: findings about PTX, shown first on its line of CUDA C++ or Python."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def _variable(reference: ir.VariableReference) -> Shape:
 
 
 def _in_vector(operand: ir.Operand) -> Shape:
-    """The shape of an element of a vector: to ptxas, the name of a variable that is no array is a register there."""
+    """The shape of an element of a vector: for ptxas, a variable that is not an array is a register there."""
     if isinstance(operand, ir.VariableReference) and operand.variable.type.kind != "o":
         variable = operand.variable
         if not variable.dimensions and variable.vector == 1:

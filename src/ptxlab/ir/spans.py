@@ -22,33 +22,33 @@ def without_comments(text: str) -> str:
 
 
 def guard_range(text: str) -> Range | None:
-    """Where `@p` stands in the text of an instruction."""
+    """Where `@p` is in the text of an instruction."""
     match = _OPCODE.match(text)
     return match.span(1) if match is not None and match.group(1) else None
 
 
 def opcode_range(text: str) -> Range:
-    """Where the opcode stands in the text of an instruction."""
+    """Where the opcode is in the text of an instruction."""
     match = _OPCODE.match(text)
     return (0, len(text)) if match is None else match.span(2)
 
 
 def modifier_range(text: str, index: int) -> Range:
-    """Where the modifier `index` stands, with its dot; -1 is the mnemonic."""
+    """Where the modifier `index` is, with its dot; -1 is the mnemonic."""
     start, end = opcode_range(text)
     dots = [start, *(place for place in range(start, end) if text[place] == "."), end]
     return (dots[index + 1], dots[index + 2]) if index + 2 < len(dots) else (start, end)
 
 
 def operand_ranges(text: str) -> list[Range]:
-    """Where each operand stands in the text of an instruction."""
+    """Where each operand is in the text of an instruction."""
     start = opcode_range(text)[1]
     end = len(text) - 1 if text.endswith(";") else len(text)
     return split_ranges(text, start, end)
 
 
 def split_ranges(text: str, start: int, end: int) -> list[Range]:
-    """Where the parts between the commas of `text[start:end]` stand that are inside no brackets."""
+    """Where the parts of `text[start:end]` between commas outside brackets are."""
     found = []
     depth = 0
     begin = start

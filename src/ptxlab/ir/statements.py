@@ -61,7 +61,7 @@ class Label(Node):
 
 
 class Comment(Node):
-    """A comment as written, with its `//` or `/* */`; a trailing one stands behind code on the same line."""
+    """A comment as written, with its `//` or `/* */`; a trailing one follows code on the same line."""
 
     __slots__ = ("end", "start", "text", "trailing")
     fields = ("text", "trailing")

@@ -51,7 +51,7 @@ class _Search:
     def run(self, at: tuple[int, ...], open: dict[tuple[object, ...], tuple[int, ...]], pairs: Pairs) -> None:
         """Continue from where each thread is; `open` has those that arrived at a phase that is not complete.
 
-        A thread that waits stands at its wait until the phase completes.
+        A thread that waits stays at its wait until the phase completes.
         """
         key = (at, tuple(sorted(open.items(), key=repr)), pairs)
         if key in self._seen:

@@ -37,7 +37,7 @@ class Allowed:
 
     executions: int = 0
     racy: int = 0
-    clearly_racy: int = 0  # without races behind an observed write of the same thread
+    clearly_racy: int = 0  # without races after an observed write of the same thread
     racy_but_for_fence_sc: int = 0  # those that only the order of two `fence.sc` keeps from a race count as well
 
 

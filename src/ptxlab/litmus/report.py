@@ -107,7 +107,7 @@ class Report:
                 yield f"a data race was not found: {self.spell(final)}"
 
     def spell(self, final: Final) -> str:
-        """A final state in words."""
+        """A final state as text."""
         names: list[Name] = [
             (number, name) for number, registers in enumerate(final.registers) for name, _ in registers
         ]
@@ -170,7 +170,7 @@ def report(
 ) -> Report:
     """Judge a test, and run it: in one placement or in every one, on the emulator (`cpu`), on a GPU, or not at all.
 
-    On the emulator it runs under all schedules that differ if `seeds` is none.
+    On the emulator it runs under all schedules that differ if `seeds` is `None`.
     """
     try:
         judgement: Judgement | None = judge(test, bound)

@@ -1,4 +1,4 @@
-"""What this GPU can do at best, measured beside the arms: a copy of memory, and the library's matrix product."""
+"""What this GPU can do at best, measured with the contenders: a copy of memory, and the library's matrix product."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether an answer is right, told before any time is."""
+"""Whether an answer is right; it is checked before anything is timed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ptxlab.measure.entry import Arrays, Entry, Size
 
 
 class WrongAnswerError(Exception):
-    """An arm that does not compute what the reference says."""
+    """A contender that does not compute what the reference says."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What is measured: a problem, the kernels that solve it, and the libraries that a user would pick instead.
+"""What is measured: a problem, the kernels that solve it, and the libraries that are their baselines.
 
     entry = Entry(
         title="c = a + b",
@@ -34,7 +34,7 @@ class UnsuitedError(ValueError):
 
 @dataclass(frozen=True)
 class Work:
-    """What a problem costs at least: operations, and bytes that memory must move when each is read or written once."""
+    """The least that a problem costs: operations, and bytes moved when each is read or written once."""
 
     flops: float
     bytes: float
@@ -73,7 +73,7 @@ class Launch:
         return found
 
     def prepare(self, stream: Any = None, compile: Path | None = None) -> gpu.Prepared:
-        """The launch with its arguments in place, for the GPU that the arrays lie on; `compile` is a cubin to load."""
+        """The launch with its arguments packed, for the first GPU; `compile` is a cubin to load."""
         return gpu.prepare(
             self.module,
             self.function,
@@ -90,9 +90,9 @@ class Launch:
 
 @dataclass(frozen=True)
 class Entry:
-    """A problem and who solves it.
+    """A problem, the kernels that solve it, and the libraries to compare them with.
 
-    `arrays(draw, **size)` draws the data and makes room for the answer, `reference(xp, **arrays)` computes the answer
+    `arrays(draw, **size)` draws the data and allocates the answer, `reference(xp, **arrays)` computes the answer
     in float64 with NumPy or torch as `xp`, `variants[name](**arrays)` is the launch (or the launches) of a kernel, and
     `libraries[name](torch, **arrays)` returns what calls the library: it writes the answers into the arrays, or returns
     those that the library made, by name.
@@ -108,10 +108,10 @@ class Entry:
     small: Sequence[Size]
     """Sizes for the emulator: enough to reach every edge."""
     tolerance: float | Callable[..., float]
-    """How large ‖answer − reference‖ / ‖reference‖ may be, of a size if it depends on that; 0 asks for equality."""
+    """The largest ‖answer − reference‖ / ‖reference‖ allowed, or a function of the size; 0 requires equality."""
     libraries: Mapping[str, Callable[..., Callable[[], Any]]] = field(default_factory=dict)
     baseline: str | None = None
-    """The arm that others are told as a multiple of; by default the first library, else the first variant."""
+    """The contender that others are compared with; by default the first library, else the first variant."""
 
     def launches(self, variant: str, arrays: Arrays) -> list[Launch]:
         """What to launch, in this order, for a variant."""

@@ -1,11 +1,11 @@
-"""Arms that take turns, so that heat, clocks and neighbours hit all of them alike."""
+"""Contenders take turns, so that temperature, clocks and other load affect all of them alike."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
 Timer = Callable[[], float]
-"""Runs an arm once and returns the seconds it took."""
+"""Runs a contender once and returns the seconds it took."""
 
 
 def take_turns(
@@ -14,7 +14,7 @@ def take_turns(
     done: Callable[[int], None] | None = None,
     into: dict[str, list[float]] | None = None,
 ) -> dict[str, list[float]]:
-    """The samples of every arm: each round times each arm once, in an order that changes from round to round.
+    """The samples of every contender: each round times each one once, in an order that changes from round to round.
 
     They are appended to the lists of `into` as they come, so that an interrupted call leaves what there is.
     """
@@ -29,8 +29,10 @@ def take_turns(
 
 
 def order(names: Sequence[str], turn: int) -> list[str]:
-    """The order of a round, from a Williams square: in 2n rounds of n arms each has each place twice, and each comes
-    equally often after each other one. What an arm leaves behind, in caches above all, then hits all others alike.
+    """The order of a round, from a Williams square.
+
+    In 2n rounds of n contenders each has each position twice, and comes equally often after each other one. What a
+    contender leaves in caches then affects all others alike.
 
     >>> [order(["a", "b", "c"], turn) for turn in range(6)]
     [['a', 'b', 'c'], ['b', 'c', 'a'], ['c', 'a', 'b'], ['c', 'b', 'a'], ['a', 'c', 'b'], ['b', 'a', 'c']]

@@ -1,7 +1,7 @@
 """The pages that `ptxlab explain` shows for what keeps `ptxlab bench` and `tune` from measuring or drawing."""
 
 PAGES = {
-    "damaged-results": "A file that `tune` was told to keep its results in holds something else, or was damaged.",
+    "damaged-results": "The file that `tune` keeps its results in holds something else, or was damaged.",
     "other-results": (
         "A file holds results of `tune` that were found at another size or on another machine.\n\n"
         "Times compare only where both are the same; a file is kept for each."

@@ -1,4 +1,4 @@
-"""A record as a picture: bars of what each arm reaches, and the roofline they stand under."""
+"""A record as a picture: bars of what each contender reaches, and its roofline."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ptxlab.report import KernelError, error
 
 COLOURS = {"variant": "#2f6db3", "library": "#8a8f98", "ceiling": "#c3c8d0"}
 MARKERS = "osD^vPX*<>ph"  # two more than there are colours, so that these meet others the second time round
-ACROSS = 3  # sizes that stand side by side
+ACROSS = 3  # sizes side by side
 
 
 def draw_bars(record: Record, path: Path) -> None:
-    """For each size a bar an arm: TFLOP/s where arithmetic is the limit, GB/s where memory is."""
+    """For each size a bar per contender: TFLOP/s where arithmetic is the limit, GB/s where memory is."""
     bars(record).savefig(path, dpi=150)
 
 
@@ -32,7 +32,7 @@ def kinds() -> list[str]:
 
 
 def bars(record: Record) -> Any:
-    """The figure of `draw_bars`: names stand beside their bars, so that they can be long."""
+    """The figure of `draw_bars`: names are beside their bars, so that they can be long."""
     count = len(record.sizes)
     columns = min(count, ACROSS)
     rows = ceil(count / columns)

@@ -14,7 +14,7 @@ from ptxlab.measure.entry import Work
 
 @dataclass(frozen=True)
 class Contender:
-    """One of those that took turns."""
+    """A variant, library or ceiling that was timed."""
 
     name: str
     kind: str
@@ -23,7 +23,7 @@ class Contender:
     """Seconds of one run each, in the order they were taken."""
     work: Work
     error: float | None = None
-    """‖answer − reference‖ / ‖reference‖; None for a ceiling, which answers nothing."""
+    """‖answer − reference‖ / ‖reference‖; None for a ceiling, which computes no answer."""
     mean_error: float | None = None
     note: str = ""
     """Why there are no samples."""
@@ -34,7 +34,7 @@ class Contender:
 
     @property
     def spread(self) -> float:
-        """Half of what lies between the quartiles, as a part of the median."""
+        """Half of the interquartile range, as a fraction of the median."""
         if len(self.samples) < 2:
             return 0.0
         first, _, third = statistics.quantiles(self.samples, n=4)
@@ -53,7 +53,7 @@ class Contender:
 
 @dataclass(frozen=True)
 class Sized:
-    """All arms at one size."""
+    """All contenders at one size."""
 
     size: dict[str, Any]
     work: Work
@@ -68,15 +68,17 @@ class Sized:
         for contender in self.contenders:
             if contender.name == name:
                 return contender
-        raise KeyError(f"{name!r} was not measured; there are {', '.join(contender.name for arm in self.contenders)}")
+        raise KeyError(
+            f"{name!r} was not measured; there are {', '.join(contender.name for contender in self.contenders)}"
+        )
 
     def ratio(self, contender: str, to: str) -> float:
-        """How many times as fast an arm is as another: the median over rounds of one time over the other."""
+        """How many times as fast a contender is as another: the median over rounds of the ratio of their times."""
         first, second = self[contender].samples, self[to].samples
         return statistics.median(other / own for own, other in zip(first, second, strict=True))
 
     def of_ceiling(self, contender: Contender) -> float | None:
-        """The part of the nearer ceiling that an arm reaches; None where no ceiling was measured."""
+        """The fraction of the nearer ceiling that a contender reaches; None where no ceiling was measured."""
         parts = []
         for ceiling in self.contenders:
             if ceiling.kind != "ceiling" or not ceiling.samples:

@@ -1,9 +1,9 @@
 """A measurement on a GPU, from data to record.
 
-Each arm gets the same sets of fresh random data, as many as are needed to leave the L2 cache cold, and answers one of
-them correctly before any is timed. A short arm is captured in a graph and its replays are timed, so that what the
-Python costs is left out. Arms take turns. Ceilings take theirs afterwards: a copy fills the L2 cache with what is still
-to be written, and on an H200 kernels that only read are up to 3 % slower for many milliseconds after it.
+Each contender gets the same sets of fresh random data, as many as are needed to leave the L2 cache cold, and answers
+one of them correctly before any is timed. A short one is captured in a graph and its replays are timed, so that what
+the Python costs is left out. Contenders take turns. Ceilings take theirs afterwards: a copy fills the L2 cache with
+what is still to be written, and on an H200 kernels that only read are up to 3 % slower for many milliseconds after it.
 """
 
 from __future__ import annotations
@@ -42,25 +42,25 @@ def measure(
     only: Iterable[str] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Record:
-    """Check and time all arms of an entry, at its own sizes or others; `only` names the variants that take part."""
+    """Check and time all contenders of an entry, at its own sizes or others; `only` names the variants to time."""
     torch = require_torch()
-    tell = progress or (lambda _: None)
+    report = progress or (lambda _: None)
     record = Record(name, entry.title, entry.measured_against, date.today().isoformat(), commit(), describe(torch))
     for size in sizes or entry.sizes:
-        tell(", ".join(f"{key} = {value}" for key, value in size.items()))
-        record.sizes.append(_measure_size(torch, entry, size, rounds, seed, set(only or entry.variants), tell))
+        report(", ".join(f"{key} = {value}" for key, value in size.items()))
+        record.sizes.append(_measure_size(torch, entry, size, rounds, seed, set(only or entry.variants), report))
         gc.collect()
         torch.cuda.empty_cache()
     return record
 
 
 def _measure_size(
-    torch: Any, entry: Entry, size: Size, rounds: int, seed: int, only: set[str], tell: Callable[[str], None]
+    torch: Any, entry: Entry, size: Size, rounds: int, seed: int, only: set[str], report: Callable[[str], None]
 ) -> Sized:
     work = entry.work(**size)
     sets = draw_sets(torch, entry, size, seed)
     expected = expect(torch, entry, sets[0])
-    torch.cuda.synchronize()  # arms run on a stream of their own, which does not wait for the data
+    torch.cuda.synchronize()  # contenders run on a stream of their own, which does not wait for the data
     contenders: list[Contender] = []
     timers: dict[str, Timer] = {}
     stream = torch.cuda.Stream()
@@ -83,7 +83,7 @@ def _measure_size(
         del expected
         for warm in timers.values():
             warm()
-        samples = take_turns(timers, rounds, lambda done: tell(f"round {done} of {rounds}"))
+        samples = take_turns(timers, rounds, lambda done: report(f"round {done} of {rounds}"))
         above = ceilings(torch, work)
         contenders += [Contender(ceiling.name, "ceiling", [], ceiling.work) for ceiling in above]
         samples |= take_turns({one.name: timer(torch, [one.action], stream) for one in above}, rounds)
@@ -135,9 +135,9 @@ def timer(torch: Any, actions: Sequence[Action], stream: Any) -> Timer:
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
 
     def elapsed(run: Action, count: int) -> float:
-        call("cuCtxResetPersistingL2Cache")  # what another arm asked the L2 cache to keep is not to hinder this one
+        call("cuCtxResetPersistingL2Cache")  # what another contender made the L2 cache keep must not slow this one
         torch.cuda._sleep(HEAD_START)  # the GPU is busy while Python asks for the runs
-        actions[-1]()  # untimed: what the cache has still to write to memory is then this arm's own
+        actions[-1]()  # untimed: what the cache has still to write back is then this contender's own
         start.record(stream)
         run()
         end.record(stream)

@@ -23,12 +23,12 @@ def as_text(record: Record) -> str:
 
 
 def as_markdown(record: Record) -> str:
-    """The same as Markdown, with where it comes from."""
+    """The tables of all sizes as Markdown, with the hardware and versions."""
     machine = record.machine
     parts = [
         f"Measured on {_article(machine['gpu'])} (driver {machine['driver']}, ptxas {machine['ptxas']}, torch "
-        f"{machine['torch']}) on {record.date}, all arms in turns, {_rounds(record)} rounds; the spread is half of "
-        "what lies between the quartiles.",
+        f"{machine['torch']}) on {record.date}, all contenders in turns, {_rounds(record)} rounds; the spread is half "
+        "of the interquartile range.",
     ]
     for sized in record.sizes:
         header, *rows = rows_of(sized, record.baseline)
@@ -38,7 +38,7 @@ def as_markdown(record: Record) -> str:
 
 
 def rows_of(sized: Sized, baseline: str) -> list[list[str]]:
-    """The header and a row an arm: variants first, then libraries, then ceilings."""
+    """The header and a row per contender: variants first, then libraries, then ceilings."""
     rows = [[*HEADER, f"against {baseline}"]]
     timed = [one for one in sized.contenders if one.samples]
     for one in timed:
@@ -60,14 +60,14 @@ def rows_of(sized: Sized, baseline: str) -> list[list[str]]:
 
 
 def bars(sized: Sized) -> list[str]:
-    """For each arm that was timed a bar as long as it is fast; none for ceilings, which do other work."""
+    """For each contender that was timed a bar as long as it is fast; an empty one for ceilings, which do other work."""
     timed = [one for one in sized.contenders if one.samples]
     fastest = min((one.median for one in timed if one.kind != "ceiling"), default=0.0)
     return [bar(fastest / one.median) if one.kind != "ceiling" else "" for one in timed]
 
 
 def bar(part: float) -> str:
-    """A part of a whole bar, to an eighth of a character.
+    """A fraction of a whole bar, to an eighth of a character.
 
     >>> bar(1), bar(0.51)
     ('████████████████████', '██████████▎')

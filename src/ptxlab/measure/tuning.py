@@ -34,7 +34,7 @@ from ptxlab.syntax import format
 from ptxlab.toolchain import assemble
 
 Maker = Callable[..., Callable[..., Launch | Sequence[Launch]]]
-"""Takes the parameters and returns a variant; raises `UnsuitedError` for a combination that is none."""
+"""Takes the parameters and returns a variant; raises `UnsuitedError` for a combination that is not legal."""
 _HOPELESS = 1.5  # times the fastest: what takes longer in its first turn has no second
 
 
@@ -135,7 +135,7 @@ def tune(
     `executor` assembles; by default it is this machine's cores, and that of a Dask cluster is the cluster. `target` is
     what to assemble for where there is no GPU; by default what each kernel states.
     """
-    tell = progress or (lambda _: None)
+    report = progress or (lambda _: None)
     chosen = dict(size or problem.sizes[-1])
     has_gpu = gpu.absence() is None
     machine = describe(require_torch()) if has_gpu else {"gpu": None}
@@ -160,16 +160,16 @@ def tune(
         if file is not None:
             Tuned(chosen, machine, [*others, *done]).write(file)
 
-    save()  # a file that cannot be written is told before all the work, not behind it
+    save()  # a file that cannot be written is reported before all the work, not after it
     try:
         with tempfile.TemporaryDirectory(prefix="ptxlab-") as folder:
             architecture = gpu.gpu(0).architecture_for if has_gpu else (lambda stated: target or stated)
-            ready, refused, cubins = _assemble(candidates, shapes, architecture, executor, Path(folder), tell)
+            ready, refused, cubins = _assemble(candidates, shapes, architecture, executor, Path(folder), report)
             done += refused
             if has_gpu:
-                _time(problem, chosen, sets, ready, cubins, rounds, tell, done)
+                _time(problem, chosen, sets, ready, cubins, rounds, report, done)
             else:
-                _check(problem, ready, tell, done)
+                _check(problem, ready, report, done)
     finally:  # also what was found before Ctrl-C
         save()
     return Tuned(chosen, machine, done)
@@ -226,7 +226,7 @@ def _assemble(
     architecture: Callable[[str], str | None],
     executor: Executor | None,
     folder: Path,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> tuple[list[_Candidate], list[Trial], dict[str, Path]]:
     """Those that assemble, those that don't, and a file with the cubin of each text."""
     ready, refused, cubins = [], [], {}
@@ -241,7 +241,7 @@ def _assemble(
             jobs.append([(text, pool.submit(assemble_text, text, target)) for text, target in targets.items()])
         for number, (candidate, job) in enumerate(zip(candidates, jobs, strict=True), 1):
             made = [(text, *future.result()) for text, future in job]
-            tell(f"assembled {number} of {len(candidates)}")
+            report(f"assembled {number} of {len(candidates)}")
             problems = [problem for _, cubin, problem, _, _ in made if cubin is None]
             trial = asdict(candidate.trial) | {
                 "registers": max(registers for *_, registers, _ in made),
@@ -262,7 +262,7 @@ def _assemble(
     return ready, refused, cubins
 
 
-def _check(problem: Entry, candidates: Sequence[_Candidate], tell: Callable[[str], None], tried: list[Trial]) -> None:
+def _check(problem: Entry, candidates: Sequence[_Candidate], report: Callable[[str], None], tried: list[Trial]) -> None:
     """Whether each is right on the emulator, with all detectors, at the problem's last small size."""
     size = problem.small[-1]
     for number, candidate in enumerate(candidates, 1):
@@ -276,7 +276,7 @@ def _check(problem: Entry, candidates: Sequence[_Candidate], tell: Callable[[str
         except (WrongAnswerError, KernelError, PtxError, UnsuitedError) as found:
             wrong = str(found)
         tried.append(Trial(**asdict(candidate.trial) | {"is_right": not wrong, "problem": wrong}))
-        tell(f"checked {number} of {len(candidates)}")
+        report(f"checked {number} of {len(candidates)}")
 
 
 def _time(
@@ -286,7 +286,7 @@ def _time(
     candidates: Sequence[_Candidate],
     cubins: Mapping[str, Path],
     rounds: int,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     tried: list[Trial],
 ) -> None:
     """Check each on the GPU and time those that are right, in turns; what is hopeless has one turn only."""
@@ -309,11 +309,11 @@ def _time(
             except (WrongAnswerError, KernelError, PtxError, UnsuitedError) as found:
                 wrong = str(found)
             tried.append(Trial(**asdict(candidate.trial) | {"is_right": not wrong, "problem": wrong}))
-            tell(f"checked {len(tried) - first} of {len(candidates)}")
+            report(f"checked {len(tried) - first} of {len(candidates)}")
         samples = {name: tried[int(name)].samples for name in timers}
         take_turns(timers, 1, into=samples)
         fastest = min((times[0] for times in samples.values()), default=0.0)
         hopeful = {name: timers[name] for name, times in samples.items() if times[0] <= _HOPELESS * fastest}
         take_turns(
-            hopeful, rounds - 1, lambda turn: tell(f"turn {turn + 1} of {rounds}, {len(hopeful)} take part"), samples
+            hopeful, rounds - 1, lambda turn: report(f"turn {turn + 1} of {rounds}, {len(hopeful)} take part"), samples
         )

@@ -136,7 +136,7 @@ def half_tangent(a: u32, format: u32) -> u32:
 
 @native(inline=True)
 def _narrow(a: u32, format: u32) -> u32:
-    """A result in f32 without its last bits; what lies beyond the largest f16 is infinite."""
+    """A result in f32 without its last bits; what is beyond the largest f16 is infinite."""
     if format == F16 and 0x4780_0000 <= a < INFINITY:
         return 0x7C00
     return u32(convert(a, F32, format, RZ, 0))

@@ -49,7 +49,7 @@ def widen(a: u32, format: u32) -> u32:
     result: u32 = magnitude + 0x3800_0000  # the exponent counts from 127 instead of 15
     if magnitude >= 0x0F80_0000:
         result = magnitude + 0x7000_0000
-    if magnitude < 0x0080_0000:  # subnormal: one more, and subtract what that stands for
+    if magnitude < 0x0080_0000:  # subnormal: one more, and subtract its value
         result = float_bits(f32, bits_float(f32, magnitude + 0x3880_0000) - bits_float(f32, 0x3880_0000))
     return result | (a & 0x8000) << 16
 
@@ -182,7 +182,7 @@ def to_integer(a: u64, source: u32, rounding: u32, modifiers: u32, bits: u32, si
 
 @native
 def to_integer_bits(a: u64, source: u32, rounding: u32, bits: u32, signed: boolean) -> u64:
-    """A float that is no NaN as an integer of `bits` bits, the nearest there is if it does not fit."""
+    """A float that is not a NaN as an integer of `bits` bits, the nearest there is if it does not fit."""
     limit: u64 = u64(1) << (bits - 1)
     negative: boolean = a & SIGN[source] != 0
     greatest: u64 = limit if negative else limit - 1
@@ -252,7 +252,7 @@ def scale(a: u64, factor: u32, format: u32, modifiers: u32) -> u64:
 
 @native
 def to_s2f6(a: u64, format: u32, factor: u32, modifiers: u32) -> u32:
-    """A number divided by a power of two, given as ue8m0, and counted in 64ths; what is no number is the greatest."""
+    """A number divided by a power of two, given as ue8m0, and counted in 64ths; a NaN is the greatest."""
     if is_nan(a, format) or factor == 255:
         return 127
     negative: boolean = a & SIGN[format] != 0

@@ -24,7 +24,7 @@ def encode(
 ) -> int:
     """The bit pattern `value` rounds to; `saturate` is `.satfinite`, `flush` the `.ftz` of results.
 
-    Beyond the largest finite value lies infinity, or NaN in formats that have no infinity, or the largest finite value
+    Beyond the largest finite value is infinity, or NaN in formats that have no infinity, or the largest finite value
     in formats that have neither. An unsigned format takes the magnitude.
 
     >>> from ptxlab.numbers import E4M3
@@ -54,7 +54,7 @@ def encode(
 def _is_tiny(format: Format, value: Fraction, rounding: Rounding, random: RandomBits | None) -> bool:
     """Whether `value`, rounded as if there were no least exponent, is below every normal number.
 
-    The hardware decides so: (1 - 2**-46) * 2**-126 is no f32 result to flush, (1 - 2**-24) * 2**-126 is one.
+    The hardware decides so: (1 - 2**-46) * 2**-126 is not an f32 result to flush, (1 - 2**-24) * 2**-126 is one.
     """
     unit = power_of_two(_exponent(value) - format.mantissa_bits) if value else Fraction(1)
     rounded = round_to_integer(value / unit, rounding, random) * unit

@@ -93,7 +93,7 @@ def root_for_rounding(value: Value) -> Value:
     shift = max(0, _ROOT_BITS - (fraction.numerator.bit_length() - fraction.denominator.bit_length()) // 2)
     scaled = fraction * (1 << 2 * shift)
     root = isqrt(scaled.numerator // scaled.denominator)
-    # An inexact root lies strictly between two integers, where no pattern and no tie can be: any point there will do.
+    # An inexact root is strictly between two integers, where no pattern and no tie can be: any point there will do.
     inexact = Fraction(0) if root * root == scaled else Fraction(1, 2)
     return (root + inexact) / (1 << shift)
 

@@ -1,8 +1,8 @@
 """Arithmetic of f16 and bf16 by the host's f64, also compiled: faster than `soft`, to nearest, and the same to the bit.
 
 A sum or product in f64 has more than twice the bits of the result and two more, so rounding it again does no harm. The
-sum of a product and a number may need more bits than that: it is rounded to odd, so that it is no tie and lies on the
-side of a tie where the exact sum does.
+sum of a product and a number may need more bits than that: it is rounded to odd, so that it is not a tie and is on the
+side of a tie where the exact sum is.
 """
 
 from ptxlab.native import bits_float, f32, f64, float_bits, native, u32, u64
@@ -35,7 +35,7 @@ def fma(a: u32, b: u32, c: u32, format: u32, modifiers: u32) -> u32:
     product: f64 = _read(a, format, modifiers) * _read(b, format, modifiers)
     addend: f64 = _read(c, format, modifiers)
     total: f64 = product + addend
-    # What the addition lost; it is no number where the sum is none or infinite.
+    # What the addition lost; it is a NaN where the sum is a NaN or infinite.
     second: f64 = total - product
     lost: f64 = (product - (total - second)) + (addend - second)
     pattern: u64 = float_bits(f64, total)

@@ -1,7 +1,7 @@
 """Patterns taken apart and put together, in a form that is also compiled: the basis of `soft`, `convert`.
 
 A finite number other than zero is held as a sign, an exponent and a significand of 64 bits, the highest of which is
-set and stands for 2**exponent. Whatever lies below the lowest bit is kept as a one in that bit, "jammed": it is far
+set and has the value 2**exponent. Whatever is below the lowest bit is kept as a one in that bit, "jammed": it is far
 below the last bit of every format, so it decides what is a tie and what is exact as the lost bits would.
 """
 

@@ -19,7 +19,7 @@ FORMAT = {format.name: index for index, format in enumerate(_FORMATS)}
 
 
 def _beyond(format: Format) -> int:
-    """What lies beyond the largest finite number, if it is not asked to saturate."""
+    """The pattern beyond the largest finite number, unless the conversion saturates."""
     if format.infinities:
         return format.infinity
     return format.largest if format.nan is None else format.nan
@@ -31,7 +31,7 @@ LEAST = table(s32, tuple(format.least_exponent for format in _FORMATS))
 SIGN = table(u64, tuple(format.sign_bit >> format.padding for format in _FORMATS))
 LARGEST = table(u64, tuple(format.largest >> format.padding for format in _FORMATS))
 BEYOND = table(u64, tuple(_beyond(format) >> format.padding for format in _FORMATS))
-# The pattern of infinity, 0 where there is none, and that of the canonical NaN, or what stands for it.
+# The pattern of infinity, 0 where there is none, and that of the canonical NaN, or what replaces it.
 INFINITY = table(u64, tuple(format.infinity >> format.padding if format.infinities else 0 for format in _FORMATS))
 NAN = table(u64, tuple((format.largest if format.nan is None else format.nan) >> format.padding for format in _FORMATS))
 ONE = table(u64, tuple(format.bias << format.mantissa_bits for format in _FORMATS))

@@ -134,7 +134,7 @@ def sqrt(a: u64, format: u32, rounding: u32, modifiers: u32) -> u64:
 
 @native(inline=True)
 def _is_invalid_product(a: u64, b: u64, format: u32) -> boolean:
-    """Whether a product is no number: of a NaN, or of zero and infinity."""
+    """Whether a product is a NaN: of a NaN, or of zero and infinity."""
     if is_nan(a, format) or is_nan(b, format):
         return True
     return (is_infinite(a, format) and is_zero(b, format)) or (is_zero(a, format) and is_infinite(b, format))
@@ -168,7 +168,7 @@ def _add_128(
     rounding: u32,
     modifiers: u32,
 ) -> u64:
-    """The rounded sum of two numbers; bit 127 of a significand stands for 2**exponent and need not be set.
+    """The rounded sum of two numbers; bit 127 of a significand is 2**exponent and need not be set.
 
     At least 20 low bits of each are zero: if the exponents are so far apart that bits are lost in jamming, then no
     more than one bit cancels, and what is jammed stays far below the last bit of the result.
@@ -194,7 +194,7 @@ def _add_128(
 
 @native
 def _pack_128(negative: boolean, exponent: s32, significand: u128, format: u32, rounding: u32, modifiers: u32) -> u64:
-    """The pattern that a number rounds to; bit 127 of the significand stands for 2**exponent and need not be set."""
+    """The pattern that a number rounds to; bit 127 of the significand is 2**exponent and need not be set."""
     high: u64 = u64(significand >> 64)
     if high == 0:
         high = u64(significand)

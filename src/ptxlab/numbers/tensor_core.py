@@ -1,15 +1,15 @@
 """What a tensor core adds up, to the bit: a few products and an accumulator in one step, cut to a common exponent.
 
 A step takes the products `a * b` exactly, aligns them and the accumulator to the largest exponent among them, cuts what
-lies below a number of fraction bits that differs between architectures, adds up without loss, and brings the sum back
+is below a number of fraction bits that differs between architectures, adds up without loss, and brings the sum back
 to the format of the result. Products are not normalised before they are aligned: the exponent of a product is the sum
 of its factors' exponents. How many products make a step, and how many bits are kept, is in `tensor_core_models`.
 
 The model is that of MMA-Sim (arXiv 2511.10909); what it says of sm_90 was found again on an H200, bit for bit.
 
 Factors are first brought into one word each, `unpack`: the significand as a signed integer in the low 16 bits, the
-exponent above it. Exponents out of range tell zeros, infinities and NaNs, so that the loop over products needs to look
-at nothing but the largest exponent.
+exponent above it. Exponents out of range mark zeros, infinities and NaNs, so that the loop over products only needs the
+largest exponent.
 """
 
 from ptxlab.native import Pointer, leading_zeros, native, s16, s32, s64, table, u32, u64

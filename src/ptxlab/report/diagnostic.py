@@ -1,7 +1,7 @@
 """Diagnostics as values.
 
-One `Diagnostic` carries whatever a user is told: a syntax error, a lint, a race, a message of ptxas. It knows nothing
-of how it is shown; `render` does that.
+One `Diagnostic` carries whatever is reported to a user: a syntax error, a lint, a race, a message of ptxas. It knows
+nothing of how it is shown; `render` does that.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from ptxlab.ir import Block, Declaration, Function, Instruction, Label, Pragma, 
 from ptxlab.syntax.cursor import END, Cursor
 from ptxlab.syntax.debug import make_location, match_location, read_location
 from ptxlab.syntax.declarations import LINKAGES, STATE_SPACES, read_declaration
-from ptxlab.syntax.faults import Fault
+from ptxlab.syntax.errors import ParseError
 from ptxlab.syntax.functions import (
     read_branch_targets,
     read_call_targets,
@@ -57,7 +57,7 @@ class BodyReader:
         self.at = opening + 1
 
     def read(self) -> int:
-        """Read to the brace that closes the body; returns the offset behind it."""
+        """Read to the brace that closes the body; returns the offset after it."""
         outermost = self.statements
         self.function.body = outermost
         text = self.text
@@ -102,7 +102,7 @@ class BodyReader:
             self.at = at
             try:
                 going = self._other(match)
-            except Fault as fault:
+            except ParseError as fault:
                 self.reader.note(fault)
                 going = self._resume(fault)
         while self.open:
@@ -111,7 +111,7 @@ class BodyReader:
         return self.at
 
     def _other(self, match: re.Match[str] | None) -> bool:
-        """Read one statement that is not a plain instruction; returns whether the body goes on."""
+        """Read one statement that is not a plain instruction; returns whether the body continues."""
         start = self._statement_start()
         self.reader.report(start)
         first = self.text[start : start + 1]
@@ -211,7 +211,7 @@ class BodyReader:
         """Take a function's prototype, which ptxas allows here; refuse all else that belongs outside of functions."""
         linkage = cursor.advance() if cursor.value in LINKAGES else None
         if linkage is not None and cursor.value in STATE_SPACES:
-            raise Fault(
+            raise ParseError(
                 "misplaced-directive",
                 f"`{linkage}` cannot be used inside a function",
                 start,
@@ -231,7 +231,7 @@ class BodyReader:
 
     def _unclosed(self, cursor: Cursor, resume: int | None = None) -> NoReturn:
         place = (self.open[-1][0].start or 0) if self.open else self.opening
-        raise Fault(
+        raise ParseError(
             "unclosed-brace",
             f"expected `}}` to end the body of `{self.function.name}`, found {cursor.found}",
             cursor.start,
@@ -243,7 +243,7 @@ class BodyReader:
 
     def _enter(self, start: int) -> bool:
         if len(self.open) >= DEEPEST:
-            raise Fault(
+            raise ParseError(
                 "nested-too-deeply",
                 f"more than {DEEPEST} braces are open at once",
                 start,
@@ -264,8 +264,8 @@ class BodyReader:
         self.scope = outer
         block.end = self.at
 
-    def _resume(self, fault: Fault) -> bool:
-        """Find the next statement after an error; returns whether the body goes on there."""
+    def _resume(self, fault: ParseError) -> bool:
+        """Find the next statement after an error; returns whether the body continues there."""
         if fault.code == "nested-too-deeply" or fault.start >= len(self.text):
             self.at = len(self.text)
             return False

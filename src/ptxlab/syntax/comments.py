@@ -1,4 +1,4 @@
-"""Comments: they are kept, and know whether they stand behind code."""
+"""Comments: they are kept, and know whether they trail code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ptxlab.ir import Comment
 
 
 def make_comment(text: str, start: int, end: int, previous: object) -> Comment:
-    """The comment at an offset; `previous` is what stands before it in the program."""
+    """The comment at an offset; `previous` is what precedes it in the program."""
     line = text[text.rfind("\n", 0, start) + 1 : start]
     trailing = bool(line) and not line.isspace()
     if trailing and isinstance(previous, Comment):

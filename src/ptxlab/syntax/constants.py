@@ -13,7 +13,7 @@ from typing import Final
 
 from ptxlab.ir import Immediate
 from ptxlab.syntax.cursor import Cursor
-from ptxlab.syntax.faults import Fault
+from ptxlab.syntax.errors import ParseError
 
 DEPTH: Final = 100
 _MASK: Final = (1 << 64) - 1
@@ -112,12 +112,12 @@ def read_small_integer(cursor: Cursor, what: str) -> int:
     value = read_integer(cursor, what)
     if value >= 1 << 32:
         message = f"`{text}` does not fit into 32 bits"
-        raise Fault("constant-overflow", message, start, end, help="the largest integer here is `0xffffffff`")
+        raise ParseError("constant-overflow", message, start, end, help="the largest integer here is `0xffffffff`")
     return value
 
 
 def read_integer(cursor: Cursor, what: str) -> int:
-    """Read one integer literal, which must stand here."""
+    """Read one integer literal, which must be next."""
     if cursor.value == "WARP_SZ":
         cursor.advance()
         return 32
@@ -129,7 +129,7 @@ def read_integer(cursor: Cursor, what: str) -> int:
 def _integer(cursor: Cursor) -> Immediate:
     literal = integer_literal(cursor.value)
     if literal is None:
-        raise Fault(
+        raise ParseError(
             "constant-overflow",
             f"`{cursor.value}` does not fit into 64 bits",
             cursor.start,
@@ -208,7 +208,7 @@ def _apply(symbol: str, left: Immediate, right: Immediate, place: int) -> Immedi
     if left.is_float and symbol == "/" and right.number != 0:
         return Immediate(double_bits(left.number / right.number), "f64", left.base)
     if symbol in "/%" and right.number == 0:
-        raise Fault(
+        raise ParseError(
             "division-by-zero",
             f"the constant expression divides by zero with `{symbol}`",
             place,
@@ -244,7 +244,7 @@ def _usual(left: Immediate, right: Immediate) -> str:
 
 def _need_integer(value: Immediate, symbol: str, place: int) -> None:
     if value.is_float:
-        raise Fault(
+        raise ParseError(
             "constant-type-mismatch",
             f"`{symbol}` takes integer constants, and one is floating point",
             place,
@@ -255,7 +255,7 @@ def _need_integer(value: Immediate, symbol: str, place: int) -> None:
 
 def _need_same(left: Immediate, right: Immediate, symbol: str, place: int) -> None:
     if left.is_float != right.is_float:
-        raise Fault(
+        raise ParseError(
             "constant-type-mismatch",
             f"`{symbol}` takes two integers or two floating-point constants, not one of each",
             place,
@@ -266,7 +266,7 @@ def _need_same(left: Immediate, right: Immediate, symbol: str, place: int) -> No
 
 def _deeper(cursor: Cursor, depth: int) -> int:
     if depth >= DEPTH:
-        raise Fault(
+        raise ParseError(
             "nested-too-deeply",
             f"the constant expression is nested more than {DEPTH} levels deep",
             cursor.start,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-from ptxlab.syntax.faults import Fault
+from ptxlab.syntax.errors import ParseError
 
 # The order decides: `0f3F800000` is a float, not `0` and a name; `%4` is a name, as ptxas reads it, not a remainder.
 _TOKEN = re.compile(
@@ -25,7 +25,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.ASCII | re.DOTALL,
 )
-# ptxas lets a string go on over lines. Where what follows it could not follow a string, its end is rather the beginning
+# ptxas lets a string continue over lines. Where what follows it could not follow a string, its end is rather the start
 # of another one, and the quote before is the one that is missing.
 _LONG_STRING = re.compile(r'"[^"]*"(?=[ \t]*(?:[,;]|//|\d|\n|$))')
 _BLANK = re.compile(r"\s+", re.ASCII)
@@ -55,7 +55,7 @@ class Cursor:
         self._read(at)
 
     def advance(self) -> str:
-        """Go to the next token; returns the text of the one left behind."""
+        """Go to the next token; returns the text of the previous one."""
         value = self.value
         self.previous_end = self.end
         self._read(self.end)
@@ -77,7 +77,7 @@ class Cursor:
                 self.kind, self.value, self.end = "string", long.group(), long.end()
                 return
             self.end = self._line_end(at)
-            raise Fault(
+            raise ParseError(
                 "unterminated-string",
                 'the string has no closing `"` on its line',
                 at,
@@ -97,7 +97,7 @@ class Cursor:
             comment = _COMMENT.match(text, at)
             if comment is None:
                 self.start, self.end, self.kind, self.value = len(text), len(text), END, ""
-                raise Fault(
+                raise ParseError(
                     "unterminated-comment",
                     "the comment is never closed",
                     at,
@@ -125,38 +125,38 @@ class Cursor:
         return self.value == value and self.kind != "string"
 
     def accept(self, value: str) -> bool:
-        """Go past the token `value` if it stands here."""
+        """Go past the token `value` if it is next."""
         if self.value == value and self.kind != "string":
             self.advance()
             return True
         return False
 
     def expect(self, value: str, where: str) -> None:
-        """Go past the token `value`, which must stand here; `where` completes "expected `value` ..."."""
+        """Go past the token `value`, which must be next; `where` completes "expected `value` ..."."""
         if not self.accept(value):
             self.expected(f"`{value}` {where}")
 
     def name(self, what: str) -> str:
-        """Go past a name, which must stand here."""
+        """Go past a name, which must be next."""
         if self.kind != "name":
             self.expected(what)
         return self.advance()
 
     @property
     def found(self) -> str:
-        """The token here, in words."""
+        """The next token, as a message names it."""
         return "the end of the file" if self.kind == END else f"`{self.value}`"
 
     def expected(self, what: str, *, help: str = "", label: str = "", code: str = "unexpected-token") -> NoReturn:
-        """Report that something else should stand here."""
-        raise Fault(code, f"expected {what}, found {self.found}", self.start, self.end, label, help=help)
+        """Report that something else should be here."""
+        raise ParseError(code, f"expected {what}, found {self.found}", self.start, self.end, label, help=help)
 
     def expect_semicolon(self, after: str) -> None:
         """Go past the `;` that ends a statement."""
         if self.kind == "sign" and self.value == ";":
             self.advance()
             return
-        raise Fault(
+        raise ParseError(
             "missing-semicolon",
             f"expected `;` after {after}, found {self.found}",
             self.start,

@@ -8,7 +8,7 @@ from ptxlab.ir import Comment, DataLine, File, Label, Location, Section, SymbolO
 from ptxlab.isa.types import TYPES
 from ptxlab.syntax.constants import read_integer, read_small_integer
 from ptxlab.syntax.cursor import END, Cursor
-from ptxlab.syntax.faults import Fault
+from ptxlab.syntax.errors import ParseError
 from ptxlab.syntax.reader import Reader
 
 _LOCATION = re.compile(
@@ -89,7 +89,7 @@ def read_file(cursor: Cursor) -> File:
 
 
 def read_section(cursor: Cursor, reader: Reader) -> Section:
-    """Read `.section .name { data }`; the cursor ends behind it."""
+    """Read `.section .name { data }`; the cursor ends after it."""
     start = cursor.start
     cursor.advance()
     if cursor.kind != "dotted" or not _is_symbol(cursor):
@@ -112,7 +112,7 @@ def read_section(cursor: Cursor, reader: Reader) -> Section:
         if cursor.at("}"):
             break
         if cursor.kind == END:
-            raise Fault(
+            raise ParseError(
                 "unclosed-brace",
                 f"expected `}}` to end the section `{name}`, found the end of the file",
                 cursor.start,
@@ -146,7 +146,7 @@ def _read_plain(text: str, at: int, lines: list[DataLine | Label | Comment], rea
             numbers = tuple([int(value, 0) for value in values.split(",")])
             low, high = _LIMITS.get(type[1:], _WIDEST)
             if min(numbers) < low or max(numbers) > high:
-                return at  # for the careful reader to complain about
+                return at  # for the careful reader to report
             found = DataLine(type[1:], numbers)
             if len(line) <= 8:  # the short ones are few and come by the thousand
                 _lines[line] = found
@@ -175,7 +175,7 @@ def _read_value(cursor: Cursor, type: str) -> int | SymbolOffset:
         name = cursor.advance()
         if type in ("b8", "b16"):
             message = f"an address does not fit into `.{type}`"
-            raise Fault("constant-overflow", message, start, end, help="use `.b32` or `.b64`")
+            raise ParseError("constant-overflow", message, start, end, help="use `.b32` or `.b64`")
         if cursor.accept("+"):
             return SymbolOffset(name, read_integer(cursor, "an offset in bytes"))
         if cursor.accept("-"):
@@ -192,13 +192,13 @@ def _read_value(cursor: Cursor, type: str) -> int | SymbolOffset:
     elif value > high and type != "b64":
         value &= (1 << 32) - 1  # ptxas cuts it to 32 bits before it looks
     if not low <= value <= high:
-        raise Fault("constant-overflow", f"`{value}` does not fit into `.{type}`", start, end,
+        raise ParseError("constant-overflow", f"`{value}` does not fit into `.{type}`", start, end,
                     help=f"values of `.{type}` go from {low} to {high}")  # fmt: skip
     return value
 
 
 def _is_symbol(cursor: Cursor) -> bool:
-    """Whether the name of a label or of a section stands here."""
+    """Whether the name of a label or of a section is next."""
     if cursor.kind == "name":
         return cursor.value != "WARP_SZ"
     return cursor.kind == "dotted" and cursor.value[1:] not in TYPES and cursor.value not in _DIRECTIVES

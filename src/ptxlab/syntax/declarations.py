@@ -21,7 +21,7 @@ _VECTORS = {".v2": 2, ".v4": 4, ".v8": 8}
 
 
 class _Head:
-    """What stands before the names: `.global .align 4 .v2 .f32`."""
+    """What precedes the names: `.global .align 4 .v2 .f32`."""
 
     __slots__ = ("align", "attributes", "bank", "pointer", "state_space", "type", "vector")
 
@@ -57,7 +57,7 @@ def read_declaration(cursor: Cursor, scope: Scope, linkage: str | None, start: i
 
 
 def read_parameters(cursor: Cursor, what: str) -> list[Variable]:
-    """Read `( .param .type name, ... )`; the opening parenthesis stands here."""
+    """Read `( .param .type name, ... )`; the opening parenthesis is next."""
     opening = cursor.start
     cursor.advance()
     parameters: list[Variable] = []
@@ -80,7 +80,7 @@ def read_parameters(cursor: Cursor, what: str) -> list[Variable]:
 
 
 def _take_comments(cursor: Cursor, opening: int, parameters: list[Variable]) -> list[Comment]:
-    """Give comments to the parameter they trail; returns those that stand above the next one."""
+    """Give comments to the parameter they trail; returns those above the next one."""
     above: list[Comment] = []
     rest = []
     for start, end in cursor.comments:

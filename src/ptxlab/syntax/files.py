@@ -1,4 +1,4 @@
-"""Files: from a path to a program, with an explanation for whatever is no PTX file."""
+"""Files: from a path to a program, with an explanation for whatever is not a PTX file."""
 
 from __future__ import annotations
 
@@ -64,21 +64,21 @@ def _read(path: str | os.PathLike[str], name: str) -> bytes:
 
 
 def read_bytes(opened: BinaryIO, name: str) -> bytes:
-    """What a file or a stream has; raises `PtxError` as soon as it is certain that this is no PTX."""
+    """What a file or a stream has; raises `PtxError` as soon as it is certain that this is not PTX."""
     parts: list[bytes] = []
     size = 0
     while part := opened.read(_PART):
         parts.append(part)
         size += len(part)
         if b"\0" in part:
-            break  # no text, however it goes on
+            break  # not text, whatever follows
         if size > LARGEST:
             _refuse("oversized-file", f"`{name}` has more than {LARGEST >> 20} MB", "name a PTX file, or divide it")
     return b"".join(parts)
 
 
 def decode(data: bytes, name: str) -> str:
-    """The text of the bytes of a file; raises `PtxError` where they are none."""
+    """The text of the bytes of a file; raises `PtxError` where they are not text."""
     if data.startswith(_UTF16) or (data[1:2] == b"\0" and data[:1] in b"./\n\r \t"):
         _refuse("utf16-file", f"`{name}` is encoded in UTF-16", "save it as ASCII: `iconv -f UTF-16 -t ASCII`")
     if b"\0" in data:
@@ -91,7 +91,7 @@ def decode(data: bytes, name: str) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
-        # Any single byte stands for something in Latin-1; the reader then points at the first that is not ASCII.
+        # Any single byte is a character in Latin-1; the reader then points at the first that is not ASCII.
         return data.decode("latin-1")
 
 

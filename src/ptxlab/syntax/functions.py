@@ -46,7 +46,7 @@ def read_header(cursor: Cursor, linkage: str | None, start: int) -> Function:
 
 
 def read_directives(cursor: Cursor) -> list[Directive]:
-    """Read the directives that may stand between a function's parameters and its body."""
+    """Read the directives between a function's parameters and its body."""
     directives = []
     while cursor.value[1:] in DIRECTIVES or cursor.at(".pragma"):
         start = cursor.start

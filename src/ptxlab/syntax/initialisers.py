@@ -16,7 +16,7 @@ from ptxlab.ir import (
 )
 from ptxlab.syntax.constants import DEPTH, begins_constant, read_constant, read_integer
 from ptxlab.syntax.cursor import Cursor
-from ptxlab.syntax.faults import Fault
+from ptxlab.syntax.errors import ParseError
 from ptxlab.syntax.scope import Scope
 
 _PLAIN = r"(?:-?[1-9]\d{0,17}+|0x[0-9a-f]{1,15}+|0)(?![\w.])"
@@ -56,7 +56,7 @@ def read_initialiser(cursor: Cursor, scope: Scope, depth: int = 0) -> Initialise
 
 def _read_list(cursor: Cursor, scope: Scope, depth: int) -> InitialiserList:
     if depth >= DEPTH:
-        raise Fault(
+        raise ParseError(
             "nested-too-deeply",
             f"the initial value is nested more than {DEPTH} levels deep",
             cursor.start,

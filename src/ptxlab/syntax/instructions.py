@@ -9,7 +9,7 @@ from ptxlab.ir import Arguments, Instruction
 from ptxlab.isa import Jump, Opcode, opcode
 from ptxlab.isa.table import heads
 from ptxlab.syntax.cursor import END, Cursor
-from ptxlab.syntax.faults import Fault
+from ptxlab.syntax.errors import ParseError
 from ptxlab.syntax.operands import operand_of_text, read_call_operands, read_operands
 from ptxlab.syntax.scope import Complicated, Scope
 
@@ -23,7 +23,7 @@ _NO_MODIFIERS = frozenset((".reg", ".loc", ".pragma", ".entry", ".func", ".file"
 
 
 def instruction_of_match(match: re.Match[str], scope: Scope) -> Instruction | None:
-    """The instruction of a guard, an opcode and a text of operands, or None where only the careful reader can tell."""
+    """The instruction of a guard, an opcode and a text of operands; None where only the careful reader can decide."""
     guard, word, text = match.groups()
     code = OPCODES.get(word)
     if code is None:
@@ -98,10 +98,10 @@ def _refuse_foreign(cursor: Cursor, word: str, place: tuple[int, int], is_first:
     if cursor.at("("):
         meant = _OF_CUDA.get(word)
         help = f"write `{meant}`" if meant else "`call` calls a function: `call f, (a, b);`"
-        raise Fault("unexpected-token", f"`{word}(...)` is not PTX", *place, "a call as C++ writes it", help=help)
+        raise ParseError("unexpected-token", f"`{word}(...)` is not PTX", *place, "a call as C++ writes it", help=help)
     begins_line = "\n" in cursor.text[place[1] : cursor.start]
     if is_first and begins_line and cursor.kind == "name" and cursor.value in heads():
-        raise Fault(
+        raise ParseError(
             "missing-colon",
             f"expected `:` after the label `{word}`, found {cursor.found}",
             *place,

@@ -20,7 +20,7 @@ from ptxlab.syntax.scope import Scope
 
 
 def resolve_labels(body: list[Statement], scope: Scope) -> None:
-    """Turn references to labels that cannot be seen from where they stand into unresolved names."""
+    """Turn references to labels that are not in scope into unresolved names."""
     if scope.wanted <= scope.labels:
         return
     _resolve(body, frozenset())

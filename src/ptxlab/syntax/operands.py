@@ -21,7 +21,7 @@ from ptxlab.ir import (
 )
 from ptxlab.syntax.constants import begins_constant, read_constant
 from ptxlab.syntax.cursor import END, Cursor
-from ptxlab.syntax.faults import Fault
+from ptxlab.syntax.errors import ParseError
 from ptxlab.syntax.scope import SINK, Complicated, Scope
 
 
@@ -30,7 +30,7 @@ def operand_of_text(text: str, scope: Scope) -> Operand:
     try:
         cursor = Cursor(text, 0)
         operand = read_operand(cursor, scope)
-    except Fault as fault:
+    except ParseError as fault:
         raise Complicated from fault
     if cursor.kind != END or cursor.comments:
         raise Complicated
@@ -93,7 +93,7 @@ def _read_list(
 
 
 def read_operand(cursor: Cursor, scope: Scope) -> Operand:
-    """Read one operand, and the second result behind `|` if there is one."""
+    """Read one operand, and the second result after `|` if there is one."""
     operand: Operand
     if cursor.kind == "sign" and cursor.value == "{":
         cursor.advance()
@@ -178,7 +178,7 @@ def _read_address(cursor: Cursor, scope: Scope) -> Operand:
     else:
         cursor.expected("a register, a variable or a constant as the address")
     arguments: list[Operand] = []
-    while not has_offset and cursor.accept(","):  # ptxas takes no coordinates behind an offset
+    while not has_offset and cursor.accept(","):  # ptxas accepts no coordinates after an offset
         if cursor.kind != "name" and not cursor.at("{"):
             cursor.expected("a register, a variable or a `{vector}` after the `,` of the address")
         arguments.append(read_operand(cursor, scope))
@@ -198,5 +198,7 @@ def _read_offset(cursor: Cursor) -> int:
         cursor.expected("a constant offset", help="PTX adds only constants in an address: add registers beforehand")
     offset = read_constant(cursor)
     if offset.is_float:
-        raise Fault("constant-type-mismatch", "an offset must be an integer", place, end, help="write it without `.`")
+        raise ParseError(
+            "constant-type-mismatch", "an offset must be an integer", place, end, help="write it without `.`"
+        )
     return offset.value

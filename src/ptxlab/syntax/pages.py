@@ -1,4 +1,4 @@
-"""The pages that `ptxlab explain` shows for what keeps a file from being read: files that are no PTX, and wrong syntax.
+"""The pages that `ptxlab explain` shows for unreadable files: files that are not PTX, and wrong syntax.
 
 Each page says in a sentence what is wrong, then why or what to do; those on the language have an example that the
 parser refuses with this code.
@@ -14,7 +14,7 @@ def _page(text: str, wrong: str = "") -> str:
 PAGES = {
     "missing-file": "There is no file of this name.",
     "is-a-directory": "A directory was given where a file belongs. `ptxlab check` searches directories for `*.ptx`.",
-    "unreadable-file": "The file is there, but the system does not let it be read.",
+    "unreadable-file": "The file exists, but the system does not allow reading it.",
     "oversized-file": "The file has more than 256 MB.\n\nNo PTX has, but a device such as `/dev/zero` never ends.",
     "silent-pipe": "The path is a pipe, and for ten seconds nothing wrote to it.",
     "binary-file": "The file holds bytes, not text.\n\nA cubin or an object has machine code; PTX is what `nvcc -ptx` "
@@ -25,12 +25,12 @@ PAGES = {
         f"{_HEADER}// größer\n.entry k() {{ ret; }}",
     ),
     "missing-version": _page(
-        "The file does not begin with `.version`, which every PTX file must.", ".target sm_80\n.entry k() { ret; }"
+        "The file does not start with `.version`, as every PTX file must.", ".target sm_80\n.entry k() { ret; }"
     ),
-    "missing-target": _page("After `.version` a file says its `.target`.", ".version 8.0\n.entry k() { ret; }"),
+    "missing-target": _page("A file must name its `.target` after `.version`.", ".version 8.0\n.entry k() { ret; }"),
     "missing-semicolon": _page(
-        "A statement has no `;` at its end, so that it runs into the next one.\n\nThe place shown is where the next "
-        "statement begins, as ptxas has it.",
+        "A statement has no `;` at its end, so it runs into the next one.\n\nThe line shown is where the next "
+        "statement starts, as in ptxas.",
         f"{_HEADER}.entry k() {{\n    bar.sync 0\n    ret;\n}}",
     ),
     "missing-colon": _page(
@@ -42,22 +42,22 @@ PAGES = {
         f"{_HEADER}.func f()\n    ret;\n}}",
     ),
     "misplaced-directive": _page(
-        "A variable with linkage, such as `.visible` or `.extern`, stands inside a function; it belongs outside.",
+        "A variable with linkage, such as `.visible` or `.extern`, is inside a function; it belongs outside.",
         f"{_HEADER}.entry k() {{\n    .visible .global .u32 g;\n    ret;\n}}",
     ),
     "unknown-directive": _page(
-        "There is no directive of this name, or none in this place.",
+        "There is no directive of this name, or it is not allowed here.",
         f"{_HEADER}.entry k() {{\n    .foo 1;\n    ret;\n}}",
     ),
     "unexpected-token": _page(
-        "Something stands where the language has no place for it.\n\nThe message says what was expected.",
+        "A token is where the grammar does not allow it.\n\nThe message says what was expected.",
         f"{_HEADER}.entry k() {{\n    .reg .u32 %r<2>;\n    mov.u32 %r1, , 1;\n    ret;\n}}",
     ),
     "unclosed-brace": _page("A `{` has no `}`.", f"{_HEADER}.entry k() {{\n    ret;"),
     "stray-brace": _page("A `}` has no `{`.", f"{_HEADER}.entry k() {{ ret; }}\n}}"),
     "nested-too-deeply": "More braces or parentheses are open at once than any program needs.",
     "unterminated-comment": _page(
-        "A `/*` has no `*/`.\n\nptxas never ends on such a file.", f"{_HEADER}.entry k() {{ ret; }}\n/* the end"
+        "A `/*` has no `*/`.\n\nptxas does not terminate on such a file.", f"{_HEADER}.entry k() {{ ret; }}\n/* the end"
     ),
     "unterminated-string": _page(
         "A string has no closing quote on its line.", f'{_HEADER}.file 1 "kernel.cu\n.entry k() {{ ret; }}'

@@ -15,7 +15,7 @@ from ptxlab.syntax.constants import read_integer
 from ptxlab.syntax.cursor import END, Cursor
 from ptxlab.syntax.debug import read_file, read_section
 from ptxlab.syntax.declarations import LINKAGES, STATE_SPACES, read_declaration
-from ptxlab.syntax.faults import Fault
+from ptxlab.syntax.errors import ParseError
 from ptxlab.syntax.functions import read_header, read_strings, read_target
 from ptxlab.syntax.reader import Reader, TooManyFaults
 
@@ -45,7 +45,7 @@ def read(
 ) -> tuple[Module, list[Diagnostic]]:
     """Read PTX as far as it can be read; returns the program and every syntax error.
 
-    `progress` is told now and then how many characters have been read.
+    `progress` is called now and then with how many characters have been read.
     """
     reader = Reader(Source(name, text), progress)
     module = Module((0, 0), [], source=reader.source)
@@ -73,7 +73,7 @@ class _ModuleReader:
         try:
             self.cursor.move(0)
             self._header()
-        except Fault as fault:
+        except ParseError as fault:
             self.reader.note(fault)
             if fault.code in ("missing-version", "unterminated-comment"):
                 return
@@ -85,7 +85,7 @@ class _ModuleReader:
             try:
                 self.reader.take_comments(self.cursor, self.items)
                 going = self._item()
-            except Fault as fault:
+            except ParseError as fault:
                 self.reader.note(fault)
                 self._resume(fault, start)
 
@@ -96,7 +96,7 @@ class _ModuleReader:
         character = self.text[place]
         is_mark = place == 0 and character == "\ufeff"
         self.reader.note(
-            Fault(
+            ParseError(
                 "non-ascii-character",
                 f"PTX is ASCII, and this is {character!a}",
                 place,
@@ -114,8 +114,8 @@ class _ModuleReader:
         start = cursor.start
         if not cursor.at(".version"):
             if not self.text.strip():
-                raise Fault("missing-version", "the file is empty", 0, 0, help="a PTX file begins with `.version`")
-            raise Fault(
+                raise ParseError("missing-version", "the file is empty", 0, 0, help="a PTX file begins with `.version`")
+            raise ParseError(
                 "missing-version",
                 f"expected `.version` at the start of the file, found {cursor.found}",
                 cursor.start,
@@ -125,7 +125,7 @@ class _ModuleReader:
         cursor.advance()
         match = _VERSION.fullmatch(cursor.value)
         if match is None:
-            raise Fault(
+            raise ParseError(
                 "missing-version",
                 f"expected the PTX version, such as `8.0`, after `.version`, found {cursor.found}",
                 start,
@@ -211,7 +211,7 @@ class _ModuleReader:
     def _no_item(self) -> None:
         cursor = self.cursor
         if cursor.at("}"):
-            raise Fault(
+            raise ParseError(
                 "stray-brace",
                 "this `}` closes nothing",
                 cursor.start,
@@ -222,7 +222,7 @@ class _ModuleReader:
             cursor.expected("a function or a variable", help=f"`{cursor.value}` belongs to the start of the file, once")
         if self.bare is not None and cursor.kind != "dotted":
             function, self.bare = self.bare, None
-            raise Fault(
+            raise ParseError(
                 "missing-body",
                 f"expected `{{` to begin the body of `{function.name}`, found {cursor.found}",
                 cursor.start,
@@ -238,7 +238,7 @@ class _ModuleReader:
         reader = self.reader
         try:
             function = read_header(cursor, linkage, start)
-        except Fault as fault:
+        except ParseError as fault:
             reader.note(fault)
             self._body_after(fault)
             return
@@ -271,8 +271,8 @@ class _ModuleReader:
         self.reader.prototypes.clear()
         self.cursor.move(function.end)
 
-    def _body_after(self, fault: Fault) -> None:
-        """Read the body behind a wrong header all the same, for the errors in it."""
+    def _body_after(self, fault: ParseError) -> None:
+        """Read the body after a wrong header too, for the errors in it."""
         match = _BODY.search(self.text, fault.start)
         if match is None:
             self.cursor.move(len(self.text))
@@ -282,7 +282,7 @@ class _ModuleReader:
         else:
             self.cursor.move(match.end())
 
-    def _resume(self, fault: Fault, start: int) -> None:
+    def _resume(self, fault: ParseError, start: int) -> None:
         """Find the next item after an error."""
         at = fault.start
         line_start = self.text.rfind("\n", 0, at) + 1
@@ -296,6 +296,6 @@ class _ModuleReader:
         self.cursor.comments.clear()
         try:
             self.cursor.move(at)
-        except Fault as fault:
+        except ParseError as fault:
             self.reader.note(fault)
             self._resume(fault, at)

@@ -29,7 +29,7 @@ def print_declaration(declaration: Declaration, indent: str) -> str:
 
 
 def _wrap(text: str, width: int) -> list[str]:
-    """The text in lines, broken behind commas."""
+    """The text in lines, broken after commas."""
     lines = [""]
     for part in text.split(", "):
         if lines[-1] and len(lines[-1]) + len(part) + 3 > width:
@@ -41,7 +41,7 @@ def _wrap(text: str, width: int) -> list[str]:
 
 
 def print_head(variable: Variable) -> str:
-    """What stands before the name: `.global .align 4 .f32`."""
+    """What precedes the name: `.global .align 4 .f32`."""
     parts = [f".{variable.state_space}" if variable.bank is None else f".{variable.state_space}[{variable.bank}]"]
     if variable.attributes:
         parts.append(print_attributes(variable.attributes).rstrip())
@@ -60,7 +60,7 @@ def print_head(variable: Variable) -> str:
 
 
 def print_attributes(attributes: tuple[Attribute, ...]) -> str:
-    """`.attribute(.managed) ` with a space behind it, or nothing."""
+    """`.attribute(.managed) ` with a space after it, or nothing."""
     if not attributes:
         return ""
     parts = []

@@ -9,7 +9,7 @@ from ptxlab.ir import Comment, Function
 from ptxlab.report import Diagnostic, Source
 from ptxlab.syntax.comments import make_comment
 from ptxlab.syntax.cursor import Cursor
-from ptxlab.syntax.faults import Fault
+from ptxlab.syntax.errors import ParseError
 from ptxlab.syntax.scope import Scope
 
 MOST_FAULTS = 500
@@ -26,13 +26,13 @@ def _names_before_colons(text: str) -> frozenset[str]:
     parts.pop()
     words = {part.rsplit(None, 1)[-1] for part in parts if part and not part.isspace()}
     names = {_LAST_NAME.split(word)[-1] for word in words}
-    if "" in names:  # something that is no name stands before a `:`, perhaps a comment
+    if "" in names:  # something that is not a name precedes a `:`, perhaps a comment
         names.update(_COMMENTED.findall(text))
     return frozenset(names)
 
 
 class TooManyFaults(Exception):  # noqa: N818 - it only ends the reading
-    """There are so many errors that more of them help nobody."""
+    """There are so many errors that more of them would not help."""
 
 
 class Reader:
@@ -45,25 +45,25 @@ class Reader:
         self.text = source.text
         self.scope = Scope(None, _names_before_colons(self.text), [], [len(self.text) // 8])
         self.progress = progress
-        self.reported = 0  # the offset at which to tell of the progress again
+        self.reported = 0  # the offset at which to report the progress again
         self.prototypes: list[Function] = []  # met inside a body; they belong to the module all the same
         self.diagnostics: list[Diagnostic] = []
 
     def report(self, at: int) -> None:
-        """Tell whoever asked how many characters have been read, every now and then."""
+        """Report now and then how many characters have been read, if that was asked for."""
         if at >= self.reported:
             self.reported = at + _REPORT_EVERY
             if self.progress is not None:
                 self.progress(at)
 
-    def note(self, fault: Fault) -> None:
+    def note(self, fault: ParseError) -> None:
         """Remember an error."""
         self.diagnostics.append(fault.diagnostic(self.source))
         if len(self.diagnostics) >= MOST_FAULTS:
             raise TooManyFaults
 
     def comment(self, start: int, end: int, previous: object) -> Comment:
-        """The comment at an offset; `previous` is what stands before it in the program."""
+        """The comment at an offset; `previous` is what precedes it in the program."""
         return make_comment(self.text, start, end, previous)
 
     def take_comments(self, cursor: Cursor, into: list[Comment]) -> None:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 
-from ptxlab.syntax.faults import Fault
+from ptxlab.syntax.errors import ParseError
 
 _STATEMENT = r"@|\.[a-z]|[a-z][\w.]*+(?::[\w:.]*+)?+(?:\s*+;|[ \t]++[%$\w\[{(])|[\w$%]++\s*+:|\}"
 _BEGINS = re.compile(_STATEMENT, re.ASCII)
 _NEXT = re.compile(rf"\{{[^{{}};\n]*+\}}|;|[{{}}]|\n[ \t]*+(?={_STATEMENT})", re.ASCII)
 
 
-def next_statement(text: str, statement: int, fault: Fault) -> int:
-    """Where to go on after an error in the statement that starts at an offset.
+def next_statement(text: str, statement: int, fault: ParseError) -> int:
+    """Where to continue after an error in the statement that starts at an offset.
 
     It is the place of the error itself where a statement seems to begin there, as it does when the one before it lacks
-    its `;`. Otherwise it is behind the next `;`, before the next brace, or on the next line that looks like one.
+    its `;`. Otherwise it is after the next `;`, before the next brace, or on the next line that looks like one.
     """
     at = fault.start
     if at > statement and not text[text.rfind("\n", 0, at) + 1 : at].strip() and _BEGINS.match(text, at):

@@ -6,10 +6,10 @@ from ptxlab.report import Diagnostic, Edit, Help, Source, Span, error
 from ptxlab.report import Label as SpanLabel
 
 
-class Fault(Exception):  # noqa: N818 - a fault of the file, not of the program
-    """A syntax error at `text[start:end]`; the reader catches it, notes it and goes on behind it.
+class ParseError(Exception):
+    """A syntax error at `text[start:end]`; the reader catches it, records it and continues after it.
 
-    `repair` is a range and the text that certainly repairs the error in its place; `resume` is where to go on, where
+    `repair` is a range and the text that certainly fixes the error there; `resume` is where to continue, where
     that is known.
     """
 
