@@ -13,6 +13,7 @@ from ptxlab.native import (
     boolean,
     cast,
     f32,
+    f64,
     leading_zeros,
     native,
     s32,
@@ -190,6 +191,42 @@ def counts_down(a: u64) -> u64:
     return total
 
 
+@native
+def extends(a: u32, b: u64) -> u64:
+    return b + a
+
+
+@native
+def product(a: u32, b: u32) -> u64:
+    return u64(a * b)
+
+
+@native
+def hidden_sum(a: u32, b: u32) -> u64:
+    c: u64 = (a + b) // 2
+    return c
+
+
+@native
+def adds_boolean(a: u32, b: boolean) -> u32:
+    return a + b
+
+
+@native
+def doubles(a: f32, b: f64) -> f64:
+    return a * b
+
+
+@native
+def mask(count: u32) -> u64:
+    return (1 << count) - 1
+
+
+@native
+def chosen(a: boolean) -> u32:
+    return (1 if a else 2) + 1
+
+
 CASES: list[tuple[Any, str, str]] = [
     (mixes, "a + b", "`a + b` mixes u32 and s32: convert one, `u32(…)` or `s32(…)`"),
     (narrows, "return a", "`a` is u64, and u32 is needed: `u32(…)` converts"),
@@ -214,7 +251,14 @@ CASES: list[tuple[Any, str, str]] = [
     (atomic_boolean, "return atomic", "atomic operations are on integers and pointers, not on boolean"),
     (few, "return mixes", "`mixes` takes 2 arguments, all by position: (a, b)"),
     (numbers_as_booleans, "a and b", "`a` is not a boolean: compare it, as with `!= 0`"),
-    (inexact, "0.1", "`f32(a) * 0.1` is f64, and f32 is needed: `f32(…)` converts"),
+    (inexact, "0.1", "`f32(a) * 0.1`: 0.1 is not an f32; `f32(0.1)` rounds it"),
+    (extends, "b + a", "`b + a` mixes u64 and u32: convert one, `u64(…)` or `u32(…)`"),
+    (product, "a * b", "`a * b` is computed in u32 and may leave it: convert its operands to u64"),
+    (hidden_sum, "a + b", "`(a + b) // 2` is computed in u32 and may leave it: convert its operands to u64"),
+    (adds_boolean, "a + b", "`a + b` mixes u32 and boolean: convert one, `u32(…)` or `boolean(…)`"),
+    (doubles, "a * b", "`a * b` mixes f32 and f64: convert one, `f32(…)` or `f64(…)`"),
+    (mask, "1 << count", "`1 << count`: 1 has no type; write `u32(1)`, or another"),
+    (chosen, "+ 1", "`(1 if a else 2) + 1` has no type: write `u32(…)` on one side, or another type"),
     (lengths, "return array", "the length of an array is a constant"),
     (casts, "return cast", "`cast` is between pointers and integers; `u32(…)` converts numbers"),
     (counts_down, "range(a", "u64 cannot count down: count up, and subtract"),

@@ -167,7 +167,7 @@ def split(a: u64) -> tuple[u32, u64, boolean]:
 @native
 def joined(a: u64) -> u64:
     low, high, zero = split(a)
-    return u64(high << 8) + low + zero
+    return u64(high << 8) + u64(low) + u64(zero)
 
 
 def test_several_values_at_once() -> None:
@@ -177,7 +177,7 @@ def test_several_values_at_once() -> None:
 
 @native
 def look_up(index: u32) -> u64:
-    return PRIMES[index % len(PRIMES)] + (WIDE[index & 1] >> 1) + sum_of(PRIMES, 3)
+    return u64(PRIMES[index % len(PRIMES)]) + (WIDE[index & 1] >> 1) + u64(sum_of(PRIMES, 3))
 
 
 @native

@@ -27,7 +27,7 @@ def put(exchange: Pointer[u32], place: u32, bits: u32, value: u32) -> None:
     if bits == 32:
         exchange[place >> 5] = value
     else:
-        others: u32 = 0xFFFF0000 >> (place & 31)
+        others: u32 = u32(0xFFFF0000) >> (place & 31)
         exchange[place >> 5] = (exchange[place >> 5] & others) | u32(value << (place & 31))
 
 
@@ -116,7 +116,7 @@ def multiply_floats(
                 sum: u32 = 0 if late != 0 else addend
                 for k in range(0, depth, step):
                     sum = add_products(
-                        row, u64(k), other, u64(j * depth + k), u64(step), sum, fraction, lacking, result
+                        row, u64(k), other, u64(j) * u64(depth) + u64(k), u64(step), sum, fraction, lacking, result
                     )
                 if late != 0:
                     format: u32 = parameters.F16 if result == F16 else parameters.F32
@@ -245,7 +245,7 @@ def multiply_integers(
         for j in range(columns):
             sum: s64 = s64(s32(element(exchange, c_places[i * columns + j])))
             for k in range(depth):
-                sum = sum + s64(s32(row[k]) * s32(other[j * depth + k]))
+                sum = sum + s64(s32(row[k])) * s64(s32(other[j * depth + k]))
             if saturate != 0:
                 sum = min(max(sum, -0x80000000), 0x7FFFFFFF)
             put(exchange, d_places[i * columns + j], 32, u32(sum))

@@ -99,7 +99,7 @@ def add_sums(
         left: u32 = factors[start * blocks // depth]
         right: u32 = factors[blocks + start * blocks // depth]
         # Two fraction bits of the products, three of each factor.
-        scaled: s64 = s64(part) * s64(s32(s16(left)) * s32(s16(right)))
+        scaled: s64 = s64(part) * s64(s32(s16(left))) * s64(s32(s16(right)))
         below: s32 = highest - ((s32(left) >> 16) + (s32(right) >> 16))
         magnitude: s64 = (abs(scaled) << (SUM_FRACTION - 8)) >> s64(min(below, 63))
         sum = sum + (-magnitude if scaled < 0 else magnitude)
@@ -160,7 +160,7 @@ def multiply_scaled(
         for j in range(8):
             sum: u32 = element(exchange, c_places[i * 8 + j])
             if blocks == 1:
-                sum = add_products(row, 0, other, u64(j * depth), u64(depth), sum, fraction, lacking, F32)
+                sum = add_products(row, 0, other, u64(j) * u64(depth), u64(depth), sum, fraction, lacking, F32)
             else:
                 for t in range(blocks):
                     pattern: u32 = factor(exchange, scales + 3, j * 4 + other_lane, other_byte + t)

@@ -79,8 +79,8 @@ def fetch(memory: Pointer[u8], descriptor: u64, row: u32, index: u32, bits: u32,
         bit = index % each * bits
     value: u32 = 0
     for byte in range((bit % 8 + bits + 7) // 8):
-        value = value | u32(memory[at + u64(bit // 8 + byte)]) << (8 * byte)
-    return (value >> (bit % 8)) & (0xFFFFFFFF >> (32 - bits))
+        value = value | u32(memory[at + u64(bit // 8) + u64(byte)]) << (8 * byte)
+    return (value >> (bit % 8)) & (u32(0xFFFFFFFF) >> (32 - bits))
 
 
 @native(inline=True)
@@ -110,7 +110,7 @@ def fetch_a(
         return fetch(memory, a, row, index, bits, each, major)
     lane: u32 = u32(a >> 16) + lane_of(row, rows)
     cell: u32 = cells[lane * COLUMNS + (u32(a) & 0xFFFF) + index * bits // 32]
-    return (cell >> (index * bits % 32)) & (0xFFFFFFFF >> (32 - bits))
+    return (cell >> (index * bits % 32)) & (u32(0xFFFFFFFF) >> (32 - bits))
 
 
 @native
@@ -144,7 +144,7 @@ def scale_addend(addend: u32, scale: u32, is_half: u32) -> u32:
     if is_half != 0:
         power: u32 = (15 - scale) << 10 if scale < 15 else u32(0x200)
         return u32(soft.mul(u64(addend), u64(power), parameters.F16, RN, 0))
-    return u32(soft.mul(u64(addend), u64((127 - scale) << 23), parameters.F32, RN, 0))
+    return u32(soft.mul(u64(addend), u64((127 - u64(scale)) << 23), parameters.F32, RN, 0))
 
 
 @native
@@ -219,7 +219,9 @@ def multiply_in_tensor_memory(
                     factors[blocks + t] = factor_of(cells, scale_b, j, (bits >> 4 & 3) + t, bits)
                 cells[place] = add_sums(row, other, j * depth, depth, 16, factors, blocks, addend)
             else:
-                sum: u32 = add_products(row, 0, other, u64(j * depth), u64(depth), addend, FRACTION, lacking, result)
+                sum: u32 = add_products(
+                    row, 0, other, u64(j) * u64(depth), u64(depth), addend, FRACTION, lacking, result
+                )
                 cells[place] = cells[place] & 0xFFFF0000 | sum if to_half != 0 else sum
 
 
@@ -272,7 +274,7 @@ def multiply_bytes(
             place: u32 = first + cell_of(m, j, rows, columns, form)
             sum: s64 = s64(s32(cells[place])) if adds != 0 else s64(0)
             for k in range(32):
-                sum = sum + s64(row[k] * other[j * 32 + k])
+                sum = sum + s64(row[k]) * s64(other[j * 32 + k])
             if bits >> 3 & 1 != 0:
                 sum = min(max(sum, -0x80000000), 0x7FFFFFFF)
             cells[place] = u32(sum)

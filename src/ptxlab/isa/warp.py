@@ -142,7 +142,7 @@ def find_equal(exchange: Pointer[u32], members: u32, words: u32) -> None:
             for word in range(words):
                 same = same and exchange[32 * word + lane] == exchange[32 * word + other]
             if same:
-                equal |= 1 << other
+                equal |= u32(1) << other
         exchange[32 * words + lane] = equal
         exchange[32 * words + 32 + lane] = members
 

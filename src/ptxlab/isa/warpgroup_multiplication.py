@@ -31,12 +31,12 @@ def fetch(
     for index in range(count):
         at: u64 = 0
         if major == MN_MAJOR:
-            at = chunk_offset(descriptor, index, row // each, major) + u64(row % each * size)
+            at = chunk_offset(descriptor, index, row // each, major) + u64(row % each) * u64(size)
         else:
-            at = chunk_offset(descriptor, row, index // each, major) + u64(index % each * size)
+            at = chunk_offset(descriptor, row, index // each, major) + u64(index % each) * u64(size)
         value: u32 = 0
         for byte in range(size):
-            value = value | u32(memory[at + byte]) << (8 * byte)
+            value = value | u32(memory[at + u64(byte)]) << (8 * byte)
         into[index] = value
 
 
@@ -124,7 +124,7 @@ def multiply_shared_floats(
                 addend = element(exchange, place)
                 if d_bits == 16:
                     addend = addend & 0xFFFF
-            sum: u32 = add_products(rows, u64(i * depth), column, 0, u64(depth), addend, fraction, lacking, result)
+            sum: u32 = add_products(rows, u64(i) * u64(depth), column, 0, u64(depth), addend, fraction, lacking, result)
             put(exchange, place + (results << 10), d_bits, sum)
 
 
@@ -168,7 +168,7 @@ def multiply_shared_integers(
             place: u32 = d_places[i * columns + j]
             sum: s64 = s64(s32(exchange[place >> 5])) if adds != 0 else s64(0)
             for k in range(depth):
-                sum = sum + s64(rows[i * depth + k] * byte_of(raw[k], b_signed))
+                sum = sum + s64(rows[i * depth + k]) * s64(byte_of(raw[k], b_signed))
             if saturate != 0:
                 sum = min(max(sum, -0x80000000), 0x7FFFFFFF)
             put(exchange, place + (results << 10), 32, u32(sum))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from .inference import S64, Constant, pointee
+from .inference import Constant, Untyped, pointee
 from .types import Boolean, Float, Integer, PointerType, Type
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def binary(e: Expressions, node: ast.BinOp, type: Type) -> str:
         return _pointer_difference(e, node)
     if isinstance(node.op, ast.LShift | ast.RShift):
         return _shift(e, node, type)
-    left, right = e.cast(node.left, type), e.cast(node.right, type)
+    left, right = e.operand(node.left, type), e.operand(node.right, type)
     if isinstance(type, Float):
         if isinstance(node.op, ast.Div | ast.Add | ast.Sub | ast.Mult):
             return emit(f"{_FLOAT_OPERATIONS[node.op.__class__]} {type.llvm} {left}, {right}")
@@ -75,7 +75,7 @@ def _shift(e: Expressions, node: ast.BinOp, type: Type) -> str:
         raise e.error(node, f"`{ast.unparse(node)}` shifts a {type}: integers can be shifted")
     emit = e.builder.value
     llvm = type.llvm
-    left = e.cast(node.left, type)
+    left = e.operand(node.left, type)
     inferred = e.infer(node)
     arithmetic = inferred.signed if isinstance(inferred, Integer) else type.signed
     operation = "shl" if isinstance(node.op, ast.LShift) else "ashr" if arithmetic else "lshr"
@@ -87,7 +87,9 @@ def _shift(e: Expressions, node: ast.BinOp, type: Type) -> str:
             return "0"
         return emit(f"{operation} {llvm} {left}, {min(count.value, type.bits - 1)}")
     counts = count if isinstance(count, Integer) and count.bits > type.bits else type
-    right = e.cast(node.right, counts)
+    right = e.cast(node.right, counts) if isinstance(count, Untyped) else e.raw(node.right)
+    if isinstance(count, Type):
+        right = e.convert(node, right, count, counts)
     if operation == "ashr":
         most = emit(
             f"call {counts.llvm} @llvm.umin.{counts.llvm}({counts.llvm} {right}, {counts.llvm} {type.bits - 1})"
@@ -99,7 +101,7 @@ def _shift(e: Expressions, node: ast.BinOp, type: Type) -> str:
 
 
 def _move_pointer(e: Expressions, node: ast.BinOp, type: PointerType) -> str:
-    base, count = e.raw(node.left), e.cast(node.right, S64)
+    base, count = e.raw(node.left), e.index(node.right)
     if isinstance(node.op, ast.Sub):
         count = e.builder.value(f"sub i64 0, {count}")
     return e.element(base, type.element, count)

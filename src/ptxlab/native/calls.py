@@ -10,8 +10,8 @@ from . import builtin_memory, builtin_numbers, operations
 from .builtin import Operation
 from .functions import Signature, passed
 from .functions import signature as signature_of
-from .inference import BOOLEAN, U32, UNTYPED, Inference, Inferred
-from .types import Integer, PointerType, StructType, Type
+from .inference import BOOLEAN, Inference, Inferred
+from .types import PointerType, StructType, Type
 
 if TYPE_CHECKING:
     from .expressions import Expressions
@@ -80,10 +80,6 @@ def _conversion(e: Expressions, argument: ast.expr, to: Type) -> str:
         raise e.error(argument, f"`cast({to}, …)` makes a pointer")
     if to is BOOLEAN:
         return e.condition(argument)
-    source = e.infer(argument)
-    # Python computes `u8(a + b)` on whole numbers: where the type is narrow, so does a register.
-    if source is UNTYPED and isinstance(to, Integer) and to.bits < 32:
-        return e.convert(argument, e.cast(argument, U32), U32, to)
     return e.cast(argument, to)
 
 

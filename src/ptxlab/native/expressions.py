@@ -1,8 +1,8 @@
 """Expressions of native functions, as LLVM IR.
 
 An expression is asked for its value in some type: `value` where it must fit, `cast` where it is cut or extended, `raw`
-in its own type. Arithmetic is done in the widest type among its operands and the one that it is put into, so that
-`u64(a * b)` is the whole product, as in Python; a comparison is done in the type in which its sides meet.
+in its own type. Arithmetic is done in the type of its operands, whatever becomes of it: `u64(a * b)` of two `u32` is
+refused, since Python would compute the whole product; `u64(a) * u64(b)` is that. Only an index is always an `s64`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from .arithmetic import binary
 from .calls import raw_call
 from .functions import Signature, passed
-from .inference import MISSING, S64, U32, Constant, Inference, Untyped, named, pointee
+from .inference import MISSING, S64, U32, Constant, Inference, Inferred, Untyped, named, pointee
 from .operations import Table
 from .text import Builder
 from .types import ArrayType, Boolean, Float, Integer, StructType, Type, memory_name
@@ -70,8 +70,12 @@ class Expressions(Inference):
         return self.cast(node, to)
 
     def cast(self, node: ast.expr, to: Type) -> str:
-        """The value as `to`, cut or extended; arithmetic is done in the wider type."""
+        """The value as `to`, cut or extended after it is computed in its own type."""
         found = self.infer(node)
+        if _is_wider(to, found) and self._may_wrap(node):
+            raise self.error(
+                node, f"`{ast.unparse(node)}` is computed in {found} and may leave it: convert its operands to {to}"
+            )
         if isinstance(found, Constant):
             return self.literal(node, found.value, to)
         if isinstance(found, Untyped):
@@ -80,10 +84,31 @@ class Expressions(Inference):
             return self._compute(node, to)
         if found is None:
             raise self.error(node, f"`{ast.unparse(node)}` has no result")
-        wider = isinstance(to, Integer | Float) and type(found) is type(to) and to.size > found.size
-        if wider and isinstance(node, ast.BinOp | ast.UnaryOp | ast.IfExp):
-            return self._compute(node, to)
         return self.convert(node, self.raw(node), found, to)
+
+    def index(self, node: ast.expr) -> str:
+        """What is added to a pointer: an `s64`, and so is all arithmetic in it."""
+        return self.operand(node, S64)
+
+    def operand(self, node: ast.expr, type: Type) -> str:
+        """An operand of arithmetic in `type`. That is wider than the operand's own only in an index."""
+        is_arithmetic = isinstance(node, ast.BinOp | ast.UnaryOp | ast.IfExp)
+        return (
+            self._compute(node, type) if is_arithmetic and _is_wider(type, self.infer(node)) else self.cast(node, type)
+        )
+
+    def _may_wrap(self, node: ast.expr) -> bool:
+        """Whether an expression does arithmetic whose result may not fit its type."""
+        if isinstance(self.infer(node), Constant | Untyped):
+            return False
+        if isinstance(node, ast.BinOp):
+            wraps = isinstance(node.op, ast.Add | ast.Sub | ast.Mult | ast.LShift | ast.Div)
+            if isinstance(node.op, ast.FloorDiv):  # the least integer divided by -1
+                wraps = getattr(self.infer(node), "signed", False) and not isinstance(self.infer(node.right), Constant)
+            return wraps or self._may_wrap(node.left) or self._may_wrap(node.right)
+        if isinstance(node, ast.IfExp):
+            return self._may_wrap(node.body) or self._may_wrap(node.orelse)
+        return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Invert)
 
     def raw(self, node: ast.expr) -> str:
         """The value in its own type."""
@@ -138,7 +163,7 @@ class Expressions(Inference):
         if isinstance(node, ast.BinOp):
             return binary(self, node, type)
         if isinstance(node, ast.UnaryOp):
-            operand = self.cast(node.operand, type)
+            operand = self.operand(node.operand, type)
             if isinstance(node.op, ast.UAdd):
                 return operand
             if isinstance(type, Float):
@@ -152,7 +177,7 @@ class Expressions(Inference):
             self.branch_on(node.test, yes, no)
             for label, chosen in ((yes, node.body), (no, node.orelse)):
                 self.builder.label(label)
-                self.builder.emit(f"store {type.llvm} {self.cast(chosen, type)}, ptr {place}")
+                self.builder.emit(f"store {type.llvm} {self.operand(chosen, type)}, ptr {place}")
                 self.builder.jump(after)
             self.builder.label(after)
             return self.builder.value(f"load {type.llvm}, ptr {place}")
@@ -175,7 +200,7 @@ class Expressions(Inference):
         if isinstance(node, ast.Subscript):
             type = self.infer(node)
             assert isinstance(type, Type)
-            return self.element(self.raw(node.value), type, self.cast(node.slice, S64)), type
+            return self.element(self.raw(node.value), type, self.index(node.slice)), type
         if isinstance(node, ast.Attribute):
             offset, type = self.field(node)
             base = self.raw(node.value)
@@ -325,6 +350,10 @@ class Expressions(Inference):
         else:
             how = f"icmp {'s' if isinstance(type, Integer) and type.signed else 'u'}{name}"
         return self.builder.value(f"{how} {type.llvm} {left}, {right}")
+
+
+def _is_wider(to: Type, found: Inferred) -> bool:
+    return isinstance(to, Integer | Float) and type(found) is type(to) and to.size > found.size
 
 
 _TABLES: dict[str, Any] = {}

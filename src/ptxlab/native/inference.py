@@ -1,4 +1,7 @@
-"""What an expression of a native function is: a type, or a number that takes the type of the other side."""
+"""The type that an expression of a native function has: that of its operands, whatever it is used for.
+
+A literal has none of its own and takes that of the other operand. Two operands with types have the same one.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ class TranslationError(Exception):
 
 
 class Constant:
-    """A number without a type: it takes that of the other side."""
+    """An untyped constant: it takes the type of the other operand, or of the variable that it is assigned to."""
 
     __slots__ = ("value",)
 
@@ -49,7 +52,7 @@ class Constant:
 
 
 class Untyped:
-    """A number that takes the type it is put into: `(1 << n) - 1`, `0.5 if up else -0.5`."""
+    """One of several untyped constants, chosen at run time: `0.5 if up else -0.5`."""
 
     __slots__ = ()
 
@@ -206,11 +209,17 @@ class Inference:
         if isinstance(node.op, ast.LShift | ast.RShift):
             if not isinstance(right, Integer | Constant | Untyped | Boolean):
                 raise self.error(node, "a shift counts in integers")
-            return UNTYPED if isinstance(left, Constant) else left
-        return self.join(node, left, right, node.op)
+            if isinstance(left, Constant | Untyped):
+                text = ast.unparse(node.left)
+                raise self.error(node, f"`{ast.unparse(node)}`: {text} has no type; write `u32({text})`, or another")
+            return left
+        found = self.join(node, left, right, node.op)
+        if isinstance(found, Untyped):
+            raise self.error(node, f"`{ast.unparse(node)}` has no type: write `u32(…)` on one side, or another type")
+        return found
 
     def join(self, node: ast.expr, left: Inferred, right: Inferred, op: ast.AST | None = None) -> Inferred:
-        """The type in which two operands meet."""
+        """The type of two operands: both have the same, or one is an untyped constant."""
         if left is right:
             return left
         if isinstance(left, Constant | Untyped):
@@ -221,19 +230,10 @@ class Inference:
             return left
         if isinstance(right, Constant) and isinstance(left, Type):
             return self._meet_constant(node, left, right.value, op)
-        if isinstance(left, Integer) and isinstance(right, Integer):
-            wide, narrow = (left, right) if left.bits >= right.bits else (right, left)
-            if wide.signed == narrow.signed or (wide.signed and wide.bits > narrow.bits):
-                return wide
+        if isinstance(left, Integer | Float | Boolean) and isinstance(right, Integer | Float | Boolean):
             raise self.error(
                 node, f"`{ast.unparse(node)}` mixes {left} and {right}: convert one, `{left}(…)` or `{right}(…)`"
             )
-        if isinstance(left, Float) and isinstance(right, Float):
-            return left if left.bits >= right.bits else right
-        if isinstance(left, Boolean) and isinstance(right, Integer):
-            return right
-        if isinstance(right, Boolean) and isinstance(left, Integer):
-            return left
         if isinstance(left, Type) and pointee(left) is not None and pointee(left) is pointee(right):
             return left
         raise self.error(node, f"`{ast.unparse(node)}` mixes {named(left)} and {named(right)}: convert one")
@@ -245,7 +245,9 @@ class Inference:
                 return type
             raise self.error(node, f"`{ast.unparse(node)}`: {value} does not fit {type}; convert the other side first")
         if isinstance(type, Float):
-            return type if type(value) == value or value != value else F64  # as Python would compute
+            if type(value) == value or value != value:
+                return type
+            raise self.error(node, f"`{ast.unparse(node)}`: {value} is not an {type}; `{type}({value})` rounds it")
         if isinstance(type, Boolean) and value in (0, 1):
             return type
         if pointee(type) is not None and value == 0:
@@ -261,9 +263,7 @@ class Inference:
             return Constant(
                 ~value if isinstance(node.op, ast.Invert) else -value if isinstance(node.op, ast.USub) else value
             )
-        if isinstance(operand, Integer | Untyped) or (
-            isinstance(operand, Float) and not isinstance(node.op, ast.Invert)
-        ):
+        if isinstance(operand, Integer) or (isinstance(operand, Float) and not isinstance(node.op, ast.Invert)):
             return operand
         raise self.error(node, f"`{ast.unparse(node)}` needs a number: {named(operand)} is not one")
 

@@ -28,6 +28,8 @@ class Statements(Expressions):
             parameters, result = found.parameters, found.result
         except (TypeError, NameError, AttributeError) as error:
             raise self.error(self.node, f"`{self.node.name}`: {error}") from None
+        if found.is_generic:
+            raise self.error(self.node, f"`{self.node.name}` is generic: it is translated where it is called")
         for name, type in parameters:
             self._declare(name, type)
             self.builder.emit(f"store {type.llvm} %{name}.in, ptr %{name}")
@@ -195,8 +197,9 @@ class Statements(Expressions):
         if step < 0 and not counter.signed:
             raise self.error(node, f"{type} cannot count down: count up, and subtract")
         place = self.temporary(counter.llvm)
-        self.builder.emit(f"store {counter.llvm} {self.cast(start, counter)}, ptr {place}")
-        end, more = self.cast(stop, counter), self.cast(by, counter)
+        first = self._limit(start, type, counter)
+        self.builder.emit(f"store {counter.llvm} {first}, ptr {place}")
+        end, more = self._limit(stop, type, counter), self.cast(by, counter)
         again, body, further, after = (self.builder.new_label(hint) for hint in ("for", "body", "next", "after"))
         self.builder.jump(again)
         self.builder.label(again)
@@ -216,6 +219,12 @@ class Statements(Expressions):
         self.builder.emit(f"store {counter.llvm} {count}, ptr {place}")
         self.builder.jump(again)
         self.builder.label(after)
+
+    def _limit(self, node: ast.expr, type: Integer, counter: Integer) -> str:
+        """Where a loop starts or stops: computed in its type, then as wide as its counter."""
+        if isinstance(self.infer(node), Constant):
+            return self.cast(node, counter)
+        return self.convert(node, self.cast(node, type), type, counter)
 
     def _step(self, node: ast.expr) -> int:
         """What a loop counts by; 2 if it is only known to be positive."""

@@ -50,8 +50,6 @@ def unit_of(function: Any) -> Unit:
     """A native function, translated once."""
     found = _UNITS.get(function)
     if found is None:
-        if signature(function).is_generic:
-            raise TranslationError(f"`{function.__qualname__}` is generic: it is translated where it is called")
         statements = Statements(function, _definition(function))
         head, body = statements.translate()
         found = Unit(signature(function), head, body, statements.callees, statements.tables)

@@ -66,7 +66,7 @@ def to_f64(a: u64, format: u32) -> f64:
     # With its fields where f64 has them, the number is too small by the difference of the biases.
     magnitude: u64 = a & (SIGN[format] - 1)
     small: f64 = bits_float(f64, magnitude << (52 - MANTISSA[format]))
-    number: f64 = small * bits_float(f64, u64(2046 - BIAS[format]) << 52)
+    number: f64 = small * bits_float(f64, u64(2046 - s64(BIAS[format])) << 52)
     return -number if a & SIGN[format] != 0 else number
 
 
@@ -77,12 +77,12 @@ def nearest(number: f64, format: u32, modifiers: u32) -> u64:
     magnitude: u64 = bits & 0x7FFF_FFFF_FFFF_FFFF
     drop: u32 = 52 - MANTISSA[format]
     pattern: u64 = 0
-    if magnitude < u64(LEAST[format] + 1023) << 52:
+    if magnitude < u64(s64(LEAST[format]) + 1023) << 52:
         # Added to a power of two whose last bit is the least subnormal number, what is smaller is rounded away.
-        anchor: u64 = u64(LEAST[format] + 1023 + s32(drop)) << 52
+        anchor: u64 = u64(s64(LEAST[format]) + 1023 + s64(s32(drop))) << 52
         pattern = float_bits(f64, bits_float(f64, magnitude) + bits_float(f64, anchor)) - anchor
     else:
-        rebias: u64 = u64(1023 - BIAS[format]) << 52
+        rebias: u64 = u64(1023 - s64(BIAS[format])) << 52
         pattern = magnitude - rebias + ((u64(1) << (drop - 1)) - 1) + (magnitude >> drop & 1) >> drop
     if pattern > LARGEST[format]:
         pattern = LARGEST[format] if modifiers & SATFINITE != 0 else BEYOND[format]
@@ -174,8 +174,8 @@ def to_integer(a: u64, source: u32, rounding: u32, modifiers: u32, bits: u32, si
     if rounding != RZ or source == F64 or bits == 64:
         return to_integer_bits(flush(a, source, modifiers), source, rounding, bits, signed)
     number: f64 = to_f64(a, source)
-    least: f64 = -bits_float(f64, u64(1022 + bits) << 52) if signed else 0.0
-    greatest: f64 = bits_float(f64, u64(1022 + bits if signed else 1023 + bits) << 52) - 1.0
+    least: f64 = -bits_float(f64, (u64(bits) + 1022) << 52) if signed else 0.0
+    greatest: f64 = bits_float(f64, (u64(bits) + (1022 if signed else 1023)) << 52) - 1.0
     number = number if number > least else least
     return u64(s64(number if number < greatest else greatest))
 
@@ -273,7 +273,7 @@ def from_s2f6(a: u32, factor: u32, modifiers: u32) -> u64:
     if factor == 255:
         return NAN[BF16]
     negative: boolean = a & 128 != 0
-    magnitude: u64 = u64(256 - a if negative else a)
+    magnitude: u64 = 256 - u64(a) if negative else u64(a)
     if magnitude == 0:
         return 0
     zeros: u32 = leading_zeros(u64, magnitude)

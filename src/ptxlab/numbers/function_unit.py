@@ -87,7 +87,7 @@ def reciprocal(a: u32) -> u32:
     if exponent > 253:
         return sign
     result: u64 = interpolate(RECIPROCAL + (magnitude >> 16 & 127), (magnitude & 0xFFFF) << 1) >> 16
-    return _whole(result - _HIDDEN + (u64(253 - exponent) << 23), sign)
+    return _whole(result - _HIDDEN + (u64(253 - u64(exponent)) << 23), sign)
 
 
 @native
@@ -127,7 +127,7 @@ def high_reciprocal(a: u32) -> u32:
     if exponent > 2045:
         return sign
     result: u64 = interpolate(RECIPROCAL + (magnitude >> 13 & 127), (magnitude & 0x1FFF) << 4) >> 19
-    result += (u64(2045 - exponent) << 20) - _HIDDEN_HIGH
+    result += (u64(2045 - u64(exponent)) << 20) - _HIDDEN_HIGH
     return u32(result) | sign if result >= _HIDDEN_HIGH else sign
 
 

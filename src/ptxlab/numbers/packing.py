@@ -5,7 +5,7 @@ set and has the value 2**exponent. Whatever is below the lowest bit is kept as a
 below the last bit of every format, so it decides what is a tie and what is exact as the lost bits would.
 """
 
-from ptxlab.native import boolean, leading_zeros, native, s32, u32, u64, u128
+from ptxlab.native import boolean, leading_zeros, native, s32, s64, u32, u64, u128
 from ptxlab.numbers.parameters import (
     BEYOND,
     BIAS,
@@ -186,7 +186,7 @@ def pack(
         kept_bits += 1
     # The hidden bit of the significand counts the exponent field up by one.
     hidden: u64 = u64(1) << MANTISSA[format]
-    magnitude: u64 = (u64(field + 1) << MANTISSA[format]) + kept_bits
+    magnitude: u64 = (u64(s64(field) + 1) << MANTISSA[format]) + kept_bits
     magnitude = magnitude - hidden if magnitude > hidden else 0
     if magnitude > LARGEST[format]:
         magnitude = beyond(negative, format, rounding, modifiers)

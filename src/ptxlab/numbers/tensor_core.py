@@ -103,10 +103,10 @@ def round_to_f32(sum: s64, unit: s32, kept: s32) -> u32:
         return sign | 0x7F800000
     least: s32 = exponent - kept if exponent > -126 else -126 - kept
     shift: s32 = least - unit
-    significand: u64 = magnitude >> u64(min(shift, 63)) if shift >= 0 else magnitude << u64(-shift)
+    significand: u64 = magnitude >> u64(min(shift, 63)) if shift >= 0 else magnitude << u64(-s64(shift))
     if significand == 0:
         return 0  # what is cut to nothing loses its sign, too
-    significand = significand << u64(23 - kept)
+    significand = significand << u64(23 - s64(kept))
     if exponent > -126:
         return u32(sign + (u32(exponent + 126) << 23) + u32(significand))
     return sign | u32(significand)
@@ -128,11 +128,11 @@ def round_to_f16(sum: s64, unit: s32) -> u32:
         return 0
     significand: u64 = 0
     if shift <= 0:
-        significand = magnitude << u64(-shift)
+        significand = magnitude << u64(-s64(shift))
     else:
         significand = magnitude >> u64(shift)
         rest: u64 = magnitude - (significand << u64(shift))
-        half: u64 = u64(1) << u64(shift - 1)
+        half: u64 = u64(1) << u64(s64(shift) - 1)
         if rest > half or (rest == half and significand & 1 == 1):
             significand = significand + 1
     if significand == 0:
@@ -215,7 +215,7 @@ def add_products(
         product: s32 = s32(s16(left)) * s32(s16(right))
         below: s32 = min(highest - ((s32(left) >> 16) + (s32(right) >> 16)), 31)
         magnitude: s32 = (abs(product) << lacking) >> below
-        sum = sum + s64(-magnitude if product < 0 else magnitude)
+        sum = sum + (-s64(magnitude) if product < 0 else s64(magnitude))
     if result == F16:
         return round_to_f16(sum, highest - fraction)
     return round_to_f32(sum, highest - fraction, 13 if result == F32_SHORT else 23)

@@ -38,7 +38,7 @@ def note_shared_work(
     address: u64 = offset
     space: u32 = SHARED_SPACE
     if block != thread.block:
-        address = offset | u64(block.rank + 1) << RANK_SHIFT
+        address = offset | (u64(block.rank) + 1) << RANK_SHIFT
         space = CLUSTER_SPACE
     note(thread, address_of(block.pages), address_of(block.flags), address, bytes, about, instruction, space)
 
@@ -52,7 +52,7 @@ def note_signal(
         return
     about: u32 = ATOMIC | STRONG | OBJECT | GENERIC | 3 << SIZE_SHIFT
     if block != thread.block and not has_begun(thread, block):
-        report_start(thread, offset | u64(block.rank + 1) << RANK_SHIFT, 8, about, instruction)
+        report_start(thread, offset | (u64(block.rank) + 1) << RANK_SHIFT, 8, about, instruction)
     note_shared_work(thread, block, offset, 8, about, channel, number, instruction)
 
 

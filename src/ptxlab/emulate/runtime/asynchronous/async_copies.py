@@ -144,7 +144,7 @@ def deliver(thread: Pointer[Thread], copy: Pointer[Copy]) -> None:
         if cast(u64, memory) == 0:
             return
         copy_bytes(place, memory, u64(wanted))
-    fill_bytes(place + wanted, 0, u64(copy.size - wanted))
+    fill_bytes(place + wanted, 0, u64(copy.size) - u64(wanted))
 
 
 @native

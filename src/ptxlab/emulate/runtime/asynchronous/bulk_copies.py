@@ -157,7 +157,7 @@ def write_transfer(block: Pointer[Block], transfer: Pointer[Transfer]) -> None:
         return
     if cast(u64, transfer.to) != 0:
         if transfer.to.live == 0 and transfer.to != block:
-            address: u64 = transfer.destination | u64(transfer.to.rank + 1) << RANK_SHIFT
+            address: u64 = transfer.destination | (u64(transfer.to.rank) + 1) << RANK_SHIFT
             access: u32 = write_of(transfer.reduction)
             note_exited(block.threads + transfer.thread, transfer.instruction, address, transfer.size, access)
         place = transfer.to.shared + transfer.destination

@@ -62,7 +62,7 @@ def target_of(thread: Pointer[Thread], destination: u64, barrier: u64, space: u3
 @native(inline=True)
 def in_block(address: u64, rank: u32) -> u64:
     """The address that corresponds to one in shared memory in the block of a rank."""
-    return address & OFFSET_MASK | u64(rank + 1) << RANK_SHIFT
+    return address & OFFSET_MASK | (u64(rank) + 1) << RANK_SHIFT
 
 
 @native

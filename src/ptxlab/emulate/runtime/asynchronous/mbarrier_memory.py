@@ -65,7 +65,7 @@ def fail_barrier(
 ) -> None:
     """Note what is wrong with the use of an mbarrier."""
     if thread.worker.fault.kind == 0:
-        thread.worker.fault.address = offset | u64(block.rank + 1) << RANK_SHIFT
+        thread.worker.fault.address = offset | (u64(block.rank) + 1) << RANK_SHIFT
     fail_with(thread, BAD_BARRIER, instruction, reason, value)
 
 
@@ -92,7 +92,7 @@ def report_overwritten(
 ) -> None:
     """Note that an mbarrier was overwritten, and by whom if accesses are tracked."""
     fault = thread.worker.fault
-    at: u64 = offset + trailing_zeros(u64, changed) // 8
+    at: u64 = offset + u64(trailing_zeros(u64, changed) // 8)
     if fault.kind == 0 and thread.worker.checks != 0:
         page = find_page(thread.worker.history, address_of(block.pages), at)
         if cast(u64, page) != 0:

@@ -159,7 +159,7 @@ def bytes_of_row(map: Pointer[TensorMap]) -> u32:
 @native
 def pitch_of(map: Pointer[TensorMap]) -> u32:
     """From one row to the next in shared memory: with a swizzle, each has as many bytes as that spans."""
-    return bytes_of_row(map) if map.swizzle == 0 else u32(CHUNK << map.swizzle)
+    return bytes_of_row(map) if map.swizzle == 0 else u32(CHUNK) << map.swizzle
 
 
 @native
@@ -192,7 +192,7 @@ def visit_box(thread: Pointer[Thread], transfer: Pointer[Transfer], what: u32) -
         is_inside = True
         for dimension in range(1, map.rank):
             count: u32 = count_along(map, dimension)
-            place: s64 = s64(s32(transfer.coordinates[dimension])) + s64(rest % count * map.steps[dimension])
+            place: s64 = s64(s32(transfer.coordinates[dimension])) + s64(rest % count) * s64(map.steps[dimension])
             rest = rest // count
             if place < 0 or place >= s64(map.sizes[dimension]):
                 is_inside = False
@@ -236,7 +236,7 @@ def place_of_chunk(transfer: Pointer[Transfer], start: u64, at: u32) -> u64:
     map = address_of(transfer.map)
     row: u32 = bytes_of_row(map)
     offset: u64 = start + u64(at // row) * u64(pitch_of(map)) + u64(at % row)
-    return offset ^ ((offset >> 7 & u64((1 << map.swizzle) - 1)) << 4)
+    return offset ^ ((offset >> 7 & ((u64(1) << map.swizzle) - 1)) << 4)
 
 
 @native
@@ -272,4 +272,4 @@ def fill_box(transfer: Pointer[Transfer]) -> None:
     width: u32 = transfer.map.width
     for element in range(transfer.size // width):
         for byte in range(width):
-            transfer.data[element * width + byte] = u8(transfer.map.fill >> u64(8 * byte) & 255)
+            transfer.data[element * width + byte] = u8(transfer.map.fill >> (8 * byte) & 255)

@@ -103,7 +103,7 @@ def wait_for_products(thread: Pointer[Thread], groups: u32, instruction: u32) ->
         ):
             fail(thread, DIVERGENT_DESCRIPTOR, instruction, u64(other.number))
             return
-    thread.waits_for = u64(thread.product_group - groups) if thread.product_group > groups else u64(0)
+    thread.waits_for = u64(thread.product_group) - u64(groups) if thread.product_group > groups else u64(0)
     if not have_finished(thread):
         thread.status = AT_PRODUCTS
 

@@ -39,7 +39,7 @@ def note_exit(thread: Pointer[Thread]) -> None:
         size: u32 = PAGE // count
         for at in range(count):
             access = page.accesses + at
-            offset: u64 = ((page.number - 1) << PAGE_SHIFT) + u64(at * size)
+            offset: u64 = ((page.number - 1) << PAGE_SHIFT) + u64(at) * u64(size)
             if access.stamp != 0:
                 note_late(thread, access, offset, size)
             number: u32 = access.next
@@ -71,4 +71,4 @@ def note_late(thread: Pointer[Thread], access: Pointer[Access], offset: u64, byt
     if access.block == u32(thread.block.number) or is_told(thread, access, 0) or doubt_of(thread, access) != 0:
         return
     if not is_over(thread, access):
-        report_absence(thread, access, offset | u64(thread.block.rank + 1) << RANK_SHIFT, bytes)
+        report_absence(thread, access, offset | (u64(thread.block.rank) + 1) << RANK_SHIFT, bytes)

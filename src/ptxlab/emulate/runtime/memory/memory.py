@@ -110,7 +110,7 @@ def find_memory(
     hint: Pointer[Hint],
 ) -> Pointer[u8]:
     """The host's memory behind an address, and the hint for next time; null, with the fault noted, if there is none."""
-    if address & u64(alignment - 1) != 0:
+    if address & (u64(alignment) - 1) != 0:
         return fail_access(thread, MISALIGNED, instruction, address, size, space | alignment << 8, access)
     offset: u64 = address
     if space == GENERIC_SPACE and address >= SHARED_WINDOW:
@@ -184,7 +184,7 @@ def owner_of(thread: Pointer[Thread], address: u64) -> Pointer[Block]:
 @native
 def without_own_rank(thread: Pointer[Thread], address: u64) -> u64:
     """An address in shared memory, as an offset if it names the thread's own block."""
-    if address >> RANK_SHIFT == u64(thread.block.rank + 1):
+    if address >> RANK_SHIFT == u64(thread.block.rank) + 1:
         return address & OFFSET_MASK
     return address
 

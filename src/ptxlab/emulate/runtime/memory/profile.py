@@ -105,12 +105,12 @@ def note_request(thread: Pointer[Thread], site: u32, key: u64, address: u64, siz
         request.size = size
         request.shared = shared
     request.stamp = profile.stamp
-    request.lanes = request.lanes | (1 << thread.lane)
+    request.lanes = request.lanes | (u32(1) << thread.lane)
     request.addresses[thread.lane] = address
     left: u32 = thread.block.count - thread.number // 32 * 32
     everyone: u32 = 0xFFFFFFFF
     if left < 32:
-        everyone = (1 << left) - 1
+        everyone = (u32(1) << left) - 1
     if request.lanes == everyone:
         settle(profile, request)
 

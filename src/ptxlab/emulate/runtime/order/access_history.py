@@ -86,7 +86,7 @@ def is_linked(thread: Pointer[Thread], write: Pointer[Access], about: u32) -> bo
         return False
     if is_compatible(thread, write, about):
         return True
-    is_own: boolean = write.block == u32(thread.block.number) and write.lanes == u32(1 << thread.lane)
+    is_own: boolean = write.block == u32(thread.block.number) and write.lanes == u32(1) << thread.lane
     is_own = is_own and write.about >> WARP_SHIFT == thread.number // 32 and write.about & COPY == 0
     return is_own and (write.about ^ about) & SIZE == 0
 
@@ -159,7 +159,7 @@ def remember_read(thread: Pointer[Thread], place: Pointer[Access], about: u32, i
     history = thread.worker.history
     link: u32 = place.link if about & STRONG != 0 and is_linked(thread, place, about) else 0
     what: u32 = about & REMEMBERED | (thread.number // 32) << WARP_SHIFT
-    bit: u32 = u32(1 << thread.lane)
+    bit: u32 = u32(1) << thread.lane
     stamp: u32 = thread.stamp
     if about & ASYNC != 0:
         what = about & REMEMBERED | thread.number << WARP_SHIFT
@@ -250,7 +250,7 @@ def remember_write(thread: Pointer[Thread], place: Pointer[Access], about: u32, 
     if about & (COPY | ASYNC) == COPY:
         place.stamp = (thread.copy_group + 1) << SERIAL_SHIFT | thread.copy_index
     place.block = u32(thread.block.number)
-    place.lanes = u32(1 << thread.lane)
+    place.lanes = u32(1) << thread.lane
     place.instruction = instruction
     place.about = about & REMEMBERED | kept | (thread.number // 32) << WARP_SHIFT
     if about & ASYNC != 0:

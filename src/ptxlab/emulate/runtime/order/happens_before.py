@@ -44,7 +44,7 @@ def is_known(thread: Pointer[Thread], access: Pointer[Access]) -> boolean:
         if access.stamp <= block.settled_stamp:
             return True
         if access.about >> WARP_SHIFT == thread.number // 32:
-            if access.lanes == u32(1 << thread.lane):
+            if access.lanes == u32(1) << thread.lane:
                 return True
             if access.stamp <= thread.warp_stamp and not has_left(block, access, IN_WARP):
                 return True
@@ -157,7 +157,7 @@ def untold_lanes(thread: Pointer[Thread], access: Pointer[Access], how: u64) -> 
     if access.about & COPY != 0:
         return lanes
     if how == 0 and access.block == u32(thread.block.number) and warp == thread.number // 32:
-        lanes = lanes & ~u32(1 << thread.lane)
+        lanes = lanes & ~(u32(1) << thread.lane)
     first: u64 = key_of(u64(access.block), THREAD + warp * 32) + how
     lanes = lanes & ~told_lanes(address_of(thread.known), first, u64(access.stamp))
     return lanes & ~told_lanes(address_of(thread.block.known), first, u64(access.stamp))
@@ -170,6 +170,6 @@ def told_lanes(known: Pointer[Knowledge], first: u64, stamp: u64) -> u32:
     at: u32 = position_of(known, first)
     while at < known.count and known.items[at].key < first + 32:
         if known.items[at].stamp >= stamp:
-            lanes = lanes | u32(1 << u32(known.items[at].key - first))
+            lanes = lanes | (u32(1) << u32(known.items[at].key - first))
         at += 1
     return lanes

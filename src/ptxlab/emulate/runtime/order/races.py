@@ -115,7 +115,7 @@ def note_local(thread: Pointer[Thread], offset: u64, bytes: u32, about: u32, ins
     written: u32 = 0
     for index in range(bytes):
         at: u64 = offset + u64(index)
-        bit: u8 = u8(1 << u32(at % 8))
+        bit: u8 = u8(1) << u32(at % 8)
         if about & KIND == LOAD:
             written = written | u32(marks[at // 8] & bit)
         else:
@@ -153,7 +153,7 @@ def is_read_again(
         or read.instruction != instruction
     ):
         return False
-    read.lanes = read.lanes | u32(1 << thread.lane)
+    read.lanes = read.lanes | (u32(1) << thread.lane)
     return True
 
 

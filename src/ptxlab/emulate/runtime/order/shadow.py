@@ -161,7 +161,7 @@ def chain(history: Pointer[History], next: u32) -> u32:
         return found
     if unlikely(history.chained.count == history.chained.capacity):
         room: u32 = history.chained.capacity * 2 + 1024
-        added: u64 = u64(room - history.chained.capacity) * ACCESS_SIZE
+        added: u64 = (u64(room) - u64(history.chained.capacity)) * ACCESS_SIZE
         if history.bytes + added > history.limit:
             return 0
         if not resize(history.chained, room):

@@ -310,7 +310,7 @@ def begin_phases(thread: Pointer[Thread], block: Pointer[Block], offset: u64) ->
     if thread.worker.checks == 0:
         return
     for place in range(2):
-        flag = find_flag(address_of(block.flags), offset + MBARRIER * u64(place + 1))
+        flag = find_flag(address_of(block.flags), offset + MBARRIER * (u64(place) + 1))
         if cast(u64, flag) != 0:
             flag.known.count = 0
             flag.near.count = 0
@@ -374,7 +374,7 @@ def order_phase(block: Pointer[Block], offset: u64) -> None:
     if block.worker.checks == 0:
         return
     for place in range(min(block.cluster.count, u32(2))):
-        flag = find_flag(address_of(block.flags), offset + MBARRIER * u64(place + 1))
+        flag = find_flag(address_of(block.flags), offset + MBARRIER * (u64(place) + 1))
         if cast(u64, flag) != 0:
             tell_all(address_of(flag.near), address_of(flag.known))
             flag.known.count = 0

@@ -52,7 +52,7 @@ def note_tensor(
     pages = address_of(block.tensor.pages)
     flags = address_of(block.flags)
     for row in range(lane, lane + lanes):
-        address: u64 = u64(row * COLUMNS + column) * 4
+        address: u64 = (u64(row) * COLUMNS + u64(column)) * 4
         note(thread, pages, flags, address, columns * 4, about, instruction, TENSOR_SPACE)
 
 

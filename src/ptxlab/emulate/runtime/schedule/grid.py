@@ -191,7 +191,7 @@ def go_on_together(worker: Pointer[Worker], count: u32) -> None:
         report_hang(worker.residents[first])
         if has_more(worker):
             worker.fault.kind = NO_MEMORY
-            worker.fault.size = u64(count * worker.cluster_size)
+            worker.fault.size = u64(count) * u64(worker.cluster_size)
         report_stop(worker, worker.residents[first])
         return
     for index in range(count):

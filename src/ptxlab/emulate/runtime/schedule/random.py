@@ -43,7 +43,7 @@ def chance(search: Pointer[Search], below: u64) -> u64:
 def shuffle(block: Pointer[Block], order: Pointer[u8], count: u32) -> None:
     """Fill an array with the numbers below `count`, in any order."""
     for index in range(count):
-        other: u32 = u32((next_random(block) >> 11) % u64(index + 1))
+        other: u32 = u32((next_random(block) >> 11) % (u64(index) + 1))
         order[index] = order[other]
         order[other] = u8(index)
 
@@ -52,9 +52,9 @@ def shuffle(block: Pointer[Block], order: Pointer[u8], count: u32) -> None:
 def permuted(worker: Pointer[Worker], index: u64) -> u64:
     """The number of the cluster that begins as the `index`th: a Feistel network, until it gives one that exists."""
     half: u64 = 1
-    while 1 << 2 * half < worker.total:
+    while u64(1) << 2 * half < worker.total:
         half += 1
-    mask: u64 = (1 << half) - 1
+    mask: u64 = (u64(1) << half) - 1
     found: u64 = index
     while True:
         for round in range(ROUNDS):

@@ -291,7 +291,7 @@ def meet(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
     watching: u32 = 0
     for lane in range(lanes):
         status: u32 = block.threads[base + lane].status
-        bit: u32 = 1 << lane
+        bit: u32 = u32(1) << lane
         if status != DONE:
             alive = alive | bit
         if status == MEETING:
@@ -303,7 +303,7 @@ def meet(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
     met = False
     lane = u32(0)
     while lane < lanes:
-        bit = 1 << lane
+        bit = u32(1) << lane
         if waiting & bit != 0:
             thread = block.threads + (base + lane)
             site = block.worker.sites + thread.site
@@ -317,8 +317,8 @@ def meet(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
                     if members >> other & 1 != 0:
                         companion = block.threads + (base + other)
                         if companion.members == thread.members and block.worker.sites[companion.site].key == site.key:
-                            same = same | (1 << other)
-                exited: u32 = thread.members & ~alive & (0xFFFFFFFF >> (32 - lanes))
+                            same = same | (u32(1) << other)
+                exited: u32 = thread.members & ~alive & (u32(0xFFFFFFFF) >> (32 - lanes))
                 if site.aligned != 0 and (exited != 0 or (same != members and busy == 0)):
                     fail(thread, BARRIER_DIVERGENCE, site.instruction, u64(same))
                     return True
@@ -335,7 +335,7 @@ def meet(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
         place: u32 = block.threads[base + first].instruction
         for lane in range(lanes):
             if watching >> lane & 1 != 0 and block.threads[base + lane].instruction == place:
-                together = together | (1 << lane)
+                together = together | (u32(1) << lane)
         for lane in range(lanes):
             if together >> lane & 1 != 0:
                 block.threads[base + lane].members = together

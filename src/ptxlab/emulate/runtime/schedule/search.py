@@ -137,7 +137,7 @@ def begin_search(worker: Pointer[Worker], cluster: Pointer[Cluster]) -> None:
     search.slices = 1 + u32(min(chance(search, SLICES), min(chance(search, SLICES), chance(search, SLICES))))
     magnitudes: u64 = 1 + chance(search, MAGNITUDES)
     for index in range(DEPTHS - 1):
-        magnitude: u64 = 1 << chance(search, magnitudes)
+        magnitude: u64 = u64(1) << chance(search, magnitudes)
         search.change_points[index] = magnitude + chance(search, magnitude)
     if search.next_change == 0 and search.change_points[0] > search.change_points[1]:
         later: u64 = search.change_points[0]
@@ -157,7 +157,8 @@ def end_search(search: Pointer[Search]) -> None:
 @native
 def threads_of(worker: Pointer[Worker]) -> u64:
     """The threads that take turns."""
-    return u64(worker.waiting * worker.cluster_size) * u64(worker.block_x * worker.block_y * worker.block_z)
+    block: u64 = u64(worker.block_x) * u64(worker.block_y) * u64(worker.block_z)
+    return u64(worker.waiting) * u64(worker.cluster_size) * block
 
 
 @native
@@ -257,7 +258,7 @@ def choose_in(search: Pointer[Search], cluster: Pointer[Cluster]) -> Pointer[Thr
                     thread = choose_lane(search, block, chosen, lane)
                     if cast(u64, thread) != 0 or block.worker.fault.kind != 0:
                         return thread
-                    block.asleep = block.asleep | 1 << chosen
+                    block.asleep = block.asleep | u32(1) << chosen
     return cast(Pointer[Thread], 0)
 
 
@@ -336,7 +337,7 @@ def take_turn(worker: Pointer[Worker], thread: Pointer[Thread]) -> None:
     points: u32 = points_allowed(search, thread)
     fuel: u32 = worker.quantum
     if search.policy == WALK or thread.rank != 0:
-        fuel = u32(min(1 + chance(search, 1 << chance(search, 13)), u64(fuel)))
+        fuel = u32(min(1 + chance(search, u64(1) << chance(search, 13)), u64(fuel)))
     thread.at_point = 0
     allow(thread, points, 1, fuel)
     run_thread(thread)
@@ -369,7 +370,7 @@ def put_last(search: Pointer[Search], thread: Pointer[Thread]) -> None:
 @native
 def points_allowed(search: Pointer[Search], thread: Pointer[Thread]) -> u32:
     """How many points a thread may pass: few if it was put last, so that those which poll stop anywhere."""
-    some: u64 = chance(search, 1 << chance(search, u64(search.slices)))
+    some: u64 = chance(search, u64(1) << chance(search, u64(search.slices)))
     if search.policy == WALK:
         return u32(some)
     point: u64 = next_change_of(search)

@@ -173,7 +173,7 @@ def is_allocated(
         if cast(u64, tensor) == 0 or tensor.used >> unit & 1 == 0:
             reason: u64 = NO_COLUMNS
             if cast(u64, tensor) != 0 and tensor.freed_at[unit] != 0:
-                reason = u64(FREED) | u64(tensor.freed_at[unit] - 1) << 32
+                reason = u64(FREED) | (u64(tensor.freed_at[unit]) - 1) << 32
             fail_address(thread, reason, lane, column, lanes, columns, kind, instruction)
             return False
     return True
@@ -186,7 +186,7 @@ def fail_address(
     """Note a bad address: the reason and, for `FREED`, the instruction that freed it in the upper half."""
     fault = thread.worker.fault
     if fault.kind == 0:
-        fault.address = u64(lane << 16 | column)
+        fault.address = u64(lane) << 16 | u64(column)
         fault.size = u64(lanes) | u64(columns) << 32
         fault.access = kind
     fail(thread, BAD_TENSOR_ADDRESS, instruction, reason)

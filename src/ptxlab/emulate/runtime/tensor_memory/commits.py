@@ -50,7 +50,7 @@ def start_commit(thread: Pointer[Thread], barrier: u64, blocks: u32, instruction
 @native(inline=True)
 def barrier_in(barrier: u64, rank: u32) -> u64:
     """The address at the same place in another block of the cluster."""
-    return barrier & OFFSET_MASK | u64(rank + 1) << RANK_SHIFT
+    return barrier & OFFSET_MASK | (u64(rank) + 1) << RANK_SHIFT
 
 
 @native

@@ -94,7 +94,7 @@ def start_product(
         is_allocated(thread, thread.block, d >> 16, d & 0xFFFF, 128, 1, ATOMIC, instruction)
         return
     number: u32 = next_number(thread)
-    identity: u64 = u64(rows_of(bits, kind) + columns_of(bits)) << 32 | u64(kind | form << 4) << 48
+    identity: u64 = (u64(rows_of(bits, kind)) + u64(columns_of(bits))) << 32 | (u64(kind) | u64(form) << 4) << 48
     thread.block.tensor.accumulators[number % RECENT] = u64(d) | identity
     if not use_operands(
         thread, first, d, a, a_in_cells, b, bits, kind, adds, scale_a, scale_b, factors, form, number, instruction
