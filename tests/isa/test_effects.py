@@ -6,7 +6,7 @@ import pytest
 
 from ptxlab.isa import Jump, opcode
 from ptxlab.isa.effects import Access, Effects, Step, effects_of
-from ptxlab.isa.table import CHAPTERS, forms
+from ptxlab.isa.table import CHAPTERS, forms, forms_of
 
 
 def effects(text: str) -> Effects:
@@ -96,3 +96,19 @@ def test_results_of_the_warp() -> None:
     for text in ("match.any.sync.b32", "shfl.sync.idx.b32", "elect.sync"):
         assert not effects(text).uniform, text
     assert effects("elect.sync").elects
+
+
+@pytest.mark.parametrize(("head", "unit"), [("tcgen05", "tensor_memory"), ("mbarrier", "mbarrier"), ("wgmma", "wgmma")])
+def test_every_form_shows_its_unit_with_semantics_or_without(head: str, unit: str) -> None:
+    silent = [
+        form.syntax
+        for form in forms_of(head)
+        if all(step.unit != unit for step in effects_of(form, form.modifiers(next(form.spellings()))).steps)
+    ]
+    assert silent == (["mbarrier.pending_count{.layout}.b64 d, state"] if head == "mbarrier" else [])
+
+
+def test_registers_of_the_warp() -> None:
+    more, fewer = effects("setmaxnreg.inc.sync.aligned.u32"), effects("setmaxnreg.dec.sync.aligned.u32")
+    assert (more.more_registers, more.fewer_registers) == (True, False)
+    assert (fewer.more_registers, fewer.fewer_registers) == (False, True)

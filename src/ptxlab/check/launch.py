@@ -11,9 +11,9 @@ from ptxlab import ir
 if TYPE_CHECKING:
     from .program import FunctionFacts
 
-# The instructions with long vectors of registers, and how many registers ptxas reserves beside the vectors of one: by
+# What has long vectors of registers, and how many registers ptxas reserves beside the vectors of one instruction: by
 # experiment with ptxas 13.0, blocks of 64 to 1024 threads, and every shape.
-WIDE = {"wgmma.mma_async": 24, "tcgen05.ld": 16, "tcgen05.st": 16}
+WIDE = {("wgmma", "start"): 24, ("tensor_memory", "load"): 16, ("tensor_memory", "store"): 16}
 REGISTERS = 16384  # of a quarter of an SM, on every target that has `setmaxnreg`
 QUARTERS = 4
 
@@ -39,7 +39,8 @@ def registers_for(threads: int, blocks: int) -> int:
 
 def wide_instructions(facts: FunctionFacts) -> Iterator[tuple[ir.Instruction, int]]:
     """The instructions of a function with long vectors of registers; ptxas needs more registers than the number."""
-    for name, reserved in WIDE.items():
-        for instruction, _ in facts.named(name):
+    for step, reserved in WIDE.items():
+        for at in facts.doing(*step):
+            instruction = facts.instructions[at]
             vectors = [operand for operand in instruction.operands if isinstance(operand, ir.Vector)]
             yield instruction, sum(len(vector.elements) for vector in vectors) + reserved

@@ -91,8 +91,8 @@ class Pointers:
         at = self._facts.values.only_write(operand.index)
         if at is None:
             return None
-        instruction, match = self._facts.instructions[at], self._facts.matches[at]
-        if match is None or match.effects.computes is not Operation.COPY or instruction.guard is not None:
+        instruction = self._facts.instructions[at]
+        if self._facts.operation(at) is not Operation.COPY or instruction.guard is not None:
             return None
         source = instruction.operands[1]
         return _signed(source.value) if isinstance(source, ir.Immediate) and not source.is_float else None

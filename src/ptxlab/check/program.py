@@ -5,7 +5,7 @@ the instructions of a mnemonic, or a function's flow.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,8 +13,7 @@ from ptxlab import ir
 from ptxlab.ir.effects import Effects
 from ptxlab.ir.flow import Flow, flow_of
 from ptxlab.ir.shapes import shape_of
-from ptxlab.isa import Jump, Match, Mismatch, Opcode, type_named
-from ptxlab.isa.effects import Step
+from ptxlab.isa import Jump, Match, Mismatch, Opcode, Operation, type_named
 from ptxlab.isa.operand import Expected, Shape
 from ptxlab.isa.targets import TARGETS, Target, Version, target_named
 
@@ -79,12 +78,17 @@ class FunctionFacts:
         return Values(self)
 
     @cached_property
-    def by_mnemonic(self) -> dict[str, list[int]]:
-        """The positions of its instructions by the first word of their opcode."""
-        found: dict[str, list[int]] = defaultdict(list)
-        for position, instruction in enumerate(self.instructions):
-            found[instruction.opcode.mnemonic].append(position)
-        return found
+    def _by_match(self) -> list[tuple[Match, list[int]]]:
+        """The positions of its legal instructions, those of one form together."""
+        found: dict[int, tuple[Match, list[int]]] = {}
+        for position, match in enumerate(self.matches):
+            if match is not None:
+                found.setdefault(id(match), (match, []))[1].append(position)
+        return list(found.values())
+
+    def where(self, holds: Callable[[Match], bool]) -> list[int]:
+        """The positions of its legal instructions of which something holds, in order."""
+        return sorted(position for match, places in self._by_match if holds(match) for position in places)
 
     @cached_property
     def by_jump(self) -> dict[Jump, list[int]]:
@@ -95,27 +99,14 @@ class FunctionFacts:
                 found[instruction.opcode.jump].append(position)
         return found
 
-    @cached_property
-    def by_step(self) -> dict[Step, list[int]]:
-        """The positions of its instructions by what they do with asynchronous units."""
-        found: dict[Step, list[int]] = defaultdict(list)
-        for position, match in enumerate(self.matches):
-            if match is not None:
-                for step in match.effects.steps:
-                    found[step].append(position)
-        return found
+    def operation(self, at: int) -> Operation | None:
+        """What instruction `at` computes, where there is a word for it."""
+        match = self.matches[at]
+        return None if match is None else match.effects.computes
 
     def doing(self, unit: str, name: str) -> list[int]:
         """The positions of its instructions that do this with a unit: `doing("wgmma", "start")`."""
-        return self.by_step.get(Step(unit, name), [])
-
-    def named(self, *names: str) -> Iterator[tuple[ir.Instruction, Match]]:
-        """The legal instructions whose opcode begins with one of these names, such as `wgmma.fence`, in order."""
-        for position in sorted({p for name in names for p in self.by_mnemonic.get(name.partition(".")[0], ())}):
-            instruction, match = self.instructions[position], self.matches[position]
-            text = f"{instruction.opcode.text}."
-            if match is not None and any(text.startswith(f"{name}.") for name in names):
-                yield instruction, match
+        return self.where(lambda match: match.effects.does(unit, name))
 
 
 class Program:

@@ -6,7 +6,9 @@ know, the keyword `effects` of `@form` says:
 - control flow: the words of `jump.Jump`;
 - `aligned`: all lanes of the warp must execute it together, although no modifier says so;
 - `uniform`: the results are the same in all lanes that converge there;
-- `elects`: its predicate is true in one of those lanes only, and the other result is the number of that lane.
+- `elects`: its predicate is true in one of those lanes only, and the other result is the number of that lane;
+- `more-registers`, `fewer-registers`: the threads of the warp own more or fewer registers after it;
+- `tensor_memory.load` and the like: a step, for an instruction without semantics.
 
 What an instruction computes, the decorator `@computes` says: see `operation.py`.
 
@@ -56,6 +58,10 @@ class Effects:
     """Whether it chooses one lane, where its predicate is true."""
     carry: bool = False
     """Whether it reads or writes the carry flag."""
+    more_registers: bool = False
+    """Whether the warp waits for more registers."""
+    fewer_registers: bool = False
+    """Whether the warp gives registers back."""
     computes: Operation | None = None
     """What its results are of its operands, where there is a word for it."""
 
@@ -67,32 +73,29 @@ class Effects:
 def effects_of(form: Form, m: Modifiers) -> Effects:
     """The effects of a form with these modifiers; `Candidate.effects` and `Match.effects` keep them."""
     said = form.effects
-    jump = form.jump
-    aligned = bool(m.aligned) or "aligned" in said
-    if form.semantics is None:
-        return Effects(
-            jump=jump,
-            aligned=aligned,
-            converges=aligned or bool(m.sync),
-            uniform="uniform" in said,
-            computes=form.computes,
-        )
     recorder = Recorder()
-    operands = _placeholders(form, m)
-    names = form.semantics.__code__.co_varnames[2 : form.semantics.__code__.co_argcount]
-    form.semantics(recorder, m, *(operands.get(name) for name in names))
+    if form.semantics is not None:
+        operands = _placeholders(form, m)
+        names = form.semantics.__code__.co_varnames[2 : form.semantics.__code__.co_argcount]
+        form.semantics(recorder, m, *(operands.get(name) for name in names))
+    else:
+        recorder.converges = bool(m.sync)
+    recorder.steps += [Step(*word.split(".")) for word in said if "." in word]
+    aligned = bool(m.aligned) or "aligned" in said or recorder.is_aligned
     return Effects(
-        jump,
+        form.jump,
         tuple(dict.fromkeys(recorder.accesses)),
         tuple(dict.fromkeys(recorder.steps)),
         tuple(recorder.fences),
-        recorder.converges,
-        aligned or recorder.is_aligned,
+        recorder.converges or (aligned and form.semantics is None),
+        aligned,
         recorder.barrier_scope,
         recorder.waits,
         "uniform" in said,
         "elects" in said,
         recorder.uses_carry,
+        "more-registers" in said,
+        "fewer-registers" in said,
         form.computes,
     )
 

@@ -183,7 +183,7 @@ def form(
                 present=dict(present or {}) | _CACHE_POLICY,
                 where=where,
                 bounds=tuple(bounds),
-                effects=frozenset(effects.split()),
+                effects=frozenset(effects.split()) | getattr(function, "effects", frozenset()),
                 computes=getattr(function, "computes", None),
                 text=inspect.cleandoc(function.__doc__ or ""),
                 semantics=function if function.__code__.co_argcount else None,
@@ -197,11 +197,12 @@ def form(
     return declare
 
 
-def unknown(why: str) -> Callable[[F], F]:
-    """Say, below the forms of an instruction without semantics, why it has none."""
+def unknown(why: str, effects: str = "") -> Callable[[F], F]:
+    """Say, below the forms of an instruction without semantics, why it has none, and its `effects` in words."""
 
     def note(function: F) -> F:
         function.unknown = why  # type: ignore[attr-defined]
+        function.effects = frozenset(effects.split())  # type: ignore[attr-defined]
         return function
 
     return note

@@ -165,7 +165,7 @@ def mbarrier_expect_tx(k: Machine, m: Modifiers, a: Address, bytes: Value) -> No
     since=MULTICAST,
     **RELEASE,
 )
-@unknown("it reaches several barriers at a time")
+@unknown("it reaches several barriers at a time", effects="mbarrier.multicast")
 def mbarrier_multicast() -> None:
     """Do the same to the barriers at one offset in several blocks of the cluster."""
 

@@ -31,8 +31,10 @@ def trap() -> None:
 _SETMAXNREG = "8.0 sm_90a | 8.6 sm_100a sm_101a | 8.7 sm_120a | 8.8 sm_100f sm_101f sm_120f"
 
 
-@form("setmaxnreg.inc.sync.aligned.u32 count", types={"count": "imm(24..256/8)"}, since=_SETMAXNREG)
-@form("setmaxnreg.dec.sync.aligned.u32 count", types={"count": "imm(24..256/8)"}, since=_SETMAXNREG)
+@form("setmaxnreg.inc.sync.aligned.u32 count", types={"count": "imm(24..256/8)"}, since=_SETMAXNREG,
+      effects="more-registers")  # fmt: skip
+@form("setmaxnreg.dec.sync.aligned.u32 count", types={"count": "imm(24..256/8)"}, since=_SETMAXNREG,
+      effects="fewer-registers")  # fmt: skip
 def setmaxnreg(k: Machine, m: Modifiers, count: int) -> None:
     """Change how many registers each thread of the warp owns: give some back (`.dec`) or wait for more (`.inc`)."""
     k.collect(meet, ALL_LANES, (), (), aligned=True)  # registers are not counted: there are always enough

@@ -175,7 +175,10 @@ def start_move(
     writes="indices d reduced",
     since="9.4 sm_107a",
 )
-@unknown("the manual does not say in which order NaN and zeros of both signs are reduced, or what is kept of four")
+@unknown(
+    "the manual does not say in which order NaN and zeros of both signs are reduced, or what is kept of four",
+    effects="tensor_memory.load",
+)
 def tcgen05_ld_reduced() -> None:
     """Start loading from tensor memory into the registers of a warp, and reduce or compress what each lane loads."""
 
@@ -240,7 +243,7 @@ def tcgen05_cp(k: Machine, m: Modifiers, taddr: Address, s_desc: Value) -> None:
 
 
 @form("tcgen05.cp.cta_group.shape [taddr], s_desc", shape="4x256b", **COPIED)
-@unknown("the manual does not say which four lanes are written")
+@unknown("the manual does not say which four lanes are written", effects="tensor_memory.copy")
 def tcgen05_cp_four() -> None:
     """Start copying four rows from shared memory, named by a descriptor, to tensor memory."""
 
@@ -260,7 +263,7 @@ def tcgen05_cp_four() -> None:
     **EXPANDED,
     **COPIED,
 )
-@unknown("how elements of four and six bits are expanded is only drawn in the manual")
+@unknown("how elements of four and six bits are expanded is only drawn in the manual", effects="tensor_memory.copy")
 def tcgen05_cp_expanded() -> None:
     """Start copying a matrix from shared memory to tensor memory, expanding its elements."""
 
@@ -271,7 +274,7 @@ def tcgen05_cp_expanded() -> None:
     types={"taddr": TENSOR},
     since="8.6 sm_100a sm_101a | 8.8 sm_103a",
 )
-@unknown("the manual does not say which rows move where")
+@unknown("the manual does not say which rows move where", effects="tensor_memory.shift")
 def tcgen05_shift() -> None:
     """Start moving the rows of a matrix in tensor memory down by one."""
 

@@ -141,7 +141,7 @@ def start(
 @multiply(SP_SHIFT, "[d], [a], b_desc, [sp_meta], idesc, disabled, {!}enable_d", **PLAIN)
 @multiply(SP_SHIFT, "[d], [a], b_desc, [sp_meta], idesc, {!}enable_d, scale_d", **SCALED)
 @multiply(SP_SHIFT, "[d], [a], b_desc, [sp_meta], idesc, disabled, {!}enable_d, scale_d", **SCALED | NO_I8)
-@unknown("the manual only draws where metadata is in tensor memory")
+@unknown("the manual only draws where metadata is in tensor memory", effects="tensor_memory.multiply")
 def tcgen05_mma_sp() -> None:
     """Start an MMA of a sparse A, of which half is stored, and B."""
 
@@ -150,7 +150,7 @@ def tcgen05_mma_sp() -> None:
 @multiply(LUT, "[d], a_desc, b_desc, [table], idesc, disabled, {!}enable_d", **TABLE)
 @multiply(LUT, "[d], [a], b_desc, [table], idesc, {!}enable_d", **TABLE)
 @multiply(LUT, "[d], [a], b_desc, [table], idesc, disabled, {!}enable_d", **TABLE)
-@unknown("the tables by which it expands B are not known")
+@unknown("the tables by which it expands B are not known", effects="tensor_memory.multiply")
 def tcgen05_mma_lut() -> None:
     """Start an MMA of A and B, whose elements a table expands."""
 
@@ -179,6 +179,6 @@ def tcgen05_mma_ws(
 @multiply(WS, "[d], [a], b_desc, idesc, {!}enable_d, zero_mask", kind=KINDS, collector=BUFFERS)
 @multiply(WS_SP, "[d], a_desc, b_desc, [sp_meta], idesc, {!}enable_d{, zero_mask}", kind=KINDS, collector=BUFFERS)
 @multiply(WS_SP, "[d], [a], b_desc, [sp_meta], idesc, {!}enable_d{, zero_mask}", kind=KINDS, collector=BUFFERS)
-@unknown("masks of columns of B, and where metadata lie, are not emulated yet")
+@unknown("masks of columns of B, and where metadata lie, are not emulated yet", effects="tensor_memory.multiply")
 def tcgen05_mma_ws_masked() -> None:
     """Start such an MMA with a sparse A, or with a B of which a mask leaves out columns."""

@@ -86,6 +86,9 @@ def count_factors(m: Modifiers) -> int:
 @multiply(SP_SIZED, "[d], [a], b_desc, [sp_meta], idesc, [scale_a], [scale_b], {!}enable_d", **BY_VECTOR)
 @multiply(LUT_SCALED, "[d], a_desc, b_desc, [table], idesc, [scale_a], [scale_b], {!}enable_d", **BY_TABLE)
 @multiply(LUT_SCALED, "[d], [a], b_desc, [table], idesc, [scale_a], [scale_b], {!}enable_d", **BY_TABLE)
-@unknown("sparse products with scale factors, and tables that expand B, are only drawn in the manual")
+@unknown(
+    "sparse products with scale factors, and tables that expand B, are only drawn in the manual",
+    effects="tensor_memory.multiply",
+)
 def tcgen05_mma_block_scale_sp() -> None:
     """Start such an MMA with a sparse A, or with a B that a table expands."""

@@ -37,6 +37,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ptxlab import ir
+from ptxlab.isa import Match
 from ptxlab.report import Diagnostic, Label, warning
 
 from ..calls import Calls
@@ -56,8 +57,12 @@ class Reason(NamedTuple):
     info: str
 
 
+def _changes_registers(match: Match) -> bool:
+    return match.effects.more_registers or match.effects.fewer_registers
+
+
 def check(program: Program) -> Iterator[Diagnostic]:
-    users = {id(facts): facts for facts in program.sound_functions if any(facts.named("setmaxnreg"))}
+    users = {id(facts): facts for facts in program.sound_functions if facts.where(_changes_registers)}
     if not users:
         return
     calls = program.calls
@@ -138,7 +143,7 @@ def _calls(program: Program, calls: Calls, kernel: FunctionFacts, reached: list[
 
 
 def _explain(program: Program, dropped: list[FunctionFacts], reason: Reason) -> Diagnostic:
-    places = [instruction for facts in dropped for instruction, _ in facts.named("setmaxnreg")]
+    places = [facts.instructions[at] for facts in dropped for at in facts.where(_changes_registers)]
     more = len(places) - 1
     return warning(
         "ignored-setmaxnreg",

@@ -56,6 +56,7 @@ from typing import NamedTuple
 from ptxlab.check.wgmma import Products
 from ptxlab.ir.effects import registers_in
 from ptxlab.ir.flow import BasicBlock
+from ptxlab.isa import Operation
 from ptxlab.report import Diagnostic, Label, warning
 
 from ..forward import forward
@@ -64,7 +65,7 @@ from ..program import FunctionFacts, Program
 Unfenced = dict[int, int]  # registers written since the last fence, each with an instruction that did it
 # In place of a register:
 _NO_FENCE = -1  # there was no fence at all yet
-_CLOSED = -2  # there was no fence since the last group was closed, so that a `mov` counts as well
+_CLOSED = -2  # there was no fence since the last group was closed, so that a copy counts as well
 
 
 class Gap(NamedTuple):
@@ -97,7 +98,7 @@ def _gaps(facts: FunctionFacts, products: Products) -> list[Gap]:
             unfenced.clear()
         elif products.steps.get(at) == "commit":
             unfenced[_CLOSED] = at
-        elif _CLOSED in unfenced or facts.instructions[at].opcode.mnemonic != "mov":
+        elif _CLOSED in unfenced or facts.operation(at) is not Operation.COPY:
             for register in facts.effects.writes[at]:
                 if register in used:
                     unfenced[register] = at

@@ -45,11 +45,12 @@ Right:
 from collections.abc import Iterator
 
 from ptxlab import ir
+from ptxlab.isa import Operation
 from ptxlab.report import Diagnostic, Label, error
 
 from ..program import Program
 
-ADDRESS_TAKERS = ("mov", "cvta")
+ADDRESS_TAKERS = (Operation.COPY, Operation.ADDRESS)
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
@@ -63,10 +64,10 @@ def check(program: Program) -> Iterator[Diagnostic]:
         }
         if not declared:
             continue
-        for instruction, _ in facts.named("ld", "st", *ADDRESS_TAKERS):
-            takes_address = instruction.opcode.mnemonic in ADDRESS_TAKERS
-            if not takes_address and instruction.guard is None:
-                continue
+        takers = [facts.instructions[at] for at in facts.where(lambda match: match.effects.computes in ADDRESS_TAKERS)]
+        users = [facts.instructions[at] for at in facts.where(lambda match: bool(match.effects.accesses))]
+        guarded = [instruction for instruction in users if instruction.guard is not None]
+        for instruction, takes_address in (*((i, True) for i in takers), *((i, False) for i in guarded)):
             for index, operand in enumerate(instruction.operands):
                 named = _named(operand, takes_address)
                 if named is not None and id(named.variable) in declared:

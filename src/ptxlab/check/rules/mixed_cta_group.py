@@ -47,7 +47,8 @@ from ..program import Program
 def check(program: Program) -> Iterator[Diagnostic]:
     for facts in program.functions:
         first: tuple[str, ir.Instruction] | None = None
-        for instruction, _ in facts.named("tcgen05"):
+        for at in facts.where(lambda match: any(step.unit == "tensor_memory" for step in match.effects.steps)):
+            instruction = facts.instructions[at]
             group = next((word for word in instruction.opcode.modifiers if word.startswith("cta_group::")), None)
             if group is None:
                 continue

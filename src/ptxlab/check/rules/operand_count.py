@@ -29,6 +29,7 @@ Right:
 
 from collections.abc import Iterator
 
+from ptxlab.isa import Match
 from ptxlab.report import Diagnostic, error, warning
 
 from ..program import Program
@@ -55,15 +56,21 @@ def check(program: Program) -> Iterator[Diagnostic]:
 def _without_barrier(program: Program) -> Iterator[Diagnostic]:
     """Asynchronous stores that ptxas takes without the barrier they should report to."""
     for facts in program.functions:
-        for instruction, _ in facts.named("st.async", "red.async"):
-            if "mbarrier::complete_tx::bytes" in instruction.opcode.modifiers and len(instruction.operands) == 2:
-                yield warning(
-                    "operand-count",
-                    f"`{instruction.opcode.text}` names no mbarrier, so nothing tells when it is done",
-                    program.module.opcode_span(instruction),
-                    "the third operand is missing",
-                    helps=["add the address of the mbarrier, `[mbar]`, in the same block's shared memory"],
-                )
+        for at in facts.where(_lacks_barrier):
+            instruction = facts.instructions[at]
+            yield warning(
+                "operand-count",
+                f"`{instruction.opcode.text}` names no mbarrier, so nothing tells when it is done",
+                program.module.opcode_span(instruction),
+                "the third operand is missing",
+                helps=["add the address of the mbarrier, `[mbar]`, in the same block's shared memory"],
+            )
+
+
+def _lacks_barrier(match: Match) -> bool:
+    """Whether it completes on an mbarrier, and has no operand for it."""
+    completes = match.candidate.modifiers.mbarrier_complete_tx_bytes
+    return bool(completes) and all(expected.name != "mbar" for expected in match.expected)
 
 
 def _counts(expected: tuple[object, ...]) -> range:

@@ -38,7 +38,8 @@ from ..program import Program
 def check(program: Program) -> Iterator[Diagnostic]:
     for facts in program.functions:
         inputs = {id(parameter) for parameter in facts.function.parameters}
-        for instruction, _ in facts.named("st"):
+        for at in facts.where(lambda match: any(access.kind == "store" for access in match.effects.accesses)):
+            instruction = facts.instructions[at]
             address = instruction.operands[0]
             base = address.base if isinstance(address, ir.Address) else None
             if isinstance(base, ir.VariableReference) and id(base.variable) in inputs:

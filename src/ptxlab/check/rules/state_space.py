@@ -30,6 +30,7 @@ Right:
 from collections.abc import Iterator
 
 from ptxlab import ir
+from ptxlab.isa import Match
 from ptxlab.report import Diagnostic, Label, error, warning
 
 from ..program import Program
@@ -65,11 +66,12 @@ def _misplaced(program: Program) -> Iterator[Diagnostic]:
         return
     for facts in program.functions:
         parameters = {id(variable) for variable in facts.function.parameters}
-        for instruction, _ in facts.named("ld", "st"):
-            word = next((word for word in instruction.opcode.modifiers if word.startswith("param::")), None)
+        for at in facts.where(lambda match: _parameter_space(match) is not None):
+            instruction, match = facts.instructions[at], facts.matches[at]
+            word = match and _parameter_space(match)
             address = next((at for at, o in enumerate(instruction.operands) if isinstance(o, ir.Address)), 0)
             variable = _variable(instruction.operands[address])
-            if word is None or variable is None:
+            if variable is None:
                 continue
             of_kernel = facts.function.kind == "entry" and id(variable) in parameters
             if of_kernel != (word == "param::entry"):
@@ -82,6 +84,12 @@ def _misplaced(program: Program) -> Iterator[Diagnostic]:
                     f"`.{right}` belongs to it",
                     helps=[f"use `.{right}`, or plain `.param`"],
                 )
+
+
+def _parameter_space(match: Match) -> str | None:
+    """The state space of parameters that an instruction accesses, if it says of which."""
+    spaces = (access.space for access in match.effects.accesses)
+    return next((space for space in spaces if space is not None and space.startswith("param::")), None)
 
 
 def _variable(operand: ir.Operand) -> ir.Variable | None:

@@ -47,14 +47,18 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ptxlab import ir
-from ptxlab.isa.types import TYPES
+from ptxlab.isa import Operation, Type
 from ptxlab.report import Diagnostic, Label, warning
 
 from ..program import FunctionFacts, Program
 
 DEEPEST = 8  # steps between a load and the conversion that are followed
 MOST_CARRIERS = 16
-ELEMENTWISE = frozenset("mov add sub mul mad fma min max neg abs cvt ex2 lg2 rcp sqrt rsqrt tanh sin cos div".split())
+ELEMENTWISE = frozenset((
+    Operation.COPY, Operation.CONVERSION, Operation.PACKING, Operation.SUM, Operation.DIFFERENCE, Operation.PRODUCT,
+    Operation.PRODUCT_SUM, Operation.QUOTIENT, Operation.NEGATION, Operation.MAGNITUDE, Operation.MINIMUM,
+    Operation.MAXIMUM, Operation.FUNCTION,
+))  # fmt: skip
 SAME = 0
 
 
@@ -75,19 +79,17 @@ class Half(NamedTuple):
 
 def check(program: Program) -> Iterator[Diagnostic]:
     for facts in program.sound_functions:
-        pairs = [at for at in facts.by_mnemonic.get("cvt", ()) if _is_pair(facts, at)]
+        places = facts.where(lambda match: match.effects.computes is Operation.PACKING)
+        pairs = [at for at in places if _is_pair(facts.instructions[at])]
         if pairs:
             follow = _Follow(facts)
             for at in pairs:
                 yield from follow.check(program, at)
 
 
-def _is_pair(facts: FunctionFacts, at: int) -> bool:
-    """Whether a `cvt` packs two registers into one: its operands are d, a, b and perhaps more."""
-    operands, match = facts.instructions[at].operands, facts.matches[at]
-    if len(operands) < 3 or match is None or not all(isinstance(operand, ir.Register) for operand in operands[:3]):
-        return False
-    return [expected.name for expected in match.expected[:3]] == ["d", "a", "b"]
+def _is_pair(instruction: ir.Instruction) -> bool:
+    """Whether two registers are packed: the operands are d, a, b and perhaps more."""
+    return all(isinstance(operand, ir.Register) for operand in instruction.operands[:3])
 
 
 class _Follow:
@@ -140,7 +142,7 @@ class _Follow:
         if (
             left.guard != right.guard
             or left.opcode is not right.opcode
-            or left.opcode.mnemonic not in ELEMENTWISE
+            or self._facts.operation(one) not in ELEMENTWISE
             or one == other
         ):
             return None
@@ -160,12 +162,10 @@ class _Follow:
     def _place(self, at: int, register: int) -> Place | None:
         """The memory that instruction `at` loads a register from, or takes it out of a register that was loaded."""
         instruction = self._facts.instructions[at]
-        if instruction.opcode.mnemonic == "ld":
+        if self._only(at, "load"):
             address = instruction.operands[1]
-            if not isinstance(address, ir.Address):
-                return None
-            return self._element(at, instruction.operands[0], address, register)
-        if instruction.opcode.mnemonic == "mov" and isinstance(instruction.operands[0], ir.Vector):
+            return self._element(at, 0, address, register) if isinstance(address, ir.Address) else None
+        if self._facts.operation(at) is Operation.COPY and isinstance(instruction.operands[0], ir.Vector):
             source = instruction.operands[1]
             parts = instruction.operands[0].elements
             index = _index(parts, register)
@@ -177,16 +177,16 @@ class _Follow:
                     return Place(whole.key, whole.offset + index * size, size)
         return None
 
-    def _element(self, at: int, operand: ir.Operand, address: ir.Address, register: int) -> Place | None:
-        """Where one register of a load or store lies in memory."""
-        instruction = self._facts.instructions[at]
-        types = [TYPES[word] for word in instruction.opcode.modifiers if word in TYPES]
+    def _element(self, at: int, position: int, address: ir.Address, register: int) -> Place | None:
+        """Where one register of the data of a load or store, the operand at that position, is in memory."""
+        operand = self._facts.instructions[at].operands[position]
+        type = self._type(at, position)
         elements = operand.elements if isinstance(operand, ir.Vector) else (operand,)
         index = _index(elements, register)
         key = self._key(at, address)
-        if not types or index is None or key is None:
+        if type is None or index is None or key is None:
             return None
-        size = types[-1].width // 8
+        size = type.width // 8
         return Place(key, address.offset + index * size, size)
 
     def _key(self, at: int, address: ir.Address) -> object:
@@ -202,7 +202,7 @@ class _Follow:
         """The load that a value begins with."""
         for _ in range(DEEPEST):
             found = self._values.definition(at, register)
-            if found is None or self._facts.instructions[found].opcode.mnemonic == "ld":
+            if found is None or self._only(found, "load"):
                 return found
             sources = [o.index for o in self._facts.instructions[found].operands[1:] if isinstance(o, ir.Register)]
             if not sources:
@@ -218,17 +218,18 @@ class _Follow:
         high: list[Half] = []
         for use in self._values.uses(at, packed):
             instruction = self._facts.instructions[use]
-            result = instruction.operands[0]
-            match instruction.opcode.text:
-                case "mov.b32" | "mov.b16" if isinstance(result, ir.Vector) and len(result.elements) == 2:
-                    for found, part in zip((low, high), result.elements, strict=True):
-                        if isinstance(part, ir.Register):
-                            found.append(Half(use, part.index))
-                case "cvt.u16.u32" if isinstance(result, ir.Register):
+            result, operation = instruction.operands[0], self._facts.operation(use)
+            if operation is Operation.COPY and isinstance(result, ir.Vector) and len(result.elements) == 2:
+                for found, part in zip((low, high), result.elements, strict=True):
+                    if isinstance(part, ir.Register):
+                        found.append(Half(use, part.index))
+            elif isinstance(result, ir.Register):
+                is_half = (
+                    operation is Operation.CONVERSION and self._is_integer(use, 0, 16) and self._is_integer(use, 1, 32)
+                )
+                if is_half or (operation is Operation.LEFT_SHIFT and _is_constant(instruction, 16)):
                     low.append(Half(use, result.index))
-                case "shl.b32" if _is_constant(instruction, 16) and isinstance(result, ir.Register):
-                    low.append(Half(use, result.index))
-                case "and.b32" if _is_constant(instruction, 0xFFFF0000) and isinstance(result, ir.Register):
+                elif operation is Operation.AND and _is_constant(instruction, 0xFFFF0000):
                     high.append(Half(use, result.index))
         return self._converted(low), self._converted(high)
 
@@ -236,10 +237,13 @@ class _Follow:
         found = list(halves)
         for half in halves:
             for use in self._values.uses(half.at, half.register):
-                instruction = self._facts.instructions[use]
-                result = instruction.operands[0]
-                back = instruction.opcode.mnemonic == "cvt" and instruction.opcode.modifiers[-2:-1] == ("f32",)
-                if isinstance(result, ir.Register) and (back or instruction.opcode.text == "mov.b32"):
+                result, operation, type = (
+                    self._facts.instructions[use].operands[0],
+                    self._facts.operation(use),
+                    self._type(use, 0),
+                )
+                back = operation is Operation.CONVERSION and type is not None and type.name == "f32"
+                if isinstance(result, ir.Register) and (back or operation is Operation.COPY):
                     found.append(Half(use, result.index))
         return found
 
@@ -257,7 +261,7 @@ class _Follow:
         for half in halves:
             for use in self._values.uses(half.at, half.register):
                 if (
-                    self._facts.instructions[use].opcode.mnemonic in ("sub", "setp")
+                    self._facts.operation(use) in (Operation.DIFFERENCE, Operation.COMPARISON)
                     and register in self._facts.effects.reads[use]
                     and self._values.definition(use, register) == written
                 ):
@@ -284,9 +288,9 @@ class _Follow:
         for carrier in found:
             for use in self._values.uses(carrier.at, carrier.register):
                 result, *sources = self._facts.instructions[use].operands
-                opcode = self._facts.instructions[use].opcode
-                is_wider = opcode.mnemonic == "mov" and any(isinstance(source, ir.Vector) for source in sources)
-                is_pair = opcode.mnemonic in ELEMENTWISE and opcode.modifiers[-1].endswith("x2")
+                operation, type = self._facts.operation(use), self._type(use, 1)
+                is_wider = operation is Operation.COPY and any(isinstance(source, ir.Vector) for source in sources)
+                is_pair = operation in ELEMENTWISE and type is not None and type.lanes == 2
                 if isinstance(result, ir.Register) and (is_wider or is_pair) and len(found) < MOST_CARRIERS:
                     found.append(Half(use, result.index))
         return found
@@ -298,17 +302,30 @@ class _Follow:
                 yield use, place
 
     def _stored(self, at: int, register: int) -> Place | None:
-        instruction = self._facts.instructions[at]
-        if instruction.opcode.mnemonic != "st" or not isinstance(instruction.operands[0], ir.Address):
-            return None
-        address, value = instruction.operands[:2]
-        assert isinstance(address, ir.Address)
-        return self._element(at, value, address, register)
+        address = self._facts.instructions[at].operands[0] if self._only(at, "store") else None
+        return self._element(at, 1, address, register) if isinstance(address, ir.Address) else None
 
     def _width(self, at: int) -> int:
-        expected = self._facts.matches[at]
-        assert expected is not None
-        return expected.expected[0].type.width if expected.expected[0].type else 0
+        type = self._type(at, 0)
+        return 0 if type is None else type.width
+
+    # What instructions do.
+
+    def _only(self, at: int, kind: str) -> bool:
+        """Whether an instruction loads or stores for its thread alone, and does nothing else."""
+        match = self._facts.matches[at]
+        if match is None or match.effects.steps or match.effects.converges:
+            return False
+        return [access.kind for access in match.effects.accesses] == [kind]
+
+    def _type(self, at: int, position: int) -> Type | None:
+        """The type of an operand."""
+        match = self._facts.matches[at]
+        return None if match is None else match.expected[position].type
+
+    def _is_integer(self, at: int, position: int, width: int) -> bool:
+        type = self._type(at, position)
+        return type is not None and type.kind in "us" and type.width == width
 
     def _explain(self, program: Program, at: int, use: int, label: str, load: int | None = None) -> Diagnostic:
         instruction = self._facts.instructions[at]

@@ -26,6 +26,7 @@ Right:
 from collections.abc import Iterator
 
 from ptxlab import ir
+from ptxlab.isa import Opcode
 from ptxlab.isa.features import FEATURES
 from ptxlab.isa.special_registers import SPECIAL_REGISTERS
 from ptxlab.report import Diagnostic, Span
@@ -56,10 +57,15 @@ def check(program: Program) -> Iterator[Diagnostic]:
 
 
 def _special_registers(program: Program) -> Iterator[tuple[str, Span | None]]:
-    """The special registers that are read, by the two instructions that ever read one."""
+    """The special registers that are read, by the few instructions that can."""
+    can_read: dict[Opcode, bool] = {}
     for facts in program.functions:
-        for position in (*facts.by_mnemonic.get("mov", ()), *facts.by_mnemonic.get("cvt", ())):
-            instruction = facts.instructions[position]
+        for instruction in facts.instructions:
+            opcode = instruction.opcode
+            if opcode not in can_read:
+                can_read[opcode] = any(e.special for c in opcode.candidates for e in c.expected)
+            if not can_read[opcode]:
+                continue
             for index, operand in enumerate(instruction.operands):
                 inner = operand.operand if isinstance(operand, ir.Negated) else operand
                 for part in inner.elements if isinstance(inner, ir.Vector) else (inner,):

@@ -52,9 +52,10 @@ CONSUMER:
 ```
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ptxlab import ir
+from ptxlab.isa import Match
 from ptxlab.report import Diagnostic, Label, error, warning
 
 from ..launch import blocks_of, registers_for, threads_of, wide_instructions
@@ -72,10 +73,11 @@ def check(program: Program) -> Iterator[Diagnostic]:
             yield from _check_vectors(program, facts)
         if facts.function.kind != "entry" or facts.calls:
             continue  # a function that is called could change the registers too
-        counts = [(instruction, _count(instruction)) for instruction in _reachable(facts)]
-        start = registers_at_start(facts.function) if counts else None
+        raised = _counts(facts, lambda match: match.effects.more_registers)
+        lowered = _counts(facts, lambda match: match.effects.fewer_registers)
+        start = registers_at_start(facts.function) if raised or lowered else None
         if start is not None:
-            yield from _check(program, facts, counts, start)
+            yield from _check(program, facts, raised, lowered, start)
 
 
 def _check_vectors(program: Program, facts: FunctionFacts) -> Iterator[Diagnostic]:
@@ -123,15 +125,13 @@ def registers_at_start(kernel: ir.Function) -> int | None:
     return min(MOST, *limits) if limits else None
 
 
-def _reachable(facts: FunctionFacts) -> Iterator[ir.Instruction]:
-    """The `setmaxnreg` that execution can get to; ptxas drops the others."""
-    places = facts.by_mnemonic.get("setmaxnreg", ())
+def _counts(facts: FunctionFacts, holds: Callable[[Match], bool]) -> dict[int, int]:
+    """The `setmaxnreg` of a kind that execution can get to, and their counts; ptxas drops the others."""
+    places = facts.where(holds)
     if not places:
-        return
+        return {}
     reachable = facts.flow.reachable()
-    for block in facts.flow.blocks:
-        if reachable[block.number]:
-            yield from (facts.instructions[at] for at in places if block.start <= at < block.end)
+    return {at: _count(facts.instructions[at]) for at in places if reachable[facts.values.block_of(at)]}
 
 
 def _count(instruction: ir.Instruction) -> int:
@@ -141,34 +141,33 @@ def _count(instruction: ir.Instruction) -> int:
 
 
 def _check(
-    program: Program, facts: FunctionFacts, counts: list[tuple[ir.Instruction, int]], start: int
+    program: Program, facts: FunctionFacts, raised: dict[int, int], lowered: dict[int, int], start: int
 ) -> Iterator[Diagnostic]:
     kernel = facts.function
-    raised = [count for instruction, count in counts if instruction.opcode.modifiers[0] == "inc"]
-    lowered = [count for instruction, count in counts if instruction.opcode.modifiers[0] == "dec"]
-    most = max([start, *raised])
+    most = max([start, *raised.values()])
     warps = -(-(threads_of(kernel) or WARPS * 32) // 32)
     held = -(-start // 8) * 8  # what hardware allocates
-    least = min([held, *lowered])
+    least = min([held, *lowered.values()])
     available = (held * warps - least * (warps - GROUP)) // GROUP if warps >= GROUP else held
     span = program.module.name_span(kernel)
     header = [Label(span, f"threads start with {start} registers")] if span else []
-    for instruction, count in counts:
-        if instruction.opcode.modifiers[0] == "dec" and min(count, MOST) > most:
+    for at, count in lowered.items():
+        if min(count, MOST) > most:
             yield error(
                 "unavailable-registers",
                 f"`setmaxnreg.dec` cannot keep {count} registers of {most}",
-                program.module.operand_span(instruction, 0),
+                program.module.operand_span(facts.instructions[at], 0),
                 f"at most {most}",
                 others=header,
                 helps=["use `setmaxnreg.inc` to have more"],
             )
-        elif instruction.opcode.modifiers[0] == "inc" and count > available:
+    for at, count in raised.items():
+        if count > available:
             others = f"all other warps keep {least}" if lowered else "no warp gives registers back"
             yield warning(
                 "unavailable-registers",
                 f"`setmaxnreg.inc` waits for {count} registers, and there are never more than {available} for a thread",
-                program.module.operand_span(instruction, 0),
+                program.module.operand_span(facts.instructions[at], 0),
                 "the kernel hangs here",
                 others=header,
                 notes=[f"{warps} warps of {held} registers a thread, of which {others}"],

@@ -51,13 +51,12 @@ from ..program import FunctionFacts, Program
 
 def check(program: Program) -> Iterator[Diagnostic]:
     for facts in program.sound_functions:
-        places = facts.by_mnemonic.get("tcgen05", ())
-        allocations = [at for at in places if _does(facts, at, "alloc")]
+        allocations = facts.doing("tensor_memory", "allocate")
         if not allocations:
             continue
         reachable = facts.flow.reachable()
-        relinquished = [at for at in places if _does(facts, at, "relinquish_alloc_permit")]
-        freed = [at for at in places if _does(facts, at, "dealloc")]
+        relinquished = facts.doing("tensor_memory", "relinquish")
+        freed = facts.doing("tensor_memory", "free")
         for at in allocations:
             if not reachable[block_at(facts, at)]:
                 continue
@@ -74,10 +73,6 @@ def check(program: Program) -> Iterator[Diagnostic]:
 def block_at(facts: FunctionFacts, at: int) -> int:
     """The number of the block that instruction `at` is in."""
     return next(block.number for block in facts.flow.blocks if block.start <= at < block.end)
-
-
-def _does(facts: FunctionFacts, at: int, what: str) -> bool:
-    return facts.instructions[at].opcode.modifiers[0] == what
 
 
 def _group(facts: FunctionFacts, at: int) -> str:

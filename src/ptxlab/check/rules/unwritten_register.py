@@ -46,12 +46,14 @@ from collections.abc import Iterator
 from ptxlab import ir
 from ptxlab.check.paths import Ways
 from ptxlab.ir.effects import Effects, registers_in
+from ptxlab.isa import Match, Operation
 from ptxlab.report import Diagnostic, Label, warning
 
 from ..places import span_of_name
 from ..program import FunctionFacts, Program
 
-MOVES = frozenset("mov selp shfl prmt st".split())  # pass a value on, which may never be used
+# What passes a value on, which may never be used.
+MOVES = frozenset((Operation.COPY, Operation.SELECTION, Operation.SHUFFLE, Operation.PERMUTATION))
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
@@ -74,13 +76,22 @@ def never_written(facts: FunctionFacts) -> list[tuple[int, int]]:
     given: set[int] | None = None
     for at, registers in enumerate(effects.reads):
         for register in registers:
-            if register in written or register in found or facts.instructions[at].opcode.mnemonic in MOVES:
+            if register in written or register in found or _passes_on(facts.matches[at]):
                 continue
             if given is None:
                 given = _parameters(facts)
             if register not in given:
                 found[register] = at
     return sorted((at, register) for register, at in found.items())
+
+
+def _passes_on(match: Match | None) -> bool:
+    """Whether an instruction copies or stores what its thread reads, and does nothing else."""
+    if match is None:
+        return False
+    effects = match.effects
+    stores = bool(effects.accesses) and all(access.kind == "store" for access in effects.accesses)
+    return effects.computes in MOVES or (stores and not effects.steps and not effects.converges)
 
 
 def first_reads(facts: FunctionFacts) -> list[tuple[int, int]]:

@@ -27,6 +27,7 @@ Right:
 from collections.abc import Iterator
 
 from ptxlab import ir
+from ptxlab.isa import Match
 from ptxlab.report import Diagnostic, Label, Span, error
 
 from ..program import Program
@@ -49,11 +50,13 @@ def check(program: Program) -> Iterator[Diagnostic]:
 
 def _without_sampler(program: Program) -> Iterator[Diagnostic]:
     for facts in program.functions:
-        for instruction, match in facts.named("tex", "tld4", "txq"):
+        for at in facts.where(_is_of_texture):
+            instruction, match = facts.instructions[at], facts.matches[at]
             address = instruction.operands[1]
             assert isinstance(address, ir.Address)
-            if instruction.opcode.mnemonic == "txq":
-                is_wrong = not SAMPLERS.isdisjoint(instruction.opcode.modifiers) and _kind(address) == "texref"
+            assert match is not None
+            if not match.expected[1].inner:  # it asks for a property
+                is_wrong = match.candidate.modifiers.query in SAMPLERS and _kind(address) == "texref"
                 label = "expected a sampler"
             else:
                 is_wrong = len(match.expected[1].inner) == 1
@@ -63,6 +66,12 @@ def _without_sampler(program: Program) -> Iterator[Diagnostic]:
                 yield _explain(program, f"`{text}` needs a sampler, which is apart from the texture in this module",
                                program.module.operand_span(instruction, 1), label,
                                "name a `.samplerref`, or say `texmode_unified` after the target")  # fmt: skip
+
+
+def _is_of_texture(match: Match) -> bool:
+    """Whether an instruction looks up a texture, or asks for a property of one."""
+    type = match.expected[1].type if len(match.expected) > 1 else None
+    return type is not None and type.name == "texref" and match.expected[1].kind == "address"
 
 
 def _kind(address: ir.Address) -> str:
