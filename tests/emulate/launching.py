@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import ptxlab
+from ptxlab import ir
 from ptxlab.device.result import Result
 
 HEAD = """.version 8.0
@@ -17,7 +18,7 @@ REGISTERS = """    .reg .b32 %r<10>;
 """
 
 
-def kernel(body: str, parameters: str = "", before: str = "") -> ptxlab.ir.Function:
+def kernel(body: str, parameters: str = "", before: str = "") -> ir.Function:
     """The kernel `k` of these statements, one a line."""
     lines = "\n".join(f"    {line.strip()}" for line in body.strip().splitlines())
     declared = ", ".join(f".param {parameter.strip()}" for parameter in parameters.split(",") if parameter)

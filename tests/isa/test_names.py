@@ -24,8 +24,6 @@ LEFT: dict[str, int] = {
     "check/accesses.py": 18,
     "check/rules/misaligned_address.py": 1,
     "draw/fragments.py": 6,
-    "emulate/explain/barrier_faults.py": 1,
-    "emulate/explain/faults.py": 7,
     "emulate/explain/findings.py": 3,
     "emulate/explain/mbarrier_hangs.py": 1,
     "emulate/explain/tensor_findings.py": 2,

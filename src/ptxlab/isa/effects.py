@@ -69,6 +69,10 @@ class Effects:
         """Whether it does this with a unit: `does("wgmma", "commit")`."""
         return Step(unit, name) in self.steps
 
+    def uses(self, unit: str) -> bool:
+        """Whether it does anything with a unit: `uses("bulk")`."""
+        return any(step.unit == unit for step in self.steps)
+
 
 def effects_of(form: Form, m: Modifiers) -> Effects:
     """The effects of a form with these modifiers; `Candidate.effects` and `Match.effects` keep them."""

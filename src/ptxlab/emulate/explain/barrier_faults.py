@@ -1,4 +1,4 @@
-"""Barriers that are used as they must not be, in words: barriers of the block, of the cluster, and mbarriers."""
+"""Barriers that are used as they must not be: barriers of the block, of the cluster, and mbarriers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import state
 from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
 from ptxlab.emulate.explain.mbarrier_hangs import name_mbarrier
 from ptxlab.emulate.explain.snapshots import BlockSnapshot, thread_name
 from ptxlab.isa.mbarrier import ARRIVALS
@@ -15,39 +16,39 @@ if TYPE_CHECKING:
     from ptxlab.emulate.host.running import Launch
 
 
-def explain_count(given: int, expected: int) -> str:
-    """What is wrong with the number of threads that a barrier of the block is given."""
+def explain_barrier_count(fault: FaultSnapshot) -> Diagnostic:
+    """A number of threads that a barrier of the block can't be for; `size` are those that others expect."""
+    given, expected = fault.extra, fault.size
+    message = f"a barrier for {given or 'all'} threads, where threads wait that expect {expected or 'all'}"
     if given % 32:
-        return f"a barrier for {given} threads, which is not a multiple of the warp size"
-    return f"a barrier for {given or 'all'} threads, where threads wait that expect {expected or 'all'}"
+        message = f"a barrier for {given} threads, which is not a multiple of the warp size"
+    return fault.error("bad-barrier", message)
 
 
-def explain_bad_barrier(launch: Launch, snapshot: BlockSnapshot, fault: Record, who: str) -> Diagnostic:
-    """What is wrong with the use of a barrier."""
-    reason, value, number = (fault.get(name) for name in ("extra", "size", "instruction"))
-    span = launch.span_of(number)
+def explain_bad_barrier(fault: FaultSnapshot) -> Diagnostic:
+    """A barrier, or an mbarrier, that can't be used so; `extra` is the reason, `size` depends on it."""
+    reason, value = fault.extra, fault.size
     if reason in _WITHOUT_MBARRIER:
-        return error("bad-barrier", _WITHOUT_MBARRIER[reason].format(value=value), span, who)
-    owner, offset = _owner(snapshot, fault.get("address")), fault.get("address") & state.OFFSET_MASK
-    name = name_mbarrier(launch, offset)
+        return fault.error("bad-barrier", _WITHOUT_MBARRIER[reason].format(value=value))
+    name = name_mbarrier(fault.launch, fault.address & state.OFFSET_MASK)
     match reason:
         case state.UNINITIALISED:
-            return error("bad-barrier", f"{name} is not initialised", span, who,
-                         helps=["`mbarrier.init` in one thread, then a barrier before any thread uses it"])  # fmt: skip
+            helps = ["`mbarrier.init` in one thread, then a barrier before any thread uses it"]
+            return fault.error("bad-barrier", f"{name} is not initialised", helps=helps)
         case state.BAD_ARRIVAL_COUNT:
-            return error("bad-barrier", f"{name} cannot expect {value} arrivals a phase: 1 to {ARRIVALS}", span, who)
-        case state.TOO_MANY_ARRIVALS:
-            return _too_many_arrivals(launch, owner, offset, fault, who)
+            return fault.error("bad-barrier", f"{name} cannot expect {value} arrivals a phase: 1 to {ARRIVALS}")
         case state.TOO_MANY_BYTES:
             value -= value >> 63 << 64
             count = f"{value} pending bytes" if value > 0 else f"{-value} bytes that came and were not expected"
-            return error("bad-barrier", f"{name} cannot count {count}: at most {ARRIVALS}", span, who,
-                         others=_initialised(launch, owner, offset),
-                         helps=["expect the bytes of one phase only, and those before they come"])  # fmt: skip
-        case state.REINITIALISED:
-            return _reinitialised(launch, owner, offset, fault, who)
-    assert reason == state.OVERWRITTEN
-    return _overwritten(launch, owner, offset, fault, who)
+            message = f"{name} cannot count {count}: at most {ARRIVALS}"
+            helps = ["expect the bytes of one phase only, and those before they come"]
+            return fault.error("bad-barrier", message, others=_initialised(fault), helps=helps)
+    explain = {
+        state.TOO_MANY_ARRIVALS: _explain_arrivals,
+        state.REINITIALISED: _explain_reinitialised,
+        state.OVERWRITTEN: _explain_overwritten,
+    }
+    return explain[reason](fault, name)
 
 
 def explain_not_invalidated(launch: Launch, found: Record, number: int) -> Diagnostic:
@@ -74,57 +75,48 @@ _WITHOUT_MBARRIER = {
 }
 
 
-def _owner(snapshot: BlockSnapshot, address: int) -> BlockSnapshot:
-    """The block of the cluster that an mbarrier belongs to."""
-    rank = (address >> state.RANK_SHIFT) - 1
-    return next(one for one in (snapshot, *snapshot.cluster) if one.record.get("rank") == rank)
-
-
-def _too_many_arrivals(launch: Launch, owner: BlockSnapshot, offset: int, fault: Record, who: str) -> Diagnostic:
-    mbarrier, count, number = owner.mbarrier(offset), fault.get("size"), fault.get("instruction")
-    others = _initialised(launch, owner, offset)
+def _explain_arrivals(fault: FaultSnapshot, name: str) -> Diagnostic:
+    owner, offset = _owner(fault)
+    mbarrier, count = owner.mbarrier(offset), fault.size
+    others = _initialised(fault)
     phase = mbarrier.phase
     if phase is not None and mbarrier.arrived:
-        others += _labels(launch, phase.get("arrived_at"), "the last arrival before")
-    return error(
+        others += _labels(fault.launch, phase.get("arrived_at"), "the last arrival before")
+    return fault.error(
         "bad-barrier",
-        f"{count} arrival{'s' * (count > 1)} at {name_mbarrier(launch, offset)}, which expects {mbarrier.pending} more "
-        "in this phase",
-        launch.span_of(number),
-        who,
-        others=[label for label in others if label.span != launch.span_of(number)],
+        f"{count} arrival{'s' * (count > 1)} at {name}, which expects {mbarrier.pending} more in this phase",
+        others=[label for label in others if label.span != fault.launch.span_of(fault.number)],
         helps=["initialise the mbarrier with the number of arrivals a phase has, or wait until this phase completes"],
     )
 
 
-def _reinitialised(launch: Launch, owner: BlockSnapshot, offset: int, fault: Record, who: str) -> Diagnostic:
-    mbarrier, waiting = owner.mbarrier(offset), fault.get("size")
+def _explain_reinitialised(fault: FaultSnapshot, name: str) -> Diagnostic:
+    owner, offset = _owner(fault)
+    mbarrier, waiting = owner.mbarrier(offset), fault.size
     use = f"{waiting} thread{'s wait' if waiting > 1 else ' waits'} on it, " if waiting else ""
     bytes = mbarrier.pending_bytes
-    notes = [f"{use}{mbarrier.arrived} of {mbarrier.expected} arrivals came in this phase, {bytes} bytes are pending"]
-    return error(
+    return fault.error(
         "reinitialised-mbarrier",
-        f"{name_mbarrier(launch, offset)} is initialised again while it is in use",
-        launch.span_of(fault.get("instruction")),
-        who,
-        others=[label for label in _initialised(launch, owner, offset)
-                if label.span != launch.span_of(fault.get("instruction"))],
-        notes=notes,
+        f"{name} is initialised again while it is in use",
+        others=[label for label in _initialised(fault) if label.span != fault.launch.span_of(fault.number)],
+        notes=[
+            f"{use}{mbarrier.arrived} of {mbarrier.expected} arrivals came in this phase, {bytes} bytes are pending"
+        ],
         helps=["initialise it once; after a phase completes, the mbarrier is ready for the next one"],
-    )  # fmt: skip
+    )
 
 
-def _overwritten(launch: Launch, owner: BlockSnapshot, offset: int, fault: Record, who: str) -> Diagnostic:
-    number, other = fault.get("instruction"), fault.get("other_instruction") - 1
-    label, others = f"{who} uses it here", _initialised(launch, owner, offset)
-    if other >= 0 and launch.compiled.places[other][1].opcode.mnemonic != "mbarrier":
+def _explain_overwritten(fault: FaultSnapshot, name: str) -> Diagnostic:
+    launch, number, other = fault.launch, fault.number, fault.record.get("other_instruction") - 1
+    label, others = f"{fault.who} uses it here", _initialised(fault)
+    if other >= 0 and not launch.compiled.effects(other).uses("mbarrier"):
         if other != number:
             others += _labels(launch, number, label)
-        label = f"{thread_name(launch, fault.get('other_block'), fault.get('other_thread'))} overwrote it here"
-        number = other
+        culprit = thread_name(launch, fault.record.get("other_block"), fault.record.get("other_thread"))
+        number, label = other, f"{culprit} overwrote it here"
     return error(
         "overwritten-mbarrier",
-        f"{name_mbarrier(launch, offset)} is overwritten while it is in use",
+        f"{name} is overwritten while it is in use",
         launch.span_of(number),
         label,
         others=others,
@@ -135,12 +127,21 @@ def _overwritten(launch: Launch, owner: BlockSnapshot, offset: int, fault: Recor
     )
 
 
-def _initialised(launch: Launch, owner: BlockSnapshot, offset: int) -> list[Label]:
+def _owner(fault: FaultSnapshot) -> tuple[BlockSnapshot, int]:
+    """The block of the cluster that an mbarrier belongs to, and its offset in shared memory."""
+    snapshot, rank = fault.snapshot, (fault.address >> state.RANK_SHIFT) - 1
+    owner = next(one for one in (snapshot, *snapshot.cluster) if one.record.get("rank") == rank)
+    return owner, fault.address & state.OFFSET_MASK
+
+
+def _initialised(fault: FaultSnapshot) -> list[Label]:
+    owner, offset = _owner(fault)
     phase = owner.phase(offset)
     if phase is None:
         return []
     expected = owner.mbarrier(offset).expected
-    return _labels(launch, phase.get("instruction"), f"expects {expected} arrival{'s' * (expected != 1)} a phase")
+    text = f"expects {expected} arrival{'s' * (expected != 1)} a phase"
+    return _labels(fault.launch, phase.get("instruction"), text)
 
 
 def _labels(launch: Launch, number: int, text: str) -> list[Label]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from ptxlab.emulate.abi.structs import Record
 from ptxlab.emulate.runtime.order import reports
 from ptxlab.ir.flow import flow_of
-from ptxlab.ir.shapes import match_of
 from ptxlab.isa.effects import Effects
 
 if TYPE_CHECKING:
@@ -23,7 +22,9 @@ def without_consequences(launch: Launch, found: Record, races: list[int]) -> lis
     kinds = {number: found.get("kind", number) for number in races}
     unfenced = [number for number in races if kinds[number] in (reports.UNFENCED, reports.UNFENCED_TENSOR)]
     frees = [
-        number for number in races if _effects(launch, found.get("instruction", number)).does("tensor_memory", "free")
+        number
+        for number in races
+        if launch.compiled.effects(found.get("instruction", number)).does("tensor_memory", "free")
     ]
     others = [number for number in races if number not in frees]
     reported = {found.get(name, number) for number in others for name in ("instruction", "other_instruction")}
@@ -61,7 +62,7 @@ def synchronizations_before(launch: Launch, instruction: int) -> frozenset[int]:
     while pending:
         number, end = pending.pop()
         for at in range(end - 1, flow.blocks[number].start - 1, -1):
-            effects = _effects(launch, first + at)
+            effects = launch.compiled.effects(first + at)
             if effects.does("tensor_memory", "fence_after"):
                 break
             if _synchronizes(effects):
@@ -72,12 +73,6 @@ def synchronizations_before(launch: Launch, instruction: int) -> frozenset[int]:
             seen.update(earlier)
             pending += [(other, flow.blocks[other].end) for other in earlier]
     return frozenset(found)
-
-
-def _effects(launch: Launch, instruction: int) -> Effects:
-    """What an instruction does; nothing is known of calls."""
-    match = match_of(launch.compiled.places[instruction][1])
-    return Effects() if match is None else match.effects
 
 
 def _synchronizes(effects: Effects) -> bool:

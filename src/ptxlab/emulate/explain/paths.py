@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.ir.flow import Flow, flow_of
-from ptxlab.ir.shapes import match_of
 from ptxlab.isa import Jump
-from ptxlab.isa.effects import Effects
 
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.compile import Compiled
@@ -24,6 +22,7 @@ class Paths:
 
     def __init__(self, compiled: Compiled) -> None:
         self.places = compiled.places
+        self.effects = compiled.effects
         self._flows: dict[int, tuple[Flow, int, dict[int, int]]] = {}
 
     def reaches(self, start: int, ends: Iterable[int]) -> bool:
@@ -52,11 +51,6 @@ class Paths:
             for other, (owner, candidate) in enumerate(self.places)
             if owner is function and candidate.opcode == instruction.opcode
         ]
-
-    def effects(self, number: int) -> Effects:
-        """What an instruction does; nothing is known of calls."""
-        match = match_of(self.places[number][1])
-        return Effects() if match is None else match.effects
 
     def at_barrier(self, barrier: int) -> list[int]:
         """The instructions by which threads come to a barrier of the block: those that name its number, or none."""

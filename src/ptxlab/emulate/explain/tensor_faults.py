@@ -1,19 +1,50 @@
-"""What goes wrong with tensor memory, in words: its allocation, and addresses in it."""
+"""What goes wrong with tensor memory: its allocation, and addresses in it."""
 
 from __future__ import annotations
 
-from ptxlab.emulate.runtime.asynchronous import tensor_maps
+from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
 from ptxlab.emulate.runtime.tensor_memory import allocation as runtime
-from ptxlab.emulate.runtime.tensor_memory import operands as operands
-from ptxlab.isa.instruction_descriptor import KINDS, VIOLATIONS, InstructionDescriptor
 from ptxlab.isa.tensor_memory import BAND
+from ptxlab.report import Diagnostic, Label
 
 Told = tuple[str, str, list[str]]  # message, what to do, facts
 
 
-def explain_allocation(extra: int, other: int, size: int) -> Told:
-    """Message, help and notes on `tcgen05.alloc` or `.dealloc`."""
-    reason, columns = extra & 0xFFFFFFFF, extra >> 32
+def explain_bad_allocation(fault: FaultSnapshot) -> Diagnostic:
+    """`tcgen05.alloc` or `.dealloc` with columns that it can't have."""
+    reason, columns = fault.extra & 0xFFFFFFFF, fault.extra >> 32
+    message, help, notes = _explain_allocation(reason, columns, fault.address, fault.size)
+    return fault.error("bad-allocation", message, notes=notes, helps=[help])
+
+
+def explain_tensor_leak(fault: FaultSnapshot) -> Diagnostic:
+    """A block that ends without giving its tensor memory back."""
+    return fault.error(
+        "tensor-memory-leak",
+        f"{fault.extra} columns of tensor memory are still allocated when the block ends",
+        f"allocated here by {fault.who.partition(' of ')[2]}",
+        helps=["`tcgen05.dealloc` with the same number of columns, after all uses"],
+    )
+
+
+def explain_bad_tensor_address(fault: FaultSnapshot) -> Diagnostic:
+    """An access to tensor memory that the thread does not have, or no longer has."""
+    lanes, columns = fault.size & 0xFFFFFFFF, fault.size >> 32
+    if fault.extra & 0xFFFFFFFF != runtime.FREED:
+        message, help, notes = _explain_address(fault.extra, fault.address, lanes, columns, fault.thread // 32)
+        return fault.error("out-of-bounds", message, notes=notes, helps=[help])
+    freed = fault.launch.span_of(fault.extra >> 32)
+    cells = _cells(fault.address, lanes, columns)
+    return fault.error(
+        "use-after-free",
+        f"access to {cells} of tensor memory after `tcgen05.dealloc` has freed them",
+        others=[] if freed is None else [Label(freed, "freed here")],
+        helps=["`bar.sync`, or another barrier of all warps that use the memory, before `tcgen05.dealloc`"],
+    )
+
+
+def _explain_allocation(reason: int, columns: int, other: int, size: int) -> Told:
+    """Message, help and notes; `other` and `size` depend on the reason."""
     match reason:
         case runtime.BAD_COUNT:
             return (
@@ -52,19 +83,9 @@ def explain_allocation(extra: int, other: int, size: int) -> Told:
     )
 
 
-def explain_use_after_free(address: int, extent: int) -> tuple[str, str]:
-    """Message and help on an access to what is given back."""
-    cells = _cells(address, extent & 0xFFFFFFFF, extent >> 32)
-    return (
-        f"access to {cells} of tensor memory after `tcgen05.dealloc` has freed them",
-        "`bar.sync`, or another barrier of all warps that use the memory, before `tcgen05.dealloc`",
-    )
-
-
-def explain_address(reason: int, address: int, extent: int, warp: int) -> Told:
-    """Message, help and notes on an access."""
-    lane, lanes, columns = address >> 16, extent & 0xFFFFFFFF, extent >> 32
-    cells = _cells(address, lanes, columns)
+def _explain_address(reason: int, address: int, lanes: int, columns: int, warp: int) -> Told:
+    """Message, help and notes."""
+    lane, cells = address >> 16, _cells(address, lanes, columns)
     match reason:
         case runtime.NO_COLUMNS:
             return (
@@ -104,65 +125,3 @@ def name(address: int) -> str:
 def _cells(address: int, lanes: int, columns: int) -> str:
     lane, column = address >> 16, address & 0xFFFF
     return f"lanes {lane}..{lane + lanes}, columns {column}..{column + columns}"
-
-
-_MORE = {
-    operands.PACKED_IN_CELLS: "A of four or six bits in tensor memory is not emulated: the manual only draws it",
-    operands.ABSOLUTE: "a leading dimension as an absolute address, which only `sm_103a` has, is not emulated",
-    operands.NO_MODE: "modes of swizzling are 0, 1, 2, 4 and 6, the descriptor says {}",
-    operands.COARSE_MODE: "128-byte swizzling with 32-byte atoms is that of MN-major tf32, and of nothing else here",
-    operands.ROWS_IN_CELLS: "with `.ws`, 32 or 64 rows of A in tensor memory are not emulated: they are only drawn",
-    operands.NO_PEER: "an MMA of two blocks needs a cluster that has the second one",
-    operands.BAD_FACTORS: "its scale factors reach beyond the four bytes of a TMEM word",
-}
-
-
-def explain_description(extra: int, bits: int, is_copy: bool) -> tuple[str, list[str]]:
-    """Message and notes on a descriptor that stands for no MMA, or for no matrix that can be copied."""
-    reason, kind = extra & 0xFFFFFFFF, KINDS[extra >> 32]
-    instruction = "`tcgen05.cp`" if is_copy else f"`tcgen05.mma`, kind `{kind}`"
-    if reason in _MORE:
-        return f"{instruction}: {_MORE[reason].format(bits)}", []
-    said = InstructionDescriptor.decode(bits, kind)
-    return f"{instruction}: {VIOLATIONS[reason]}", [f"the instruction descriptor {bits:#010x} says: {said}"]
-
-
-# Fields of a tensor map, as `cuTensorMapEncodeTiled` names them, and what they may hold.
-_FIELDS = {
-    tensor_maps.RANK: ("tensorRank", "1 to 5"),
-    tensor_maps.WIDTH: ("tensorDataType", "elements of 1, 2, 4 or 8 bytes"),
-    tensor_maps.SWIZZLE: ("swizzle", "0 to 3"),
-    tensor_maps.ADDRESS: ("globalAddress", "a multiple of 16"),
-    tensor_maps.SIZES: ("globalDim", "1 or more"),
-    tensor_maps.BOX: ("boxDim", "1 to 256"),
-    tensor_maps.STEPS: ("elementStrides", "1 to 8"),
-    tensor_maps.STRIDES: ("globalStrides", "a multiple of 16"),
-}
-_PER_DIMENSION = (tensor_maps.SIZES, tensor_maps.BOX, tensor_maps.STEPS, tensor_maps.STRIDES)
-_OVERWRITTEN = "no host makes such a map: its bytes were changed since, or are not all there"
-
-
-def explain_map(reason: int, value: int, rank: int) -> tuple[str, list[str], list[str]]:
-    """Message, notes and helps on a tensor map that is none, is damaged, or does not fit its copy."""
-    field, dimension = reason & 0xFF, reason >> tensor_maps.DIMENSION_SHIFT
-    match field:
-        case tensor_maps.NO_MAP:
-            return (
-                "the address of a tensor map points to something else",
-                [],
-                ["make one with `ptxlab.tensor_map(array, box=…)`"],
-            )
-        case tensor_maps.OTHER_RANK:
-            return f"a tensor map of {value} dimension{'s' * (value > 1)} for a copy with {rank}", [], []
-        case tensor_maps.NO_REDUCTION:
-            return "a reduction that elements of this tensor map do not have", [], []
-        case tensor_maps.ROW:
-            message = f"a damaged tensor map: a row of its box has {value} bytes"
-            return message, ["it must be a multiple of 16, and no more than the swizzle spans", _OVERWRITTEN], []
-        case tensor_maps.TOTAL:
-            return "a damaged tensor map: its box has more bytes than shared memory", [_OVERWRITTEN], []
-    name, allowed = _FIELDS[field]
-    if field in _PER_DIMENSION:
-        name += f"[{dimension}]"
-    shown = f"{value:#x}" if field == tensor_maps.ADDRESS else str(value)
-    return f"a damaged tensor map: `{name}` is {shown}, not {allowed}", [_OVERWRITTEN], []

@@ -15,6 +15,8 @@ from ptxlab.emulate.translate.effort import make
 from ptxlab.emulate.translate.preemption import NEVER
 from ptxlab.emulate.translate.refuse import refuse
 from ptxlab.emulate.translate.unit import Unit
+from ptxlab.ir.shapes import match_of
+from ptxlab.isa.effects import Effects
 from ptxlab.native import engine
 from ptxlab.native.apart import compile_at_once
 from ptxlab.native.cache import Provisional, sources
@@ -39,6 +41,11 @@ class Compiled:
 
     def address(self, symbol: str) -> int:
         return int(self.library.address(symbol))
+
+    def effects(self, number: int) -> Effects:
+        """What an instruction does; nothing is known of calls."""
+        match = match_of(self.places[number][1])
+        return Effects() if match is None else match.effects
 
 
 # Machine code depends on the meanings (`isa`, `numbers`), the program (`ir`, `syntax`) and what translates it.

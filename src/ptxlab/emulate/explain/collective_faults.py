@@ -1,0 +1,58 @@
+"""Instructions that lanes of a warp, or warps of a warpgroup, must execute together, and do not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ptxlab.emulate.abi import state
+from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
+from ptxlab.emulate.explain.hangs import explain_divergence, explain_hang
+from ptxlab.emulate.explain.snapshots import WAITING
+from ptxlab.report import Diagnostic
+
+_STATUS = {"block": state.AT_BARRIER, "cluster": state.AT_CLUSTER, None: state.MEETING}
+
+
+def explain_barrier_divergence(fault: FaultSnapshot) -> Diagnostic:
+    """A lane comes to an instruction that needs the whole warp, while other lanes wait elsewhere."""
+    snapshot = fault.snapshot
+    culprit = replace(
+        snapshot.threads[fault.thread],
+        status=_STATUS[fault.effects.barrier],
+        barrier=fault.extra,
+        instruction=fault.number,
+    )
+    lanes = [thread for thread in snapshot.threads if thread.warp == culprit.warp and thread.status in WAITING]
+    return explain_divergence(fault.launch, snapshot, [culprit, *lanes], culprit)
+
+
+def explain_bad_membermask(fault: FaultSnapshot) -> Diagnostic:
+    """A mask of lanes without the one that gives it."""
+    lane = fault.thread % 32
+    message = f"the mask {fault.extra:#010x} of lane {lane} does not include the lane itself"
+    return fault.error("bad-membermask", message, helps=[f"set bit {lane} of the mask"])
+
+
+def explain_no_warpgroup(fault: FaultSnapshot) -> Diagnostic:
+    """An instruction of a warpgroup in a block whose last warpgroup is not whole."""
+    return fault.error(
+        "barrier-divergence",
+        "a warpgroup is four warps, but this one has fewer",
+        notes=[f"the block has {fault.extra} threads"],
+        helps=["launch a multiple of 128 threads, or let only whole warpgroups come here"],
+    )
+
+
+def explain_divergent_descriptor(fault: FaultSnapshot) -> Diagnostic:
+    """Matrix descriptors that are not the same in all threads of a warpgroup."""
+    return fault.error(
+        "divergent-descriptor",
+        "threads of a warpgroup gave `wgmma` different matrix descriptors",
+        f"{fault.who} gave other descriptors than thread {fault.extra}",
+        helps=["compute descriptors from what all threads share, not from `%tid`"],
+    )
+
+
+def explain_stuck(fault: FaultSnapshot) -> Diagnostic:
+    """No thread of a cluster can continue."""
+    return explain_hang(fault.launch, fault.snapshot)

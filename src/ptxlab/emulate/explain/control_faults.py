@@ -1,0 +1,47 @@
+"""Calls and branches that lead nowhere, and kernels that stop themselves."""
+
+from __future__ import annotations
+
+from ptxlab import ir
+from ptxlab.device import layout
+from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
+from ptxlab.report import Diagnostic, Label
+
+
+def explain_trap(fault: FaultSnapshot) -> Diagnostic:
+    """The kernel executes `trap`."""
+    return fault.error("trap", "the kernel stops itself with `trap`")
+
+
+def explain_assertion(fault: FaultSnapshot) -> Diagnostic:
+    """A call of `__assertfail`."""
+    assertion = fault.launch.services.assertion
+    assert assertion is not None
+    message, file, line, function = assertion
+    return fault.error("assertion-failed", f"assertion `{message}` failed", notes=[f"in `{function}`, {file}:{line}"])
+
+
+def explain_stack_overflow(fault: FaultSnapshot) -> Diagnostic:
+    """More nested calls than a thread has memory for."""
+    message = f"the stack of a thread is full after {fault.extra} calls"
+    return fault.error("stack-overflow", message, helps=["bound the recursion, or turn it into a loop"])
+
+
+def explain_bad_branch(fault: FaultSnapshot) -> Diagnostic:
+    """An index beyond the list of targets."""
+    return fault.error("bad-branch", f"`brx.idx` with index {fault.extra}, beyond its list of targets")
+
+
+def explain_bad_call(fault: FaultSnapshot) -> Diagnostic:
+    """A call by address of something that is not a function, or (1 + its number in `extra`) not the declared one."""
+    if not fault.extra:
+        return fault.error("bad-call", f"a call of {fault.address:#x}, which is not a function")
+    module, prototype = fault.launch.compiled.module, fault.instruction.operands[-1]
+    name = list(layout.function_numbers(module))[fault.extra - 1]
+    assert isinstance(prototype, ir.LabelReference)
+    message, help = f"a call of `{name}`, whose results and parameters are not those of `{prototype.name}`", "prototype"
+    if module[name].kind == "entry":
+        message, help = f"a call of `{name}`, which is a kernel", "address"
+    declared = module.name_span(module[name])
+    others = [Label(declared, "declared here")] if declared else []
+    return fault.error("bad-call", message, others=others, helps=[f"check the {help} of the call"])

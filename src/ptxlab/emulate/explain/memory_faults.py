@@ -1,0 +1,100 @@
+"""Accesses to memory that is not there, or not as the access needs it, and memory that runs out."""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi import state
+from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
+from ptxlab.emulate.explain.snapshots import block_name, companion
+from ptxlab.report import Diagnostic
+
+_SPACES = {state.SHARED_SPACE: "shared", state.LOCAL_SPACE: "local", state.PARAMETER_SPACE: "parameter"}
+
+
+def explain_out_of_bounds(fault: FaultSnapshot) -> Diagnostic:
+    """An address outside of all memory, or of that of its state space."""
+    where, notes = _neighbourhood(fault)
+    message = f"{fault.access} of {fault.size} bytes outside of {where}"
+    return fault.error("out-of-bounds", message, f"{fault.who}, address {fault.address:#x}", notes=notes)
+
+
+def explain_misaligned(fault: FaultSnapshot) -> Diagnostic:
+    """An address that is not a multiple of what the access needs."""
+    alignment = fault.extra >> 8
+    smaller = ", or access smaller parts" if alignment == fault.size else ""
+    return fault.error(
+        "misaligned",
+        f"{fault.access} of {fault.size} bytes at address {fault.address:#x}, not a multiple of {alignment}",
+        helps=[f"align the address to {alignment} bytes{smaller}"],
+    )
+
+
+def explain_read_only(fault: FaultSnapshot) -> Diagnostic:
+    """A write to constant memory, or to an argument that may only be read."""
+    region = fault.launch.regions.at(fault.address)
+    name = region.name if region else "constant memory"
+    return fault.error("read-only-write", f"{fault.access} to {name}, which is read-only")
+
+
+def explain_bad_free(fault: FaultSnapshot) -> Diagnostic:
+    """A call of `free` with something that is not from `malloc`."""
+    message = f"`free` of {fault.address:#x}, which `malloc` did not return or which is freed already"
+    return fault.error("bad-free", message)
+
+
+def explain_bad_copy_size(fault: FaultSnapshot) -> Diagnostic:
+    """A number of bytes that a copy can't read or ignore; `extra` is that number, `size` the largest."""
+    name, given, most = f"`{fault.instruction.opcode.text}`", fault.extra, fault.size
+    message = f"{name} reads {given} bytes for a copy of {most}"
+    help = f"give a source size of at most {most}: what is missing becomes zeros"
+    if fault.effects.uses("bulk"):
+        message = f"{name} ignores {given} bytes at one end, at most {most}"
+        help = "start the copy at another address instead"
+    return fault.error("bad-copy-size", message, helps=[help])
+
+
+def explain_bad_size(fault: FaultSnapshot) -> Diagnostic:
+    """A bulk copy, or a fill by the thread itself, of a number of bytes that it can't have."""
+    unit = "16" if fault.effects.uses("bulk") else "8 up to 16777216"
+    message = f"`{fault.instruction.opcode.text}` of {fault.extra} bytes, not a multiple of {unit}"
+    return fault.error("misaligned", message)
+
+
+def explain_no_memory(fault: FaultSnapshot) -> Diagnostic:
+    """This machine has no memory left, for the kernel itself or (`size`) for more blocks than those that wait."""
+    if not fault.size:
+        return fault.error("out-of-memory", "this machine has no memory left for the kernel")
+    launch = fault.launch
+    done = f"{launch.finished.value} of {launch.total} blocks have ended"
+    return fault.error(
+        "out-of-memory",
+        f"{fault.size} blocks wait for others, and this machine has no memory to start more",
+        notes=[f"{done}; whether this is a hang is known only when all others have started"],
+        helps=["use a smaller grid, or smaller blocks"],
+    )
+
+
+def _neighbourhood(fault: FaultSnapshot) -> tuple[str, list[str]]:
+    """Which memory was missed, and by how far; `extra` is the state space."""
+    launch, address, space = fault.launch, fault.address, fault.extra
+    rank = (address >> state.RANK_SHIFT) - 1
+    if space == state.CLUSTER_SPACE and rank >= launch.cluster_size:
+        return "the cluster", [f"it has {launch.cluster_size} blocks, none of rank {rank}"]
+    if space == state.CLUSTER_SPACE:
+        owner = block_name(launch, companion(launch, fault.block, rank))
+        return f"shared memory of {owner}", [f"the block has {launch.shared_size} bytes of shared memory"]
+    if space == state.SHARED_SPACE and 0 <= rank < launch.cluster_size:
+        owner = block_name(launch, companion(launch, fault.block, rank))
+        return "shared memory of its own block", [f"the address is one in {owner}, which `.shared::cta` does not reach"]
+    if space in _SPACES:
+        limit = {state.SHARED_SPACE: launch.shared_size}.get(space)
+        note = [f"the block has {limit} bytes of shared memory"] if limit is not None else []
+        return f"{_SPACES[space]} memory", note
+    region = launch.regions.at(address)
+    if region is None or address - region.base > 1 << 32:
+        return "all memory the kernel has", ["the address is 0: a null pointer"] if address < 4096 else []
+    past = address - region.base
+    if past < region.size:
+        place = f"starts at byte {past} of it"
+    else:
+        place = f"starts {past - region.size} bytes past its end" if past > region.size else "starts at its end"
+    return region.name, [f"{region.name} has {region.size} bytes; the access {place}"]
