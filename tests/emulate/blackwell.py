@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 import ptxlab
+from ptxlab import ir
 from ptxlab.device.result import Result
 
 HEAD = """.version 8.7
@@ -47,7 +48,7 @@ freed:
 PARAMETERS = "(.param .u64 out, .param .u64 a, .param .u64 b)"
 
 
-def kernel(body: str, *, columns: int = 512, shared: int = 1024) -> ptxlab.ir.Function:
+def kernel(body: str, *, columns: int = 512, shared: int = 1024) -> ir.Function:
     """The kernel `k` with that middle part."""
     lines = "\n".join(f"    {line.strip()}" for line in body.strip().splitlines())
     text = REGISTERS.format(shared=shared) + BEGIN.format(columns=columns) + lines + "\n" + END.format(columns=columns)
