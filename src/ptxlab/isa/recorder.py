@@ -336,7 +336,7 @@ class BulkCopies(_Unit):
         self._copy(destination, source, barrier, reduction)
 
     def put(self, destination: Location, value: Placeholder, barrier: Location, reduction: Reduction | None) -> None:
-        self.step("start")
+        self.step("put")
         self.touch(destination, "store" if reduction is None else "update", value.type.width // 8)
         self.complete_on(barrier)
 

@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING
 from ptxlab import ir
 from ptxlab.emulate.abi import state
 from ptxlab.emulate.abi.structs import Record
-from ptxlab.emulate.explain.snapshots import companion
-from ptxlab.emulate.runtime.order import shadow
+from ptxlab.emulate.explain.memory_names import name_bytes
+from ptxlab.emulate.explain.operations import Operation, operation_of
+from ptxlab.emulate.explain.snapshots import block_name, companion, thread_name, thread_name_in_block
+from ptxlab.emulate.runtime.order import reports, shadow
 from ptxlab.ir.flow import flow_of
+from ptxlab.report import Label
 
 if TYPE_CHECKING:
     from ptxlab.emulate.host.running import Launch
+
+_DOES = {state.LOAD: "reads", state.STORE: "writes", state.ATOMIC: "changes"}
+_DID = {state.LOAD: "read", state.STORE: "wrote", state.ATOMIC: "changed"}
 
 
 @dataclass(frozen=True)
@@ -30,13 +36,78 @@ class Party:
         return self.about & shadow.KIND
 
     @property
+    def does(self) -> str:
+        """`reads`, `writes` or `changes`"""
+        return _DOES[self.kind]
+
+    @property
+    def did(self) -> str:
+        """`read`, `wrote` or `changed`"""
+        return _DID[self.kind]
+
+    @property
     def is_copy(self) -> bool:
-        """Whether it is done in the background: by `cp.async`, or by other asynchronous work."""
+        """Whether it is done in the background: by `cp.async`, or by another asynchronous operation."""
         return bool(self.about & shadow.COPY)
 
     @property
-    def is_work(self) -> bool:
+    def is_async(self) -> bool:
+        """Whether it is done through the async proxy."""
         return bool(self.about & shadow.ASYNC)
+
+
+@dataclass(frozen=True)
+class Race:
+    """Two accesses without the order that they need, as they are named; which came first may be chance."""
+
+    launch: Launch
+    kind: int  # as `runtime.order.reports` has it
+    space: int
+    bytes: str  # the bytes, or words of tensor memory, that both access
+    earlier: Party
+    later: Party
+    is_started: bool  # the earlier is an asynchronous operation, ordered but not known to be complete
+    is_late: bool  # the access that was found first is an asynchronous operation that may be in flight still
+
+    @property
+    def in_block(self) -> bool:
+        """Whether both are by threads of one block."""
+        return self.earlier.block == self.later.block
+
+    @property
+    def in_thread(self) -> bool:
+        """Whether both are by one thread."""
+        return self.in_block and self.earlier.thread == self.later.thread
+
+    @property
+    def first(self) -> str:
+        """`thread (0,0,0) of block (0,0,0)`"""
+        return thread_name(self.launch, self.earlier.block, self.earlier.thread)
+
+    @property
+    def second(self) -> str:
+        """`thread (1,0,0) of the same block`"""
+        block = "the same block" if self.in_block else block_name(self.launch, self.later.block)
+        return f"{thread_name_in_block(self.launch, self.later.thread)} of {block}"
+
+    @property
+    def other(self) -> str:
+        """The second, or `the same thread`"""
+        return "the same thread" if self.in_thread else self.second
+
+    def operation(self, party: Party) -> Operation:
+        """The asynchronous operation that one of them is."""
+        return operation_of(self.launch.compiled.effects(party.instruction))
+
+    def at_earlier(self, text: str) -> list[Label]:
+        """A label at the first of the two instructions."""
+        span = self.launch.span_of(self.earlier.instruction)
+        return [] if span is None else [Label(span, text)]
+
+    @property
+    def replay(self) -> list[str]:
+        """A note on how to see it again, where that needs a seed."""
+        return [f"replay with `--seed {self.launch.seed}`"] if self.launch.seed else []
 
 
 def parties_of(found: Record, number: int) -> tuple[Party, Party]:
@@ -44,6 +115,24 @@ def parties_of(found: Record, number: int) -> tuple[Party, Party]:
     names = ("instruction", "thread", "block", "about")
     later = Party(*(found.get(name, number) for name in names))
     return Party(*(found.get(f"other_{name}", number) for name in names)), later
+
+
+def race_of(launch: Launch, found: Record, number: int) -> Race:
+    """The race that a finding is; where it is chance which access came first, in the order of the file."""
+    earlier, later = parties_of(found, number)
+    kind, is_late, is_started = found.get("kind", number), earlier.is_copy, bool(found.get("is_started", number))
+    is_same = (earlier.block, earlier.thread) == (later.block, later.thread)
+    is_ordered = is_same or is_started or kind in (reports.UNFENCED, reports.UNFENCED_TENSOR)
+    if later.instruction < earlier.instruction and not is_ordered:
+        earlier, later = later, earlier
+    bytes = bytes_of(launch, found, number)
+    return Race(launch, kind, found.get("space", number), bytes, earlier, later, is_started, is_late)
+
+
+def bytes_of(launch: Launch, found: Record, number: int) -> str:
+    """The bytes that a finding is about."""
+    names = ("space", "address", "bytes", "block")
+    return name_bytes(launch, *(found.get(name, number) for name in names))
 
 
 def are_companions(launch: Launch, one: Party, other: Party) -> bool:

@@ -1,24 +1,73 @@
-"""Which findings have one cause, so that one of them reports it."""
+"""One cause, one finding: which findings have one cause, so that one of them reports it.
+
+A deallocation races with all that no thread waited for, and is reported once. Where one fence is missing, all
+operations that follow the same synchronization lack it.
+
+Two races have one cause if both are between threads of a block (or both are about the same array), if they are of one
+kind, and if one barrier would order both: some place of the function is between the two instructions of the one and
+between the two of the other. Where that is not so, they still have one cause if they are on the same two lines of the
+source that the kernel was compiled from: a helper that is used twice. The race that was found first represents all.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ptxlab import ir
+from ptxlab.emulate.abi import state
 from ptxlab.emulate.abi.structs import Record
-from ptxlab.emulate.runtime.order import reports
-from ptxlab.ir.flow import flow_of
-from ptxlab.isa.effects import Effects
+from ptxlab.emulate.explain.accesses import Party, excuse, parties_of
+from ptxlab.emulate.explain.paths import Paths
+from ptxlab.emulate.runtime.order import reports, shadow
 
 if TYPE_CHECKING:
     from ptxlab.emulate.host.running import Launch
 
+MOST = 4  # pairs of lines that a note names
+Source = tuple[int, int]  # the file and the line of a `.loc`
 
-def without_consequences(launch: Launch, found: Record, races: list[int]) -> list[int]:
-    """The findings without those that others explain.
 
-    A deallocation races with all that no thread waited for, and is reported once. Where one fence is missing, all
-    operations that follow the same synchronization lack it.
-    """
+@dataclass
+class Cause:
+    """Findings with one cause; a barrier after the instruction `low` and before `high` orders all of them."""
+
+    key: Hashable
+    low: int
+    high: int
+    numbers: list[int] = field(default_factory=list)
+    sources: set[frozenset[Source]] = field(default_factory=set)
+
+
+def causes_of(launch: Launch, found: Record, numbers: list[int]) -> list[list[int]]:
+    """The numbers of findings, those with one cause together, by when the first of each was found."""
+    causes: list[Cause] = []
+    sources = _sources(launch)
+    for number in _without_consequences(launch, found, numbers):
+        parties = parties_of(found, number)
+        low, high = sorted(party.instruction for party in parties)
+        key = _key(launch, found, number, parties)
+        source = frozenset(sources[at] for at in (low, high) if at in sources)
+        for cause in causes:
+            if cause.key != key:
+                continue
+            meets = max(cause.low, low) < min(cause.high, high)
+            if meets or source in cause.sources:
+                cause.numbers.append(number)
+                break
+        else:
+            causes.append(cause := Cause(key, low, high, [number]))
+            meets = True
+        if meets:
+            cause.low, cause.high = max(cause.low, low), min(cause.high, high)
+        if source:
+            cause.sources.add(source)
+    return [cause.numbers for cause in causes]
+
+
+def _without_consequences(launch: Launch, found: Record, races: list[int]) -> list[int]:
+    """The findings without those of a deallocation or of a missing fence that others explain."""
     kinds = {number: found.get("kind", number) for number in races}
     unfenced = [number for number in races if kinds[number] in (reports.UNFENCED, reports.UNFENCED_TENSOR)]
     frees = [
@@ -42,42 +91,55 @@ def without_consequences(launch: Launch, found: Record, races: list[int]) -> lis
 
 def _one_a_fence(launch: Launch, found: Record, unfenced: list[int]) -> list[int]:
     """Of the findings for which one fence is missing the one that is first in the file."""
+    paths = Paths(launch.compiled)
     groups: list[tuple[frozenset[int], int]] = []
     for number in sorted(unfenced, key=lambda number: (found.get("instruction", number), number)):
-        before = synchronizations_before(launch, found.get("instruction", number))
+        before = paths.synchronizations_before(found.get("instruction", number))
         if not any(before & other for other, _ in groups):
             groups.append((before, number))
     return [number for _, number in groups]
 
 
-def synchronizations_before(launch: Launch, instruction: int) -> frozenset[int]:
-    """The synchronization that an instruction may directly follow, with no `tcgen05.fence` between the two."""
-    places = launch.compiled.places
-    function = places[instruction][0]
-    first = next(number for number, (owner, _) in enumerate(places) if owner is function)
-    flow = flow_of(function)
-    home = next(block for block in flow.blocks if block.start <= instruction - first < block.end)
-    found, seen = set(), set()
-    pending = [(home.number, instruction - first)]
-    while pending:
-        number, end = pending.pop()
-        for at in range(end - 1, flow.blocks[number].start - 1, -1):
-            effects = launch.compiled.effects(first + at)
-            if effects.does("tensor_memory", "fence_after"):
-                break
-            if _synchronizes(effects):
-                found.add(first + at)
-                break
-        else:
-            earlier = [other for other in flow.blocks[number].predecessors if other not in seen]
-            seen.update(earlier)
-            pending += [(other, flow.blocks[other].end) for other in earlier]
-    return frozenset(found)
+def other_lines(launch: Launch, found: Record, numbers: list[int]) -> list[str]:
+    """A note on the pairs of lines of one cause beside the first, if there are any."""
+    beside = parties_of(found, numbers[0])[1].instruction
+    places = [sorted(party.instruction for party in parties_of(found, one)) for one in numbers]
+    lines = ([launch.name_line(number, beside) for number in pair] for pair in places)
+    pairs = list(dict.fromkeys(f"{low} and {high}" for low, high in lines))[1:]
+    if not pairs:
+        return []
+    more = f", and {len(pairs) - MOST} more" if len(pairs) > MOST else ""
+    return [f"the same order is missing between {', '.join(pairs[:MOST])}{more}"]
 
 
-def _synchronizes(effects: Effects) -> bool:
-    """Whether a thread is ordered by an instruction after what others did."""
-    if effects.waits or effects.does("mbarrier", "wait") or effects.does("mbarrier", "test"):
-        return True
-    orders = [*effects.fences, *(access.order for access in effects.accesses)]
-    return any(order.startswith(("acquire", "acq_rel")) for order in orders)
+def _key(launch: Launch, found: Record, number: int, parties: tuple[Party, Party]) -> Hashable:
+    """What findings with one cause have in common; a number of its own for one that has its cause to itself."""
+    kind, space = found.get("kind", number), found.get("space", number)
+    earlier, later = parties
+    is_plain = kind in (reports.RACE, reports.COLLECTIVE_ONLY) and space != state.TENSOR_SPACE
+    if not is_plain or any(party.about & (shadow.COPY | shadow.STALE) for party in parties):
+        return number
+    if kind == reports.RACE and excuse(launch, earlier, later):
+        return number
+    functions = frozenset(id(launch.compiled.places[party.instruction][0]) for party in parties)
+    if len(functions) > 1:  # their instructions have no common order
+        functions |= {earlier.instruction, later.instruction}
+    strong = earlier.about & later.about & shadow.STRONG
+    if earlier.block == later.block:
+        return kind, functions, strong
+    region = launch.regions.at(found.get("address", number))
+    return kind, functions, strong, None if region is None else region.name
+
+
+def _sources(launch: Launch) -> dict[int, Source]:
+    """The line of the source behind each instruction, where there is one."""
+    numbers = {id(instruction): number for number, (_, instruction) in enumerate(launch.compiled.places)}
+    found: dict[int, Source] = {}
+    for function in {id(function): function for function, _ in launch.compiled.places}.values():
+        source = None
+        for statement in function.statements():
+            if isinstance(statement, ir.Location):
+                source = (statement.file, statement.line) if statement.line else None
+            elif source is not None and id(statement) in numbers:
+                found[numbers[id(statement)]] = source
+    return found

@@ -17,7 +17,8 @@ from ptxlab.emulate.explain import (
     tensor_map_faults,
 )
 from ptxlab.emulate.explain.fault_snapshot import ACCESSES, FaultSnapshot
-from ptxlab.emulate.explain.findings import explain_findings, name_bytes
+from ptxlab.emulate.explain.findings import explain_findings
+from ptxlab.emulate.explain.memory_names import name_bytes
 from ptxlab.emulate.explain.snapshots import thread_name
 from ptxlab.emulate.explain.stops import explain_stop
 from ptxlab.report import Diagnostic, Span, error, warning

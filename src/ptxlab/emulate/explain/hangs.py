@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import state
-from ptxlab.emulate.explain.findings import name_bytes
 from ptxlab.emulate.explain.mbarrier_hangs import explain_phase, name_mbarrier
+from ptxlab.emulate.explain.memory_names import name_bytes
 from ptxlab.emulate.explain.polling import spin_around
 from ptxlab.emulate.explain.snapshots import SPINS, BlockSnapshot, ThreadSnapshot, do, ranges
 from ptxlab.emulate.explain.waits import Group, Waits, behind, grouped

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ptxlab.device import layout
 from ptxlab.emulate.abi import state
 from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.explain.operations import operation_of
 from ptxlab.emulate.explain.snapshots import Mbarrier, block_name
 from ptxlab.emulate.explain.waits import Group
 from ptxlab.report import Diagnostic, Label, error
@@ -71,8 +72,7 @@ def _history(launch: Launch, mbarrier: Mbarrier) -> list[Label]:
 
 def _completions(launch: Launch, phase: Record) -> str:
     """`this copy and 1 before it brought 2048 bytes in this phase`"""
-    mnemonic = launch.compiled.places[phase.get("copied_at")][1].opcode.mnemonic
-    name = {"cp": "copy", "mbarrier": "`complete_tx`"}.get(mnemonic, "store")
+    name = operation_of(launch.compiled.effects(phase.get("copied_at"))).name
     before = phase.get("copies") - 1
     these = f"this {name} and {before} before it" if before else f"one {name}"
     return f"{these} brought {phase.get('copied')} bytes in this phase"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ptxlab import ir
 from ptxlab.ir.flow import Flow, flow_of
 from ptxlab.isa import Jump
+from ptxlab.isa.effects import Effects
 
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.compile import Compiled
@@ -67,6 +68,26 @@ class Paths:
         effects = (self.effects(number) for number in range(len(self.places)))
         return [number for number, one in enumerate(effects) if one.barrier == "cluster" and not one.waits]
 
+    def synchronizations_before(self, number: int) -> frozenset[int]:
+        """The synchronization that an instruction may directly follow, with no `tcgen05.fence` between the two."""
+        flow, first, _ = self._flow(number)
+        found, seen = set(), set()
+        pending = [(flow.block_at(number - first), number - first)]
+        while pending:
+            block, end = pending.pop()
+            for at in range(end - 1, flow.blocks[block].start - 1, -1):
+                effects = self.effects(first + at)
+                if effects.does("tensor_memory", "fence_after"):
+                    break
+                if _synchronizes(effects):
+                    found.add(first + at)
+                    break
+            else:
+                earlier = [other for other in flow.blocks[block].predecessors if other not in seen]
+                seen.update(earlier)
+                pending += [(other, flow.blocks[other].end) for other in earlier]
+        return frozenset(found)
+
     def _reaches(self, start: int, end: int, avoided: int | None) -> bool:
         if self.places[start][0] is not self.places[end][0]:
             return True
@@ -110,3 +131,11 @@ def _nearest(dominators: dict[int, int], one: int, other: int) -> int | None:
     while other in dominators and other not in above:
         other = dominators[other]
     return other if other in above else None
+
+
+def _synchronizes(effects: Effects) -> bool:
+    """Whether a thread is ordered by an instruction after what others did."""
+    if effects.waits or effects.does("mbarrier", "wait") or effects.does("mbarrier", "test"):
+        return True
+    orders = [*effects.fences, *(access.order for access in effects.accesses)]
+    return any(order.startswith(("acquire", "acq_rel")) for order in orders)

@@ -166,8 +166,13 @@ def block_name(launch: Launch, number: int) -> str:
 
 def thread_name(launch: Launch, block: int, thread: int) -> str:
     """`thread (1,0,0) of block (2,0,0)`"""
+    return f"{thread_name_in_block(launch, thread)} of {block_name(launch, block)}"
+
+
+def thread_name_in_block(launch: Launch, thread: int) -> str:
+    """`thread (1,0,0)`"""
     x, y, _ = launch.block
-    return f"thread ({thread % x},{thread // x % y},{thread // x // y}) of {block_name(launch, block)}"
+    return f"thread ({thread % x},{thread // x % y},{thread // x // y})"
 
 
 def companion(launch: Launch, number: int, rank: int) -> int:

@@ -1,0 +1,136 @@
+"""Data races: two accesses that no synchronization orders, or an access to what an operation in flight still uses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.explain.accesses import Party, Race, are_companions, excuse, race_of
+from ptxlab.emulate.explain.memory_names import name_memory
+from ptxlab.emulate.explain.operations import one
+from ptxlab.emulate.explain.tensor_findings import explain_missing_fence, explain_tensor_race
+from ptxlab.emulate.runtime.order import reports, shadow
+from ptxlab.report import Diagnostic, error, warning
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.host.running import Launch
+
+_COLLECTIVE = (
+    "`shfl`, `vote`, `match`, `redux`, `elect`, `mma`, `ldmatrix` and the like wait for lanes of a warp, "
+    "but order no memory"
+)
+_FAILED = (
+    "they are ordered if a `cas` that fails counts as a write, as in the manual's pseudo-code of `atom`; "
+    "by its memory model (8.4), and in C++, it is a read and releases nothing"
+)
+
+
+@dataclass(frozen=True)
+class _Account:
+    """A race in words: what happened, and what the first and the second access did."""
+
+    message: str
+    before: str
+    after: str
+    notes: list[str] = field(default_factory=list)
+
+
+def explain_race(launch: Launch, found: Record, number: int) -> Diagnostic:
+    """Two accesses to the same memory without order."""
+    race = race_of(launch, found, number)
+    if race.space == state.TENSOR_SPACE:
+        return (explain_missing_fence if race.kind == reports.UNFENCED_TENSOR else explain_tensor_race)(race)
+    if race.earlier.is_copy:
+        account = _with_operation_in_flight(race)
+    elif (race.later.about | race.earlier.about) & shadow.STALE:
+        account = _through_stale_cache(race)
+    else:
+        account = _without_synchronization(race)
+    say, code, message, notes, helps = error, "data-race", account.message, account.notes, []
+    if race.kind == reports.COLLECTIVE_ONLY:
+        say, code, notes = warning, "unordered-collective", [_COLLECTIVE]
+        message = f"{message.removeprefix('unsynchronized: ')}, ordered only by a warp collective"
+        helps = ["`bar.warp.sync` after the first of them orders lanes of a warp, and what they do for others"]
+    elif race.kind == reports.FAILED_ONLY:
+        say, notes = warning, [*notes, _FAILED]
+    elif reason := excuse(launch, race.earlier, race.later):
+        say, notes = warning, [*notes, reason]
+    after, others = account.after, race.at_earlier(account.before)
+    if race.earlier.instruction == race.later.instruction:
+        after, others = f"{account.before}, {after}", []
+    span = launch.span_of(race.later.instruction)
+    return say(code, message, span, after, others=others, notes=[*notes, *race.replay], helps=helps)
+
+
+def started(race: Race, party: Party) -> str:
+    """What a thread started: a copy to some bytes, or another operation that reads or writes them."""
+    return f"started {race.operation(party)} that {party.does}" if party.is_async else "started a copy to"
+
+
+def _with_operation_in_flight(race: Race) -> _Account:
+    """An access to what an asynchronous operation may not have completed yet."""
+    earlier, later, operation = race.earlier, race.later, race.operation(race.earlier)
+    who = "a thread"
+    if later.is_copy:
+        name = race.operation(later).name
+        who = f"another {name}" if name == operation.name else one(name)
+    when = f"before it waited for the {operation.name}"
+    if not race.in_thread:
+        when = f"before the {operation.name} was known to be complete"
+    did = started(race, later) if later.is_copy else later.did
+    return _Account(
+        f"{who} {later.does} {name_memory(race.space)} that {operation} still {earlier.does}",
+        f"{race.first} {started(race, earlier)} {race.bytes}",
+        f"{race.other} {did} them {when}",
+        [operation.completion],
+    )
+
+
+def _through_stale_cache(race: Race) -> _Account:
+    """A load with `.nc` of what is written."""
+    return _Account(
+        "a load through the non-coherent cache of memory that the kernel writes",
+        f"{race.first} {race.earlier.did} {race.bytes}",
+        f"{race.other} {race.later.did} them",
+        ["`.nc` is for memory that nothing writes while the kernel runs; no barrier makes it see new values"],
+    )
+
+
+def _without_synchronization(race: Race) -> _Account:
+    """Accesses of two threads, or of a thread and of an operation that another has started."""
+    earlier, later, memory = race.earlier, race.later, name_memory(race.space)
+    message = f"two threads write the same {memory}"
+    if later.is_copy:
+        message = f"{race.operation(later)} {later.does} {memory} that a thread {earlier.does}"
+    elif state.LOAD in (earlier.kind, later.kind):
+        message = f"one thread reads {memory} that another writes"
+    did = started(race, later) if later.is_copy else later.did
+    too = " too" if earlier.kind == later.kind else ""
+    return _Account(
+        f"unsynchronized: {message}",
+        f"{race.first} {earlier.did} {race.bytes}",
+        f"{race.second} {did} them{too}",
+        [race.operation(later).completion if race.is_late else _reason(race)],
+    )
+
+
+def _reason(race: Race) -> str:
+    """Why two accesses are not ordered."""
+    launch, earlier, later = race.launch, race.earlier, race.later
+    if earlier.about & later.about & shadow.STRONG:
+        if (earlier.about ^ later.about) & shadow.SIZE:
+            return "both are strong, but of different sizes: such accesses race as weak ones do"
+        scope = ".cluster" if earlier.about & later.about & shadow.CLUSTER else ".cta"
+        return f"both are strong, but the scope `{scope}` of one does not include the other thread"
+    line = launch.name_line(later.instruction, later.instruction)
+    other_line = launch.name_line(earlier.instruction, later.instruction)
+    means = "no barrier, and no release/acquire pair"
+    if earlier.block != later.block:
+        means = "no release/acquire pair with scope `.gpu`"
+        if are_companions(launch, earlier, later):
+            means = "no `barrier.cluster`, and no release/acquire pair with scope `.cluster`"
+    if line == other_line:
+        return f"nothing orders what the two threads do in {line}: {means}"
+    return f"nothing orders {other_line} before {line}: {means}"
