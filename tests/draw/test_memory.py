@@ -51,7 +51,7 @@ def measured_wavefronts(rows: int, columns: int, swizzle: str | None, pitch: int
     return worst
 
 
-@pytest.mark.parametrize(("columns", "swizzle", "pitch", "goes"), [
+@pytest.mark.parametrize(("columns", "swizzle", "pitch", "wavefronts"), [
     (64, None, 64, 8), (64, "128B", 64, 1), (32, "64B", 32, 1), (16, "32B", 16, 1), (64, "32B", 64, 4),
     (32, None, 40, 1), (16, None, 16, 2),
 ])  # fmt: skip
