@@ -112,6 +112,15 @@ def gallery() -> str:
     return "\n".join(parts)
 
 
+def hopper() -> str:
+    """The table of the README: the `wgmma` kernel beside cuBLAS, in TFLOP/s."""
+    lines = ["| D = A·Bᵀ | wgmma_gemm | cuBLAS | ratio |", "|---|---:|---:|---:|"]
+    for sized in Record.read(BENCHES / "wgmma_gemm.json").sizes:
+        ours, theirs = (f"{sized[name].flops / 1e12:.0f}" for name in ("wgmma", "cuBLAS"))
+        lines.append(f"| {sized.spelled} | {ours} | {theirs} | {sized.ratio('wgmma', 'cuBLAS'):.2f} |")
+    return "\n".join([*lines, ""])
+
+
 def under(page: str, folder: str) -> str:
     """A page of a folder as a part of one elsewhere: headings a level lower, links to where they meant."""
     parts = re.split(r"^(```.*?^```)$", page, flags=re.DOTALL | re.MULTILINE)
@@ -164,11 +173,13 @@ def techniques() -> str:
     ]
     for one in text["techniques"]:
         before, after = one["arms"]
-        told = [one["name"], *(one.get(key, "") for key in ("before", "after", "speed_up")), f"{before} → {after}"]
+        text_says = [one["name"], *(one.get(key, "") for key in ("before", "after", "speed_up")), f"{before} → {after}"]
         for sized in records[one["entry"]].sizes:
             times = [seconds(sized[contender].median) for contender in (before, after)]
-            parts.append("| " + " | ".join([*told, sized.spelled, *times, f"{sized.ratio(after, before):.2f}"]) + " |")
-            told = [""] * len(told)
+            parts.append(
+                "| " + " | ".join([*text_says, sized.spelled, *times, f"{sized.ratio(after, before):.2f}"]) + " |"
+            )
+            text_says = [""] * len(text_says)
     return "\n".join([*parts, ""])
 
 

@@ -78,6 +78,22 @@ def test_the_output_in_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert CliRunner().invoke(command_line, ["check", "gemm.ptx"]).stdout == expected
 
 
+def test_the_race_in_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (kernel,) = re.findall(r"```ptx\n(.*?)```", README, re.DOTALL)
+    ((command, expected),) = re.findall(r"```console\n\$ ptxlab (run reverse.ptx .*?)\n(.*?)```", README, re.DOTALL)
+    Path("reverse.ptx").write_text(kernel)
+    shown = CliRunner().invoke(command_line, command.split())
+    assert shown.exit_code == 1
+    assert re.sub(r"in [\d.]+ s$", "in 0.01 s", shown.stdout, flags=re.MULTILINE) == expected
+    right = kernel.splitlines(keepends=True)
+    right.insert(17, "    bar.sync 0;\n")  # "after line 17"
+    Path("reverse.ptx").write_text("".join(right))
+    shown = CliRunner().invoke(command_line, command.split())
+    assert shown.exit_code == 0
+    assert "63 62 61" in shown.stdout
+
+
 @pytest.mark.parametrize(
     ("call", "problem", "said"),
     [
