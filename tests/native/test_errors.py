@@ -1,6 +1,7 @@
 """What is not part of the native language is refused: where, what, and what to write instead."""
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,13 @@ def plain(a: int) -> int:
 class Pair:
     first: u32
     second: u32
+
+
+@struct
+@dataclass
+class Halves:
+    low: u32
+    high: u32
 
 
 @native
@@ -126,6 +134,16 @@ def slashes(a: u32) -> u32:
 @native
 def no_field(a: Pair) -> u32:
     return a.third
+
+
+@native
+def no_dataclass(a: u32) -> u32:
+    return Pair(first=a, second=a).first
+
+
+@native
+def half_a_record(a: u32) -> u32:
+    return Halves(low=a).low
 
 
 @native
@@ -243,6 +261,8 @@ CASES: list[tuple[Any, str, str]] = [
     (divides, "return a // 3", "128-bit integers are not divided: shift and subtract"),
     (slashes, "return a / 3", "`a / 3`: integers have + - * // % & | ^ << >>; integers divide with //"),
     (no_field, "return a.third", "`Pair` has no field `third`"),
+    (no_dataclass, "return Pair", "`Pair` cannot be made here: put `@dataclass` under its `@struct`"),
+    (half_a_record, "return Halves", "`Halves` takes each field by its name: low, high"),
     (whole, "a[0] = a[1]", "`a[0]` is a whole Pair: assign to its parts, or use `copy_bytes`"),
     (indexes, "return a[0]", "`a` is not a pointer: it cannot be indexed"),
     (big_table, "return HUGE", "1099511627776 in `HUGE` does not fit u32: `table(u64, (…))` makes others"),

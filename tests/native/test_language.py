@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import random
+from dataclasses import dataclass
 from typing import Any
 
 import numpy
@@ -308,6 +309,45 @@ def test_fields_are_read_and_written() -> None:
     expected = 3 + 5 + (1 << 40) + ctypes.sizeof(CItem) * 1000 + CBox.scale.offset
     assert compiled(visit)(box, box) == expected
     assert (list(box.counts), box.best.flag, box.scale) == ([0, 7, 8], True, 3.25)
+
+
+@struct
+@dataclass
+class Range:
+    first: u32
+    past: u32
+
+
+@struct
+@dataclass
+class Cut:
+    is_reversed: boolean
+    weight: u64
+    range: Range
+
+
+@native
+def sum_of_cut(values: Pointer[u32], cut: Cut) -> u64:
+    total: u64 = 0
+    for at in range(cut.range.first, cut.range.past):
+        total += cut.weight * values[at]
+    cut.weight += 1
+    return total if not cut.is_reversed else total + 1_000_000
+
+
+@native
+def sum_of_cuts(values: Pointer[u32], count: u32) -> u64:
+    total: u64 = 0
+    for first in range(count):
+        whole = Range(first=first, past=count)
+        cut = Cut(weight=first + 2, range=whole, is_reversed=first == 1)
+        total += sum_of_cut(values, cut) + sum_of_cut(values, cut)
+        total += sum_of_cut(values, Cut(is_reversed=False, weight=1 << 40, range=Range(first=0, past=1)))
+    return total
+
+
+def test_records_are_made_on_the_stack() -> None:
+    agree(sum_of_cuts, ([3, 5, 7, 11], 4), ([1], 1), ([2, 3], 2))
 
 
 @native

@@ -11,6 +11,7 @@ from .builtin import Operation
 from .functions import Signature, passed
 from .functions import signature as signature_of
 from .inference import BOOLEAN, Inference, Inferred
+from .records import check_record, make_record, record_type
 from .types import PointerType, StructType, Type
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ def infer_call(e: Inference, node: ast.Call) -> Inferred:
         if len(node.args) != 1:
             raise e.error(node, f"`{function}(…)` converts one value")
         return function
+    if (record := record_type(function)) is not None:
+        return check_record(e, node, record)
     operation = _OPERATIONS.get(function) if callable(function) else None
     if operation is not None:
         _check_count(e, node, function)
@@ -36,6 +39,8 @@ def raw_call(e: Expressions, node: ast.Call) -> str:
     function = e.resolve(node.func)
     if isinstance(function, Type):
         return _conversion(e, node.args[0], function)
+    if (record := record_type(function)) is not None:
+        return make_record(e, node, record)
     operation = _OPERATIONS.get(function)
     if operation is not None:
         return operation.raw(e, node)

@@ -1,0 +1,57 @@
+"""`Step(fraction=25, …)` in a native function: a structure on the stack, filled field by field.
+
+The class is a structure and a dataclass, so that plain Python makes the same of the call. As with `array`, the memory
+is gone when the function returns, and a line that runs again uses the same memory again. A structure inside is copied.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+from .inference import Inference
+from .types import ArrayType, StructType
+
+if TYPE_CHECKING:
+    from .expressions import Expressions
+
+
+def record_type(function: Any) -> StructType | None:
+    """The structure that a call makes; None where it calls something else."""
+    found = function.__dict__.get("__native__") if isinstance(function, type) else None
+    return found if isinstance(found, StructType) else None
+
+
+def check_record(e: Inference, node: ast.Call, type: StructType) -> StructType:
+    """The type of the call, which names each field of the structure once."""
+    if not is_dataclass(type.owner):
+        raise e.error(node, f"`{type}` cannot be made here: put `@dataclass` under its `@struct`")
+    _values(e, node, type)
+    return type
+
+
+def _values(e: Inference, node: ast.Call, type: StructType) -> dict[str, ast.expr]:
+    """What the call gives each field, in their order."""
+    given = {keyword.arg: keyword.value for keyword in node.keywords}
+    expected = [field.name for field in fields(type.owner)]
+    if node.args or set(given) != set(expected):
+        raise e.error(node, f"`{type}` takes each field by its name: {', '.join(expected)}")
+    return {name: given[name] for name in expected}
+
+
+def make_record(e: Expressions, node: ast.Call, type: StructType) -> str:
+    """Fill a structure on the stack; where it lies."""
+    place = e.builder.fresh()
+    e.allocations.append(f"  {place} = alloca [{type.stride} x i8], align 16")
+    for name, value in _values(e, node, type).items():
+        offset, wanted = type.fields[name]
+        at = e.builder.value(f"getelementptr i8, ptr {place}, i64 {offset}")
+        if isinstance(wanted, ArrayType):
+            raise e.error(value, f"`{name}` is an array: fill it element by element")
+        text = e.value(value, wanted)
+        if isinstance(wanted, StructType):
+            e.builder.emit(f"call void @llvm.memcpy.p0.p0.i64(ptr {at}, ptr {text}, i64 {wanted.stride}, i1 false)")
+        else:
+            e.store(at, wanted, text)
+    return place
