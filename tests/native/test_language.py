@@ -330,7 +330,7 @@ class Cut:
 def sum_of_cut(values: Pointer[u32], cut: Cut) -> u64:
     total: u64 = 0
     for at in range(cut.range.first, cut.range.past):
-        total += cut.weight * values[at]
+        total += cut.weight * u64(values[at])
     cut.weight += 1
     return total if not cut.is_reversed else total + 1_000_000
 
@@ -340,7 +340,7 @@ def sum_of_cuts(values: Pointer[u32], count: u32) -> u64:
     total: u64 = 0
     for first in range(count):
         whole = Range(first=first, past=count)
-        cut = Cut(weight=first + 2, range=whole, is_reversed=first == 1)
+        cut = Cut(weight=u64(first) + 2, range=whole, is_reversed=first == 1)
         total += sum_of_cut(values, cut) + sum_of_cut(values, cut)
         total += sum_of_cut(values, Cut(is_reversed=False, weight=1 << 40, range=Range(first=0, past=1)))
     return total

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from ptxlab.native import Pointer, native, s32, u32, u64
 from ptxlab.native.engine import compiled
 from ptxlab.numbers import Special, decode
 from ptxlab.numbers.formats import F16 as HALF
@@ -21,6 +22,7 @@ from ptxlab.numbers.tensor_core import (
     FORMATS,
     MANTISSA_BITS,
     NUMBER_OF,
+    Accumulation,
     add_products,
     unpack,
     widen_f16,
@@ -28,19 +30,28 @@ from ptxlab.numbers.tensor_core import (
 from ptxlab.numbers.tensor_core_models import MODELS, model_of
 
 TYPES = ["f16", "bf16", "tf32", "e5m2", "e4m3", "e3m2", "e2m3", "e2m1"]
-SUM = compiled(add_products)
+
+
+@native
+def add_step(
+    a: Pointer[u32], b: Pointer[u32], count: u64, addend: u32, fraction: s32, lacking: s32, result: u32
+) -> u32:
+    return add_products(a, 0, b, 0, count, addend, Accumulation(fraction=fraction, lacking=lacking, result=result))
+
+
+SUM = compiled(add_step)
 UNPACK = compiled(unpack)
 
 
 def total(
-    type: str, a: list[int], b: list[int], addend: int, fraction: int = 25, result: int = F32, native: bool = True
+    type: str, a: list[int], b: list[int], addend: int, fraction: int = 25, result: int = F32, compiles: bool = True
 ) -> int:
     """One step on patterns."""
     format = NUMBER_OF[type]
     lacking = fraction - 2 * MANTISSA_BITS[format]
     left, right = ([unpack(one, format) for one in side] for side in (a, b))
-    function = SUM if native else add_products
-    found: int = function(left, 0, right, 0, len(a), addend, fraction, lacking, result)
+    function = SUM if compiles else add_step
+    found: int = function(left, right, len(a), addend, fraction, lacking, result)
     return found
 
 
@@ -164,7 +175,7 @@ def test_python_and_machine_code_agree(step: tuple[str, list[int], list[int], in
     type, a, b, addend, fraction, result = step
     for pattern in a + b:
         assert UNPACK(pattern, NUMBER_OF[type]) == unpack(pattern, NUMBER_OF[type])
-    assert total(type, a, b, addend, fraction, result) == total(type, a, b, addend, fraction, result, native=False)
+    assert total(type, a, b, addend, fraction, result) == total(type, a, b, addend, fraction, result, compiles=False)
 
 
 @example(("f16", [1, 0, 0, 1], [1, 0, 0, 5120], 0, 23, F32))  # 2^-48 is cut, though 2^-34 is the largest product

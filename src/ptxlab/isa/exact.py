@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.isa.asynchronous import MatrixChunks
 from ptxlab.isa.form import Form, Modifiers
@@ -31,6 +31,9 @@ from ptxlab.native import bits_float, f32, f64, float_bits
 from ptxlab.native import types as native
 from ptxlab.native.functions import signature
 from ptxlab.numbers import arithmetic
+
+if TYPE_CHECKING:
+    from ptxlab.isa.machine import Statics
 
 LANES = 32
 WORD = 0xFFFFFFFF
@@ -135,7 +138,7 @@ class Exact:
         inputs: Sequence[Value],
         results: Sequence[str],
         *,
-        statics: Sequence[int | tuple[int, ...]] = (),
+        statics: Statics = (),
         aligned: bool = False,
         reads_shared: bool = False,
         orders: bool = False,

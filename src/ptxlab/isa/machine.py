@@ -16,10 +16,15 @@ Decisions on modifiers are taken with Python's `if`, decisions on values with `k
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from ptxlab.isa.asynchronous import AsyncCopies, BulkCopies, Mbarriers, Stack, TensorMemory, WarpgroupMma
 from ptxlab.isa.types import Type
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    Statics: TypeAlias = Sequence[int | tuple[int, ...] | DataclassInstance]  # constants of an instruction
 
 
 class Value(Protocol):
@@ -138,7 +143,7 @@ class Machine(Protocol):
         inputs: Sequence[Value],
         results: Sequence[str],
         *,
-        statics: Sequence[int | tuple[int, ...]] = (),
+        statics: Statics = (),
         aligned: bool = False,
         reads_shared: bool = False,
         orders: bool = False,
@@ -148,9 +153,10 @@ class Machine(Protocol):
         `exchange` is the lane exchange buffer, an array of 32-bit words, word `w` of lane `l` at `exchange[32 * w +
         l]`: first those of `inputs`, then those of `results`, which the function fills in. A value of up to 32 bits
         takes one word, a longer one two or four, the low one first. `members` are those that have not exited. `statics`
-        are constants of the instruction; a tuple arrives as an array of 32-bit words. With `reads_shared` the bytes of
-        shared memory come before them; `k.wgmma.read` has reported to the detectors what the function reads of them.
-        With `orders` it is a memory barrier, too.
+        are constants of the instruction; a tuple arrives as an array of 32-bit words, a record (a structure that is a
+        dataclass) as a reference to one. With `reads_shared` the bytes of shared memory come before them;
+        `k.wgmma.read` has reported to the detectors what the function reads of them. With `orders` it is a memory
+        barrier, too.
         """
 
     # Memory. `order` says how an access is ordered with others: "weak", or semantics and scope such as "acquire.gpu".

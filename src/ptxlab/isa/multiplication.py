@@ -5,14 +5,43 @@
 both.
 """
 
-from ptxlab.native import Pointer, array, bits_float, count_ones, f64, float_bits, fma, native, s32, s64, u32, u64
+from dataclasses import dataclass
+
+from ptxlab.native import (
+    Pointer,
+    array,
+    bits_float,
+    count_ones,
+    f64,
+    float_bits,
+    fma,
+    native,
+    s32,
+    s64,
+    struct,
+    u32,
+    u64,
+)
 from ptxlab.numbers import parameters, soft
 from ptxlab.numbers.conversion import convert
 from ptxlab.numbers.parameters import RN
-from ptxlab.numbers.tensor_core import F16, NOTHING, add_products, unpack, widen_f16
+from ptxlab.numbers.tensor_core import F16, NOTHING, Accumulation, add_products, unpack, widen_f16
 
 LONGEST_ROW = 256
 LARGEST_B = 1024  # elements
+
+
+@struct
+@dataclass(frozen=True)
+class Places:
+    """Where the elements of the matrices are, by row and column."""
+
+    a: Pointer[u32]
+    b: Pointer[u32]
+    c: Pointer[u32]
+    d: Pointer[u32]
+    kept: u32  # elements that a sparse A stores of a chunk, see `column_of`; 0: A is dense
+    choices: Pointer[u32]  # the metadata of each stored element of a sparse A
 
 
 @native(inline=True)
@@ -50,101 +79,85 @@ def unpack_row(
 
 
 @native
-def unpack_sparse_row(
-    exchange: Pointer[u32],
-    places: Pointer[u32],
-    choices: Pointer[u32],
-    first: u32,
-    count: u32,
-    kept: u32,
-    format: u32,
-    row: Pointer[u32],
+def unpack_a_row(
+    exchange: Pointer[u32], places: Places, index: u32, depth: u32, format: u32, row: Pointer[u32]
 ) -> None:
-    """Unpack the `count` floats that are stored of a row; the elements between them are not there."""
-    for i in range(2 * count):
+    """Unpack a row of A; of a sparse one, half of the elements are stored, and those between them are not there."""
+    if places.kept == 0:
+        unpack_row(exchange, places.a, index * depth, depth, format, row)
+        return
+    stored: u32 = depth >> 1
+    first: u32 = index * stored
+    for i in range(depth):
         row[i] = NOTHING
-    for j in range(count):
-        column: u32 = column_of(j, element(exchange, choices[first + j]) & 3, kept)
-        row[column] = unpack(element(exchange, places[first + j]), format)
+    for j in range(stored):
+        column: u32 = column_of(j, element(exchange, places.choices[first + j]) & 3, places.kept)
+        row[column] = unpack(element(exchange, places.a[first + j]), format)
 
 
-@native
-def multiply_floats(
-    exchange: Pointer[u32],
-    members: u32,
-    rows: u32,
-    columns: u32,
-    depth: u32,
-    copies: u32,
-    a_format: u32,
-    b_format: u32,
-    c_bits: u32,
-    d_bits: u32,
-    result: u32,
-    step: u32,
-    fraction: s32,
-    lacking: s32,
-    late: u32,
-    kept: u32,
-    a_places: Pointer[u32],
-    b_places: Pointer[u32],
-    c_places: Pointer[u32],
-    d_places: Pointer[u32],
-    choices: Pointer[u32],
-) -> None:
-    """D = A * B + C, `step` products at a time; C comes first, or is added to the rest if `late`.
+@struct
+@dataclass(frozen=True)
+class FloatMma:
+    """An MMA on floats."""
 
-    What is added up in f32 (see `result`) may end in an f16. If A is sparse, `kept` is not 0 and `choices` are the
-    places of metadata.
-    """
+    rows: u32  # of A and D
+    columns: u32  # of B and D
+    depth: u32  # products for each element of D
+    copies: u32  # matrices side by side, each with its own rows and columns
+    a_format: u32  # see `tensor_core.FORMATS`
+    b_format: u32
+    c_bits: u32
+    d_bits: u32  # 16: what is added up in f32 may end in an f16
+    step: u32  # products that are added up at a time
+    late: u32  # whether C is added to the rest, and does not come first
+    accumulation: Accumulation
+    places: Places
+
+
+@native(inline=True)
+def multiply_floats(exchange: Pointer[u32], members: u32, mma: FloatMma) -> None:
+    """D = A * B + C, some products at a time."""
+    columns: u32 = mma.columns
+    depth: u32 = mma.depth
+    step: u32 = mma.step
+    late: u32 = mma.late
+    result: u32 = mma.accumulation.result
+    places = mma.places
     row: Pointer[u32] = array(u32, LONGEST_ROW)
     other: Pointer[u32] = array(u32, LARGEST_B)
-    for copy in range(copies):
-        unpack_row(exchange, b_places, copy * columns * depth, columns * depth, b_format, other)
-        for i in range(copy * rows, (copy + 1) * rows):
-            if kept == 0:
-                unpack_row(exchange, a_places, i * depth, depth, a_format, row)
-            else:
-                stored: u32 = depth >> 1
-                unpack_sparse_row(exchange, a_places, choices, i * stored, stored, kept, a_format, row)
+    for copy in range(mma.copies):
+        unpack_row(exchange, places.b, copy * columns * depth, columns * depth, mma.b_format, other)
+        for i in range(copy * mma.rows, (copy + 1) * mma.rows):
+            unpack_a_row(exchange, places, i, depth, mma.a_format, row)
             for j in range(columns):
-                addend: u32 = element(exchange, c_places[i * columns + j])
-                if c_bits == 16:
+                addend: u32 = element(exchange, places.c[i * columns + j])
+                if mma.c_bits == 16:
                     addend = addend & 0xFFFF
                     if result != F16:
                         addend = widen_f16(addend)
                 sum: u32 = 0 if late != 0 else addend
                 for k in range(0, depth, step):
                     sum = add_products(
-                        row, u64(k), other, u64(j) * u64(depth) + u64(k), u64(step), sum, fraction, lacking, result
+                        row, u64(k), other, u64(j) * u64(depth) + u64(k), u64(step), sum, mma.accumulation
                     )
                 if late != 0:
                     format: u32 = parameters.F16 if result == F16 else parameters.F32
                     sum = u32(soft.add(u64(sum), u64(addend), format, RN, 0))
-                if d_bits == 16 and result != F16:
+                if mma.d_bits == 16 and result != F16:
                     sum = u32(convert(u64(sum), parameters.F32, parameters.F16, RN, 0))
-                put(exchange, d_places[i * columns + j], d_bits, sum)
+                put(exchange, places.d[i * columns + j], mma.d_bits, sum)
 
 
-@native
-def multiply_quarters(
-    exchange: Pointer[u32],
-    members: u32,
-    c_bits: u32,
-    d_bits: u32,
-    a_places: Pointer[u32],
-    b_places: Pointer[u32],
-    c_places: Pointer[u32],
-    d_places: Pointer[u32],
-) -> None:
+@native(inline=True)
+def multiply_quarters(exchange: Pointer[u32], members: u32, c_bits: u32, d_bits: u32, places: Places) -> None:
     """Four products of 8x4 by 4x8 of f16, as ptxas has them computed from sm_80 on: in f32, by plain instructions."""
     for i in range(32):
         for j in range(8):
             products: Pointer[u64] = array(u64, 8)
             for k in range(4):
-                products[k] = u64(widen_f16(element(exchange, a_places[i * 4 + k]) & 0xFFFF))
-                products[k + 4] = u64(widen_f16(element(exchange, b_places[(i - i % 8 + j) * 4 + k]) & 0xFFFF))
-            addend: u64 = u64(element(exchange, c_places[i * 8 + j]))
+                products[k] = u64(widen_f16(element(exchange, places.a[i * 4 + k]) & 0xFFFF))
+                products[k + 4] = u64(widen_f16(element(exchange, places.b[(i - i % 8 + j) * 4 + k]) & 0xFFFF))
+            addend: u64 = u64(element(exchange, places.c[i * 8 + j]))
             if c_bits == 16:
                 addend = u64(widen_f16(u32(addend & 0xFFFF)))
             sum: u64 = 0
@@ -159,7 +172,7 @@ def multiply_quarters(
                     pair = soft.fma(products[n + 1], products[n + 5], pair, parameters.F32, RN, 0)
                     sum = soft.add(sum, pair, parameters.F32, RN, 0)
                 sum = convert(sum, parameters.F32, parameters.F16, RN, 0)
-            put(exchange, d_places[i * 8 + j], d_bits, u32(sum))
+            put(exchange, places.d[i * 8 + j], d_bits, u32(sum))
 
 
 @native(inline=True)
@@ -172,31 +185,35 @@ def fused(a: u64, b: u64, c: u64, rounding: u32) -> u64:
     return soft.fma(a, b, c, parameters.F64, rounding, 0)
 
 
-@native
-def multiply_doubles(
-    exchange: Pointer[u32],
-    members: u32,
-    rows: u32,
-    columns: u32,
-    depth: u32,
-    rounding: u32,
-    a_places: Pointer[u32],
-    b_places: Pointer[u32],
-    c_places: Pointer[u32],
-    d_places: Pointer[u32],
-) -> None:
+@struct
+@dataclass(frozen=True)
+class DoubleMma:
+    """An MMA on f64."""
+
+    rows: u32  # of A and D
+    columns: u32  # of B and D
+    depth: u32  # products for each element of D
+    rounding: u32
+    places: Places
+
+
+@native(inline=True)
+def multiply_doubles(exchange: Pointer[u32], members: u32, mma: DoubleMma) -> None:
     """D = A * B + C in f64: one fused multiplication and addition after the other, from the first column of A on."""
-    for i in range(rows):
+    columns: u32 = mma.columns
+    depth: u32 = mma.depth
+    places = mma.places
+    for i in range(mma.rows):
         for j in range(columns):
-            place: u32 = c_places[i * columns + j] >> 5
+            place: u32 = places.c[i * columns + j] >> 5
             sum: u64 = u64(exchange[place]) | u64(exchange[place + 32]) << 32
             for k in range(depth):
-                left: u32 = a_places[i * depth + k] >> 5
-                right: u32 = b_places[j * depth + k] >> 5
+                left: u32 = places.a[i * depth + k] >> 5
+                right: u32 = places.b[j * depth + k] >> 5
                 a: u64 = u64(exchange[left]) | u64(exchange[left + 32]) << 32
                 b: u64 = u64(exchange[right]) | u64(exchange[right + 32]) << 32
-                sum = fused(a, b, sum, rounding)
-            place = d_places[i * columns + j] >> 5
+                sum = fused(a, b, sum, mma.rounding)
+            place = places.d[i * columns + j] >> 5
             exchange[place] = u32(sum)
             exchange[place + 32] = u32(sum >> 32)
 
@@ -208,68 +225,74 @@ def integer(exchange: Pointer[u32], place: u32, bits: u32, signed: u32) -> u32:
     return u32(s32(value) >> s32(32 - bits)) if signed != 0 else value >> (32 - bits)
 
 
-@native
-def multiply_integers(
-    exchange: Pointer[u32],
-    members: u32,
-    rows: u32,
-    columns: u32,
-    depth: u32,
-    bits: u32,
-    a_signed: u32,
-    b_signed: u32,
-    saturate: u32,
-    kept: u32,
-    a_places: Pointer[u32],
-    b_places: Pointer[u32],
-    c_places: Pointer[u32],
-    d_places: Pointer[u32],
-    choices: Pointer[u32],
-) -> None:
+@struct
+@dataclass(frozen=True)
+class IntegerMma:
+    """An MMA on integers of four or eight bits."""
+
+    rows: u32  # of A and D
+    columns: u32  # of B and D
+    depth: u32  # products for each element of D
+    bits: u32  # of an element of A or B
+    a_signed: u32
+    b_signed: u32
+    saturate: u32  # whether sums are clamped to 32 bits, and do not wrap around
+    places: Places
+
+
+@native(inline=True)
+def multiply_integers(exchange: Pointer[u32], members: u32, mma: IntegerMma) -> None:
     """D = A * B + C in integers, wrapped around or clamped to 32 bits."""
+    columns: u32 = mma.columns
+    depth: u32 = mma.depth
+    places = mma.places
     row: Pointer[u32] = array(u32, LONGEST_ROW)
     other: Pointer[u32] = array(u32, LARGEST_B)
     for e in range(columns * depth):
-        other[e] = integer(exchange, b_places[e], bits, b_signed)
-    for i in range(rows):
-        if kept == 0:
+        other[e] = integer(exchange, places.b[e], mma.bits, mma.b_signed)
+    for i in range(mma.rows):
+        if places.kept == 0:
             for f in range(depth):
-                row[f] = integer(exchange, a_places[i * depth + f], bits, a_signed)
+                row[f] = integer(exchange, places.a[i * depth + f], mma.bits, mma.a_signed)
         else:
             stored: u32 = depth >> 1
             for g in range(depth):
                 row[g] = 0
             for h in range(stored):
-                column: u32 = column_of(h, element(exchange, choices[i * stored + h]) & 3, kept)
-                row[column] = integer(exchange, a_places[i * stored + h], bits, a_signed)
+                column: u32 = column_of(h, element(exchange, places.choices[i * stored + h]) & 3, places.kept)
+                row[column] = integer(exchange, places.a[i * stored + h], mma.bits, mma.a_signed)
         for j in range(columns):
-            sum: s64 = s64(s32(element(exchange, c_places[i * columns + j])))
+            sum: s64 = s64(s32(element(exchange, places.c[i * columns + j])))
             for k in range(depth):
                 sum = sum + s64(s32(row[k])) * s64(s32(other[j * depth + k]))
-            if saturate != 0:
+            if mma.saturate != 0:
                 sum = min(max(sum, -0x80000000), 0x7FFFFFFF)
-            put(exchange, d_places[i * columns + j], 32, u32(sum))
+            put(exchange, places.d[i * columns + j], 32, u32(sum))
 
 
-@native
-def multiply_bits(
-    exchange: Pointer[u32],
-    members: u32,
-    rows: u32,
-    columns: u32,
-    depth: u32,
-    conjunction: u32,
-    a_places: Pointer[u32],
-    b_places: Pointer[u32],
-    c_places: Pointer[u32],
-    d_places: Pointer[u32],
-) -> None:
+@struct
+@dataclass(frozen=True)
+class BitMma:
+    """An MMA on single bits."""
+
+    rows: u32  # of A and D
+    columns: u32  # of B and D
+    depth: u32  # products for each element of D
+    conjunction: u32  # whether two bits are combined by `&`, and not by `^`
+    places: Places
+
+
+@native(inline=True)
+def multiply_bits(exchange: Pointer[u32], members: u32, mma: BitMma) -> None:
     """D = the number of ones in `a ^ b`, or in `a & b`, of each row and column, added to C; 32 bits at a time."""
-    for i in range(rows):
+    columns: u32 = mma.columns
+    depth: u32 = mma.depth
+    places = mma.places
+    for i in range(mma.rows):
         for j in range(columns):
-            sum: u32 = element(exchange, c_places[i * columns + j])
+            sum: u32 = element(exchange, places.c[i * columns + j])
             for k in range(0, depth, 32):
-                a: u32 = element(exchange, a_places[i * depth + k])
-                b: u32 = element(exchange, b_places[j * depth + k])
-                sum = u32(sum + count_ones(a & b if conjunction != 0 else a ^ b))
-            put(exchange, d_places[i * columns + j], 32, sum)
+                a: u32 = element(exchange, places.a[i * depth + k])
+                b: u32 = element(exchange, places.b[j * depth + k])
+                sum = u32(sum + count_ones(a & b if mma.conjunction != 0 else a ^ b))
+            put(exchange, places.d[i * columns + j], 32, sum)

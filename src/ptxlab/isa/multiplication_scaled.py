@@ -5,18 +5,20 @@ move the exponents of the products. With several, sixteen products are added wit
 their block, and only then aligned with the others and with C.
 """
 
-from ptxlab.native import Pointer, array, native, s16, s32, s64, u32, u64
+from dataclasses import dataclass
+
+from ptxlab.native import Pointer, array, native, s16, s32, s64, struct, u32, u64
 from ptxlab.numbers.tensor_core import (
     ABSENT,
-    F32,
     NAN_F32,
     SPECIAL,
+    Accumulation,
     add_products,
     round_to_f32,
     unpack,
 )
 
-from .multiplication import LARGEST_B, LONGEST_ROW, element, put, unpack_row, unpack_sparse_row
+from .multiplication import LARGEST_B, LONGEST_ROW, Places, element, put, unpack_a_row, unpack_row
 
 UE8M0 = 0
 UE4M3 = 1
@@ -106,65 +108,59 @@ def add_sums(
     return round_to_f32(sum, highest - SUM_FRACTION, 23)
 
 
-@native
-def multiply_scaled(
-    exchange: Pointer[u32],
-    members: u32,
-    depth: u32,
-    a_format: u32,
-    b_format: u32,
-    fraction: s32,
-    lacking: s32,
-    kept: u32,
-    blocks: u32,
-    scale_format: u32,
-    scales: u32,
-    a_places: Pointer[u32],
-    b_places: Pointer[u32],
-    c_places: Pointer[u32],
-    d_places: Pointer[u32],
-    choices: Pointer[u32],
-) -> None:
-    """D = A * B + C of 16 rows and 8 columns, where A and B carry scale factors.
+@struct
+@dataclass(frozen=True)
+class ScaledMma:
+    """An MMA of 16 rows and 8 columns, whose A and B carry scale factors."""
+
+    depth: u32  # products for each element of D
+    a_format: u32  # see `tensor_core.FORMATS`
+    b_format: u32
+    blocks: u32  # in a row, each with a scale factor
+    scale_format: u32  # UE8M0 or UE4M3
+    scales: u32  # the first register of the scale factors
+    accumulation: Accumulation
+    places: Places
+
+
+@native(inline=True)
+def multiply_scaled(exchange: Pointer[u32], members: u32, mma: ScaledMma) -> None:
+    """D = A * B + C.
 
     From register `scales` on lie the factors of A, which bytes and which lanes of four supply them, and the same for B.
     Row `g` of A finds its factors in the first of the two lanes that supply them, row `g + 8` in the second.
     """
+    depth: u32 = mma.depth
+    blocks: u32 = mma.blocks
+    scales: u32 = mma.scales
+    places = mma.places
+    together: u32 = 16 if places.kept == 0 else 32
     row: Pointer[u32] = array(u32, LONGEST_ROW)
     other: Pointer[u32] = array(u32, LARGEST_B)
     factors: Pointer[u32] = array(u32, 8)
-    unpack_row(exchange, b_places, 0, 8 * depth, b_format, other)
+    unpack_row(exchange, places.b, 0, 8 * depth, mma.b_format, other)
     first_byte: u32 = exchange[scales * 32 + 32] & 0xFFFF
     first_lane: u32 = (exchange[scales * 32 + 64] & 0xFFFF) * 2
     other_byte: u32 = exchange[scales * 32 + 128] & 0xFFFF
     other_lane: u32 = exchange[scales * 32 + 160] & 0xFFFF
     if blocks == 1:
         for n in range(8):
-            scale_row(
-                other,
-                n * depth,
-                depth,
-                unpack_factor(factor(exchange, scales + 3, n * 4 + other_lane, other_byte), scale_format),
-            )
+            scale: u32 = factor(exchange, scales + 3, n * 4 + other_lane, other_byte)
+            scale_row(other, n * depth, depth, unpack_factor(scale, mma.scale_format))
     for i in range(16):
-        stored: u32 = depth >> 1
-        if kept == 0:
-            unpack_row(exchange, a_places, i * depth, depth, a_format, row)
-        else:
-            unpack_sparse_row(exchange, a_places, choices, i * stored, stored, kept, a_format, row)
+        unpack_a_row(exchange, places, i, depth, mma.a_format, row)
         lane: u32 = i % 8 * 4 + first_lane + i // 8
         for s in range(blocks):
-            factors[s] = unpack_factor(factor(exchange, scales, lane, first_byte + s), scale_format)
+            factors[s] = unpack_factor(factor(exchange, scales, lane, first_byte + s), mma.scale_format)
         if blocks == 1:
             scale_row(row, 0, depth, factors[0])
         for j in range(8):
-            sum: u32 = element(exchange, c_places[i * 8 + j])
+            sum: u32 = element(exchange, places.c[i * 8 + j])
             if blocks == 1:
-                sum = add_products(row, 0, other, u64(j) * u64(depth), u64(depth), sum, fraction, lacking, F32)
+                sum = add_products(row, 0, other, u64(j) * u64(depth), u64(depth), sum, mma.accumulation)
             else:
                 for t in range(blocks):
                     pattern: u32 = factor(exchange, scales + 3, j * 4 + other_lane, other_byte + t)
-                    factors[blocks + t] = unpack_factor(pattern, scale_format)
-                together: u32 = 16 if kept == 0 else 32
+                    factors[blocks + t] = unpack_factor(pattern, mma.scale_format)
                 sum = add_sums(row, other, j * depth, depth, together, factors, blocks, sum)
-            put(exchange, d_places[i * 8 + j], 32, sum)
+            put(exchange, places.d[i * 8 + j], 32, sum)

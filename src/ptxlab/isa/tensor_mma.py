@@ -7,12 +7,14 @@ Row `i` of D is lane `i`; of 64 rows, each 16 have the first half of a warp's la
 shared memory sixteen elements of 4, 6 or 8 bits take a chunk of 16 bytes; only kinds of nothing but fp4 pack 32 there.
 """
 
-from ptxlab.native import Pointer, array, native, s32, s64, table, u8, u32, u64
+from dataclasses import dataclass
+
+from ptxlab.native import Array, Pointer, array, native, s32, s64, struct, table, u8, u32, u64
 from ptxlab.numbers import parameters, soft
 from ptxlab.numbers.parameters import RN
 from ptxlab.numbers.tensor_core import F16 as TO_F16
 from ptxlab.numbers.tensor_core import F32 as TO_F32
-from ptxlab.numbers.tensor_core import MANTISSA_BITS, NUMBER_OF, add_products, unpack
+from ptxlab.numbers.tensor_core import MANTISSA_BITS, NUMBER_OF, Accumulation, add_products, unpack
 
 from .descriptor import MN_MAJOR, tensor_chunk_offset
 from .instruction_descriptor import DEPTHS, F16, I8, MXF4, MXF8F6F4, PAIR, PLAIN, TF32, columns_of, rows_of
@@ -32,6 +34,63 @@ HALF = NUMBER_OF["f16"]
 BRAIN = NUMBER_OF["bf16"]
 TENSOR = NUMBER_OF["tf32"]
 FP4 = NUMBER_OF["e2m1"]
+
+
+@struct
+class TensorMma:
+    """A `tcgen05.mma`: D = A * B, or D += A * B."""
+
+    kind: u32  # F16, TF32, …; see `instruction_descriptor`
+    form: u32  # PLAIN, STATIONARY or PAIR
+    instruction_descriptor: u32
+    a_in_tensor_memory: u32
+    a: u64  # a shared memory descriptor, or an address in tensor memory
+    b: u64  # a shared memory descriptor
+    d: u32  # an address in tensor memory
+    accumulate: u32  # whether what D held is added
+    scale_d: u32  # what D held is divided by two to this power
+    scale_factors: u32  # per row; 0: it has none
+    scale_a: u32  # the address of the scale factors of A in tensor memory
+    scale_b: u32  # the address of the scale factors of B in tensor memory
+    disabled_lanes: Array[u32, 8]  # lanes that are not written, a bit for each, of one block or of two
+
+
+@struct
+@dataclass
+class Matrix:
+    """A, or B transposed: where its elements are."""
+
+    start: u64  # a shared memory descriptor, or an address in tensor memory
+    memory: Pointer[u8]  # the shared memory of the block that holds it
+    cells: Pointer[u32]  # the tensor memory of the block
+    major: u32  # K_MAJOR, MN_MAJOR or IN_TENSOR_MEMORY
+    rows: u32  # of a matrix in tensor memory: which lanes its rows have, see `lane_of`
+    bits: u32  # of an element
+    each: u32  # elements of a chunk of 16 bytes
+
+
+@struct
+@dataclass
+class Tile:
+    """The part of D that one block computes."""
+
+    cells: Pointer[u32]  # the tensor memory of the block
+    first: u32  # the cell at the address of D
+    lane: u32  # the lane at the address of D
+    rows: u32
+    columns: u32
+    form: u32  # PLAIN, STATIONARY or PAIR
+    disabled_lanes: Pointer[u32]  # lanes that are not written, a bit for each
+
+
+@struct
+@dataclass
+class HalvesOfB:
+    """The shared memory that B is in: of one block, or of two that have half of its columns each."""
+
+    first: Pointer[u8]
+    second: Pointer[u8]
+    columns: u32  # that each has
 
 
 @native
@@ -101,39 +160,36 @@ def cell_of(row: u32, column: u32, rows: u32, columns: u32, form: u32) -> u32:
     return (row + column // width * rows) * COLUMNS + column % width
 
 
-@native
-def fetch_a(
-    cells: Pointer[u32], memory: Pointer[u8], a: u64, row: u32, rows: u32, index: u32, bits: u32, each: u32, major: u32
-) -> u32:
-    """An element of A, from either memory; in tensor memory elements are packed into cells, 8, 16 or 32 bits each."""
-    if major != IN_TENSOR_MEMORY:
-        return fetch(memory, a, row, index, bits, each, major)
-    lane: u32 = u32(a >> 16) + lane_of(row, rows)
-    cell: u32 = cells[lane * COLUMNS + (u32(a) & 0xFFFF) + index * bits // 32]
+@native(inline=True)
+def rows_in_lanes(tile: Tile) -> u32:
+    """The rows by which `lane_of` places rows of D, and of A in tensor memory."""
+    return tile.rows if tile.form == PLAIN else u32(128)
+
+
+@native(inline=True)
+def is_disabled(tile: Tile, row: u32) -> u32:
+    """Whether the lane of a row of D is not written."""
+    lane: u32 = tile.lane + lane_of(row, rows_in_lanes(tile))
+    return tile.disabled_lanes[lane // 32] >> (lane % 32) & 1
+
+
+@native(inline=True)
+def fetch_element(matrix: Matrix, row: u32, index: u32) -> u32:
+    """An element, from either memory; in tensor memory elements are packed into cells, 8, 16 or 32 bits each."""
+    bits: u32 = matrix.bits
+    if matrix.major != IN_TENSOR_MEMORY:
+        return fetch(matrix.memory, matrix.start, row, index, bits, matrix.each, matrix.major)
+    lane: u32 = u32(matrix.start >> 16) + lane_of(row, matrix.rows)
+    cell: u32 = matrix.cells[lane * COLUMNS + (u32(matrix.start) & 0xFFFF) + index * bits // 32]
     return (cell >> (index * bits % 32)) & (u32(0xFFFFFFFF) >> (32 - bits))
 
 
 @native
-def unpack_matrix(
-    cells: Pointer[u32],
-    memory: Pointer[u8],
-    from_: u64,
-    row: u32,
-    rows: u32,
-    code: u32,
-    kind: u32,
-    negate: u32,
-    major: u32,
-    into: Pointer[u32],
-    first: u32,
-) -> None:
-    """One row of A, or of B transposed, as `add_products` takes it."""
-    format: u32 = format_of(code, kind)
-    bits: u32 = bits_of(code, kind)
+def unpack_row(matrix: Matrix, row: u32, kind: u32, format: u32, sign: u32, into: Pointer[u32], first: u32) -> None:
+    """One row as `add_products` takes it, each element XORed with `sign`."""
     padding: u32 = 13 if kind == TF32 else 0
     for index in range(DEPTHS[kind]):
-        pattern: u32 = fetch_a(cells, memory, from_, row, rows, index, bits, each_of(kind), major)
-        into[first + index] = unpack((pattern ^ (negate << (bits - 1))) >> padding, format)
+        into[first + index] = unpack((fetch_element(matrix, row, index) ^ sign) >> padding, format)
 
 
 @native
@@ -149,79 +205,126 @@ def scale_addend(addend: u32, scale: u32, is_half: u32) -> u32:
 
 @native
 def multiply_in_tensor_memory(
+    mma: Pointer[TensorMma],
     cells: Pointer[u32],
     memory: Pointer[u8],
     first_memory: Pointer[u8],
     second_memory: Pointer[u8],
-    d: u32,
-    a: u64,
-    b: u64,
-    bits: u32,
-    kind: u32,
-    a_in_cells: u32,
-    adds: u32,
-    scale_d: u32,
-    masks: Pointer[u32],
-    scale_a: u32,
-    scale_b: u32,
-    blocks: u32,
-    form: u32,
+    disabled_lanes: Pointer[u32],
 ) -> None:
-    """D = A * B, and what it held besides if `adds`; lanes that `masks` have stay as they are.
+    """D = A * B, and what it held besides if it accumulates; disabled lanes stay as they are.
 
     A is in `memory`; so is B, or half of its columns are in each of two blocks, which then have half of A and D, too.
     """
+    bits: u32 = mma.instruction_descriptor
+    kind: u32 = mma.kind
     rows: u32 = rows_of(bits, kind)
     columns: u32 = columns_of(bits)
-    own: u32 = columns
-    if form == PAIR:
+    halves = HalvesOfB(first=first_memory, second=second_memory, columns=columns)
+    if mma.form == PAIR:
         rows = rows // 2
-        own = columns // 2
-    depth: u32 = DEPTHS[kind]
-    a_major: u32 = IN_TENSOR_MEMORY if a_in_cells != 0 else bits >> 15 & 1
-    b_major: u32 = bits >> 16 & 1
-    a_code: u32 = bits >> 7 & 7
-    b_code: u32 = bits >> 10 & 7 if kind < MXF4 else bits >> 10 & 3
+        halves.columns = columns // 2
+    tile = Tile(
+        cells=cells,
+        first=(mma.d >> 16) * COLUMNS + (mma.d & 0xFFFF),
+        lane=mma.d >> 16,
+        rows=rows,
+        columns=columns,
+        form=mma.form,
+        disabled_lanes=disabled_lanes,
+    )
+    a = Matrix(
+        start=mma.a,
+        memory=memory,
+        cells=cells,
+        major=IN_TENSOR_MEMORY if mma.a_in_tensor_memory != 0 else bits >> 15 & 1,
+        rows=rows_in_lanes(tile),
+        bits=bits_of(a_code(bits), kind),
+        each=each_of(kind),
+    )
+    b = Matrix(
+        start=mma.b,
+        memory=memory,
+        cells=cells,
+        major=bits >> 16 & 1,
+        rows=0,
+        bits=bits_of(b_code(bits, kind), kind),
+        each=each_of(kind),
+    )
     if kind == I8:
-        multiply_bytes(cells, memory, d, a, b, bits, a_major, b_major, adds, masks, form, first_memory, second_memory)
-        return
+        multiply_bytes(mma, tile, a, b, halves)
+    else:
+        multiply_floats(mma, tile, a, b, halves)
+
+
+@native(inline=True)
+def a_code(bits: u32) -> u32:
+    """The number of the type of A in an instruction descriptor."""
+    return bits >> 7 & 7
+
+
+@native(inline=True)
+def b_code(bits: u32, kind: u32) -> u32:
+    """The number of the type of B in an instruction descriptor."""
+    return bits >> 10 & 7 if kind < MXF4 else bits >> 10 & 3
+
+
+@native
+def unpack_b(
+    mma: Pointer[TensorMma], tile: Tile, b: Matrix, halves: HalvesOfB, format: u32, into: Pointer[u32]
+) -> None:
+    """All of B as `add_products` takes it; with one scale factor per row, multiplied by it."""
+    bits: u32 = mma.instruction_descriptor
+    depth: u32 = DEPTHS[mma.kind]
+    sign: u32 = (bits >> 14 & 1) << (b.bits - 1)
+    for n in range(tile.columns):
+        b.memory = halves.first if n < halves.columns else halves.second
+        unpack_row(b, n % halves.columns, mma.kind, format, sign, into, n * depth)
+        if mma.scale_factors == 1:
+            scale_row(into, n * depth, depth, factor_of(tile.cells, mma.scale_b, n, bits >> 4 & 3, bits))
+
+
+@native
+def multiply_floats(mma: Pointer[TensorMma], tile: Tile, a: Matrix, b: Matrix, halves: HalvesOfB) -> None:
+    """An MMA on floats."""
+    bits: u32 = mma.instruction_descriptor
+    kind: u32 = mma.kind
+    depth: u32 = DEPTHS[kind]
+    columns: u32 = tile.columns
+    cells = tile.cells
+    blocks: u32 = mma.scale_factors
+    a_format: u32 = format_of(a_code(bits), kind)
+    b_format: u32 = format_of(b_code(bits, kind), kind)
+    sign: u32 = (bits >> 13 & 1) << (a.bits - 1)
     to_half: u32 = 1 if kind < MXF8F6F4 and bits >> 4 & 3 == 0 else 0
-    result: u32 = TO_F16 if to_half != 0 else TO_F32
-    mantissas: u32 = MANTISSA_BITS[format_of(a_code, kind)] + MANTISSA_BITS[format_of(b_code, kind)]
-    lacking: s32 = s32(FRACTION) - s32(mantissas)
+    how = Accumulation(
+        fraction=FRACTION,
+        lacking=s32(FRACTION) - s32(MANTISSA_BITS[a_format] + MANTISSA_BITS[b_format]),
+        result=u32(TO_F16) if to_half != 0 else u32(TO_F32),
+    )
     row: Pointer[u32] = array(u32, LONGEST)
     other: Pointer[u32] = array(u32, LARGEST)
     factors: Pointer[u32] = array(u32, 8)
-    first: u32 = (d >> 16) * COLUMNS + (d & 0xFFFF)
-    for n in range(columns):
-        half = first_memory if n < own else second_memory
-        unpack_matrix(cells, half, b, n % own, 0, b_code, kind, bits >> 14 & 1, b_major, other, n * depth)
-        if blocks == 1:
-            scale_row(other, n * depth, depth, factor_of(cells, scale_b, n, bits >> 4 & 3, bits))
-    for m in range(rows):
-        lane: u32 = (d >> 16) + lane_of(m, rows if form == PLAIN else u32(128))
-        if masks[lane // 32] >> (lane % 32) & 1 != 0:
+    unpack_b(mma, tile, b, halves, b_format, other)
+    for m in range(tile.rows):
+        if is_disabled(tile, m) != 0:
             continue
-        unpack_matrix(
-            cells, memory, a, m, rows if form == PLAIN else u32(128), a_code, kind, bits >> 13 & 1, a_major, row, 0
-        )
+        unpack_row(a, m, kind, a_format, sign, row, 0)
         for s in range(blocks):
-            factors[s] = factor_of(cells, scale_a, m, (bits >> 29 & 3) + s, bits)
+            factors[s] = factor_of(cells, mma.scale_a, m, (bits >> 29 & 3) + s, bits)
         if blocks == 1:
             scale_row(row, 0, depth, factors[0])
         for j in range(columns):
-            place: u32 = first + cell_of(m, j, rows, columns, form)
+            place: u32 = tile.first + cell_of(m, j, tile.rows, columns, tile.form)
             addend: u32 = 0
-            if adds != 0:
-                addend = scale_addend(cells[place] & 0xFFFF if to_half != 0 else cells[place], scale_d, to_half)
+            if mma.accumulate != 0:
+                addend = scale_addend(cells[place] & 0xFFFF if to_half != 0 else cells[place], mma.scale_d, to_half)
             if blocks > 1:
                 for t in range(blocks):
-                    factors[blocks + t] = factor_of(cells, scale_b, j, (bits >> 4 & 3) + t, bits)
+                    factors[blocks + t] = factor_of(cells, mma.scale_b, j, (bits >> 4 & 3) + t, bits)
                 cells[place] = add_sums(row, other, j * depth, depth, 16, factors, blocks, addend)
             else:
-                sum: u32 = add_products(
-                    row, 0, other, u64(j) * u64(depth), u64(depth), addend, FRACTION, lacking, result
-                )
+                sum: u32 = add_products(row, 0, other, u64(j) * u64(depth), u64(depth), addend, how)
                 cells[place] = cells[place] & 0xFFFF0000 | sum if to_half != 0 else sum
 
 
@@ -233,46 +336,25 @@ def factor_of(cells: Pointer[u32], address: u32, row: u32, byte: u32, bits: u32)
 
 
 @native
-def multiply_bytes(
-    cells: Pointer[u32],
-    memory: Pointer[u8],
-    d: u32,
-    a: u64,
-    b: u64,
-    bits: u32,
-    a_major: u32,
-    b_major: u32,
-    adds: u32,
-    masks: Pointer[u32],
-    form: u32,
-    first_memory: Pointer[u8],
-    second_memory: Pointer[u8],
-) -> None:
-    """The same on integers of eight bits, wrapped around or clamped to 32 bits."""
-    rows: u32 = rows_of(bits, I8)
-    columns: u32 = columns_of(bits)
-    own: u32 = columns
-    if form == PAIR:
-        rows = rows // 2
-        own = columns // 2
+def multiply_bytes(mma: Pointer[TensorMma], tile: Tile, a: Matrix, b: Matrix, halves: HalvesOfB) -> None:
+    """An MMA on integers of eight bits, wrapped around or clamped to 32 bits."""
+    bits: u32 = mma.instruction_descriptor
+    columns: u32 = tile.columns
+    cells = tile.cells
     row: Pointer[s32] = array(s32, 32)
     other: Pointer[s32] = array(s32, 256 * 32)
-    first: u32 = (d >> 16) * COLUMNS + (d & 0xFFFF)
     for n in range(columns):
+        b.memory = halves.first if n < halves.columns else halves.second
         for k in range(32):
-            half = first_memory if n < own else second_memory
-            other[n * 32 + k] = byte_of(fetch(half, b, n % own, k, 8, 16, b_major), bits >> 10 & 1)
-    for m in range(rows):
-        lane: u32 = (d >> 16) + lane_of(m, rows if form == PLAIN else u32(128))
-        if masks[lane // 32] >> (lane % 32) & 1 != 0:
+            other[n * 32 + k] = byte_of(fetch_element(b, n % halves.columns, k), bits >> 10 & 1)
+    for m in range(tile.rows):
+        if is_disabled(tile, m) != 0:
             continue
         for k in range(32):
-            row[k] = byte_of(
-                fetch_a(cells, memory, a, m, rows if form == PLAIN else u32(128), k, 8, 16, a_major), bits >> 7 & 1
-            )
+            row[k] = byte_of(fetch_element(a, m, k), bits >> 7 & 1)
         for j in range(columns):
-            place: u32 = first + cell_of(m, j, rows, columns, form)
-            sum: s64 = s64(s32(cells[place])) if adds != 0 else s64(0)
+            place: u32 = tile.first + cell_of(m, j, tile.rows, columns, tile.form)
+            sum: s64 = s64(s32(cells[place])) if mma.accumulate != 0 else s64(0)
             for k in range(32):
                 sum = sum + s64(row[k]) * s64(other[j * 32 + k])
             if bits >> 3 & 1 != 0:

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ptxlab.native import constants
 from ptxlab.numbers.parameters import ROUNDING
-from ptxlab.numbers.tensor_core import F16, F32, F32_SHORT, MANTISSA_BITS, NUMBER_OF
+from ptxlab.numbers.tensor_core import F16, F32, F32_SHORT, MANTISSA_BITS, NUMBER_OF, Accumulation
 from ptxlab.numbers.tensor_core_models import Model, Step, model_of
 
 from .form import Modifiers
@@ -19,17 +20,24 @@ from .fragment import ELEMENT_BITS
 from .layouts import Fragments, kept_of, metadata
 from .machine import Machine, Value
 from .multiplication import (
+    BitMma,
+    DoubleMma,
+    FloatMma,
+    IntegerMma,
+    Places,
     multiply_bits,
     multiply_doubles,
     multiply_floats,
     multiply_integers,
     multiply_quarters,
 )
-from .multiplication_scaled import UE4M3, UE8M0, multiply_scaled
+from .multiplication_scaled import UE4M3, UE8M0, ScaledMma, multiply_scaled
 from .targets import target_named
 
+if TYPE_CHECKING:
+    from .machine import Statics
+
 Vector = tuple[Value, ...]
-Statics = tuple[int | tuple[int, ...], ...]
 ALL_LANES = 0xFFFFFFFF
 UNUSED = (0,)  # a table that the function does not read
 
@@ -94,17 +102,18 @@ def plan(mma: WarpMma, target: int) -> tuple[Callable[..., Any], Statics]:
     """The function that multiplies, and its constants."""
     model = model_of(target)
     if mma.scale is not None:
-        return multiply_scaled, _scaled(mma, model)
+        return multiply_scaled, (_scaled(mma, model),)
     rows, columns, depth = _extents(mma)
     if mma.atype == "f64":
-        return multiply_doubles, (rows, columns, depth, ROUNDING[mma.rounding], *_places(mma))
+        rounding = ROUNDING[mma.rounding]
+        return multiply_doubles, (DoubleMma(rows, columns, depth, rounding, _places(mma)),)
     if mma.atype == "b1":
-        return multiply_bits, (rows, columns, depth, int(mma.conjunction), *_places(mma))
+        return multiply_bits, (BitMma(rows, columns, depth, int(mma.conjunction), _places(mma)),)
     if mma.atype in ("s8", "u8", "s4", "u4"):
-        return multiply_integers, _integers(mma)
+        return multiply_integers, (_integers(mma),)
     if mma.fragments.a.copies == 4 and target >= 80:
-        return multiply_quarters, (ELEMENT_BITS[mma.ctype], ELEMENT_BITS[mma.dtype], *_places(mma))
-    return multiply_floats, _floats(mma, model)
+        return multiply_quarters, (ELEMENT_BITS[mma.ctype], ELEMENT_BITS[mma.dtype], _places(mma))
+    return multiply_floats, (_floats(mma, model),)
 
 
 def _extents(mma: WarpMma) -> tuple[int, int, int]:
@@ -112,13 +121,21 @@ def _extents(mma: WarpMma) -> tuple[int, int, int]:
     return mma.fragments.a.rows, b.rows, b.columns
 
 
-def _places(mma: WarpMma, chunk: int = 0) -> Statics:
-    """The places of A, B, C and D; with a `chunk`, the columns of A and B as `Layout.halves` orders them."""
+def _places(mma: WarpMma, chunk: int = 0) -> Places:
+    """The places of all elements; with a `chunk`, the columns of A and B as `Layout.halves` orders them."""
     a, b, c, d = mma.fragments.a, mma.fragments.b, mma.fragments.c, mma.fragments.d
     if chunk:
         a, b = a.halves(chunk), b.halves(2 * chunk if mma.sparse else chunk)
     first, second, third = mma.registers
-    return a.places, b.after(first), c.after(first + second), d.after(first + second + third + _more(mma))
+    kept, choices = _choices(mma, chunk)
+    return Places(
+        a=constants(a.places),
+        b=constants(b.after(first)),
+        c=constants(c.after(first + second)),
+        d=constants(d.after(first + second + third + _more(mma))),
+        kept=kept,
+        choices=constants(choices),
+    )
 
 
 def _more(mma: WarpMma) -> int:
@@ -141,17 +158,17 @@ def layout_bits(mma: WarpMma) -> int:
     return mma.bits or ELEMENT_BITS[mma.atype]
 
 
-def _integers(mma: WarpMma) -> Statics:
-    signs = (int(mma.atype[0] == "s"), int(mma.btype[0] == "s"))
-    kept, choices = _choices(mma)
-    return (
-        *_extents(mma),
-        layout_bits(mma),
-        *signs,
-        int(mma.saturate),
-        kept,
-        *_places(mma),
-        choices,
+def _integers(mma: WarpMma) -> IntegerMma:
+    rows, columns, depth = _extents(mma)
+    return IntegerMma(
+        rows=rows,
+        columns=columns,
+        depth=depth,
+        bits=layout_bits(mma),
+        a_signed=int(mma.atype[0] == "s"),
+        b_signed=int(mma.btype[0] == "s"),
+        saturate=int(mma.saturate),
+        places=_places(mma),
     )
 
 
@@ -161,52 +178,48 @@ def _step(mma: WarpMma, model: Model) -> Step:
     return replace(step, products=min(step.products, mma.longest_step or step.products))
 
 
-def _floats(mma: WarpMma, model: Model) -> Statics:
+def accumulation(fraction: int, a_format: int, b_format: int, result: int) -> Accumulation:
+    """How products of two formats are added up."""
+    lacking = fraction - MANTISSA_BITS[a_format] - MANTISSA_BITS[b_format]
+    return Accumulation(fraction=fraction, lacking=lacking, result=result)
+
+
+def _floats(mma: WarpMma, model: Model) -> FloatMma:
     """A model that makes fp8 f16 multiplies the low halves of registers first, then the high ones, and adds C last."""
     step = _step(mma, model)
     rows, columns, depth = _extents(mma)
-    chunk = 2 if step.as_f16 else 0
     suffix = " as f16" if step.as_f16 else ""
     a_format, b_format = NUMBER_OF[mma.atype + suffix], NUMBER_OF[mma.btype + suffix]
     all_f16 = mma.ctype == mma.dtype == "f16"
     result = F16 if all_f16 else F32_SHORT if step.short else F32
     products = step.products * 2 if mma.sparse else step.products
-    kept, choices = _choices(mma, chunk)
-    return (
-        rows,
-        columns,
-        depth,
-        mma.fragments.a.copies,
-        a_format,
-        b_format,
-        ELEMENT_BITS[mma.ctype],
-        ELEMENT_BITS[mma.dtype],
-        result,
-        depth // 2 if step.as_f16 else min(products, depth),
-        step.fraction,
-        step.fraction - MANTISSA_BITS[a_format] - MANTISSA_BITS[b_format],
-        int(step.as_f16),
-        kept,
-        *_places(mma, chunk),
-        choices,
+    return FloatMma(
+        rows=rows,
+        columns=columns,
+        depth=depth,
+        copies=mma.fragments.a.copies,
+        a_format=a_format,
+        b_format=b_format,
+        c_bits=ELEMENT_BITS[mma.ctype],
+        d_bits=ELEMENT_BITS[mma.dtype],
+        step=depth // 2 if step.as_f16 else min(products, depth),
+        late=int(step.as_f16),
+        accumulation=accumulation(step.fraction, a_format, b_format, result),
+        places=_places(mma, 2 if step.as_f16 else 0),
     )
 
 
-def _scaled(mma: WarpMma, model: Model) -> Statics:
+def _scaled(mma: WarpMma, model: Model) -> ScaledMma:
     assert mma.scale is not None
     blocks, type = mma.scale
     a_format, b_format = NUMBER_OF[mma.atype], NUMBER_OF[mma.btype]
-    kept, choices = _choices(mma)
-    return (
-        mma.fragments.b.columns,
-        a_format,
-        b_format,
-        model.fp8.fraction,
-        model.fp8.fraction - MANTISSA_BITS[a_format] - MANTISSA_BITS[b_format],
-        kept,
-        blocks,
-        UE4M3 if type == "ue4m3" else UE8M0,
-        sum(mma.registers) + (1 if mma.sparse else 0),
-        *_places(mma),
-        choices,
+    return ScaledMma(
+        depth=mma.fragments.b.columns,
+        a_format=a_format,
+        b_format=b_format,
+        blocks=blocks,
+        scale_format=UE4M3 if type == "ue4m3" else UE8M0,
+        scales=sum(mma.registers) + (1 if mma.sparse else 0),
+        accumulation=accumulation(model.fp8.fraction, a_format, b_format, F32),
+        places=_places(mma),
     )

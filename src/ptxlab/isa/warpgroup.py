@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ptxlab.numbers.tensor_core import F16, F32, F32_SHORT, MANTISSA_BITS, NUMBER_OF
+from ptxlab.native import constants
+from ptxlab.numbers.tensor_core import F16, F32, F32_SHORT, NUMBER_OF
 from ptxlab.numbers.tensor_core_models import WARPGROUP
 
 from .asynchronous import MatrixChunks
@@ -19,14 +20,20 @@ from .descriptor import CHUNK, K_MAJOR, MN_MAJOR
 from .fragment import ELEMENT_BITS, extents
 from .layouts import Layout, accumulator, kept_of, metadata, multiplicand, width
 from .machine import Machine, Value
-from .warp_mma import ALL_LANES, UNUSED, Statics, Vector
+from .warp_mma import ALL_LANES, UNUSED, Vector, accumulation
 from .warpgroup_multiplication import (
     IN_REGISTERS,
     ROWS,
+    SharedFloatMma,
+    SharedIntegerMma,
+    SharedMma,
     multiply_shared_bits,
     multiply_shared_floats,
     multiply_shared_integers,
 )
+
+if TYPE_CHECKING:
+    from .machine import Statics
 
 HEAD = 6  # words between the accumulators and A: descriptor of A, number of the warp, descriptor of B, `scale_d`
 
@@ -104,43 +111,51 @@ def read(k: Machine, mma: WarpgroupMma, a_desc: Value | None, b_desc: Value) -> 
 @cache
 def plan(mma: WarpgroupMma, accumulators: int) -> tuple[Callable[..., Any], Statics]:
     """The function that multiplies, and its constants; D takes so many registers."""
+    common = _common(mma, accumulators)
+    if mma.atype == "b1":
+        return multiply_shared_bits, (common,)
+    if mma.dtype == "s32":
+        a_signed, b_signed = int(mma.atype[0] == "s"), int(mma.btype[0] == "s")
+        return multiply_shared_integers, (SharedIntegerMma(common, a_signed, b_signed, int(mma.saturate)),)
+    return multiply_shared_floats, (_floats(mma, common),)
+
+
+def _common(mma: WarpgroupMma, accumulators: int) -> SharedMma:
     a, d = mma.fragments
     held = accumulators + HEAD
     registers = a.registers if mma.a_major == IN_REGISTERS else 0
-    sparse = mma.selector is not None
-    results = held + registers + int(sparse)
-    where = (mma.a_major, mma.b_major, accumulators, results)
     a_places = tuple(place - width(mma.atype)[1] for place in a.after(held)) if registers else UNUSED
-    if mma.atype == "b1":
-        words = a_places[::32] if registers else UNUSED
-        return multiply_shared_bits, (mma.columns, mma.depth // 32, *where, words, d.places)
-    kept: int = 0
+    in_words = mma.atype == "b1"  # 32 elements are one
     choices: tuple[int, ...] = UNUSED
     if mma.selector is not None:
-        kept = kept_of(mma.bits)
         choices = metadata(mma.shape, mma.atype, mma.selector).after(held + registers)
-    places = (kept, a_places, d.places, choices)
-    if mma.dtype == "s32":
-        signs = (int(mma.atype[0] == "s"), int(mma.btype[0] == "s"))
-        return multiply_shared_integers, (
-            mma.columns, mma.depth, *signs, int(mma.saturate), *where, *places,
-        )  # fmt: skip
-    return multiply_shared_floats, (mma.columns, mma.depth, *_floats(mma), *where, *places)
+    return SharedMma(
+        columns=mma.columns,
+        depth=mma.depth // 32 if in_words else mma.depth,
+        bits=32 if in_words else width(mma.atype)[0],
+        a_major=mma.a_major,
+        b_major=mma.b_major,
+        words=accumulators,
+        results=held + registers + int(mma.selector is not None),
+        kept=0 if mma.selector is None else kept_of(mma.bits),
+        a_places=constants(a_places[::32] if in_words else a_places),
+        d_places=constants(d.places),
+        choices=constants(choices),
+    )
 
 
-def _floats(mma: WarpgroupMma) -> Statics:
+def _floats(mma: WarpgroupMma, common: SharedMma) -> SharedFloatMma:
     kinds = {"f16": WARPGROUP.half, "bf16": WARPGROUP.half, "tf32": WARPGROUP.tf32}
     step = kinds.get(mma.atype, WARPGROUP.fp8)
     a_format, b_format = NUMBER_OF[mma.atype], NUMBER_OF[mma.btype]
     result = F16 if mma.dtype == "f16" else F32_SHORT if step.short else F32
-    return (
-        *width(mma.atype),
-        a_format,
-        b_format,
-        int(mma.negate_a) << mma.bits - 1,
-        int(mma.negate_b) << mma.bits - 1,
-        ELEMENT_BITS[mma.dtype],
-        result,
-        step.fraction,
-        step.fraction - MANTISSA_BITS[a_format] - MANTISSA_BITS[b_format],
+    return SharedFloatMma(
+        common=common,
+        padding=width(mma.atype)[1],
+        a_format=a_format,
+        b_format=b_format,
+        a_sign=int(mma.negate_a) << mma.bits - 1,
+        b_sign=int(mma.negate_b) << mma.bits - 1,
+        d_bits=ELEMENT_BITS[mma.dtype],
+        accumulation=accumulation(step.fraction, a_format, b_format, result),
     )

@@ -4,8 +4,10 @@ Each of four warps computes sixteen rows of D. B, and A if it is not in register
 `descriptor.py`) that follow the accumulators in the lane exchange buffer; `memory` is the shared memory of the block.
 """
 
-from ptxlab.native import Pointer, array, count_ones, native, s32, s64, u8, u32, u64
-from ptxlab.numbers.tensor_core import NOTHING, add_products, unpack
+from dataclasses import dataclass
+
+from ptxlab.native import Pointer, array, count_ones, native, s32, s64, struct, u8, u32, u64
+from ptxlab.numbers.tensor_core import NOTHING, Accumulation, add_products, unpack
 
 from .descriptor import MN_MAJOR, chunk_offset
 from .multiplication import column_of, element, put
@@ -40,138 +42,150 @@ def fetch(
         into[index] = value
 
 
+@struct
+@dataclass(frozen=True)
+class SharedMma:
+    """An MMA by a warp of a warpgroup: what all types of elements have in common."""
+
+    columns: u32  # of B and D
+    depth: u32  # elements of a row of A or a column of B, those that a sparse A does not store included
+    bits: u32  # of an element of A or B in shared memory
+    a_major: u32  # K_MAJOR, MN_MAJOR or IN_REGISTERS
+    b_major: u32
+    words: u32  # before the descriptor of A
+    results: u32  # words before the new D
+    kept: u32  # elements that a sparse A stores of a chunk, see `column_of`; 0: A is dense
+    a_places: Pointer[u32]  # of A in registers
+    d_places: Pointer[u32]
+    choices: Pointer[u32]  # places of the metadata of each stored element of a sparse A
+
+
+@native(inline=True)
+def stored_of(mma: SharedMma) -> u32:
+    """The elements that are stored of a row of A."""
+    return mma.depth if mma.kept == 0 else mma.depth >> 1
+
+
 @native
-def fetch_row(
-    exchange: Pointer[u32],
-    memory: Pointer[u8],
-    places: Pointer[u32],
-    word: u32,
-    row: u32,
-    count: u32,
-    bits: u32,
-    major: u32,
-    into: Pointer[u32],
-) -> None:
-    """The elements of one of sixteen rows of A, from registers at `places`, or by the descriptor at `word`.
+def fetch_row(exchange: Pointer[u32], memory: Pointer[u8], mma: SharedMma, row: u32, into: Pointer[u32]) -> None:
+    """The stored elements of one of sixteen rows of A, from registers or by its descriptor.
 
     The number of the warp, which determines its rows, is after the descriptor.
     """
-    if major == IN_REGISTERS:
+    count: u32 = stored_of(mma)
+    if mma.a_major == IN_REGISTERS:
         for index in range(count):
-            into[index] = element(exchange, places[row * count + index])
+            into[index] = element(exchange, mma.a_places[row * count + index])
     else:
-        first: u32 = exchange[32 * (word + 2)] % 4 * ROWS
-        fetch(memory, descriptor_at(exchange, word), first + row, count, bits, major, into)
+        first: u32 = exchange[32 * (mma.words + 2)] % 4 * ROWS
+        fetch(memory, descriptor_at(exchange, mma.words), first + row, count, mma.bits, mma.a_major, into)
 
 
-@native
-def multiply_shared_floats(
-    exchange: Pointer[u32],
-    members: u32,
-    memory: Pointer[u8],
-    columns: u32,
-    depth: u32,
-    bits: u32,
-    padding: u32,
-    a_format: u32,
-    b_format: u32,
-    a_sign: u32,
-    b_sign: u32,
-    d_bits: u32,
-    result: u32,
-    fraction: s32,
-    lacking: s32,
-    a_major: u32,
-    b_major: u32,
-    words: u32,
-    results: u32,
-    kept: u32,
-    a_places: Pointer[u32],
-    d_places: Pointer[u32],
-    choices: Pointer[u32],
-) -> None:
-    """D = A * B + D in one step for each element; `a_sign` and `b_sign` are XORed with the factors, of which the lowest
-    bits, `padding`, carry no value.
+@native(inline=True)
+def fetch_column(exchange: Pointer[u32], memory: Pointer[u8], mma: SharedMma, column: u32, into: Pointer[u32]) -> None:
+    """The elements of a column of B, by its descriptor."""
+    fetch(memory, descriptor_at(exchange, mma.words + 3), column, mma.depth, mma.bits, mma.b_major, into)
 
-    `words` come before what says where A is, `results` before the new D. If A is sparse, `kept` is not 0 and `choices`
-    are the places of metadata.
-    """
-    stored: u32 = depth if kept == 0 else depth >> 1
+
+@native(inline=True)
+def adds_to_d(exchange: Pointer[u32], mma: SharedMma) -> u32:
+    """Whether what D held is added."""
+    return exchange[32 * (mma.words + 5)]
+
+
+@native(inline=True)
+def column_in_row(exchange: Pointer[u32], mma: SharedMma, row: u32, index: u32) -> u32:
+    """The column of a stored element of A."""
+    if mma.kept == 0:
+        return index
+    return column_of(index, element(exchange, mma.choices[row * stored_of(mma) + index]) & 3, mma.kept)
+
+
+@struct
+@dataclass(frozen=True)
+class SharedFloatMma:
+    """An MMA by a warp of a warpgroup on floats."""
+
+    common: SharedMma
+    padding: u32  # lowest bits of an element that carry no value
+    a_format: u32  # see `tensor_core.FORMATS`
+    b_format: u32
+    a_sign: u32  # is XORed with each element of A
+    b_sign: u32
+    d_bits: u32
+    accumulation: Accumulation
+
+
+@native(inline=True)
+def multiply_shared_floats(exchange: Pointer[u32], members: u32, memory: Pointer[u8], mma: SharedFloatMma) -> None:
+    """D = A * B + D in one step for each element."""
+    common = mma.common
+    columns: u32 = common.columns
+    depth: u32 = common.depth
+    stored: u32 = stored_of(common)
     raw: Pointer[u32] = array(u32, LONGEST_ROW)
     rows: Pointer[u32] = array(u32, ROWS * LONGEST_ROW)
     column: Pointer[u32] = array(u32, LONGEST_ROW)
     for i in range(ROWS):
-        fetch_row(exchange, memory, a_places, words, i, stored, bits, a_major, raw)
-        if kept == 0:
-            for k in range(depth):
-                rows[i * depth + k] = unpack((raw[k] ^ a_sign) >> padding, a_format)
-        else:
-            for k in range(depth):
-                rows[i * depth + k] = NOTHING
-            for k in range(stored):
-                choice: u32 = element(exchange, choices[i * stored + k]) & 3
-                rows[i * depth + column_of(k, choice, kept)] = unpack((raw[k] ^ a_sign) >> padding, a_format)
-    descriptor: u64 = descriptor_at(exchange, words + 3)
-    adds: u32 = exchange[32 * (words + 5)]
+        fetch_row(exchange, memory, common, i, raw)
+        if common.kept != 0:
+            for n in range(depth):
+                rows[i * depth + n] = NOTHING
+        for k in range(stored):
+            pattern: u32 = (raw[k] ^ mma.a_sign) >> mma.padding
+            rows[i * depth + column_in_row(exchange, common, i, k)] = unpack(pattern, mma.a_format)
+    adds: u32 = adds_to_d(exchange, common)
     for j in range(columns):
-        fetch(memory, descriptor, j, depth, bits, b_major, raw)
-        for k in range(depth):
-            column[k] = unpack((raw[k] ^ b_sign) >> padding, b_format)
+        fetch_column(exchange, memory, common, j, raw)
+        for m in range(depth):
+            column[m] = unpack((raw[m] ^ mma.b_sign) >> mma.padding, mma.b_format)
         for i in range(ROWS):
-            place: u32 = d_places[i * columns + j]
+            place: u32 = common.d_places[i * columns + j]
             addend: u32 = 0
             if adds != 0:
                 addend = element(exchange, place)
-                if d_bits == 16:
+                if mma.d_bits == 16:
                     addend = addend & 0xFFFF
-            sum: u32 = add_products(rows, u64(i) * u64(depth), column, 0, u64(depth), addend, fraction, lacking, result)
-            put(exchange, place + (results << 10), d_bits, sum)
+            sum: u32 = add_products(rows, u64(i) * u64(depth), column, 0, u64(depth), addend, mma.accumulation)
+            put(exchange, place + (common.results << 10), mma.d_bits, sum)
 
 
-@native
-def multiply_shared_integers(
-    exchange: Pointer[u32],
-    members: u32,
-    memory: Pointer[u8],
-    columns: u32,
-    depth: u32,
-    a_signed: u32,
-    b_signed: u32,
-    saturate: u32,
-    a_major: u32,
-    b_major: u32,
-    words: u32,
-    results: u32,
-    kept: u32,
-    a_places: Pointer[u32],
-    d_places: Pointer[u32],
-    choices: Pointer[u32],
-) -> None:
+@struct
+@dataclass(frozen=True)
+class SharedIntegerMma:
+    """An MMA by a warp of a warpgroup on bytes."""
+
+    common: SharedMma
+    a_signed: u32
+    b_signed: u32
+    saturate: u32  # whether sums are clamped to 32 bits, and do not wrap around
+
+
+@native(inline=True)
+def multiply_shared_integers(exchange: Pointer[u32], members: u32, memory: Pointer[u8], mma: SharedIntegerMma) -> None:
     """D = A * B + D in bytes, wrapped around or clamped to 32 bits."""
-    stored: u32 = depth if kept == 0 else depth >> 1
+    common = mma.common
+    columns: u32 = common.columns
+    depth: u32 = common.depth
     raw: Pointer[u32] = array(u32, LONGEST_ROW)
     rows: Pointer[s32] = array(s32, ROWS * LONGEST_ROW)
     for i in range(ROWS):
-        fetch_row(exchange, memory, a_places, words, i, stored, 8, a_major, raw)
+        fetch_row(exchange, memory, common, i, raw)
         for k in range(depth):
             rows[i * depth + k] = 0
-        for k in range(stored):
-            at: u32 = k
-            if kept != 0:
-                at = column_of(k, element(exchange, choices[i * stored + k]) & 3, kept)
-            rows[i * depth + at] = byte_of(raw[k], a_signed)
-    descriptor: u64 = descriptor_at(exchange, words + 3)
-    adds: u32 = exchange[32 * (words + 5)]
+        for k in range(stored_of(common)):
+            rows[i * depth + column_in_row(exchange, common, i, k)] = byte_of(raw[k], mma.a_signed)
+    adds: u32 = adds_to_d(exchange, common)
     for j in range(columns):
-        fetch(memory, descriptor, j, depth, 8, b_major, raw)
+        fetch_column(exchange, memory, common, j, raw)
         for i in range(ROWS):
-            place: u32 = d_places[i * columns + j]
+            place: u32 = common.d_places[i * columns + j]
             sum: s64 = s64(s32(exchange[place >> 5])) if adds != 0 else s64(0)
             for k in range(depth):
-                sum = sum + s64(rows[i * depth + k]) * s64(byte_of(raw[k], b_signed))
-            if saturate != 0:
+                sum = sum + s64(rows[i * depth + k]) * s64(byte_of(raw[k], mma.b_signed))
+            if mma.saturate != 0:
                 sum = min(max(sum, -0x80000000), 0x7FFFFFFF)
-            put(exchange, place + (results << 10), 32, u32(sum))
+            put(exchange, place + (common.results << 10), 32, u32(sum))
 
 
 @native(inline=True)
@@ -181,34 +195,23 @@ def byte_of(value: u32, signed: u32) -> s32:
     return byte - 256 if signed != 0 and byte > 127 else byte
 
 
-@native
-def multiply_shared_bits(
-    exchange: Pointer[u32],
-    members: u32,
-    memory: Pointer[u8],
-    columns: u32,
-    depth: u32,
-    a_major: u32,
-    b_major: u32,
-    words: u32,
-    results: u32,
-    a_places: Pointer[u32],
-    d_places: Pointer[u32],
-) -> None:
-    """D = the number of ones in `a & b` of each row and column, added to D; `depth` words of 32 bits make a row."""
+@native(inline=True)
+def multiply_shared_bits(exchange: Pointer[u32], members: u32, memory: Pointer[u8], mma: SharedMma) -> None:
+    """D = the number of ones in `a & b` of each row and column, added to D; an element is a word of 32 bits."""
+    columns: u32 = mma.columns
+    depth: u32 = mma.depth
     rows: Pointer[u32] = array(u32, ROWS * 8)
     column: Pointer[u32] = array(u32, 8)
     for i in range(ROWS):
-        fetch_row(exchange, memory, a_places, words, i, depth, 32, a_major, column)
+        fetch_row(exchange, memory, mma, i, column)
         for k in range(depth):
             rows[i * depth + k] = column[k]
-    descriptor: u64 = descriptor_at(exchange, words + 3)
-    adds: u32 = exchange[32 * (words + 5)]
+    adds: u32 = adds_to_d(exchange, mma)
     for j in range(columns):
-        fetch(memory, descriptor, j, depth, 32, b_major, column)
+        fetch_column(exchange, memory, mma, j, column)
         for i in range(ROWS):
-            place: u32 = d_places[i * columns + j]
+            place: u32 = mma.d_places[i * columns + j]
             sum: u32 = exchange[place >> 5] if adds != 0 else u32(0)
             for k in range(depth):
                 sum = u32(sum + count_ones(rows[i * depth + k] & column[k]))
-            put(exchange, place + (results << 10), 32, sum)
+            put(exchange, place + (mma.results << 10), 32, sum)

@@ -31,6 +31,11 @@ def table(type: type[int], values: Iterable[int]) -> Table:
     return found
 
 
+def constants(values: tuple[int, ...]) -> Pointer[int]:
+    """A table as a field of a constant record: in machine code, the address of its first element."""
+    return values  # type: ignore[return-value]
+
+
 def array(type: type[T], length: int) -> Pointer[T]:
     """`length` zeros, on the stack: they are gone when the function returns."""
     return [0] * length  # type: ignore[return-value]

@@ -70,9 +70,10 @@ def fma(a: u64, b: u64, c: u64, format: u32, rounding: u32, modifiers: u32) -> u
     product: u128 = u128(significand_of(a, format)) * u128(significand_of(b, format))
     exponent: s32 = exponent_of(a, format) + exponent_of(b, format) + 1
     addend: u128 = u128(significand_of(c, format)) << 64
-    return _add_128(
-        sign, exponent, product, c & SIGN[format], exponent_of(c, format), addend, format, rounding, modifiers
+    sign, exponent, sum = _add_128(
+        sign, exponent, product, c & SIGN[format], exponent_of(c, format), addend, format, rounding
     )
+    return _pack_128(sign != 0, exponent, sum, format, rounding, modifiers)
 
 
 @native
@@ -151,9 +152,10 @@ def _sum(a: u64, b: u64, format: u32, rounding: u32, modifiers: u32) -> u64:
         return finish(a if is_infinite(a, format) else b, format, modifiers)
     first: u128 = u128(significand_of(a, format)) << 64
     second: u128 = u128(significand_of(b, format)) << 64
-    return _add_128(
-        sign, exponent_of(a, format), first, other, exponent_of(b, format), second, format, rounding, modifiers
+    sign, exponent, sum = _add_128(
+        sign, exponent_of(a, format), first, other, exponent_of(b, format), second, format, rounding
     )
+    return _pack_128(sign != 0, exponent, sum, format, rounding, modifiers)
 
 
 @native
@@ -166,12 +168,12 @@ def _add_128(
     other: u128,
     format: u32,
     rounding: u32,
-    modifiers: u32,
-) -> u64:
-    """The rounded sum of two numbers; bit 127 of a significand is 2**exponent and need not be set.
+) -> tuple[u64, s32, u128]:
+    """The sign, exponent and significand of the sum of two numbers, to be rounded by `_pack_128`.
 
-    At least 20 low bits of each are zero: if the exponents are so far apart that bits are lost in jamming, then no
-    more than one bit cancels, and what is jammed stays far below the last bit of the result.
+    Bit 127 of a significand is 2**exponent and need not be set. At least 20 low bits of each are zero: if the
+    exponents are so far apart that bits are lost in jamming, then no more than one bit cancels, and what is jammed
+    stays far below the last bit of the result.
     """
     first: u128 = significand >> 2
     second: u128 = other >> 2
@@ -189,7 +191,7 @@ def _add_128(
         sign = other_sign
     if first == 0 and sign != other_sign:
         sign = SIGN[format] if rounding == RM else 0
-    return _pack_128(sign != 0, exponent + 2, first, format, rounding, modifiers)
+    return sign, exponent + 2, first
 
 
 @native

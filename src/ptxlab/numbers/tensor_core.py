@@ -12,7 +12,9 @@ exponent above it. Exponents out of range mark zeros, infinities and NaNs, so th
 largest exponent.
 """
 
-from ptxlab.native import Pointer, leading_zeros, native, s16, s32, s64, table, u32, u64
+from dataclasses import dataclass
+
+from ptxlab.native import Pointer, leading_zeros, native, s16, s32, s64, struct, table, u32, u64
 
 # Exponents that no number has. A zero, or an element that is not there, never decides the alignment; whatever is
 # multiplied with infinity or NaN still has an exponent above SPECIAL // 2, unless it is not there.
@@ -168,23 +170,24 @@ def add_specials(
     return infinity + (sign if negative != 0 else 0)
 
 
+@struct
+@dataclass(frozen=True)
+class Accumulation:
+    """How a step adds up."""
+
+    fraction: s32  # bits that are kept below the largest exponent
+    lacking: s32  # the bits by which the product of two significands falls short of `fraction`
+    result: u32  # the format of the addend and of the sum: F32, F16 or F32_SHORT
+
+
 @native
 def add_products(
-    a: Pointer[u32],
-    a_first: u64,
-    b: Pointer[u32],
-    b_first: u64,
-    count: u64,
-    addend: u32,
-    fraction: s32,
-    lacking: s32,
-    result: u32,
+    a: Pointer[u32], a_first: u64, b: Pointer[u32], b_first: u64, count: u64, addend: u32, how: Accumulation
 ) -> u32:
-    """One step: `addend + a[a_first] * b[b_first] + ...`, aligned to `fraction` bits below the largest exponent.
-
-    `lacking` is by how many bits the product of two significands falls short of `fraction`. The addend and what is
-    returned are patterns of `result`.
-    """
+    """One step: `addend + a[a_first] * b[b_first] + ...`, aligned below the largest exponent."""
+    fraction: s32 = how.fraction
+    lacking: s32 = how.lacking
+    result: u32 = how.result
     mantissa_bits: u32 = 10 if result == F16 else 23
     top: s32 = 0x1F if result == F16 else 0xFF
     significand: u32 = addend & ((u32(1) << mantissa_bits) - 1)

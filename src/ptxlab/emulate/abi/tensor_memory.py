@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ptxlab.emulate.abi.clocks import Knowledge, Pages
+from ptxlab.isa.tensor_mma import TensorMma
 from ptxlab.native import Array, Growable, Pointer, struct, u32, u64
 
 UNITS = 16  # of 32 columns each: what is allocated
@@ -10,34 +13,58 @@ RECENT = 1024  # pieces of work of which it is remembered what they accumulate t
 
 
 @struct
-class Operation:
-    """A piece of work that has been begun: a product, a copy, or telling an mbarrier that those before it are done."""
+@dataclass
+class TensorAccess:
+    """An access to a rectangle of tensor memory."""
 
-    what: u32  # see `runtime.tensor_work`
-    kind: u32  # of the product, or the shape of the copy
+    lane: u32  # the first
+    column: u32  # the first
+    lanes: u32
+    columns: u32
+    kind: u32  # LOAD, STORE or ATOMIC
+    operation: u32  # what makes it, see `runtime.order.tensor_happens_before`
+    channel: u32  # of the asynchronous operation that makes it; 0: the thread does it at once
+    number: u32  # of that operation among those of its block
+
+
+@struct
+class TensorMove:
+    """A `tcgen05.ld` or `tcgen05.st` of a warp."""
+
+    address: u32
+    is_uniform: u32  # whether all lanes give the same address
+    lanes: u32
+    columns: u32
+    split: u32  # columns from the first half to a second one; 0: there is none
+    kind: u32  # LOAD or STORE
+    channel: u32  # the first of those of its kind, one for each warp
+
+
+@struct
+class TensorCopy:
+    """A `tcgen05.cp`: rows of chunks of 16 bytes from shared memory, each row to one lane or to several."""
+
+    descriptor: u64  # of the matrix in shared memory
+    address: u32  # in tensor memory
+    rows: u32
+    chunks: u32  # of each row
+    step: u32  # lanes from 32 rows to the next 32
+    stride: u32  # lanes from a row to its next copy
+    copies: u32  # of each row
+
+
+@struct
+class Operation:
+    """An asynchronous operation on tensor memory that is not done yet: an MMA, a copy, or a commit of those before."""
+
+    what: u32  # MULTIPLY, COPY or COMMIT, see `runtime.tensor_memory.operations`
     thread: u32
     instruction: u32
-    number: u32  # among those of its block
-    d: u32  # addresses in tensor memory: of the result,
-    scale_a: u32  # and of scale factors
-    scale_b: u32
-    factors: u32  # scale factors in a row
-    description: u32  # the instruction descriptor
-    a: u64  # a descriptor, or an address in tensor memory
-    b: u64
-    barrier: u64  # in the cluster
-    masks: Array[u32, 8]  # the lanes that are not written, a bit for each, of one block or of two
-    a_in_cells: u32
-    adds: u32
-    scale_d: u32
-    blocks: u32  # of the cluster that hear of it, a bit for each; 0: the one of the mbarrier
-    rows: u32  # of a copy: what it reads,
-    chunks: u32
-    step: u32  # lanes from 32 rows to the next 32,
-    further: u32  # and from a row to its copy
-    copies: u32
-    form: u32  # of a product: plain, `.ws`, or of two blocks
+    blocks: u32  # of a commit: the blocks of the cluster that it signals, a bit for each; 0: that of the mbarrier
+    barrier: u64  # of a commit: the mbarrier, in shared memory of the cluster
     known: Knowledge  # of a commit: what its arrival hands over
+    mma: TensorMma
+    copy: TensorCopy
 
 
 @struct

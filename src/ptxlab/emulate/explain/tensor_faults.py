@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
+from ptxlab.emulate.runtime.tensor_memory import accesses
 from ptxlab.emulate.runtime.tensor_memory import allocation as runtime
 from ptxlab.isa.tensor_memory import BAND
 from ptxlab.report import Diagnostic, Label
@@ -30,7 +31,7 @@ def explain_tensor_leak(fault: FaultSnapshot) -> Diagnostic:
 def explain_bad_tensor_address(fault: FaultSnapshot) -> Diagnostic:
     """An access to tensor memory that the thread does not have, or no longer has."""
     lanes, columns = fault.size & 0xFFFFFFFF, fault.size >> 32
-    if fault.extra & 0xFFFFFFFF != runtime.FREED:
+    if fault.extra & 0xFFFFFFFF != accesses.FREED:
         message, help, notes = _explain_address(fault.extra, fault.address, lanes, columns, fault.thread // 32)
         return fault.error("out-of-bounds", message, notes=notes, helps=[help])
     freed = fault.launch.span_of(fault.extra >> 32)
@@ -87,13 +88,13 @@ def _explain_address(reason: int, address: int, lanes: int, columns: int, warp: 
     """Message, help and notes."""
     lane, cells = address >> 16, _cells(address, lanes, columns)
     match reason:
-        case runtime.NO_COLUMNS:
+        case accesses.NO_COLUMNS:
             return (
                 f"access to {cells} of tensor memory, which are not all allocated",
                 "use the address that `tcgen05.alloc` has written, and allocate enough columns",
                 [],
             )
-        case runtime.OTHER_LANES:
+        case accesses.OTHER_LANES:
             first = warp % 4 * BAND
             return (
                 f"warp {warp} accesses lanes {lane}..{lane + lanes} of tensor memory, of which it reaches "
@@ -104,7 +105,7 @@ def _explain_address(reason: int, address: int, lanes: int, columns: int, warp: 
                     "those (modelled, not measured)"
                 ],
             )
-        case runtime.NOT_UNIFORM:
+        case accesses.NOT_UNIFORM:
             return (
                 "the lanes of a warp have different addresses of tensor memory",
                 "use the same address in all of them",

@@ -52,17 +52,11 @@ from .schedule.grid import end_broken, go_on_alone, run_grid, take_over
 from .schedule.schedule import thread_exit
 from .schedule.search import run_search
 from .schedule.steps import log_access, log_service
-from .tensor_memory.allocation import (
-    access_cells,
-    allocate_columns,
-    free_columns,
-    read_cell,
-    relinquish_columns,
-    route_lanes,
-    write_cell,
-)
+from .tensor_memory.accesses import access_cells, read_cell, route_lanes, write_cell
+from .tensor_memory.allocation import allocate_columns, free_columns, relinquish_columns
 from .tensor_memory.commits import start_commit
-from .tensor_memory.mma import start_product, start_tensor_copy
+from .tensor_memory.copies import start_tensor_copy
+from .tensor_memory.mma import start_mma
 
 RUNTIME: dict[str, Callable[..., Any]] = {
     function.__name__: function
@@ -78,7 +72,7 @@ RUNTIME: dict[str, Callable[..., Any]] = {
         wait_at_cluster, wait_for_copies, wait_for_phase, wait_for_products, wait_for_transfers, without_own_rank,
         # Tensor memory.
         access_cells, allocate_columns, fence_after, fence_before, free_columns, read_cell, release_tensor_work,
-        relinquish_columns, route_lanes, start_commit, start_product, start_tensor_copy, wait_for_cells, write_cell,
+        relinquish_columns, route_lanes, start_commit, start_mma, start_tensor_copy, wait_for_cells, write_cell,
     )
 }  # fmt: skip
 # Files whose functions few kernels call, or seldom: LLVM takes a quarter of the time for them, and makes slower code.
@@ -87,7 +81,8 @@ RARE = frozenset("""
     asynchronous.cancellations asynchronous.reductions asynchronous.tensor_issue asynchronous.tensor_maps
     asynchronous.wgmma memory.block_lifetime memory.profile order.cluster_order order.proxies order.reports
     order.tensor_happens_before order.tensor_order schedule.cluster_barrier schedule.clusters schedule.directed
-    tensor_memory.allocation tensor_memory.commits tensor_memory.mma tensor_memory.operands tensor_memory.operations
+    tensor_memory.accesses tensor_memory.allocation tensor_memory.commits tensor_memory.copies tensor_memory.execution
+    tensor_memory.mma tensor_memory.operands tensor_memory.operations
 """.split())  # fmt: skip
 ENTRIES: tuple[Callable[..., Any], ...] = (
     run_directed, run_grid, run_search, take_over, go_on_alone, end_broken, settle_all, share_bytes, put_back,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptxlab.emulate.runtime import RUNTIME
 from ptxlab.emulate.translate import access
+from ptxlab.emulate.translate.records import Record, constant_record, fill
 from ptxlab.emulate.translate.values import Value, resize
 from ptxlab.isa.types import type_named
 from ptxlab.native.functions import Signature, signature
@@ -14,6 +15,7 @@ from ptxlab.native.translate import declaration_text
 
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.function import Function
+    from ptxlab.isa.machine import Statics
 
 
 class Calls:
@@ -24,8 +26,9 @@ class Calls:
         self.runtime_functions: dict[str, str] = {}
         self.sites: list[str] = []
         self.wrappers: list[str] = []
-        self.statics: dict[tuple[int, ...], str] = {}
+        self.constants: list[str] = []
         self.mail_words = 1
+        self._constant_names: dict[object, str] = {}
         self._specials: dict[object, str] = {}
         self._written: set[str] = set()
         self._keys: dict[object, int] = {}
@@ -35,7 +38,7 @@ class Calls:
         self,
         function: Function,
         action: Callable[..., Any],
-        statics: Sequence[int | tuple[int, ...]],
+        statics: Statics,
         words: int,
         aligned: bool,
         reads_shared: bool = False,
@@ -47,11 +50,7 @@ class Calls:
         self.natives.setdefault(known.symbol, action)
         arguments = ["ptr %mail", "i32 %members", *["ptr %shared"] * reads_shared]
         for static, (_, type) in zip(statics, known.parameters[len(arguments) :], strict=True):
-            if isinstance(static, tuple):
-                name = self.statics.setdefault(static, f"@static.{len(self.statics)}")
-                arguments.append(f"ptr {name}")
-            else:
-                arguments.append(f"{type.llvm} {static}")
+            arguments.append(f"{type.llvm} {static if isinstance(static, int) else self._constant(static)}")
         number = len(self.sites)
         what = (known.symbol, tuple(statics))
         if what not in self._meetings:
@@ -68,6 +67,18 @@ class Calls:
         )
         return number
 
+    def _constant(self, static: tuple[int, ...] | object) -> str:
+        """The name of a table of words, or of a record of constants, beside the code."""
+        if static not in self._constant_names:
+            if isinstance(static, tuple):
+                type = f"[{len(static)} x i32]"
+                value = f"[ {', '.join(f'i32 {word}' for word in static)} ]"
+            else:
+                type, value = constant_record(static, self._constant)
+            name = self._constant_names[static] = f"@constant.{len(self._constant_names)}"
+            self.constants.append(f"{name} = internal constant {type} {value}, align 16")
+        return self._constant_names[static]
+
     def runtime(self, name: str) -> str:
         """The symbol of a function of the runtime, which is declared."""
         function = RUNTIME[name]
@@ -76,13 +87,18 @@ class Calls:
         return symbol
 
     def runtime_call(
-        self, function: Function, name: str, arguments: Sequence[Value | int | str], result: str | None
+        self, function: Function, name: str, arguments: Sequence[Value | int | str | Record], result: str | None
     ) -> Value | None:
-        """Call a function of the runtime: the thread, then these arguments; a text is the name of a pointer."""
+        """Call a function of the runtime: the thread, then these arguments; a text is the name of a pointer.
+
+        A record is filled on the stack, and its address passed.
+        """
         known = signature(RUNTIME[name])
         texts = ["ptr %thread"]
         for argument, (_, wanted) in zip(arguments, known.parameters[1:], strict=True):
-            if isinstance(argument, int | str):
+            if isinstance(argument, Record):
+                texts.append(f"ptr {fill(function, argument)}")
+            elif isinstance(argument, int | str):
                 texts.append(f"{wanted.llvm} {argument}")
             else:
                 texts.append(f"{wanted.llvm} {resize(argument, int(wanted.llvm[1:]), argument.is_signed)}")

@@ -64,6 +64,7 @@ class Function:
         self.block_counter = 0
         self.guard_counter = (-1, 0)
         self._sizes: dict[str, str] = {}
+        self.record_size = 0  # bytes of the largest that it passes to the runtime, see `records`
 
     def _find_live(self) -> Liveness:
         registers = self.registers.by_index
@@ -153,6 +154,8 @@ class Function:
         entry += self.registers.declarations()
         entry.append(f"  %own.size = add i64 0, {self.frame.size}")
         entry += ["  %carry = alloca i1", "  %fuel = alloca i32", *self._entry_loads(), *self._sizes.values()]
+        if self.record_size:
+            entry.append(f"  %record = alloca [{self.record_size} x i8], align 16")
         cases = " ".join(f"i32 {index}, label %{label}" for index, label in enumerate(self.frame.resumes, 1))
         entry.append(f"  switch i32 %resume, label %start [ {cases} ]")
         return f"define internal void @{self.name}(ptr noalias %thread) nounwind {{\n{builder}\n}}\n"

@@ -13,6 +13,7 @@ from ptxlab.emulate.translate import access, floats
 from ptxlab.emulate.translate.async_copies import AsyncCopies
 from ptxlab.emulate.translate.bulk import BulkCopies
 from ptxlab.emulate.translate.mbarriers import Mbarriers
+from ptxlab.emulate.translate.records import Record
 from ptxlab.emulate.translate.special import special_register
 from ptxlab.emulate.translate.stack import Stack
 from ptxlab.emulate.translate.tensor_memory import TensorMemory
@@ -24,6 +25,7 @@ from ptxlab.native.functions import signature
 
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.function import Function
+    from ptxlab.isa.machine import Statics
 
 _PREDICATE = type_named("pred")
 _U32 = type_named("u32")
@@ -177,7 +179,7 @@ class Machine:
         inputs: Sequence[Value],
         results: Sequence[str],
         *,
-        statics: Sequence[int | tuple[int, ...]] = (),
+        statics: Statics = (),
         aligned: bool = False,
         reads_shared: bool = False,
         orders: bool = False,
@@ -265,7 +267,7 @@ class Machine:
         """Change a value in memory at one go, and return what it was."""
         return access.update(self.function, address, type_named(type), change, order, writes, returns)
 
-    def runtime(self, name: str, *arguments: Value | int | str) -> None:
+    def runtime(self, name: str, *arguments: Value | int | str | Record) -> None:
         """Call a function of the runtime with this thread."""
         self.function.unit.calls.runtime_call(self.function, name, arguments, None)
 

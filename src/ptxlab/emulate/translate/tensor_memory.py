@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import state
-from ptxlab.emulate.runtime.order.tensor_happens_before import MOVE
+from ptxlab.emulate.abi.tensor_memory import TensorCopy, TensorMove
 from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_LOADS, TENSOR_STORES
 from ptxlab.emulate.runtime.tensor_memory.commits import SEVERAL
+from ptxlab.emulate.translate.records import Record
 from ptxlab.emulate.translate.values import Address, Value
 from ptxlab.isa.asynchronous import MatrixCopy, Mma
+from ptxlab.isa.tensor_mma import TensorMma
 from ptxlab.isa.types import type_named
 
 if TYPE_CHECKING:
@@ -41,14 +43,10 @@ class TensorMemory:
         return self._machine.ask_runtime("route_lanes", address, result="u32")
 
     def start_load(self, address: Value, is_uniform: Value, lanes: int, columns: int, split: int) -> None:
-        given = (address, is_uniform, lanes, columns, split)
-        self._machine.runtime("access_cells", *given, state.LOAD, MOVE, TENSOR_LOADS, self._machine.place)
-        self._machine.check()
+        self._move(state.LOAD, address, is_uniform, lanes, columns, split)
 
     def start_store(self, address: Value, is_uniform: Value, lanes: int, columns: int, split: int) -> None:
-        given = (address, is_uniform, lanes, columns, split)
-        self._machine.runtime("access_cells", *given, state.STORE, MOVE, TENSOR_STORES, self._machine.place)
-        self._machine.check()
+        self._move(state.STORE, address, is_uniform, lanes, columns, split)
 
     def read(self, word: Value) -> Value:
         return self._machine.ask_runtime("read_cell", word, result="u32")
@@ -59,32 +57,40 @@ class TensorMemory:
 
     def multiply(self, mma: Mma[Value, Address]) -> None:
         machine = self._machine
-        masks: list[Value | int] = [*mma.disabled_lanes]
-        masks += [0] * (8 - len(masks))
-        scales = [0 if scale is None else self.address(scale) for scale in (mma.scale_a, mma.scale_b)]
-        machine.runtime(
-            "start_product",
-            self.address(mma.d),
-            mma.a,
-            int(mma.a_in_tensor_memory),
-            mma.b,
-            mma.instruction_descriptor,
-            mma.kind,
-            machine.cast(mma.accumulate, "u32"),
-            mma.scale_d,
-            *masks,
-            *scales,
-            mma.scale_factors,
-            mma.form,
-            machine.place,
+        scale_a, scale_b = (0 if scale is None else self.address(scale) for scale in (mma.scale_a, mma.scale_b))
+        record = Record(
+            TensorMma,
+            kind=mma.kind,
+            form=mma.form,
+            instruction_descriptor=mma.instruction_descriptor,
+            a_in_tensor_memory=int(mma.a_in_tensor_memory),
+            a=mma.a,
+            b=mma.b,
+            d=self.address(mma.d),
+            accumulate=machine.cast(mma.accumulate, "u32"),
+            scale_d=mma.scale_d,
+            scale_factors=mma.scale_factors,
+            scale_a=scale_a,
+            scale_b=scale_b,
+            disabled_lanes=mma.disabled_lanes,
         )
+        machine.runtime("start_mma", record, machine.place)
         machine.check()
         machine.function.unit.counting.note_change(machine.function, "shared")
 
     def copy(self, copy: MatrixCopy[Value, Address]) -> None:
         machine = self._machine
-        given = (copy.descriptor, copy.rows, copy.chunks, copy.step, copy.stride, copy.copies)
-        machine.runtime("start_tensor_copy", self.address(copy.address), *given, machine.place)
+        record = Record(
+            TensorCopy,
+            descriptor=copy.descriptor,
+            address=self.address(copy.address),
+            rows=copy.rows,
+            chunks=copy.chunks,
+            step=copy.step,
+            stride=copy.stride,
+            copies=copy.copies,
+        )
+        machine.runtime("start_tensor_copy", record, machine.place)
         machine.check()
 
     def commit(self, barrier: Address, blocks: Value | None = None) -> None:
@@ -99,3 +105,17 @@ class TensorMemory:
 
     def fence(self, after: bool) -> None:
         self._machine.runtime("fence_after" if after else "fence_before")
+
+    def _move(self, kind: int, address: Value, is_uniform: Value, lanes: int, columns: int, split: int) -> None:
+        record = Record(
+            TensorMove,
+            address=address,
+            is_uniform=is_uniform,
+            lanes=lanes,
+            columns=columns,
+            split=split,
+            kind=kind,
+            channel=TENSOR_LOADS if kind == state.LOAD else TENSOR_STORES,
+        )
+        self._machine.runtime("access_cells", record, self._machine.place)
+        self._machine.check()

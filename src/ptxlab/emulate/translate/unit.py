@@ -85,21 +85,17 @@ class Unit:
             f"@callees = constant [{len(callees)} x {{ ptr, i32, i32, i32, i32 }}] [ {', '.join(callees)} ]",
             f"@sites = constant [{len(calls.sites)} x {{ ptr, i32, i32, i32, i32 }}] [ {', '.join(calls.sites)} ]",
         ]
-        statics = [
-            f"{name} = internal constant [{len(words)} x i32] [ {', '.join(f'i32 {word}' for word in words)} ]"
-            for words, name in calls.statics.items()
-        ]
         natives = emit(list(calls.natives.values())) if calls.natives else ""
         kernel = "\n".join([*tables, *bodies])
         runtime = "\n".join([*calls.runtime_functions.values(), *_INTRINSICS])
         if len(kernel) < LARGE and not self.flat:
             inside = [f"define internal {wrapper}" for wrapper in calls.wrappers]
-            together = [kernel, *inside, *statics, natives, runtime, _without_metadata(natives), "!2 = !{}\n"]
+            together = [kernel, *inside, *calls.constants, natives, runtime, _without_metadata(natives), "!2 = !{}\n"]
             return "\n".join(together), ""
         declared = [f"declare {wrapper.partition(' nounwind')[0]}" for wrapper in calls.wrappers]
         declared += [declaration_text(native) for native in calls.natives.values()]
         outside = [f"define {wrapper}" for wrapper in calls.wrappers]
-        called = [*outside, *statics, natives, runtime, _without_metadata(natives)]
+        called = [*outside, *calls.constants, natives, runtime, _without_metadata(natives)]
         return "\n".join([kernel, *declared, runtime, METADATA, "!2 = !{}\n"]), "\n".join(called)
 
     def check_time(self) -> None:

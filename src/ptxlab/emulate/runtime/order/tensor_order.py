@@ -9,6 +9,7 @@ to be done, its own work on tensor memory may still run ahead of, until `tcgen05
 from __future__ import annotations
 
 from ptxlab.emulate.abi.state import TENSOR_SPACE, Block, Thread
+from ptxlab.emulate.abi.tensor_memory import TensorAccess
 from ptxlab.emulate.runtime.order.races import note
 from ptxlab.emulate.runtime.order.release_acquire import FENCE_ACQUIRE, FENCE_RELEASE, flag_at, pass_fence
 from ptxlab.emulate.runtime.order.shadow import ASYNC, COPY, SIZE_SHIFT, WIDE, free_pages
@@ -28,32 +29,20 @@ CTA_SCOPE = 1
 
 
 @native
-def note_tensor(
-    thread: Pointer[Thread],
-    block: Pointer[Block],
-    lane: u32,
-    column: u32,
-    lanes: u32,
-    columns: u32,
-    kind: u32,
-    operation: u32,
-    channel: u32,
-    number: u32,
-    instruction: u32,
-) -> None:
-    """Look at an access to tensor memory by a piece of work of a channel; channel 0: the thread does it at once."""
+def note_tensor(thread: Pointer[Thread], block: Pointer[Block], access: TensorAccess, instruction: u32) -> None:
+    """Inspect an access to the tensor memory of a block."""
     if thread.worker.checks == 0:
         return
-    thread.channel = channel
-    thread.work = number
-    about: u32 = kind | operation << SIZE_SHIFT | WIDE
-    if channel != 0:
+    thread.channel = access.channel
+    thread.work = access.number
+    about: u32 = access.kind | access.operation << SIZE_SHIFT | WIDE
+    if access.channel != 0:
         about = about | COPY | ASYNC
     pages = address_of(block.tensor.pages)
     flags = address_of(block.flags)
-    for row in range(lane, lane + lanes):
-        address: u64 = (u64(row) * COLUMNS + u64(column)) * 4
-        note(thread, pages, flags, address, columns * 4, about, instruction, TENSOR_SPACE)
+    for row in range(access.lane, access.lane + access.lanes):
+        address: u64 = (u64(row) * COLUMNS + u64(access.column)) * 4
+        note(thread, pages, flags, address, access.columns * 4, about, instruction, TENSOR_SPACE)
 
 
 @native

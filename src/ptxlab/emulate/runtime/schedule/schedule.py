@@ -38,7 +38,7 @@ from ptxlab.emulate.runtime.schedule.quiescence import changes_of, goes_nowhere,
 from ptxlab.emulate.runtime.schedule.random import next_random
 from ptxlab.emulate.runtime.schedule.steps import log_meeting
 from ptxlab.emulate.runtime.tensor_memory.allocation import check_allocations
-from ptxlab.emulate.runtime.tensor_memory.mma import finish_operations
+from ptxlab.emulate.runtime.tensor_memory.execution import finish_operations
 from ptxlab.native import Pointer, atomic_load, boolean, call, native, u32, u64
 
 # What became of a cluster when it gave its core back.

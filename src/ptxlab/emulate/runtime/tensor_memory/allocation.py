@@ -1,22 +1,21 @@
-"""Tensor memory: its allocation in columns, and the cells that warps load and store (PTX ISA 9.7.16.7 and 9.7.16.8).
+"""Tensor memory: its allocation in columns (PTX ISA 9.7.16.7).
 
 Each block has all of it: that blocks share a multiprocessor, and its tensor memory, is not told apart here.
 """
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.state import BAD_ALLOCATION, BAD_TENSOR_ADDRESS, NO_MEMORY, STORE, TENSOR_LEAK, Block, Thread
-from ptxlab.emulate.abi.tensor_memory import RECENT, UNITS, Tensor
+from ptxlab.emulate.abi.state import BAD_ALLOCATION, NO_MEMORY, STORE, TENSOR_LEAK, Block, Thread
+from ptxlab.emulate.abi.tensor_memory import UNITS, Tensor, TensorAccess
 from ptxlab.emulate.runtime.memory.memory import fail
 from ptxlab.emulate.runtime.order.tensor_happens_before import OTHER
 from ptxlab.emulate.runtime.order.tensor_order import end_tensor_order, note_tensor
 from ptxlab.emulate.runtime.tensor_memory.operations import free_operations
-from ptxlab.isa.tensor_memory import BAND, COLUMNS, LANES
-from ptxlab.native import Pointer, boolean, calloc, cast, free, native, size_of, u8, u32, u64
+from ptxlab.isa.tensor_memory import COLUMNS, LANES
+from ptxlab.native import Pointer, calloc, cast, free, native, size_of, u8, u32, u64
 
 TENSOR_SIZE = size_of(Tensor)
 UNIT = 32
-CELL = (LANES * COLUMNS) - 1
 
 # What is wrong with an allocation; told in `faults`.
 BAD_COUNT = 1
@@ -25,13 +24,6 @@ GROWING = 3
 RELINQUISHED = 4
 NOT_ALLOCATED = 5
 OTHER_SIZE = 6
-
-# What is wrong with an address.
-NO_COLUMNS = 1
-OTHER_LANES = 2
-NOT_UNIFORM = 3
-OUTSIDE = 4
-FREED = 5
 
 
 @native
@@ -104,7 +96,10 @@ def free_columns(thread: Pointer[Thread], address: u32, columns: u32, instructio
         thread.worker.fault.size = u64(tensor.sizes[unit])
         fail_allocation(thread, OTHER_SIZE, columns, address, instruction)
         return
-    note_tensor(thread, thread.block, 0, address, LANES, columns, STORE, OTHER, 0, 0, instruction)
+    whole = TensorAccess(
+        lane=0, column=address, lanes=LANES, columns=columns, kind=STORE, operation=OTHER, channel=0, number=0
+    )
+    note_tensor(thread, thread.block, whole, instruction)
     tensor.used = tensor.used & ~(((u32(1) << (columns // UNIT)) - 1) << unit)
     tensor.sizes[unit] = 0
     for freed in range(unit, unit + columns // UNIT):
@@ -148,122 +143,3 @@ def end_tensor(block: Pointer[Block]) -> None:
     free_operations(tensor)
     free(cast(Pointer[u8], tensor))
     block.tensor = cast(Pointer[Tensor], 0)
-
-
-# Accesses.
-
-
-@native
-def is_allocated(
-    thread: Pointer[Thread],
-    block: Pointer[Block],
-    lane: u32,
-    column: u32,
-    lanes: u32,
-    columns: u32,
-    kind: u32,
-    instruction: u32,
-) -> boolean:
-    """Whether these cells are there and allocated; a fault otherwise."""
-    tensor = block.tensor
-    if lane + lanes > LANES or column + columns > COLUMNS:
-        fail_address(thread, OUTSIDE, lane, column, lanes, columns, kind, instruction)
-        return False
-    for unit in range(column // UNIT, (column + columns + UNIT - 1) // UNIT):
-        if cast(u64, tensor) == 0 or tensor.used >> unit & 1 == 0:
-            reason: u64 = NO_COLUMNS
-            if cast(u64, tensor) != 0 and tensor.freed_at[unit] != 0:
-                reason = u64(FREED) | (u64(tensor.freed_at[unit]) - 1) << 32
-            fail_address(thread, reason, lane, column, lanes, columns, kind, instruction)
-            return False
-    return True
-
-
-@native
-def fail_address(
-    thread: Pointer[Thread], reason: u64, lane: u32, column: u32, lanes: u32, columns: u32, kind: u32, instruction: u32
-) -> None:
-    """Note a bad address: the reason and, for `FREED`, the instruction that freed it in the upper half."""
-    fault = thread.worker.fault
-    if fault.kind == 0:
-        fault.address = u64(lane) << 16 | u64(column)
-        fault.size = u64(lanes) | u64(columns) << 32
-        fault.access = kind
-    fail(thread, BAD_TENSOR_ADDRESS, instruction, reason)
-
-
-@native
-def route_lanes(thread: Pointer[Thread], address: u32) -> u32:
-    """The address that a warp accesses by one that names no lane, or one of the first 32: the same of its own lanes.
-
-    The manual wants the lanes of the warp in the address. Kernels in production leave them out (DeepGEMM, FlashMLA) and
-    are right: the hardware adds them, unless the debugger has it check (DeepGEMM's pull request 341).
-    """
-    if address >> 16 >= BAND:
-        return address
-    return address + (thread.number // 32 % 4 * BAND << 16)
-
-
-@native
-def access_cells(
-    thread: Pointer[Thread],
-    address: u32,
-    is_uniform: u32,
-    lanes: u32,
-    columns: u32,
-    split: u32,
-    kind: u32,
-    operation: u32,
-    channel: u32,
-    instruction: u32,
-) -> None:
-    """Look at what a warp is about to load or store, as its first lane; with a `split`, the same again further right.
-
-    The address has to be the same in all lanes, and the lanes of tensor memory those of the warp (PTX ISA 9.7.16.8.1).
-    """
-    if thread.lane != 0:
-        return
-    lane: u32 = address >> 16
-    column: u32 = address & 0xFFFF
-    if is_uniform == 0:
-        fail_address(thread, NOT_UNIFORM, lane, column, lanes, columns, kind, instruction)
-        return
-    band: u32 = thread.number // 32 % 4 * BAND
-    if lane < band or lane + lanes > band + BAND:
-        fail_address(thread, OTHER_LANES, lane, column, lanes, columns, kind, instruction)
-        return
-    if not is_allocated(thread, thread.block, lane, column, lanes, columns, kind, instruction):
-        return
-    number: u32 = next_number(thread)
-    channel += thread.number // 32
-    note_tensor(thread, thread.block, lane, column, lanes, columns, kind, operation, channel, number, instruction)
-    column += split
-    if split != 0 and is_allocated(thread, thread.block, lane, column, lanes, columns, kind, instruction):
-        note_tensor(thread, thread.block, lane, column, lanes, columns, kind, operation, channel, number, instruction)
-
-
-@native
-def next_number(thread: Pointer[Thread]) -> u32:
-    """The number of one more operation, which this thread starts."""
-    tensor = thread.block.tensor
-    tensor.begun += 1
-    tensor.accumulators[tensor.begun % RECENT] = 0
-    tensor.stamps[tensor.begun % RECENT] = thread.stamp
-    return tensor.begun
-
-
-@native
-def read_cell(thread: Pointer[Thread], cell: u32) -> u32:
-    """A cell by its number; whether the kernel may read it has been looked at."""
-    tensor = thread.block.tensor
-    if cast(u64, tensor) == 0:
-        return 0
-    return tensor.cells[cell & CELL]
-
-
-@native
-def write_cell(thread: Pointer[Thread], cell: u32, value: u32, mask: u32) -> None:
-    """Write those bits of a cell that a mask has."""
-    tensor = thread.block.tensor
-    if cast(u64, tensor) != 0:
-        tensor.cells[cell & CELL] = tensor.cells[cell & CELL] & ~mask | value & mask

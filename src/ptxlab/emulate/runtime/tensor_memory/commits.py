@@ -16,7 +16,8 @@ from ptxlab.emulate.runtime.memory.memory import find_memory, owner_of
 from ptxlab.emulate.runtime.order.release_acquire import flag_at, hand_over
 from ptxlab.emulate.runtime.order.synchronization import MBARRIER
 from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_ISSUED, TENSOR_WORK, key_of, tell, tell_all
-from ptxlab.emulate.runtime.tensor_memory.allocation import next_number, tensor_of
+from ptxlab.emulate.runtime.tensor_memory.accesses import next_number
+from ptxlab.emulate.runtime.tensor_memory.allocation import tensor_of
 from ptxlab.emulate.runtime.tensor_memory.operations import COMMIT, next_operation
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64
 

@@ -1,0 +1,60 @@
+"""Asynchronous operations on tensor memory, done as late as the rules allow (PTX ISA 9.7.16.6).
+
+They are done in the order in which they were started, up to the next `tcgen05.commit`, when no thread of the block can
+continue without them, or when the block ends. What they read and write is inspected when they start.
+"""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi.state import Block
+from ptxlab.emulate.abi.tensor_memory import Operation
+from ptxlab.emulate.runtime.tensor_memory.commits import tell_barriers
+from ptxlab.emulate.runtime.tensor_memory.copies import copy_in
+from ptxlab.emulate.runtime.tensor_memory.operations import COMMIT, COPY, MULTIPLY, drop_operation
+from ptxlab.isa.instruction_descriptor import PAIR
+from ptxlab.isa.tensor_mma import multiply_in_tensor_memory
+from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64
+
+
+@native
+def multiply(block: Pointer[Block], operation: Pointer[Operation]) -> None:
+    """Do an MMA: in its block, or the parts of both blocks of a pair, which have half of B each."""
+    mma = address_of(operation.mma)
+    disabled = cast(Pointer[u32], operation.mma.disabled_lanes)
+    if mma.form != PAIR:
+        shared = block.shared
+        multiply_in_tensor_memory(mma, block.tensor.cells, shared, shared, shared, disabled)
+        return
+    rank: u32 = block.rank & 0xFFFFFFFE
+    first = block.cluster.blocks[rank]
+    second = block.cluster.blocks[rank + 1]
+    multiply_in_tensor_memory(mma, first.tensor.cells, first.shared, first.shared, second.shared, disabled)
+    multiply_in_tensor_memory(mma, second.tensor.cells, second.shared, first.shared, second.shared, disabled + 4)
+
+
+@native
+def finish_operation(block: Pointer[Block]) -> u32:
+    """Do the oldest operation; what it was."""
+    operation = block.tensor.operations.items
+    what: u32 = operation.what
+    if what == MULTIPLY:
+        multiply(block, operation)
+    elif what == COPY:
+        copy_in(block, address_of(operation.copy))
+    else:
+        tell_barriers(block.threads + operation.thread, operation)
+    drop_operation(block.tensor)
+    block.moves += 1
+    block.worker.deliveries += 1
+    return what
+
+
+@native
+def finish_operations(block: Pointer[Block], is_all: u32) -> boolean:
+    """Do operations up to a commit, or all."""
+    if cast(u64, block.tensor) == 0 or block.tensor.operations.count == 0:
+        return False
+    while block.tensor.operations.count != 0:
+        if finish_operation(block) == COMMIT and is_all == 0:
+            return True
+    return True
