@@ -14,7 +14,7 @@ from click import unstyle
 
 from ptxlab import kernels
 from ptxlab.cli.explain import explain_forms, pages
-from ptxlab.emulate.translate.refuse import is_emulated, reason_of
+from ptxlab.emulate.translate.refuse import is_emulated
 from ptxlab.isa.form import Form
 from ptxlab.isa.table import CHAPTERS, forms
 from ptxlab.measure import Record
@@ -82,7 +82,7 @@ def coverage() -> str:
 def row(form: Form, measured: Sequence[Mapping[str, Any]]) -> str:
     """One form in the table of what is covered."""
     syntax = form.syntax.replace("|", "\\|")
-    emulated = "yes" if is_emulated(form) else f"no: {reason_of(form)}"
+    emulated = "yes" if is_emulated(form) else f"no: {form.unknown}"
     return f"| `{syntax}` | yes | yes | {emulated} | {compared(measured)} |"
 
 

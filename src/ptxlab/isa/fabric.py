@@ -9,6 +9,7 @@ from .form import Specification, form
 from .tensor_copy import DIMENSIONS, OVERRIDE, tensor
 from .vocabulary import together
 
+UNKNOWN = "several GPUs on a fabric are not emulated yet"
 FP8 = "9.3 sm_100f sm_110f sm_120a sm_121a"
 HINT = ("L2::cache_hint",)  # the manual asks for PTX 9.4, ptxas does not
 HANDLE: dict[str, Specification] = {"endpoint": "u32", "offset": "u64 reg", "mbar": "shared", "size": "u32"}

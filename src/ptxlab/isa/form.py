@@ -187,7 +187,7 @@ def form(
                 computes=getattr(function, "computes", None),
                 text=inspect.cleandoc(function.__doc__ or ""),
                 semantics=function if function.__code__.co_argcount else None,
-                unknown=getattr(function, "unknown", ""),
+                unknown=getattr(function, "unknown", function.__globals__.get("UNKNOWN", "")),
                 chapter=function.__module__.rpartition(".")[2],
             )
 
@@ -198,7 +198,10 @@ def form(
 
 
 def unknown(why: str, effects: str = "") -> Callable[[F], F]:
-    """Say, below the forms of an instruction without semantics, why it has none, and its `effects` in words."""
+    """Say, below the forms of an instruction without semantics, why it has none, and its `effects` in words.
+
+    A chapter in which no instruction has semantics says why in its constant `UNKNOWN`.
+    """
 
     def note(function: F) -> F:
         function.unknown = why  # type: ignore[attr-defined]

@@ -9,6 +9,7 @@ from .bulk_copy import BYTES, STRONG, bulk
 from .form import Modifiers, Specification, form
 from .vocabulary import SCOPE, together
 
+UNKNOWN = "several GPUs on a fabric are not emulated yet"
 FP8 = "8.6 sm_100a sm_110a | 8.7 sm_120a | 8.8 sm_100f sm_110f sm_121a"
 PACKED = "f16x2 bf16x2"
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from .form import Modifiers, form
 
+UNKNOWN = "textures, samplers and surfaces are not emulated yet"
 COORDINATES = {"1d": "single padded", "2d": "2 padded lone", "3d": "4 lone", "a1d": "2 padded lone", "a2d": "4 lone"}
 GEOMETRIES = ("1d 2d", ("3d a1d a2d", "3.0 sm_20"))
 MODE = ("trap", ("clamp zero", "2.0"))

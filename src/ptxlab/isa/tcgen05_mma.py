@@ -110,7 +110,8 @@ def start(
     form: int = ALONE,
 ) -> None:
     """Start an MMA; `scales` are the addresses of the scale factors of A and B, and how many a row has."""
-    kind = KIND_NUMBERS.index(m.kind.removeprefix("kind::"))
+    # How `ti16` is computed is not known: the emulator refuses it, but its effects are those of any MMA.
+    kind = (*KIND_NUMBERS, "ti16").index(m.kind.removeprefix("kind::"))
     where = k.cast(k.tensor_memory.address(a), "u64") if a is not None else a_desc
     assert where is not None
     scale_a, scale_b, scale_factors = scales or (None, None, 0)

@@ -5,6 +5,7 @@ from typing import Any
 from .form import Specification, form
 from .vocabulary import SCOPE
 
+UNKNOWN = "changes of tensor maps are not emulated yet"
 REPLACE: dict[str, Any] = {
     "space": "global shared::cta",
     "name": "tensormap.replace",

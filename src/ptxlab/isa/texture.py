@@ -10,6 +10,7 @@ from typing import Any
 
 from .form import Modifiers, Specification, Values, Where, form
 
+UNKNOWN = "textures, samplers and surfaces are not emulated yet"
 COORDINATES = {
     "1d": "single padded",
     "2d": "2 padded lone",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ptxlab import ir
@@ -11,7 +11,8 @@ from ptxlab.emulate.abi.services import SERVICES
 from ptxlab.emulate.translate.special import NAMES
 from ptxlab.ir.node import Node
 from ptxlab.ir.shapes import shape_of
-from ptxlab.isa import Jump, Match
+from ptxlab.isa import Candidate, Jump, Match
+from ptxlab.isa.effects import Step
 from ptxlab.isa.form import Form
 from ptxlab.report import Diagnostic, KernelError, Span, error
 
@@ -57,21 +58,6 @@ def _ways(function: ir.Function) -> Iterator[int]:
             yield sum(lists.get(o.name, 0) for o in instruction.operands if isinstance(o, ir.LabelReference))
 
 
-# Why the instructions of a whole chapter have no meaning; where only some have none, they say it themselves.
-_FABRIC, _TEXTURE = "several GPUs on a fabric", "textures, samplers and surfaces"
-_CHAPTERS = {
-    "tensormap": "changes of tensor maps",
-    "multimem": _FABRIC, "fabric": _FABRIC, "texture": _TEXTURE, "surface": _TEXTURE,
-}  # fmt: skip
-
-
-def reason_of(form: Form) -> str:
-    """Why an instruction is not emulated."""
-    if form.chapter in _CHAPTERS:
-        return f"{_CHAPTERS[form.chapter]} are not emulated yet"
-    return form.unknown
-
-
 def is_emulated(form: Form) -> bool:
     """Whether the emulator knows the instruction."""
     return form.jump is not None or form.semantics is not None
@@ -90,15 +76,18 @@ _WORDS = {
 }
 
 
-# What of `tcgen05` is emulated for two blocks.
-_PAIRED = ("alloc", "dealloc", "relinquish_alloc_permit", "mma", "commit")
+# What is emulated for two blocks of a cluster.
+_PAIRED = frozenset(Step("tensor_memory", name) for name in ("allocate", "free", "relinquish", "multiply", "commit"))
 
 
-def reason_of_words(words: Sequence[str]) -> str | None:
-    """Why an instruction with these modifiers is not emulated."""
-    known = "block_scale" not in words and any(word in _PAIRED for word in words)
-    others = [word for word in words if not (known and word == "cta_group::2")]
-    return next((why for word in others for start, why in _WORDS.items() if word.startswith(start)), None)
+def reason_of(candidate: Candidate) -> str | None:
+    """Why an instruction is not emulated, if it is not."""
+    if not is_emulated(candidate.form):
+        return candidate.form.unknown
+    words = [word for word in candidate.chosen.values() if word is not None]
+    if "block_scale" not in words and not _PAIRED.isdisjoint(candidate.effects.steps):
+        words = [word for word in words if word != "cta_group::2"]
+    return next((why for word in words for start, why in _WORDS.items() if word.startswith(start)), None)
 
 
 Missing = tuple[str, Span | None, str]
@@ -132,9 +121,7 @@ def _missing_instruction(module: ir.Module, instruction: ir.Instruction) -> Iter
     span = module.opcode_span(instruction)
     if not isinstance(match, Match):
         yield f"`{opcode.text}` is not emulated", span, "the emulator does not know this instruction"
-    elif match.form.semantics is None:
-        yield f"`{opcode.text}` is not emulated", span, reason_of(match.form)
-    elif reason := reason_of_words(opcode.modifiers):
+    elif reason := reason_of(match.candidate):
         yield f"`{opcode.text}` is not emulated", span, reason
 
 

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 from ptxlab import ir
 from ptxlab.emulate.translate.values import Value, bits_of
 from ptxlab.ir.effects import Effects, registers_in
+from ptxlab.isa import Match
+from ptxlab.isa.operation import Operation
 
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.function import Function
@@ -37,7 +39,7 @@ class Registers:
         self._function = function
         self.by_index = _used(instructions)
         self._flat = function.unit.flat
-        self._sums = frozenset() if self._flat else _sums(instructions, effects, self.by_index)
+        self._sums = frozenset() if self._flat else _sums(instructions, function.matches, effects, self.by_index)
         self._known: dict[tuple[int, int], _Known] = {}
         self._guarded: set[tuple[int, int]] | None = None  # what became known where a guard holds
         self._labels = 0  # of the text, when the instruction began
@@ -134,14 +136,20 @@ def variable(register: ir.Register, element: int = 0) -> str:
     return f"%r{register.index}.{element}" if register.vector > 1 else f"%r{register.index}"
 
 
+_SUMS = (Operation.SUM, Operation.DIFFERENCE, Operation.PRODUCT, Operation.PRODUCT_SUM)
+
+
 def _sums(
-    instructions: Sequence[ir.Instruction], effects: Effects, registers: dict[int, ir.Register]
+    instructions: Sequence[ir.Instruction],
+    matches: Sequence[Match | None],
+    effects: Effects,
+    registers: dict[int, ir.Register],
 ) -> frozenset[int]:
-    """The registers that arithmetic on f32 both reads and writes."""
+    """The registers that sums and products of f32 both read and write."""
     reads: set[int] = set()
     writes: set[int] = set()
-    for position, instruction in enumerate(instructions):
-        if instruction.opcode.mnemonic in ("add", "sub", "mul", "fma") and "f32" in instruction.opcode.modifiers:
+    for position, (instruction, match) in enumerate(zip(instructions, matches, strict=True)):
+        if match is not None and match.form.computes in _SUMS and "f32" in instruction.opcode.modifiers:
             reads.update(effects.reads[position])
             writes.update(effects.writes[position])
     return frozenset(
