@@ -192,11 +192,12 @@ COMPILE = """
 import sys, time
 import ptxlab
 import ptxlab.emulate.translate.compile as compiling
+from ptxlab.device.digest import digest_of
 module = ptxlab.load(sys.argv[1])
 ptxlab.check(module)
 compiling.runtime_code()
 start = time.perf_counter()
-compiling.compile_kernel(module, module["large"], True, False)
+compiling.compile_kernel(module, module["large"], digest_of(module), True, False)
 print(time.perf_counter() - start)
 """
 

@@ -19,7 +19,9 @@ from typing import Any
 import ptxlab
 from ptxlab import gpu
 from ptxlab.cli.tour import SAXPY
+from ptxlab.device.options import LaunchOptions
 from ptxlab.gpu.loading import compile_text
+from ptxlab.launch import prepare
 from ptxlab.measure.machine import commit, describe, require_torch
 
 EVIDENCE = Path(__file__).resolve().parent.parent / "evidence" / "launch.json"
@@ -40,10 +42,8 @@ def plain(x: Any, y: Any) -> Action:
 def prepared(x: Any, y: Any) -> Action:
     """The same with its arguments in place."""
     module = ptxlab.parse(SAXPY)
-    made = gpu.prepare(
-        module, module["saxpy"], gpu.gpu(), grid=(GRID, 1, 1), block=(BLOCK, 1, 1), args=[x, y, 2.0, COUNT]
-    )
-    return made.launch
+    options = LaunchOptions(grid=(GRID, 1, 1), block=(BLOCK, 1, 1))
+    return prepare(module["saxpy"], [x, y, 2.0, COUNT], options).launch
 
 
 def replay(x: Any, y: Any, parts: int = 1) -> Action:

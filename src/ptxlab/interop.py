@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import Any
 
 from ptxlab import author, gpu, ir
-from ptxlab.launch import Extent
+from ptxlab.device.options import Extent
 
 _is_described = ContextVar("_is_described", default=False)  # torch asks what comes out, and nothing is to run
 

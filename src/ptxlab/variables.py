@@ -1,7 +1,7 @@
 """Variables of a module, for the host: `Module.set` and `Module.get`.
 
-Each device has memory of its own for them. `set` writes to all of it, and the module remembers the bytes for what is
-loaded later; `get` reads one device's. A value becomes bytes as the variable is declared, and is refused if it can't.
+Each device has memory of its own for them. `set` writes to all of it, and the bytes are remembered for what is loaded
+later; `get` reads one device's. A value becomes bytes as the variable is declared, and is refused if it can't.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ptxlab import gpu, ir
 from ptxlab.device import layout
-from ptxlab.emulate.host.regions import beginning, memory_of
-from ptxlab.launch import read_device, refuse_wrong
+from ptxlab.launch import read_device
+from ptxlab.launch.contexts import context_of, given_to, refuse_wrong
 from ptxlab.report import KernelError, error
 from ptxlab.report.nearest import nearest
 
@@ -29,12 +29,18 @@ _DECLARED_AS_BYTES = "compilers declare what C++ calls an array or a structure a
 def set(module: ir.Module, name: str, value: Any, dtype: Any = None) -> None:
     """Give a variable a value; see `ptxlab.ir.Module.set`."""
     refuse_wrong(module)
+    context = context_of(module)
     placed = layout.Variables(module, [])
     variable = find(module, placed, name)
     data = bytes_of(module, variable, value, dtype)
-    gpu.write_variable(module, name, data)
-    module.given[name] = data
-    memory_of(module, placed, variable).raw = data
+    gpu.write_variable(module, context.on_gpu, name, data)
+    context.host.given[name] = data
+    context.memory.of(placed, variable).raw = data
+
+
+def given(module: ir.Module, name: str, value: Any) -> bytes:
+    """The bytes that `set` would give to a variable."""
+    return bytes_of(module, find(module, layout.Variables(module, []), name), value)
 
 
 def get(module: ir.Module, name: str, dtype: Any = None, device: str = "auto") -> Array:
@@ -44,16 +50,18 @@ def get(module: ir.Module, name: str, dtype: Any = None, device: str = "auto") -
         raise ValueError("device='both': each of the two has its own; there are 'auto', 'cpu', 'cuda' and 'cuda:1'")
     refuse_wrong(module)
     placed = layout.Variables(module, [])
-    chosen = module.ran_on if place == "auto" else None if place == "cpu" else number
+    ran_on = context_of(module).host.ran_on
+    chosen = ran_on if place == "auto" else None if place == "cpu" else number
     return _read(module, placed, find(module, placed, name), dtype, chosen)
 
 
 def written(module: ir.Module) -> dict[str, Array]:
     """All that a kernel may have written, where one ran last; without what begins with an address."""
     refuse_wrong(module)
+    ran_on = context_of(module).host.ran_on
     placed = layout.Variables(module, [])
     return {
-        variable.name: _read(module, placed, variable, None, module.ran_on)
+        variable.name: _read(module, placed, variable, None, ran_on)
         for variable in placed.by_name.values()
         if id(variable) in placed.global_addresses
         and variable.state_space.startswith("global")
@@ -64,10 +72,13 @@ def written(module: ir.Module) -> dict[str, Array]:
 
 def forget(module: ir.Module) -> None:
     """Have all variables begin anew on every device: as they were set, or as the PTX says; nothing is allocated."""
-    module.memory.clear()
-    module.heap = None
-    module.on_gpu.clear()
-    module.ran_on = None
+    context_of(module).start_anew()
+
+
+def inherit(module: ir.Module, other: ir.Module) -> None:
+    """Have variables begin with what those of another module were set to; see `ptxlab.ir.Module.inherit`."""
+    if values := given_to(other):
+        context_of(module).host.given |= values
 
 
 def _read(module: ir.Module, placed: layout.Variables, variable: ir.Variable, dtype: Any, number: int | None) -> Array:
@@ -75,15 +86,16 @@ def _read(module: ir.Module, placed: layout.Variables, variable: ir.Variable, dt
     import numpy
 
     kind, shape = form_of(module, variable, dtype)
+    context = context_of(module)
     if number is None:
-        data = bytes(memory_of(module, placed, variable))
+        data = bytes(context.memory.of(placed, variable))
     else:
         chosen, name = gpu.gpu(number), variable.name
-        found = gpu.read_variable(module, name, layout.size_of_variable(variable), chosen)
+        found = gpu.read_variable(module, context.on_gpu, name, layout.size_of_variable(variable), chosen)
         # None where no kernel has run there, or where the compiler has left it out since no kernel uses it.
-        if found is None and name not in module.given and layout.has_addresses(variable):
+        if found is None and name not in context.host.given and layout.has_addresses(variable):
             _refuse(module, variable, f"`{name}` holds addresses, which {chosen.name} has once a kernel has run there")
-        data = beginning(module, placed, variable) if found is None else found
+        data = context.memory.beginning(placed, variable) if found is None else found
     return numpy.frombuffer(data, kind).reshape(shape).copy()
 
 

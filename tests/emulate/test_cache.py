@@ -39,7 +39,7 @@ def keys(monkeypatch: pytest.MonkeyPatch, touched: Path | None) -> list[str]:
                 function.cache_clear()
         compiling.runtime_code()
         with pytest.raises(ValueError, match="not enough values"):  # there is nothing to load
-            compiling.compile_kernel(_module(), _module()["k"], checks=True)
+            compiling.compile_kernel(_module(), _module()["k"], "of its text", checks=True)
         for function in vars(compiling).values():
             if hasattr(function, "cache_clear"):
                 function.cache_clear()

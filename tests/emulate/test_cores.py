@@ -8,6 +8,7 @@ import pytest
 import ptxlab
 from ptxlab.emulate.host import running, worker
 from ptxlab.emulate.host.running import Launch
+from ptxlab.launch.contexts import context_of
 from ptxlab.report import render
 from tests.emulate.kernels import CASES, Case
 from tests.emulate.ordering import HEAD
@@ -96,7 +97,7 @@ def outcome(body: str, workers: int, **how: Any) -> tuple[Any, ...]:
     out, flag = np.arange(4096, dtype=np.uint32), np.zeros(64, np.uint32)
     how = {"device": "cpu", "on_error": "collect", "timeout": 60} | how
     result = module["k"].launch(40, 64, [out, flag], workers=workers, **how)
-    variables = [bytes(memory) for memory in module.memory.values()]
+    variables = [bytes(memory) for memory in context_of(module).memory.variables.values()]
     return render(result.diagnostics), result.counters, out.tobytes(), flag.tobytes(), variables
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab.emulate.launch import DETECTORS
+from ptxlab.device.options import LaunchOptions
+from ptxlab.emulate.host.module_memory import EmulatedModule
 from ptxlab.emulate.search.directing import Moment
 from ptxlab.emulate.search.explore import Program, Watch, read_schedule, write_schedule
 
@@ -180,7 +181,8 @@ def everything(threads: Sequence[str]) -> set[tuple[Any, ...]]:
     """What all interleavings give, none left out."""
     found = set()
     prefix: list[int] = []
-    program = Program(kernel(threads).module, kernel(threads), (len(threads), 1, 1), (1, 1, 1), None, 0, DETECTORS)
+    options = LaunchOptions(grid=(len(threads), 1, 1), block=(1, 1, 1))
+    program = Program(EmulatedModule.load(kernel(threads).module), kernel(threads), options)
     watch = Watch(600)
     while True:
         taken: list[tuple[int, list[int]]] = []

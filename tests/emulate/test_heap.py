@@ -8,6 +8,7 @@ import pytest
 
 import ptxlab
 from ptxlab.emulate.host import heap
+from ptxlab.launch.contexts import context_of
 from tests.emulate.launching import HEAD, REGISTERS
 
 # `make` allocates eight words and fills all but the last; `read` gives a word of them to each block.
@@ -81,11 +82,11 @@ def test_later_kernels_find_it_until_one_frees_it() -> None:
 def test_every_seed_finds_the_same() -> None:
     found = module()
     found["make"].launch(1, 1, seeds=3)
-    assert len(found.heap.regions) == 1
+    assert len(context_of(found).memory.heap.regions) == 1
     assert read(found, seeds=3) == list(range(7))
     assert read(found, seeds=3) == [10 + number for number in range(7)]
     found["drop"].launch(1, 1, seeds=3)
-    assert len(found.heap.regions) == 0
+    assert len(context_of(found).memory.heap.regions) == 0
 
 
 def test_what_no_kernel_wrote_is_told_where_it_is_allocated() -> None:
@@ -102,7 +103,7 @@ def test_it_is_limited_for_all_launches_and_goes_with_the_module(monkeypatch: py
         found["make"].launch(1, 1)
     with pytest.raises(ptxlab.KernelError, match="out-of-bounds"):
         found["make"].launch(1, 1)  # where `malloc` gives null
-    memory = weakref.ref(next(iter(found.heap.regions.values())).owner)
+    memory = weakref.ref(next(iter(context_of(found).memory.heap.regions.values())).owner)
     del found
     gc.collect()
     assert memory() is None

@@ -99,7 +99,8 @@ def test_torch_tensors_of_every_kind() -> None:
     pytest.importorskip("torch")
     assert run("""
 import torch, ptxlab
-from ptxlab import gpu
+from ptxlab.device.options import LaunchOptions
+from ptxlab.launch import prepare
 from tests.gpu import programs
 k = ptxlab.parse(programs.text("    mov.u32 %r1, 7;" + programs.store("%r1")))["k"]
 for type in (torch.bfloat16, torch.float8_e4m3fn, torch.int32):
@@ -129,7 +130,7 @@ pointer = torch.zeros(32, device="cuda", dtype=torch.int32)
 k.launch(1, 32, [pointer.data_ptr()], device="cuda")
 assert pointer.eq(7).all()
 pointer.zero_()
-prepared = gpu.prepare(k.module, k, gpu.gpu(), grid=(1, 1, 1), block=(32, 1, 1), args=[pointer])
+prepared = prepare(k, [pointer], LaunchOptions(grid=(1, 1, 1), block=(32, 1, 1)))
 prepared.launch()
 torch.cuda.synchronize()
 assert pointer.eq(7).all()

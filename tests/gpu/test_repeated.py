@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab import gpu
+from ptxlab.device.options import LaunchOptions
 from ptxlab.gpu.prepared import _KEPT
+from ptxlab.launch import prepare
+from ptxlab.launch.contexts import context_of
 from tests.gpu import programs
 from tests.gpu.driver_of_python import Driver
 from tests.gpu.stand_ins import OnGpu, Tensor, ramp
@@ -16,14 +18,14 @@ from tests.gpu.stand_ins import OnGpu, Tensor, ramp
 
 def test_a_prepared_launch_takes_arrays_on_the_gpu_only(fake: Driver) -> None:
     module = ptxlab.parse(programs.SAXPY)
-    how = {"grid": (1, 1, 1), "block": (32, 1, 1)}
+    options = LaunchOptions(grid=(1, 1, 1), block=(32, 1, 1))
     x, y = ramp(), np.ones(8, np.float32)
-    prepared = gpu.prepare(module, module["saxpy"], gpu.gpu(), args=[OnGpu(x), OnGpu(y), 2.0, 8], **how)
+    prepared = prepare(module["saxpy"], [OnGpu(x), OnGpu(y), 2.0, 8], options)
     prepared.launch()
     prepared.launch()
     np.testing.assert_array_equal(y, 4 * x + 1)
     with pytest.raises(ValueError, match=r"these would be copied each time: argument 0 \(`x`\)"):
-        gpu.prepare(module, module["saxpy"], gpu.gpu(), args=[x, OnGpu(y), 2.0, 8], **how)
+        prepare(module["saxpy"], [x, OnGpu(y), 2.0, 8], options)
 
 
 def test_a_module_is_loaded_once(fake: Driver) -> None:
@@ -85,7 +87,7 @@ def test_launches_that_stay_ready_are_not_too_many(fake: Driver) -> None:
     module = ptxlab.parse(programs.SAXPY)
     for grid in range(1, _KEPT + 40):
         module["saxpy"].launch(grid, 32, [0, 0, 1.0, 0], device="cuda", wait=False)
-    assert len(module.on_gpu["ready"]) == _KEPT
+    assert len(context_of(module).on_gpu.ready) == _KEPT
     fake.configs.clear()
     module["saxpy"].launch(1, 32, [0, 0, 1.0, 0], device="cuda", wait=False)
     assert fake.configs[0].gridDimX == 1

@@ -8,6 +8,8 @@ import pytest
 
 import ptxlab
 from ptxlab import gpu
+from ptxlab.device.options import LaunchOptions
+from ptxlab.launch import prepare
 from tests.gpu import programs
 from tests.gpu.driver_of_python import CUresult, Driver
 from tests.gpu.stand_ins import OnGpu
@@ -105,7 +107,7 @@ def test_a_prepared_launch_counts_as_one(fake: Driver) -> None:
     Steps(fake)
     module = ptxlab.parse(STEPS)
     out = np.zeros(1, np.uint32)
-    prepared = gpu.prepare(module, module["k"], gpu.gpu(0), grid=(1, 1, 1), block=(1, 1, 1), args=[OnGpu(out)])
+    prepared = prepare(module["k"], [OnGpu(out)], LaunchOptions(grid=(1, 1, 1), block=(1, 1, 1)))
     prepared.launch()
     assert module.get("total") == 41
 

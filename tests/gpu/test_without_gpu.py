@@ -14,7 +14,7 @@ from ptxlab import gpu
 from ptxlab.cli.group import ptxlab as command_line
 from ptxlab.gpu import arrays, driver, hardware, loading
 from ptxlab.gpu.driver import DriverError, explain_initialisation
-from ptxlab.gpu.failures import FATAL, OTHERS, explain
+from ptxlab.gpu.failures import FATAL, OTHERS, Subject, explain
 from ptxlab.gpu.loading import read_log
 from ptxlab.gpu.streams import stream_handle
 from ptxlab.report import Source
@@ -314,7 +314,7 @@ def test_what_ptxas_refuses_stands_on_the_line_that_the_author_wrote() -> None:
 @pytest.mark.parametrize("name", sorted({**FATAL, **OTHERS}))
 def test_every_failure_is_a_sentence_of_ours(name: str) -> None:
     module = ptxlab.parse(programs.SAXPY, name="saxpy.ptx")
-    found = explain(DriverError(name, "cuSomething"), module, module["saxpy"], H200)
+    found = explain(DriverError(name, "cuSomething"), Subject.of(module, module["saxpy"]), H200)
     assert found.message.startswith("`saxpy` on NVIDIA H200: ")
     assert "CUDA_ERROR" not in ptxlab.render([found])
     assert len(found.notes) <= 2

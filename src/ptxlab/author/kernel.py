@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from ptxlab import ir
 from ptxlab.author.arguments import passed
@@ -19,14 +19,18 @@ from ptxlab.author.lines import Place, definition_of, head_span, here, raised_at
 from ptxlab.author.operand import describe
 from ptxlab.author.parameters import Parameter, check_constants, constants_key, read_parameters, refuse_unknown
 from ptxlab.author.trace import Program, Trace, writing
+from ptxlab.ir.launchable import Launchable, launch
 from ptxlab.ir.origin import at_origin
 from ptxlab.isa.directives import DIRECTIVES
 from ptxlab.isa.targets import TARGETS, Version
 from ptxlab.report import Diagnostic, KernelError, Label, error
 from ptxlab.report.nearest import nearest
 
+if TYPE_CHECKING:
+    from ptxlab.ir.launchable import LaunchOptions, Result
 
-class Kernel:
+
+class Kernel(Launchable):
     """A kernel written in Python; `launch` runs it, `ptx` is its text."""
 
     def __init__(
@@ -104,13 +108,11 @@ class Kernel:
             ],
         )
 
-    def launch(
-        self, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any] = (), **how: Any
-    ) -> Any:
-        """Run it, as `ptxlab.ir.Function.launch` does; findings show the line of Python first."""
-        entry = self.entry  # written now, and what is wrong with it is told as it is
+    def _launch(self, args: Sequence[Any], options: LaunchOptions) -> Result:
+        """Run it, as a kernel in PTX runs; findings show the line of Python first."""
+        entry = self.entry  # written now, and what is wrong with it is reported as it is
         try:
-            result = entry.launch(grid, block, self._passed(args), **how)
+            result = launch(entry, self._passed(args), options)
         except Exception as problem:
             if hasattr(problem, "diagnostics"):
                 problem.diagnostics = [

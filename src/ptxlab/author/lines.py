@@ -18,7 +18,8 @@ from typing import Any, NoReturn
 from ptxlab.ir.origin import line_span
 from ptxlab.report import PtxError, Source, Span, error
 
-_INNER = (__name__.rpartition(".")[0], "contextlib", "functools")  # whose functions are no places of the user
+# Whose functions are no places of the user.
+_INNER = (__name__.rpartition(".")[0], "ptxlab.ir.launchable", "contextlib", "functools")
 
 
 @dataclass(frozen=True, slots=True)

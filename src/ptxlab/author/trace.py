@@ -101,7 +101,7 @@ class Program:
             module = parse(self.text(), f"{self.name}.ptx")
             module.origins = {_ascii(file): source for file, source in texts_of(self.files).items()}
             if self._read is not None:
-                module.given |= self._read[1].given
+                module.inherit(self._read[1])
             self._read = len(self.items), module
         return self._read[1]
 

@@ -97,7 +97,9 @@ class Run:
     result: Result
     findings: Sequence[Diagnostic]  # what the check of the program warned of, then those of the run
     seed: int
-    how: dict[str, Any]
+    grid: Sequence[int]
+    block: Sequence[int]
+    blocks: int | None  # that were asked for, of the grid
 
     def show(self, format: Format, profile: bool, name: str) -> None:
         """Print it in the format that is asked for."""
@@ -138,9 +140,8 @@ class Run:
         work = f"{seconds:.6f} s on the GPU"
         if count is not None:
             work = f"{count:,} instruction{'s' * (count != 1)} in {seconds:.3f} s"
-        grid, block = (" × ".join(f"{extent:,}" for extent in self.how[name]) for name in ("grid", "block"))
-        blocks = len(self.how["blocks"]) if self.how["blocks"] is not None else None
-        some = f"{blocks:,} of {grid}" if blocks is not None else grid
+        grid, block = (" × ".join(f"{extent:,}" for extent in extents) for extents in (self.grid, self.block))
+        some = f"{self.blocks:,} of {grid}" if self.blocks is not None else grid
         yield (
             f"`{self.kernel.name}` ran{times} on {some} block{'s' * (some != '1')} of {block} "
             f"thread{'s' * (block != '1')}: {work}"

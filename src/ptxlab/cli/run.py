@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,15 +14,14 @@ import click
 from ptxlab.cli.arguments import Argument, parse_argument, parse_setting
 from ptxlab.cli.files import CUDA, name_of, path_argument, read_module, target_option
 from ptxlab.cli.findings import LISTED, format_option, show_failure, status_of
+from ptxlab.cli.trying import Inputs, try_seeds
 from ptxlab.report import Diagnostic, Format, KernelError, PtxError
 from ptxlab.report.nearest import nearest
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
+    from ptxlab.cli.outcome import Run
+    from ptxlab.device.options import LaunchOptions
     from ptxlab.ir import Function, Module
-
-SOON = 1.0  # seconds: what is over before needs no bar
 
 
 def _extent(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, ...] | None:
@@ -68,6 +64,75 @@ def _settings(context: click.Context, parameter: click.Parameter, value: Sequenc
     return dict(parse_setting(text) for text in value)
 
 
+@dataclass(frozen=True)
+class Request:
+    """What the options of the command line ask for."""
+
+    path: Path
+    target: str | None
+    entry: str | None
+    grid: tuple[int, ...]
+    block: tuple[int, ...] | None
+    cluster: tuple[int, ...] | None
+    arguments: Sequence[Argument]
+    settings: dict[str, Argument]
+    shared: int
+    seed: int
+    seeds: int | None
+    scheduler: str | None
+    schedule: str | None
+    explore: bool
+    limit: int
+    blocks: list[tuple[int, ...]] | None
+    checks: bool
+    only: tuple[str, ...]
+    timeout: float | None
+    device: str
+    cooperative: bool
+    profile: bool
+    draw: tuple[int, Path | None] | None
+    save: Path | None
+    format: Format
+
+    def refuse_contradictions(self) -> None:
+        """Refuse options that exclude each other."""
+        if self.target is not None and self.path.suffix != CUDA:
+            raise click.UsageError("`--target` is for CUDA C++: PTX names its own")
+        if self.only and not self.checks:
+            raise click.UsageError("`--check` and `--no-checks` exclude each other")
+        partial = self.blocks is not None or self.profile or self.draw or self.cooperative
+        if self.explore and (self.seeds is not None or self.schedule is not None or partial):
+            raise click.UsageError("`--explore` tries all schedules of a whole grid, and nothing else")
+        if self.scheduler is not None and self.seeds is None:
+            raise click.UsageError("`--scheduler` spreads `--seeds`: say how many")
+        asked = {"profile": self.profile, "draw": self.draw is not None, "blocks": self.blocks is not None,
+                 "explore": self.explore}  # fmt: skip
+        for option, given in asked.items():
+            if given and self.device in ("cuda", "both"):
+                raise click.UsageError(f"`--{option}` is for the emulator: leave out `--device`")
+
+    def options(self, kernel: Function) -> LaunchOptions:
+        """How the kernel is to be launched."""
+        from ptxlab.device.options import LaunchOptions, extent
+
+        # Schedules are the emulator's.
+        is_scheduled = self.seeds is not None or self.schedule is not None or self.explore
+        return LaunchOptions(
+            grid=extent(self.grid, "grid"),
+            block=extent(self.block or required_block(kernel), "block"),
+            cluster=None if self.cluster is None else extent(self.cluster, "cluster"),
+            shared=self.shared,
+            blocks=None if self.blocks is None else [extent(place, "blocks") for place in self.blocks],
+            device="cpu" if self.device == "auto" and is_scheduled else self.device,
+            checks=(self.only or True) if self.checks else False,
+            timeout=self.timeout,
+            cooperative=self.cooperative,
+            on_error="collect",
+            profile=self.profile or self.draw is not None,
+            schedule=self.schedule,
+        )
+
+
 @click.command("run")
 @path_argument
 @target_option
@@ -105,34 +170,7 @@ def _settings(context: click.Context, parameter: click.Parameter, value: Sequenc
               help="Write the arrays and changed variables, as the kernel left them, to NAME.npy there.")  # fmt: skip
 @format_option
 @click.pass_context
-def command(
-    context: click.Context,
-    path: Path,
-    target: str | None,
-    entry: str | None,
-    grid: tuple[int, ...],
-    block: tuple[int, ...] | None,
-    cluster: tuple[int, ...] | None,
-    arguments: Sequence[Argument],
-    settings: dict[str, Argument],
-    shared: int,
-    seed: int,
-    seeds: int | None,
-    scheduler: str | None,
-    schedule: str | None,
-    explore: bool,
-    limit: int,
-    blocks: list[tuple[int, ...]] | None,
-    checks: bool,
-    only: tuple[str, ...],
-    timeout: float | None,
-    device: str,
-    cooperative: bool,
-    profile: bool,
-    draw: tuple[int, Path | None] | None,
-    save: Path | None,
-    format: Format,
-) -> None:
+def command(context: click.Context, /, **given: Any) -> None:
     """Run a kernel, with a GPU or without, and show what came out.
 
     An argument is TYPE=VALUE for a number, TYPE[SHAPE]=VALUE for an array, where VALUE is a number, numbers with commas
@@ -155,55 +193,33 @@ def command(
       ptxlab run gemm.ptx --entry gemm --grid 64,64 --block 16,16 --blocks "0,0 5,3" \\
           --arg f16[1024,1024]=@a.npy --arg f16[1024,1024]=@b.npy --arg f32[1024,1024]=zeros --profile
     """
-    if target is not None and path.suffix != CUDA:
-        raise click.UsageError("`--target` is for CUDA C++: PTX names its own")
-    if only and not checks:
-        raise click.UsageError("`--check` and `--no-checks` exclude each other")
-    if explore and (seeds is not None or schedule is not None or blocks is not None or profile or draw or cooperative):
-        raise click.UsageError("`--explore` tries all schedules of a whole grid, and nothing else")
-    if scheduler is not None and seeds is None:
-        raise click.UsageError("`--scheduler` spreads `--seeds`: say how many")
-    if device == "auto" and (seeds is not None or schedule is not None or explore):
-        device = "cpu"  # schedules are the emulator's
-    asked = {"profile": profile, "draw": draw is not None, "blocks": blocks is not None, "explore": explore}
-    for option, given in asked.items():
-        if given and device in ("cuda", "both"):
-            raise click.UsageError(f"`--{option}` is for the emulator: leave out `--device`")
+    request = Request(**given)
+    request.refuse_contradictions()
+    name, format = name_of(request.path), request.format
     try:
-        module, warnings = read_module(path, target)
+        module, warnings = read_module(request.path, request.target)
         warnings += check_first(module)
-        kernel = choose(module, entry)
-        how = {"grid": grid, "block": block or required_block(kernel), "shared": shared, "blocks": blocks}
-        if cluster is not None:
-            how["cluster"] = cluster
-        how |= {
-            "device": device,
-            "checks": (only or True) if checks else False,
-            "timeout": timeout,
-            "cooperative": cooperative,
-            "on_error": "collect",
-            **({"profile": True} if profile or draw else {}),
-            **({"schedule": schedule} if schedule is not None else {}),
-        }
-        for argument, parameter in zip(arguments, kernel.parameters, strict=False):
+        kernel = choose(module, request.entry)
+        options = request.options(kernel)
+        for argument, parameter in zip(request.arguments, kernel.parameters, strict=False):
             argument.check_parameter(parameter)
-        if explore:
-            context.exit(explore_all(kernel, arguments, settings, seed, how, limit, warnings, name_of(path), format))
-        run = try_seeds(kernel, arguments, settings, range(seed, seed + (seeds or 1)), how, warnings, scheduler)
+        if request.explore:
+            context.exit(explore(kernel, request, options, warnings))
+        run = run_kernel(kernel, request, options, warnings)
     except (PtxError, KernelError) as wrong:
-        show_failure(wrong.diagnostics, name_of(path), format)
+        show_failure(wrong.diagnostics, name, format)
         context.exit(status_of(wrong.diagnostics))
     except KeyboardInterrupt as interrupt:
         found = getattr(interrupt, "diagnostics", None)
         if found is None:  # no kernel was running yet
             raise
-        show_failure(found, name_of(path), format)
+        show_failure(found, name, format)
         context.exit(130)
-    if save is not None:
-        run.save(save)
-    run.show(format, profile, name_of(path))
-    if draw is not None:
-        draw_accesses(run.result, *draw)
+    if request.save is not None:
+        run.save(request.save)
+    run.show(format, request.profile, name)
+    if request.draw is not None:
+        draw_accesses(run.result, *request.draw)
     context.exit(1 if run.findings else 0)
 
 
@@ -221,12 +237,11 @@ def draw_accesses(result: Any, line: int, output: Path | None) -> None:
 
 def check_first(module: Module) -> list[Diagnostic]:
     """The warnings of `ptxlab check`; raises `PtxError` with all that it finds where errors are among it."""
-    from ptxlab.check import check
+    from ptxlab.launch.contexts import findings_of
 
-    found = check(module)
+    found = findings_of(module)
     if any(one.level == "error" for one in found):
         raise PtxError(found)
-    module.is_checked = True
     return found
 
 
@@ -257,155 +272,39 @@ def required_block(kernel: Function) -> tuple[int, ...]:
     return tuple(int(extent) for extent in directive.arguments)
 
 
-def explore_all(
-    kernel: Function,
-    arguments: Sequence[Argument],
-    settings: dict[str, Argument],
-    seed: int,
-    how: dict[str, Any],
-    limit: int,
-    warnings: Sequence[Diagnostic],
-    name: str,
-    format: Format,
-) -> int:
+def explore(kernel: Function, request: Request, options: LaunchOptions, warnings: Sequence[Diagnostic]) -> int:
     """Run the kernel under all schedules that differ, and say what came of it; the exit status."""
-    import ptxlab
     from ptxlab.cli.exploration import show
+    from ptxlab.launch import EXPLORED, explore_all
 
     module = kernel.module
     assert module is not None
-    given = make_arguments(module, arguments, settings, seed)
-    options = {option: how[option] for option in ("shared", "cluster", "checks") if option in how}
-    timeout = {} if how["timeout"] is None else {"timeout": how["timeout"]}
-    found = ptxlab.explore(kernel, how["grid"], how["block"], given, limit=limit, **options, **timeout)
+    given = Inputs(request.arguments, request.settings).make(module, request.seed)
+    found = explore_all(kernel, given, options, request.limit, options.timeout or EXPLORED)
     findings = [*warnings, *found.diagnostics]
-    show(kernel, found, findings, name, format)
+    show(kernel, found, findings, name_of(request.path), request.format)
     return 1 if findings else 0 if found.is_complete else 2
 
 
-def make_arguments(
-    module: Module, arguments: Sequence[Argument], settings: dict[str, Argument], seed: int
-) -> list[Any]:
-    """The values of arguments, with the variables of the module set; random data are their own for each."""
-    from ptxlab import variables
-
-    variables.forget(module)  # each run begins with the same
-    for place, (name, setting) in enumerate(settings.items(), len(arguments)):
-        variables.set(module, name, setting.make_typed((seed, place)))
-    return [argument.make((seed, place)) for place, argument in enumerate(arguments)]
-
-
-def prepare(arguments: Sequence[Argument], settings: dict[str, Argument], module: Module, seed: int) -> list[Any]:
-    """As `make_arguments`, for a process that tries seeds."""
-    return make_arguments(module, arguments, settings, seed)
-
-
-def try_seeds(
-    kernel: Function,
-    arguments: Sequence[Argument],
-    settings: dict[str, Argument],
-    seeds: range,
-    how: dict[str, Any],
-    warnings: Sequence[Diagnostic],
-    scheduler: str | None,
-) -> Any:
+def run_kernel(kernel: Function, request: Request, options: LaunchOptions, warnings: Sequence[Diagnostic]) -> Run:
     """Run the kernel with each seed, until one finds something; the last run, after these warnings."""
-    from functools import partial
-
-    from ptxlab import format, variables
     from ptxlab.cli.origins import by_source_line
     from ptxlab.cli.outcome import Run, watched_arguments, watched_variables
-    from ptxlab.device.coverage import Coverage, Schedule
-    from ptxlab.emulate.search.remote import Job, Tried
-    from ptxlab.emulate.search.seeds import search
-    from ptxlab.launch import emulator_options
 
     module = kernel.module
     assert module is not None
-    last: Any = None
-
-    def run(seed: int) -> Tried:
-        nonlocal last
-        given = make_arguments(module, arguments, settings, seed)
-        before = [value if isinstance(value, bytes) else value.copy() for value in given]
-        held = variables.written(module)
-        with progress_bar(f"seed {seed}, " if len(seeds) > 1 else "") as progress:
-            result = kernel.launch(args=given, seed=seed, progress=progress, **how)
-        if len(seeds) > 1:
-            result.diagnostics = [with_replay(found, seed) for found in result.diagnostics]
-        last = seed, result, before, given, held
-        (schedule,) = result.coverage.schedules or (Schedule(seed, 0, 0, 0),)  # a GPU has one of its own
-        return Tried(schedule, bool(result.diagnostics))
-
-    def job() -> Job:
-        options = {name: value for name, value in how.items() if name not in ("device", "on_error")}
-        made = partial(prepare, arguments, settings)
-        return Job(format(module), kernel.name, made, emulator_options(**options), "strict")
-
-    with executor_of(scheduler) as executor:
-        searched = search(seeds, run, job, executor)
-    if searched.failing is not None and searched.failing != searched.last_here:
-        run(searched.failing)
-    seed, result, before, given, held = last
-    result.coverage = Coverage(searched.schedules)
+    seeds = range(request.seed, request.seed + (request.seeds or 1))
+    tried = try_seeds(kernel, Inputs(request.arguments, request.settings), seeds, options, request.scheduler)
+    result = tried.result
     result.counters = by_source_line(module, result.counters)
-    arrays = watched_arguments(kernel, arguments, before, given)
     return Run(
-        kernel, arrays, watched_variables(module, settings, held), result, [*warnings, *result.diagnostics], seed, how
+        kernel,
+        watched_arguments(kernel, request.arguments, tried.before, tried.after),
+        watched_variables(module, request.settings, tried.held),
+        result,
+        [*warnings, *result.diagnostics],
+        tried.seed,
+        request.grid,
+        request.block or required_block(kernel),
+        None if options.blocks is None else len(options.blocks),
     )
-
-
-@contextmanager
-def executor_of(scheduler: str | None) -> Iterator[Executor | None]:
-    """The executor of a Dask cluster, by the address of its scheduler."""
-    if scheduler is None:
-        yield None
-        return
-    try:
-        from distributed import Client
-    except ImportError:
-        raise click.UsageError("`--scheduler` needs Dask: pip install distributed") from None
-    try:
-        client: Any = Client(scheduler, timeout=10)  # type: ignore[no-untyped-call]
-    except (OSError, ValueError, TimeoutError) as problem:
-        raise click.UsageError(f"there is no Dask scheduler at `{scheduler}`: {problem}") from None
-    with client:
-        yield client.get_executor()
-
-
-def with_replay(found: Diagnostic, seed: int) -> Diagnostic:
-    """The diagnostic with a note on how to see it again."""
-    if any(note.startswith("replay") for note in found.notes):
-        return found
-    return replace(found, notes=(*found.notes, f"replay with `--seed {seed}`"))
-
-
-@contextmanager
-def progress_bar(before: str = "") -> Iterator[Callable[[int, int], None] | None]:
-    """What a launch tells how many of its blocks have ended; on a terminal that shows a bar, once it takes long."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from contextlib import ExitStack
-
-    started = time.perf_counter()
-    with ExitStack() as stack:
-        bar: Any = None
-        task: Any = None
-
-        def tell(done: int, total: int) -> None:
-            nonlocal bar, task
-            if bar is None:
-                if time.perf_counter() - started < SOON:
-                    return
-                from rich import progress
-                from rich.console import Console
-
-                columns = (progress.TextColumn("{task.description}", markup=False), progress.BarColumn())
-                times = (progress.TimeElapsedColumn(), progress.TimeRemainingColumn())
-                console = Console(stderr=True)
-                bar = stack.enter_context(progress.Progress(*columns, *times, console=console, transient=True))
-                task = bar.add_task("", total=total)
-            bar.update(task, completed=done, description=f"{before}{done:,} of {total:,} blocks")
-
-        yield tell

@@ -16,6 +16,9 @@ SPANS = {"const": (CONSTANTS, GLOBALS), "global": (GLOBALS, 1 << 56)}
 RESERVED = 1024  # bytes at the beginning of shared memory that the system keeps, of kernels that ask for them
 GAP = 4096  # between variables, so that a step too far is found out
 
+VariableKey = tuple[str, str | int]
+"""What a variable is known by: no function and its name, or its function and its position there, since names repeat."""
+
 
 @dataclass
 class Layout:
@@ -157,6 +160,7 @@ class Variables:
             if known is None or (known.linkage == "extern" and variable.linkage != "extern"):
                 self.by_name[variable.name] = variable
         self.global_addresses: dict[int, int] = {}
+        self.keys: dict[int, VariableKey] = {}
         self.allocated: list[tuple[int, ir.Variable]] = []
         self._place_globals()
         self.shared: dict[int, int] = {}
@@ -179,6 +183,11 @@ class Variables:
 
     def _place_globals(self) -> None:
         at = {"global": GLOBALS, "const": CONSTANTS}
+        for variable in self.by_name.values():
+            self.keys[id(variable)] = "", variable.name
+        for function in self.functions:
+            for position, variable in enumerate(_declared(function)):
+                self.keys[id(variable)] = function.name, position
         local = [variable for function in self.functions for variable in _declared(function)]
         for variable in (*self.by_name.values(), *local):
             space = variable.state_space.partition("::")[0]

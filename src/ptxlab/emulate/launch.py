@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ptxlab import ir
 from ptxlab.device.coverage import Coverage
 from ptxlab.device.limits import check_cluster, check_launch
+from ptxlab.device.options import DETECTORS, Extents, LaunchOptions
 from ptxlab.device.result import Result
 from ptxlab.emulate.explain.counters import count
 from ptxlab.emulate.explain.coverage import schedule_of
 from ptxlab.emulate.explain.faults import explain
 from ptxlab.emulate.explain.locations import add_sources
-from ptxlab.emulate.host.running import Launch
-from ptxlab.emulate.translate.compile import compile_kernel, runtime_code
+from ptxlab.emulate.host.module_memory import EmulatedModule
+from ptxlab.emulate.host.running import Configuration, Launch
+from ptxlab.emulate.translate.compile import Compiled, compile_kernel, runtime_code
 from ptxlab.emulate.translate.preemption import NEVER, POINTS
 from ptxlab.native.apart import OutOfTimeError
 from ptxlab.report import Diagnostic, KernelError, error, is_failure, render
 
-# What is looked for while a kernel runs and can be left out; what stops a kernel is always told.
-DETECTORS = frozenset(
-    ("data-race", "unordered-collective", "missing-proxy-fence", "missing-tensor-fence", "uninitialised-read")
-)
 GRACE = 1.0  # seconds that compiling may take beside those of `timeout`
 
 
@@ -36,99 +34,101 @@ class Interrupted(KeyboardInterrupt):
         super().__init__(render(diagnostics).rstrip("\n"))
 
 
-def launch(
-    module: ir.Module,
-    kernel: ir.Function,
-    *,
-    grid: tuple[int, int, int],
-    block: tuple[int, int, int],
-    cluster: tuple[int, int, int] | None = None,
-    args: Sequence[Any],
-    shared: int = 0,
-    detectors: frozenset[str] = DETECTORS,
-    seed: int = 0,
-    blocks: Sequence[tuple[int, int, int]] | None = None,
-    on_error: str = "raise",
-    timeout: float | None = None,
-    workers: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
-    profile: bool = False,
-    cooperative: bool = False,
-) -> Result:
-    """Run a kernel on this machine's cores; `detectors` names what to look for beside what stops a kernel."""
-    checks = bool(detectors)
-    grid, cluster = check_extents(module, kernel, grid, block, cluster, shared, blocks)
+def launch(emulated: EmulatedModule, kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) -> Result:
+    """Run a kernel on this machine's cores."""
+    configuration = configure(emulated.module, kernel, options)
     runtime_code()  # which is not the kernel's fault, if it takes a while
-    began = time.perf_counter()
-    until = None if timeout is None else began + timeout + GRACE
-    try:
-        compiled = compile_kernel(module, kernel, checks, profile, POINTS if seed else NEVER, until)
-    except OutOfTimeError:
-        return _uncompiled(module, kernel, timeout, time.perf_counter() - began, on_error)
-    numbers = None
-    if blocks is not None:
-        numbers = _clusters_of(blocks, grid, cluster or (1, 1, 1))
-    workers = max(1, workers or os.cpu_count() or 1)
-    if profile or compiled.facts["talks"] or compiled.facts["clock"]:  # what blocks do depends on those before them
-        workers = 1
     started = time.perf_counter()
-    if timeout is not None and until is not None:
-        until = min(started + timeout, until)
-    running = Launch(compiled, grid, block, cluster, args, shared, seed, numbers, workers, checks, cooperative)
-    module.ran_on = None
-    if profile:
+    timeout = options.timeout
+    until = None if timeout is None else started + timeout + GRACE
+    preemption = POINTS if options.seed else NEVER
+    try:
+        compiled = compile_kernel(
+            emulated.module, kernel, emulated.digest, configuration.checks, options.profile, preemption, until
+        )
+    except OutOfTimeError:
+        result, outcome = _uncompiled(emulated.module, kernel, timeout, time.perf_counter() - started), None
+    else:
+        if timeout is not None and until is not None:
+            until = min(time.perf_counter() + timeout, until)
+        result, outcome = _run(compiled, emulated, args, options, configuration, until)
+    if outcome == "interrupted":
+        raise Interrupted(result.diagnostics)
+    if is_failure(result.diagnostics, options.on_error):
+        raise KernelError(result.diagnostics)
+    return result
+
+
+def _run(
+    compiled: Compiled,
+    emulated: EmulatedModule,
+    args: Sequence[Any],
+    options: LaunchOptions,
+    configuration: Configuration,
+    until: float | None,
+) -> tuple[Result, str | None]:
+    """What came of a kernel that has been compiled, and how it ended if not by itself."""
+    started = time.perf_counter()
+    memory = emulated.memory
+    running = Launch(compiled, memory, args, configuration, _workers(compiled, options))
+    memory.host.ran_on = None
+    if options.profile:
         running.profile()
     try:
-        outcome = running.run(until, progress)
+        outcome = running.run(until, options.progress)
         if outcome == "failed":
             running.put_back()
-            again = Launch(compiled, grid, block, cluster, args, shared, seed, numbers, 1, checks, cooperative)
+            again = Launch(compiled, memory, args, configuration, 1)
             running.end()
             running = again
-            outcome = running.run(until, progress)
+            outcome = running.run(until, options.progress)
         result = Result(seconds=time.perf_counter() - started)
         result.output = "".join(running.services.output)
-        result.diagnostics = diagnostics_of(running, outcome, timeout, detectors)
-        if profile:
+        result.diagnostics = diagnostics_of(running, outcome, options)
+        if options.profile:
             running.settle()
         result.counters = count(running)
         result.coverage = Coverage((schedule_of(running),))
     finally:
         running.end()
-    if outcome == "interrupted":
-        raise Interrupted(result.diagnostics)
-    if is_failure(result.diagnostics, on_error):
-        raise KernelError(result.diagnostics)
-    return result
+    return result, outcome
 
 
-def check_extents(
-    module: ir.Module,
-    kernel: ir.Function,
-    grid: tuple[int, int, int],
-    block: tuple[int, int, int],
-    cluster: tuple[int, int, int] | None,
-    shared: int,
-    blocks: Sequence[tuple[int, int, int]] | None = None,
-) -> tuple[tuple[int, int, int], tuple[int, int, int] | None]:
-    """The blocks of the grid and of a cluster, as the kernel's directives have them; refused if they are impossible."""
+def _workers(compiled: Compiled, options: LaunchOptions) -> int:
+    """How many cores run blocks: one, where what blocks do depends on those before them."""
+    if options.profile or compiled.facts["talks"] or compiled.facts["clock"]:
+        return 1
+    return max(1, options.workers or os.cpu_count() or 1)
+
+
+def configure(module: ir.Module, kernel: ir.Function, options: LaunchOptions) -> Configuration:
+    """What a launch is to run, as the kernel's directives have it; refused if it is impossible."""
+    grid, cluster, blocks = options.grid, options.cluster, options.blocks
     check_cluster(module, kernel, grid, cluster)
     cluster = cluster or kernel.required_cluster
     if kernel.directive("blocksareclusters") is not None and cluster is not None:
         grid = grid[0] * cluster[0], grid[1] * cluster[1], grid[2] * cluster[2]
-    check_launch(module, kernel, grid, block, shared, blocks)
-    return grid, cluster
+    check_launch(module, kernel, grid, options.block, options.shared, blocks)
+    return Configuration(
+        grid=grid,
+        block=options.block,
+        cluster=cluster,
+        shared=options.shared,
+        seed=options.seed,
+        numbers=None if blocks is None else _clusters_of(blocks, grid, cluster or (1, 1, 1)),
+        checks=bool(options.detectors),
+        cooperative=options.cooperative,
+    )
 
 
-def diagnostics_of(
-    running: Launch, outcome: str | None, timeout: float | None, detectors: frozenset[str]
-) -> list[Diagnostic]:
+def diagnostics_of(running: Launch, outcome: str | None, options: LaunchOptions) -> list[Diagnostic]:
     """What a launch found, by the detectors that were asked for."""
-    told = [d for d in explain(running, outcome, timeout) if d.code not in DETECTORS - detectors]
-    return add_sources(running.compiled.module, running.compiled.functions, told)
+    left_out = DETECTORS - options.detectors
+    found = [one for one in explain(running, outcome, options.timeout) if one.code not in left_out]
+    return add_sources(running.compiled.module, running.compiled.functions, found)
 
 
-def _uncompiled(module: ir.Module, kernel: ir.Function, timeout: float | None, seconds: float, on_error: str) -> Result:
+def _uncompiled(module: ir.Module, kernel: ir.Function, timeout: float | None, seconds: float) -> Result:
     """What comes of a kernel whose time was over before it could run."""
     found = error(
         "timeout",
@@ -138,14 +138,10 @@ def _uncompiled(module: ir.Module, kernel: ir.Function, timeout: float | None, s
         notes=[f"it has {sum(1 for _ in kernel.instructions())} instructions"],
         helps=["raise the time limit: what was compiled once is kept"],
     )
-    if is_failure([found], on_error):
-        raise KernelError([found])
     return Result([found], seconds=seconds)
 
 
-def _clusters_of(
-    blocks: Sequence[tuple[int, int, int]], grid: tuple[int, int, int], cluster: tuple[int, int, int]
-) -> list[int]:
+def _clusters_of(blocks: Sequence[Extents], grid: Extents, cluster: Extents) -> list[int]:
     """The numbers of the clusters that these blocks belong to, each once."""
     across, down = grid[0] // cluster[0], grid[1] // cluster[1]
     places = [[at // size for at, size in zip(place, cluster, strict=True)] for place in blocks]

@@ -10,10 +10,11 @@ from ptxlab.gpu.driver import absence
 from ptxlab.gpu.graphs import Graph, graph
 from ptxlab.gpu.hardware import Gpu, devices, gpu
 from ptxlab.gpu.launching import launch, prepare
+from ptxlab.gpu.loading import GpuState
 from ptxlab.gpu.prepared import Prepared
 from ptxlab.gpu.variables import read_variable, write_variable
 
 __all__ = [
-    "Gpu", "Graph", "Prepared", "absence", "devices", "gpu", "graph", "host_view", "is_on_gpu", "launch",
+    "Gpu", "GpuState", "Graph", "Prepared", "absence", "devices", "gpu", "graph", "host_view", "is_on_gpu", "launch",
     "prepare", "read_variable", "write_variable",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ptxlab import ir
 from ptxlab.gpu.driver import DriverError
 from ptxlab.gpu.hardware import Gpu
-from ptxlab.report import Diagnostic, error
+from ptxlab.report import Diagnostic, Span, error
 
 _LOOK = 'run the same launch with `device="cpu"`: the emulator names the instruction, the thread and the address'
 _UNKNOWN_PLACE = "a GPU does not tell which instruction it was"
@@ -125,18 +125,31 @@ OTHERS = {
 }
 
 
-def explain(
-    problem: DriverError, module: ir.Module, kernel: ir.Function, gpu: Gpu, notes: tuple[str, ...] = ()
-) -> Diagnostic:
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The kernel that a message is about: its name, and where that is in the source.
+
+    Not the kernel itself: what is kept of a module must not keep the module.
+    """
+
+    name: str
+    span: Span | None
+
+    @classmethod
+    def of(cls, module: ir.Module, kernel: ir.Function) -> Subject:
+        return cls(kernel.name, module.name_span(kernel))
+
+
+def explain(problem: DriverError, kernel: Subject, gpu: Gpu, notes: tuple[str, ...] = ()) -> Diagnostic:
     """An error of the driver as a diagnostic on the kernel that it met."""
     found = FATAL.get(problem.name) or OTHERS.get(problem.name)
     if found is None:
-        return error("driver-error", f"`{kernel.name}`: the driver says {problem.name}", module.name_span(kernel),
-                     "this kernel", notes=[f"in {problem.call}, on {gpu.name}", *notes])  # fmt: skip
+        return error("driver-error", f"`{kernel.name}`: the driver says {problem.name}", kernel.span, "this kernel",
+                     notes=[f"in {problem.call}, on {gpu.name}", *notes])  # fmt: skip
     return error(
         found.code,
         f"`{kernel.name}` on {gpu.name}: {found.message}",
-        module.name_span(kernel),
+        kernel.span,
         "this kernel",
         notes=[*found.notes, *notes],
         helps=found.helps,

@@ -53,7 +53,7 @@ class Graph:
         if not self.parts:
             return error("driver-error", f"an empty graph: the driver says {problem.name} in {problem.call}", None)
         first = self.parts[0]
-        found = fail(problem, first.module, first.kernel, first.loaded.gpu)
+        found = fail(problem, first.kernel, first.loaded.gpu)
         if len(self.parts) == 1:
             return found
         names = ", ".join(dict.fromkeys(f"`{part.kernel.name}`" for part in self.parts))

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from ptxlab import ir
+from ptxlab.device.options import LaunchOptions
 from ptxlab.device.result import Result
 from ptxlab.gpu.arrays import LEGACY_STREAM
 from ptxlab.gpu.driver import DriverError, call, current
+from ptxlab.gpu.failures import Subject
 from ptxlab.gpu.hardware import Gpu
-from ptxlab.gpu.loading import Compiler
-from ptxlab.gpu.output import can_print, captured
+from ptxlab.gpu.loading import GpuState
+from ptxlab.gpu.output import captured
 from ptxlab.gpu.parameters import Parameters, convert
-from ptxlab.gpu.prepared import Extents, Prepared, make, note_run, ready
+from ptxlab.gpu.prepared import How, Prepared, make, note_run, ready
 from ptxlab.gpu.streams import recording, stream_handle
 from ptxlab.gpu.waiting import fail, refuse_broken, run, with_message
 from ptxlab.report import KernelError, is_failure
@@ -23,18 +25,9 @@ def launch(
     module: ir.Module,
     kernel: ir.Function,
     gpu: Gpu,
-    *,
-    grid: Extents,
-    block: Extents,
+    state: GpuState,
     args: Sequence[Any],
-    shared: int = 0,
-    cluster: Extents | None = None,
-    cooperative: bool = False,
-    stream: Any = None,
-    compile: Compiler | None = None,
-    wait: bool = True,
-    timeout: float | None = None,
-    on_error: str = "raise",
+    options: LaunchOptions,
     kept: dict[int, bytearray] | None = None,
 ) -> Result:
     """Run a kernel on a GPU; with `kept`, arrays of the host stay as they are and what came out is there.
@@ -42,21 +35,26 @@ def launch(
     While a graph is recorded, the launch becomes a part of it instead of running.
     """
     refuse_broken()
-    handle = stream_handle(stream)
+    how = _how(options)
     result = Result()
     try:
-        prepared = ready(module, kernel, gpu, (grid, block, shared, cluster, cooperative, handle), compile)
+        prepared = ready(module, kernel, gpu, state, how, options.compile)
         parameters = convert(module, kernel, prepared.signature, args, gpu)
-        note_run(prepared)
-        if not wait or recording.graph is not None:
-            _start(prepared, parameters, handle)
+        note_run(state, prepared)
+        if not options.wait or recording.graph is not None:
+            _start(prepared, parameters, how[-1])
         else:
-            _run(prepared, parameters, handle, timeout, result, kept)
+            _run(prepared, parameters, how[-1], options.timeout, result, kept)
     except DriverError as problem:
-        result.diagnostics.append(fail(problem, module, kernel, gpu))
-    if is_failure(result.diagnostics, on_error):
+        result.diagnostics.append(fail(problem, Subject.of(module, kernel), gpu))
+    if is_failure(result.diagnostics, options.on_error):
         raise KernelError(result.diagnostics)
     return result
+
+
+def _how(options: LaunchOptions) -> How:
+    stream = stream_handle(options.stream)
+    return options.grid, options.block, options.shared, options.cluster, options.cooperative, stream
 
 
 def _start(prepared: Prepared, parameters: Parameters, stream: int) -> None:
@@ -81,18 +79,18 @@ def _run(
     kept: dict[int, bytearray] | None,
 ) -> None:
     """Bring arrays to the GPU, run, and bring them back."""
-    module, kernel, gpu = prepared.module, prepared.kernel, prepared.loaded.gpu
+    kernel, gpu = prepared.kernel, prepared.loaded.gpu
     copies = parameters.copies
     with current(gpu.number):
         try:
             _await_producers(parameters, stream)
             copies.copy_in()
             data = parameters.placed()
-            with captured(can_print(module)) as written:
+            with captured(prepared.can_print) as written:
                 try:
                     result.seconds = run(lambda: prepared.start(data), stream, timeout)
                 except DriverError as problem:
-                    result.diagnostics.append(fail(problem, module, kernel, gpu))
+                    result.diagnostics.append(fail(problem, kernel, gpu))
             result.output = written.output
             if result.diagnostics and written.errors:
                 result.diagnostics[0] = with_message(result.diagnostics[0], written.errors)
@@ -100,7 +98,7 @@ def _run(
                 copies.copy_out(kept)
         except DriverError as problem:
             # What is freed below is freed only if the context is not broken, so it must be known by then.
-            result.diagnostics.append(fail(problem, module, kernel, gpu))
+            result.diagnostics.append(fail(problem, kernel, gpu))
         finally:
             copies.free()
 
@@ -112,31 +110,19 @@ def _await_producers(parameters: Parameters, stream: int) -> None:
 
 
 def prepare(
-    module: ir.Module,
-    kernel: ir.Function,
-    gpu: Gpu,
-    *,
-    grid: Extents,
-    block: Extents,
-    args: Sequence[Any],
-    shared: int = 0,
-    cluster: Extents | None = None,
-    cooperative: bool = False,
-    stream: Any = None,
-    compile: Compiler | None = None,
+    module: ir.Module, kernel: ir.Function, gpu: Gpu, state: GpuState, args: Sequence[Any], options: LaunchOptions
 ) -> Prepared:
-    """A launch to repeat: each `.launch()` is one call of the driver. Its arrays lie on the GPU."""
+    """A launch to repeat: each `.launch()` is one call of the driver. Its arrays are on the GPU."""
     refuse_broken()
     try:
-        how = grid, block, shared, cluster, cooperative, stream_handle(stream)
-        made = make(module, kernel, gpu, how, compile)
+        made = make(module, kernel, gpu, state, _how(options), options.compile)
     except DriverError as problem:
-        raise KernelError([fail(problem, module, kernel, gpu)]) from None
+        raise KernelError([fail(problem, Subject.of(module, kernel), gpu)]) from None
     parameters = convert(module, kernel, made.signature, args, gpu)
     if parameters.copies.regions:
         raise ValueError("a prepared launch takes arrays that lie on the GPU; these would be copied each time: "
                          + ", ".join(region.name for region in parameters.copies.regions))  # fmt: skip
     made.fill(parameters.data)
     made.owners = parameters.owners
-    note_run(made)
+    note_run(state, made)
     return made

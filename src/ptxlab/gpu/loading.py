@@ -3,8 +3,8 @@
 ptxas makes code for the GPU that is there, whatever earlier target the module names: what an `sm_80` module computes on
 an H200 is what ptxas makes of it for `sm_90`, which is what the driver would do with it too. An `sm_90a` module becomes
 `sm_90a` code. A cubin file is loaded as it is. What was compiled here stays on disk, by its text, target and compiler.
-A module that was loaded stays loaded as long as the program lives, so its variables keep their values from launch to
-launch; they begin as they were set, or as the PTX says.
+A module that was loaded stays loaded until it is edited, so its variables keep their values from launch to launch; they
+begin as they were set, or as the PTX says.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import ctypes
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
+from ptxlab.device.host_variables import HostVariables
 from ptxlab.gpu.driver import DriverError, bindings, broken, call, current
-from ptxlab.gpu.failures import explain
+from ptxlab.gpu.failures import Subject, explain
 from ptxlab.gpu.hardware import Gpu
 from ptxlab.native.cache import cached
 from ptxlab.report import Diagnostic, KernelError, PtxError, Source, error
@@ -26,6 +27,9 @@ from ptxlab.toolchain import Tool, assemble, find_assembler
 from ptxlab.toolchain.diagnosis import diagnose
 from ptxlab.toolchain.header import stated_version
 from ptxlab.toolchain.messages import read_messages
+
+if TYPE_CHECKING:
+    from ptxlab.gpu.prepared import Prepared
 
 Compiler = str | Path
 """`ptxas`, `driver`, or a file that was compiled ahead."""
@@ -92,6 +96,21 @@ class Loaded:
         return int(address), int(size)
 
 
+class GpuState:
+    """What GPUs hold of a module: what was loaded, launches that are ready, and those that ran last.
+
+    It outlives launches, and must not refer to the module, with which it goes.
+    """
+
+    def __init__(self, host: HostVariables) -> None:
+        self.host = host
+        self.loaded: dict[Any, Loaded] = {}
+        """By the number of the GPU, and the compiler."""
+        self.ready: dict[Any, Prepared] = {}
+        self.last: dict[int, Prepared] = {}
+        """By the number of the GPU."""
+
+
 def _require_size(name: str, declared: int, there: int) -> None:
     """A file that was compiled ahead may be of another module."""
     if declared != there:
@@ -107,16 +126,15 @@ def _unload(driver: Any, context: Any, handle: Any) -> None:
         driver.cuCtxPopCurrent()
 
 
-def load(module: ir.Module, kernel: ir.Function, gpu: Gpu, compiler: Compiler | None = None) -> Loaded:
+def load(module: ir.Module, kernel: ir.Function, gpu: Gpu, state: GpuState, compiler: Compiler | None = None) -> Loaded:
     """The module on the GPU: as it was loaded before, or compiled and loaded now."""
     key = gpu.number, identity(compiler)
-    found = module.on_gpu.get(key)
+    found = state.loaded.get(key)
     if found is None:
-        found = _load(module, kernel, gpu, compiler or _default_compiler())
-        for name, data in module.given.items():
+        found = _load(module, Subject.of(module, kernel), gpu, compiler or _default_compiler())
+        for name, data in state.host.all_given(module):
             found.write(name, data)
-        module.on_gpu[key] = found
-    assert isinstance(found, Loaded)
+        state.loaded[key] = found
     return found
 
 
@@ -140,7 +158,7 @@ def _default_compiler() -> Compiler:
     return "ptxas"
 
 
-def _load(module: ir.Module, kernel: ir.Function, gpu: Gpu, compiler: Compiler) -> Loaded:
+def _load(module: ir.Module, kernel: Subject, gpu: Gpu, compiler: Compiler) -> Loaded:
     architecture = gpu.architecture_for(module.target)
     if architecture is None:
         raise PtxError([wrong_target(module, gpu)])
@@ -151,7 +169,7 @@ def _load(module: ir.Module, kernel: ir.Function, gpu: Gpu, compiler: Compiler) 
     try:
         return Loaded(image, gpu)
     except DriverError as problem:
-        raise PtxError([explain(problem, module, kernel, gpu)]) from None
+        raise PtxError([explain(problem, kernel, gpu)]) from None
 
 
 def read_cubin(path: Path) -> bytes:
@@ -179,7 +197,7 @@ def compile_text(text: str, architecture: str, written: Source | None, options: 
     return cached("\n".join([f"cubin {tool.version} {architecture}", *options, text]), make)
 
 
-def _load_text(module: ir.Module, kernel: ir.Function, gpu: Gpu, text: str) -> Loaded:
+def _load_text(module: ir.Module, kernel: Subject, gpu: Gpu, text: str) -> Loaded:
     """Have the driver compile the text; it keeps what it compiled itself."""
     if module.version > gpu.newest_ptx:
         raise PtxError([too_new(module, gpu)])
@@ -194,9 +212,9 @@ def _load_text(module: ir.Module, kernel: ir.Function, gpu: Gpu, text: str) -> L
                 Loaded(module.source.text.encode("utf-8", "surrogateescape") + b"\0", gpu, again)
             except DriverError:
                 found = read_log(again, module.source, gpu)
-                raise PtxError(found or [explain(problem, module, kernel, gpu)]) from None
+                raise PtxError(found or [explain(problem, kernel, gpu)]) from None
         found = read_log(log, Source("module.ptx", text), gpu)
-        raise PtxError(found or [explain(problem, module, kernel, gpu)]) from None
+        raise PtxError(found or [explain(problem, kernel, gpu)]) from None
 
 
 def read_log(log: bytes | bytearray, source: Source, gpu: Gpu) -> list[Diagnostic]:

@@ -70,10 +70,12 @@ class Signature:
     """The parameters of a kernel as C's library for Python writes them: all numbers and addresses in one call."""
 
     def __init__(self, kernel: ir.Function) -> None:
-        self.area = layout.block_of(kernel.parameters)
+        area = layout.block_of(kernel.parameters)
+        self.size = area.size
+        self.slots = [(area.offsets[id(parameter)], area.sizes[id(parameter)]) for parameter in kernel.parameters]
+        """Offset and size of each parameter."""
         codes, end = ["<"], 0
-        for parameter in kernel.parameters:
-            offset, size = self.area.offsets[id(parameter)], self.area.sizes[id(parameter)]
+        for parameter, (offset, size) in zip(kernel.parameters, self.slots, strict=True):
             simple = not parameter.dimensions and parameter.vector == 1
             codes += [f"{offset - end}x", _CODES.get(parameter.type.name, "") if simple else ""]
             end = offset + size
@@ -102,7 +104,6 @@ class Parameters:
     `streams` are those that arrays say they are made on.
     """
 
-    kernel: ir.Function
     signature: Signature
     values: Sequence[Any]
     data: bytes
@@ -115,12 +116,11 @@ class Parameters:
         if not self.copies.regions:
             return self.data
         found = bytearray(self.data)
-        for parameter, value in zip(self.kernel.parameters, self.values, strict=True):
-            at = self.signature.area.offsets[id(parameter)]
+        for (at, size), value in zip(self.signature.slots, self.values, strict=True):
             if is_array(value):
                 virtual = int.from_bytes(found[at : at + 8], "little")
                 found[at : at + 8] = self.copies.address_of(virtual).to_bytes(8, "little")
-            elif isinstance(value, TensorMap) and self.signature.area.sizes[id(parameter)] == BYTES:
+            elif isinstance(value, TensorMap) and size == BYTES:
                 virtual = address_in(found[at : at + BYTES])
                 found[at : at + BYTES] = encode(value, self.copies.address_of(virtual))
             elif isinstance(value, TensorMap):
@@ -172,9 +172,9 @@ def convert(module: ir.Module, kernel: ir.Function, signature: Signature, args: 
         raise KernelError(problems)
     data = signature.pack(values) if simple else None
     if data is not None:
-        return Parameters(kernel, signature, values, data, _NO_COPIES, owners, streams)
+        return Parameters(signature, values, data, _NO_COPIES, owners, streams)
     parameters = pack(module, kernel, values)
-    return Parameters(kernel, signature, values, bytes(parameters.data), Copies(parameters.regions), owners, streams)
+    return Parameters(signature, values, bytes(parameters.data), Copies(parameters.regions), owners, streams)
 
 
 def _encoded(kernel: ir.Function, number: int, encoded: bytes) -> Any:

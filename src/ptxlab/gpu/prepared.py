@@ -12,14 +12,16 @@ from typing import Any
 
 from ptxlab import ir
 from ptxlab.device.limits import check_launch
+from ptxlab.device.options import Extents
 from ptxlab.gpu.driver import DriverError, bindings, call, current
+from ptxlab.gpu.failures import Subject
 from ptxlab.gpu.hardware import Gpu
-from ptxlab.gpu.loading import Compiler, Loaded, identity, load
+from ptxlab.gpu.loading import Compiler, GpuState, Loaded, identity, load
+from ptxlab.gpu.output import can_print
 from ptxlab.gpu.parameters import Signature
 from ptxlab.gpu.waiting import fail
 from ptxlab.report import KernelError, error
 
-Extents = tuple[int, int, int]
 How = tuple[Extents, Extents, int, Extents | None, bool, int]
 """How a kernel is launched: grid, block, shared memory, cluster, whether it is cooperative, and the stream's handle."""
 _KEPT = 256  # launches of a module that stay ready
@@ -38,7 +40,8 @@ class Prepared:
         how: How,
     ) -> None:
         grid, block, shared, cluster, cooperative, stream = how
-        self.module, self.kernel, self.loaded = module, kernel, loaded
+        self.kernel, self.loaded = Subject.of(module, kernel), loaded
+        self.can_print = can_print(module)
         self.signature = Signature(kernel)
         self.owners: Any = ()  # of the memory that the parameters point to
         driver = bindings()
@@ -48,10 +51,10 @@ class Prepared:
             check_sizes(module, kernel, loaded, shared, grid, cluster)
             self.function = loaded.function(kernel.name)
             _allow(loaded, kernel, shared, cluster)
-        area = self.signature.area
-        data = (ctypes.c_uint8 * max(area.size, 1))()
-        places = [ctypes.addressof(data) + area.offsets[id(parameter)] for parameter in kernel.parameters]
-        self._data = memoryview(data).cast("B")[: area.size]
+        size = self.signature.size
+        data = (ctypes.c_uint8 * max(size, 1))()
+        places = [ctypes.addressof(data) + offset for offset, _ in self.signature.slots]
+        self._data = memoryview(data).cast("B")[:size]
         self._pointers = (ctypes.c_void_p * max(len(places), 1))(*places)
         self._parameters = ctypes.addressof(self._pointers)
         self._lock = threading.Lock()
@@ -88,34 +91,37 @@ class Prepared:
         (status,) = self._start(self.config, self.function, self._parameters, 0)
         if status:
             problem = DriverError(status.name, "cuLaunchKernelEx")
-            raise KernelError([fail(problem, self.module, self.kernel, self.loaded.gpu)])
+            raise KernelError([fail(problem, self.kernel, self.loaded.gpu)])
 
 
-def make(module: ir.Module, kernel: ir.Function, gpu: Gpu, how: How, compile: Compiler | None) -> Prepared:
+def make(
+    module: ir.Module, kernel: ir.Function, gpu: Gpu, state: GpuState, how: How, compile: Compiler | None
+) -> Prepared:
     """A launch whose sizes fit the kernel and the GPU; only its parameters are missing."""
     grid, block, *_ = how
     check_launch(module, kernel, grid, block, 0, None)
-    return Prepared(module, kernel, load(module, kernel, gpu, compile), how)
+    return Prepared(module, kernel, load(module, kernel, gpu, state, compile), how)
 
 
-def ready(module: ir.Module, kernel: ir.Function, gpu: Gpu, how: How, compile: Compiler | None) -> Prepared:
+def ready(
+    module: ir.Module, kernel: ir.Function, gpu: Gpu, state: GpuState, how: How, compile: Compiler | None
+) -> Prepared:
     """The same, as it was made for the last launch that was like this one."""
-    key = id(kernel), gpu.number, how, compile if compile is None else identity(compile)
-    kept: dict[Any, Prepared] = module.on_gpu.setdefault("ready", {})
-    found = kept.get(key)
+    key = kernel.name, gpu.number, how, compile if compile is None else identity(compile)
+    found = state.ready.get(key)
     if found is None:
-        found = make(module, kernel, gpu, how, compile)
-        if len(kept) >= _KEPT:
-            kept.pop(next(iter(kept)), None)
-        kept[key] = found  # it holds the kernel, so that its number stays its own
+        found = make(module, kernel, gpu, state, how, compile)
+        if len(state.ready) >= _KEPT:
+            state.ready.pop(next(iter(state.ready)), None)
+        state.ready[key] = found
     return found
 
 
-def note_run(prepared: Prepared) -> None:
+def note_run(state: GpuState, prepared: Prepared) -> None:
     """Remember where a kernel of a module ran last: there its variables are looked up."""
     number = prepared.loaded.gpu.number
-    prepared.module.ran_on = number
-    prepared.module.on_gpu["last", number] = prepared
+    state.host.ran_on = number
+    state.last[number] = prepared
 
 
 def _allow(loaded: Loaded, kernel: ir.Function, shared: int, cluster: Extents | None) -> None:

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ptxlab import ir
 from ptxlab.gpu.driver import DriverError, bindings, broken, call, mark_broken
-from ptxlab.gpu.failures import FATAL, explain, is_fatal
+from ptxlab.gpu.failures import FATAL, Subject, explain, is_fatal
 from ptxlab.gpu.hardware import Gpu
 from ptxlab.report import Diagnostic, KernelError, error
 
@@ -54,18 +53,18 @@ def await_event(event: Any, timeout: float | None) -> None:
             time.sleep(min(waited / 10, 1e-3))
 
 
-def fail(problem: DriverError, module: ir.Module, kernel: ir.Function, gpu: Gpu) -> Diagnostic:
+def fail(problem: DriverError, kernel: Subject, gpu: Gpu) -> Diagnostic:
     """What went wrong; a context that is broken is remembered."""
     if isinstance(problem, OverdueError):
         mark_broken("it still runs")
         return error("timeout", f"`{kernel.name}` on {gpu.name} had not ended when its time was up",
-                     module.name_span(kernel), "this kernel",
+                     kernel.span, "this kernel",
                      notes=["nothing stops a kernel on a GPU: it runs until the process ends, and no other meanwhile"],
                      helps=['run it with `device="cpu"` and `timeout`: that says where its threads are'])  # fmt: skip
     if not is_fatal(problem):
-        return explain(problem, module, kernel, gpu)
+        return explain(problem, kernel, gpu)
     mark_broken(FATAL[problem.name].message)
-    return explain(problem, module, kernel, gpu, (_AFTERWARDS,))
+    return explain(problem, kernel, gpu, (_AFTERWARDS,))
 
 
 def refuse_broken() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
-from ptxlab.ir.node import Node, Value
+from ptxlab.ir.node import Node, Parts, Value
 from ptxlab.ir.operands import Immediate
 
 if TYPE_CHECKING:
@@ -137,9 +137,10 @@ class Variable(Node):
         self.attributes = attributes
         self.pointer = pointer
         self.bank = bank
-        self.comments: list[Comment] = []
+        self.comments: list[Comment] = Parts()
         self.start = start
         self.end = end
+        self.__class__ = Variable
 
     @property
     def names(self) -> Iterator[str]:
@@ -168,6 +169,7 @@ class Declaration(Node):
     fields = ("variables",)
 
     def __init__(self, variables: list[Variable], start: int | None = None, end: int | None = None) -> None:
-        self.variables = variables
+        self.variables: list[Variable] = Parts(variables)
         self.start = start
         self.end = end
+        self.__class__ = Declaration

@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ptxlab.ir.declarations import Attribute, Declaration, Variable
+from ptxlab.ir.launchable import Launchable, launch
 from ptxlab.ir.node import Node, Value
 from ptxlab.ir.statements import (
     Block,
@@ -28,10 +27,11 @@ from ptxlab.ir.statements import (
 )
 
 if TYPE_CHECKING:
+    from ptxlab.ir.launchable import LaunchOptions, Result
     from ptxlab.ir.module import Module
 
 
-class Function(Node):
+class Function(Launchable, Node):
     """A kernel (`kind` is `entry`) or device function (`func`); without a body it is a prototype.
 
     `start` and `end` span the whole of it, `name_start` and `name_end` its name.
@@ -69,31 +69,8 @@ class Function(Node):
         self.name_end: int | None = None
         self.module: Module | None = None
 
-    def launch(
-        self, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any] = (), **how: Any
-    ) -> Any:
-        """Run a kernel and return a `Result`; arrays among `args` are changed in place.
-
-        `device` is "cpu" for the emulator, "cuda" (or "cuda:1") for a GPU, "both" to run on both and compare bit for
-        bit. "auto" is a GPU if an argument is there, or if `checks=False` and there is one that can run the module;
-        otherwise the emulator, because only it finds races and says what a wrong kernel does wrong. `shared` is bytes
-        of dynamic shared memory; `on_error="collect"` returns findings instead of raising `KernelError`, `"strict"`
-        raises for warnings too, those of `ptxlab.check` among them; `timeout` is in seconds, of
-        compiling and running together; `cluster` is the blocks of a cluster; `cooperative=True` has all blocks resident
-        at once, as CUDA's `grid.sync()` requires.
-
-        For the emulator: `checks=False` silences the detectors, `checks="data-race"` all but that one; `seed` chooses
-        the order in which threads run, and `seeds=20` tries that many, each on the same data, until one finds an error;
-        `schedule` lets threads take steps as a finding of `ptxlab.explore` says; `executor` is where seeds are tried,
-        by default on this machine's cores;
-        `blocks` runs only these blocks of the grid, or the clusters that they belong to; `profile=True` counts bank
-        conflicts and sectors.
-
-        For a GPU: `stream` is a number or an object with `__cuda_stream__`;
-        `compile` is "ptxas", "driver" or the path of a cubin file that was compiled ahead; `wait=False` returns at
-        once.
-        """
-        return _launcher()(self, grid, block, args, **how)
+    def _launch(self, args: Sequence[Any], options: LaunchOptions) -> Result:
+        return launch(self, args, options)
 
     @property
     def required_cluster(self) -> tuple[int, int, int] | None:
@@ -138,12 +115,6 @@ class Function(Node):
             if isinstance(statement, (Label, BranchTargets, CallTargets, CallPrototype)):
                 found.setdefault(statement.name, statement)
         return found
-
-
-@cache
-def _launcher() -> Any:
-    """What runs kernels: it lies layers above the program, and `Function.launch` is the door to it."""
-    return import_module("ptxlab.launch").launch
 
 
 class Alias(Node):

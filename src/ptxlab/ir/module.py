@@ -29,16 +29,11 @@ class Module(Node):
 
     `targets` holds the words of the first `.target`: the architecture, then options such as `debug`. `comments` are
     those before or inside the header. `places` has the source range of `version`, `target` and
-    `address_size`. `memory` holds the module's variables, by their identity, once a kernel has run on the emulator:
-    they outlive a launch; `on_gpu` what was loaded and looked at for launches on a GPU. `given` has the bytes that
-    `set` gave to variables, `ran_on` the number of the GPU that ran a kernel last, None where that was the emulator.
-    `heap` is what kernels have allocated on the emulator. `origins` has the texts that it was compiled from, by the
-    names that `.file` gives them.
+    `address_size`, `origins` the texts that the program was compiled from, by the names that `.file` gives them.
     """
 
     __slots__ = (
-        "address_size", "comments", "given", "heap", "is_checked", "items", "memory", "on_gpu", "origins", "places",
-        "ran_on", "source", "targets", "version",
+        "__weakref__", "address_size", "comments", "items", "origins", "places", "source", "targets", "version",
     )  # fmt: skip
     fields = ("version", "targets", "address_size", "comments", "items")
 
@@ -58,13 +53,7 @@ class Module(Node):
         self.comments = [] if comments is None else comments
         self.source = source
         self.places: dict[str, Range] = {}
-        self.memory: dict[int, Any] = {}
-        self.on_gpu: dict[Any, Any] = {}
-        self.given: dict[str, bytes] = {}
-        self.ran_on: int | None = None
-        self.heap: Any = None
         self.origins: dict[str, Source] = {}
-        self.is_checked = False  # whether it has been found free of errors, so that it can be launched
 
     def __repr__(self) -> str:
         name = f" {self.source.name}" if self.source is not None else ""
@@ -124,6 +113,10 @@ class Module(Node):
         found: ndarray[Any, Any] = _variables().get(self, name, dtype, device)
         return found
 
+    def inherit(self, other: Module) -> None:
+        """Have variables begin with what `set` gave to those of another module: of the same program, before it grew."""
+        _variables().inherit(self, other)
+
     def span_of(self, range: Range | None) -> Span | None:
         """The span of a range of offsets."""
         return None if self.source is None or range is None else Span(self.source, *range)
@@ -177,5 +170,5 @@ class Module(Node):
 
 @cache
 def _variables() -> Any:
-    """What knows the variables on every device: it lies layers above the program, as what launches kernels does."""
+    """What knows the variables on every device: it is layers above the program, as what launches kernels is."""
     return import_module("ptxlab.variables")

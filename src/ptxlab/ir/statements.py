@@ -46,6 +46,7 @@ class Instruction(Node):
         self.operands = operands
         self.start = start
         self.end = end
+        self.__class__ = Instruction
 
 
 class Label(Node):
@@ -71,6 +72,7 @@ class Comment(Node):
         self.trailing = trailing
         self.start = start
         self.end = end
+        self.__class__ = Comment
 
 
 class Directive(Node):

@@ -1,154 +1,75 @@
-"""One call for both devices: check the program, choose where to run, run."""
+"""One call for both devices: check the program, choose where to run, run.
+
+`contexts` has what devices hold of a module between launches, `comparison` a launch on both of them.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Executor
-from functools import cache, partial
-from numbers import Real
-from operator import index
-from pathlib import Path
+from functools import cache
 from typing import Any
 
 from ptxlab import gpu, ir
-from ptxlab.check import check
+from ptxlab.device.options import Extent, LaunchOptions, extent
 from ptxlab.device.result import Result
-from ptxlab.emulate.host.regions import restore, snapshot
-from ptxlab.emulate.launch import DETECTORS
 from ptxlab.emulate.launch import launch as emulate
 from ptxlab.emulate.search.explore import Exploration, Program, follow, read_schedule
 from ptxlab.emulate.search.explore import explore as explore_program
 from ptxlab.emulate.search.seeds import copies_of, raised, try_seeds
 from ptxlab.launch.comparison import compare
-from ptxlab.report import KernelError, PtxError, error
+from ptxlab.launch.contexts import Context, context_of, refuse_wrong
+from ptxlab.report import KernelError, error
 
-Extent = int | Sequence[int]
+EXPLORED = 60.0  # seconds that an exploration takes at most, unless told otherwise
 
 
-def launch(
-    kernel: ir.Function,
-    grid: Extent,
-    block: Extent,
-    args: Sequence[Any] = (),
-    *,
-    shared: int = 0,
-    cluster: Extent | None = None,
-    device: str = "auto",
-    checks: bool | Iterable[str] = True,
-    seed: int = 0,
-    seeds: int | Iterable[int] | None = None,
-    schedule: str | Sequence[int] | None = None,
-    executor: Executor | None = None,
-    blocks: Sequence[Sequence[int]] | None = None,
-    on_error: str = "raise",
-    timeout: float | None = None,
-    workers: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
-    profile: bool = False,
-    cooperative: bool = False,
-    stream: Any = None,
-    compile: str | Path | None = None,
-    wait: bool = True,
-) -> Result:
+def launch(kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) -> Result:
     """Run a kernel; see `ptxlab.ir.Function.launch`."""
+    module = module_of(kernel)
+    place, number = choose(module, args, options)
+    chosen = None if place == "cpu" else gpu.gpu(number)
+    refuse_wrong(module, options.on_error == "strict")
+    context = context_of(module)
+    if chosen is None:
+        return _emulate(module, kernel, context, args, options)
+    if place == "cuda":
+        return gpu.launch(module, kernel, chosen, context.on_gpu, args, options)
+    return compare(context.emulated(module), kernel, chosen, context.on_gpu, args, options)
+
+
+def _emulate(
+    module: ir.Module, kernel: ir.Function, context: Context, args: Sequence[Any], options: LaunchOptions
+) -> Result:
+    """Run a kernel on the emulator: by its seed, by several, or by a schedule."""
+    emulated = context.emulated(module)
+    values = [gpu.host_view(value) for value in args]
+    if options.schedule is not None:
+        schedule = options.schedule
+        steps = read_schedule(schedule) if isinstance(schedule, str) else list(schedule)
+        return raised(follow(Program(emulated, kernel, options), values, steps), options.on_error)
+    if options.seeds is not None:
+        return try_seeds(emulated, kernel, values, options)
+    return emulate(emulated, kernel, values, options)
+
+
+def prepare(kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) -> gpu.Prepared:
+    """A launch on a GPU to repeat: each `.launch()` is one call of the driver. Its arrays are on the GPU."""
+    module = module_of(kernel)
+    place, number = read_device(options.device)
+    if place not in ("auto", "cuda"):
+        raise ValueError(f"device={options.device!r}: a launch is prepared for a GPU, 'cuda' or 'cuda:1'")
+    refuse_wrong(module)
+    return gpu.prepare(module, kernel, gpu.gpu(number), context_of(module).on_gpu, args, options)
+
+
+def module_of(kernel: ir.Function) -> ir.Module:
+    """The module of a kernel; a device function is refused."""
     module = kernel.module
     assert module is not None
     if kernel.kind != "entry":
         raise ValueError(f"`{kernel.name}` is a device function; the kernels are {', '.join(module.entries)}")
-    if on_error not in ("raise", "strict", "collect"):
-        raise ValueError(f"on_error={on_error!r}: there are 'raise', 'strict' and 'collect'")
-    if timeout is not None and not (isinstance(timeout, Real) and timeout > 0):
-        raise ValueError(f"timeout={timeout!r}: a number of seconds above 0 is wanted")
-    if compile not in (None, "ptxas", "driver") and Path(compile).suffix != ".cubin":
-        raise ValueError(f"compile={compile!r}: there are 'ptxas', 'driver' and the path of a `.cubin` file")
-    wanted = DETECTORS if checks is True else chosen_detectors(checks)
-    given_only = {"blocks": blocks, "profile": profile or None, "seeds": seeds, "schedule": schedule}
-    emulated_only = next((name for name, value in given_only.items() if value is not None), "")
-    hardware_only = "stream" if stream is not None else "" if wait else "wait"
-    place, number = choose(module, device, args, bool(wanted), emulated_only, hardware_only)
-    chosen = None if place == "cpu" else gpu.gpu(number)
-    refuse_wrong(module, on_error == "strict")
-    blocks_of_grid, threads_of_block = extent(grid, "grid"), extent(block, "block")
-    blocks_of_cluster = None if cluster is None else extent(cluster, "cluster")
-    if chosen is not None:
-        on_gpu = {
-            "grid": blocks_of_grid,
-            "block": threads_of_block,
-            "shared": shared,
-            "cluster": blocks_of_cluster,
-            "cooperative": cooperative,
-            "stream": stream,
-            "compile": compile,
-            "wait": wait,
-            "timeout": timeout,
-        }
-        if place == "cuda":
-            return gpu.launch(module, kernel, chosen, args=args, on_error=on_error, **on_gpu)
-
-    options = emulator_options(
-        grid,
-        block,
-        cluster=cluster,
-        shared=shared,
-        checks=checks,
-        blocks=blocks,
-        timeout=timeout,
-        profile=profile,
-        cooperative=cooperative,
-    )
-
-    def on_cpu(seed: int = seed, **how: Any) -> Result:
-        return emulate(module, kernel, seed=seed, workers=workers, progress=progress, **options, **how)
-
-    if chosen is not None:
-        there = partial(gpu.launch, module, kernel, chosen, **on_gpu)
-        return compare(module, kernel, chosen, args, there, on_cpu, on_error, compile)
-    values = [gpu.host_view(value) for value in args]
-    if schedule is not None:
-        steps = read_schedule(schedule) if isinstance(schedule, str) else list(schedule)
-        program = Program(module, kernel, blocks_of_grid, threads_of_block, blocks_of_cluster, shared, wanted)
-        return raised(follow(program, values, steps, timeout), on_error)
-    if seeds is not None:
-        chosen_seeds = range(seeds) if isinstance(seeds, int) else list(seeds)
-        return try_seeds(module, kernel, on_cpu, values, chosen_seeds, on_error, options, executor)
-    return on_cpu(args=values, on_error=on_error)
-
-
-def emulator_options(
-    grid: Extent,
-    block: Extent,
-    *,
-    cluster: Extent | None = None,
-    shared: int = 0,
-    checks: bool | Iterable[str] = True,
-    blocks: Sequence[Sequence[int]] | None = None,
-    timeout: float | None = None,
-    profile: bool = False,
-    cooperative: bool = False,
-) -> dict[str, Any]:
-    """How the emulator is to run a kernel, by the arguments of `launch`."""
-    return {
-        "grid": extent(grid, "grid"),
-        "block": extent(block, "block"),
-        "cluster": None if cluster is None else extent(cluster, "cluster"),
-        "shared": shared,
-        "detectors": DETECTORS if checks is True else chosen_detectors(checks),
-        "blocks": None if blocks is None else [_three(place, 0, "blocks") for place in blocks],
-        "timeout": timeout,
-        "profile": profile,
-        "cooperative": cooperative,
-    }
-
-
-def chosen_detectors(checks: bool | Iterable[str]) -> frozenset[str]:
-    """The detectors that `checks` names: all, none, or some by their codes."""
-    if isinstance(checks, bool):
-        return DETECTORS if checks else frozenset()
-    named = frozenset([checks] if isinstance(checks, str) else checks)
-    if unknown := sorted(named - DETECTORS):
-        raise ValueError(f"checks={unknown[0]!r}: the detectors that can be chosen are {', '.join(sorted(DETECTORS))}")
-    return named
+    return module
 
 
 def explore(
@@ -161,7 +82,7 @@ def explore(
     cluster: Extent | None = None,
     checks: bool | Iterable[str] = True,
     limit: int = 10_000,
-    timeout: float = 60.0,
+    timeout: float = EXPLORED,
     every: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Exploration:
@@ -174,56 +95,64 @@ def explore(
     >>> found.verdict  # doctest: +SKIP
     'explored all 3 executions that differ: no race, no hang'
     """
-    module = kernel.module
-    assert module is not None
-    if kernel.kind != "entry":
-        raise ValueError(f"`{kernel.name}` is a device function; the kernels are {', '.join(module.entries)}")
+    options = LaunchOptions(
+        grid=extent(grid, "grid"),
+        block=extent(block, "block"),
+        shared=shared,
+        cluster=None if cluster is None else extent(cluster, "cluster"),
+        checks=checks,
+    )
+    return explore_all(kernel, args, options, limit, timeout, every, progress)
+
+
+def explore_all(
+    kernel: ir.Function,
+    args: Sequence[Any],
+    options: LaunchOptions,
+    limit: int,
+    timeout: float,
+    every: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> Exploration:
+    """As `explore`, with the options of a launch."""
+    module = module_of(kernel)
     refuse_wrong(module)
-    wanted = DETECTORS if checks is True else chosen_detectors(checks)
-    extents = extent(grid, "grid"), extent(block, "block"), None if cluster is None else extent(cluster, "cluster")
-    program = Program(module, kernel, *extents, shared, wanted)
-    given, before = copies_of([gpu.host_view(value) for value in args]), snapshot(module)
+    context = context_of(module)
+    memory = context.memory
+    given, before = copies_of([gpu.host_view(value) for value in args]), memory.snapshot()
 
     def fresh() -> list[Any]:
-        restore(module, before)
+        memory.restore(before)
         return copies_of(given)
 
     try:
+        program = Program(context.emulated(module), kernel, options)
         return explore_program(program, fresh, limit, timeout, every, progress)
     finally:
-        restore(module, before)
+        memory.restore(before)
 
 
 _DEVICE = re.compile(r"(auto|cpu|cuda|both)(?::(\d+))?")
 
 
-def choose(
-    module: ir.Module,
-    device: str,
-    args: Sequence[Any],
-    checks: bool,
-    emulated_only: str,
-    hardware_only: str,
-) -> tuple[str, int]:
-    """Where to run: `cpu`, `cuda` or `both`, and the number of the GPU.
-
-    `emulated_only` and `hardware_only` name an option that was given and is for one of them alone.
-    """
-    place, number = read_device(device)
+def choose(module: ir.Module, args: Sequence[Any], options: LaunchOptions) -> tuple[str, int]:
+    """Where to run: `cpu`, `cuda` or `both`, and the number of the GPU."""
+    place, number = read_device(options.device)
+    emulator_only, gpu_only = options.emulator_only, options.gpu_only
     there = []
     if place in ("auto", "cpu"):
         there = [index for index, value in enumerate(args) if gpu.is_on_gpu(value)]
     if place == "auto":
-        # The detectors are the emulator's: where they are wanted, as they are unless somebody says no, it runs.
-        asked = hardware_only or (not checks and not emulated_only and runs_on_gpu(module))
+        # The detectors are the emulator's: where they are wanted, as they are unless the user says no, it runs.
+        asked = gpu_only or (not options.detectors and not emulator_only and runs_on_gpu(module))
         place = "cuda" if there or asked else "cpu"
     if place == "cpu" and there:
         raise KernelError([error("bad-argument", f"argument {there[0]} lies on a GPU, the launch does not", None,
                                  helps=['launch with `device="cuda"`, or copy the array here first'])])  # fmt: skip
-    if place != "cpu" and emulated_only:
-        raise ValueError(f"`{emulated_only}` is for the emulator alone: launch with device='cpu'")
-    if place != "cuda" and hardware_only:
-        raise ValueError(f"`{hardware_only}` is for a GPU alone: launch with device='cuda'")
+    if place != "cpu" and emulator_only:
+        raise ValueError(f"`{emulator_only}` is for the emulator alone: launch with device='cpu'")
+    if place != "cuda" and gpu_only:
+        raise ValueError(f"`{gpu_only}` is for a GPU alone: launch with device='cuda'")
     return place, number
 
 
@@ -239,32 +168,3 @@ def read_device(device: str) -> tuple[str, int]:
 def runs_on_gpu(module: ir.Module) -> bool:
     """Whether the first GPU of this machine, if there is one, can run a module."""
     return gpu.absence() is None and gpu.gpu(0).architecture_for(module.target) is not None
-
-
-def refuse_wrong(module: ir.Module, strict: bool = False) -> None:
-    """Refuse a program with errors, or with warnings if `strict`; one that has passed is not checked again."""
-    if module.is_checked and not strict:
-        return
-    found = check(module)
-    wrong = [one for one in found if strict or one.level == "error"]
-    if wrong:
-        raise PtxError(wrong)
-    module.is_checked = True
-
-
-def extent(given: Extent, name: str) -> tuple[int, int, int]:
-    """`4`, `(4,)`, `(4, 2)` or `(4, 2, 1)` as three numbers; `name` is what a message calls it."""
-    if type(given) is int:
-        return given, 1, 1
-    return _three(given, 1, name)
-
-
-def _three(given: Extent, other: int, name: str) -> tuple[int, int, int]:
-    """One to three whole numbers, filled up with `other`."""
-    try:
-        values = [index(value) for value in (given if hasattr(given, "__iter__") else (given,))]
-    except TypeError:
-        values = []
-    if isinstance(given, str) or not 1 <= len(values) <= 3:
-        raise ValueError(f"{name}={given!r}: one to three whole numbers are wanted")
-    return (*values, other, other)[:3]  # type: ignore[return-value]

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 from ptxlab import ir
 from ptxlab.device import layout
 from ptxlab.device.arguments import Region, pack
+from ptxlab.device.options import LaunchOptions
 from ptxlab.device.result import Result
 from ptxlab.device.tensor_maps import TensorMap
-from ptxlab.emulate.host.regions import globals_of
+from ptxlab.emulate.host.module_memory import EmulatedModule
+from ptxlab.emulate.launch import launch as emulate
 from ptxlab.gpu.arrays import Memory, host_view, memory_of
 from ptxlab.gpu.driver import call, current
 from ptxlab.gpu.hardware import Gpu
-from ptxlab.gpu.loading import Compiler, Loaded, load
+from ptxlab.gpu.launching import launch as launch_there
+from ptxlab.gpu.loading import GpuState, Loaded, load
 from ptxlab.gpu.streams import recording
 from ptxlab.report import Diagnostic, KernelError, error, is_failure
 
@@ -27,38 +30,37 @@ REASONS = (
 
 
 def compare(
-    module: ir.Module,
+    emulated: EmulatedModule,
     kernel: ir.Function,
     gpu: Gpu,
+    state: GpuState,
     args: Sequence[Any],
-    on_gpu: Callable[..., Result],
-    on_cpu: Callable[..., Result],
-    on_error: str = "raise",
-    compile: Compiler | None = None,
+    options: LaunchOptions,
 ) -> Result:
     """Run both on the same data; the emulator's result, and its arrays, with a finding where the GPU's differ.
 
-    Arrays that lie on the GPU end up as the GPU leaves them; the emulator works on copies. Variables of the module
+    Arrays that are on the GPU end up as the GPU leaves them; the emulator works on copies. Variables of the module
     begin on both as the emulator has them.
     """
     if recording.graph is not None:
         raise ValueError(
             "a launch that is recorded in a graph does not run yet: `device='both'` has nothing to compare"
         )
+    module, collecting = emulated.module, replace(options, on_error="collect")
     values, mirrors = mirror(args, gpu)
     regions = pack(module, kernel, values).regions
-    variables = Variables(module, kernel, load(module, kernel, gpu, compile))
+    variables = Variables(emulated, kernel, load(module, kernel, gpu, state, options.compile))
     variables.equalise()
     kept: dict[int, bytearray] = {}
-    hardware = on_gpu(args=args, on_error="collect", kept=kept)
+    hardware = launch_there(module, kernel, gpu, state, args, collecting, kept)
     if not hardware.diagnostics:
         kept |= bring_back(mirrors, gpu)
         variables.bring_back()
-    result = on_cpu(args=values, on_error="collect")
+    result = emulate(emulated, kernel, values, collecting)
     result.diagnostics += differences(module, kernel, gpu, values, regions, kept, hardware, result)
     if not hardware.diagnostics:
         result.diagnostics += variables.differences()
-    if is_failure(result.diagnostics, on_error):
+    if is_failure(result.diagnostics, options.on_error):
         raise KernelError(result.diagnostics)
     return result
 
@@ -175,13 +177,13 @@ def _show(data: Any, kind: Any) -> str:
 class Variables:
     """The variables that a kernel may write, here and there; those that begin with addresses are left out."""
 
-    def __init__(self, module: ir.Module, kernel: ir.Function, loaded: Loaded) -> None:
-        self.module, self.gpu = module, loaded.gpu
-        placed = layout.Variables(module, layout.reachable(module, kernel))
+    def __init__(self, emulated: EmulatedModule, kernel: ir.Function, loaded: Loaded) -> None:
+        self.module, self.gpu = emulated.module, loaded.gpu
+        placed = layout.Variables(self.module, layout.reachable(self.module, kernel))
         self.pairs = []
         self.images: list[bytearray] = []
         with current(self.gpu.number):
-            for (_, variable), region in zip(placed.allocated, globals_of(module, placed), strict=True):
+            for (_, variable), region in zip(placed.allocated, emulated.memory.regions(placed), strict=True):
                 if not region.writable or not region.size or layout.has_addresses(variable):
                     continue
                 if placed.by_name.get(variable.name) is not variable:

@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from ptxlab import author, gpu, ir
+from ptxlab.device.options import Extent, LaunchOptions, extent
 from ptxlab.device.result import Result
-from ptxlab.launch import Extent, extent
+from ptxlab.launch import prepare
 
 Arrays = dict[str, Any]
 Size = Mapping[str, Any]
@@ -55,10 +56,7 @@ class Launch:
 
     def run(self, **how: Any) -> Result:
         """Run it; `how` is what `kernel.launch` takes besides."""
-        result: Result = self.kernel.launch(
-            self.grid, self.block, self.args, shared=self.shared, cluster=self.cluster, **how
-        )
-        return result
+        return self.kernel.launch(self.grid, self.block, self.args, shared=self.shared, cluster=self.cluster, **how)
 
     @property
     def function(self) -> ir.Function:
@@ -74,18 +72,15 @@ class Launch:
 
     def prepare(self, stream: Any = None, compile: Path | None = None) -> gpu.Prepared:
         """The launch with its arguments packed, for the first GPU; `compile` is a cubin to load."""
-        return gpu.prepare(
-            self.module,
-            self.function,
-            gpu.gpu(0),
+        options = LaunchOptions(
             grid=extent(self.grid, "grid"),
             block=extent(self.block, "block"),
-            args=self.args,
             shared=self.shared,
             cluster=None if self.cluster is None else extent(self.cluster, "cluster"),
             stream=stream,
             compile=compile,
         )
+        return prepare(self.function, self.args, options)
 
 
 @dataclass(frozen=True)

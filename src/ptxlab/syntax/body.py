@@ -10,6 +10,7 @@ import re
 from typing import Any, NoReturn
 
 from ptxlab.ir import Block, Declaration, Function, Instruction, Label, Pragma, Statement
+from ptxlab.ir.node import draft
 from ptxlab.syntax.cursor import END, Cursor
 from ptxlab.syntax.debug import make_location, match_location, read_location
 from ptxlab.syntax.declarations import LINKAGES, STATE_SPACES, read_declaration
@@ -27,6 +28,8 @@ from ptxlab.syntax.labels import resolve_labels
 from ptxlab.syntax.reader import Reader
 from ptxlab.syntax.recovery import next_statement
 from ptxlab.syntax.scope import Complicated, Scope
+
+_Instruction = draft(Instruction)
 
 DEEPEST = 128
 
@@ -59,7 +62,16 @@ class BodyReader:
     def read(self) -> int:
         """Read to the brace that closes the body; returns the offset after it."""
         outermost = self.statements
-        self.function.body = outermost
+        try:
+            self._read_statements()
+        finally:  # what was read of a body counts, however many faults there are
+            while self.open:
+                self._leave()
+            self.function.body = outermost
+        resolve_labels(outermost, self.scope)
+        return self.at
+
+    def _read_statements(self) -> None:
         text = self.text
         match_statement = _STATEMENT.match
         find_parts = PARTS.findall
@@ -93,9 +105,9 @@ class BodyReader:
                         values = tuple(map(get, operands.split(", ")))
                     end = match.end()
                     if guard is None:
-                        append(Instruction(None, code, values, match.start(2), end))
+                        append(_Instruction(None, code, values, match.start(2), end))
                     else:
-                        append(Instruction(get(guard[:-1]), code, values, match.start(1), end))
+                        append(_Instruction(get(guard[:-1]), code, values, match.start(1), end))
                     at = end
                 except Complicated:
                     break
@@ -105,10 +117,6 @@ class BodyReader:
             except ParseError as fault:
                 self.reader.note(fault)
                 going = self._resume(fault)
-        while self.open:
-            self._leave()
-        resolve_labels(outermost, self.scope)
-        return self.at
 
     def _other(self, match: re.Match[str] | None) -> bool:
         """Read one statement that is not a plain instruction; returns whether the body continues."""
@@ -253,13 +261,15 @@ class BodyReader:
         block = Block([], start, None)
         self.statements.append(block)
         self.open.append((block, self.statements, self.scope))
-        self.statements = block.body
+        self.statements = []
         self.scope = self.scope.inner()
         self.at = start + 1
         return True
 
     def _leave(self) -> None:
+        inner = self.statements
         block, self.statements, outer = self.open.pop()
+        block.body = inner
         outer.wanted |= self.scope.wanted - self.scope.labels
         self.scope = outer
         block.end = self.at

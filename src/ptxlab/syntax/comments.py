@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from ptxlab.ir import Comment
+from ptxlab.ir.node import draft
+
+_Comment = draft(Comment)
 
 
 def make_comment(text: str, start: int, end: int, previous: object) -> Comment:
@@ -12,4 +15,4 @@ def make_comment(text: str, start: int, end: int, previous: object) -> Comment:
     if trailing and isinstance(previous, Comment):
         # Of two comments of one line the second trails the code only where the first leaves room on the line.
         trailing = previous.trailing and previous.text.startswith("/*") and "\n" not in previous.text
-    return Comment(text[start:end].rstrip(), trailing, start, end)
+    return _Comment(text[start:end].rstrip(), trailing, start, end)

@@ -99,7 +99,6 @@ def read_section(cursor: Cursor, reader: Reader) -> Section:
     if not cursor.at("{"):
         cursor.expected("`{` to begin the data of the section")
     lines: list[DataLine | Label | Comment] = []
-    section = Section(name, lines, start, None)
     at = cursor.end
     text = reader.text
     while True:
@@ -123,9 +122,9 @@ def read_section(cursor: Cursor, reader: Reader) -> Section:
         lines.append(_read_line(cursor))
         at = cursor.previous_end
         cursor.comments.clear()
-    section.end = cursor.end
+    end = cursor.end
     cursor.advance()
-    return section
+    return Section(name, lines, start, end)
 
 
 def _read_plain(text: str, at: int, lines: list[DataLine | Label | Comment], reader: Reader) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from ptxlab.ir import Attribute, Comment, Declaration, PointerAttribute, Variable
+from ptxlab.ir.node import draft
 from ptxlab.isa import Type, type_named
 from ptxlab.isa.types import TYPES
 from ptxlab.report.nearest import nearest
@@ -13,6 +14,9 @@ from ptxlab.syntax.constants import read_integer, read_small_integer
 from ptxlab.syntax.cursor import Cursor
 from ptxlab.syntax.initialisers import read_initialiser
 from ptxlab.syntax.scope import Scope
+
+_Variable = draft(Variable)
+_Declaration = draft(Declaration)
 
 STATE_SPACES = frozenset((".reg", ".global", ".shared", ".local", ".const", ".param", ".tex"))
 LINKAGES = frozenset((".extern", ".visible", ".weak", ".common"))
@@ -53,7 +57,7 @@ def read_declaration(cursor: Cursor, scope: Scope, linkage: str | None, start: i
         variables.append(variable)
         scope.declare(variable)
     cursor.expect_semicolon(f"the declaration of `{variables[-1].name}`" if variables else "the declaration")
-    return Declaration(variables, start, cursor.previous_end)
+    return _Declaration(variables, start, cursor.previous_end)
 
 
 def read_parameters(cursor: Cursor, what: str) -> list[Variable]:
@@ -194,7 +198,7 @@ def _read_declarator(cursor: Cursor, head: _Head, type: Type, is_parameter: bool
         else:
             dimensions.append(read_integer(cursor, "the extent of the array"))
         cursor.expect("]", "after the extent of the array")
-    return Variable(
+    return _Variable(
         head.state_space,
         type,
         name,

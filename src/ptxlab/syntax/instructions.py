@@ -6,12 +6,15 @@ import re
 from typing import Any, Final
 
 from ptxlab.ir import Arguments, Instruction
+from ptxlab.ir.node import draft
 from ptxlab.isa import Jump, Opcode, opcode
 from ptxlab.isa.table import heads
 from ptxlab.syntax.cursor import END, Cursor
 from ptxlab.syntax.errors import ParseError
 from ptxlab.syntax.operands import operand_of_text, read_call_operands, read_operands
 from ptxlab.syntax.scope import Complicated, Scope
+
+_Instruction = draft(Instruction)
 
 # Opcodes that are spelled well, by their text. Whether they exist is for the checker to say.
 OPCODES: Final[dict[str, Opcode]] = {}
@@ -43,8 +46,8 @@ def instruction_of_match(match: re.Match[str], scope: Scope) -> Instruction | No
                 return None
             values = tuple([_operand(part.strip(), scope) for part in parts])
         if guard is None:
-            return Instruction(None, code, values, match.start(2), match.end())
-        return Instruction(scope[guard.strip()], code, values, match.start(1), match.end())
+            return _Instruction(None, code, values, match.start(2), match.end())
+        return _Instruction(scope[guard.strip()], code, values, match.start(1), match.end())
     except Complicated:
         return None
 
@@ -133,4 +136,4 @@ def read_instruction(cursor: Cursor, scope: Scope) -> Instruction | None:
     code = opcode(word)
     operands = read_call_operands(cursor, scope) if code.jump is Jump.CALL else read_operands(cursor, scope)
     cursor.expect_semicolon(f"`{word}`")
-    return Instruction(guard, code, operands, start, cursor.previous_end)
+    return _Instruction(guard, code, operands, start, cursor.previous_end)

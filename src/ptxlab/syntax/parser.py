@@ -9,6 +9,7 @@ from typing import Any
 
 from ptxlab.ir import Alias, Comment, Declaration, Function, Item, Module, Pragma
 from ptxlab.ir.collector import collector_paused
+from ptxlab.ir.node import building
 from ptxlab.report import Diagnostic, PtxError, Source
 from ptxlab.syntax.body import BodyReader
 from ptxlab.syntax.constants import read_integer
@@ -48,8 +49,8 @@ def read(
     `progress` is called now and then with how many characters have been read.
     """
     reader = Reader(Source(name, text), progress)
-    module = Module((0, 0), [], source=reader.source)
-    with collector_paused(), suppress(TooManyFaults):
+    with collector_paused(), building(), suppress(TooManyFaults):
+        module = Module((0, 0), [], source=reader.source)
         _ModuleReader(reader, module).read()
     return module, reader.diagnostics
 

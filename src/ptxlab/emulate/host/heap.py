@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 
-from ptxlab import ir
 from ptxlab.device.arguments import HEAP, Region
 
 LIMIT = 1 << 30  # bytes that the kernels of a module may have at once
@@ -38,11 +37,3 @@ class Heap:
     def free(self, base: int) -> None:
         """Give memory back."""
         self.size -= self.regions.pop(base).size
-
-
-def heap_of(module: ir.Module) -> Heap:
-    """The heap of a module's kernels."""
-    if module.heap is None:
-        module.heap = Heap()
-    heap: Heap = module.heap
-    return heap

@@ -8,6 +8,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from pathlib import PurePath
@@ -15,11 +16,12 @@ from typing import Any
 
 from ptxlab.device.arguments import Region, pack
 from ptxlab.device.limits import available, check_memory
+from ptxlab.device.options import Extents
 from ptxlab.emulate.abi import state
 from ptxlab.emulate.abi.structs import Record
-from ptxlab.emulate.host.heap import heap_of
+from ptxlab.emulate.host.module_memory import ModuleMemory
 from ptxlab.emulate.host.needs import needs_of, room_to_keep
-from ptxlab.emulate.host.regions import WORKSPACE, Regions, globals_of, workspace
+from ptxlab.emulate.host.regions import WORKSPACE, Regions, workspace
 from ptxlab.emulate.host.services import Services
 from ptxlab.emulate.host.worker import Worker
 from ptxlab.emulate.runtime.memory import profile as requests
@@ -37,30 +39,35 @@ Callback = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint32, *
 Progress = Callable[[int, int], None]
 
 
+@dataclass(frozen=True)
+class Configuration:
+    """What a launch is to run, once the kernel's directives have been applied to its options."""
+
+    grid: Extents
+    block: Extents
+    cluster: Extents | None
+    shared: int
+    """Bytes of dynamic shared memory."""
+    seed: int = 0
+    numbers: Sequence[int] | None = None
+    """The clusters to run, by their numbers; None for all of them."""
+    checks: bool = False
+    cooperative: bool = False
+
+
 class Launch:
     """One launch while it runs."""
 
     def __init__(
         self,
         compiled: Compiled,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        cluster: tuple[int, int, int] | None,
+        memory: ModuleMemory,
         args: Sequence[Any],
-        shared: int,
-        seed: int,
-        numbers: Sequence[int] | None,
+        configuration: Configuration,
         workers: int,
-        checks: bool = False,
-        cooperative: bool = False,
     ) -> None:
-        facts = compiled.facts
-        self.compiled = compiled
-        self.grid, self.block, self.cluster = grid, block, cluster or (1, 1, 1)
-        self.is_explicit_cluster = cluster is not None
-        self.cluster_size = math.prod(self.cluster)
-        self.seed = seed
-        self.checks = checks
+        self.compiled, self.memory = compiled, memory
+        self._take(configuration)
         parameters = pack(compiled.module, compiled.kernel, args)
         self.parameters = ctypes.create_string_buffer(bytes(parameters.data), max(len(parameters.data), 1))
         self.parameter_size = len(parameters.data)
@@ -68,41 +75,50 @@ class Launch:
         self.next = ctypes.c_uint64(0)
         self.finished = ctypes.c_uint64(0)
         self.stuck = ctypes.c_uint64(0)
-        self.numbers = None if numbers is None else (ctypes.c_uint64 * max(len(numbers), 1))(*numbers)
-        self.clusters = grid[0] * grid[1] * grid[2] // self.cluster_size if numbers is None else len(numbers)
-        self.total = self.clusters * self.cluster_size  # blocks
         self.services = Services(self)
         self.callback = Callback(self.services.answer)
         self.lock = threading.Lock()
-        self.dynamic_size = shared
-        self.shared_size = compiled.variables.dynamic_offset + shared
         workers = max(1, min(workers, self.clusters))
-        self.needs = needs_of(compiled, block, self.shared_size, self.cluster_size, workers)
+        self.needs = needs_of(compiled, self.block, self.shared_size, self.cluster_size, workers)
         workers = max(1, min(workers, available() // self.needs.cluster))
-        heap = heap_of(compiled.module)
-        self.heap_start = heap.next  # what lies below was there before
-        regions = [
-            *parameters.regions,
-            *globals_of(compiled.module, compiled.variables),
-            *heap.regions.values(),
-        ]
-        self.workspace = WORKSPACE if cooperative else 0
-        if cooperative:
-            regions.append(workspace())
-        kept = room_to_keep(regions) if checks and workers > 1 else None
-        self.is_trial = kept is not None
-        if checks and not self.is_trial:
-            workers = 1
-        allocates = any(function.name == "malloc" for function in compiled.module.functions)
-        self.regions = Regions(regions, SPARE * allocates, kept)
-        threads = block[0] * block[1] * block[2]
+        workers = self._take_regions(parameters.regions, workers)
+        threads = math.prod(self.block)
         check_memory(compiled.module, compiled.kernel, threads, self.cluster_size, self.needs.cluster, available())
         self.profiles: list[tuple[Record, Record, Record]] = []
+        facts = compiled.facts
         self.changes, self.looks = (_array(facts[name]) for name in ("changes", "looks"))
         self.marked = ctypes.create_string_buffer(b"\1" * (facts["frame_sizes"][0] // 8))
         for offset in facts["timed_slots"]:
             self.marked[offset // 8] = b"\0"
         self.workers = [Worker(self, workers) for _ in range(workers)]
+
+    def _take(self, configuration: Configuration) -> None:
+        """Note the sizes of the launch, and which clusters it runs."""
+        self.grid, self.block = configuration.grid, configuration.block
+        self.cluster = configuration.cluster or (1, 1, 1)
+        self.is_explicit_cluster = configuration.cluster is not None
+        self.cluster_size = math.prod(self.cluster)
+        self.seed, self.checks = configuration.seed, configuration.checks
+        self.workspace = WORKSPACE if configuration.cooperative else 0
+        numbers = configuration.numbers
+        self.numbers = None if numbers is None else (ctypes.c_uint64 * max(len(numbers), 1))(*numbers)
+        self.clusters = math.prod(self.grid) // self.cluster_size if numbers is None else len(numbers)
+        self.total = self.clusters * self.cluster_size  # blocks
+        self.dynamic_size = configuration.shared
+        self.shared_size = self.compiled.variables.dynamic_offset + configuration.shared
+
+    def _take_regions(self, arguments: Sequence[Region], workers: int) -> int:
+        """Gather the memory that the kernel may touch; how many workers can, since a trial takes memory of its own."""
+        heap = self.memory.heap
+        self.heap_start = heap.next  # what is below was there before
+        regions = [*arguments, *self.memory.regions(self.compiled.variables), *heap.regions.values()]
+        if self.workspace:
+            regions.append(workspace())
+        kept = room_to_keep(regions) if self.checks and workers > 1 else None
+        self.is_trial = kept is not None
+        allocates = any(function.name == "malloc" for function in self.compiled.module.functions)
+        self.regions = Regions(regions, SPARE * allocates, kept)
+        return 1 if self.checks and not self.is_trial else workers
 
     # Memory.
 

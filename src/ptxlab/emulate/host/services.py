@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from ptxlab.emulate.abi import state
 from ptxlab.emulate.abi.services import SERVICES
 from ptxlab.emulate.abi.structs import Record
-from ptxlab.emulate.host.heap import heap_of
 from ptxlab.emulate.host.printf import Printf, Remark, UnreadableError
 from ptxlab.native import offset_of
 
@@ -39,7 +38,7 @@ class Services:
         self.printed = 0
         self.remarks: dict[tuple[int, str], tuple[Remark, Call]] = {}
         self.assertion: tuple[str, str, int, str] | None = None
-        self.heap = heap_of(launch.compiled.module)
+        self.heap = launch.memory.heap
         self.failure: BaseException | None = None
 
     def answer(self, thread: int, service: int, *values: int) -> int:

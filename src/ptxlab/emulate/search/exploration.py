@@ -74,7 +74,7 @@ class Explorer:
         self.nodes: list[Node] = []
         self.is_done = False
         self.is_cut = False
-        """Whether a run was given up since it was too long."""
+        """Whether a run was given up, since it was too long or its time was over."""
         self.is_redundant = False
         """Whether the last run was given up, as others are equivalent."""
         self.longest = 0

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ptxlab import ir
+from ptxlab.device.options import LaunchOptions
 from ptxlab.device.result import Result
 from ptxlab.emulate.explain.counters import count
+from ptxlab.emulate.host.module_memory import EmulatedModule
 from ptxlab.emulate.host.running import Launch
-from ptxlab.emulate.launch import check_extents, diagnostics_of
+from ptxlab.emulate.launch import configure, diagnostics_of
 from ptxlab.emulate.search.directing import Director, Event, Moment, direct
 from ptxlab.emulate.search.exploration import Explorer
 from ptxlab.emulate.translate.compile import compile_kernel
@@ -70,25 +72,21 @@ class Exploration:
 class Program:
     """A kernel with all that a launch needs, but its arguments."""
 
-    module: ir.Module
+    emulated: EmulatedModule
     kernel: ir.Function
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    cluster: tuple[int, int, int] | None
-    shared: int
-    detectors: frozenset[str]
+    options: LaunchOptions
 
     def run(self, args: Sequence[Any], director: Director, watch: Watch) -> tuple[Result, list[Event], bool]:
         """Run it once, as directed; also what happened last, and whether it came to an end."""
-        checks = bool(self.detectors)
-        grid, cluster = check_extents(self.module, self.kernel, self.grid, self.block, self.cluster, self.shared)
-        compiled = compile_kernel(self.module, self.kernel, checks, False, LOGGED)
-        launch = Launch(compiled, grid, self.block, cluster, args, self.shared, 0, None, 1, checks)
+        module, memory = self.emulated.module, self.emulated.memory
+        configuration = configure(module, self.kernel, self.options)
+        compiled = compile_kernel(module, self.kernel, self.emulated.digest, configuration.checks, False, LOGGED)
+        launch = Launch(compiled, memory, args, configuration, 1)
         try:
             with watch.over(launch):
                 events, has_ended = direct(launch, director)
             has_ended = has_ended or bool(launch.workers[0].fault.get("kind"))
-            result = Result(diagnostics=diagnostics_of(launch, None, None, self.detectors))
+            result = Result(diagnostics=diagnostics_of(launch, None, self.options))
             result.output = "".join(launch.services.output)
             result.counters = count(launch)
         finally:
@@ -150,7 +148,8 @@ def explore(
             if explorer.is_redundant:
                 found.redundant += 1
                 continue
-            if not has_ended:
+            if not has_ended:  # it was too long, or its time was over
+                explorer.is_cut = True
                 continue
             found.executions += 1
             schedule = write_schedule(explorer.schedule)
@@ -170,9 +169,9 @@ def explore(
     return found
 
 
-def follow(program: Program, args: Sequence[Any], schedule: Sequence[int], timeout: float | None) -> Result:
+def follow(program: Program, args: Sequence[Any], schedule: Sequence[int]) -> Result:
     """Run a program once by a schedule; after its end, and where it cannot be followed, any thread continues."""
-    explorer, watch = Explorer(), Watch(timeout or 1e6)
+    explorer, watch = Explorer(), Watch(program.options.timeout or 1e6)
     steps = iter(schedule)
 
     def choose(moment: Moment) -> int | None:

@@ -11,11 +11,15 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ptxlab import ir
 from ptxlab.device.coverage import Schedule
+from ptxlab.device.digest import digest_of
+from ptxlab.device.host_variables import HostVariables
+from ptxlab.device.options import LaunchOptions
+from ptxlab.emulate.host.module_memory import EmulatedModule, ModuleMemory
 from ptxlab.emulate.launch import launch
 from ptxlab.report import is_failure
 from ptxlab.syntax import parse
@@ -27,10 +31,9 @@ class Job:
 
     text: str
     kernel: str
-    prepare: Callable[[ir.Module, int], Sequence[Any]]
-    """Sets the variables of the module for a seed, and makes the arguments."""
-    how: dict[str, Any]
-    """The other arguments of `emulate.launch.launch`."""
+    prepare: Callable[[ir.Module, int], tuple[dict[str, bytes], Sequence[Any]]]
+    """What variables of the module are set to for a seed, and the arguments."""
+    options: LaunchOptions
     on_error: str
     """Which findings end the search."""
 
@@ -46,13 +49,12 @@ class Tried:
 def try_some(job: Job, seeds: Sequence[int]) -> list[Tried]:
     """Try seeds until one finds something; a function of plain values, so that it can be sent to another machine."""
     module, found = parse(job.text), []
+    kernel, digest = module[job.kernel], digest_of(module)
+    options = replace(job.options, on_error="collect", workers=1)
     for seed in seeds:
-        module.memory.clear()
-        module.heap = None
-        args = job.prepare(module, seed)
-        result = launch(
-            module, module[job.kernel], args=args, seed=seed, **job.how | {"on_error": "collect", "workers": 1}
-        )
+        given, args = job.prepare(module, seed)
+        emulated = EmulatedModule(module, digest, ModuleMemory(HostVariables(given)))
+        result = launch(emulated, kernel, args, replace(options, seed=seed))
         (schedule,) = result.coverage.schedules
         found.append(Tried(schedule, is_failure(result.diagnostics, job.on_error)))
         if found[-1].is_failure:

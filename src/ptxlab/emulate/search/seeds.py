@@ -16,10 +16,11 @@ from typing import Any
 
 from ptxlab import ir
 from ptxlab.device.coverage import Coverage, Schedule
+from ptxlab.device.options import LaunchOptions
 from ptxlab.device.result import Result
 from ptxlab.device.tensor_maps import TensorMap
-from ptxlab.emulate.host.heap import heap_of
-from ptxlab.emulate.host.regions import restore, snapshot
+from ptxlab.emulate.host.module_memory import EmulatedModule, ModuleMemory
+from ptxlab.emulate.launch import launch
 from ptxlab.emulate.search.remote import Job, Processes, Tried, try_some
 from ptxlab.report import KernelError, is_failure
 from ptxlab.syntax import format
@@ -94,32 +95,27 @@ def _spread(job: Job, seeds: Sequence[int], each: float, executor: Executor | No
     return tried
 
 
-def try_seeds(
-    module: ir.Module,
-    kernel: ir.Function,
-    run: Callable[..., Result],
-    args: Sequence[Any],
-    seeds: Sequence[int],
-    on_error: str,
-    how: dict[str, Any],
-    executor: Executor | None,
-) -> Result:
-    """Run a kernel under several schedules until one finds an error; `how` are the other arguments of a launch.
+def try_seeds(emulated: EmulatedModule, kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) -> Result:
+    """Run a kernel under several schedules until one finds an error.
 
     The first one works on the arrays and variables themselves, the others on copies of what these held before.
     """
-    given, before, variables = copies_of(args), snapshot(module), _variables(module)
-    ends_at = "raise" if on_error == "collect" else on_error
+    assert options.seeds is not None
+    seeds = range(options.seeds) if isinstance(options.seeds, int) else list(options.seeds)
+    memory = emulated.memory
+    given, before, variables = copies_of(args), memory.snapshot(), _variables(memory)
+    ends_at = "raise" if options.on_error == "collect" else options.on_error
     results: list[Result] = []
     after = before
 
     def try_one(seed: int) -> Tried:
         nonlocal after
         if results:
-            restore(module, before)
-        found = run(seed=seed, args=copies_of(given) if results else args, on_error="collect")
+            memory.restore(before)
+        arrays = copies_of(given) if results else args
+        found = launch(emulated, kernel, arrays, replace(options, seed=seed, on_error="collect"))
         if not results:
-            after = snapshot(module)
+            after = memory.snapshot()
         results[1:] = [found]
         (schedule,) = found.coverage.schedules
         return Tried(schedule, is_failure(found.diagnostics, ends_at))
@@ -127,29 +123,30 @@ def try_seeds(
     def job() -> Job | None:
         if variables is None:
             return None
-        return Job(format(module), kernel.name, partial(_prepare, given, variables), how, ends_at)
+        sent = replace(options, seeds=None, executor=None, progress=None)
+        return Job(format(emulated.module), kernel.name, partial(_prepare, given, variables), sent, ends_at)
 
-    searched = search(seeds, try_one, job, executor)
+    searched = search(seeds, try_one, job, options.executor)
     if searched.failing is not None and searched.failing != searched.last_here:
         try_one(searched.failing)
-    restore(module, after)
+    memory.restore(after)
     result = results[0]
     result.diagnostics = results[-1].diagnostics
     result.coverage = Coverage(searched.schedules)
-    return raised(result, on_error)
+    return raised(result, options.on_error)
 
 
-def _variables(module: ir.Module) -> dict[str, bytes] | None:
+def _variables(memory: ModuleMemory) -> dict[str, bytes] | None:
     """What the variables of a module hold, by name; None if there is memory that has none."""
-    names = {id(variable): variable.name for variable in module.variables}
-    if heap_of(module).regions or not module.memory.keys() <= names.keys():
+    if memory.heap.regions or any(function for function, _ in memory.variables):
         return None
-    return module.given | {names[variable]: memory.raw for variable, memory in module.memory.items()}
+    return memory.host.given | {str(name): held.raw for (_, name), held in memory.variables.items()}
 
 
-def _prepare(args: Sequence[Any], variables: dict[str, bytes], module: ir.Module, seed: int) -> list[Any]:
-    module.given = dict(variables)
-    return copies_of(args)
+def _prepare(
+    args: Sequence[Any], variables: dict[str, bytes], module: ir.Module, seed: int
+) -> tuple[dict[str, bytes], list[Any]]:
+    return dict(variables), copies_of(args)
 
 
 def raised(result: Result, on_error: str) -> Result:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from hashlib import sha256
 from typing import Any
 
 from ptxlab import ir
@@ -22,7 +21,6 @@ from ptxlab.native.apart import compile_at_once
 from ptxlab.native.cache import Provisional, sources
 from ptxlab.native.functions import signature
 from ptxlab.native.translate import callees, emit, reachable
-from ptxlab.syntax import format
 
 KEPT = 64  # kernels that stay linked
 
@@ -93,27 +91,30 @@ def _is_rare(function: Callable[..., Any]) -> bool:
 def compile_kernel(
     module: ir.Module,
     kernel: ir.Function,
+    digest: str,
     checks: bool,
     profile: bool = False,
     preemption: int = NEVER,
     until: float | None = None,
 ) -> Compiled:
-    """The machine code of a kernel, from the cache if it has been there before; `OutOfTimeError` after `until`."""
-    key = f"kernel {checks} {profile} {preemption} {kernel.name} {_sources()} {format(module)}"
-    mark = sha256(key.encode()).digest()
-    loaded = _loaded.pop(mark, None)
+    """The machine code of a kernel, from the cache if it has been there before; `OutOfTimeError` after `until`.
+
+    `digest` is that of the module's text.
+    """
+    key = f"kernel {checks} {profile} {preemption} {kernel.name} {_sources()} {digest}"
+    loaded = _loaded.pop(key, None)
     if loaded is None:
         packed = engine.cached(key, lambda: _translate(module, kernel, checks, profile, preemption, until))
         facts, *codes = _unpacked(packed)
         loaded = json.loads(facts), engine.load([*runtime_code(), *codes])
-    _loaded[mark] = loaded
+    _loaded[key] = loaded
     if len(_loaded) > KEPT:
         del _loaded[next(iter(_loaded))]
     return Compiled(module, kernel, *loaded)
 
 
 # Kernels that were launched in this process, the latest one last: linking takes longer than many a launch.
-_loaded: dict[bytes, tuple[dict[str, Any], engine.Library]] = {}
+_loaded: dict[str, tuple[dict[str, Any], engine.Library]] = {}
 
 
 def _translate(

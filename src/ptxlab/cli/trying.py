@@ -1,0 +1,157 @@
+"""`ptxlab run`: a kernel run with each of several seeds, here or on other machines, until one finds something."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ptxlab.cli.arguments import Argument
+from ptxlab.report import Diagnostic
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from ptxlab.device.options import LaunchOptions
+    from ptxlab.device.result import Result
+    from ptxlab.ir import Function, Module
+
+SOON = 1.0  # seconds: what is over before needs no bar
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a kernel starts from: its arguments, and what variables of the module are set to, by name."""
+
+    arguments: Sequence[Argument]
+    settings: dict[str, Argument]
+
+    def make(self, module: Module, seed: int) -> list[Any]:
+        """The values of the arguments, with the variables of the module set; random data are their own for each."""
+        from ptxlab import variables
+
+        variables.forget(module)  # each run begins with the same
+        for name, value in self._values(seed):
+            variables.set(module, name, value)
+        return self._arguments(seed)
+
+    def prepare(self, module: Module, seed: int) -> tuple[dict[str, bytes], list[Any]]:
+        """As `make`, for a process that tries seeds: what variables are set to, and the arguments."""
+        from ptxlab import variables
+
+        return {name: variables.given(module, name, value) for name, value in self._values(seed)}, self._arguments(seed)
+
+    def _values(self, seed: int) -> Iterator[tuple[str, Any]]:
+        for place, (name, setting) in enumerate(self.settings.items(), len(self.arguments)):
+            yield name, setting.make_typed((seed, place))
+
+    def _arguments(self, seed: int) -> list[Any]:
+        return [argument.make((seed, place)) for place, argument in enumerate(self.arguments)]
+
+
+@dataclass(frozen=True)
+class Tries:
+    """What came of trying seeds: the last of them, its result, and what arrays and variables held before and after."""
+
+    seed: int
+    result: Result
+    before: Sequence[Any]
+    after: Sequence[Any]
+    held: dict[str, Any]
+    """What the variables of the module held before."""
+
+
+def try_seeds(kernel: Function, inputs: Inputs, seeds: range, options: LaunchOptions, scheduler: str | None) -> Tries:
+    """Run the kernel with each seed, until one finds something; `scheduler` is the address of a Dask cluster's."""
+    from ptxlab import format, variables
+    from ptxlab.device.coverage import Coverage, Schedule
+    from ptxlab.emulate.search.remote import Job, Tried
+    from ptxlab.emulate.search.seeds import search
+    from ptxlab.launch import launch
+
+    module = kernel.module
+    assert module is not None
+    last: list[Tries] = []
+
+    def run(seed: int) -> Tried:
+        given = inputs.make(module, seed)
+        before = [value if isinstance(value, bytes) else value.copy() for value in given]
+        held = variables.written(module)
+        with progress_bar(f"seed {seed}, " if len(seeds) > 1 else "") as progress:
+            result = launch(kernel, given, replace(options, seed=seed, progress=progress))
+        if len(seeds) > 1:
+            result.diagnostics = [with_replay(found, seed) for found in result.diagnostics]
+        last[:] = [Tries(seed, result, before, given, held)]
+        (schedule,) = result.coverage.schedules or (Schedule(seed, 0, 0, 0),)  # a GPU has one of its own
+        return Tried(schedule, bool(result.diagnostics))
+
+    def job() -> Job:
+        return Job(format(module), kernel.name, inputs.prepare, options, "strict")
+
+    with executor_of(scheduler) as executor:
+        searched = search(seeds, run, job, executor)
+    if searched.failing is not None and searched.failing != searched.last_here:
+        run(searched.failing)
+    last[0].result.coverage = Coverage(searched.schedules)
+    return last[0]
+
+
+@contextmanager
+def executor_of(scheduler: str | None) -> Iterator[Executor | None]:
+    """The executor of a Dask cluster, by the address of its scheduler."""
+    if scheduler is None:
+        yield None
+        return
+    try:
+        from distributed import Client
+    except ImportError:
+        raise click.UsageError("`--scheduler` needs Dask: pip install distributed") from None
+    try:
+        client: Any = Client(scheduler, timeout=10)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError, TimeoutError) as problem:
+        raise click.UsageError(f"there is no Dask scheduler at `{scheduler}`: {problem}") from None
+    with client:
+        yield client.get_executor()
+
+
+def with_replay(found: Diagnostic, seed: int) -> Diagnostic:
+    """The diagnostic with a note on how to see it again."""
+    if any(note.startswith("replay") for note in found.notes):
+        return found
+    return replace(found, notes=(*found.notes, f"replay with `--seed {seed}`"))
+
+
+@contextmanager
+def progress_bar(before: str = "") -> Iterator[Callable[[int, int], None] | None]:
+    """What a launch tells how many of its blocks have ended; on a terminal that shows a bar, once it takes long."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from contextlib import ExitStack
+
+    started = time.perf_counter()
+    with ExitStack() as stack:
+        bar: Any = None
+        task: Any = None
+
+        def tell(done: int, total: int) -> None:
+            nonlocal bar, task
+            if bar is None:
+                if time.perf_counter() - started < SOON:
+                    return
+                from rich import progress
+                from rich.console import Console
+
+                columns = (progress.TextColumn("{task.description}", markup=False), progress.BarColumn())
+                times = (progress.TimeElapsedColumn(), progress.TimeRemainingColumn())
+                console = Console(stderr=True)
+                bar = stack.enter_context(progress.Progress(*columns, *times, console=console, transient=True))
+                task = bar.add_task("", total=total)
+            bar.update(task, completed=done, description=f"{before}{done:,} of {total:,} blocks")
+
+        yield tell

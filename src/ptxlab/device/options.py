@@ -1,0 +1,116 @@
+"""How a kernel is launched: the one list of launch options, which are the keywords of `kernel.launch`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from operator import index
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+Extent = int | Sequence[int]
+"""Extents as a user writes them: `4`, `(4,)`, `(4, 2)` or `(4, 2, 1)`."""
+Extents = tuple[int, int, int]
+
+# What is looked for while a kernel runs and can be left out; what stops a kernel is always reported.
+DETECTORS = frozenset(
+    ("data-race", "unordered-collective", "missing-proxy-fence", "missing-tensor-fence", "uninitialised-read")
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchOptions:
+    """All that a launch takes beside the kernel and its arguments; `ptxlab.ir.Function.launch` says what each is.
+
+    Extents may be given as a user writes them, and `checks` as true, false or names: here they are three numbers, and
+    the set of detectors.
+    """
+
+    grid: Extents
+    block: Extents
+    shared: int = 0
+    cluster: Extents | None = None
+    device: str = "auto"
+    checks: bool | Iterable[str] = True
+    seed: int = 0
+    seeds: int | Iterable[int] | None = None
+    schedule: str | Sequence[int] | None = None
+    executor: Executor | None = None
+    blocks: Sequence[Extents] | None = None
+    on_error: str = "raise"
+    timeout: float | None = None
+    workers: int | None = None
+    progress: Callable[[int, int], None] | None = None
+    profile: bool = False
+    cooperative: bool = False
+    stream: Any = None
+    compile: str | Path | None = None
+    wait: bool = True
+
+    def __post_init__(self) -> None:
+        if self.on_error not in ("raise", "strict", "collect"):
+            raise ValueError(f"on_error={self.on_error!r}: there are 'raise', 'strict' and 'collect'")
+        if self.timeout is not None and not (isinstance(self.timeout, Real) and self.timeout > 0):
+            raise ValueError(f"timeout={self.timeout!r}: a number of seconds above 0 is wanted")
+        if self.compile not in (None, "ptxas", "driver") and Path(self.compile).suffix != ".cubin":
+            raise ValueError(f"compile={self.compile!r}: there are 'ptxas', 'driver' and the path of a `.cubin` file")
+        set_field = object.__setattr__
+        set_field(self, "checks", chosen_detectors(self.checks))
+        set_field(self, "grid", extent(self.grid, "grid"))
+        set_field(self, "block", extent(self.block, "block"))
+        if self.cluster is not None:
+            set_field(self, "cluster", extent(self.cluster, "cluster"))
+        if self.blocks is not None:
+            set_field(self, "blocks", [_three(place, 0, "blocks") for place in self.blocks])
+
+    @property
+    def detectors(self) -> frozenset[str]:
+        """The detectors that look for something while the kernel runs."""
+        assert isinstance(self.checks, frozenset)
+        return self.checks
+
+    @property
+    def emulator_only(self) -> str | None:
+        """An option that was given and is for the emulator alone."""
+        if self.blocks is not None:
+            return "blocks"
+        if self.profile:
+            return "profile"
+        return "seeds" if self.seeds is not None else "schedule" if self.schedule is not None else None
+
+    @property
+    def gpu_only(self) -> str | None:
+        """An option that was given and is for a GPU alone."""
+        return "stream" if self.stream is not None else None if self.wait else "wait"
+
+
+def chosen_detectors(checks: bool | Iterable[str]) -> frozenset[str]:
+    """The detectors that `checks` names: all, none, or some by their codes."""
+    if isinstance(checks, bool):
+        return DETECTORS if checks else frozenset()
+    named = frozenset([checks] if isinstance(checks, str) else checks)
+    if unknown := sorted(named - DETECTORS):
+        raise ValueError(f"checks={unknown[0]!r}: the detectors that can be chosen are {', '.join(sorted(DETECTORS))}")
+    return named
+
+
+def extent(given: Extent, name: str) -> Extents:
+    """Extents as three numbers; `name` is what a message calls them."""
+    if type(given) is int:
+        return given, 1, 1
+    return _three(given, 1, name)
+
+
+def _three(given: Extent, other: int, name: str) -> Extents:
+    """One to three whole numbers, filled up with `other`."""
+    try:
+        values = [index(value) for value in (given if hasattr(given, "__iter__") else (given,))]
+    except TypeError:
+        values = []
+    if isinstance(given, str) or not 1 <= len(values) <= 3:
+        raise ValueError(f"{name}={given!r}: one to three whole numbers are wanted")
+    return (*values, other, other)[:3]  # type: ignore[return-value]

@@ -1,0 +1,109 @@
+"""`launch`, with its keywords: what kernels in PTX and kernels in Python have in common.
+
+What runs kernels is layers above the program; this is the door to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+    from pathlib import Path
+
+    from ptxlab.device.options import LaunchOptions as LaunchOptions
+    from ptxlab.device.result import Result as Result
+
+
+class Launchable:
+    """A kernel that can be launched; `_launch` is what it does with the arguments and the options."""
+
+    __slots__ = ()
+
+    def launch(
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Any] = (),
+        *,
+        shared: int = 0,
+        cluster: int | Sequence[int] | None = None,
+        device: str = "auto",
+        checks: bool | Iterable[str] = True,
+        seed: int = 0,
+        seeds: int | Iterable[int] | None = None,
+        schedule: str | Sequence[int] | None = None,
+        executor: Executor | None = None,
+        blocks: Sequence[int | Sequence[int]] | None = None,
+        on_error: str = "raise",
+        timeout: float | None = None,
+        workers: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        profile: bool = False,
+        cooperative: bool = False,
+        stream: Any = None,
+        compile: str | Path | None = None,
+        wait: bool = True,
+    ) -> Result:
+        """Run a kernel and return a `Result`; arrays among `args` are changed in place.
+
+        `device` is "cpu" for the emulator, "cuda" (or "cuda:1") for a GPU, "both" to run on both and compare bit for
+        bit. "auto" is a GPU if an argument is there, or if `checks=False` and there is one that can run the module;
+        otherwise the emulator, because only it finds races and says what a wrong kernel does wrong. `shared` is bytes
+        of dynamic shared memory; `on_error="collect"` returns findings instead of raising `KernelError`, `"strict"`
+        raises for warnings too, those of `ptxlab.check` among them; `timeout` is in seconds, of
+        compiling and running together; `cluster` is the blocks of a cluster; `cooperative=True` has all blocks resident
+        at once, as CUDA's `grid.sync()` requires.
+
+        For the emulator: `checks=False` silences the detectors, `checks="data-race"` all but that one; `seed` chooses
+        the order in which threads run, and `seeds=20` tries that many, each on the same data, until one finds an error;
+        `schedule` lets threads take steps as a finding of `ptxlab.explore` says; `executor` is where seeds are tried,
+        by default on this machine's cores; `blocks` runs only these blocks of the grid, or the clusters that they
+        belong to; `profile=True` counts bank conflicts and sectors; `workers` is how many cores run blocks, and
+        `progress` is called with the number of blocks that have ended and that of all.
+
+        For a GPU: `stream` is a number or an object with `__cuda_stream__`; `compile` is "ptxas", "driver" or the path
+        of a cubin file that was compiled ahead; `wait=False` returns at once.
+        """
+        return self._launch(
+            args,
+            _door().LaunchOptions(
+                grid=grid,
+                block=block,
+                shared=shared,
+                cluster=cluster,
+                device=device,
+                checks=checks,
+                seed=seed,
+                seeds=seeds,
+                schedule=schedule,
+                executor=executor,
+                blocks=blocks,
+                on_error=on_error,
+                timeout=timeout,
+                workers=workers,
+                progress=progress,
+                profile=profile,
+                cooperative=cooperative,
+                stream=stream,
+                compile=compile,
+                wait=wait,
+            ),
+        )
+
+    def _launch(self, args: Sequence[Any], options: LaunchOptions) -> Result:
+        raise NotImplementedError
+
+
+def launch(kernel: Launchable, args: Sequence[Any], options: LaunchOptions) -> Result:
+    """Run a kernel in PTX."""
+    result: Result = _door().launch(kernel, args, options)
+    return result
+
+
+@cache
+def _door() -> Any:
+    return import_module("ptxlab.launch")

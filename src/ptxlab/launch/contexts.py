@@ -1,0 +1,84 @@
+"""What devices hold of a module, and what is known of it: as long as the module is, and until it is edited.
+
+An edit is noticed at the next launch, for the price of one comparison where no program has been edited since the last
+one (`ptxlab.ir.node`). Where one has, the text decides: a module whose text is another one is checked, compiled and
+loaded again, and its variables begin anew, as they were set or as the PTX says.
+"""
+
+from __future__ import annotations
+
+import weakref
+
+from ptxlab import ir
+from ptxlab.check import check
+from ptxlab.device.digest import digest_of
+from ptxlab.device.host_variables import HostVariables
+from ptxlab.emulate.host.module_memory import EmulatedModule, ModuleMemory
+from ptxlab.gpu import GpuState
+from ptxlab.ir.node import latest_edit
+from ptxlab.report import Diagnostic, PtxError
+
+
+class Context:
+    """What devices hold of a module; nothing in it refers to the module, which would never go otherwise."""
+
+    def __init__(self) -> None:
+        self.host = HostVariables()
+        self.digest = ""
+        self.edit: object = None  # the latest edit of any program when `digest` was taken
+        self.findings: list[Diagnostic] | None = None  # of `check`, once it was asked
+        self.start_anew()
+
+    def start_anew(self) -> None:
+        """Have variables begin anew on every device, as they were set or as the PTX says."""
+        self.host.ran_on = None
+        self.memory = ModuleMemory(self.host)
+        self.on_gpu = GpuState(self.host)
+
+    def notice_edit(self, module: ir.Module) -> None:
+        """Forget what was made of another text than the module's."""
+        edit = latest_edit()
+        digest = digest_of(module)
+        if digest != self.digest:
+            self.digest, self.findings = digest, None
+            self.start_anew()
+        self.edit = edit
+
+    def emulated(self, module: ir.Module) -> EmulatedModule:
+        """The module as a launch on the emulator starts from it."""
+        return EmulatedModule(module, self.digest, self.memory)
+
+
+_contexts: dict[int, Context] = {}  # by the identity of the module: equal programs are not the same
+
+
+def context_of(module: ir.Module) -> Context:
+    """What devices hold of a module as it is now."""
+    context = _contexts.get(id(module))
+    if context is None:
+        context = _contexts[id(module)] = Context()
+        weakref.finalize(module, _contexts.pop, id(module)).atexit = False
+    if context.edit is not latest_edit():
+        context.notice_edit(module)
+    return context
+
+
+def given_to(module: ir.Module) -> dict[str, bytes]:
+    """The bytes that variables of a module were set to, by name."""
+    context = _contexts.get(id(module))
+    return {} if context is None else context.host.given
+
+
+def findings_of(module: ir.Module) -> list[Diagnostic]:
+    """What `check` finds in a module; it is not checked again before it is edited."""
+    context = context_of(module)
+    if context.findings is None:
+        context.findings = check(module)
+    return list(context.findings)
+
+
+def refuse_wrong(module: ir.Module, strict: bool = False) -> None:
+    """Refuse a program with errors, or with warnings if `strict`."""
+    wrong = [one for one in findings_of(module) if strict or one.level == "error"]
+    if wrong:
+        raise PtxError(wrong)
