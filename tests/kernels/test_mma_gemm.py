@@ -60,7 +60,7 @@ def test_what_it_does_not_do() -> None:
     with pytest.raises(UnsuitedError, match="rows of 24 bytes: they must be a multiple of 16"):
         product(a, b, None, d)
     a, b, d = matrices(8, 8, 16, np.int8)
-    with pytest.raises(UnsuitedError, match="gelu is no activation for s8"):
+    with pytest.raises(UnsuitedError, match="gelu is not an activation for s8"):
         product(a, b, None, d, "gelu")
     with pytest.raises(UnsuitedError, match="no product of int8 8x16 and float16 8x16, by columns"):
         product(a, b.astype(np.float16), None, d)

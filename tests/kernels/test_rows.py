@@ -9,7 +9,7 @@ import pytest
 from ptxlab.kernels import layer_norm, rms_norm, softmax
 from ptxlab.kernels.layer_norm.kernel import layer_norm as layer_norm_kernel
 from ptxlab.kernels.rms_norm.kernel import rms_norm as rms_norm_kernel
-from ptxlab.kernels.rows import Room, Spread, written
+from ptxlab.kernels.rows import Room, Spread, specialize
 from ptxlab.kernels.softmax.kernel import softmax as softmax_kernel
 from ptxlab.toolchain import assemble
 
@@ -73,6 +73,6 @@ def test_as_many_threads_as_are_asked_for_fit_without_spilling(
     kernel: Any, room: Room, columns: int, type: Any
 ) -> None:
     spread = Spread.of(room, columns, np.empty((1, columns), type))
-    (resources,) = assemble(written(kernel, spread).ptx, "sm_90").resources
+    (resources,) = assemble(specialize(kernel, spread).ptx, "sm_90").resources
     assert resources.spill_stores == 0
     assert resources.registers * max((spread.at_a_time or 0) // spread.block, 1) * spread.block <= 65536

@@ -7,7 +7,7 @@ import pytest
 
 import ptxlab
 from ptxlab.kernels.wgmma_gemm import SMALL, product
-from ptxlab.kernels.wgmma_gemm.kernel import written
+from ptxlab.kernels.wgmma_gemm.kernel import specialize
 
 # What is left out, and what is found then.
 LOST = {
@@ -24,7 +24,7 @@ LOST = {
 
 def found_without(lost: str | None) -> set[str]:
     """The codes that a run of two blocks, each with two tiles, finds; its answer is right if nothing is lost."""
-    text = written("f16", SMALL).ptx
+    text = specialize("f16", SMALL).ptx
     if lost is not None:
         text, count = re.subn(rf"\n[^\n]*{re.escape(lost)}[^\n]*;", "\n", text, count=1)
         assert count == 1

@@ -50,7 +50,7 @@ def load(load: Any, place: Any, type: str, vector: int, neutral: float = 0.0, in
 def load_bits(
     load: Any, place: Any, type: str, vector: int, neutral: float = 0.0, inside: Any = None, policy: Any = None
 ) -> list[Any]:
-    """One vector as it lies in memory: f32, words with several elements, or half a word with one.
+    """One vector as it is in memory: f32, words with several elements, or half a word with one.
 
     `policy` is for an instruction with `.L2::cache_hint`.
     """

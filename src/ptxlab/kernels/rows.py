@@ -4,8 +4,9 @@ A row is read in vectors by the threads that share it: a warp, with several rows
 the first has the vectors 0, n, 2n and so on, so that each access of a warp is one piece of memory.
 
 Until the row is done with, a thread keeps its vectors in registers, or, where they are too many, in shared memory:
-`cp.async` brings them there without a register in between, and nobody else looks at them, so that no barrier is needed.
-Only what is too long for either, or is read an element at a time, is read again from global memory, piece by piece.
+`cp.async` brings them there without a register in between, and no other thread reads them, so that no barrier is
+needed. Only what is too long for either, or is read an element at a time, is read again from global memory, piece by
+piece.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from functools import cache
 from typing import Any
 
 from ptxlab.author import Kernel, f32, kernel, ptx
-from ptxlab.kernels.agreement import WARP, Combine, over_block
 from ptxlab.kernels.elements import SIZES, WIDEST, keep_what_is_read, load_bits, place, store, vector_of, widened
+from ptxlab.kernels.reductions import WARP, Combine, over_block
 from ptxlab.measure import Launch
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import ceil_div
@@ -60,11 +61,11 @@ class Room:
     shares: Mapping[str, int] = field(default_factory=lambda: {"f32": 32, "bf16": 64})
     """Bytes of a row for each thread, by the type of its elements, as long as there are more threads to take."""
     threads: int = 512
-    """Those that share a row at most."""
+    """The most threads that share a row."""
     registers: int = 16 << 10
     """Bytes of a row that its threads keep in registers; longer ones are kept in shared memory."""
     at_a_time: int = 1024
-    """Threads that a multiprocessor is to have where rows are in shared memory."""
+    """Threads on an SM where rows are in shared memory."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,7 @@ class Spread:
     where: str
     """Where they are kept: in `registers`, in `shared` memory, or, as only a piece of the row, in `global` memory."""
     at_a_time: int | None = None
-    """Threads that a multiprocessor is to have, from which follows how many registers each of them can have; None
-    leaves that to ptxas."""
+    """Threads on an SM, which bounds the registers of each of them; None leaves that to ptxas."""
 
     def __str__(self) -> str:
         return f"{self.type}x{self.vector}_{self.threads}x{self.held}_{self.where}"
@@ -120,7 +120,7 @@ class Spread:
 
 
 @cache
-def written(function: Callable[..., None], spread: Spread) -> Kernel:
+def specialize(function: Callable[..., None], spread: Spread) -> Kernel:
     """The kernel that a function writes for a spread."""
     resident = {} if spread.at_a_time is None else {"minnctapersm": spread.at_a_time // spread.block}
     directives: dict[str, Any] = {"maxntid": spread.block, **resident}
@@ -131,7 +131,7 @@ def written(function: Callable[..., None], spread: Spread) -> Kernel:
 def launch_rows(function: Callable[..., None], spread: Spread, rows: int, arguments: Sequence[Any]) -> Launch:
     """The launch of a kernel for so many rows."""
     blocks = ceil_div(rows, spread.block // spread.threads)
-    return Launch(written(function, spread), blocks, spread.block, arguments, shared=spread.shared)
+    return Launch(specialize(function, spread), blocks, spread.block, arguments, shared=spread.shared)
 
 
 @dataclass

@@ -14,13 +14,13 @@ from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays, ceil_div
 
 MASKS = ("none", "causal")
-SHORT = 128  # so long a head is one for small tiles: more blocks, and fewer rows that nobody has
+SHORT = 128  # up to this length tiles are small: more blocks, and fewer rows without a query
 
 
 def attend(q: Any, k: Any, v: Any, o: Any, mask: str = "none", **chosen: Any) -> Launch:
     """A launch for arrays of batch × heads × length × head size; `chosen` are parts of a plan other than ours.
 
-    Under the mask "causal" a row looks at the keys up to its own.
+    Under the mask "causal" a row attends to the keys up to its own.
     """
     batch, heads, length, size = q.shape
     if size not in (64, 128):
@@ -44,7 +44,7 @@ def half_of(array: Any) -> str:
     return found
 
 
-def by_torch(backend: str, torch: Any, q: Any, k: Any, v: Any, o: Any, mask: str) -> Callable[[], Any]:
+def torch_baseline(backend: str, torch: Any, q: Any, k: Any, v: Any, o: Any, mask: str) -> Callable[[], Any]:
     """torch's attention by one of its backends; it makes room for the answer itself."""
     choice = torch.nn.attention
 
@@ -92,8 +92,8 @@ entry = Entry(
     work=work,
     variants={"mma.sync": attend},
     libraries={
-        "torch, flash": partial(by_torch, "FLASH_ATTENTION"),
-        "torch, cuDNN": partial(by_torch, "CUDNN_ATTENTION"),
+        "torch, flash": partial(torch_baseline, "FLASH_ATTENTION"),
+        "torch, cuDNN": partial(torch_baseline, "CUDNN_ATTENTION"),
     },
     sizes=[
         *(sized(4, 16, 4096, 64, "bf16", mask) for mask in MASKS),

@@ -1,8 +1,8 @@
-"""The kernel: Q stays, K and V come by and by, and the answer grows in registers.
+"""The kernel: Q stays in shared memory, K and V are streamed, and the output accumulates in registers.
 
-A block has some rows of Q and goes over the keys, a few at a time. `cp.async` brings the next keys and values while
-these are multiplied. What the first product leaves in a lane's registers is, packed to 16 bits, what the second one
-takes from them as its left operand, so that the weights never leave the registers.
+A block has some rows of Q and iterates over the keys, a few at a time. `cp.async` brings the next keys and values while
+these are multiplied. What the first MMA leaves in a lane's registers is, packed to 16 bits, the left operand of the
+second one, so that the weights never leave the registers.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ CHUNK = 8  # elements that are copied at once: 16 bytes
 
 @dataclass(frozen=True)
 class Plan:
-    """What is decided when the kernel is written."""
+    """The parameters of the kernel, fixed when it is built."""
 
     size: int
-    """Of a head: 64 or 128."""
+    """The size of a head: 64 or 128."""
     type: str
-    """Of the elements: bf16 or f16."""
+    """The type of the elements: bf16 or f16."""
     causal: bool
-    """Whether a row looks only at keys that are not behind it."""
+    """Whether a row attends only to keys up to its own position."""
     keys: int
-    """That are multiplied at once."""
+    """How many keys are multiplied at once."""
     warps: int = 4
     tiles: int = 2
-    """Times 16 are the rows of a warp."""
+    """A warp has 16 rows for each of these tiles."""
     stages: int = 2
-    """Of keys and values in shared memory."""
+    """Stages of keys and values in shared memory."""
     blocks: int = 2
-    """That a multiprocessor has at once, which says how many registers a thread may have."""
+    """Blocks on an SM at once, which bounds the registers of a thread."""
 
     @property
     def threads(self) -> int:
-        """Of a block."""
+        """Threads of a block."""
         return 32 * self.warps
 
     @property
@@ -78,15 +78,15 @@ def write(plan: Plan, q: Any, k: Any, v: Any, o: Any, length: Any, blocks: Any) 
     lane, warp = thread & 31, thread >> 5
     head = ptx.ctaid.x // blocks
     first = (blocks - 1 - ptx.ctaid.x % blocks) * plan.rows
-    end = ptx.min.u32(length, first + plan.rows) if plan.causal else length  # of the keys that any row looks at
+    end = ptx.min.u32(length, first + plan.rows) if plan.causal else length  # the keys that any row attends to
 
     # Shared memory. The swizzle puts eight rows of a column into different banks.
     swizzle = Swizzle(3, shift=int(math.log2(2 * plan.size)) - 4)
     memory = ptx.dynamic_shared(b8, align=swizzle.period)
     q_tile = ptx.tile(b16, plan.rows, plan.size, swizzle=swizzle, at=memory)
     k_tile = ptx.tile(b16, plan.keys, plan.size, swizzle=swizzle, copies=plan.stages, at=memory + q_tile.bytes)
-    behind = q_tile.bytes + k_tile.bytes
-    v_tile = ptx.tile(b16, plan.keys, plan.size, swizzle=swizzle, copies=plan.stages, at=memory + behind)
+    used = q_tile.bytes + k_tile.bytes
+    v_tile = ptx.tile(b16, plan.keys, plan.size, swizzle=swizzle, copies=plan.stages, at=memory + used)
 
     # Copies. A thread has the chunks of one column, in every `step`-th row.
     across = plan.size // CHUNK
@@ -134,7 +134,7 @@ def write(plan: Plan, q: Any, k: Any, v: Any, o: Any, length: Any, blocks: Any) 
     sums = [[[f32(0.0) for _ in range(4)] for _ in range(plan.size // 8)] for _ in tiles]
     softmax = Softmax(plan.tiles, plan.size)
     last = first + own + held_row - held_column if plan.causal else length - 1 - held_column
-    limit = last.view(s32)  # the last key that the lane's first row looks at, counted from the lane's first key
+    limit = last.view(s32)  # the last key that the lane's first row attends to, counted from the lane's first key
     zeros = [f32(0.0)] * 4
 
     def multiply_keys(stage: Any) -> list[Any]:
@@ -166,7 +166,7 @@ def write(plan: Plan, q: Any, k: Any, v: Any, o: Any, length: Any, blocks: Any) 
                         multiply(lefts[tile], rights[2 * half :][:2], out, out=out)
 
     def attend(masked: bool, is_last: bool = False) -> None:
-        """Look at some keys."""
+        """Process some keys."""
         pipeline.wait()
         if not is_last:
             fetch(pipeline.filling.index)

@@ -29,7 +29,7 @@ class Softmax:
         self.totals = [[f32(0.0) for _ in range(2)] for _ in range(tiles)]  # of the lane's own keys
 
     def mask(self, scores: list[Any], limit: Any, causal: bool) -> None:
-        """Let no row look at keys behind `limit`, which is the first row's; under a causal mask others look further."""
+        """Mask the keys after `limit`, which is the first row's; under a causal mask other rows attend to more keys."""
         for tile, blocks in enumerate(scores):
             for number, block in enumerate(blocks):
                 for element, score in enumerate(block):

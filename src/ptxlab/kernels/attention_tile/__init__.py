@@ -32,7 +32,7 @@ def attend(q: Any, k: Any, v: Any, o: Any, way: str = "registers") -> Launch:
     return Launch(kernel(way), ceil_div(queries, QUERIES), BLOCK, [q, k, v, o, queries, keys])
 
 
-def by_torch(torch: Any, q: Any, k: Any, v: Any, o: Any) -> Callable[[], Any]:
+def torch_baseline(torch: Any, q: Any, k: Any, v: Any, o: Any) -> Callable[[], Any]:
     """What torch does, and a copy to where the answer belongs."""
     heads = [matrix[None, None] for matrix in (q, k, v)]
     return lambda: o.copy_(torch.nn.functional.scaled_dot_product_attention(*heads, scale=1.0)[0, 0])
@@ -65,7 +65,7 @@ entry = Entry(
         "WMMA, half a row a lane": partial(attend, way="wmma_rows"),
         "mma in registers": attend,
     },
-    libraries={"torch": by_torch},
+    libraries={"torch": torch_baseline},
     baseline="WMMA, an element a lane",
     sizes=[{"queries": 1 << 20, "keys": 16}, {"queries": 1 << 16, "keys": 256}, {"queries": 1 << 20, "keys": 256}],
     small=[{"queries": 1, "keys": 1}, {"queries": 16, "keys": 16}, {"queries": 275, "keys": 53}],

@@ -68,7 +68,7 @@ def persistent(x: Any, y: Any, hints: Hints = HINTS["16 bytes a thread"]) -> Lau
     return Launch(vectors(hints), blocks, BLOCK, [x, y, len(y)])
 
 
-def by_torch(torch: Any, x: Any, y: Any) -> Callable[[], Any]:
+def torch_baseline(torch: Any, x: Any, y: Any) -> Callable[[], Any]:
     """What torch does."""
     return lambda: y.copy_(x)
 
@@ -94,7 +94,7 @@ entry = Entry(
         "persistent": persistent,
         "persistent, ld.cs, st.cs": partial(persistent, hints=HINTS["ld.cs, st.cs"]),
     },
-    libraries={"torch": by_torch},
+    libraries={"torch": torch_baseline},
     sizes=[{"n": 1 << 22}, {"n": 1 << 26}, {"n": 1 << 28}],
     small=[{"n": 1}, {"n": 2 * TILE}, {"n": 3 * TILE + 1001}],
     tolerance=0,

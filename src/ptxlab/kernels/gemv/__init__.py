@@ -23,7 +23,7 @@ def rows_by_blocks(a: Any, x: Any, y: Any) -> Launch:
     return Launch(kernel, (m, batch), THREADS, [a, x, y, m, k])
 
 
-def by_torch(torch: Any, a: Any, x: Any, y: Any) -> Callable[[], Any]:
+def torch_baseline(torch: Any, a: Any, x: Any, y: Any) -> Callable[[], Any]:
     """A matrix product with a matrix of one column; fp8 is multiplied by the one function that torch has for it."""
     if a.dtype == torch.bfloat16:
         return lambda: torch.bmm(a, x[:, :, None], out=y[:, :, None])
@@ -59,7 +59,7 @@ entry = Entry(
     reference=reference,
     work=work,
     variants={"rows by blocks": rows_by_blocks},
-    libraries={"torch": by_torch},
+    libraries={"torch": torch_baseline},
     sizes=[
         {"batch": 1, "m": 28672, "k": 8192, "type": "bf16"},
         {"batch": 1, "m": 57344, "k": 7168, "type": "e4m3"},

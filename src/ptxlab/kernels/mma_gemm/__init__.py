@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ptxlab.kernels.mma_gemm.epilogue import ACTIVATIONS, Epilogue
-from ptxlab.kernels.mma_gemm.kernel import written
+from ptxlab.kernels.mma_gemm.kernel import specialize
 from ptxlab.kernels.mma_gemm.shapes import KINDS, Shape, suited
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
 from ptxlab.measure.entry import Arrays, Size
@@ -28,7 +28,7 @@ def product(a: Any, b: Any, bias: Any, d: Any, activation: str = "none", shape: 
     if k * kind.size % 16 or not k:
         raise UnsuitedError(f"rows of {k * kind.size} bytes: they must be a multiple of 16")
     if activation not in (("none", "relu") if type == "s8" else ACTIVATIONS):
-        raise UnsuitedError(f"{activation} is no activation for {type}")
+        raise UnsuitedError(f"{activation} is not an activation for {type}")
     chosen = shape or suited(type, m, n)
     epilogue = Epilogue(
         bias=bias is not None,
@@ -38,7 +38,7 @@ def product(a: Any, b: Any, bias: Any, d: Any, activation: str = "none", shape: 
         short=m < chosen.rows or n < chosen.columns,
     )
     args = [a, b, 0 if bias is None else bias, d, m, n, k]
-    kernel = written(type, chosen, epilogue)
+    kernel = specialize(type, chosen, epilogue)
     return Launch(kernel, chosen.tiles(m, n), chosen.threads, args, shared=chosen.shared(kind))
 
 

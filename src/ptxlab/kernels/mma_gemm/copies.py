@@ -1,7 +1,7 @@
-"""Copies of strips of A and B into shared memory, by `cp.async`.
+"""Copies of K tiles of A and B into shared memory, by `cp.async`.
 
-A thread copies the same 16 bytes of several rows, so that there is one number for all its copies that tells how many of
-these bytes there are: 16, fewer at the end of a row, 0 behind it. The others become zero, and nothing has to branch.
+A thread copies the same 16 bytes of several rows, so that one number says for all its copies how many of
+these bytes there are: 16, fewer at the end of a row, 0 past it. The others become zero, without a branch.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Copies:
         tile: Tile = ptx.tile(self.kind.element, count, columns, swizzle=swizzle, copies=self.shape.stages, at=memory)
         self.offset += tile.bytes
         row, last = first + self.row, None
-        if self.short:  # rows behind the last one are copies of it, and never stored
+        if self.short:  # rows past the last one are copies of it, and never stored
             row = ptx.min.u32(row, rows - 1)
             last = rows - 1 - row
         source = matrix.view(b8) + ptx.mul.wide.u32(row, self.row_bytes) + self.column
@@ -52,19 +52,19 @@ class Copies:
         return tile
 
     def next(self, stage: Any) -> list[Copy]:
-        """The copies of the next strip into a stage, to be written wherever they fit."""
+        """The copies of the next K tile into a stage, for the caller to place among other instructions."""
         ptx.min.s32(self.missing, CHUNK, out=self.bytes)
         ptx.max.s32(self.bytes, 0, out=self.bytes)
         return [copy for source in self.sources for copy in source.copies(stage)]
 
     def advance(self) -> None:
-        """Go on to the next strip."""
+        """Advance to the next K tile."""
         self.missing -= self.shape.depth
         for source in self.sources:
             source.pointer += self.shape.depth
 
     def remain(self) -> Any:
-        """Count one strip as multiplied; whether there are more."""
+        """Count one K tile as multiplied; return whether there are more."""
         self.unread -= self.shape.depth
         return self.unread > 0
 
@@ -78,7 +78,7 @@ class Source:
     pointer: Any
     count: int
     stride: Any  # bytes from one to the next
-    last: Any  # instead of it, where there may be too few rows: how many come behind the first
+    last: Any  # instead of it, where there may be too few rows: how many come after the first
 
     def copies(self, stage: Any) -> list[Copy]:
         """One copy a row."""

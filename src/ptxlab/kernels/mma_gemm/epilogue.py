@@ -56,7 +56,7 @@ class Part:
     bias: Any
     row: Any
     column: Any
-    first_row: Any  # what lies before it is another block's
+    first_row: Any  # what is before it is another block's
     first_column: Any
     m: Any
     n: Any
@@ -64,7 +64,7 @@ class Part:
     warp: Any
 
     def has_row(self, row: Any) -> Any:
-        """Whether a row is one to store: not before the first, which would be a huge number, nor behind the last."""
+        """Whether a row is one to store: not before the first, which would be a huge number, nor after the last."""
         return row - self.first_row < self.m - self.first_row
 
     def has_column(self, column: Any) -> Any:
@@ -115,7 +115,7 @@ def rounded(values: Any, result: type[Value]) -> Any:
 
 
 def store_wide(epilogue: Epilogue, fragment: Fragment, finished: Any, part: Part, warps: int) -> None:
-    """Store 16 bytes a lane, by way of shared memory that nobody else uses any more."""
+    """Store 16 bytes per lane, through shared memory that is no longer used otherwise."""
     d, lane = part.d, part.lane
     rows, columns, size = 16 * len(finished), 8 * len(finished[0]), d.size
     row_bytes = columns * size

@@ -1,8 +1,8 @@
 """D = act(A·Bᵀ + bias) by `mma.sync`: the kernel, written for a type, a shape of tiles and an epilogue.
 
-A block makes one tile of D. All its threads copy strips of A and B into a ring of stages in shared memory, by
-`cp.async`, several strips ahead; each warp reads its rows of a strip by `ldmatrix`, one step ahead of the
-multiplications that use them. A strip is `depth` bytes wide whatever the type is, and a step takes 32 bytes of it, so
+A block makes one tile of D. All its threads copy K tiles of A and B into a ring of stages in shared memory, by
+`cp.async`, several tiles ahead; each warp reads its rows of a K tile by `ldmatrix`, one step ahead of the
+MMAs that use them. A K tile is `depth` bytes wide whatever the type is, and a step takes 32 bytes of it, so
 that all types share one kernel.
 """
 
@@ -20,7 +20,7 @@ STEP = 32  # bytes of a row that one multiplication takes
 
 
 @cache
-def written(type: str, shape: Shape, epilogue: Epilogue) -> Kernel:
+def specialize(type: str, shape: Shape, epilogue: Epilogue) -> Kernel:
     """The kernel; its arguments are A, B, the bias (or 0), D, m, n and k."""
     kind = KINDS[type]
 
@@ -108,7 +108,7 @@ def multiply(kind: Kind, shape: Shape, copies: Copies, a: Any, b: Any, lane: Any
             multiply_step(kind, left[step % 2], right[step % 2], sums)
         copies.advance()
         pipeline.commit()
-        pipeline.wait()  # the next strip is there, and all warps have read this one
+        pipeline.wait()  # the next K tile is there, and all warps have read this one
         pipeline.advance()
         load(0)
         multiply_step(kind, left[1], right[1], sums)

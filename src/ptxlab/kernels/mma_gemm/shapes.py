@@ -46,7 +46,7 @@ class Shape:
     stages: int
     depth: int = 128  # bytes of a row in a stage
     group: int = 8  # rows of tiles that are made together, for the L2 cache
-    copies_first: bool = True  # whether copies stand before the loads of a step, or behind them
+    copies_first: bool = True  # whether copies are before the loads of a step, or after them
     target: str = "sm_80"
 
     def __post_init__(self) -> None:
@@ -58,9 +58,9 @@ class Shape:
             (self.warp_columns, 16),
         )
         if self.depth not in (64, 128) or self.stages < 2 or any(whole % part for whole, part in parts):
-            raise UnsuitedError(f"{self} does not divide into warps of 16 by 16 and strips of 64 or 128 bytes")
+            raise UnsuitedError(f"{self} does not divide into warps of 16 by 16 and K tiles of 64 or 128 bytes")
         if self.warp_columns & (self.warp_columns - 1):
-            raise UnsuitedError(f"{self.warp_columns} columns a warp are no power of two")
+            raise UnsuitedError(f"{self.warp_columns} columns per warp are not a power of two")
         if self.rows % at_once or self.columns % at_once:
             raise UnsuitedError(f"{self} has no whole number of copies a thread, {at_once} rows at once")
 

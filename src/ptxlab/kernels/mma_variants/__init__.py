@@ -43,7 +43,7 @@ def multiply(a: pointer[b32], b: pointer[b32], c: pointer[b32], d: pointer[b32],
     lane, tile = ptx.tid.x, ptx.ctaid.x
 
     def places(base: Any, fragment: Any, word: Any = b32) -> list[Any]:
-        """Where each register of this lane lies in memory: its elements are neighbours there."""
+        """Where each register of this lane is in memory: its elements are neighbours there."""
         each = 32 // fragment.bits
         rows, columns = fragment.layout.rows, fragment.layout.columns
         row, column = fragment.first(lane)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptxlab.kernels.by_torch import compiled, eager
 from ptxlab.kernels.elements import SIZES, vector_of
 from ptxlab.kernels.reduction.kernel import THREADS, sum_shares
+from ptxlab.kernels.torch_baselines import compiled, eager
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays, ceil_div
 
 AHEAD = 8  # vectors that a thread asks for at a time
 SHARE = 1 << 19  # bytes that a block sums
-BLOCKS = 264  # that run at the same time: 2 on each of 132 multiprocessors
+BLOCKS = 264  # resident at the same time: 2 on each of 132 SMs
 LONG_SHARE = 1 << 20  # bytes that it sums at most if all blocks then run at the same time
 ROOM = 4096  # sums of blocks
 

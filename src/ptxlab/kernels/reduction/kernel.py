@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ptxlab.author import b32, f32, kernel, pointer, ptx, u32, u64
-from ptxlab.kernels.agreement import add, over_block
 from ptxlab.kernels.elements import load, load_bits, place, widened
+from ptxlab.kernels.reductions import add, over_block
 
 THREADS = 512
 LOAD = ptx.ld.global_.nc["L1::no_allocate"]

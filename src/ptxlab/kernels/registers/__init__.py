@@ -44,7 +44,7 @@ def variance(x: Any, variances: Any, directives: str = "") -> Launch:
     return Launch(kernel(directives), ceil_div(rows, BLOCK), BLOCK, [x, variances, rows])
 
 
-def by_torch(torch: Any, x: Any, variances: Any) -> Callable[[], Any]:
+def torch_baseline(torch: Any, x: Any, variances: Any) -> Callable[[], Any]:
     """What torch does."""
     return lambda: torch.var(x, dim=1, correction=0, out=variances)
 
@@ -65,7 +65,7 @@ entry = Entry(
     reference=reference,
     work=lambda rows: Work(flops=4 * COLUMNS * rows, bytes=4 * (COLUMNS + 1) * rows, rate="f32 arithmetic"),
     variants={name: partial(variance, directives=directives) for name, directives in DIRECTIVES.items()},
-    libraries={"torch.var": by_torch},
+    libraries={"torch.var": torch_baseline},
     sizes=[{"rows": 1 << 16}, {"rows": 1 << 19}, {"rows": 1 << 22}],
     small=[{"rows": 1}, {"rows": 256}, {"rows": 301}],
     tolerance=1e-6,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptxlab.kernels.by_torch import compiled, eager
 from ptxlab.kernels.elements import SIZES
 from ptxlab.kernels.rms_norm.kernel import rms_norm
 from ptxlab.kernels.rows import MEASURED, SMALL, Room, Spread, launch_rows, tolerance
+from ptxlab.kernels.torch_baselines import compiled, eager
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.entry import Arrays
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxlab.author import b32, f32, pointer, ptx, u32
-from ptxlab.kernels.agreement import add
+from ptxlab.kernels.reductions import add
 from ptxlab.kernels.rows import Spread, own_row
 
 

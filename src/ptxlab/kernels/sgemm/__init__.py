@@ -1,7 +1,7 @@
-"""C = A·B in f32: the ladder of matrix products, a rung a file.
+"""C = A·B in f32: a series of optimization steps, one file each.
 
-The first rungs are PTX text, the others are written in Python. Each is the one before with one idea more; README.md
-tells which.
+The first steps are PTX text, the others are written in Python. Each is the one before with one idea more; README.md
+says which.
 """
 
 from __future__ import annotations

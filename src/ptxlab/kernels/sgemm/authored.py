@@ -1,4 +1,4 @@
-"""The rungs that are written in Python: how each is launched."""
+"""The optimization steps that are written in Python: how each is launched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rungs in Python share: which elements of C a thread has, sums of products, and how they are written.
+"""What the steps in Python share: which elements of C a thread has, sums of products, and how they are written.
 
 A thread has pieces of 4 rows and pieces of 4 columns, so that `ld.shared.v4` and `st.global.v4` bring and take a piece.
 """
@@ -29,7 +29,7 @@ class Tiling:
     stages: int = 1
     """Tiles of A and B in shared memory at a time."""
     resident: int = 1
-    """Blocks that a multiprocessor has to have room for."""
+    """The minimum number of blocks on an SM."""
     group: int = 8
     """Rows of tiles that are worked on together."""
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ptxlab.author import b32, f32, pointer, ptx, u32
-from ptxlab.kernels.agreement import add, larger
+from ptxlab.kernels.reductions import add, larger
 from ptxlab.kernels.rows import Spread, own_row
 
 LOG2_E = math.log2(math.e)

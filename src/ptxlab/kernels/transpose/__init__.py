@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ptxlab.kernels.by_torch import compiled
 from ptxlab.kernels.elements import SIZES, WIDEST, vector_of
+from ptxlab.kernels.torch_baselines import compiled
 from ptxlab.kernels.transpose.kernel import LINES, TILE, transpose_elements, transpose_squares
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.data import type_of
@@ -32,7 +32,7 @@ def squares(x: Any, y: Any) -> Launch:
     return Launch(kernel, (ceil_div(rows, extent), ceil_div(columns, extent)), ACROSS**2, [x, y, rows, columns])
 
 
-def by_torch(torch: Any, x: Any, y: Any) -> Callable[[], Any]:
+def torch_baseline(torch: Any, x: Any, y: Any) -> Callable[[], Any]:
     """A copy of a view with the other order."""
     return lambda: y.copy_(x.t())
 
@@ -63,7 +63,7 @@ entry = Entry(
     reference=reference,
     work=work,
     variants={"elements": elements, "squares": squares},
-    libraries={"torch.compile": compiled(expression, "y"), "torch": by_torch},
+    libraries={"torch.compile": compiled(expression, "y"), "torch": torch_baseline},
     sizes=[
         {"rows": 8192, "columns": 8192, "type": "f32"},
         {"rows": 8192, "columns": 24000, "type": "bf16"},

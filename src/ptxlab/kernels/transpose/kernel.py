@@ -40,7 +40,7 @@ def transpose_squares(
 ) -> None:
     """Squares of 16 bytes each way: a thread turns one in registers, a block ACROSS x ACROSS of them in shared memory.
 
-    Rows and columns are multiples of the side of a square, 4 or 8 elements. In shared memory a square's lines stand 16
+    Rows and columns are multiples of the side of a square, 4 or 8 elements. In shared memory a square's lines are 16
     bytes wide below each other; which of the ACROSS places of a line one has is its own number XOR that of its column
     of squares, so that neither the writes nor the reads of a warp meet in a bank.
     """

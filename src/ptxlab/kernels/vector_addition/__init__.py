@@ -33,7 +33,7 @@ def four_elements(a: Any, b: Any, c: Any) -> Launch:
     return Launch(module()["vector_addition_by_four"], ceil_div(n, 4 * BLOCK), BLOCK, [a, b, c, n])
 
 
-def by_torch(torch: Any, a: Any, b: Any, c: Any) -> Callable[[], Any]:
+def torch_baseline(torch: Any, a: Any, b: Any, c: Any) -> Callable[[], Any]:
     """What torch does."""
     return lambda: torch.add(a, b, out=c)
 
@@ -54,7 +54,7 @@ entry = Entry(
     reference=reference,
     work=lambda n: Work(flops=n, bytes=12 * n, rate="f32 arithmetic"),
     variants={"one element a thread": one_element, "four elements a thread": four_elements},
-    libraries={"torch": by_torch},
+    libraries={"torch": torch_baseline},
     sizes=[{"n": 1 << 20}, {"n": 1 << 24}, {"n": 1 << 28}],
     small=[{"n": 1}, {"n": 256}, {"n": 1003}],
     tolerance=1e-7,

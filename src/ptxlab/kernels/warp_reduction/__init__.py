@@ -35,7 +35,7 @@ def sum_rows(x: Any, sums: Any, way: str = "shuffle") -> Launch:
     return Launch(kernel(way, type), ceil_div(rows, ROWS), BLOCK, [x, sums, rows, columns])
 
 
-def by_torch(torch: Any, x: Any, sums: Any) -> Callable[[], Any]:
+def torch_baseline(torch: Any, x: Any, sums: Any) -> Callable[[], Any]:
     """What torch does."""
     return lambda: torch.sum(x, dim=1, dtype=x.dtype, out=sums)
 
@@ -72,7 +72,7 @@ entry = Entry(
         "shfl": partial(sum_rows, way="shuffle"),
         "redux": partial(sum_rows, way="redux"),
     },
-    libraries={"torch.sum": by_torch},
+    libraries={"torch.sum": torch_baseline},
     sizes=[
         {"rows": 1 << 17, "columns": 1024, "type": "f32"},
         {"rows": 1 << 22, "columns": 32, "type": "s32"},

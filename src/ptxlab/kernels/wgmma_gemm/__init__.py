@@ -9,13 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 import ptxlab
-from ptxlab.kernels.wgmma_gemm.kernel import written
+from ptxlab.kernels.wgmma_gemm.kernel import specialize
 from ptxlab.kernels.wgmma_gemm.shapes import Shape
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays, ceil_div
 
-BLOCKS = 132  # as many as an H200 has multiprocessors
+BLOCKS = 132  # as many as an H200 has SMs
 LARGE, SMALL = Shape(), Shape(groups=1, columns=64, taken=160)
 
 
@@ -33,7 +33,7 @@ def product(a: Any, b: Any, d: Any, shape: Shape | None = None) -> Launch:
         for matrix, rows in ((a, chosen.rows), (b, chosen.columns), (d, 64))
     ]
     tiles = ceil_div(m, chosen.rows) * ceil_div(n, chosen.columns)
-    return Launch(written(type, chosen), min(tiles, BLOCKS), chosen.threads, [*maps, m, n, k], shared=chosen.shared)
+    return Launch(specialize(type, chosen), min(tiles, BLOCKS), chosen.threads, [*maps, m, n, k], shared=chosen.shared)
 
 
 def by_cublas(torch: Any, a: Any, b: Any, d: Any) -> Callable[[], Any]:

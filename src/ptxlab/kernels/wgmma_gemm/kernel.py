@@ -1,8 +1,8 @@
-"""D = A·Bᵀ by `wgmma`: one thread asks for strips of A and B, two warpgroups multiply them.
+"""D = A·Bᵀ by `wgmma`: a persistent, warp-specialized kernel.
 
-A block stays, and makes one tile of D after the other. Its first warpgroup is there for one thread that asks for strips
-by tensor copies, as many ahead as there are stages, also those of the next tile while the last is stored. The others,
-with the registers that the first one gave up, multiply what has come; each has 64 rows.
+A block computes one tile of D after the other. One thread of its first warpgroup, the producer, issues the TMA copies
+of K tiles of A and B, as many ahead as there are stages, also those of the next tile while the last is stored. The
+other warpgroups, the consumers, have the registers that the first one gave up; each multiplies 64 rows.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ COPY = ptx.cp.async_.bulk.tensor["2d"]["shared::cluster"]["global"]["mbarrier::c
 
 
 @cache
-def written(type: str, shape: Shape) -> Kernel:
-    """The kernel; its arguments are the tensor maps of A, B and D, m, n and k."""
+def specialize(type: str, shape: Shape) -> Kernel:
+    """Build the kernel; its arguments are the tensor maps of A, B and D, m, n and k."""
 
     @kernel(target="sm_90a", maxntid=shape.threads)
     def wgmma_gemm(
@@ -32,12 +32,12 @@ def written(type: str, shape: Shape) -> Kernel:
         k: u32,
     ) -> None:
         thread = ptx.tid.x
-        room = ptx.dynamic_shared(b16, align=1024)
-        a_tile = ptx.tile(b16, shape.rows, DEPTH, swizzle="128B", copies=shape.stages, at=room)
-        behind = room + shape.stages * shape.rows * DEPTH
-        b_tile = ptx.tile(b16, shape.columns, DEPTH, swizzle="128B", copies=shape.stages, at=behind)
-        behind = behind + shape.stages * shape.columns * DEPTH
-        d_tile = ptx.tile(b16, 64, BOX, swizzle="128B", copies=shape.groups * shape.columns // BOX, at=behind)
+        memory = ptx.dynamic_shared(b16, align=1024)
+        a_tile = ptx.tile(b16, shape.rows, DEPTH, swizzle="128B", copies=shape.stages, at=memory)
+        free = memory + shape.stages * shape.rows * DEPTH
+        b_tile = ptx.tile(b16, shape.columns, DEPTH, swizzle="128B", copies=shape.stages, at=free)
+        free = free + shape.stages * shape.columns * DEPTH
+        d_tile = ptx.tile(b16, 64, BOX, swizzle="128B", copies=shape.groups * shape.columns // BOX, at=free)
         pipeline = ptx.barrier_pipeline(shape.stages, fills=1, reads=4 * shape.groups, when=thread == 0)
         ptx.fence.mbarrier_init.release.cluster(when=thread == 0)
         ptx.bar.sync(0)
@@ -45,18 +45,18 @@ def written(type: str, shape: Shape) -> Kernel:
         with ptx.when(thread < GROUP):
             ptx.setmaxnreg.dec.sync.aligned.u32(shape.kept)
             with ptx.when(thread == 0):
-                fill(shape, pipeline.producer(), tiles, (a.generic, a_tile), (b.generic, b_tile), k)
+                produce(shape, pipeline.producer(), tiles, (a.generic, a_tile), (b.generic, b_tile), k)
         with ptx.otherwise():
             ptx.setmaxnreg.inc.sync.aligned.u32(shape.taken)
             sides = pipeline.consumer(), pipeline.consumer()
-            multiply(type, shape, sides, tiles, a_tile, b_tile, d_tile, d.generic, k)
+            consume(type, shape, sides, tiles, a_tile, b_tile, d_tile, d.generic, k)
 
     found: Kernel = wgmma_gemm
     return found
 
 
 class Tiles:
-    """The tiles of D that a block makes, in an order in which blocks that run together share what they read."""
+    """The tiles of D that a block computes, in an order in which blocks that run together share what they read."""
 
     def __init__(self, shape: Shape, m: Any, n: Any) -> None:
         self.shape = shape
@@ -68,7 +68,7 @@ class Tiles:
         return ptx.range(ptx.ctaid.x, self.count, ptx.nctaid.x)
 
     def place(self, number: Any) -> tuple[Any, Any]:
-        """The first row and column of a tile: `together` rows of tiles are made column after column."""
+        """The first row and column of a tile: `together` rows of tiles are computed column after column."""
         size = self.across * self.shape.together
         group, within = number // size, number % size
         first = group * self.shape.together
@@ -76,19 +76,19 @@ class Tiles:
         return (first + within % rows) * self.shape.rows, within // rows * self.shape.columns
 
 
-def fill(shape: Shape, stage: Any, tiles: Tiles, a: Any, b: Any, k: Any) -> None:
-    """One thread asks for all strips of all tiles, as soon as there is room."""
+def produce(shape: Shape, stage: Any, tiles: Tiles, a: Any, b: Any, k: Any) -> None:
+    """The producer: one thread issues the copies of all K tiles, each as soon as a stage is empty."""
     for number in tiles.each():
         row, column = tiles.place(number)
         for start in ptx.range(0, k, DEPTH):
             stage.wait()
-            ptx.mbarrier.arrive.expect_tx.shared.b64(stage.barrier, shape.strip)
+            ptx.mbarrier.arrive.expect_tx.shared.b64(stage.barrier, shape.stage_bytes)
             for (source, tile), first in ((a, row), (b, column)):
                 COPY(tile.at(0, 0, stage.index), (source, (start.view(s32), first.view(s32))), stage.barrier)
             stage.advance()
 
 
-def multiply(
+def consume(
     type: str,
     shape: Shape,
     stages: tuple[Any, Any],
@@ -99,9 +99,9 @@ def multiply(
     d: Any,
     k: Any,
 ) -> None:
-    """A warpgroup multiplies its rows of each strip, and stores its part of D.
+    """A consumer warpgroup: multiply its rows of each K tile, and store its part of D.
 
-    While the products of one strip are under way, those of the next are begun: `stages` are the one that is multiplied
+    While the MMAs of one K tile are in flight, those of the next are issued: `stages` are the one that is multiplied
     and the one that has been read.
     """
     stage, read = stages
@@ -110,23 +110,23 @@ def multiply(
     own = (ptx.tid.x - GROUP) // GROUP * 64  # the first row of this warpgroup in a tile
     for number in tiles.each():
         row, column = tiles.place(number)
-        sums = [f32() for _ in held.d.offsets]
-        adds = ptx.setp.ne.u32(k, k)  # whether there are sums already
+        accumulators = [f32() for _ in held.d.offsets]
+        adds = ptx.setp.ne.u32(k, k)  # whether the accumulators have a value
         for start in ptx.range(0, k, DEPTH):
             stage.wait()
             ptx.wgmma.fence.sync.aligned()
             for step in range(0, DEPTH, 16):
                 left = own_rows(ptx.descriptor(a_tile, 0, step, stage.index), own)
-                product(sums, left, ptx.descriptor(b_tile, 0, step, stage.index), adds, 1, 1, 0, 0)
+                product(accumulators, left, ptx.descriptor(b_tile, 0, step, stage.index), adds, 1, 1, 0, 0)
                 ptx.setp.eq.u32(k, k, out=adds)
             ptx.wgmma.commit_group.sync.aligned()
-            ptx.wgmma.wait_group.sync.aligned(1)  # the products of the strip before
+            ptx.wgmma.wait_group.sync.aligned(1)  # the MMAs of the K tile before
             with ptx.when(start > 0):
                 release(read)
             stage.advance()
         ptx.wgmma.wait_group.sync.aligned(0)
         release(read)
-        write(type, shape, sums, d_tile, d, row + own, column)
+        write(type, shape, accumulators, d_tile, d, row + own, column)
     ptx.cp.async_.bulk.wait_group(0, when=ptx.tid.x % GROUP == 0)
 
 
@@ -142,25 +142,25 @@ def own_rows(descriptor: Any, first: Any) -> Any:
     return descriptor + ptx.cvt.u64.u32(first * 8)
 
 
-def write(type: str, shape: Shape, sums: Any, tile: Any, d: Any, row: Any, column: Any) -> None:
-    """The part of D that a warpgroup has: rounded, through shared memory, and from there by tensor copies.
+def write(type: str, shape: Shape, accumulators: Any, tile: Any, d: Any, row: Any, column: Any) -> None:
+    """The part of D that a warpgroup has: rounded, through shared memory, and from there by TMA copies.
 
-    These leave out what lies beyond D. They go on while the next tile is multiplied; before the memory is used again,
+    These skip what is out of bounds of D. They run while the next tile is multiplied; before the memory is used again,
     they have read it.
     """
     group, warp = ptx.tid.x // GROUP - 1, ptx.tid.x >> 5 & 3
     first, copies = ptx.tid.x % GROUP == 0, shape.columns // BOX
     ptx.cp.async_.bulk.wait_group.read(0, when=first)
-    meet(group)
+    synchronize(group)
     block = ptx.warpgroup_fragments(ptx.wgmma.mma_async.sync.aligned.m64n16k16.f32[type][type]).d.packed(f16)
     each = 2 * block.registers
-    for number in range(0, len(sums), each):
+    for number in range(0, len(accumulators), each):
         at = number // each * 16
         place = tile.matrices(block, ptx.laneid, warp * 16, at % BOX, group * copies + at // BOX)
-        pairs = [sums[pair : pair + 2] for pair in range(number, number + each, 2)]
+        pairs = [accumulators[pair : pair + 2] for pair in range(number, number + each, 2)]
         block.store(place, [ptx.cvt.rn[f"{type}x2"].f32(high, low).view(b32) for low, high in pairs])
     ptx.fence.proxy.async_["shared::cta"]()
-    meet(group)
+    synchronize(group)
     with ptx.when(first):
         for copy in range(copies):
             there = (column + copy * BOX).view(s32), row.view(s32)
@@ -168,6 +168,6 @@ def write(type: str, shape: Shape, sums: Any, tile: Any, d: Any, row: Any, colum
         ptx.cp.async_.bulk.commit_group()
 
 
-def meet(group: Any) -> None:
-    """The threads of a warpgroup meet, at a barrier of their own."""
+def synchronize(group: Any) -> None:
+    """Synchronize the threads of a warpgroup, at a barrier of their own."""
     ptx.barrier.sync.aligned(group + 1, GROUP)

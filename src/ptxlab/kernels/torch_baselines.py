@@ -1,4 +1,4 @@
-"""Library arms from an expression of torch: as torch runs it, and as torch.compile makes it one kernel."""
+"""Baselines from an expression of torch: as torch runs it, and as one kernel by torch.compile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads that agree on one value: a butterfly of shuffles in a warp, and through shared memory in a block.
+"""Reductions: by a butterfly of shuffles in a warp, and through shared memory in a block.
 
 These are macros for kernels in Python: each writes its instructions where it is called.
 """
@@ -27,7 +27,7 @@ def larger(a: Any, b: Any) -> Any:
 
 
 def over_warp(value: Any, combine: Combine) -> Any:
-    """One value from those of all 32 lanes, in every lane: after five steps each has met all others."""
+    """One value from those of all 32 lanes, in every lane, after five steps."""
     for distance in (16, 8, 4, 2, 1):
         value = combine(value, ptx.shfl.sync.bfly.b32(value, distance, 31, EVERY_LANE))
     return value
@@ -36,7 +36,7 @@ def over_warp(value: Any, combine: Combine) -> Any:
 def over_block(value: Any, combine: Combine, threads: int) -> Any:
     """One value from those of all threads of a block, in every thread, with one barrier.
 
-    Each warp leaves its own in shared memory; after the barrier each warp combines all of them. Each call has room of
+    Each warp stores its own in shared memory; after the barrier each warp combines all of them. Each call has memory of
     its own, so the next one needs no second barrier.
     """
     value = over_warp(value, combine)
