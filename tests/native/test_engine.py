@@ -1,5 +1,6 @@
 """Machine code on disk and in the process."""
 
+import ctypes
 import errno
 import os
 import subprocess
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ptxlab.native import cache, native, u32
+from ptxlab.native import cache, engine, native, u32
 from ptxlab.native.cache import cached
 from ptxlab.native.engine import build, compile_text, load
 
@@ -187,3 +188,26 @@ def test_the_language_loads_without_llvm() -> None:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-S", "-c", text]  # -S: without what installed packages load when Python starts
     assert subprocess.check_output(command, text=True, env=environment).strip() == "[]"
+
+
+def test_a_library_uses_another_and_unloads() -> None:
+    """Only ORC links a library with one that is loaded already; what is missing is an error, not a null address."""
+    shared = load([compile_text("define i32 @one() {\n  ret i32 1\n}\n")])
+    user = "declare i32 @one()\ndefine i32 @two() {\n  %a = call i32 @one()\n  %b = add i32 %a, 1\n  ret i32 %b\n}\n"
+    library = load([compile_text(user)], libraries=[shared])
+    assert ctypes.CFUNCTYPE(ctypes.c_uint32)(library.address("two"))() == 2
+    assert library.address("one") == shared.address("one")
+    alone = load([compile_text(user)])
+    with pytest.raises(RuntimeError, match="Failed to materialize symbols"):
+        alone.address("two")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_loading_and_unloading_does_not_grow_the_process() -> None:
+    code = compile_text("define i32 @one() {\n  ret i32 1\n}\n")
+    sizes = []
+    for _ in range(4):
+        for _ in range(engine.MOST):
+            load([code]).address("one")
+        sizes.append(int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
+    assert sizes[3] - sizes[1] < 1 << 20, "the first rounds fill what stays"

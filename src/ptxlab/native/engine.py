@@ -42,7 +42,7 @@ def _llvm() -> Any:
 
 
 def _machine(speed: int) -> Any:
-    """A description of this machine; an engine takes one away with it when it goes, so each has its own."""
+    """A description of this machine."""
     llvm = _llvm()
     return llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(),
@@ -92,22 +92,67 @@ def verify_text(text: str) -> None:
     llvm.parse_assembly(text, llvm.create_context()).verify()
 
 
+MOST = 500  # libraries of one linker: it keeps some kilobytes of each that is unloaded, until it goes itself
+
+
+class Linker:
+    """ORC's LLJIT: its libraries can use each other's symbols. It goes when neither it nor they are referred to."""
+
+    def __init__(self) -> None:
+        self.jit = _llvm().create_lljit_compiler(_machine(2))
+        self.count = 0
+
+    def next_name(self) -> str:
+        self.count += 1
+        return f"native.{self.count}"
+
+
+_newest: list[Linker] = []
+
+
+def _linker() -> Linker:
+    """The linker for a library that needs no other."""
+    if not _newest or _newest[0].count >= MOST:
+        _newest[:] = [Linker()]
+    return _newest[0]
+
+
 class Library:
     """Machine code in this process. It stays as long as the library is referred to."""
 
-    def __init__(self, engine: Any) -> None:
-        self._engine = engine
+    def __init__(self, linker: Linker, name: str, tracker: Any, others: Sequence[Library]) -> None:
+        self.linker = linker
+        self.name = name
+        self._others = tuple(others)
         self._addresses: dict[str, int] = {}
+        self._trackers = [tracker]  # llvmlite unloads the machine code when it disposes of any of them
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether to load it again before more libraries are linked with it."""
+        return self.linker.count >= MOST
 
     def address(self, symbol: str) -> int:
-        """The address of a function."""
-        found = self._addresses.get(symbol)
+        """The address of a function, of this library or of one that it was linked with."""
+        found = self._own_address(symbol)
+        for other in self._others:
+            if found is None:
+                found = other._own_address(symbol)
         if found is None:
-            found = self._engine.get_function_address(symbol)
-            if not found:
-                raise KeyError(f"there is no `{symbol}` in the machine code")
-            self._addresses[symbol] = found
+            raise KeyError(f"there is no `{symbol}` in the machine code")
         return found
+
+    def _own_address(self, symbol: str) -> int | None:
+        if symbol not in self._addresses:
+            try:
+                tracker = self.linker.jit.lookup(self.name, symbol)
+            except RuntimeError as error:
+                if "Symbols not found" not in str(error):
+                    raise
+                return None
+            self._trackers.append(tracker)
+            self._addresses[symbol] = tracker[symbol]
+        return self._addresses[symbol]
 
     def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """A native function of the library, callable from Python.
@@ -132,17 +177,21 @@ class Library:
         return call
 
 
-def load(objects: Sequence[bytes], symbols: Iterable[tuple[str, int]] = ()) -> Library:
-    """Link object files with each other and the C library. `symbols` are addresses by name, for the whole process."""
-    llvm = _llvm()
-    for name, address in symbols:
-        llvm.add_symbol(name, address)
-    # LLVM's own context outlives every engine: one of ours could be collected before the engine that needs it.
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(2))
+def load(
+    objects: Sequence[bytes], symbols: Iterable[tuple[str, int]] = (), libraries: Sequence[Library] = ()
+) -> Library:
+    """Link object files with each other, with other libraries and the C library. `symbols` are addresses by name."""
+    builder = _llvm().JITLibraryBuilder()
+    for library in libraries:
+        builder.add_jit_library(library.name)
+    builder.add_current_process()
     for code in objects:
-        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    return Library(engine)
+        builder.add_object_img(code)
+    for symbol, address in symbols:
+        builder.import_symbol(symbol, address)
+    linker = libraries[0].linker if libraries else _linker()
+    name = linker.next_name()
+    return Library(linker, name, builder.link(linker.jit, name), libraries)
 
 
 _SCALARS: dict[str, Any] = {

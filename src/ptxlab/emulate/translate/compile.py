@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -62,6 +62,16 @@ def runtime_code() -> list[bytes]:
     return _unpacked(engine.cached(f"runtime {_sources()}", _compile_runtime))
 
 
+def _runtime() -> engine.Library:
+    """The runtime in this process, which kernels are linked with."""
+    if not _linked or _linked[0].is_worn:
+        _linked[:] = [engine.load(runtime_code())]
+    return _linked[0]
+
+
+_linked: list[engine.Library] = []
+
+
 def _compile_runtime() -> bytes:
     """Compile the runtime; what few kernels run with less effort, so that the first launch does not wait for it.
 
@@ -73,11 +83,24 @@ def _compile_runtime() -> bytes:
     rare = [function for function in everything if _is_rare(function)]
     texts = []
     for own, others, speed in ((often, rare, 2), (rare, often, 1)):
-        called = {callee for function in others for callee in callees(function)}
+        called = _called(others)
         doors = [function for function in own if function in roots or function in called]
         elsewhere = [function for function in others if not signature(function).inline]
         texts.append((emit(doors, elsewhere=elsewhere), speed))
     return _packed(compile_at_once(texts))
+
+
+def _called(functions: Iterable[Callable[..., Any]]) -> set[Callable[..., Any]]:
+    """What functions call, also from within what is inlined into them."""
+    found: set[Callable[..., Any]] = set()
+    pending = list(functions)
+    while pending:
+        for callee in callees(pending.pop()):
+            if callee not in found:
+                found.add(callee)
+                if signature(callee).inline:
+                    pending.append(callee)
+    return found
 
 
 def _is_rare(function: Callable[..., Any]) -> bool:
@@ -106,7 +129,7 @@ def compile_kernel(
     if loaded is None:
         packed = engine.cached(key, lambda: _translate(module, kernel, checks, profile, preemption, until))
         facts, *codes = _unpacked(packed)
-        loaded = json.loads(facts), engine.load([*runtime_code(), *codes])
+        loaded = json.loads(facts), engine.load(codes, libraries=[_runtime()])
     _loaded[key] = loaded
     if len(_loaded) > KEPT:
         del _loaded[next(iter(_loaded))]
