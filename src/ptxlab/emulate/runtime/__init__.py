@@ -9,7 +9,7 @@ from typing import Any
 from .asynchronous.async_copies import arrive_after_copies, commit_copies, fill_shared, start_copy, wait_for_copies
 from .asynchronous.async_stores import start_async_store
 from .asynchronous.bulk_copies import commit_transfers, wait_for_transfers
-from .asynchronous.bulk_issue import check_prefetch, multicast_load, start_exchange, start_load, start_store
+from .asynchronous.bulk_issue import check_prefetch, start_exchange, start_load, start_store
 from .asynchronous.cancellations import start_cancel
 from .asynchronous.mbarrier_memory import check_intact
 from .asynchronous.mbarriers import (
@@ -22,7 +22,7 @@ from .asynchronous.mbarriers import (
     layout_of_phase,
     wait_for_phase,
 )
-from .asynchronous.tensor_issue import check_map, multicast_tensor_load, start_tensor_load, start_tensor_store
+from .asynchronous.tensor_issue import check_map
 from .asynchronous.wgmma import commit_products, compare_products, read_matrix, wait_for_products
 from .memory.block_independence import put_back, share_bytes
 from .memory.memory import (
@@ -64,11 +64,11 @@ RUNTIME: dict[str, Callable[..., Any]] = {
         arrive_after_copies, arrive_at_barrier, arrive_at_cluster, arrive_at_phase, call_host, check_intact, check_map,
         check_prefetch, commit_copies, commit_products, commit_transfers, compare_products, complete_bytes,
         drop_from_phase, enter, expect_bytes, fail, fill_shared, find_callee, find_memory, grow_stack,
-        initialise_phase, invalidate_phase, layout_of_phase, leave, log_access, log_service, multicast_load,
-        multicast_tensor_load, note_cluster, note_generic, note_global, note_local, note_request, note_shared,
+        initialise_phase, invalidate_phase, layout_of_phase, leave, log_access, log_service,
+        note_cluster, note_generic, note_global, note_local, note_request, note_shared,
         owner_of, pass_fence, pass_init_fence, pass_proxy_fence, read_clock,
         read_matrix, release_to_phase, restore_stack, start_async_store, start_cancel,
-        start_copy, start_exchange, start_load, start_store, start_tensor_load, start_tensor_store, thread_exit,
+        start_copy, start_exchange, start_load, start_store, thread_exit,
         wait_at_cluster, wait_for_copies, wait_for_phase, wait_for_products, wait_for_transfers, without_own_rank,
         # Tensor memory.
         access_cells, allocate_columns, fence_after, fence_before, free_columns, read_cell, release_tensor_work,

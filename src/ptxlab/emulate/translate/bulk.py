@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from ptxlab.device.element_types import TYPES
 from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi.bulk import AsyncStore, BulkLoad, BulkStore
 from ptxlab.emulate.runtime.asynchronous.reductions import OPERATIONS
+from ptxlab.emulate.translate.records import Record
 from ptxlab.emulate.translate.values import Address, Value
 from ptxlab.isa.asynchronous import Reduction
 
@@ -30,22 +32,27 @@ class BulkCopies:
         blocks: Value | None,
         ignored: tuple[Value | int, Value | int],
     ) -> None:
-        machine = self._machine
-        tracked = machine.function.unit.watching.watches(machine.function, 1)
-        to, mbarrier = machine.shared_offset(destination), machine.shared_offset(barrier)
-        if blocks is None:
-            given = (to, source.value, size, *ignored, mbarrier, self._space(), tracked)
-            machine.runtime("start_load", *given, machine.place)
-        else:
-            machine.runtime("multicast_load", to, source.value, size, mbarrier, blocks, tracked, machine.place)
+        function = self._machine.function
+        record = Record(
+            BulkLoad,
+            destination=self._machine.shared_offset(destination),
+            source=source.value,
+            barrier=self._machine.shared_offset(barrier),
+            size=size,
+            left=ignored[0],
+            right=ignored[1],
+            tracked=function.unit.watching.watches(function, 1),
+            **self._blocks(blocks),
+        )
+        self._machine.runtime("start_load", record, self._machine.place)
         self._end(destination, source, size)
 
     def store(
         self, destination: Address, source: Address, size: Value, mask: Value | int, reduction: Reduction | None
     ) -> None:
         machine = self._machine
-        given = (destination.value, machine.shared_offset(source), size, mask, *_numbers(reduction))
-        machine.runtime("start_store", *given, machine.place)
+        given = {"destination": destination.value, "source": machine.shared_offset(source), "size": size, "mask": mask}
+        machine.runtime("start_store", Record(BulkStore, **given, **_numbers(reduction)), machine.place)
         machine.function.unit.watching.note_written(machine.function, 0)
         self._end(destination, source, size, _kind(reduction))
 
@@ -53,17 +60,31 @@ class BulkCopies:
         self, destination: Address, source: Address, size: Value, barrier: Address, reduction: Reduction | None
     ) -> None:
         machine = self._machine
-        offsets = (machine.shared_offset(destination), machine.shared_offset(source))
-        given = (*offsets, size, machine.shared_offset(barrier), *_numbers(reduction))
-        machine.runtime("start_exchange", *given, machine.place)
+        record = Record(
+            BulkStore,
+            destination=machine.shared_offset(destination),
+            source=machine.shared_offset(source),
+            barrier=machine.shared_offset(barrier),
+            size=size,
+            **_numbers(reduction),
+        )
+        machine.runtime("start_exchange", record, machine.place)
         self._end(destination, source, size, _kind(reduction))
 
     def put(self, destination: Address, value: Value, barrier: Address, reduction: Reduction | None) -> None:
         machine = self._machine
         low, high = machine.unpack(value, "b64") if value.type.width == 128 else (value, 0)
         size = value.type.width // 8
-        addresses = (machine.shared_offset(destination), machine.shared_offset(barrier))
-        machine.runtime("start_async_store", *addresses, low, high, size, *_numbers(reduction), machine.place)
+        record = Record(
+            AsyncStore,
+            destination=machine.shared_offset(destination),
+            barrier=machine.shared_offset(barrier),
+            low=low,
+            high=high,
+            size=size,
+            **_numbers(reduction),
+        )
+        machine.runtime("start_async_store", record, machine.place)
         machine.check()
         counting = machine.function.unit.counting
         counting.note_change(machine.function, "shared")
@@ -74,11 +95,17 @@ class BulkCopies:
     ) -> None:
         machine = self._machine
         function = machine.function
-        where = self._space() if blocks is None else blocks
-        to = (machine.shared_offset(destination), machine.shared_offset(barrier), where)
-        tracked = function.unit.watching.watches_map(function, 1)
-        name = "start_tensor_load" if blocks is None else "multicast_tensor_load"
-        machine.runtime(name, *_box(map, coordinates), *to, tracked, machine.place)
+        record = Record(
+            BulkLoad,
+            destination=machine.shared_offset(destination),
+            source=_generic(map),
+            barrier=machine.shared_offset(barrier),
+            tracked=function.unit.watching.watches_map(function, 1),
+            rank=len(coordinates),
+            coordinates=coordinates,
+            **self._blocks(blocks),
+        )
+        machine.runtime("start_load", record, machine.place)
         machine.check()
         function.unit.counting.note_change(function, destination.space)
 
@@ -87,9 +114,15 @@ class BulkCopies:
     ) -> None:
         machine = self._machine
         function = machine.function
-        operation, _ = _numbers(reduction)
-        given = (*_box(map, coordinates), machine.shared_offset(source), operation)
-        machine.runtime("start_tensor_store", *given, machine.place)
+        record = Record(
+            BulkStore,
+            destination=_generic(map),
+            source=machine.shared_offset(source),
+            rank=len(coordinates),
+            coordinates=coordinates,
+            **_numbers(reduction),
+        )
+        machine.runtime("start_store", record, machine.place)
         function.unit.watching.note_written_map(function, 0)
         machine.check()
         function.unit.counting.note_change(function, "global")
@@ -117,11 +150,13 @@ class BulkCopies:
         self._machine.runtime("wait_for_transfers", groups, int(reads))
         self._machine.check()
 
-    def _space(self) -> int:
-        """Whether a copy may write shared memory of other blocks."""
+    def _blocks(self, blocks: Value | None) -> dict[str, Value | int]:
+        """The blocks that a copy goes to: one, which may be another one, or those of a mask."""
+        if blocks is not None:
+            return {"is_multicast": 1, "blocks": blocks}
         assert self._machine.instruction is not None
         words = self._machine.instruction.opcode.modifiers
-        return state.CLUSTER_SPACE if "shared::cluster" in words else state.SHARED_SPACE
+        return {"space": state.CLUSTER_SPACE if "shared::cluster" in words else state.SHARED_SPACE}
 
     def _end(self, destination: Address, source: Address, size: Value, kind: int = state.STORE) -> None:
         """Stop if something was wrong; count what is moved, and that it changes memory."""
@@ -133,18 +168,15 @@ class BulkCopies:
         counting.count_bytes(machine.function, source, size, state.LOAD)
 
 
-def _numbers(reduction: Reduction | None) -> tuple[int, int]:
-    """A reduction as the runtime numbers it: its operation and its type."""
-    return (0, 0) if reduction is None else (OPERATIONS[reduction.operation], TYPES.get(reduction.type, 0))
+def _numbers(reduction: Reduction | None) -> dict[str, int]:
+    """A reduction as the runtime numbers it."""
+    if reduction is None:
+        return {}
+    return {"reduction": OPERATIONS[reduction.operation], "type": TYPES.get(reduction.type, 0)}
 
 
 def _kind(reduction: Reduction | None) -> int:
     return state.STORE if reduction is None else state.ATOMIC
-
-
-def _box(map: Address, coordinates: Sequence[Value]) -> list[Value | int]:
-    """A tensor map, its rank, and five coordinates, of which it needs as many as that."""
-    return [_generic(map), len(coordinates), *coordinates, *[0] * (5 - len(coordinates))]
 
 
 def _generic(map: Address) -> Value:

@@ -6,8 +6,9 @@ seen by the asynchronous proxy. They end when somebody waits for its channel; se
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.state import ATOMIC, CLUSTER_SPACE, GLOBAL_SPACE, RANK_SHIFT, SHARED_SPACE, Block, Thread
+from ptxlab.emulate.abi.state import ATOMIC, CLUSTER_SPACE, GLOBAL_SPACE, SHARED_SPACE, Block, Thread
 from ptxlab.emulate.runtime.memory.block_lifetime import has_begun
+from ptxlab.emulate.runtime.memory.memory import in_block
 from ptxlab.emulate.runtime.order.races import note
 from ptxlab.emulate.runtime.order.reports import report_start
 from ptxlab.emulate.runtime.order.shadow import ASYNC, COPY, GENERIC, OBJECT, SIZE_SHIFT, STRONG, WIDE
@@ -38,7 +39,7 @@ def note_shared_work(
     address: u64 = offset
     space: u32 = SHARED_SPACE
     if block != thread.block:
-        address = offset | (u64(block.rank) + 1) << RANK_SHIFT
+        address = in_block(offset, block.rank)
         space = CLUSTER_SPACE
     note(thread, address_of(block.pages), address_of(block.flags), address, bytes, about, instruction, space)
 
@@ -52,7 +53,7 @@ def note_signal(
         return
     about: u32 = ATOMIC | STRONG | OBJECT | GENERIC | 3 << SIZE_SHIFT
     if block != thread.block and not has_begun(thread, block):
-        report_start(thread, offset | (u64(block.rank) + 1) << RANK_SHIFT, 8, about, instruction)
+        report_start(thread, in_block(offset, block.rank), 8, about, instruction)
     note_shared_work(thread, block, offset, 8, about, channel, number, instruction)
 
 

@@ -11,7 +11,6 @@ from ptxlab.emulate.abi.state import (
     GLOBAL_SPACE,
     LOAD,
     NO_MEMORY,
-    RANK_SHIFT,
     STORE,
     Block,
     Hint,
@@ -22,7 +21,7 @@ from ptxlab.emulate.runtime.asynchronous.async_accesses import end_work
 from ptxlab.emulate.runtime.asynchronous.mbarriers import complete_bytes
 from ptxlab.emulate.runtime.asynchronous.reductions import WIDTHS, reduce_bytes
 from ptxlab.emulate.runtime.asynchronous.tensor_maps import READ, WRITE, copy_box, fill_box, visit_box
-from ptxlab.emulate.runtime.memory.memory import fail, find_memory, note_exited
+from ptxlab.emulate.runtime.memory.memory import fail, find_memory, in_block, note_exited
 from ptxlab.emulate.runtime.order.shadow import OBJECT, SIZE_SHIFT, STRONG
 from ptxlab.emulate.runtime.order.synchronization import release_work
 from ptxlab.emulate.runtime.order.vector_clocks import BULK_READS, BULK_WRITES
@@ -157,7 +156,7 @@ def write_transfer(block: Pointer[Block], transfer: Pointer[Transfer]) -> None:
         return
     if cast(u64, transfer.to) != 0:
         if transfer.to.live == 0 and transfer.to != block:
-            address: u64 = transfer.destination | (u64(transfer.to.rank) + 1) << RANK_SHIFT
+            address: u64 = in_block(transfer.destination, transfer.to.rank)
             access: u32 = write_of(transfer.reduction)
             note_exited(block.threads + transfer.thread, transfer.instruction, address, transfer.size, access)
         place = transfer.to.shared + transfer.destination

@@ -1,10 +1,9 @@
-"""Beginning bulk copies: whether they can be done at all, and what they will access, for the detectors."""
+"""Starting bulk copies: whether they can be done at all, and what they will access, for the detectors."""
 
 from __future__ import annotations
 
+from ptxlab.emulate.abi.bulk import BulkLoad, BulkStore
 from ptxlab.emulate.abi.state import (
-    ATOMIC,
-    BAD_BARRIER,
     BAD_COPY_SIZE,
     BAD_SIZE,
     CLUSTER_SPACE,
@@ -12,18 +11,16 @@ from ptxlab.emulate.abi.state import (
     GLOBAL_SPACE,
     LOAD,
     OFFSET_MASK,
-    OTHER_BLOCK,
-    RANK_SHIFT,
     SHARED_SPACE,
     STORE,
-    Block,
     Hint,
     Thread,
 )
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_global_work, note_shared_work, note_signal
 from ptxlab.emulate.runtime.asynchronous.bulk_copies import ALIGNMENT, EVERY_BYTE, about_write, next_transfer, write_of
-from ptxlab.emulate.runtime.asynchronous.mbarriers import is_barrier
-from ptxlab.emulate.runtime.memory.memory import fail, fail_with, find_memory, owner_of
+from ptxlab.emulate.runtime.asynchronous.mbarriers import target_of
+from ptxlab.emulate.runtime.asynchronous.tensor_issue import start_box_load, start_box_store
+from ptxlab.emulate.runtime.memory.memory import fail, fail_with, find_memory, in_block
 from ptxlab.emulate.runtime.order.synchronization import channel_of
 from ptxlab.emulate.runtime.order.vector_clocks import BULK_READS, BULK_WRITES
 from ptxlab.native import Pointer, boolean, cast, native, u32, u64
@@ -46,175 +43,138 @@ def is_there(thread: Pointer[Thread], address: u64, size: u32, space: u32, acces
 
 
 @native
-def target_of(thread: Pointer[Thread], destination: u64, barrier: u64, space: u32, instruction: u32) -> Pointer[Block]:
-    """The block to which a copy goes and whose mbarrier it signals; null, with the fault noted, if there is none."""
-    nobody = cast(Pointer[Block], 0)
-    place = find_memory(thread, barrier, 8, 8, space, ATOMIC, instruction, cast(Pointer[Hint], 0))
-    if cast(u64, place) == 0:
-        return nobody
-    to = owner_of(thread, barrier)
-    if owner_of(thread, destination) != to:
-        fail(thread, BAD_BARRIER, instruction, OTHER_BLOCK)
-        return nobody
-    return to if is_barrier(thread, to, barrier & OFFSET_MASK, instruction) else nobody
-
-
-@native(inline=True)
-def in_block(address: u64, rank: u32) -> u64:
-    """The address that corresponds to one in shared memory in the block of a rank."""
-    return address & OFFSET_MASK | (u64(rank) + 1) << RANK_SHIFT
+def start_load(thread: Pointer[Thread], load: Pointer[BulkLoad], instruction: u32) -> None:
+    """Start a copy from global to shared memory: to one block, or to the same offset in several."""
+    if load.is_multicast == 0:
+        start_load_to(thread, load, instruction)
+        return
+    load.space = CLUSTER_SPACE
+    for rank in range(32):
+        if load.blocks >> rank & 1 != 0 and thread.status != FAILED:
+            load.destination = in_block(load.destination, rank)
+            load.barrier = in_block(load.barrier, rank)
+            start_load_to(thread, load, instruction)
 
 
 @native
-def start_load(
-    thread: Pointer[Thread],
-    destination: u64,
-    source: u64,
-    size: u32,
-    left: u32,
-    right: u32,
-    barrier: u64,
-    space: u32,
-    watched: u32,
-    instruction: u32,
-) -> None:
-    """Begin a copy from global to shared memory (`space`), of which some bytes at both ends may be nowhere.
+def start_load_to(thread: Pointer[Thread], load: Pointer[BulkLoad], instruction: u32) -> None:
+    """Start a copy to one block."""
+    if load.rank != 0:
+        start_box_load(thread, load, instruction)
+    else:
+        start_byte_load(thread, load, instruction)
 
-    Not `watched`: the kernel does not write the memory that it reads.
-    """
-    if left >= ALIGNMENT or right >= ALIGNMENT:
-        fail_with(thread, BAD_COPY_SIZE, instruction, u64(max(left, right)), ALIGNMENT - 1)
+
+@native
+def start_byte_load(thread: Pointer[Thread], load: Pointer[BulkLoad], instruction: u32) -> None:
+    """Start a copy of bytes, of which some at both ends may be nowhere."""
+    size: u32 = load.size
+    if load.left >= ALIGNMENT or load.right >= ALIGNMENT:
+        fail_with(thread, BAD_COPY_SIZE, instruction, u64(max(load.left, load.right)), ALIGNMENT - 1)
         return
     read: u32 = 0
-    if size > left + right:
-        read = size - left - right
+    if size > load.left + load.right:
+        read = size - load.left - load.right
     if not is_whole(thread, size, instruction):
         return
-    if source % ALIGNMENT != 0 and not is_there(thread, source, size, GLOBAL_SPACE, LOAD, instruction):
+    if load.source % ALIGNMENT != 0 and not is_there(thread, load.source, size, GLOBAL_SPACE, LOAD, instruction):
         return
-    if not is_there(thread, destination, size, space, STORE, instruction):
+    if not is_there(thread, load.destination, size, load.space, STORE, instruction):
         return
-    to = target_of(thread, destination, barrier, space, instruction)
+    to = target_of(thread, load.destination, load.barrier, load.space, instruction)
     if cast(u64, to) == 0:
         return
-    begin: u64 = source + u64(left)
+    begin: u64 = load.source + u64(load.left)
     place = find_memory(thread, begin, read, 1, GLOBAL_SPACE, LOAD, instruction, cast(Pointer[Hint], 0))
     if cast(u64, place) == 0:
         return
     transfer = next_transfer(thread, instruction)
     if cast(u64, transfer) == 0:
         return
-    offset: u64 = destination & OFFSET_MASK
-    transfer.destination = offset
-    transfer.source = source
+    transfer.destination = load.destination & OFFSET_MASK
+    transfer.source = load.source
     transfer.size = size
-    transfer.left = left
-    transfer.right = right
+    transfer.left = load.left
+    transfer.right = load.right
     transfer.is_global = 1
     transfer.to = to
-    transfer.barrier = barrier & OFFSET_MASK
+    transfer.barrier = load.barrier & OFFSET_MASK
     channel: u32 = channel_of(to, transfer.barrier)
     note_signal(thread, to, transfer.barrier, channel, transfer.number, instruction)
-    if watched != 0:
+    if load.tracked != 0:
         note_global_work(thread, begin, read, LOAD, channel, transfer.number, instruction)
-    note_shared_work(thread, to, offset, size, STORE, channel, transfer.number, instruction)
+    note_shared_work(thread, to, transfer.destination, size, STORE, channel, transfer.number, instruction)
 
 
 @native
-def multicast_load(
-    thread: Pointer[Thread],
-    destination: u64,
-    source: u64,
-    size: u32,
-    barrier: u64,
-    blocks: u32,
-    watched: u32,
-    instruction: u32,
-) -> None:
-    """Begin a copy from global memory to several blocks, to the same place in the shared memory of each."""
-    for rank in range(32):
-        if blocks >> rank & 1 != 0 and thread.status != FAILED:
-            to: u64 = in_block(destination, rank)
-            told: u64 = in_block(barrier, rank)
-            start_load(thread, to, source, size, 0, 0, told, CLUSTER_SPACE, watched, instruction)
+def start_store(thread: Pointer[Thread], store: Pointer[BulkStore], instruction: u32) -> None:
+    """Start a copy from shared to global memory."""
+    if store.rank != 0:
+        start_box_store(thread, store, instruction)
+    else:
+        start_byte_store(thread, store, instruction)
 
 
 @native
-def start_store(
-    thread: Pointer[Thread],
-    destination: u64,
-    source: u64,
-    size: u32,
-    mask: u32,
-    reduction: u32,
-    type: u32,
-    instruction: u32,
-) -> None:
-    """Begin a copy from shared to global memory: of the bytes of every 16 that `mask` has, or to be reduced there."""
+def start_byte_store(thread: Pointer[Thread], store: Pointer[BulkStore], instruction: u32) -> None:
+    """Start a copy of bytes to global memory: of those of every 16 that `mask` has, or to be reduced there."""
+    size: u32 = store.size
     if (
         not is_whole(thread, size, instruction)
-        or not is_there(thread, source, size, SHARED_SPACE, LOAD, instruction)
-        or not is_there(thread, destination, size, GLOBAL_SPACE, write_of(reduction), instruction)
+        or not is_there(thread, store.source, size, SHARED_SPACE, LOAD, instruction)
+        or not is_there(thread, store.destination, size, GLOBAL_SPACE, write_of(store.reduction), instruction)
     ):
         return
     transfer = next_transfer(thread, instruction)
     if cast(u64, transfer) == 0:
         return
-    transfer.destination = destination
-    transfer.source = source
+    transfer.destination = store.destination
+    transfer.source = store.source
     transfer.size = size
-    transfer.mask = mask
-    transfer.reduction = reduction
-    transfer.type = type
+    transfer.mask = store.mask
+    transfer.reduction = store.reduction
+    transfer.type = store.type
     group: u32 = thread.bulk_group + 1
-    note_shared_work(thread, thread.block, source, size, LOAD, BULK_READS + thread.number, group, instruction)
-    about: u32 = about_write(reduction, type)
+    note_shared_work(thread, thread.block, store.source, size, LOAD, BULK_READS + thread.number, group, instruction)
+    about: u32 = about_write(store.reduction, store.type)
     channel: u32 = BULK_WRITES + thread.number
-    if mask & EVERY_BYTE == EVERY_BYTE:
-        note_global_work(thread, destination, size, about, channel, group, instruction)
+    if store.mask & EVERY_BYTE == EVERY_BYTE:
+        note_global_work(thread, store.destination, size, about, channel, group, instruction)
         return
     for at in range(size):
-        if mask >> at % ALIGNMENT & 1 != 0:
-            note_global_work(thread, destination + u64(at), 1, about, channel, group, instruction)
+        if store.mask >> at % ALIGNMENT & 1 != 0:
+            note_global_work(thread, store.destination + u64(at), 1, about, channel, group, instruction)
 
 
 @native
-def start_exchange(
-    thread: Pointer[Thread],
-    destination: u64,
-    source: u64,
-    size: u32,
-    barrier: u64,
-    reduction: u32,
-    type: u32,
-    instruction: u32,
-) -> None:
-    """Begin a copy to shared memory of the cluster, perhaps to be reduced there."""
+def start_exchange(thread: Pointer[Thread], store: Pointer[BulkStore], instruction: u32) -> None:
+    """Start a copy to shared memory of the cluster, perhaps to be reduced there."""
+    size: u32 = store.size
     if (
         not is_whole(thread, size, instruction)
-        or not is_there(thread, source, size, SHARED_SPACE, LOAD, instruction)
-        or not is_there(thread, destination, size, CLUSTER_SPACE, write_of(reduction), instruction)
+        or not is_there(thread, store.source, size, SHARED_SPACE, LOAD, instruction)
+        or not is_there(thread, store.destination, size, CLUSTER_SPACE, write_of(store.reduction), instruction)
     ):
         return
-    to = target_of(thread, destination, barrier, CLUSTER_SPACE, instruction)
+    to = target_of(thread, store.destination, store.barrier, CLUSTER_SPACE, instruction)
     if cast(u64, to) == 0:
         return
     transfer = next_transfer(thread, instruction)
     if cast(u64, transfer) == 0:
         return
-    offset: u64 = destination & OFFSET_MASK
-    transfer.destination = offset
-    transfer.source = source
+    transfer.destination = store.destination & OFFSET_MASK
+    transfer.source = store.source
     transfer.size = size
-    transfer.reduction = reduction
-    transfer.type = type
+    transfer.reduction = store.reduction
+    transfer.type = store.type
     transfer.to = to
-    transfer.barrier = barrier & OFFSET_MASK
+    transfer.barrier = store.barrier & OFFSET_MASK
     channel: u32 = channel_of(to, transfer.barrier)
     number: u32 = transfer.number
+    about: u32 = about_write(store.reduction, store.type)
     note_signal(thread, to, transfer.barrier, channel, number, instruction)
-    note_shared_work(thread, thread.block, source, size, LOAD, channel, number, instruction)
-    note_shared_work(thread, to, offset, size, about_write(reduction, type), channel, number, instruction)
+    note_shared_work(thread, thread.block, store.source, size, LOAD, channel, number, instruction)
+    note_shared_work(thread, to, transfer.destination, size, about, channel, number, instruction)
 
 
 @native

@@ -12,13 +12,12 @@ from ptxlab.emulate.abi.state import (
     BAD_BARRIER,
     KNOWN_PHASES,
     OVERWRITTEN,
-    RANK_SHIFT,
     REINITIALISED,
     Block,
     Phase,
     Thread,
 )
-from ptxlab.emulate.runtime.memory.memory import fail_with
+from ptxlab.emulate.runtime.memory.memory import fail_with, in_block
 from ptxlab.emulate.runtime.order.reports import report_reinitialised
 from ptxlab.emulate.runtime.order.shadow import ASYNC, PAGE, WARP_SHIFT, find_page
 from ptxlab.isa.mbarrier import ARRIVALS
@@ -65,7 +64,7 @@ def fail_barrier(
 ) -> None:
     """Note what is wrong with the use of an mbarrier."""
     if thread.worker.fault.kind == 0:
-        thread.worker.fault.address = offset | (u64(block.rank) + 1) << RANK_SHIFT
+        thread.worker.fault.address = in_block(offset, block.rank)
     fail_with(thread, BAD_BARRIER, instruction, reason, value)
 
 

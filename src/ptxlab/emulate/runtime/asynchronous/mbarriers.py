@@ -7,11 +7,16 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.state import (
     AT_PHASE,
+    ATOMIC,
     BAD_ARRIVAL_COUNT,
+    BAD_BARRIER,
+    OFFSET_MASK,
+    OTHER_BLOCK,
     TOO_MANY_ARRIVALS,
     TOO_MANY_BYTES,
     UNINITIALISED,
     Block,
+    Hint,
     Thread,
 )
 from ptxlab.emulate.runtime.asynchronous.mbarrier_memory import (
@@ -29,6 +34,7 @@ from ptxlab.emulate.runtime.asynchronous.mbarrier_memory import (
     set_bits,
     take_notes,
 )
+from ptxlab.emulate.runtime.memory.memory import fail, find_memory, owner_of
 from ptxlab.emulate.runtime.order.synchronization import (
     acquire_from_phase,
     acquire_tensor_work,
@@ -38,7 +44,7 @@ from ptxlab.emulate.runtime.order.synchronization import (
     release_to_phase,
 )
 from ptxlab.isa.mbarrier import ARRIVALS, PARITY, RELAXED_ORDER
-from ptxlab.native import Pointer, boolean, native, u32, u64
+from ptxlab.native import Pointer, boolean, cast, native, u32, u64
 
 ONE_PHASE = 1 << PARITY
 MOST_BYTES = (1 << 20) - 1  # PTX ISA 9.7.13.15.2: the range of the tx-count, to both sides of 0
@@ -96,6 +102,20 @@ def is_barrier(thread: Pointer[Thread], block: Pointer[Block], offset: u64, inst
         fail_barrier(thread, block, offset, UNINITIALISED, 0, instruction)
         return False
     return True
+
+
+@native
+def target_of(thread: Pointer[Thread], destination: u64, barrier: u64, space: u32, instruction: u32) -> Pointer[Block]:
+    """The block that `destination` is in and whose mbarrier can be signalled; null, with the fault noted, if none."""
+    nothing = cast(Pointer[Block], 0)
+    place = find_memory(thread, barrier, 8, 8, space, ATOMIC, instruction, cast(Pointer[Hint], 0))
+    if cast(u64, place) == 0:
+        return nothing
+    to = owner_of(thread, barrier)
+    if owner_of(thread, destination) != to:
+        fail(thread, BAD_BARRIER, instruction, OTHER_BLOCK)
+        return nothing
+    return to if is_barrier(thread, to, barrier & OFFSET_MASK, instruction) else nothing
 
 
 @native

@@ -181,6 +181,12 @@ def owner_of(thread: Pointer[Thread], address: u64) -> Pointer[Block]:
     return thread.block.cluster.blocks[(address >> RANK_SHIFT) - 1]
 
 
+@native(inline=True)
+def in_block(address: u64, rank: u32) -> u64:
+    """The address that names the same offset in shared memory of the block of a rank."""
+    return address & OFFSET_MASK | (u64(rank) + 1) << RANK_SHIFT
+
+
 @native
 def without_own_rank(thread: Pointer[Thread], address: u64) -> u64:
     """An address in shared memory, as an offset if it names the thread's own block."""

@@ -8,11 +8,11 @@ then is not handed over, as with other arrivals that follow asynchronous operati
 from __future__ import annotations
 
 from ptxlab.emulate.abi.clocks import Knowledge
-from ptxlab.emulate.abi.state import ATOMIC, CLUSTER_SPACE, OFFSET_MASK, RANK_SHIFT, Hint, Thread
+from ptxlab.emulate.abi.state import CLUSTER_SPACE, OFFSET_MASK, Thread
 from ptxlab.emulate.abi.tensor_memory import Operation
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_signal
-from ptxlab.emulate.runtime.asynchronous.mbarriers import arrive_at_phase, is_barrier
-from ptxlab.emulate.runtime.memory.memory import find_memory, owner_of
+from ptxlab.emulate.runtime.asynchronous.mbarriers import arrive_at_phase, target_of
+from ptxlab.emulate.runtime.memory.memory import in_block, owner_of
 from ptxlab.emulate.runtime.order.release_acquire import flag_at, hand_over
 from ptxlab.emulate.runtime.order.synchronization import MBARRIER
 from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_ISSUED, TENSOR_WORK, key_of, tell, tell_all
@@ -34,7 +34,7 @@ def start_commit(thread: Pointer[Thread], barrier: u64, blocks: u32, instruction
     if blocks == 0 and not has_barrier(thread, barrier, number, instruction):
         return
     for rank in range(16):
-        if blocks >> rank & 1 != 0 and not has_barrier(thread, barrier_in(barrier, rank), number, instruction):
+        if blocks >> rank & 1 != 0 and not has_barrier(thread, in_block(barrier, rank), number, instruction):
             return
     operation = next_operation(thread, COMMIT, instruction)
     if cast(u64, operation) == 0:
@@ -48,20 +48,11 @@ def start_commit(thread: Pointer[Thread], barrier: u64, blocks: u32, instruction
         tell(known, key_of(thread.block.number, TENSOR_ISSUED + thread.number), u64(number))
 
 
-@native(inline=True)
-def barrier_in(barrier: u64, rank: u32) -> u64:
-    """The address at the same place in another block of the cluster."""
-    return barrier & OFFSET_MASK | (u64(rank) + 1) << RANK_SHIFT
-
-
 @native
 def has_barrier(thread: Pointer[Thread], barrier: u64, number: u32, instruction: u32) -> boolean:
     """Whether there is an mbarrier, for commit `number` to signal; a fault otherwise."""
-    place = find_memory(thread, barrier, 8, 8, CLUSTER_SPACE, ATOMIC, instruction, cast(Pointer[Hint], 0))
-    if cast(u64, place) == 0:
-        return False
-    to = owner_of(thread, barrier)
-    if not is_barrier(thread, to, barrier & OFFSET_MASK, instruction):
+    to = target_of(thread, barrier, barrier, CLUSTER_SPACE, instruction)
+    if cast(u64, to) == 0:
         return False
     note_signal(thread, to, barrier & OFFSET_MASK, TENSOR_WORK + thread.number, number, instruction)
     return True
@@ -76,7 +67,7 @@ def tell_barriers(thread: Pointer[Thread], operation: Pointer[Operation]) -> Non
         return
     for rank in range(16):
         if operation.blocks >> rank & 1 != 0:
-            tell_barrier(thread, barrier_in(operation.barrier, rank), known, operation.instruction)
+            tell_barrier(thread, in_block(operation.barrier, rank), known, operation.instruction)
 
 
 @native
