@@ -24,8 +24,6 @@ LEFT: dict[str, int] = {
     "check/accesses.py": 18,
     "check/rules/misaligned_address.py": 1,
     "draw/fragments.py": 6,
-    "litmus/events.py": 1,
-    "litmus/kernel.py": 1,
 }
 
 

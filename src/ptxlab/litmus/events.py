@@ -21,6 +21,7 @@ from ptxlab.litmus.program import (
     Instruction,
     Label,
     Load,
+    Move,
     Operand,
     Place,
     ProxyFence,
@@ -184,8 +185,8 @@ class Paths:
                 barrier = ("cluster", *here)
                 order = "acq_rel" if syncs else "relaxed"
                 state.events.append(self._event(one, barrier=barrier, order=order, **kinds))
-            case Compute(operation="mov"):
-                state.registers[one.register] = self._value(state, one.operands[0])
+            case Move():
+                state.registers[one.register] = self._value(state, one.operand)
             case Compute():
                 left, right = (self._value(state, operand) for operand in one.operands)
                 state.registers[one.register] = compute(one.operation, left, right)

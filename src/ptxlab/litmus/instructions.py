@@ -20,6 +20,7 @@ from ptxlab.litmus.program import (
     Instruction,
     Label,
     Load,
+    Move,
     Operand,
     ProxyFence,
     Store,
@@ -40,10 +41,11 @@ ORDERS = {
     "fence": ("acquire", "release", "acq_rel", "sc"),
 }
 OPERATIONS = ("add", "sub", "and", "or", "xor", "min", "max", "exch", "cas")
-ARITHMETIC = ("add", "sub", "mul", "div", "and", "or", "xor", "mov")
+ARITHMETIC = ("add", "sub", "mul", "div", "and", "or", "xor")
 COMPARISONS = {"beq": "==", "bne": "!=", "blt": "<", "ble": "<=", "bgt": ">", "bge": ">="}
 MEMBARS = {"membar.cta": "cta", "membar.gl": "gpu", "membar.sys": "sys"}
 BARRIERS = ("bar", "barrier")
+OTHERS = ("fence", *BARRIERS, "mbarrier", "goto")
 
 
 class InstructionReader:
@@ -59,8 +61,8 @@ class InstructionReader:
             return Label(opcode.span, opcode.text)
         parts = opcode.text.split(".")
         family = parts[0]
-        if family in LOADS and len(parts) == 1:
-            return Compute(opcode.span, self._register(), "mov", (self._operand(),))
+        if opcode.text == "mov" or (family in LOADS and len(parts) == 1):
+            return Move(opcode.span, self._register(), self._operand())
         if family in LOADS:
             return self._load(opcode, parts[1:], LOADS[family])
         if family in STORES:
@@ -74,8 +76,7 @@ class InstructionReader:
         if family == "mbarrier":
             return self._mbarrier(opcode, parts[1:])
         if opcode.text in ARITHMETIC:
-            count = 1 if opcode.text == "mov" else 2
-            return Compute(opcode.span, self._register(), opcode.text, tuple(self._operand() for _ in range(count)))
+            return Compute(opcode.span, self._register(), opcode.text, (self._operand(), self._operand()))
         if opcode.text in COMPARISONS:
             operands = (self._first_operand(), self._operand())
             return Branch(opcode.span, self._label(","), COMPARISONS[opcode.text], operands)
@@ -84,7 +85,7 @@ class InstructionReader:
         return self._unknown(opcode, family)
 
     def _unknown(self, opcode: Token, family: str) -> NoReturn:
-        known = (*LOADS, *STORES, *ATOMICS, *ARITHMETIC, *COMPARISONS, "fence", "bar", "barrier", "mbarrier", "goto")
+        known = (*LOADS, *STORES, *ATOMICS, *ARITHMETIC, "mov", *COMPARISONS, *OTHERS)
         close = nearest(family, known)
         refuse(
             opcode.span,

@@ -21,6 +21,7 @@ from ptxlab.litmus.program import (
     Label,
     Litmus,
     Load,
+    Move,
     Operand,
     Store,
     Thread,
@@ -266,6 +267,8 @@ class _ThreadWriter:
                 kind = "wait" if one.waits else "arrive"
                 order = "acquire" if one.waits else "relaxed" if one.order == "relaxed" else "release"
                 return [f"barrier.cluster.{kind}.{order};"]
+            case Move():
+                return [f"mov.u32 {self._register(one.register)}, {self._operand(one.operand)};"]
             case Compute():
                 return [self._compute(one)]
             case Branch(comparison=None):
@@ -346,7 +349,7 @@ class _ThreadWriter:
     def _compute(self, one: Compute) -> str:
         register = self._register(one.register)
         operands = ", ".join(self._operand(operand) for operand in one.operands)
-        code = {"mov": "mov.u32", "mul": "mul.lo.s32", "and": "and.b32", "or": "or.b32", "xor": "xor.b32"}
+        code = {"mul": "mul.lo.s32", "and": "and.b32", "or": "or.b32", "xor": "xor.b32"}
         return f"{code.get(one.operation, f'{one.operation}.s32')} {register}, {operands};"
 
 

@@ -126,8 +126,16 @@ class ClusterBarrier(Instruction):
 
 
 @dataclass(frozen=True)
+class Move(Instruction):
+    """`mov register, operand`"""
+
+    register: str
+    operand: Operand
+
+
+@dataclass(frozen=True)
 class Compute(Instruction):
-    """`operation register, operands`; `mov` has one operand."""
+    """`operation register, left, right`"""
 
     register: str
     operation: str
@@ -164,7 +172,7 @@ class Thread:
         """All registers that it writes or that have a value from the start, in order."""
         found = dict.fromkeys(self.initial)
         for one in self.instructions:
-            if isinstance(one, (Load, Compute, Atomic)) and one.register is not None:
+            if isinstance(one, (Load, Move, Compute, Atomic)) and one.register is not None:
                 found[one.register] = None
         return list(found)
 
