@@ -7,8 +7,8 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' Makefile
 
 demo: ## a tour of what works
-test: ## the tests, on all cores
-check: ## format, lint, types, layers, tests, docs: all that must pass
+test: ## the tests that matter most, on all cores: under 2 minutes on two
+check: ## format, lint, types, layers, all tests, docs: what must pass
 bench: ## how fast PTX is read and checked, beside ptxas, and how fast kernels run
 docs: ## the reference in build/docs, and the examples in docstrings
 

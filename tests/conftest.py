@@ -4,6 +4,7 @@ import hashlib
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,37 @@ def _python_path() -> str:
 # For the processes that tests start, too.
 os.environ["PTXLAB_CACHE"] = str(_own_cache())
 os.environ["PYTHONPATH"] = _python_path()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="a part of the tests that touches everything: see below")
+    parser.addoption("--optimised", action="store_true", help="compile every kernel as for a user")
+
+
+QUICK = 2  # parameters of each test
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With --quick, leave out what is marked `slow`, and all but the first parameters of what is not marked `core`."""
+    if not config.option.quick:
+        return
+    seen: Counter[str] = Counter()
+    kept, left_out = [], []
+    for item in items:
+        function = item.nodeid.partition("[")[0]
+        is_slow, is_core = (item.get_closest_marker(name) is not None for name in ("slow", "core"))
+        seen[function] += not is_slow
+        (left_out if is_slow or (seen[function] > QUICK and not is_core) else kept).append(item)
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = kept
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Most tests run a kernel once, for a moment: LLVM would take longer to optimise it than that saves."""
+    from ptxlab.emulate.translate import effort
+
+    effort.HIGHEST = 2 if item.config.option.optimised or item.get_closest_marker("optimised") else 0
 
 
 @pytest.fixture(scope="session", autouse=True)

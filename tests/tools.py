@@ -21,6 +21,11 @@ def is_there(name: str) -> bool:
     return True
 
 
+def header(version: str, target: str) -> str:
+    """How a module begins."""
+    return f".version {version}\n.target {target}\n.address_size 64\n"
+
+
 BLESS = bool(os.environ.get("BLESS"))
 """Whether files of expected output are written anew from what is found, instead of compared with it."""
 

@@ -6,9 +6,9 @@ import pytest
 
 import ptxlab
 from ptxlab.toolchain import accepted, judge
-from tests.tools import needs_ptxas
+from tests.tools import header, needs_ptxas
 
-HEADER = ".version 8.6\n.target sm_90a\n.address_size 64\n"
+HEADER = header("8.6", "sm_90a")
 KERNEL = ".visible .entry k(.param .u64 a) { ret; }\n"
 
 
@@ -63,6 +63,7 @@ def test_each_is_judged_at_once(text: str, codes: list[str]) -> None:
 @needs_ptxas
 @pytest.mark.parametrize(("text", "codes"), CASES.items())
 def test_ptxas_takes_the_same_side(text: str, codes: list[str]) -> None:
+    text = text.replace("x[2147483648]", "x[16777216]")  # ptxas writes zeros to all of it before it refuses it
     assert accepted(judge(text)) == (not codes)
 
 

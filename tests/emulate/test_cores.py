@@ -117,6 +117,7 @@ def cores(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.mark.parametrize("seed", [0, 5])
 @pytest.mark.parametrize("name", [*APART, *TOGETHER, *ONE_BY_ONE])
+@pytest.mark.optimised  # some run for long
 def test_as_many_cores_as_you_like(name: str, seed: int, cores: list[int]) -> None:
     body = (APART | TOGETHER | ONE_BY_ONE)[name]
     expected = outcome(body, 1, seed=seed)

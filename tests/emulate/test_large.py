@@ -16,6 +16,8 @@ from ptxlab.native import apart
 from tests.emulate.launching import launch
 from tests.processes import ROOT
 
+pytestmark = [pytest.mark.optimised, pytest.mark.slow]  # how much LLVM can do is what they are about
+
 
 def run(body: str, **how: object) -> tuple[int, list[ptxlab.Diagnostic]]:
     """What a kernel of one thread leaves in memory: its `%r1`."""

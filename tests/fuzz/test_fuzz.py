@@ -9,10 +9,11 @@ import pytest
 from tests.fuzz import examine as examining
 from tests.fuzz import workers
 from tests.fuzz.__main__ import main
-from tests.fuzz.examine import Finding, examine
+from tests.fuzz.examine import HAS_PTXAS, Finding, examine
 from tests.fuzz.minimise import minimise
 from tests.fuzz.programs import KINDS, Program, make
 from tests.fuzz.workers import Worker
+from tests.tools import header
 
 FIXED = Path(__file__).parent / "found"
 
@@ -28,11 +29,12 @@ def test_programs_of_every_kind(kind: str) -> None:
 @pytest.mark.parametrize("path", sorted(FIXED.glob("*.ptx")), ids=lambda path: path.stem)
 def test_what_was_found_once(path: Path) -> None:
     """Programs that once ended in a traceback, a wrong verdict or worse."""
-    found = examine(Program("found", path.stem, path.read_text()))
+    legality = HAS_PTXAS and path.stem != "constants-of-eight-gigabytes"  # ptxas would write zeros to all of them
+    found = examine(Program("found", path.stem, path.read_text()), legality)
     assert found is None, f"{found.what}: {found.text}"
 
 
-HEADER = ".version 8.6\n.target sm_90\n.address_size 64\n"
+HEADER = header("8.6", "sm_90")
 
 
 def test_findings(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from ptxlab import ir
 from ptxlab.device import layout
 from ptxlab.emulate.runtime import ENTRIES, RARE, RUNTIME
-from ptxlab.emulate.translate.effort import make
+from ptxlab.emulate.translate import effort
 from ptxlab.emulate.translate.preemption import NEVER
 from ptxlab.emulate.translate.refuse import refuse
 from ptxlab.emulate.translate.unit import Unit
@@ -124,7 +124,7 @@ def compile_kernel(
 
     `digest` is that of the module's text.
     """
-    key = f"kernel {checks} {profile} {preemption} {kernel.name} {_sources()} {digest}"
+    key = f"kernel {checks} {profile} {preemption} {effort.HIGHEST} {kernel.name} {_sources()} {digest}"
     loaded = _loaded.pop(key, None)
     if loaded is None:
         packed = engine.cached(key, lambda: _translate(module, kernel, checks, profile, preemption, until))
@@ -144,7 +144,7 @@ def _translate(
     module: ir.Module, kernel: ir.Function, checks: bool, profile: bool, preemption: int, until: float | None
 ) -> bytes:
     refuse(module, kernel)
-    unit, codes = make(partial(Unit, module, kernel, checks, profile, preemption), until)
+    unit, codes = effort.make(partial(Unit, module, kernel, checks, profile, preemption), until)
     facts = {
         "hints": unit.hints,
         "counters": unit.counting.counters,

@@ -21,6 +21,7 @@ SMALL = 150_000  # characters of LLVM IR that LLVM optimises in a second or two,
 FEW = 200  # basic blocks of PTX, with which it does so for any text that is not large (`unit.LARGE`)
 HUGE = 2_000_000  # and that it takes seconds for
 MANY = 8_000  # instructions that surely are as many
+HIGHEST = 2  # how much LLVM optimises at most; tests of what a kernel computes are faster with 0
 _SECONDS = {2: 2, 1: 5, 0: FOREVER}  # of a core, for each effort
 
 
@@ -32,7 +33,7 @@ def make(begin: Callable[..., Unit], until: float | None) -> tuple[Unit, list[by
         try:
             text, called = unit.translate()
             if len(text) < HUGE:
-                return unit, _compile(unit, text, called, 1 if called else 2, _soon(until))
+                return unit, _compile(unit, text, called, min(HIGHEST, 1 if called else 2), _soon(until))
         except (GaveUpError, OutOfTimeError) as problem:
             unit.check_time()
             hurried = isinstance(problem, OutOfTimeError)
