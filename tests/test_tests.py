@@ -9,9 +9,14 @@ ASSERTING = ("pytest.raises", "pytest.fail", "pytest.warns", "np.testing.")
 
 
 @cache
-def functions(file: Path) -> dict[str, ast.FunctionDef]:
-    """The functions of a file, by name."""
-    return {node.name: node for node in _tree(file).body if isinstance(node, ast.FunctionDef)}
+def functions(file: Path) -> dict[str, ast.stmt]:
+    """The functions of a file, by name: `def f` and `f = partial(...)`."""
+    found: dict[str, ast.stmt] = {}
+    for node in _tree(file).body:
+        match node:
+            case ast.FunctionDef(name) | ast.Assign([ast.Name(name)], ast.Call(ast.Name("partial"))):
+                found[name] = node
+    return found
 
 
 @cache
@@ -44,7 +49,8 @@ def asserts(file: Path, name: str, calling: tuple[str, ...] = ()) -> bool:
         if isinstance(node, ast.Assert | ast.Raise):
             return True
         if isinstance(node, ast.Call):
-            called = ast.unparse(node.func)
+            is_partial = isinstance(node.func, ast.Name) and node.func.id == "partial"
+            called = ast.unparse(node.args[0] if is_partial else node.func)
             if called.startswith(ASSERTING):
                 return True
             origin, _, called = called.rpartition(".")  # `asking.refuses(...)` is a function of the imported file
@@ -70,5 +76,6 @@ def test_helper(): helper()
 def test_imported(): run("")
 def helper(): assert launch()
 def launch(): return 0
+bound = partial(helper, 1)
 """)
     assert [name for name in functions(file) if not asserts(file, name)] == ["test_nothing", "launch"]

@@ -8,10 +8,11 @@ import pytest
 import ptxlab
 from ptxlab.report import Diagnostic
 from ptxlab.toolchain import accepted, judge
+from tests.tools import header
 
 from ..tools import needs_ptxas
 
-HEADER = ".version 9.0\n.target sm_100a\n.address_size 64\n"
+HEADER = header("9.0", "sm_100a")
 KERNEL = "\n.entry j() { ret; }"
 REGISTERS = (
     ".reg .pred %p<4>; .reg .b8 %c<4>; .reg .b16 %h<4>; .reg .b32 %r<8>; .reg .u32 %u<4>; .reg .f32 %f<8>;"

@@ -13,12 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from tests.tools import header
 
 from ptxlab.cli.arguments import parse_argument
 from ptxlab.cli.group import ptxlab
 from ptxlab.cli.tour import SAXPY
 
-HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
+HEADER = header("8.0", "sm_80")
 ARGUMENTS = ["--arg", "f32[1024]=random", "--arg", "f32[1024]=zeros", "--arg", "f32=2.0", "--arg", "u32=1024"]
 ONES = ["--block", 1, "--arg", "f32[1]=ones", "--arg", "f32[1]=ones"]
 LAUNCH = ["--grid", "4", "--block", "256", *ARGUMENTS]

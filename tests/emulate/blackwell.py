@@ -1,6 +1,7 @@
 """Kernels on tensor memory from their middle part: it is allocated before and given back behind it."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,11 +9,10 @@ import numpy as np
 import ptxlab
 from ptxlab import ir
 from ptxlab.device.result import Result
+from tests.emulate import launching
+from tests.tools import header
 
-HEAD = """.version 8.7
-.target sm_100a
-.address_size 64
-"""
+HEAD = header("8.7", "sm_100a")
 REGISTERS = """    .reg .b32 %r<256>, %d<128>, %t, %warp, %tensor, %band;
     .reg .b64 %rd<32>;
     .reg .pred %p<10>, %first, %one;
@@ -63,11 +63,13 @@ def launch(body: str, args: Sequence[Any], *, columns: int = 512, shared: int = 
     return result
 
 
-def silent(body: str, args: Sequence[Any], **how: Any) -> None:
-    """Run it; nothing is found, whoever goes first."""
-    for seed in (0, 1, 2):
-        found = launch(body, args, seed=seed, **how).diagnostics
-        assert not found, ptxlab.report.render(found)
+def findings(body: str, args: Sequence[Any], **how: Any) -> list[ptxlab.Diagnostic]:
+    """What is found when it runs."""
+    return launch(body, args, **how).diagnostics
+
+
+silent = partial(launching.silent, findings, seeds=range(3))
+"""Assert that nothing is found when it runs."""
 
 
 def finds(body: str, code: str, message: str = "", **how: Any) -> ptxlab.Diagnostic:

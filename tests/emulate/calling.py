@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tests.tools import header
+
 THREADS = 8
 SLOT = 64
 WAYS = ("by name", "prototype", "targets", "nested", "recursive", "guarded", "kept")
@@ -156,7 +158,7 @@ class Program:
     expected: Bytes
 
 
-HEAD = ".version 8.6\n.target sm_80\n.address_size 64\n"
+HEAD = header("8.6", "sm_80")
 TEMPORARIES = ".reg .b16 %t16_<64>; .reg .b32 %t32_<64>; .reg .b64 %t64_<64>, %wide<2>; .reg .b128 %whole;"
 
 

@@ -1,16 +1,14 @@
 """A kernel from its statements alone, for tests of what goes wrong when it runs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ptxlab
 from ptxlab import ir
 from ptxlab.device.result import Result
+from tests.tools import header
 
-HEAD = """.version 8.0
-.target sm_80
-.address_size 64
-"""
+HEAD = header("8.0", "sm_80")
 REGISTERS = """    .reg .b32 %r<10>;
     .reg .b64 %rd<10>;
     .reg .f32 %f<10>;
@@ -52,6 +50,20 @@ def problem(body: str, *given: Any, **how: Any) -> ptxlab.Diagnostic:
         return found
     (found,) = result.diagnostics
     return found
+
+
+def findings(body: str, *given: Any, **how: Any) -> list[ptxlab.Diagnostic]:
+    """What is found when it runs."""
+    return launch(body, *given, **how, on_error="collect").diagnostics
+
+
+def silent(
+    run: Callable[..., Sequence[ptxlab.Diagnostic]], *given: Any, seeds: Sequence[int] = (0,), **how: Any
+) -> None:
+    """Assert that `run` finds nothing, with each of these seeds."""
+    for seed in seeds:
+        found = run(*given, **{"seed": seed} | how)
+        assert not found, f"seed {seed}:\n{ptxlab.report.render(found)}"
 
 
 def line_of(found: ptxlab.Diagnostic) -> str:

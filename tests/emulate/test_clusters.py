@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import ptxlab
+from tests.tools import header
 
-HEAD = ".version 9.0\n.target sm_90\n.address_size 64\n.shared .align 8 .b64 bar;\n.shared .align 16 .b32 tile[64];\n"
+HEAD = header("9.0", "sm_90") + ".shared .align 8 .b64 bar;\n.shared .align 16 .b32 tile[64];\n"
 # %r1 to %r3: thread, rank, the rank of the next block; %r4 and %r5: the thread's word here and there; %rd1 its result.
 BEGIN = """
     .reg .b32 %r<40>; .reg .b64 %rd<20>; .reg .pred %p<9>;

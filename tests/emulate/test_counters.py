@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import ptxlab
+from tests.tools import header
 
-HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
+HEADER = header("8.0", "sm_80")
 COUNTED = (
     HEADER
     + """\

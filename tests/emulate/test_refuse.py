@@ -17,12 +17,12 @@ from tests.corpus import Case, files
 from tests.isa.conformance import first_homes
 from tests.isa.sample import instructions, sample_choices
 from tests.isa.sample import module as make_module
-from tests.tools import compare_with_file
+from tests.tools import compare_with_file, header
 
 HERE = Path(__file__).parent
 CORPUS = files()[::23]
 EMULATED = [form for form in forms() if is_emulated(form)]
-HEADER = ".version 8.6\n.target sm_90a\n.address_size 64\n"
+HEADER = header("8.6", "sm_90a")
 
 
 def refusals(body: str, before: str = "") -> list[tuple[str, int | None]]:

@@ -5,8 +5,9 @@ import pytest
 from ptxlab import ir
 from ptxlab.report import PtxError
 from ptxlab.syntax import parse, read
+from tests.tools import header
 
-HEADER = ".version 8.0\n.target sm_90\n.address_size 64\n"
+HEADER = header("8.0", "sm_90")
 
 
 def body(text: str, before: str = "") -> list[ir.Statement]:

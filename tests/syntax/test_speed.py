@@ -3,8 +3,9 @@
 import time
 
 from ptxlab.syntax import parse, read
+from tests.tools import header
 
-HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
+HEADER = header("8.0", "sm_80")
 LINE = "    mad.lo.s32 %r{0}, %r{1}, %r{2}, 17;\n    @%p1 bra $L{0};\n$L{0}:\n    ld.global.f32 %f{0}, [%rd{1}+{0}];\n"
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from tests.tools import header
 
 from ptxlab.toolchain import ADVISORIES, Tool, assemble
 from ptxlab.toolchain.advisories import find_advisory
 
-HEADER = ".version 8.0\n.target sm_90a\n.address_size 64\n"
+HEADER = header("8.0", "sm_90a")
 FENCE = "wgmma.fence.sync.aligned;\n"
 MULTIPLY = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd2, %rd3, 1, 1, 1, 0, 0;\n"
 COMMIT = "wgmma.commit_group.sync.aligned;\n"

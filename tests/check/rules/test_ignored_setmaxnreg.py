@@ -5,8 +5,9 @@ import pytest
 import ptxlab
 from ptxlab.report import Diagnostic
 from ptxlab.toolchain import accepted, find, judge
+from tests.tools import header
 
-HEADER = ".version 8.0\n.target sm_90a\n.address_size 64\n"
+HEADER = header("8.0", "sm_90a")
 DEC = "setmaxnreg.dec.sync.aligned.u32 40;"
 RECURSIVE = """
 .func f(.param .b64 n) {

@@ -7,9 +7,9 @@ import pytest
 import ptxlab
 from ptxlab.report import Diagnostic
 from ptxlab.toolchain import accepted, judge
-from tests.tools import needs_ptxas
+from tests.tools import header, needs_ptxas
 
-HEADER = ".version 8.6\n.target sm_90\n.address_size 64\n"
+HEADER = header("8.6", "sm_90")
 TYPES = "b8 u8 s8 b16 u16 s16 f16 f16x2 b32 u32 s32 f32 b64 u64 s64 f64 b128".split()
 CONSTANTS = ("3", "-3", "1.5", "0f3f800000", "0d3ff0000000000000", "0x1ffffffffff", "3U")
 WIDTHS = {name: 32 if name == "f16x2" else int(name[1:]) for name in TYPES}
