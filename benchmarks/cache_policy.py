@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 N = 1 << 27
 SETS = 9
 ROUNDS = 21
-ARMS = {"plain": copy.HINTS["16 bytes a thread"], "evict_last": copy.HINTS["L2::evict_last for loads"]}
+VARIANTS = {"plain": copy.HINTS["16 bytes a thread"], "evict_last": copy.HINTS["L2::evict_last for loads"]}
 
 Action = Callable[[], Any]
 
@@ -61,7 +61,7 @@ def main() -> None:
     with torch.cuda.stream(stream):
         copies = {
             name: [together([copy.by_vectors(**arrays, hints=hints)], stream) for arrays in sets]
-            for name, hints in ARMS.items()
+            for name, hints in VARIANTS.items()
         }
         after = together([copy.by_vectors(**other)], stream)
         for name, each in copies.items():

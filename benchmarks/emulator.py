@@ -270,7 +270,7 @@ def scaling() -> list[Row]:
     sizes = in_turns(5, small=lambda: run(1 << 11), large=lambda: run(1 << 15))
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     return [
-        # The best of each: somebody else's program takes one core of two, and so half of one of these alone.
+        # The best of each: another program takes one core of two, and so half of one of these alone.
         Row("two cores against one, many blocks", min(cores["one"]) / min(cores["two"]), "times", 1.8, True, cores),
         Row("the same with all detectors", min(checked["one"]) / min(checked["two"]), "times", 1.8, True, checked),
         Row("time of 16 times the blocks, over 16", ratio(sizes, "large", "small") / 16, "times", 1.2, False, sizes),

@@ -1,8 +1,8 @@
 """What a launch costs the program that makes it, beside others who launch kernels from Python.
 
 `python benchmarks/launch.py` needs a GPU and prints a line for each way to launch; `--evidence` also writes what it
-measured to evidence/launch.json. The ways take turns, each with a row of launches of one small kernel that nobody waits
-for before the row has ended; what is told is the time that one launch keeps its caller.
+measured to evidence/launch.json. The ways take turns, each with a row of launches of one small kernel that is not
+waited for before the row has ended; what is reported is the time that one launch keeps its caller.
 """
 
 import argparse

@@ -71,7 +71,7 @@ def main() -> None:
         "date": date.today().isoformat(),
         "commit": commit(),
         "gpu": first.name,
-        "multiprocessors": first.multiprocessors,
+        "multiprocessors": first.sm_count,
         "measured": measure(),
     }
     text = json.dumps(found, indent=1) + "\n"

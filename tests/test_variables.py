@@ -147,16 +147,20 @@ def test_bytes_have_the_type_that_is_said() -> None:
         ("filter", np.zeros(3), "`filter` is `.f32`, the array holds float64"),
         ("filter", np.zeros(3, np.int32), "`filter` is `.f32`, the array holds int32"),
         ("filter", [1, 2, 1e39], "1e+39 does not fit `filter`, which holds float32"),
-        ("filter", "abc", "the value for `filter` is no array of numbers of up to 64 bits"),
-        ("filter", None, "the value for `filter` is no array of numbers of up to 64 bits"),
-        ("filter", [[1], [2, 3]], "the value for `filter` is no array of float32: setting an array element with a se"),
+        ("filter", "abc", "the value for `filter` is not an array of numbers of up to 64 bits"),
+        ("filter", None, "the value for `filter` is not an array of numbers of up to 64 bits"),
+        (
+            "filter",
+            [[1], [2, 3]],
+            "the value for `filter` is not an array of float32: setting an array element with a se",
+        ),
         ("bytes", [1.0, 2.0, 3.0], "`bytes` takes integers, `.b8`, not floats"),
         ("bytes", [1, 2, 3], "`bytes` is uint8[24], the value uint8[3]"),
         ("bytes", b"abc", "`bytes` has 24 bytes, the value 3"),
         ("bytes", np.array([None] * 3), "`bytes` is `.b8`, the array holds object"),
         ("launches", 1.5, "`launches` takes integers, `.u32`, not floats"),
         ("launches", 1 << 32, "4294967296 does not fit `launches`, which holds uint32"),
-        ("launches", 1 << 70, "the value for `launches` is no array of numbers of up to 64 bits"),
+        ("launches", 1 << 70, "the value for `launches` is not an array of numbers of up to 64 bits"),
         ("launches", np.zeros(1, np.float32), "`launches` is `.u32`, the array holds float32"),
         ("launches", [1, 2], "`launches` is uint32, the value uint32[2]"),
         ("steps", [[0, 1 << 15, 0]] * 2, "32768 does not fit `steps`, which holds int16"),
@@ -181,7 +185,7 @@ def test_wrong_questions() -> None:
     module = tables()
     with pytest.raises(ptxlab.KernelError, match="`bytes` has 24 bytes, no whole number of"):
         module.get("bytes", dtype=[("x", "f4"), ("y", "u1")])
-    with pytest.raises(ptxlab.KernelError, match="which is no type of numbers"):
+    with pytest.raises(ptxlab.KernelError, match="which is not a type of numbers"):
         module.get("bytes", dtype=object)
     with pytest.raises(ValueError, match="each of the two has its own"):
         module.get("filter", device="both")

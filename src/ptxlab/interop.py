@@ -26,7 +26,7 @@ _is_described = ContextVar("_is_described", default=False)  # torch asks what co
 def torch_operator(name: str, *, mutates: Iterable[str] = ()) -> Callable[[Callable[..., Any]], Any]:
     """Register a function that starts kernels as the operator `name`, such as `"mine::doubled"`.
 
-    Its annotations tell torch the types of arguments and result. `mutates` names the arguments that kernels write into;
+    Its annotations give torch the types of arguments and result. `mutates` names the arguments that kernels write into;
     results are tensors of their own. What comes back is torch's `CustomOpDef`, with `register_autograd` and the like.
     """
 
@@ -50,7 +50,7 @@ def start(
 ) -> None:
     """Start a kernel on the stream that torch uses now, and do not wait: what torch does next comes after it.
 
-    Where the tensors lie in this machine's memory, the emulator runs it. `how` is what `kernel.launch` takes besides.
+    Where the tensors are in this machine's memory, the emulator runs it. `how` is what `kernel.launch` takes besides.
     """
     if _is_described.get():
         return

@@ -127,7 +127,7 @@ def _refuse_name(name: str, known: list[str]) -> NoReturn:
 
 
 def _mangled(name: str) -> str:
-    """`ns::table` as it stands within the name that C++ gives it: `2ns5table`."""
+    """`ns::table` as it is within the name that C++ gives it: `2ns5table`."""
     return "".join(f"{len(part)}{part}" for part in name.split("::"))
 
 
@@ -148,7 +148,7 @@ def form_of(module: ir.Module, variable: ir.Variable, dtype: Any = None) -> Form
         return declared, shape
     kind = numpy.dtype(dtype)
     if kind.hasobject or not kind.itemsize:
-        _refuse(module, variable, f"`{variable.name}` can't hold {kind}, which is no type of numbers")
+        _refuse(module, variable, f"`{variable.name}` can't hold {kind}, which is not a type of numbers")
     if size % kind.itemsize:
         _refuse(module, variable, f"`{variable.name}` has {size} bytes, no whole number of {kind}")
     return kind, shape if kind.itemsize == declared.itemsize else (size // kind.itemsize,)
@@ -161,7 +161,7 @@ def bytes_of(module: ir.Module, variable: ir.Variable, value: Any, dtype: Any = 
     name, size = variable.name, layout.size_of_variable(variable)
     kind, shape = form_of(module, variable, dtype)
     if gpu.is_on_gpu(value):
-        _refuse(module, variable, f"the value for `{name}` lies on a GPU", "copy it to this machine first")
+        _refuse(module, variable, f"the value for `{name}` is on a GPU", "copy it to this machine first")
     view = gpu.host_view(value)  # the bytes of another library's array
     if view is not value or isinstance(value, (bytes, bytearray, memoryview)):
         if len(view) != size:
@@ -196,9 +196,9 @@ def _converted(module: ir.Module, variable: ir.Variable, value: Any, kind: numpy
             return numpy.asarray(value, kind)
     except (TypeError, ValueError) as problem:
         reason = str(problem).split(". ")[0]
-        _refuse(module, variable, f"the value for `{variable.name}` is no array of {kind}: {reason}")
+        _refuse(module, variable, f"the value for `{variable.name}` is not an array of {kind}: {reason}")
     if array.dtype.kind not in "biuf":
-        _refuse(module, variable, f"the value for `{variable.name}` is no array of numbers of up to 64 bits")
+        _refuse(module, variable, f"the value for `{variable.name}` is not an array of numbers of up to 64 bits")
     if kind.kind == "f":
         with numpy.errstate(over="ignore"):
             found = array.astype(kind)

@@ -89,8 +89,8 @@ def test_memory_of_another_kind_is_memory(others: dict[str, Any]) -> None:
             "argument 1 of `copy`: elements of float32 have 4 bytes, those of `pointer[f16x2]` have 2",
             "halves: pointer[f16x2]",
         ),
-        (arguments(n=1.5), "argument 4 of `copy`: 1.5 is no integer, as `.u32` wants one", "n: u32"),
-        (arguments(n="1"), "argument 4 of `copy`: str is no number, array or bytes", "n: u32"),
+        (arguments(n=1.5), "argument 4 of `copy`: 1.5 is not an integer, which `.u32` needs", "n: u32"),
+        (arguments(n="1"), "argument 4 of `copy`: str is not a number, array or bytes", "n: u32"),
         (
             arguments()[:-1],
             "`copy` takes 5 arguments, not 4",

@@ -99,7 +99,7 @@ def test_a_ptxas_that_does_not_exist_is_a_diagnostic() -> None:
     result = run("assemble", "--ptxas", "no-such-ptxas", "saxpy.ptx")
     assert (result.exit_code, result.stdout) == (
         2,
-        "error[missing-tool]: the option names `no-such-ptxas`, which is no file\n",
+        "error[missing-tool]: the option names `no-such-ptxas`, which is not a file\n",
     )
 
 
@@ -115,7 +115,7 @@ def test_a_tool_that_is_missing_is_no_fault_of_the_file(command: str, monkeypatc
     monkeypatch.setenv("PTXLAB_PTXAS", "no-such-ptxas")
     result = run(command, "saxpy.ptx")
     assert result.exit_code == 2
-    assert result.output == "error[missing-tool]: `PTXLAB_PTXAS` names `no-such-ptxas`, which is no file\n"
+    assert result.output == "error[missing-tool]: `PTXLAB_PTXAS` names `no-such-ptxas`, which is not a file\n"
 
 
 @needs_tools

@@ -44,8 +44,8 @@ class Terminal(io.StringIO):
         (["mma_gemm", "--size", "q=1"], "there is no size `q`; there are type, m, n, k, bias, activation"),
         (["mma_gemm", "--size", "activation=tanh"], "`activation` can't be `tanh`; it is one of "),
         (["vector_addition", "--variant", "best"], "there is no variant `best`"),
-        (["vector_addition", "--plot", "bars.xyz"], "`bars.xyz` is no picture by its ending; there are "),
-        (["vector_addition", "--roofline", "roofline"], "`roofline` is no picture by its ending; there are "),
+        (["vector_addition", "--plot", "bars.xyz"], "`bars.xyz` does not end as a picture; there are "),
+        (["vector_addition", "--roofline", "roofline"], "`roofline` does not end as a picture; there are "),
         (["vector_addition", "--plot", "no/where.png"], "`no/where.png` can't be written: there is no directory `no`"),
         (
             ["vector_addition", "--json", "no/where.json"],
@@ -82,4 +82,4 @@ def test_another_file_is_no_record(tmp_path: Path) -> None:
         (tmp_path / "kept.json").write_text(text)
         outcome = CliRunner().invoke(ptxlab, ["bench", "--from", str(tmp_path / "kept.json")])
         assert outcome.exit_code == 2
-        assert "is no record of `ptxlab bench --json`" in outcome.output
+        assert "is not a record of `ptxlab bench --json`" in outcome.output

@@ -103,11 +103,11 @@ def test_a_kernel_that_asks_for_clusters() -> None:
 @pytest.mark.parametrize(
     ("grid", "cluster", "directives", "message"),
     [
-        (3, 2, "", "a grid of 3 × 1 × 1 is no multiple of the cluster 2 × 1 × 1"),
+        (3, 2, "", "a grid of 3 × 1 × 1 is not a multiple of the cluster 2 × 1 × 1"),
         (17, 17, "", "a cluster of 17 blocks, at most 16 are possible"),
         (4, (2, 0, 1), "", "the cluster (2, 0, 1) needs at least 1 in each dimension"),
         (4, 4, ".reqnctapercluster 2", "`.reqnctapercluster` asks for clusters of 2 × 1 × 1 blocks, not 4 × 1 × 1"),
-        (3, None, ".reqnctapercluster 2", "a grid of 3 × 1 × 1 is no multiple of the cluster 2 × 1 × 1"),
+        (3, None, ".reqnctapercluster 2", "a grid of 3 × 1 × 1 is not a multiple of the cluster 2 × 1 × 1"),
         (4, None, ".explicitcluster", "`.explicitcluster` asks for clusters, and the launch has none"),
         (8, 8, ".maxclusterrank 4", "`.maxclusterrank` allows clusters of 4 blocks, not 8"),
     ],

@@ -115,7 +115,7 @@ k.launch(1, 16, [emulated], device="cpu")
 assert emulated.view(torch.int32).eq(7).all()
 for wrong, device, words in (
     (torch.zeros(64, device="cuda", dtype=torch.int32)[::2], "cuda", "has gaps"),
-    (torch.zeros(64, device="cuda", dtype=torch.int32), "cpu", "lies on a GPU"),
+    (torch.zeros(64, device="cuda", dtype=torch.int32), "cpu", "is on a GPU"),
 ):
     try:
         k.launch(1, 32, [wrong], device=device)
@@ -378,5 +378,5 @@ def test_both_disagree() -> None:
 
 
 def test_the_device_of_a_pointer_of_ctypes() -> None:
-    with pytest.raises(ptxlab.KernelError, match="is no number, array or bytes"):
+    with pytest.raises(ptxlab.KernelError, match="is not a number, array or bytes"):
         saxpy(ctypes.c_void_p(0), 0)

@@ -116,7 +116,7 @@ def test_what_a_gpu_says_is_told_in_words(fake: Driver) -> None:
     Steps(fake)
     module = ptxlab.parse(STEPS)
     launch(module, "cuda")
-    with pytest.raises(ptxlab.KernelError, match="the value for `step` lies on a GPU"):
+    with pytest.raises(ptxlab.KernelError, match="the value for `step` is on a GPU"):
         module.set("step", OnGpu(np.ones(1, np.float32)))
     fake.variables[b"step"] = bytearray(8)
     with pytest.raises(ptxlab.KernelError, match="`step` has 4 bytes in the module, and 8 in what was loaded"):

@@ -92,7 +92,7 @@ def test_dlpack_of_the_host_is_not_copied() -> None:
     [
         (OnGpu(ramp(), strides=(8,)), "the array has gaps"),
         (Tensor(np.arange(16, dtype=np.float32)[::2], True), "the array has gaps"),
-        ("text", "str is no number, array or bytes"),
+        ("text", "str is not a number, array or bytes"),
     ],
 )
 def test_arguments_that_do_not_fit(fake: Driver, x: object, words: str) -> None:
@@ -105,7 +105,7 @@ def test_arguments_that_do_not_fit(fake: Driver, x: object, words: str) -> None:
 def test_an_array_on_another_gpu(fake: Driver) -> None:
     elsewhere = Tensor(ramp(), True)
     elsewhere.get_device = lambda: 1  # type: ignore[method-assign]
-    with pytest.raises(ptxlab.KernelError, match=r'lies on GPU 1, the launch is on GPU 0.*`device="cuda:1"`'):
+    with pytest.raises(ptxlab.KernelError, match=r'is on GPU 1, the launch is on GPU 0.*`device="cuda:1"`'):
         launch(elsewhere, ramp())
     assert fake.memory == {}
 
@@ -123,7 +123,7 @@ def test_without_a_driver_it_is_said_what_to_install(monkeypatch: pytest.MonkeyP
 
 
 def test_an_array_on_the_gpu_is_refused_by_the_emulator(fake: Driver) -> None:
-    with pytest.raises(ptxlab.KernelError, match="argument 1 lies on a GPU"):
+    with pytest.raises(ptxlab.KernelError, match="argument 1 is on a GPU"):
         launch(ramp(), OnGpu(ramp()), device="cpu")
 
 
@@ -189,7 +189,7 @@ def test_how_a_launch_is_configured(fake: Driver) -> None:
     ("how", "words"),
     [
         ({"shared": 300_000}, "300000 bytes of shared memory, NVIDIA H200 has 232448 for a block"),
-        ({"cluster": 2}, "no multiple of the cluster"),
+        ({"cluster": 2}, "not a multiple of the cluster"),
     ],
 )
 def test_launches_that_the_gpu_has_no_room_for(fake: Driver, how, words) -> None:
@@ -206,7 +206,7 @@ def test_launches_that_the_gpu_has_no_room_for(fake: Driver, how, words) -> None
         ({"device": "cuda:3"}, "this machine has 1 GPU, counted from 0"),
         ({"device": "cpu:1"}, "there are 'auto', 'cpu', 'cuda', 'cuda:1' and 'both'"),
         ({"compile": "nvcc"}, "there are 'ptxas', 'driver' and the path of a `.cubin` file"),
-        ({"wait": False}, "`wait=False` and graphs need arrays that lie on the GPU"),
+        ({"wait": False}, "`wait=False` and graphs need arrays on the GPU"),
     ],
 )
 def test_ways_to_run_that_make_no_sense(fake: Driver, how, words) -> None:
@@ -222,7 +222,7 @@ def test_streams() -> None:
     torch_stream = type("Stream", (), {"cuda_stream": 8})()
     handle = stream_handle
     assert [handle(stream) for stream in (None, 3, Standard(), torch_stream)] == [0, 3, 9, 8]
-    with pytest.raises(TypeError, match="str is no stream"):
+    with pytest.raises(TypeError, match="str is not a stream"):
         handle("main")
 
 
@@ -350,7 +350,7 @@ def test_without_the_package_it_is_said_what_to_install(monkeypatch: pytest.Monk
 
 def test_devices_lists_gpus(fake: Driver) -> None:
     shown = CliRunner().invoke(command_line, ["devices"])
-    assert "cuda:0  NVIDIA H200, sm_90, 140.0 GiB, 132 multiprocessors\n" in shown.output
+    assert "cuda:0  NVIDIA H200, sm_90, 140.0 GiB, 132 SMs\n" in shown.output
     assert "CUDA 13.0; runs modules for sm_90 and earlier, sm_90a\n" in shown.output
     assert "compiles PTX up to 9.0" in shown.output
     assert '"target": "sm_90"' in CliRunner().invoke(command_line, ["devices", "--format", "json"]).output

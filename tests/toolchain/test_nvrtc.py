@@ -73,7 +73,7 @@ def test_a_message_about_another_file_is_told_without_a_span() -> None:
 
 
 def test_a_library_that_is_missing() -> None:
-    with pytest.raises(PtxError, match="which is no file"):
+    with pytest.raises(PtxError, match="which is not a file"):
         find("nvrtc", "/nowhere/libnvrtc.so")
 
 

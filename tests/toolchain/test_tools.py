@@ -33,7 +33,7 @@ def test_a_missing_tool_says_what_to_do(name: tools_module.Name) -> None:
 
 
 def test_a_path_that_does_not_exist_is_named() -> None:
-    with pytest.raises(PtxError, match="the option names `/nowhere/ptxas`, which is no file"):
+    with pytest.raises(PtxError, match="the option names `/nowhere/ptxas`, which is not a file"):
         find("ptxas", "/nowhere/ptxas")
 
 

@@ -96,10 +96,10 @@ class Argument:
         generator = numpy.random.default_rng(seed)
         if kind.kind in "iu":
             limits = numpy.iinfo(kind)
-            first, behind = int(limits.min), int(limits.max) + 1
+            first, end = int(limits.min), int(limits.max) + 1
             if low is not None and high is not None:
-                first, behind = self._range(low, high)
-            return generator.integers(first, behind - 1, count, dtype=kind, endpoint=True)
+                first, end = self._range(low, high)
+            return generator.integers(first, end - 1, count, dtype=kind, endpoint=True)
         least, most = (-1.0, 1.0) if low is None or high is None else self._range(low, high)
         if not isfinite(most - least):
             raise self.problem("from the first to the last is more than a double can hold")
@@ -108,7 +108,7 @@ class Argument:
     def _range(self, low: str, high: str) -> tuple[Any, Any]:
         least, most = self._numbers([low, high])
         if not least < most:
-            raise self.problem(f"nothing lies from {low} to below {high}")
+            raise self.problem(f"there is no number from {low} to below {high}")
         return least, most
 
     def _numbers(self, texts: Sequence[str]) -> list[Any]:
@@ -121,7 +121,7 @@ class Argument:
             try:
                 number = int(text.strip(), 0)
             except ValueError:
-                raise self.problem(self._no_number(text, "integer")) from None
+                raise self.problem(self._not_a_number(text, "an integer")) from None
             low = -(1 << (bits - 1)) if self.type[0] == "s" else 0
             high = (1 << (bits - 1 if self.type[0] == "s" else bits)) - 1
             if not low <= number <= high:
@@ -135,7 +135,7 @@ class Argument:
         try:
             number = float(text)
         except ValueError:
-            raise self.problem(self._no_number(text, "number")) from None
+            raise self.problem(self._not_a_number(text, "a number")) from None
         with numpy.errstate(over="ignore"):
             held = float(numpy.array(number).astype(type_of(self.type)))
         meant = isfinite(number) or text.strip(" +-").isalpha()  # `inf` and `nan`, not 1e999
@@ -143,10 +143,10 @@ class Argument:
             raise self.problem(f"{text.strip()} does not fit `{self.type}`")
         return number
 
-    def _no_number(self, text: str, what: str) -> str:
-        """What to say of a word that is no number, where an array could be filled by one."""
+    def _not_a_number(self, text: str, what: str) -> str:
+        """What to say of a word that is not a number, where an array could be filled by one."""
         words = "" if self.shape is None else ", nor zeros, ones, arange, random, random:LOW:HIGH or @FILE.npy"
-        return f"`{text}` is no {what}{words}"
+        return f"`{text}` is not {what}{words}"
 
     def _load(self, kind: dtype[Any]) -> ndarray[Any, Any]:
         import numpy
@@ -158,7 +158,7 @@ class Argument:
             reason = problem.strerror or str(problem)
             raise self.problem(f"`{name_of(path)}` can't be read: {reason.lower()}") from None
         except (ValueError, EOFError):
-            raise self.problem(f"`{name_of(path)}` is no file that `numpy.save` wrote of numbers") from None
+            raise self.problem(f"`{name_of(path)}` is not a file of numbers that `numpy.save` wrote") from None
         if not isinstance(loaded, numpy.ndarray):
             raise self.problem(f"`{name_of(path)}` holds several arrays")
         if loaded.dtype.kind == "V" and loaded.dtype.itemsize == kind.itemsize:
@@ -221,7 +221,7 @@ def parse_argument(text: str, option: str = "--arg") -> Argument:
     if extents == [""] and found["value"].startswith("@"):
         return Argument(text, type, (), found["value"], option)
     if not all(re.fullmatch(r"[0-9]{1,15}", extent) for extent in extents) or prod(map(int, extents)) >= 1 << 59:
-        raise click.BadParameter(f"`{text}`: `{shape}` is no shape such as `[64,64]`", param_hint=option)
+        raise click.BadParameter(f"`{text}`: `{shape}` is not a shape such as `[64,64]`", param_hint=option)
     return Argument(text, type, tuple(map(int, extents)), found["value"], option)
 
 

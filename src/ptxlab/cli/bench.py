@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def read_size(context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> list[dict[str, Any]]:
-    """`m=4096,n=4096,k=512` as names and values; what is no number is a word, such as a type."""
+    """`m=4096,n=4096,k=512` as names and values; what is not a number is a word, such as a type."""
     found = []
     for value in values:
         parts = [part.partition("=") for part in value.split(",")]
@@ -73,10 +73,10 @@ def command(
         list_gallery()
         return
     try:
-        # What can't be kept is better told before the measurement than after it.
+        # What can't be written is reported before the measurement, not after it.
         for file in (plot, roofline):
             if file is not None and file.suffix[1:].lower() not in kinds():
-                raise click.UsageError(f"`{file}` is no picture by its ending; there are {', '.join(kinds())}")
+                raise click.UsageError(f"`{file}` does not end as a picture; there are {', '.join(kinds())}")
         for file in (kept, plot, roofline):
             check_place(file)
         if source is not None:
@@ -126,7 +126,7 @@ def read_record(path: Path) -> Record:
     try:
         return Record.read(path)
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise click.BadParameter(f"`{path}` is no record of `ptxlab bench --json`", param_hint="--from") from None
+        raise click.BadParameter(f"`{path}` is not a record of `ptxlab bench --json`", param_hint="--from") from None
 
 
 def measure_entry(name: str, sizes: list[dict[str, Any]], variants: Sequence[str], rounds: int, seed: int) -> Record:

@@ -23,7 +23,7 @@ from ptxlab.cli.files import (
 from ptxlab.cli.findings import format_option, show_findings, status_of
 from ptxlab.report import Diagnostic, Format, PtxError, apply_edits, certain_edits
 
-_PASSES = 2  # a byte order mark hides all that stands behind it
+_PASSES = 2  # a byte order mark hides all that follows it
 
 
 @click.command("check")
@@ -69,7 +69,7 @@ def command(context: click.Context, paths: Sequence[Path], target: str | None, f
 def check_file(file: Path, target: str | None, progress: Progress) -> list[Diagnostic]:
     """All that is wrong with one file, from whether it can be read to the last lint.
 
-    What syntax errors leave of a file is still looked at, so that one run tells of every wrong instruction.
+    What syntax errors leave of a file is still checked, so that one run reports every wrong instruction.
     """
     from ptxlab.check import check, check_partly
 

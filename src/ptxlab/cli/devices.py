@@ -32,7 +32,7 @@ def command(format: str) -> None:
         return
     for gpu in found:
         click.echo(f"cuda:{gpu.number}  {gpu.name}, {gpu.target}, {gpu.memory / 2**30:.1f} GiB, "
-                   f"{gpu.multiprocessors} multiprocessors")  # fmt: skip
+                   f"{gpu.sm_count} SMs")  # fmt: skip
         known = f"driver {release}, " if release else ""
         click.echo(f"        {known}CUDA {spell(gpu.cuda)}; runs modules for {runs(gpu)}")
         click.echo(
@@ -63,7 +63,7 @@ def as_object(gpu: Gpu, release: str | None) -> dict[str, Any]:
         "name": gpu.name,
         "target": gpu.target,
         "memory": gpu.memory,
-        "multiprocessors": gpu.multiprocessors,
+        "multiprocessors": gpu.sm_count,
         "shared": gpu.shared,
         "driver": release,
         "cuda": spell(gpu.cuda),

@@ -37,7 +37,7 @@ def command() -> None:
 @command.command("fragments")
 @click.argument("instruction")
 @click.option("--operand", metavar="NAME", help="Draw this one only: a, b, c or d.")
-@click.option("--lane", metavar="N", type=click.IntRange(0, 31), help="Let all other lanes stand back.")
+@click.option("--lane", metavar="N", type=click.IntRange(0, 31), help="Highlight this lane.")
 @output_option
 def fragments_command(instruction: str, operand: str | None, lane: int | None, output: Path | None) -> None:
     """Draw which lane holds which element of the matrices of an instruction.
@@ -57,12 +57,12 @@ def fragments_command(instruction: str, operand: str | None, lane: int | None, o
 
 @command.command("tile")
 @click.argument("extent", metavar="ROWSxCOLUMNS")
-@click.option("--type", default="f16", show_default=True, help="Of the elements.")
+@click.option("--type", default="f16", show_default=True, help="The type of the elements.")
 @click.option("--swizzle", metavar="MODE", help="32B, 64B or 128B.")
 @click.option("--pitch", metavar="N", type=click.IntRange(min=1), help="Elements from row to row, if rows are padded.")
 @output_option
 def tile_command(extent: str, type: str, swizzle: str | None, pitch: int | None, output: Path | None) -> None:
-    """Draw how a tile lies in the banks of shared memory, and whether its columns meet in the same banks.
+    """Draw in which banks of shared memory a tile is, and whether its rows conflict.
 
     \b
     Examples:
@@ -77,7 +77,7 @@ def tile_command(extent: str, type: str, swizzle: str | None, pitch: int | None,
 @command.command("descriptor")
 @click.argument("bits", metavar="BITS")
 @click.argument("extent", metavar="ROWSxCOLUMNS")
-@click.option("--type", default="f16", show_default=True, help="Of the elements.")
+@click.option("--type", default="f16", show_default=True, help="The type of the elements.")
 @click.option("--major", type=click.Choice(["k", "mn"]), default="k", show_default=True,
               help="The side along which 16 bytes run; mn where `trans` is 1.")  # fmt: skip
 @output_option
@@ -97,7 +97,7 @@ def descriptor_command(bits: str, extent: str, type: str, major: str, output: Pa
     except ValueError:
         number = -1
     if not 0 <= number < 1 << 64:
-        raise click.UsageError(f"`{bits}` is no number of 64 bits, such as 0x4000004000010040")
+        raise click.UsageError(f"`{bits}` is not a number of 64 bits, such as 0x4000004000010040")
     draw(lambda: descriptor(number, *read_extent(extent), type, major), output)
 
 

@@ -112,7 +112,7 @@ def list_rules() -> Iterator[str]:
 
 
 def find_forms(spelling: str) -> list[Form]:
-    """The forms that an opcode can be; it may leave out modifiers, have them in any order, and operands behind it."""
+    """The forms that an opcode can be; it may leave out modifiers, have them in any order, and operands after it."""
     from ptxlab.isa import opcode
     from ptxlab.isa.table import forms_of
 
@@ -124,7 +124,7 @@ def find_forms(spelling: str) -> list[Form]:
 
 
 def words(form: Form) -> set[str]:
-    """Every modifier that can stand in a form."""
+    """Every modifier that a form can have."""
     return {*form.name, *(value for slot in form.slots for value in slot.values)}
 
 
@@ -158,7 +158,7 @@ def explain_slot(slot: Slot) -> Iterator[str]:
 
 
 def spell_since(since: Since) -> str:
-    """Availability in words: `PTX 8.0 on sm_90 or later`, `PTX 8.0 on sm_90a`, `PTX 8.8 on the family of sm_100f`."""
+    """Availability as text: `PTX 8.0 on sm_90 or later`, `PTX 8.0 on sm_90a`, `PTX 8.8 on the family of sm_100f`."""
     by_version = groupby(since.alternatives, key=lambda alternative: alternative[0])
     return "; ".join(
         f"PTX {major}.{minor} on {', '.join(spell_target(target) for _, target in group)}"
@@ -167,7 +167,7 @@ def spell_since(since: Since) -> str:
 
 
 def spell_target(target: Target) -> str:
-    """What a target stands for: itself, its family, or itself and all later ones."""
+    """What a target covers: itself, its family, or itself and all later ones."""
     return {"a": f"{target}", "f": f"the family of {target}"}.get(target.suffix, f"{target} or later")
 
 

@@ -1,6 +1,6 @@
 """The files that arguments name: paths, directories searched for `*.ptx`, `-` for standard input; read and written.
 
-A `.cu` file stands for the PTX that NVRTC makes of it.
+A `.cu` file is read as the PTX that NVRTC makes of it.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def show_compiler_warnings(found: Sequence[Diagnostic], path: Path) -> None:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file or of standard input; raises `PtxError` where it is none."""
+    """The text of a file or of standard input; raises `PtxError` where it is not text."""
     from ptxlab import syntax
 
     if path == STANDARD_INPUT:
@@ -142,13 +142,13 @@ def write_file(file: Path, data: bytes) -> None:
 
 
 def find_files(paths: Sequence[Path]) -> list[Path]:
-    """The files the user means, in the order given, each once; a directory stands for all `*.ptx` below it."""
+    """The files the user means, in the order given, each once; a directory means all `*.ptx` below it."""
     files: dict[Path, None] = {}
     for path in paths:
         if path == STANDARD_INPUT or not path.is_dir():
             files[path] = None
             continue
-        # Unlike rglob, walk goes on past a directory that is closed to us or vanishes meanwhile.
+        # Unlike rglob, walk continues past a directory that is closed to us or vanishes meanwhile.
         below = sorted(
             Path(folder, name) for folder, _, names in os.walk(path) for name in names if name.endswith(".ptx")
         )
@@ -174,7 +174,7 @@ Progress = Callable[[float], None]
 
 
 def with_progress(files: Sequence[Path]) -> Iterator[tuple[Path, Progress]]:
-    """The files one by one, each with a function to tell which part of it is done.
+    """The files one by one, each with a function that takes which part of it is done.
 
     On a terminal that moves a progress bar when there is much to do.
     """

@@ -53,7 +53,7 @@ def show_findings(
 
 
 def status_of(found: Sequence[Diagnostic]) -> int:
-    """The exit status that findings mean: 2 where nothing was looked at yet, because of how or where it was asked."""
+    """The exit status that findings mean: 2 where nothing was checked yet, because of how or where it was asked."""
     from ptxlab.syntax import UNREADABLE
 
     return (2 if all(one.code in _MISUSE or one.code in UNREADABLE for one in found) else 1) if found else 0

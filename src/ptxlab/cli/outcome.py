@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ptxlab.ir import Function, Module
 
 FIRST = 8  # values of an array that are shown
-ALIKE = 3  # findings that say the same: a barrier that is missing is a race at each line that reads behind it
+ALIKE = 3  # findings that say the same: a missing barrier is a race at each line that reads after it
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Watched:
 
     @property
     def changed(self) -> int:
-        """Elements whose bits changed; a NaN that is the same is none of them."""
+        """Elements whose bits changed; a NaN that is the same is not one of them."""
         import numpy
 
         if not self.after.size:
@@ -48,7 +48,7 @@ class Watched:
         return int(numpy.count_nonzero(self.before.view(bits) != self.after.view(bits)))
 
     def as_object(self) -> dict[str, Any]:
-        """What there is to tell of it."""
+        """What to show of it."""
         return {
             "name": self.name,
             "type": self.type,
@@ -150,7 +150,7 @@ class Run:
             yield str(coverage)
 
     def changes(self, watched: Sequence[Watched]) -> list[dict[str, Any]]:
-        """What there is to tell of those that the kernel changed."""
+        """What to show of those that the kernel changed."""
         return [one.as_object() for one in watched if one.changed]
 
     def as_object(self) -> dict[str, Any]:
@@ -197,7 +197,7 @@ def finite(value: Any) -> Any:
 
 
 def summarise(array: ndarray[Any, Any]) -> dict[str, Any]:
-    """The first values, the least and the greatest, and how many are no numbers."""
+    """The first values, the least and the greatest, and how many are NaNs."""
     import numpy
 
     exact = array if array.dtype.kind in "iuf" else array.astype(numpy.float32)

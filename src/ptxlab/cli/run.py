@@ -34,7 +34,7 @@ def _extent(context: click.Context, parameter: click.Parameter, value: str | Non
 
 def _seconds(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
     if value is not None and isnan(value):
-        raise click.BadParameter("nan is no time")
+        raise click.BadParameter("nan is not a time")
     return value
 
 

@@ -28,7 +28,7 @@ _LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\b[^/]*$")
 @path_argument
 @options_argument
 @targets_option
-@click.option("--instructions", is_flag=True, help="Tell for each PTX instruction what it becomes on each target.")
+@click.option("--instructions", is_flag=True, help="Show for each PTX instruction what it becomes on each target.")
 @ptxas_option
 @click.pass_context
 def command(
@@ -39,7 +39,7 @@ def command(
     instructions: bool,
     ptxas: str | None,
 ) -> None:
-    """Show PTX and the machine code it becomes, side by side.
+    """Show PTX and its SASS side by side.
 
     \b
     Examples:
@@ -96,7 +96,7 @@ def beside(listing: Listing) -> Iterator[str]:
 
 
 def with_sources(lines: Sequence[str]) -> Iterator[str]:
-    """Lines of PTX; behind a `.loc` stands the line of Python or CUDA C++ that it names, where that can be read."""
+    """Lines of PTX; a `.loc` is followed by the line of Python or CUDA C++ that it names, where that can be read."""
     files = {found[1]: found[2] for found in map(_FILE.match, lines) if found is not None}
     for line in lines:
         place = _LOC.match(line)
@@ -122,6 +122,6 @@ def by_instruction(text: str, lowerings: Sequence[Lowering]) -> Iterator[str]:
 
 
 def shorten(text: str) -> str:
-    """A line of PTX that leaves room for what stands beside it."""
+    """A line of PTX that leaves room for what is beside it."""
     shown = text.rstrip().expandtabs(4)
     return shown if len(shown) <= WIDEST else shown[: WIDEST - 3] + "..."

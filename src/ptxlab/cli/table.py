@@ -10,7 +10,7 @@ from textwrap import wrap
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of cells as lines, each column as wide as its widest cell; numbers stand on the right.
+    """Rows of cells as lines, each column as wide as its widest cell; numbers are aligned right.
 
     >>> table([["name", "bytes"], ["a", "12"]])
     ['name  bytes', 'a        12']
@@ -22,7 +22,7 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def fold(lines: Iterable[str], indent: int) -> list[str]:
-    """Lines that fit the terminal, if there is one; what does not fit stands below, behind `indent` spaces."""
+    """Lines that fit the terminal, if there is one; what does not fit is below, indented by `indent` spaces."""
     if not sys.stdout.isatty():
         return list(lines)
     width = get_terminal_size().columns

@@ -158,12 +158,12 @@ class Step:
 
 
 STEPS = (
-    Step("A kernel that is right passes:", ("check", "saxpy.ptx")),
-    Step("One that is not is explained, every mistake in one run:", ("check", "wrong.ptx")),
+    Step("A correct kernel passes:", ("check", "saxpy.ptx")),
+    Step("A wrong one is explained, every mistake in one run:", ("check", "wrong.ptx")),
     Step("Editors and scripts read one line each, programs read JSON:", ("check", "--format", "concise", "wrong.ptx")),
     Step("Each kind of mistake has its page:", ("explain", "operand-type")),
     Step("And so has each instruction:", ("explain", "cp.async.bulk.commit_group")),
-    Step("A certain remedy can be applied:", ("check", "--fix", "typo.ptx")),
+    Step("A safe fix can be applied:", ("check", "--fix", "typo.ptx")),
     Step("Any PTX can be printed in its canonical form:", ("format", "ugly.ptx")),
     Step("And become Python that writes it:", ("python", "saxpy.ptx")),
     Step(
@@ -172,25 +172,25 @@ STEPS = (
          "--arg", "f32=2.0", "--arg", "u32=1024"),
     ),
     Step(
-        "This one forgot a barrier, and its sum is wrong: 2016 would be right. That is found every time, on its line:",
+        "This one lacks a barrier, and its sum is wrong: 2016 would be right. The race is found in every run:",
         ("run", "sum.ptx", "--block", "64", "--arg", "u32[64]=arange", "--arg", "u32[1]=zeros"),
     ),
     Step(
         "With the barrier it is right:",
         ("run", "fixed.ptx", "--block", "64", "--arg", "u32[64]=arange", "--arg", "u32[1]=zeros"),
     ),
-    Step("What two threads may see of each other is judged by the axioms of the memory model, and tried:",
+    Step("Which outcomes the memory model allows is decided by its axioms, and tried:",
          ("litmus", "mp.litmus")),
-    Step("Layouts are drawn, also as SVG: here a tile whose columns do not meet in the banks of shared memory:",
+    Step("Layouts are drawn, also as SVG: here a tile without bank conflicts:",
          ("draw", "tile", "8x32", "--type", "f16", "--swizzle", "64B")),
     Step("It would run on a GPU too:", ("devices",)),
     Step("The gallery has kernels to learn from; each can be measured on a GPU by its name:", ("bench",)),
 )  # fmt: skip
 WITH_TOOLS = (
-    Step("NVIDIA's assembler tells what a kernel costs:", ("assemble", "saxpy.ptx")),
-    Step("This is what the machine really runs:", ("sass", "saxpy.ptx")),
+    Step("NVIDIA's assembler says what a kernel needs:", ("assemble", "saxpy.ptx")),
+    Step("This is the SASS that the GPU executes:", ("sass", "saxpy.ptx")),
     Step(
-        "And this, instruction by instruction, on several of them:",
+        "And this, instruction by instruction, for several targets:",
         ("sass", "--targets", "sm_80,sm_90a,sm_100a", "--instructions", "reduce.ptx"),
     ),
 )

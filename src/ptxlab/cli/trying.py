@@ -128,7 +128,7 @@ def with_replay(found: Diagnostic, seed: int) -> Diagnostic:
 
 @contextmanager
 def progress_bar(before: str = "") -> Iterator[Callable[[int, int], None] | None]:
-    """What a launch tells how many of its blocks have ended; on a terminal that shows a bar, once it takes long."""
+    """What a launch calls with the number of ended blocks; on a terminal it shows a bar, once it takes long."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -139,7 +139,7 @@ def progress_bar(before: str = "") -> Iterator[Callable[[int, int], None] | None
         bar: Any = None
         task: Any = None
 
-        def tell(done: int, total: int) -> None:
+        def report(done: int, total: int) -> None:
             nonlocal bar, task
             if bar is None:
                 if time.perf_counter() - started < SOON:
@@ -154,4 +154,4 @@ def progress_bar(before: str = "") -> Iterator[Callable[[int, int], None] | None
                 task = bar.add_task("", total=total)
             bar.update(task, completed=done, description=f"{before}{done:,} of {total:,} blocks")
 
-        yield tell
+        yield report

@@ -41,7 +41,7 @@ class Parameters:
 
 
 def pack(module: ir.Module, kernel: ir.Function, args: Sequence[Any]) -> Parameters:
-    """Turn arguments into parameters; what does not fit is told for all of them at once."""
+    """Turn arguments into parameters; what does not fit is reported for all of them at once."""
     area = layout.block_of(kernel.parameters)
     problems: list[Diagnostic] = []
     if len(args) != len(kernel.parameters):
@@ -119,7 +119,7 @@ def _region(value: Any, base: int, name: str, known: list[Region]) -> Region:
     if not value.dtype.isnative:
         raise TypeError(f"the bytes of an array of {value.dtype} are in an order that no GPU reads")
     if value.dtype.hasobject:
-        raise TypeError("an array of Python objects has no meaning on a GPU")
+        raise TypeError("a GPU can't use an array of Python objects")
     address, read_only = interface["data"]
     size = int(value.nbytes)
     for region in known:
@@ -164,9 +164,9 @@ def scalar_bytes(parameter: ir.Variable, value: Any, size: int) -> bytes:
     if isinstance(value, int) and kind == "f":
         return scalar_bytes(parameter, float(value), size)
     if isinstance(value, float):
-        raise TypeError(f"{value} is no integer, as `.{parameter.type.name}` wants one")
+        raise TypeError(f"{value} is not an integer, which `.{parameter.type.name}` needs")
     if not isinstance(value, int):
-        raise TypeError(f"{type(value).__name__} is no number, array or bytes")
+        raise TypeError(f"{type(value).__name__} is not a number, array or bytes")
     low = -(1 << (bits - 1))  # compilers declare every integer of C as unsigned
     high = (1 << (bits - 1)) - 1 if kind == "s" else (1 << bits) - 1
     if not low <= value <= high:

@@ -30,7 +30,7 @@ class Layout:
     alignment: int = 1
 
     def add(self, variable: ir.Variable) -> int:
-        """Put a variable behind the others."""
+        """Put a variable after the others."""
         alignment = alignment_of(variable)
         offset = -(-self.size // alignment) * alignment
         size = size_of_variable(variable)

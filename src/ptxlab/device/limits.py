@@ -141,7 +141,7 @@ def _wrong_clusters(
     counted = kernel.directive("blocksareclusters") is None
     if counted and any(blocks % part for blocks, part in zip(grid, cluster, strict=True)):
         yield (
-            f"a grid of {_times(grid)} is no multiple of the cluster {_times(cluster)}",
+            f"a grid of {_times(grid)} is not a multiple of the cluster {_times(cluster)}",
             "round the grid up, and let the blocks beyond do nothing",
         )
 

@@ -28,7 +28,7 @@ _NAMES = {
     "bool": "u8", "uint8": "u8", "int8": "u8", "uint16": "u16", "int16": "u16", "uint32": "u32", "int32": "s32",
     "uint64": "u64", "int64": "s64", "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64",
 }  # fmt: skip
-# What stands for elements beyond the tensor with `fill="nan"`, on an H200.
+# What elements out of bounds of the tensor are with `fill="nan"`, on an H200.
 _NANS = {"f16": 0x7FF7, "bf16": 0x7FF7, "f32": 0x7FF7_7FF7, "f64": 0x7FF7_7FF7_7FF7_7FF7}
 
 

@@ -20,7 +20,7 @@ _NO_ARRAYS = (bool, int, float, complex, str, bytes, bytearray, memoryview)
 
 
 class Memory(NamedTuple):
-    """The bytes of an array; `gpu` is the number of the GPU it lies on, None for the host's memory, -1 if untold."""
+    """The bytes of an array; `gpu` is the number of the GPU it is on, None for the host's memory, -1 if not known."""
 
     address: int
     size: int
@@ -47,7 +47,7 @@ def memory_of(value: Any) -> Memory | None:
 
 
 def is_on_gpu(value: Any) -> bool:
-    """Whether an argument is an array in a GPU's memory; nothing is copied to tell."""
+    """Whether an argument is an array in a GPU's memory; nothing is copied for that."""
     if isinstance(value, TensorMap):
         value = value.array
     if is_torch(value.__class__):
@@ -59,12 +59,12 @@ def is_on_gpu(value: Any) -> bool:
 
 @cache
 def is_torch(kind: Hashable) -> bool:
-    """Whether values of this type are tensors of torch, which is not imported to tell."""
+    """Whether values of this type are tensors of torch, which is not imported for that."""
     return hasattr(kind, "data_ptr") and hasattr(kind, "element_size")
 
 
 def is_ready(tensor: Any, gpu: int) -> bool:
-    """Whether a tensor lies on that GPU, without gaps: then its address is all that a launch needs."""
+    """Whether a tensor is on that GPU, without gaps: then its address is all that a launch needs."""
     return bool(tensor.is_cuda and tensor.is_contiguous() and tensor.get_device() == gpu)
 
 
@@ -98,7 +98,7 @@ def _torch(value: Any) -> Memory:
         require_dense(tuple(value.shape), tuple(value.stride()))
     gpu = value.get_device() if value.is_cuda else None
     if gpu is None and value.device.type != "cpu":
-        raise TypeError(f"the tensor lies on {value.device}; only the CPU and CUDA are known here")
+        raise TypeError(f"the tensor is on {value.device}; only the CPU and CUDA are supported")
     return Memory(value.data_ptr(), value.numel() * value.element_size(), gpu, True, None, value)
 
 
@@ -134,7 +134,7 @@ class _Tensor(ctypes.Structure):
 def _dlpack(value: Any) -> Memory:
     kind, number = value.__dlpack_device__()
     if int(kind) not in (*_HOST, *_CUDA):
-        raise TypeError("the array lies neither in this machine's memory nor on a CUDA GPU")
+        raise TypeError("the array is neither in this machine's memory nor on a CUDA GPU")
     on_gpu = int(kind) in _CUDA
     capsule = value.__dlpack__(stream=LEGACY_STREAM) if on_gpu else value.__dlpack__()
     get = ctypes.pythonapi.PyCapsule_GetPointer
@@ -144,7 +144,7 @@ def _dlpack(value: Any) -> Memory:
     if tensor.strides:
         require_dense(shape, tuple(tensor.strides[: tensor.dimensions]))
     size = (_count(shape) * tensor.bits * tensor.lanes + 7) // 8
-    # The capsule owns the memory as long as nobody has taken it over.
+    # The capsule owns the memory until a consumer has taken it over.
     return Memory((tensor.data or 0) + tensor.offset, size, int(number) if on_gpu else None, owner=(capsule, value))
 
 

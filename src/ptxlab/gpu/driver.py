@@ -5,7 +5,7 @@
 
 A kernel that goes wrong on a GPU (a wrong address, `trap`) breaks more than itself: from then on the driver answers
 every call of the process with the same error. Neither a reset of the context nor a new one helps (measured on an H200
-with driver 580), so `broken` remembers it, and what comes later is told so.
+with driver 580), so `broken` remembers it, and later calls report it.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ def _open() -> Any:
         (status,) = driver.cuInit(0)
     except RuntimeError as missing:
         reason = f"the CUDA driver can't be loaded: {str(missing).lower()}"
-        return no_gpu(reason, "install NVIDIA's driver; `nvidia-smi` tells whether it works")
+        return no_gpu(reason, "install NVIDIA's driver; `nvidia-smi` shows whether it works")
     return explain_initialisation(status.name) if int(status) else driver
 
 
 _INITIALISATION = {
     "CUDA_ERROR_NO_DEVICE": ("the CUDA driver sees none",
-                             "look at `nvidia-smi` and at the variable `CUDA_VISIBLE_DEVICES`"),
+                             "check `nvidia-smi` and the variable `CUDA_VISIBLE_DEVICES`"),
     "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH": ("the driver's library and its kernel module have different versions",
                                           "restart the machine after the update of the driver"),
     "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE": ("a library for forward compatibility is used on a GPU without it",

@@ -14,12 +14,12 @@ from ptxlab.gpu.hardware import Gpu
 from ptxlab.report import Diagnostic, Span, error
 
 _LOOK = 'run the same launch with `device="cpu"`: the emulator names the instruction, the thread and the address'
-_UNKNOWN_PLACE = "a GPU does not tell which instruction it was"
+_UNKNOWN_PLACE = "a GPU does not report which instruction it was"
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What an error of the driver is to the user."""
+    """A driver error, explained."""
 
     code: str
     message: str
@@ -32,7 +32,7 @@ FATAL = {
         "out-of-bounds", "an access outside of all memory the kernel has", (_UNKNOWN_PLACE,), (_LOOK,)
     ),
     "CUDA_ERROR_MISALIGNED_ADDRESS": Failure(
-        "misaligned", "an access at an address that is no multiple of its size", (_UNKNOWN_PLACE,), (_LOOK,)
+        "misaligned", "an access at an address that is not a multiple of its size", (_UNKNOWN_PLACE,), (_LOOK,)
     ),
     "CUDA_ERROR_INVALID_ADDRESS_SPACE": Failure(
         "wrong-state-space",
@@ -64,9 +64,11 @@ FATAL = {
         ("give each launch less work",),
     ),
     "CUDA_ERROR_ECC_UNCORRECTABLE": Failure(
-        "broken-memory", "the GPU's memory has a broken cell", (), ("look at `nvidia-smi -q -d ECC`",)
+        "broken-memory", "the GPU's memory has an uncorrectable error", (), ("see `nvidia-smi -q -d ECC`",)
     ),
-    "CUDA_ERROR_CONTAINED": Failure("broken-memory", "the GPU's memory has a broken cell", (), ("run it again",)),
+    "CUDA_ERROR_CONTAINED": Failure(
+        "broken-memory", "the GPU's memory has an uncorrectable error", (), ("run it again",)
+    ),
     "CUDA_ERROR_TENSOR_MEMORY_LEAK": Failure(
         "unfreed-tensor-memory",
         "the kernel ended without freeing its tensor memory",
@@ -83,8 +85,8 @@ OTHERS = {
     ),
     "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES": Failure(
         "bad-launch",
-        "a block needs more registers or shared memory than a multiprocessor has",
-        ("65536 registers a multiprocessor: 1024 threads can have 64 each",),
+        "a block needs more registers or shared memory than an SM has",
+        ("an SM has 65536 registers: 1024 threads can have 64 each",),
         ("use smaller blocks, or state their size with `.maxntid` so that ptxas saves registers",),
     ),
     "CUDA_ERROR_INVALID_VALUE": Failure(

@@ -61,7 +61,7 @@ class Graph:
 
 
 def _destroy(driver: Any, executable: Any) -> None:
-    """Give a graph back; whatever the driver says to it, there is nobody to tell."""
+    """Destroy a graph; an error of the driver is ignored, because nothing could handle it."""
     if broken() is None:
         driver.cuGraphExecDestroy(executable)
 
@@ -75,7 +75,7 @@ def graph(number: int = 0, stream: Any = None) -> Iterator[Graph]:
             sharpen.launch(64, 256, [blurred, image, n])
         steps.launch()
 
-    They take arrays that lie on the GPU. With `stream`, what other libraries do on that stream is recorded too.
+    They take arrays on the GPU. With `stream`, what other libraries do on that stream is recorded too.
     """
     refuse_broken()
     if recording.graph is not None:

@@ -28,7 +28,7 @@ class Gpu:
     name: str
     target: str
     memory: int
-    multiprocessors: int
+    sm_count: int
     shared: int
     cuda: Version
 
@@ -92,7 +92,7 @@ def gpu(number: int = 0) -> Gpu:
 
 
 def driver_release() -> str | None:
-    """The release of the driver, such as `580.159.03`, where the system tells."""
+    """The release of the driver, such as `580.159.03`, where the system says."""
     try:
         text = Path("/proc/driver/nvidia/version").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""A launch on a GPU, from top to bottom; what repeats from launch to launch is looked at once, in `prepared`."""
+"""A launch on a GPU, from top to bottom; what repeats from launch to launch is checked once, in `prepared`."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def _how(options: LaunchOptions) -> How:
 
 
 def _start(prepared: Prepared, parameters: Parameters, stream: int) -> None:
-    """Start a kernel whose arrays lie on the GPU, and come back."""
+    """Start a kernel whose arrays are on the GPU, and return."""
     if parameters.copies.regions:
         raise ValueError("arrays of this machine's memory are copied back when the kernel has ended; "
-                         "`wait=False` and graphs need arrays that lie on the GPU")  # fmt: skip
+                         "`wait=False` and graphs need arrays on the GPU")  # fmt: skip
     if parameters.streams:
         with current(prepared.loaded.gpu.number):
             _await_producers(parameters, stream)
@@ -120,7 +120,7 @@ def prepare(
         raise KernelError([fail(problem, Subject.of(module, kernel), gpu)]) from None
     parameters = convert(module, kernel, made.signature, args, gpu)
     if parameters.copies.regions:
-        raise ValueError("a prepared launch takes arrays that lie on the GPU; these would be copied each time: "
+        raise ValueError("a prepared launch takes arrays on the GPU; these would be copied each time: "
                          + ", ".join(region.name for region in parameters.copies.regions))  # fmt: skip
     made.fill(parameters.data)
     made.owners = parameters.owners

@@ -67,7 +67,7 @@ class Loaded:
         return self.static[name]
 
     def write(self, name: str, data: bytes) -> None:
-        """Give a variable a value; one that the compiler has left out has nobody who reads it."""
+        """Give a variable a value; one that the compiler has left out is not read."""
         with current(self.gpu.number):
             there = self.variable(name)
             if there is not None:
@@ -119,7 +119,7 @@ def _require_size(name: str, declared: int, there: int) -> None:
 
 
 def _unload(driver: Any, context: Any, handle: Any) -> None:
-    """Unload a module; whatever the driver says to it, there is nobody to tell."""
+    """Unload a module; an error of the driver is ignored, because nothing could handle it."""
     if broken() is None:
         driver.cuCtxPushCurrent(context)
         driver.cuModuleUnload(handle)
@@ -139,7 +139,7 @@ def load(module: ir.Module, kernel: ir.Function, gpu: Gpu, state: GpuState, comp
 
 
 def identity(compiler: Compiler | None) -> Any:
-    """What tells one compiler, or one file that was compiled ahead, from another: a file that was replaced is new."""
+    """What distinguishes a compiler, or a precompiled file, from another: a file that was replaced is new."""
     if compiler in (None, "ptxas", "driver"):
         return compiler
     path = Path(compiler)
@@ -205,7 +205,7 @@ def _load_text(module: ir.Module, kernel: Subject, gpu: Gpu, text: str) -> Loade
     try:
         return Loaded(text.encode("utf-8", "surrogateescape") + b"\0", gpu, log)
     except DriverError as problem:
-        # The log tells of lines of the text that was compiled; where its author's has the same lines, of those.
+        # The log names lines of the text that was compiled; where its author's has the same lines, of those.
         if module.source is not None:
             again = bytearray(_LOG)
             try:

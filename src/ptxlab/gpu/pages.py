@@ -1,12 +1,12 @@
-"""The pages that `ptxlab explain` shows for what keeps a kernel from a GPU, and for what a GPU alone tells."""
+"""The pages that `ptxlab explain` shows for what prevents a launch on a GPU, and for errors that only a GPU reports."""
 
-_PLACE = 'A GPU tells neither the instruction nor the thread; the same launch with `device="cpu"` may.'
+_PLACE = 'A GPU reports neither the instruction nor the thread; the same launch with `device="cpu"` may.'
 
 PAGES = {
     "no-gpu": (
-        "There is no GPU that a kernel could run on.\n\n"
+        "There is no GPU to run a kernel on.\n\n"
         "The note says what is missing: the package `cuda-bindings`, the driver, or the GPU itself. `ptxlab "
-        "devices` tells what there is; the emulator needs none of it."
+        "devices` lists what there is; the emulator needs none of it."
     ),
     "wrong-target": (
         "The module is for another GPU than the one that is there.\n\n"
@@ -21,13 +21,14 @@ PAGES = {
         "The compiler in the driver refuses the module.\n\nIts message is in the notes; `ptxlab check` says more."
     ),
     "driver-error": (
-        "The driver fails with an error that ptxlab has no words for.\n\nIts name and the call it met are told."
+        "The driver fails with an error that ptxlab does not explain.\n\n"
+        "The message has its name and the call that failed."
     ),
     "broken-context": (
-        "An earlier kernel made an error after which the driver does nothing more in this process.\n\n"
+        "An earlier kernel caused an error after which the driver refuses all work in this process.\n\n"
         'The note says what that was. Start the process again, and look for the mistake with `device="cpu"`.'
     ),
-    "broken-memory": ("The memory of the GPU has a broken cell.\n\n`nvidia-smi -q -d ECC` counts them."),
+    "broken-memory": ("The memory of the GPU has an uncorrectable error.\n\n`nvidia-smi -q -d ECC` counts them."),
     "illegal-instruction": (f"The GPU refuses an instruction with the operands it has.\n\n{_PLACE}"),
     "wrong-state-space": (
         "An instruction for one state space has an address of another.\n\n"
@@ -39,9 +40,9 @@ PAGES = {
     ),
     "bad-stream": "The stream of a launch does not exist any more, or belongs to another GPU.",
     "disagreement": (
-        'With `device="both"`, the GPU and the emulator do not give the same.\n\n'
-        "The first element that differs is told. A kernel whose result depends on the order of its threads, such "
+        'With `device="both"`, the GPU and the emulator give different results.\n\n'
+        "The message has the first element that differs. A kernel whose result depends on the schedule, such "
         "as a sum by atomic operations on floats, may differ; so may approximate instructions on other GPUs than "
-        "an H200. Anything else is a fault of the emulator."
+        "an H200. Anything else is a bug of the emulator."
     ),
 }

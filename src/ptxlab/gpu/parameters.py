@@ -35,7 +35,7 @@ class Copies:
                 call("cuMemcpyHtoD", place, region.data, region.size)
 
     def address_of(self, virtual: int) -> int:
-        """Where on the GPU a place of an array lies."""
+        """The address on the GPU of an offset into an array."""
         for region in self.regions:
             if region.base <= virtual <= region.base + region.size:
                 return self.places[region.base] + virtual - region.base
@@ -99,7 +99,7 @@ _CODES = {
 
 @dataclass(slots=True)
 class Parameters:
-    """The parameters as bytes, the arrays that are copied, and those that lie on the GPU already.
+    """The parameters as bytes, the arrays that are copied, and those that are on the GPU already.
 
     `streams` are those that arrays say they are made on.
     """
@@ -133,7 +133,7 @@ _NO_COPIES = Copies(())
 
 
 def convert(module: ir.Module, kernel: ir.Function, signature: Signature, args: Sequence[Any], gpu: Gpu) -> Parameters:
-    """Turn arguments into parameters; what does not fit is told for all of them at once."""
+    """Turn arguments into parameters; what does not fit is reported for all of them at once."""
     owners: list[Any] = []
     streams: list[int] = []
     values: list[Any] = []
@@ -193,5 +193,5 @@ def _require_gpu(memory: Memory, gpu: Gpu) -> None:
             status, found = bindings().cuPointerGetAttribute(kind, memory.address)
         number = gpu.number if int(status) else int(found)
     if number not in (-1, gpu.number):
-        raise ValueError(f"the array lies on GPU {number}, the launch is on GPU {gpu.number}: "
+        raise ValueError(f"the array is on GPU {number}, the launch is on GPU {gpu.number}: "
                          f'copy it there, or launch with `device="cuda:{number}"`')  # fmt: skip

@@ -1,4 +1,4 @@
-"""A launch that the driver can be given: the kernel, the sizes that were looked at, and room for its parameters.
+"""A launch that the driver can be given: the kernel, the sizes that were checked, and a buffer for its parameters.
 
 Making one takes far longer than starting it, so `ready` keeps those of a module by all that they are made from. Only
 the bytes of the parameters change from launch to launch.
@@ -179,7 +179,7 @@ def check_sizes(
         problems.append(
             error(
                 "bad-launch",
-                f"`{kernel.name}`: a grid of {grid} is no multiple of the cluster {cluster}",
+                f"`{kernel.name}`: a grid of {grid} is not a multiple of the cluster {cluster}",
                 span,
                 "this kernel",
                 helps=["round the grid up, and let the blocks beyond do nothing"],

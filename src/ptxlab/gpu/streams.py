@@ -33,4 +33,4 @@ def stream_handle(stream: Any) -> int:
     for name in ("cuda_stream", "ptr", "handle"):  # torch, CuPy, Numba
         if hasattr(stream, name):
             return int(getattr(stream, name))
-    raise TypeError(f"{type(stream).__name__} is no stream: pass its number, or an object with `__cuda_stream__`")
+    raise TypeError(f"{type(stream).__name__} is not a stream: pass its number, or an object with `__cuda_stream__`")

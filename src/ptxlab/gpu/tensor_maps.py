@@ -1,4 +1,4 @@
-"""Tensor maps as the driver encodes them, which tells nobody how."""
+"""Tensor maps as the driver encodes them; the encoding is not documented."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def fail(problem: DriverError, kernel: Subject, gpu: Gpu) -> Diagnostic:
 
 
 def refuse_broken() -> None:
-    """Tell what to do where an earlier kernel has broken the driver's context."""
+    """Say what to do where an earlier kernel has broken the driver's context."""
     reason = broken()
     if reason is not None:
         raise KernelError([broken_context(reason)])

@@ -21,7 +21,7 @@ from ptxlab.launch.comparison import compare
 from ptxlab.launch.contexts import Context, context_of, refuse_wrong
 from ptxlab.report import KernelError, error
 
-EXPLORED = 60.0  # seconds that an exploration takes at most, unless told otherwise
+EXPLORED = 60.0  # seconds that an exploration takes at most by default
 
 
 def launch(kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) -> Result:
@@ -147,7 +147,7 @@ def choose(module: ir.Module, args: Sequence[Any], options: LaunchOptions) -> tu
         asked = gpu_only or (not options.detectors and not emulator_only and runs_on_gpu(module))
         place = "cuda" if there or asked else "cpu"
     if place == "cpu" and there:
-        raise KernelError([error("bad-argument", f"argument {there[0]} lies on a GPU, the launch does not", None,
+        raise KernelError([error("bad-argument", f"argument {there[0]} is on a GPU, the launch is not", None,
                                  helps=['launch with `device="cuda"`, or copy the array here first'])])  # fmt: skip
     if place != "cpu" and emulator_only:
         raise ValueError(f"`{emulator_only}` is for the emulator alone: launch with device='cpu'")

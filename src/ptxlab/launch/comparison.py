@@ -66,7 +66,7 @@ def compare(
 
 
 def mirror(args: Sequence[Any], gpu: Gpu) -> tuple[list[Any], list[tuple[Memory, Any]]]:
-    """The arguments with copies for arrays that lie on the GPU; one array given twice is one copy."""
+    """The arguments with copies for arrays on the GPU; one array given twice is one copy."""
     import numpy
 
     copies: dict[tuple[int, int], tuple[Memory, Any]] = {}

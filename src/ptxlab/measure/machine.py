@@ -45,7 +45,7 @@ def describe(torch: Any) -> dict[str, Any]:
     return {
         "gpu": first.name,
         "target": first.target,
-        "multiprocessors": first.multiprocessors,
+        "multiprocessors": first.sm_count,
         "driver": driver_release(),
         "cuda": ".".join(map(str, first.cuda)),
         "ptxas": find_assembler(None).version,

@@ -1,7 +1,7 @@
 """What the numbered messages of ptxas mean, and what to do about them.
 
-ptxas prints them as information, so build logs lose them, yet they tell of kernels made several times slower or of
-code changed behind the author's back. They are known by their text: the numbers shift between releases (13.0 says
+ptxas prints them as information, so build logs lose them, yet they report kernels made several times slower, or
+code changed without the author's knowledge. They are known by their text: the numbers shift between releases (13.0 says
 C7519 for an inserted `wgmma.fence` and C7520 for the divergent case, 13.4 says C7519 for the latter).
 """
 

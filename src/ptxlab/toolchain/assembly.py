@@ -73,7 +73,7 @@ def assemble(
 
 
 def _no_object(tool: Tool, options: Sequence[str]) -> Diagnostic:
-    """A ptxas that is content and leaves nothing: no ptxas, or one that was told to do something else."""
+    """A ptxas that succeeds and writes no object: another program, or one with options to do something else."""
     helps = [f"leave out {', '.join(f'`{option}`' for option in options)}"] if options else []
     return error("ptxas-error", f"`{tool.path}` ended without an error and wrote no object", None, helps=helps)
 
@@ -81,7 +81,7 @@ def _no_object(tool: Tool, options: Sequence[str]) -> Diagnostic:
 def _bad_ending(
     outcome: Outcome, said: Sequence[Diagnostic], source: Source, tool: Tool, timeout: float
 ) -> list[Diagnostic]:
-    """How ptxas ended, where its messages do not tell."""
+    """How ptxas ended, where its messages do not say."""
     if outcome.timed_out:
         return [diagnose_timeout(timeout, source, tool)]
     if outcome.signal_name:

@@ -13,7 +13,7 @@ from ptxlab.toolchain.placement import place
 from ptxlab.toolchain.process import Outcome
 from ptxlab.toolchain.tools import Tool
 
-INPUT = "input.ptx"  # what ptxas is told that the module is called
+INPUT = "input.ptx"  # the name of the module for ptxas
 # The kinds of error a reader treats differently; whatever fits none is a plain `ptxas-error`.
 CODES = (
     ("ptxas-syntax-error", r"Parsing error|syntax error|Unexpected EOF|Not a name of any known instruction"),

@@ -1,7 +1,7 @@
 """Cubin to SASS: `disassemble` runs nvdisasm and brings back functions of instructions.
 
 An object assembled with `-lineinfo` carries, beside the source lines of its `.loc`s, the line of the PTX text each
-instruction comes from; `nvdisasm -gp` tells it. The code is the same with and without.
+instruction comes from; `nvdisasm -gp` prints it. The code is the same with and without.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DEFAULT_TIMEOUT = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """What the scheduler is told with an instruction: cycles to stall, barriers to set and to wait for."""
+    """The control code of an instruction for the scheduler: cycles to stall, barriers to set and to wait for."""
 
     stall: int
     yields: bool

@@ -21,7 +21,7 @@ from ptxlab.toolchain.tools import Tool, find
 
 DEFAULT_TARGET = "sm_80"
 _SUCCESS = 0
-_COMPILATION = 6  # NVRTC_ERROR_COMPILATION: the log tells; any other failure is ours or the library's
+_COMPILATION = 6  # NVRTC_ERROR_COMPILATION: the log says; any other failure is ours or the library's
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def cuda(
         warnings.warn(render(compilation.diagnostics), stacklevel=2)
     module, faults = read(compilation.text, str(PurePath(name).with_suffix(".ptx")))
     trace(module, Source(name, source))
-    if faults:  # in PTX that stands in the source, which NVRTC takes as it is
+    if faults:  # in inline PTX of the source, which NVRTC takes as it is
         raise PtxError(at_origin(module, faults))
     return module
 
@@ -124,7 +124,7 @@ def read_log(log: str, source: Source) -> list[Diagnostic]:
         if not start["level"].endswith("error") and _is_of_toolkit(Path(start["file"])):
             continue
         message, *rows = log[start.end() : end].split("\n")
-        # A long message goes on in the next rows; then come the echoed line, the caret below it, and an empty row.
+        # A long message continues in the next rows; then come the echoed line, the caret below it, and an empty row.
         caret = next((index for index, row in enumerate(rows) if row.strip() == "^"), None)
         notes = [row.strip() for row in rows[: caret - 1 if caret else 0] if row.strip()]
         span = None

@@ -79,7 +79,7 @@ def judge_many(
     known = cache.recall(job.key for job in jobs)
     missing = list({job.key: job for job in jobs if job.key not in known}.values())
     fresh = {key: _encode(verdicts) for key, verdicts in _run_all(missing, workers).items()}
-    # A time-out tells of the machine's load as much as of the text.
+    # A time-out depends on the machine's load as much as on the text.
     cache.remember({key: answer for key, answer in fresh.items() if '"timeout"' not in answer})
     known.update(fresh)
     return [[Verdict(*item) for item in json.loads(known[job.key])] for job in jobs]

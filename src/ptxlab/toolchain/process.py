@@ -121,7 +121,7 @@ def run_together(tasks: Sequence[Callable[[], Answer]], workers: int) -> list[An
 
 @contextmanager
 def _interrupt_waits() -> Iterator[None]:
-    """Let Ctrl-C wait for the end of the block: it would forget a child that starts, which then goes on alone."""
+    """Let Ctrl-C wait for the end of the block: it would forget a child that starts, which then runs on its own."""
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield

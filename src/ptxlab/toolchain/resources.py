@@ -1,4 +1,4 @@
-"""What each function of an object needs of the GPU, as `ptxas -v` tells it."""
+"""What each function of an object needs of the GPU, as `ptxas -v` prints it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def read_resources(messages: Iterable[Message]) -> list[Resources]:
         if compiling:
             entries.add(compiling[1])
         if properties:
-            # An entry is told of first, then what it calls, once for each entry that calls it.
+            # An entry comes first, then what it calls, once for each entry that calls it.
             current = properties[1]
             known = found.get(current, Resources(current, current in entries))
             found[current] = _with_sizes(known, message.text)

@@ -47,7 +47,7 @@ class Tool:
 
 
 def find(name: Name, option: str | Path | None = None) -> Tool:
-    """The first `name` there is; a missing one raises `PtxError` with the remedy."""
+    """The first `name` there is; a missing one raises `PtxError` with what to install."""
     for path, origin in _places(name, option):
         return _tool(name, path, origin)
     raise PtxError(
@@ -56,7 +56,7 @@ def find(name: Name, option: str | Path | None = None) -> Tool:
                 "missing-tool",
                 f"`{name}` was not found",
                 None,
-                notes=[f"looked at the variable `{_variable(name)}`, on PATH and for the wheel `{_WHEELS[name]}`"],
+                notes=[f"searched the variable `{_variable(name)}`, PATH and the wheel `{_WHEELS[name]}`"],
                 helps=["run `pip install 'ptxlab[toolchain]'`, or put the `bin` folder of a CUDA toolkit on PATH"],
             )
         ]
@@ -82,7 +82,7 @@ def find_assembler(version: Version | None, option: str | Path | None = None) ->
 
 @lru_cache(maxsize=64)
 def newest_version(tool: Tool) -> Version | None:
-    """The newest PTX version this ptxas accepts; None where it is too old to tell."""
+    """The newest PTX version this ptxas accepts; None where it is too old to say."""
     with tempfile.TemporaryDirectory(prefix="ptxlab-") as folder:
         outcome = run([tool.path, "--list-version"], Path(folder), _VERSION_SECONDS)
     found = [(int(major), int(minor)) for major, minor in re.findall(r"^(\d+)\.(\d+)$", outcome.text, re.MULTILINE)]
@@ -106,7 +106,7 @@ def _places(name: Name, option: str | Path | None) -> Iterator[tuple[Path, str]]
             continue
         path = shutil.which(chosen) or chosen
         if not Path(path).is_file():
-            raise PtxError([error("missing-tool", f"{origin} names `{chosen}`, which is no file", None)])
+            raise PtxError([error("missing-tool", f"{origin} names `{chosen}`, which is not a file", None)])
         yield Path(path).absolute(), origin
     on_path = _library_beside_nvcc() if name == "nvrtc" else shutil.which(name)
     if on_path:
