@@ -132,7 +132,7 @@ def _key(launch: Launch, found: Record, number: int, parties: tuple[Party, Party
 
 
 def _sources(launch: Launch) -> dict[int, Source]:
-    """The line of the source behind each instruction, where there is one."""
+    """The source line that each instruction was compiled from, where there is one."""
     numbers = {id(instruction): number for number, (_, instruction) in enumerate(launch.compiled.places)}
     found: dict[int, Source] = {}
     for function in {id(function): function for function, _ in launch.compiled.places}.values():

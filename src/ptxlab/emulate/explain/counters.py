@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 KINDS = {state.LOAD: "read", state.STORE: "written", state.ATOMIC: "updated"}
 TALLIES = ("global_requests", "sectors", "ideal_sectors", "shared_requests", "wavefronts", "ideal_wavefronts")
-# The class of an instruction, by the chapter of the manual that it stands in; a chapter that is not here is its own.
+# The class of an instruction, by its chapter of the manual; a chapter that is not listed is its own class.
 _CLASSES = {
     "arithmetic": "integer floating_point half mixed_precision extended_precision video logic compare convert",
     "move": "move miscellaneous stack",

@@ -68,7 +68,7 @@ def explain(launch: Launch, outcome: str | None, timeout: float | None) -> list[
     found += _explain_late(launch)
     codes = {diagnostic.code for diagnostic in found}
     damaged = {diagnostic.labels[0].span for diagnostic in found if diagnostic.code in _DAMAGE and diagnostic.labels}
-    races = (race for race in explain_findings(launch) if not _is_told(race, codes, damaged))
+    races = (race for race in explain_findings(launch) if not _is_reported(race, codes, damaged))
     return [*found, *races, *_explain_printf(launch)]
 
 
@@ -95,14 +95,14 @@ def _explain_printf(launch: Launch) -> list[Diagnostic]:
     """What is wrong with calls of `printf`."""
     found = []
     for remark, call in launch.services.remarks.values():
-        tell = error if remark.level == "error" else warning
+        level = error if remark.level == "error" else warning
         notes = [f"the format is {json.dumps(call.pattern)}"] if call.pattern else []
         who = thread_name(launch, call.block, call.thread)
-        found.append(tell("bad-printf", remark.message, launch.span_of(call.instruction), who, notes=notes))
+        found.append(level("bad-printf", remark.message, launch.span_of(call.instruction), who, notes=notes))
     return found
 
 
-def _is_told(race: Diagnostic, codes: set[str], damaged: set[Span]) -> bool:
+def _is_reported(race: Diagnostic, codes: set[str], damaged: set[Span]) -> bool:
     """Whether a finding has the cause of a fault that is reported already."""
     if race.code in ("use-after-free", "exited-block"):
         return race.code in codes

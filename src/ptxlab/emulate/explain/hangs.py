@@ -1,4 +1,4 @@
-"""Threads that wait for what never happens, in words: who waits where, for what, and where the others are."""
+"""Explains hangs: which threads wait where, for what, and where the others are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ptxlab.emulate.explain.mbarrier_hangs import explain_phase, name_mbarrier
 from ptxlab.emulate.explain.memory_names import name_bytes
 from ptxlab.emulate.explain.polling import spin_around
 from ptxlab.emulate.explain.snapshots import SPINS, BlockSnapshot, ThreadSnapshot, do, ranges
-from ptxlab.emulate.explain.waits import Group, Waits, behind, grouped
+from ptxlab.emulate.explain.waits import Group, Waits, grouped, missing
 from ptxlab.report import Diagnostic, Label, error
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _explain_spin(launch: Launch, group: Group, label: str, others: list[Label])
 
 def _explain_products(launch: Launch, group: Group, label: str, others: list[Label]) -> Diagnostic:
     first = group.first.warp // 4 * 4
-    late = do(behind(group), group.snapshot.threads, "has", "have")
+    late = do(missing(group), group.snapshot.threads, "has", "have")
     return error(
         "hang",
         f"{_threads(group)} for an MMA that never completes",

@@ -26,7 +26,7 @@ def add_sources(module: ir.Module, functions: Iterable[ir.Function], found: Sequ
 
 
 def _notes(functions: Iterable[ir.Function], names: dict[int, str]) -> dict[int, str]:
-    """For each instruction, by where it stands in the PTX: what the last `.loc` before it says."""
+    """For each instruction, by its place in the PTX: the last `.loc` before it."""
     notes: dict[int, str] = {}
     for function in functions:
         note = ""
@@ -39,7 +39,7 @@ def _notes(functions: Iterable[ir.Function], names: dict[int, str]) -> dict[int,
 
 
 def _note(location: ir.Location, names: dict[int, str]) -> str:
-    """`compiled from kernel.cu:17`; line 0 means that no line is behind it."""
+    """`compiled from kernel.cu:17`; line 0 means that there is none."""
     if location.file not in names or not location.line:
         return ""
     note = f"{COMPILED_FROM} {names[location.file]}:{location.line}"

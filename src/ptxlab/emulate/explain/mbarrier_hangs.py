@@ -1,4 +1,4 @@
-"""A phase of an mbarrier that never completes, in words: the arrivals and bytes it expects, and those it has seen."""
+"""Explains a phase of an mbarrier that never completes: the arrivals and bytes it expects, and those it has seen."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class Paths:
         return self.places[number][1].opcode.jump in (Jump.RETURN, Jump.EXIT)
 
     def _flow(self, number: int) -> tuple[Flow, int, dict[int, int]]:
-        """The control flow of the function of an instruction, the number of its first one, and who dominates whom."""
+        """The control flow of the function of an instruction, the number of its first one, and its dominators."""
         function = self.places[number][0]
         if id(function) not in self._flows:
             first = next(index for index, (other, _) in enumerate(self.places) if other is function)

@@ -43,7 +43,7 @@ def spin_around(launch: Launch, place: int) -> Spin | None:
     return next((spin for spin in spins if spin.look is not None), spins[0] if spins else None)
 
 
-def looked_at(launch: Launch, thread: ThreadSnapshot, spin: Spin) -> int | None:
+def polled_by(launch: Launch, thread: ThreadSnapshot, spin: Spin) -> int | None:
     """The generic address that a thread polls in a loop, if the loop does not change it: then its frame has it."""
     places = launch.compiled.places
     if spin.look is None:

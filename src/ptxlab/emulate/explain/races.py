@@ -29,7 +29,7 @@ _FAILED = (
 
 @dataclass(frozen=True)
 class _Account:
-    """A race in words: what happened, and what the first and the second access did."""
+    """The text of a race: what happened, and what the first and the second access did."""
 
     message: str
     before: str

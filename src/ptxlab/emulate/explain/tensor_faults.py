@@ -8,7 +8,7 @@ from ptxlab.emulate.runtime.tensor_memory import allocation as runtime
 from ptxlab.isa.tensor_memory import BAND
 from ptxlab.report import Diagnostic, Label
 
-Told = tuple[str, str, list[str]]  # message, what to do, facts
+Explained = tuple[str, str, list[str]]  # message, what to do, facts
 
 
 def explain_bad_allocation(fault: FaultSnapshot) -> Diagnostic:
@@ -44,7 +44,7 @@ def explain_bad_tensor_address(fault: FaultSnapshot) -> Diagnostic:
     )
 
 
-def _explain_allocation(reason: int, columns: int, other: int, size: int) -> Told:
+def _explain_allocation(reason: int, columns: int, other: int, size: int) -> Explained:
     """Message, help and notes; `other` and `size` depend on the reason."""
     match reason:
         case runtime.BAD_COUNT:
@@ -57,7 +57,7 @@ def _explain_allocation(reason: int, columns: int, other: int, size: int) -> Tol
             return (
                 f"`tcgen05.alloc` waits for {columns} columns of tensor memory, of which there are not so many left",
                 "give columns back first, or ask for fewer",
-                [f"the block has {other} of its 512 columns already; nobody is waited for who might give some back"],
+                [f"the block has {other} of its 512 columns already; no other warp is waited for that might free some"],
             )
         case runtime.GROWING:
             return (
@@ -84,7 +84,7 @@ def _explain_allocation(reason: int, columns: int, other: int, size: int) -> Tol
     )
 
 
-def _explain_address(reason: int, address: int, lanes: int, columns: int, warp: int) -> Told:
+def _explain_address(reason: int, address: int, lanes: int, columns: int, warp: int) -> Explained:
     """Message, help and notes."""
     lane, cells = address >> 16, _cells(address, lanes, columns)
     match reason:
@@ -113,7 +113,7 @@ def _explain_address(reason: int, address: int, lanes: int, columns: int, warp: 
             )
     return (
         f"access to {cells} of tensor memory, which has 128 lanes and 512 columns",
-        "the lane stands in the upper half of an address, the column in the lower half",
+        "the upper half of an address is the lane, the lower half the column",
         [],
     )
 

@@ -1,4 +1,4 @@
-"""Tensor maps that are none or are damaged, and boxes that start where they must not."""
+"""Explains faults of tensor maps: bytes that are not a map, damaged fields, boxes that start where they must not."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OVERWRITTEN = "no host makes such a map: its bytes were changed since, or are n
 
 
 def explain_bad_tensor_map(fault: FaultSnapshot) -> Diagnostic:
-    """A tensor map that is none, is damaged, or does not fit its copy."""
+    """Bytes that are not a tensor map, a damaged one, or one that does not fit its copy."""
     message, notes, helps = _explain_map(fault.extra, fault.address, fault.size)
     return fault.error("bad-tensor-map", message, notes=notes, helps=helps)
 

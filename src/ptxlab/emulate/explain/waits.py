@@ -1,4 +1,4 @@
-"""Who waits for whom in a cluster that hangs: groups of threads that wait for the same thing, and which is the cause.
+"""The wait-for graph of a cluster that hangs: groups of threads that wait for the same thing, and which is the cause.
 
 A group waits for another if threads of the other would end its wait by continuing. The cause is a group that waits for
 no other one: its wait would not end even if every other thread continued. It may also be one of several groups
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ptxlab.emulate.abi import state
 from ptxlab.emulate.abi.structs import Record
 from ptxlab.emulate.explain.paths import Paths
-from ptxlab.emulate.explain.polling import Spin, looked_at, spin_around
+from ptxlab.emulate.explain.polling import Spin, polled_by, spin_around
 from ptxlab.emulate.explain.snapshots import SPINS, WAITING, BlockSnapshot, ThreadSnapshot
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class Waits:
             case state.AT_CLUSTER if any(not thread.arrival for thread in other.threads):
                 return self.paths.reaches(there, self.paths.at_cluster_barrier())
             case state.AT_PRODUCTS if other.snapshot is group.snapshot:
-                late = {thread.number for thread in behind(group)}
+                late = {thread.number for thread in missing(group)}
                 return any(thread.number in late for thread in other.threads)
             case state.AT_PHASE:
                 return self._arrives(group, other)
@@ -193,7 +193,7 @@ class Waits:
         spin = self._spins[place]
         if spin is None or spin.look is None:
             return replace(thread, status=SPINS, waits_at=0)
-        return replace(thread, status=SPINS, instruction=spin.look, waits_at=looked_at(self.launch, thread, spin) or 0)
+        return replace(thread, status=SPINS, instruction=spin.look, waits_at=polled_by(self.launch, thread, spin) or 0)
 
 
 def grouped(threads: Iterable[ThreadSnapshot]) -> list[list[ThreadSnapshot]]:
@@ -209,7 +209,7 @@ def grouped(threads: Iterable[ThreadSnapshot]) -> list[list[ThreadSnapshot]]:
     return sorted(found.values(), key=lambda group: -len(group))
 
 
-def behind(group: Group) -> Sequence[ThreadSnapshot]:
+def missing(group: Group) -> Sequence[ThreadSnapshot]:
     """The threads of a warpgroup that have not committed the group of `wgmma` that others of it wait for."""
     first = group.first.warp // 4 * 4
     threads = Record.at(state.Thread, group.snapshot.record.get("threads"))

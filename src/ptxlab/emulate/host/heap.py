@@ -12,7 +12,7 @@ _NAME = "memory of `malloc`"
 
 
 class Heap:
-    """Regions by their addresses; no address is given twice, so that one that was freed is no memory ever after."""
+    """Regions by their addresses; no address is given twice, so that an access after `free` is always found."""
 
     def __init__(self) -> None:
         self.regions: dict[int, Region] = {}
@@ -29,7 +29,7 @@ class Heap:
         return region
 
     def add(self, region: Region) -> None:
-        """Take memory in, behind all that was there."""
+        """Add memory after all that was there."""
         self.regions[region.base] = region
         self.next = -(-(region.base + region.size + _GAP) // 256) * 256
         self.size += region.size

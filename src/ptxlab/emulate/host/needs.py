@@ -52,7 +52,7 @@ def needs_of(compiled: Compiled, block: tuple[int, int, int], shared: int, clust
 
 
 def room_to_keep(regions: Sequence[Region]) -> dict[int, ctypes.Array[ctypes.c_char]] | None:
-    """Room for what a kernel may write as it was before, by address, with marks behind it; None if there is none.
+    """Space for the original contents of what a kernel may write, by address, then marks; None if there is too little.
 
     It takes addresses only, and memory where something is kept.
     """

@@ -32,7 +32,7 @@ class Regions:
         return len(self._regions)
 
     def at(self, address: int) -> Region | None:
-        """The region that an address lies in or behind."""
+        """The region that contains an address, or the last one before it."""
         position = bisect_right(self._regions, address, key=lambda region: region.base)
         return self._regions[position - 1] if position else None
 

@@ -142,7 +142,7 @@ class Launch:
     # Places in the text.
 
     def span_of(self, number: int) -> Span | None:
-        """Where an instruction stands in the text."""
+        """Where an instruction is in the text."""
         return self.compiled.module.span(self.compiled.places[number][1])
 
     def line_of(self, number: int) -> int | None:
@@ -190,7 +190,7 @@ class Launch:
         except KeyboardInterrupt:
             outcome = "interrupted"
         self.request_stop()
-        for worker in self.workers:  # those that were about to go on give up their blocks
+        for worker in self.workers:  # those that were about to continue give up their blocks
             self.call(run_grid, worker)
         if self.services.failure is not None:
             raise self.services.failure
@@ -213,7 +213,7 @@ class Launch:
                     break
                 if until is not None and time.perf_counter() >= until and not self.stop.value:
                     return "timeout"
-        finally:  # nothing that machine code works on may go before that has stopped, however impatient somebody is
+        finally:  # nothing that machine code works on may go before that has stopped, even after a second Ctrl-C
             if not all(end.is_set() for end in ends):
                 self.request_stop()
             while not all(end.is_set() for end in ends):
@@ -223,7 +223,7 @@ class Launch:
         return None
 
     def _gather(self, worker: Worker, *others: Worker) -> Worker:
-        """Let one worker go on with the blocks of all: those of each wait for others."""
+        """Let one worker continue the blocks of all: those of each wait for others."""
         for other in others:
             self.call(take_over, worker, other)
         self.call(go_on_alone, worker)

@@ -124,7 +124,7 @@ class Services:
         return all(own[at // 8] >> at % 8 & 1 for at in range(offset, offset + size))
 
     def _string(self, thread: int, address: int) -> str:
-        """The text at an address, up to the byte 0 behind it."""
+        """The text at an address, up to the byte 0 that ends it."""
         found = bytearray()
         while len(found) < _LONGEST:
             place = self._host(thread, address + len(found), 1)

@@ -1,4 +1,4 @@
-"""What one core works with: the record that machine code reads, its memory, and what it tells of its blocks."""
+"""What one core works with: the record that machine code reads, its memory, and what it reports about its blocks."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ class Worker:
         self.counters = (ctypes.c_uint64 * max(len(facts["counters"]), 1)).from_buffer(
             room_of(8 * len(facts["counters"]))
         )
-        # Room for the clusters of all workers, should this one go on with them; it takes memory only where it is used.
+        # Space for the clusters of all workers, in case this one continues them; it takes memory only where it is used.
         room = max(1, min(launch.clusters, needs.limit * workers))
         self.residents = (ctypes.c_void_p * room).from_buffer(mmap.mmap(-1, 8 * room))
-        self.end = threading.Event()  # unlike a thread, it tells the truth after an interrupted wait
+        self.end = threading.Event()  # unlike a thread, it is right after an interrupted wait
         self.end.set()
         self.record.set(
             stop=ctypes.addressof(launch.stop),

@@ -112,7 +112,7 @@ class Processes:
 def serve() -> None:
     """Do what is asked on standard input, and answer on standard output, until there is nothing more."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever else is printed is no answer
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # anything else that is printed is not an answer
     while True:
         try:
             job, seeds = pickle.load(sys.stdin.buffer)

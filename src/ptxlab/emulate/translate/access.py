@@ -71,7 +71,7 @@ def _in_window(function: Function, address: Address, bytes: int, kind: int) -> s
 
 
 def _in_cluster(function: Function, address: Address, bytes: int, kind: int) -> str:
-    """A place in the shared memory of the own block, or else where a search finds it in another of the cluster."""
+    """An address in the shared memory of the thread's block, or where it is in that of another block of the cluster."""
     builder, at = function.builder, address.value.text
     near, far, found, fail = (builder.new_label(name) for name in ("near", "far", "found", "fail"))
     inside = builder.value(
@@ -158,7 +158,7 @@ def load(
     place = locate(function, address, size * count, state.LOAD, condition)
     log(function, address, size * count, state.LOAD)
     function.unit.counting.note_look(function, address.space)
-    function.unit.watching.note_access(function, address, size * count, state.LOAD, order, size)
+    function.unit.tracking.note_access(function, address, size * count, state.LOAD, order, size)
     texts = [
         builder.value(f"load {bits_of(type)}, ptr {_offset(function, place, size * index)}, align 1")
         for index in range(count)
@@ -185,10 +185,10 @@ def store(function: Function, address: Address, values: Sequence[Value], when: V
         builder.label(then)
         condition = function.unit.counting.count_here(function)
     place = locate(function, address, size * len(values), state.STORE, condition)
-    if function.unit.watching.checks or function.unit.preemption == LOGGED:
+    if function.unit.tracking.checks or function.unit.preemption == LOGGED:
         unchanged = _holds(function, place, values, size)
         log(function, address, size * len(values), state.STORE, builder.value(f"xor i1 {unchanged}, true"))
-        function.unit.watching.note_access(function, address, size * len(values), state.STORE, order, size, unchanged)
+        function.unit.tracking.note_access(function, address, size * len(values), state.STORE, order, size, unchanged)
         function.unit.counting.note_change(function, address.space, builder.value(f"xor i1 {unchanged}, true"))
     else:
         function.unit.counting.note_change(function, address.space)
@@ -227,7 +227,7 @@ def update(
     builder, size = function.builder, type.width // 8
     place = locate(function, address, size, state.ATOMIC)
     old = Value(function, type, builder.value(f"load {bits_of(type)}, ptr {place}, align 1"))
-    function.unit.watching.note_update(function, address, size, order, writes and writes(old), returns)
+    function.unit.tracking.note_update(function, address, size, order, writes and writes(old), returns)
     new = change(old)
     builder.emit(f"store {new.typed}, ptr {place}, align 1")
     function.unit.counting.note_look(function, address.space)

@@ -21,7 +21,7 @@ class AsyncCopies:
         machine = self._machine
         unit = machine.function.unit
         unit.counting.note_change(machine.function, "shared")
-        tracked = unit.watching.watches(machine.function, 1)
+        tracked = unit.tracking.tracks(machine.function, 1)
         given = (machine.shared_offset(destination), source.value, size, source_size, tracked)
         machine.runtime("start_copy", *given, machine.place)
         machine.check()

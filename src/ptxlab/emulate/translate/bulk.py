@@ -41,7 +41,7 @@ class BulkCopies:
             size=size,
             left=ignored[0],
             right=ignored[1],
-            tracked=function.unit.watching.watches(function, 1),
+            tracked=function.unit.tracking.tracks(function, 1),
             **self._blocks(blocks),
         )
         self._machine.runtime("start_load", record, self._machine.place)
@@ -53,7 +53,7 @@ class BulkCopies:
         machine = self._machine
         given = {"destination": destination.value, "source": machine.shared_offset(source), "size": size, "mask": mask}
         machine.runtime("start_store", Record(BulkStore, **given, **_numbers(reduction)), machine.place)
-        machine.function.unit.watching.note_written(machine.function, 0)
+        machine.function.unit.tracking.note_written(machine.function, 0)
         self._end(destination, source, size, _kind(reduction))
 
     def exchange(
@@ -100,7 +100,7 @@ class BulkCopies:
             destination=machine.shared_offset(destination),
             source=_generic(map),
             barrier=machine.shared_offset(barrier),
-            tracked=function.unit.watching.watches_map(function, 1),
+            tracked=function.unit.tracking.watches_map(function, 1),
             rank=len(coordinates),
             coordinates=coordinates,
             **self._blocks(blocks),
@@ -123,7 +123,7 @@ class BulkCopies:
             **_numbers(reduction),
         )
         machine.runtime("start_store", record, machine.place)
-        function.unit.watching.note_written_map(function, 0)
+        function.unit.tracking.note_written_map(function, 0)
         machine.check()
         function.unit.counting.note_change(function, "global")
 

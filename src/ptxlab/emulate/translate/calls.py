@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Calls:
-    """The functions that one kernel calls, as LLVM's text, and its meeting points."""
+    """The functions that one kernel calls, as LLVM IR, and its warp collectives."""
 
     def __init__(self) -> None:
         self.natives: dict[str, Callable[..., Any]] = {}
@@ -44,7 +44,7 @@ class Calls:
         reads_shared: bool = False,
         orders: bool = False,
     ) -> int:
-        """A meeting point: what its lanes do together, as a function without the constants."""
+        """A warp collective: what its lanes do together, as a function without the constants."""
         self.mail_words = max(self.mail_words, words)
         known = signature(action)
         self.natives.setdefault(known.symbol, action)

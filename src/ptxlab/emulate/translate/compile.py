@@ -26,7 +26,7 @@ KEPT = 64  # kernels that stay linked
 
 
 class Compiled:
-    """A kernel that can run: its code, what that needs, and where its instructions stand."""
+    """A kernel that can run: its code, what that needs, and the places of its instructions."""
 
     def __init__(self, module: ir.Module, kernel: ir.Function, facts: dict[str, Any], library: engine.Library) -> None:
         self.module = module
@@ -46,7 +46,7 @@ class Compiled:
         return Effects() if match is None else match.effects
 
 
-# Machine code depends on the meanings (`isa`, `numbers`), the program (`ir`, `syntax`) and what translates it.
+# Machine code depends on semantics (`isa`, `numbers`), the program (`ir`, `syntax`) and what translates it.
 _PACKAGES = tuple(f"ptxlab.{name}" for name in ("native", "numbers", "isa", "ir", "syntax", "device", "emulate"))
 
 
@@ -156,7 +156,7 @@ def _translate(
         "talks": unit.talks,
         "clock": "read_clock" in unit.calls.runtime_functions,
         "stack": unit.uses_stack,
-        "written": unit.watching.written,
+        "written": unit.tracking.written,
         "changes": sorted(unit.counting.changes),
         "looks": [
             counter
@@ -173,7 +173,7 @@ def _translate(
 
 
 def _packed(parts: Sequence[bytes]) -> bytes:
-    """Parts behind one another, each behind its size."""
+    """Parts one after another, each after its size."""
     return b"".join(len(part).to_bytes(8, "little") + part for part in parts)
 
 

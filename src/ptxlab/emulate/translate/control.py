@@ -1,4 +1,4 @@
-"""Branches, calls and returns: statements that do not compute but say where a thread goes on."""
+"""Branches, calls and returns: statements that compute nothing but decide where a thread continues."""
 
 from __future__ import annotations
 

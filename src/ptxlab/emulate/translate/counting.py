@@ -42,7 +42,7 @@ class Counting:
         return self._count(function, (-1, -1), amount)
 
     def note_change(self, function: Function, space: str | None, condition: str | None = None) -> None:
-        """Have it counted how often this instruction changes memory that other threads see: always, or if told so."""
+        """Count how often this instruction changes memory that other threads see: always, or under a condition."""
         if space not in _SEEN_BY_OTHERS:
             return
         if condition is None:
@@ -52,7 +52,7 @@ class Counting:
             self.changes.add(self.count_here(function, amount))
 
     def note_look(self, function: Function, space: str | None) -> None:
-        """Have it counted how often this instruction looks at what other threads, or even other blocks, may change."""
+        """Count how often this instruction reads what other threads, or even other blocks, may change."""
         if space in _SEEN_BY_OTHERS:
             self.looks[function.counter] = self.looks.get(function.counter, False) or space not in _SHARED
 

@@ -60,7 +60,7 @@ def _compile(unit: Unit, text: str, called: str, speed: int, until: float | None
         with Compilation(text, speed=speed, seconds=_SECONDS[speed], memory=max(available(), 1 << 30)) as compilation:
             others = _called(called)
             return [compilation.result(until), *others]
-    except OSError:  # there can be no other process: only what takes no more than proportional time is safe here
+    except OSError:  # no other process can be started: only what takes no more than proportional time is safe here
         if speed:
             raise GaveUpError from None
         return [engine.compile_text(text, speed=speed), *_called(called)]

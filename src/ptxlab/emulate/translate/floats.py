@@ -1,4 +1,4 @@
-"""Floating-point arithmetic as LLVM's text: the host's own instructions where they give the GPU's bits.
+"""Floating-point arithmetic as LLVM IR: the host's own instructions where they give the GPU's bits.
 
 Rounded to nearest, f32 and f64 of every host agree with a GPU's, but for NaNs and what `.ftz` flushes. The rest is a
 call: of `numbers.half` for f16 and bf16, of `numbers.soft` for everything else.

@@ -85,7 +85,7 @@ class Frame:
 
     @property
     def next_resume(self) -> int:
-        """The number of the place where the thread goes on after the next wait."""
+        """The number of the place where the thread continues after the next wait."""
         return len(self.resumes) + 1
 
     def step(self, position: int) -> None:
@@ -103,9 +103,9 @@ class Frame:
         target: int | None = None,
         step: saving.Step | None = None,
     ) -> None:
-        """Give the thread up with these registers saved; it goes on behind this, or with a jump to the block `target`.
+        """Give the thread up with these registers saved; it continues after this, or with a jump to the block `target`.
 
-        None: the status is set already. With `calls` it is the callee that runs, and the frame knows where to go on.
+        None: the status is set already. With `calls` it is the callee that runs, and the frame knows where to continue.
         `step` is that of a wait which may be passed by; otherwise it is part of the instruction.
         """
         function, builder = self.function, self.function.builder

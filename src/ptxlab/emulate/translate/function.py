@@ -1,6 +1,6 @@
 """One PTX function as a function of LLVM that runs a thread until it must wait for others.
 
-Where the thread waits, the registers that are read later go to its frame, the function notes where it goes on and
+Where the thread waits, the registers that are read later go to its frame, the function notes where it continues and
 returns; called again, it jumps there and fetches them back; see `frame`.
 """
 
@@ -130,9 +130,9 @@ class Function:
     # Translation.
 
     def text(self) -> str:
-        """The function in LLVM's language."""
+        """The function as LLVM IR."""
         builder = self.builder
-        entry = builder.gap()  # filled in below: declarations of registers, the jump to where it goes on
+        entry = builder.gap()  # filled in below: declarations of registers, the jump to where it continues
         builder.label("start")
         # Others are written before they are read: LLVM need not look for where a zero could get to.
         for index in members(self.live.at_start[0] if self.flow.blocks else 0):
@@ -231,7 +231,7 @@ class Function:
             self.registers.end_guarded()
 
     def _execute(self, instruction: ir.Instruction, match: Match) -> None:
-        """Run the meaning of an instruction on its operands, and write down its results."""
+        """Run the semantics of an instruction on its operands, and write down its results."""
         semantics = match.form.semantics
         assert semantics is not None, instruction.opcode.text
         given: dict[str, Any] = {}
@@ -299,7 +299,7 @@ class Function:
         self.builder.close("ret void")
 
     def _formal_place(self, variable: ir.Variable) -> str:
-        """Where a parameter or result lies in local memory."""
+        """Where a parameter or result is in local memory."""
         at = self.builder.value(f"add i64 %local_base, {self.locals.offsets[id(variable)]}")
         return self.builder.value(f"getelementptr i8, ptr %local, i64 {at}")
 

@@ -11,7 +11,7 @@ from ptxlab.ir.flow import Flow
 
 
 class Liveness:
-    """What is still needed: `at_start[block]` when a block begins, `after(position)` behind an instruction."""
+    """What is still needed: `at_start[block]` when a block begins, `after(position)` after an instruction."""
 
     def __init__(
         self,
@@ -63,14 +63,14 @@ class Liveness:
         return found
 
     def after(self, position: int) -> int:
-        """The registers that are needed behind an instruction."""
+        """The registers that are needed after an instruction."""
         number = self.block_of[position]
         if number not in self._after:
-            self._after[number] = self._behind_each(number)
+            self._after[number] = self._after_each(number)
         return self._after[number][position - self._flow.blocks[number].start]
 
-    def _behind_each(self, number: int) -> list[int]:
-        """The registers that are needed behind each instruction of a block."""
+    def _after_each(self, number: int) -> list[int]:
+        """The registers that are needed after each instruction of a block."""
         block = self._flow.blocks[number]
         live = self._at_end(number, self.at_start)
         found = []
@@ -80,11 +80,11 @@ class Liveness:
         return found[::-1]
 
     def before(self, position: int) -> int:
-        """The registers that are needed by an instruction or behind it."""
+        """The registers that are needed by an instruction or after it."""
         return self.after(position) & ~self.overwrites[position] | self.reads[position]
 
     def across(self, position: int) -> int:
-        """The registers that an instruction must keep while it waits: those needed behind it, but its own results."""
+        """The registers that an instruction must keep while it waits: those needed after it, without its results."""
         return self.after(position) & ~self.results[position]
 
 

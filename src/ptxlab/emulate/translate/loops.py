@@ -1,4 +1,4 @@
-"""The loops of a function, for telling in which iteration of each of them an instruction is executed."""
+"""The loops of a function, to identify in which iteration of each of them an instruction is executed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The machine that meanings run on when a kernel is translated: what they ask for becomes LLVM's language."""
+"""The machine that semantics run on when a kernel is translated: what they ask for becomes LLVM IR."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _U32 = type_named("u32")
 
 
 class Machine:
-    """`k` of the meanings, see `isa.machine`; the methods on memory and waiting are the emulator's own."""
+    """`k` of the semantics, see `isa.machine`; the methods on memory and waiting are the emulator's own."""
 
     def __init__(self, function: Function) -> None:
         self.function = function
@@ -278,7 +278,7 @@ class Machine:
         return found
 
     def wait(self, status: int | None = None) -> None:
-        """Let others run until this thread can go on; None: the runtime has said why."""
+        """Let others run until this thread can continue; None: the runtime has said why."""
         self.function.frame.wait_here(status)
 
     def check(self) -> None:
@@ -318,7 +318,7 @@ class Machine:
         return (address & state.OFFSET_MASK | self.cast(known, type) << state.RANK_SHIFT) + window
 
     def rank_of(self, address: Value) -> Value:
-        """The rank in the cluster of the block in whose shared memory an address lies."""
+        """The rank in the cluster of the block whose shared memory contains an address."""
         named = self.cast(address >> state.RANK_SHIFT & state.NOBODY, "u32")
         own = special_register(self.function, ir.SpecialRegister("%cluster_ctarank", None))
         return self.select(named == 0, own, named - 1)
@@ -349,11 +349,11 @@ class Machine:
         return address.value - state.SHARED_WINDOW if address.space is None else address.value
 
     def own_offset(self, address: Value) -> Value:
-        """An address in shared memory of the cluster as an offset in that of the own block, if it is there."""
+        """An address in shared memory of the cluster as an offset in that of the thread's block, if it is there."""
         return self.ask_runtime("without_own_rank", address, result="u64")
 
     def owner(self, address: Value) -> str:
-        """The block in whose shared memory an address lies."""
+        """The block whose shared memory contains an address."""
         name = self.function.unit.calls.runtime("owner_of")
         return self.function.builder.value(f"call ptr @{name}(ptr %thread, i64 {address.text})")
 
@@ -366,7 +366,7 @@ class Machine:
         return _WINDOWS[self._space(space)]
 
     def is_in(self, space: str, address: Value) -> Value:
-        """Whether a generic address lies in a state space."""
+        """Whether a generic address is in a state space."""
         window = _WINDOWS[self._space(space)]
         if space in ("shared", "shared::cta"):
             address = self.own_offset(address - window) + window

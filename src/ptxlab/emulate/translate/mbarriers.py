@@ -101,8 +101,8 @@ class Mbarriers:
         located: Located = "%block", address.value
         if address.space == "shared::cluster":
             located = machine.owner(address.value), address.value & state.OFFSET_MASK
-        if kind != state.STORE and machine.function.unit.watching.checks:
+        if kind != state.STORE and machine.function.unit.tracking.checks:
             machine.runtime("check_intact", *located, machine.place)
-        machine.function.unit.watching.note_access(machine.function, address, 8, kind, "barrier", 8)
+        machine.function.unit.tracking.note_access(machine.function, address, 8, kind, "barrier", 8)
         access.log(machine.function, address, 8, kind, "false" if kind == state.LOAD else "true")
         return located

@@ -87,7 +87,7 @@ def scalar(function: Function, type: Type, operand: ir.Operand) -> Value:
         case ir.Negated():
             return ~scalar(function, type, operand.operand)
         case ir.Minus():
-            return scalar(function, type, operand.operand)  # the meaning asks for the sign itself
+            return scalar(function, type, operand.operand)  # the semantics asks for the sign itself
         case ir.Sink():
             return Value(function, type, constant_text(0, type))
         case ir.Sum():
@@ -131,7 +131,7 @@ def _space_of(function: Function, expected: Expected) -> str | None:
 
 
 def address_of(function: Function, space: str | None, operand: ir.Operand) -> Address:
-    """An address in brackets, or one that stands without them."""
+    """An address in brackets, or one without them."""
     base: ir.Operand = operand
     offset = 0
     if isinstance(operand, ir.Address):
@@ -169,7 +169,7 @@ def address_of(function: Function, space: str | None, operand: ir.Operand) -> Ad
 
 
 def write(function: Function, results: list[Result], returned: Any) -> None:
-    """Put what a meaning returned into the registers of the instruction."""
+    """Put what the semantics returned into the registers of the instruction."""
     values = (returned,) if len(results) == 1 else returned
     if not results:
         return

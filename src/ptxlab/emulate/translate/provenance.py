@@ -1,7 +1,7 @@
 """Where addresses come from: the parameters of a kernel that the value of a register can be derived from.
 
 Memory that a kernel only reads needs no looking after. `roots` of an address are bits: one for each parameter, one for
-variables of the module, one for shared and local memory, and one for whatever cannot be told, such as pointers that are
+variables of the module, one for shared and local memory, and one for what is not known, such as pointers that are
 themselves loaded from memory. The order of instructions does not matter here: what a register holds anywhere counts.
 """
 
@@ -17,7 +17,7 @@ from ptxlab.isa.operand import Expected
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.function import Function
 
-PARAMETERS = 60  # parameters beyond are not told apart from the unknown
+PARAMETERS = 60  # parameters beyond are not distinguished from the unknown
 WINDOW = 1 << 61
 VARIABLE = 1 << 62
 UNKNOWN = 1 << 63

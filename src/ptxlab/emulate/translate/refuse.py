@@ -36,7 +36,7 @@ def refuse(module: ir.Module, kernel: ir.Function) -> None:
     )
     for function in layout.reachable(module, kernel):
         for message, span, reason in _missing(module, names, function):
-            # Once is enough for each, however often it stands in the program.
+            # Once is enough for each, however often it is in the program.
             found.setdefault(message, error("not-emulated", message, span, reason))
         ways = sum(_ways(function))
         if ways > WAYS:
@@ -63,13 +63,13 @@ def is_emulated(form: Form) -> bool:
     return form.jump is not None or form.semantics is not None
 
 
-# Beginnings of modifiers that are not emulated, of instructions that are without them.
+# First words of modifiers that are not emulated, of instructions that are emulated without them.
 _WORDS = {
     "mbarrier::report::validity": "barriers have nothing to report on the values that are copied",
     "im2col": "copies by im2col are not emulated yet",
     "tile::": "rows that are gathered or scattered are not emulated yet",
     "cta_group::2": "it works on the memory of two blocks of a cluster",
-    "sync_restrict::shared::read": "it tells of an end of reading that is not told apart here",
+    "sync_restrict::shared::read": "it reports the end of reads, which is not distinguished here",
     "exclusive": "what it excludes is not known",
     "ashift": "the manual does not say which rows move where",
     "kind::ti16": "how its values are computed is not known",
@@ -94,7 +94,7 @@ Missing = tuple[str, Span | None, str]
 
 
 def _missing(module: ir.Module, names: _Names, function: ir.Function) -> Iterator[Missing]:
-    """What a function needs that is not there: what to say of it, where it stands, and why."""
+    """What a function needs that is not there: what to say of it, where it is, and why."""
     if module.address_size == 32:
         yield (
             "addresses of 32 bits are not emulated",

@@ -1,6 +1,6 @@
 """The registers of a PTX function: variables on the stack, which LLVM turns into values.
 
-Within a basic block what was written or read last is known by its name, so that LLVM is not told of variables that it
+Within a basic block what was written or read last is known by its name, so that LLVM never sees variables that it
 would have to remove again: a register is read from its variable once, and written to it only if that is read later.
 
 In a function that is too large for LLVM to optimise (`flat`), a register is in the frame all the time, and nothing is
@@ -81,7 +81,7 @@ class Registers:
         self._remember((register.index, element), _Known(text, raw if register.type.width == 32 else None, stores))
 
     def _variable(self, register: ir.Register, element: int, lines: Callable[[], list[str]]) -> str:
-        """The name of what holds a register; if that is in the frame, `lines` are told where."""
+        """The name of what holds a register; if that is in the frame, `lines` get its address."""
         if not self._flat:
             return variable(register, element)
         offset = self._function.frame.offset((register.index, element), register.type.width // 8)

@@ -17,7 +17,7 @@ from ptxlab.ir.flow import Flow
 class Wait:
     """A place where a thread waits: `live` registers are read later.
 
-    A wait that is not `certain` may be passed by; one on a jump to the block `target` goes on there.
+    A wait that is not `certain` may be passed by; one on a jump to the block `target` continues there.
     """
 
     live: int

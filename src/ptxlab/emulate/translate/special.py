@@ -32,7 +32,7 @@ _CONSTANTS = {
     "%reserved_smem_offset_1": RESERVED // 2,
     **{f"%pm{n}": 0 for n in range(8)}, **{f"%envreg{n}": 0 for n in range(32) if n not in (1, 2)},
 }  # fmt: skip
-# What follows from where a block stands in the grid, and how many blocks a cluster has in that direction.
+# What follows from the position of a block in the grid, and how many blocks a cluster has in that direction.
 _CLUSTER = {"%clusterid": "%ctaid", "%nclusterid": "%nctaid", "%cluster_ctaid": "%ctaid"}
 _WIDE = {"%gridid": 1, "%current_graph_exec": 0, **{f"%pm{n}_64": 0 for n in range(8)}}
 _MASKS = {"%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt"}

@@ -1,4 +1,4 @@
-"""What the detectors are told of: accesses to memory that other threads may touch, unless nobody can write there."""
+"""Tracked accesses: what the detectors see, memory that other threads may touch, unless no thread can write it."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Watching:
         element: int,
         unchanged: str = "false",
     ) -> None:
-        """Tell the detectors of an access to `bytes` bytes in elements of `element`, which may change nothing."""
+        """Track an access to `bytes` bytes in elements of `element`, which may change nothing."""
         number = about_of(kind, order, element)
         self._note(function, address, bytes, kind, number, unchanged, number | shadow.UNCHANGED)
 
     def note_update(
         self, function: Function, address: Address, bytes: int, order: str, writes: Value | None, returns: bool
     ) -> None:
-        """Tell the detectors of an atomic operation, which is only a read if `writes` does not hold."""
+        """Track an atomic operation, which is only a read if `writes` does not hold."""
         number = about_of(state.ATOMIC, order, bytes) | (0 if returns else shadow.REDUCTION)
         failed, otherwise = "false", number
         if writes is not None and self.checks:
@@ -60,7 +60,7 @@ class Watching:
         condition: str,
         otherwise: int,
     ) -> None:
-        """Tell the detectors of an access, which is `number`, and where the condition holds, `otherwise`."""
+        """Track an access, which is `number`, and where the condition holds, `otherwise`."""
         instruction = function.instructions[function.position]
         space = address.space
         if not self.checks or space in ("const", "param"):
@@ -89,8 +89,8 @@ class Watching:
             builder.jump(after)
             builder.label(after)
 
-    def watches(self, function: Function, operand: int) -> Value | int:
-        """Whether the detectors are to be told of the memory that a copy reads, by the operand that names it."""
+    def tracks(self, function: Function, operand: int) -> Value | int:
+        """Whether the memory that a copy reads is tracked, by the operand that names it."""
         if not self.checks:
             return 0
         copied = function.instructions[function.position].operands[operand]
@@ -108,7 +108,7 @@ class Watching:
             )
 
     def watches_map(self, function: Function, operand: int) -> Value | int:
-        """Whether the detectors are to be told of the tensor that a copy reads, by the operand that names its map."""
+        """Whether the tensor that a copy reads is tracked, by the operand that names its map."""
         if not self.checks:
             return 0
         roots = self._roots_of_map(function, operand)
@@ -123,7 +123,7 @@ class Watching:
             self.written |= self._roots_of_map(function, operand)
 
     def _roots_of_map(self, function: Function, operand: int) -> int:
-        """The parameter that a tensor map is, if that can be told."""
+        """The parameter that a tensor map is, if that is known."""
         found = self.roots_of(function).of_address(function.instructions[function.position].operands[operand])
         return found & ~WINDOW or UNKNOWN
 
@@ -147,7 +147,7 @@ _NOTES = {
 
 
 def about_of(kind: int, order: str, element: int) -> int:
-    """How the detectors are told what an access is; see `runtime.shadow`."""
+    """The flags by which the detectors know what an access is; see `runtime.shadow`."""
     semantics, _, scope = order.partition(".")
     about = kind | (element.bit_length() - 1) << shadow.SIZE_SHIFT
     if semantics == "barrier":

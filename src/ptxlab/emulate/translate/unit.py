@@ -1,7 +1,7 @@
 """A kernel and the functions it can reach, on their way to machine code.
 
 The unit knows what is shared by all of them: where variables lie, what the code calls (`calls.py`), what it counts
-(`counting.py`) and what it tells the detectors (`watching.py`). What it makes depends on the program alone, not on a
+(`counting.py`) and what the detectors see of it (`tracking.py`). What it makes depends on the program alone, not on a
 launch, so it can be kept on disk.
 """
 
@@ -29,11 +29,11 @@ from ptxlab.native.text import METADATA
 from ptxlab.native.translate import declaration_text, emit
 
 _U64 = type_named("u64")
-LARGE = 300_000  # characters of LLVM's language, beyond which LLVM takes a second
+LARGE = 300_000  # characters of LLVM IR, beyond which LLVM takes a second
 
 
 class Unit:
-    """One kernel as LLVM's text, with the tables that running it needs."""
+    """One kernel as LLVM IR, with the tables that running it needs."""
 
     def __init__(
         self,
@@ -61,12 +61,12 @@ class Unit:
         self.numbers = layout.function_numbers(module)
         self.functions = layout.reachable(module, entry)
         self.by_name = layout.functions_of(module)
-        self.watching = Watching(checks, is_alone=len(self.functions) == 1)
+        self.tracking = Watching(checks, is_alone=len(self.functions) == 1)
         self.variables = layout.Variables(module, self.functions)
         self.parameter_size = layout.block_of(entry.parameters).size
 
     def translate(self) -> tuple[str, str]:
-        """The kernel as LLVM's text, and the functions that it calls: one text, or two where it is large.
+        """The kernel as LLVM IR, and the functions that it calls: one text, or two where it is large.
 
         A large kernel is not worth much of LLVM's time, but what it calls is: there the work of `mma` is done.
         """
@@ -155,7 +155,7 @@ class Unit:
             receive_value(function, target.returns[0], results[0], found)
 
     def space_of(self, function: Function, variable: ir.Variable) -> str:
-        """The state space of a variable; a `.param` that a body declares, for a call, lies in local memory."""
+        """The state space of a variable; a `.param` that a body declares, for a call, is in local memory."""
         return "local" if id(variable) in function.locals.offsets else variable.state_space.partition("::")[0]
 
     def function_address(self, name: str) -> int:

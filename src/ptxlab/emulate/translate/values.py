@@ -25,7 +25,7 @@ def bits_of(type: Type) -> str:
 
 
 class Value:
-    """Bits with a type; `text` is their name in LLVM's language."""
+    """Bits with a type; `text` is their name in LLVM IR."""
 
     __slots__ = ("_raw", "_text", "epoch", "function", "type")
 
@@ -55,7 +55,7 @@ class Value:
 
     @property
     def known_raw(self) -> str | None:
-        """That value, or the variable that it lies in, if there is one and the thread has not waited since."""
+        """That value, or the variable that holds it, if there is one and the thread has not waited since."""
         return self._raw if self.epoch == self.function.frame.epoch else None
 
     @property
