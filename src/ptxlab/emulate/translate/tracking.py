@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ptxlab.emulate.translate.function import Function
 
 
-class Watching:
+class Tracking:
     """What of one kernel is watched; `written` are the arguments through which it writes."""
 
     def __init__(self, checks: bool, is_alone: bool) -> None:

@@ -20,7 +20,7 @@ from ptxlab.emulate.translate.counting import Counting
 from ptxlab.emulate.translate.function import Function
 from ptxlab.emulate.translate.passing import Signature, argument_value, receive_value, signature
 from ptxlab.emulate.translate.preemption import LOGGED, NEVER
-from ptxlab.emulate.translate.tracking import Watching
+from ptxlab.emulate.translate.tracking import Tracking
 from ptxlab.emulate.translate.values import Value
 from ptxlab.ir.shapes import match_of
 from ptxlab.isa.types import type_named
@@ -61,7 +61,7 @@ class Unit:
         self.numbers = layout.function_numbers(module)
         self.functions = layout.reachable(module, entry)
         self.by_name = layout.functions_of(module)
-        self.tracking = Watching(checks, is_alone=len(self.functions) == 1)
+        self.tracking = Tracking(checks, is_alone=len(self.functions) == 1)
         self.variables = layout.Variables(module, self.functions)
         self.parameter_size = layout.block_of(entry.parameters).size
 
