@@ -42,7 +42,7 @@ def plain(x: Any, y: Any) -> Action:
 def prepared(x: Any, y: Any) -> Action:
     """The same with its arguments in place."""
     module = ptxlab.parse(SAXPY)
-    options = LaunchOptions(grid=(GRID, 1, 1), block=(BLOCK, 1, 1))
+    options = LaunchOptions(GRID, BLOCK)
     return prepare(module["saxpy"], [x, y, 2.0, COUNT], options).launch
 
 

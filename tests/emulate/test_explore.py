@@ -181,7 +181,7 @@ def everything(threads: Sequence[str]) -> set[tuple[Any, ...]]:
     """What all interleavings give, none left out."""
     found = set()
     prefix: list[int] = []
-    options = LaunchOptions(grid=(len(threads), 1, 1), block=(1, 1, 1))
+    options = LaunchOptions(len(threads), 1)
     program = Program(EmulatedModule.load(kernel(threads).module), kernel(threads), options)
     watch = Watch(600)
     while True:

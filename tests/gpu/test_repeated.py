@@ -18,7 +18,7 @@ from tests.gpu.stand_ins import OnGpu, Tensor, ramp
 
 def test_a_prepared_launch_takes_arrays_on_the_gpu_only(fake: Driver) -> None:
     module = ptxlab.parse(programs.SAXPY)
-    options = LaunchOptions(grid=(1, 1, 1), block=(32, 1, 1))
+    options = LaunchOptions(1, 32)
     x, y = ramp(), np.ones(8, np.float32)
     prepared = prepare(module["saxpy"], [OnGpu(x), OnGpu(y), 2.0, 8], options)
     prepared.launch()

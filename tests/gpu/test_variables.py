@@ -107,7 +107,7 @@ def test_a_prepared_launch_counts_as_one(fake: Driver) -> None:
     Steps(fake)
     module = ptxlab.parse(STEPS)
     out = np.zeros(1, np.uint32)
-    prepared = prepare(module["k"], [OnGpu(out)], LaunchOptions(grid=(1, 1, 1), block=(1, 1, 1)))
+    prepared = prepare(module["k"], [OnGpu(out)], LaunchOptions(1, 1))
     prepared.launch()
     assert module.get("total") == 41
 

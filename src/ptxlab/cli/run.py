@@ -113,16 +113,16 @@ class Request:
 
     def options(self, kernel: Function) -> LaunchOptions:
         """How the kernel is to be launched."""
-        from ptxlab.device.options import LaunchOptions, extent
+        from ptxlab.device.options import LaunchOptions
 
         # Schedules are the emulator's.
         is_scheduled = self.seeds is not None or self.schedule is not None or self.explore
         return LaunchOptions(
-            grid=extent(self.grid, "grid"),
-            block=extent(self.block or required_block(kernel), "block"),
-            cluster=None if self.cluster is None else extent(self.cluster, "cluster"),
+            self.grid,
+            self.block or required_block(kernel),
+            cluster=self.cluster,
             shared=self.shared,
-            blocks=None if self.blocks is None else [extent(place, "blocks") for place in self.blocks],
+            blocks=self.blocks,
             device="cpu" if self.device == "auto" and is_scheduled else self.device,
             checks=(self.only or True) if self.checks else False,
             timeout=self.timeout,

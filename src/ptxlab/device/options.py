@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from numbers import Real
 from operator import index
 from pathlib import Path
@@ -22,13 +22,9 @@ DETECTORS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, init=False)
 class LaunchOptions:
-    """All that a launch takes beside the kernel and its arguments; `ptxlab.ir.Function.launch` says what each is.
-
-    Extents may be given as a user writes them, and `checks` as true, false or names: here they are three numbers, and
-    the set of detectors.
-    """
+    """All that a launch takes beside the kernel and its arguments; `ptxlab.ir.Function.launch` says what each is."""
 
     grid: Extents
     block: Extents
@@ -51,21 +47,39 @@ class LaunchOptions:
     compile: str | Path | None = None
     wait: bool = True
 
-    def __post_init__(self) -> None:
+    def __init__(self, grid: Extent, block: Extent, **others: Any) -> None:
+        """Extents may be given as a user writes them, and `checks` as true, false or names of detectors."""
+        others["grid"], others["block"] = grid, block
+        if not others.keys() <= _DEFAULTS.keys():
+            raise TypeError(f"a launch has no option {', '.join(sorted(others.keys() - _DEFAULTS.keys()))}")
+        self._take(_DEFAULTS | others)
+
+    @classmethod
+    def of(cls, given: dict[str, Any]) -> LaunchOptions:
+        """The options that are given, all of them, by name."""
+        options = cls.__new__(cls)
+        options._take(given)
+        return options
+
+    def _take(self, given: dict[str, Any]) -> None:
+        """Set all fields at once: one by one takes longer than all else that a launch on a GPU takes."""
+        given["grid"], given["block"] = extent(given["grid"], "grid"), extent(given["block"], "block")
+        if given["cluster"] is not None:
+            given["cluster"] = extent(given["cluster"], "cluster")
+        if given["blocks"] is not None:
+            given["blocks"] = [_three(place, 0, "blocks") for place in given["blocks"]]
+        given["checks"] = chosen_detectors(given["checks"])
+        object.__setattr__(self, "__dict__", given)
+        self._refuse_wrong()
+
+    def _refuse_wrong(self) -> None:
+        """Refuse values that no launch can have."""
         if self.on_error not in ("raise", "strict", "collect"):
             raise ValueError(f"on_error={self.on_error!r}: there are 'raise', 'strict' and 'collect'")
         if self.timeout is not None and not (isinstance(self.timeout, Real) and self.timeout > 0):
             raise ValueError(f"timeout={self.timeout!r}: a number of seconds above 0 is wanted")
         if self.compile not in (None, "ptxas", "driver") and Path(self.compile).suffix != ".cubin":
             raise ValueError(f"compile={self.compile!r}: there are 'ptxas', 'driver' and the path of a `.cubin` file")
-        set_field = object.__setattr__
-        set_field(self, "checks", chosen_detectors(self.checks))
-        set_field(self, "grid", extent(self.grid, "grid"))
-        set_field(self, "block", extent(self.block, "block"))
-        if self.cluster is not None:
-            set_field(self, "cluster", extent(self.cluster, "cluster"))
-        if self.blocks is not None:
-            set_field(self, "blocks", [_three(place, 0, "blocks") for place in self.blocks])
 
     @property
     def detectors(self) -> frozenset[str]:
@@ -86,6 +100,9 @@ class LaunchOptions:
     def gpu_only(self) -> str | None:
         """An option that was given and is for a GPU alone."""
         return "stream" if self.stream is not None else None if self.wait else "wait"
+
+
+_DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(LaunchOptions)}
 
 
 def chosen_detectors(checks: bool | Iterable[str]) -> frozenset[str]:

@@ -68,31 +68,9 @@ class Launchable:
         For a GPU: `stream` is a number or an object with `__cuda_stream__`; `compile` is "ptxas", "driver" or the path
         of a cubin file that was compiled ahead; `wait=False` returns at once.
         """
-        return self._launch(
-            args,
-            _door().LaunchOptions(
-                grid=grid,
-                block=block,
-                shared=shared,
-                cluster=cluster,
-                device=device,
-                checks=checks,
-                seed=seed,
-                seeds=seeds,
-                schedule=schedule,
-                executor=executor,
-                blocks=blocks,
-                on_error=on_error,
-                timeout=timeout,
-                workers=workers,
-                progress=progress,
-                profile=profile,
-                cooperative=cooperative,
-                stream=stream,
-                compile=compile,
-                wait=wait,
-            ),
-        )
+        given = locals()  # the keywords by name, as `LaunchOptions` has them
+        del given["self"], given["args"]
+        return self._launch(args, _door().LaunchOptions.of(given))
 
     def _launch(self, args: Sequence[Any], options: LaunchOptions) -> Result:
         raise NotImplementedError

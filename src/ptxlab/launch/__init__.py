@@ -11,14 +11,14 @@ from functools import cache
 from typing import Any
 
 from ptxlab import gpu, ir
-from ptxlab.device.options import Extent, LaunchOptions, extent
+from ptxlab.device.options import Extent, LaunchOptions
 from ptxlab.device.result import Result
 from ptxlab.emulate.launch import launch as emulate
 from ptxlab.emulate.search.explore import Exploration, Program, follow, read_schedule
 from ptxlab.emulate.search.explore import explore as explore_program
 from ptxlab.emulate.search.seeds import copies_of, raised, try_seeds
 from ptxlab.launch.comparison import compare
-from ptxlab.launch.contexts import Context, context_of, refuse_wrong
+from ptxlab.launch.contexts import Context, context_of
 from ptxlab.report import KernelError, error
 
 EXPLORED = 60.0  # seconds that an exploration takes at most by default
@@ -29,8 +29,8 @@ def launch(kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) -> 
     module = module_of(kernel)
     place, number = choose(module, args, options)
     chosen = None if place == "cpu" else gpu.gpu(number)
-    refuse_wrong(module, options.on_error == "strict")
     context = context_of(module)
+    context.refuse_wrong(module, options.on_error == "strict")
     if chosen is None:
         return _emulate(module, kernel, context, args, options)
     if place == "cuda":
@@ -59,8 +59,9 @@ def prepare(kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) ->
     place, number = read_device(options.device)
     if place not in ("auto", "cuda"):
         raise ValueError(f"device={options.device!r}: a launch is prepared for a GPU, 'cuda' or 'cuda:1'")
-    refuse_wrong(module)
-    return gpu.prepare(module, kernel, gpu.gpu(number), context_of(module).on_gpu, args, options)
+    context = context_of(module)
+    context.refuse_wrong(module)
+    return gpu.prepare(module, kernel, gpu.gpu(number), context.on_gpu, args, options)
 
 
 def module_of(kernel: ir.Function) -> ir.Module:
@@ -95,13 +96,7 @@ def explore(
     >>> found.verdict  # doctest: +SKIP
     'explored all 3 executions that differ: no race, no hang'
     """
-    options = LaunchOptions(
-        grid=extent(grid, "grid"),
-        block=extent(block, "block"),
-        shared=shared,
-        cluster=None if cluster is None else extent(cluster, "cluster"),
-        checks=checks,
-    )
+    options = LaunchOptions(grid, block, shared=shared, cluster=cluster, checks=checks)
     return explore_all(kernel, args, options, limit, timeout, every, progress)
 
 
@@ -116,8 +111,8 @@ def explore_all(
 ) -> Exploration:
     """As `explore`, with the options of a launch."""
     module = module_of(kernel)
-    refuse_wrong(module)
     context = context_of(module)
+    context.refuse_wrong(module)
     memory = context.memory
     given, before = copies_of([gpu.host_view(value) for value in args]), memory.snapshot()
 

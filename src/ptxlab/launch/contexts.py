@@ -44,6 +44,18 @@ class Context:
             self.start_anew()
         self.edit = edit
 
+    def check(self, module: ir.Module) -> list[Diagnostic]:
+        """What `check` finds in the module; it is not checked again before it is edited."""
+        if self.findings is None:
+            self.findings = check(module)
+        return self.findings
+
+    def refuse_wrong(self, module: ir.Module, strict: bool = False) -> None:
+        """Refuse a program with errors, or with warnings if `strict`."""
+        found = self.check(module)
+        if found and (wrong := [one for one in found if strict or one.level == "error"]):
+            raise PtxError(wrong)
+
     def emulated(self, module: ir.Module) -> EmulatedModule:
         """The module as a launch on the emulator starts from it."""
         return EmulatedModule(module, self.digest, self.memory)
@@ -70,15 +82,10 @@ def given_to(module: ir.Module) -> dict[str, bytes]:
 
 
 def findings_of(module: ir.Module) -> list[Diagnostic]:
-    """What `check` finds in a module; it is not checked again before it is edited."""
-    context = context_of(module)
-    if context.findings is None:
-        context.findings = check(module)
-    return list(context.findings)
+    """What `check` finds in a module."""
+    return list(context_of(module).check(module))
 
 
-def refuse_wrong(module: ir.Module, strict: bool = False) -> None:
-    """Refuse a program with errors, or with warnings if `strict`."""
-    wrong = [one for one in findings_of(module) if strict or one.level == "error"]
-    if wrong:
-        raise PtxError(wrong)
+def refuse_wrong(module: ir.Module) -> None:
+    """Refuse a program with errors."""
+    context_of(module).refuse_wrong(module)

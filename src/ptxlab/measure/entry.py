@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ptxlab import author, gpu, ir
-from ptxlab.device.options import Extent, LaunchOptions, extent
+from ptxlab.device.options import Extent, LaunchOptions
 from ptxlab.device.result import Result
 from ptxlab.launch import prepare
 
@@ -73,12 +73,7 @@ class Launch:
     def prepare(self, stream: Any = None, compile: Path | None = None) -> gpu.Prepared:
         """The launch with its arguments packed, for the first GPU; `compile` is a cubin to load."""
         options = LaunchOptions(
-            grid=extent(self.grid, "grid"),
-            block=extent(self.block, "block"),
-            shared=self.shared,
-            cluster=None if self.cluster is None else extent(self.cluster, "cluster"),
-            stream=stream,
-            compile=compile,
+            self.grid, self.block, shared=self.shared, cluster=self.cluster, stream=stream, compile=compile
         )
         return prepare(self.function, self.args, options)
 
