@@ -110,6 +110,20 @@ def test_a_known_cause_of_a_crash_is_marked(fake_ptxas: Callable[[str], Tool], k
     assert "1 to 1048575" in diagnostic.notes[0]
 
 
+def test_a_comment_is_no_cause_of_a_crash(fake_ptxas: Callable[[str], Tool], kernel: str) -> None:
+    text = kernel.replace("    ret;", "    // mbarrier.init.shared.b64 [bar], 0;\n    ret;")
+    (diagnostic,) = assemble(text, tool=fake_ptxas("kill -SEGV $$")).diagnostics
+    assert (diagnostic.labels, "this is a bug of ptxas" in diagnostic.notes[0]) == ((), True)
+
+
+def test_a_descriptor_of_0_is_a_cause(fake_ptxas: Callable[[str], Tool], kernel: str) -> None:
+    mma = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%d0, %d1, %d2, %d3}, %desc, 0, 1, 1, 1, 0, 0;"
+    text = kernel.replace("    ret;", f"    .reg .f32 %d<4>; .reg .b64 %desc;\n    {mma}\n    ret;")
+    for changed, count in ((text, 1), (text.replace("%desc, 0,", "%desc, %desc,"), 0)):
+        (diagnostic,) = assemble(changed, tool=fake_ptxas("kill -SEGV $$")).diagnostics
+        assert [label.span.text for label in diagnostic.labels] == [mma] * count
+
+
 def test_the_real_crash_of_13_0(ptxas: Tool, kernel: str) -> None:
     if not ptxas.version.startswith("13.0.") or platform.machine() != "aarch64":
         pytest.skip(f"ptxas {ptxas.version} does not crash on an mbarrier count of 0, that of 13.0 for aarch64 does")

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ptxlab.report import Diagnostic, Source, Span, error, warning
 from ptxlab.toolchain.advisories import Advisory, find_advisory
+from ptxlab.toolchain.crashes import find_cause
 from ptxlab.toolchain.header import unterminated_comment
 from ptxlab.toolchain.messages import Message
 from ptxlab.toolchain.placement import place
@@ -35,21 +36,6 @@ _HELPS = (
         "use dynamic shared memory (`.extern .shared`) beyond 48 KB, and ask for it at launch",
     ),
 )
-# What is known to crash a release of ptxas, so that the reader need not bisect their kernel.
-_CRASHES = (
-    (
-        r"\bmbarrier\.init[\w.:]*\s+\[[^\]]*\]\s*,\s*0+\s*;",
-        "ptxas 13.0 crashes on an mbarrier initialised with the constant count 0; the count must be 1 to 1048575",
-    ),
-    (
-        r"\bwgmma\.mma_async[\w.:]*\s+\{[^}]*\}\s*,\s*(?:\{[^}]*\}|[^,;]+)\s*,\s*0+\s*,",
-        "ptxas 13.0 crashes on a `wgmma` whose matrix descriptor is the constant 0",
-    ),
-    (
-        r"\bwgmma\.mma_async[\w.:]*\s+\{[^}]*\}\s*,\s*0+\s*,",
-        "ptxas 13.0 crashes on a `wgmma` whose matrix descriptor is the constant 0",
-    ),
-)
 
 
 def diagnose(message: Message, source: Source, tool: Tool) -> Diagnostic:
@@ -72,14 +58,9 @@ def diagnose(message: Message, source: Source, tool: Tool) -> Diagnostic:
 
 def diagnose_crash(outcome: Outcome, source: Source, tool: Tool) -> Diagnostic:
     """A ptxas that was killed by a signal, with the known cause where the text has it."""
-    span, notes = None, [f"this is a bug of ptxas {tool.version}; it gave no message"]
-    for pattern, note in _CRASHES:
-        found = re.search(pattern, source.text)
-        if found:
-            span, notes = Span(source, found.start(), found.end()), [note]
-            break
+    span, note = find_cause(source) or (None, f"this is a bug of ptxas {tool.version}; it gave no message")
     helps = ["try another release: `pip install 'ptxlab[toolchain]'` brings a recent one"]
-    return error("ptxas-crash", f"ptxas was killed by {outcome.signal_name}", span, notes=notes, helps=helps)
+    return error("ptxas-crash", f"ptxas was killed by {outcome.signal_name}", span, notes=[note], helps=helps)
 
 
 def diagnose_timeout(seconds: float, source: Source, tool: Tool) -> Diagnostic:

@@ -53,7 +53,8 @@ def explain_divergence(
         helps = ["keep every lane until the last such instruction, and guard what it loads and stores instead"]
     elif culprit.status == state.MEETING:
         message = f"lanes of one warp wait in `{opcode.text}` for lanes that never execute it"
-        helps = ["move it out of the branch: all lanes execute the same one" if "aligned" in opcode.modifiers else
+        is_aligned = launch.compiled.effects(culprit.instruction).aligned
+        helps = ["move it out of the branch: all lanes execute the same one" if is_aligned else
                  "let all lanes of the mask execute it together, or name only those that do"]  # fmt: skip
     else:
         message = f"lanes of one warp wait at different instructions, but `{opcode.text}` needs the whole warp"
