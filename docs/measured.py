@@ -36,7 +36,7 @@ def speed_ups(name: str, after: str, before: str) -> list[float]:
 
 
 @claim
-def every_step_of_the_ladder_is_faster() -> None:
+def every_optimization_step_is_faster() -> None:
     steps = ("naive", "coalesced", "shared memory", "1-D tiling")
     largest = sizes("sgemm")[-1]
     assert all(largest.ratio(after, before) > 1.5 for before, after in pairwise(steps))
@@ -104,7 +104,7 @@ def shfl_wins_little_over_shared_memory() -> None:
 
 
 @claim
-def more_warps_for_spilled_registers_are_no_bargain() -> None:
+def more_warps_for_spilled_registers_do_not_pay() -> None:
     assert all(ratio < 1 for ratio in speed_ups("registers", ".minnctapersm 8", "nothing said"))
 
 

@@ -36,7 +36,7 @@ def machine_code(source: str) -> list[str]:
     return [one.opcode for one in function.instructions]
 
 
-def test_a_pointer_to_shared_memory_is_no_32_bit_operand() -> None:
+def test_a_pointer_to_shared_memory_is_not_a_32_bit_operand() -> None:
     source = """extern "C" __global__ void k(float* in) {{
         __shared__ float tile[256];
         asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"({}), "l"(&in[threadIdx.x]));

@@ -92,7 +92,7 @@ def test_without_trans_and_with_blocks_down_first_it_is_the_product() -> None:
     assert (c == a @ b).all()
 
 
-def test_x2_looks_at_the_addresses_of_16_lanes() -> None:
+def test_x2_uses_the_addresses_of_16_lanes() -> None:
     a, b, c = product(**AS_IT_SHOULD_BE | {"others": "0x00ffff01"})
     assert (c == a @ b).all()
 

@@ -25,7 +25,7 @@ def test_a_shared_address_may_have_64_bits() -> None:
 
 @pytest.mark.parametrize("statement", ["add.u32 %r0, %tid.x, 1;", "setp.eq.u32 %p0, %tid.x, 0;",
                                        "mad.lo.u32 %r0, %ctaid.x, %ntid.x, %r1;"])  # fmt: skip
-def test_special_registers_are_no_operands(statement: str) -> None:
+def test_special_registers_are_not_operands(statement: str) -> None:
     assert not is_legal(statement)
 
 
@@ -48,7 +48,7 @@ def test_there_is_no_load_from_texture_space() -> None:
 
 
 @pytest.mark.parametrize("comment", ["// first\n", "/* first */ "])
-def test_comments_may_stand_before_the_version(comment: str) -> None:
+def test_comments_may_precede_the_version(comment: str) -> None:
     text = module("", before=comment)
     assert ptxlab.check(ptxlab.parse(text)) == []
     if is_there("ptxas"):

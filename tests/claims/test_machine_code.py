@@ -113,7 +113,7 @@ def test_registers_are_spilled_by_ptxas_and_not_in_the_text() -> None:
 
 
 @needs_ptxas
-def test_blocks_for_each_multiprocessor_bound_the_registers() -> None:
+def test_blocks_for_each_sm_bound_the_registers() -> None:
     used = {
         blocks: assemble(registers.text(f".maxntid 256\n.minnctapersm {blocks}"), "sm_90a").resources[0].registers
         for blocks in (4, 8)

@@ -29,7 +29,7 @@ def test_scale_factors_are_repeated_over_lanes_and_not_over_columns() -> None:
     assert np.array_equal(out, expected)
 
 
-def test_a_copy_before_a_product_needs_no_fence_and_a_load_behind_it_does() -> None:
+def test_a_copy_before_an_mma_needs_no_fence_and_a_load_after_it_does() -> None:
     *_, found = scaled()
     assert found == []
     fence = "    tcgen05.fence::after_thread_sync;\n    mul.lo.u32"
