@@ -4,6 +4,7 @@ import pytest
 
 from ptxlab.isa import Jump, opcode
 from ptxlab.isa.effects import Access, Effects, Step, effects_of
+from ptxlab.isa.extent import Extent
 from ptxlab.isa.table import CHAPTERS, forms, forms_of
 from tests.isa.sample import sample_choices
 
@@ -111,3 +112,18 @@ def test_registers_of_the_warp() -> None:
     more, fewer = effects("setmaxnreg.inc.sync.aligned.u32"), effects("setmaxnreg.dec.sync.aligned.u32")
     assert (more.more_registers, more.fewer_registers) == (True, False)
     assert (fewer.more_registers, fewer.fewer_registers) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "extents"),
+    [("st.global.v4.b32", {"a": Extent(16, 16)}), ("atom.global.add.noftz.v2.bf16", {"a": Extent(4, 4)}),
+     ("cp.async.ca.shared.global", {"d": Extent("size", "size"), "a": Extent("read", "size")}),
+     ("cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes",
+      {"d": Extent(1, 128), "map": Extent(128, 64), "mbar": Extent(8, 8)}),
+     ("wmma.load.a.sync.aligned.row.m16n16k16.shared.f16", {"p": Extent(2, 16)}),
+     ("wmma.load.a.sync.aligned.row.m16n16k16.global.f16", {"p": Extent(2, 4)}),
+     ("multimem.ld_reduce.global.add.v4.f32", {"a": Extent(16, 16)}), ("prefetch.tensormap", {"a": Extent(128, 64)}),
+     ("prefetch.global.L1", {}), ("add.u32", {})],
+)  # fmt: skip
+def test_extents(text: str, extents: dict[str, Extent]) -> None:
+    assert effects(text).extents == extents

@@ -21,8 +21,6 @@ LEFT: dict[str, int] = {
     "author/convert/structure.py": 1,
     "author/descriptors.py": 1,
     "author/fragments.py": 1,
-    "check/accesses.py": 18,
-    "check/rules/misaligned_address.py": 1,
     "draw/fragments.py": 6,
 }
 

@@ -5,6 +5,7 @@ The bulk copies, whose opcode begins with `cp.async.bulk`, are in bulk_copy.py.
 
 from typing import Any
 
+from .extent import addresses
 from .form import Modifiers, form
 from .machine import Address, Machine, Value
 from .vocabulary import SHARED
@@ -43,6 +44,7 @@ LINE = {"size": "imm(16)"}
     since="7.5 sm_80",
     **COPY,
 )
+@addresses(d="size", a="read/size")
 def cp_async(
     k: Machine,
     m: Modifiers,

@@ -7,6 +7,7 @@ syntax is declared once for each of the three; shared memory has no cache hints 
 from collections.abc import Callable
 from typing import Any
 
+from .extent import addresses
 from .floats import each_float
 from .form import Modifiers, form
 from .machine import Address, Machine, Value
@@ -77,6 +78,7 @@ _OLD = {"d": "type sink"}
 @form("atom{.sem}{.scope}{.global}.op.noftz{.L2::cache_hint}.vec.type d, [a], b{, cache_policy}", op="add min max",
       vec="v2 v4", type="f16x2 bf16x2", scope=_SCOPE, types={"a": "wide", "d": "vec type sink", "b": "vec type"},
       since="8.1 sm_90", **_ATOM)  # fmt: skip
+@addresses(a="data")
 def atom(
     k: Machine, m: Modifiers, a: Address, b: Any, c: Value | None, cache_policy: Value | None
 ) -> Value | tuple[Value, ...]:
@@ -103,6 +105,7 @@ _RED_LINE = "red{.sem}{.scope}.space.op{.L2::cache_hint}.type [a], b{, cache_pol
 @form("red{.sem}{.scope}{.global}.op.noftz{.L2::cache_hint}.vec.type [a], b{, cache_policy}", op="add min max",
       vec="v2 v4", type="f16x2 bf16x2", scope=_SCOPE, types={"a": "wide", "b": "vec type"},
       since="8.1 sm_90", **_RED)  # fmt: skip
+@addresses(a="data")
 def red(k: Machine, m: Modifiers, a: Address, b: Any, cache_policy: Value | None) -> None:
     """Change a value in memory atomically, without returning the previous value."""
     _change(k, m, a, b, None, returns=False)

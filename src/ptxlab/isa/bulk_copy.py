@@ -6,6 +6,7 @@ Copies of tensors, `cp.async.bulk.tensor`, are in tensor_copy.py.
 from typing import Any
 
 from .asynchronous import Reduction
+from .extent import addresses
 from .form import Modifiers, Specification, form, unknown
 from .machine import Address, Machine, Value
 from .vocabulary import SCOPE, together
@@ -149,6 +150,7 @@ GLOBAL_REDUCTION = "cp.reduce.async.bulk{.sem}{.scope}.global.shared::cta.bulk_g
     since=STRONG,
     **TO_GLOBAL,
 )
+@addresses(d="size/16", a="size/16")
 def cp_async_bulk(
     k: Machine,
     m: Modifiers,
@@ -191,6 +193,7 @@ def cp_async_bulk(
     name="cp.async.bulk.prefetch",
     since="9.4 sm_107f",
 )
+@addresses(a="size/16")
 def cp_async_bulk_prefetch(k: Machine, m: Modifiers, a: Address, size: Value, policy: Value | None) -> None:
     """Have a block of global memory brought to the L2 cache in the background; its bytes do not change."""
     k.bulk.prefetch(a, size)
@@ -224,6 +227,7 @@ def cp_async_bulk_wait_group(k: Machine, m: Modifiers, n: int) -> None:
 )
 @form(f"{GLOBAL_REDUCTION}.type [d], [a], size{{, policy}}", op="inc dec", type="u32", **INTO_GLOBAL)
 @form(f"{GLOBAL_REDUCTION}.type [d], [a], size{{, policy}}", op="and or xor", type="b32 b64", **INTO_GLOBAL)
+@addresses(d="size/16", a="size/16")
 def cp_reduce_async_bulk(
     k: Machine, m: Modifiers, d: Address, a: Address, size: Value, mbar: Address | None, policy: Value | None
 ) -> None:
@@ -294,6 +298,7 @@ def st_async(k: Machine, m: Modifiers, a: Address, b: Any, mbar: Address) -> Non
     since="8.7 sm_100",
 )
 @unknown("it has no completion mechanism")
+@addresses(a="data")
 def st_async_without_completion() -> None:
     """Store to another block, or to global memory, in the background, without a barrier that hears of it."""
 
@@ -346,5 +351,6 @@ def red_async(k: Machine, m: Modifiers, a: Address, b: Value, mbar: Address) -> 
     since="8.7 sm_100",
 )
 @unknown("it has no completion mechanism")
+@addresses(a="data")
 def red_async_without_completion() -> None:
     """Combine a value with one in another block, or in global memory, in the background, without a barrier."""

@@ -10,7 +10,8 @@ know, the keyword `effects` of `@form` says:
 - `more-registers`, `fewer-registers`: the threads of the warp own more or fewer registers after it;
 - `tensor_memory.load` and the like: a step, for an instruction without semantics.
 
-What an instruction computes, the decorator `@computes` says: see `operation.py`.
+What an instruction computes, the decorator `@computes` says: see `operation.py`. How many bytes its addresses are of,
+and their alignment, `@addresses` says where the recorder does not show it: see `extent.py`.
 
 >>> from ptxlab.isa import opcode
 >>> opcode("cp.async.wait_all").candidates[0].effects.steps
@@ -19,9 +20,11 @@ What an instruction computes, the decorator `@computes` says: see `operation.py`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from ptxlab.isa.extent import Extent, extents_of
 from ptxlab.isa.form import Form, Modifiers
 from ptxlab.isa.jump import Jump
 from ptxlab.isa.operand import Expected, expect
@@ -64,6 +67,8 @@ class Effects:
     """Whether the warp gives registers back."""
     computes: Operation | None = None
     """What its results are of its operands, where there is a word for it."""
+    extents: Mapping[str, Extent] = field(default_factory=dict)
+    """How many bytes its addresses are of, and their alignment, by the names of the operands."""
 
     def does(self, unit: str, name: str) -> bool:
         """Whether it does this with a unit: `does("wgmma", "commit")`."""
@@ -78,10 +83,11 @@ def effects_of(form: Form, m: Modifiers) -> Effects:
     """The effects of a form with these modifiers; `Candidate.effects` and `Match.effects` keep them."""
     said = form.effects
     recorder = Recorder()
+    operands = expect(form, m)
     if form.semantics is not None:
-        operands = _placeholders(form, m)
+        placeholders = _placeholders(operands)
         names = form.semantics.__code__.co_varnames[2 : form.semantics.__code__.co_argcount]
-        form.semantics(recorder, m, *(operands.get(name) for name in names))
+        form.semantics(recorder, m, *(placeholders.get(name) for name in names))
     else:
         recorder.converges = bool(m.sync)
     recorder.steps += [Step(*word.split(".")) for word in said if "." in word]
@@ -101,13 +107,14 @@ def effects_of(form: Form, m: Modifiers) -> Effects:
         "more-registers" in said,
         "fewer-registers" in said,
         form.computes,
+        extents_of(form, m, operands, recorder.accesses),
     )
 
 
-def _placeholders(form: Form, m: Modifiers) -> dict[str, Any]:
+def _placeholders(operands: Sequence[Expected]) -> dict[str, Any]:
     """Something for each operand that the semantic function may ask for."""
     found: dict[str, Any] = {}
-    for expected in expect(form, m):
+    for expected in operands:
         for one in (expected, expected.second, *expected.inner):
             if one is not None and one.role != "write":
                 found[one.name] = _placeholder(one)

@@ -91,6 +91,7 @@ class Form:
     bounds: tuple[Bound, ...] = ()
     effects: frozenset[str] = frozenset()
     computes: Operation | None = None
+    extents: Mapping[str, Specification] = field(default_factory=dict)
     text: str = ""
     semantics: Callable[..., Any] | None = field(default=None)
     unknown: str = ""
@@ -185,6 +186,7 @@ def form(
                 bounds=tuple(bounds),
                 effects=frozenset(effects.split()) | getattr(function, "effects", frozenset()),
                 computes=getattr(function, "computes", None),
+                extents=getattr(function, "extents", {}),
                 text=inspect.cleandoc(function.__doc__ or ""),
                 semantics=function if function.__code__.co_argcount else None,
                 unknown=getattr(function, "unknown", function.__globals__.get("UNKNOWN", "")),

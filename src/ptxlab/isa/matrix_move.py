@@ -3,6 +3,7 @@
 Each lane holds one register a matrix of 8x8 16-bit or 16x8 8-bit elements, two registers a matrix of 16x16 bytes.
 """
 
+from .extent import addresses
 from .form import Modifiers, form, unknown
 from .layouts import Layout
 from .layouts_rows import eight_rows, memory_rows, sixteen_columns
@@ -87,6 +88,7 @@ def ldmatrix(k: Machine, m: Modifiers, p: Address) -> tuple[Value, ...]:
     since="9.4 sm_100f sm_101f sm_120f",
 )
 @unknown("what is in the registers after it is not written down anywhere yet")
+@addresses(p="16")
 def ldmatrix_signed() -> None:
     """Read 8x16 matrices of 4-bit integers from shared memory as 8-bit ones."""
 

@@ -5,6 +5,7 @@ An address without a state space is generic, yet where it names a variable, ptxa
 
 from typing import Any
 
+from .extent import addresses
 from .form import Modifiers, Specification, form, unknown
 from .machine import Address, Machine, Value
 from .vocabulary import SHARED, together
@@ -166,6 +167,7 @@ def mbarrier_expect_tx(k: Machine, m: Modifiers, a: Address, bytes: Value) -> No
     **RELEASE,
 )
 @unknown("it reaches several barriers at a time", effects="mbarrier.multicast")
+@addresses(a="8")
 def mbarrier_multicast() -> None:
     """Do the same to the barriers at one offset in several blocks of the cluster."""
 

@@ -8,6 +8,7 @@ sm_100, are for global memory only, and may also say what the L2 cache should ke
 from collections.abc import Callable
 from typing import Any
 
+from .extent import addresses
 from .form import Modifiers, form
 from .machine import Address, Machine, Value
 from .vocabulary import ANY_SHARED, SCOPE
@@ -153,12 +154,17 @@ def st(k: Machine, m: Modifiers, a: Address, b: Any, cache_policy: Value | None)
     k.store(a, b if m.vec else (b,), order=_order(m))
 
 
+@form("prefetch{.space}.tensormap [a]", space="const param", since="8.0 sm_90")
+@addresses(a="128/64")
+def prefetch_tensormap(k: Machine, m: Modifiers, a: Address) -> None:
+    """Bring a tensor map into a cache before it is needed."""
+
+
 @form("prefetch{.space}.level [a]", space="global local", level="L1 L2", types={"a": "wide"}, since="2.0 sm_20")
 @form("prefetch{.global}.priority [a]", priority="L2::evict_last L2::evict_normal",
       types={"a": "wide"}, since="7.4 sm_80")  # fmt: skip
-@form("prefetch{.space}.tensormap [a]", space="const param", since="8.0 sm_90")
 def prefetch(k: Machine, m: Modifiers, a: Address) -> None:
-    """Bring the cache line at `a`, or a tensor map, into a cache before it is needed."""
+    """Bring the cache line at `a` into a cache before it is needed."""
 
 
 @form("prefetchu.L1 [a]", types={"a": "wide"}, name="prefetchu", since="2.0 sm_20")
@@ -167,11 +173,13 @@ def prefetchu(k: Machine, m: Modifiers, a: Address) -> None:
 
 
 @form("applypriority{.global}.L2::evict_normal [a], size", types={"a": "wide", "size": "imm(128)"}, since="7.4 sm_80")
+@addresses(a="128")
 def applypriority(k: Machine, m: Modifiers, a: Address, size: int) -> None:
     """Give the cache line at `a` back its normal eviction priority."""
 
 
 @form("discard{.global}.L2 [a], size", types={"a": "wide", "size": "imm(128)"}, since="7.4 sm_80")
+@addresses(a="128")
 def discard(k: Machine, m: Modifiers, a: Address, size: int) -> None:
     """Drop the cache line at `a` without writing it to memory; its contents are undefined from then on."""
 

@@ -6,6 +6,7 @@ A vector has 32 to 128 bits in all, so narrow types come only as vectors. Packed
 from typing import Any
 
 from .bulk_copy import BYTES, STRONG, bulk
+from .extent import addresses
 from .form import Modifiers, Specification, form
 from .vocabulary import SCOPE, together
 
@@ -62,6 +63,30 @@ RED = "multimem.red{.sem}{.scope}{.global}.op"
 CP = "multimem.cp.reduce.async.bulk{.sem}{.scope}.global.shared::cta.bulk_group.op"
 
 
+@form(
+    "multimem.cp.async.bulk{.sem}.global.shared::cta.bulk_group{.cp_mask} [d], [a], size{, bytes}",
+    sem=(("weak", STRONG),),
+    name="multimem.cp.async.bulk",
+    since="9.1 sm_90",
+    **MASK,
+)
+@form(
+    "multimem.cp.async.bulk.relaxed.scope.global.shared::cta.bulk_group{.cp_mask}.b128 [d], [a], size{, bytes}",
+    scope=SCOPE,
+    name="multimem.cp.async.bulk",
+    since=STRONG,
+    **MASK,
+)
+@form(f"{CP}.type [d], [a], size", op="add", type="u32 s32 u64 f32 f64", **BULK)
+@form(f"{CP}.noftz.type [d], [a], size", op="add", type=("f16 bf16", ("f32", "9.4 sm_90")), **BULK)
+@form(f"{CP}.type [d], [a], size", op="min max", type="u32 s32 u64 s64 f16 bf16", **BULK)
+@form(f"{CP}.type [d], [a], size", op="inc dec", type="u32", **BULK)
+@form(f"{CP}.type [d], [a], size", op="and or xor", type="b32 b64", **BULK)
+@addresses(d="size/16", a="size/16")
+def multimem_bulk() -> None:
+    """Copy or reduce bytes of shared memory to the same place in the memories of several GPUs."""
+
+
 @form(f"{LD}.type d, [a]", op="min max", type="u32 s32 u64 s64", **LOAD)
 @form(f"{LD}.type d, [a]", op="add", type="u32 s32 u64 f64", **LOAD)
 @form(f"{LD}.type d, [a]", op="and or xor", type="b32 b64", **LOAD)
@@ -101,24 +126,6 @@ CP = "multimem.cp.reduce.async.bulk{.sem}{.scope}.global.shared::cta.bulk_group.
     name="multimem.red.async",
     since="9.3 sm_100",
 )
-@form(
-    "multimem.cp.async.bulk{.sem}.global.shared::cta.bulk_group{.cp_mask} [d], [a], size{, bytes}",
-    sem=(("weak", STRONG),),
-    name="multimem.cp.async.bulk",
-    since="9.1 sm_90",
-    **MASK,
-)
-@form(
-    "multimem.cp.async.bulk.relaxed.scope.global.shared::cta.bulk_group{.cp_mask}.b128 [d], [a], size{, bytes}",
-    scope=SCOPE,
-    name="multimem.cp.async.bulk",
-    since=STRONG,
-    **MASK,
-)
-@form(f"{CP}.type [d], [a], size", op="add", type="u32 s32 u64 f32 f64", **BULK)
-@form(f"{CP}.noftz.type [d], [a], size", op="add", type=("f16 bf16", ("f32", "9.4 sm_90")), **BULK)
-@form(f"{CP}.type [d], [a], size", op="min max", type="u32 s32 u64 s64 f16 bf16", **BULK)
-@form(f"{CP}.type [d], [a], size", op="inc dec", type="u32", **BULK)
-@form(f"{CP}.type [d], [a], size", op="and or xor", type="b32 b64", **BULK)
+@addresses(a="data")
 def multimem() -> None:
-    """Read and combine, write, reduce or copy to the same place in the memories of several GPUs."""
+    """Read and combine, write or reduce at the same place in the memories of several GPUs."""

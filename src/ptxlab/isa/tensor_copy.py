@@ -9,6 +9,7 @@ from typing import Any
 
 from .asynchronous import Reduction
 from .bulk_copy import HINT, MULTICAST, REPORT, cta_mask
+from .extent import addresses
 from .form import Modifiers, Specification, form, unknown
 from .machine import Address, Machine, Value
 
@@ -86,6 +87,7 @@ TYPES: dict[str, Specification] = {
     "mbar": "shared bare element",
 }
 PRESENT = {"policy": "hint", "mask": "multicast"}
+BOX = "1/128"  # in shared memory; the tensor map says how many bytes there are
 
 # What is in the brackets, and which modifiers require it.
 VARIANTS: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
@@ -138,6 +140,7 @@ def _overriding(function: Declared) -> Declared:
     def overriding() -> None: ...
 
     overriding.__doc__ = function.__doc__
+    overriding.extents = getattr(function, "extents", {})  # type: ignore[attr-defined]
     return overriding
 
 
@@ -168,6 +171,7 @@ def _words(line: str) -> set[str]:
     name="cp.async.bulk.tensor",
     since="8.0 sm_90",
 )
+@addresses(d=BOX)
 def cp_async_bulk_tensor_load(
     k: Machine,
     m: Modifiers,
@@ -193,6 +197,7 @@ def cp_async_bulk_tensor_load(
     name="cp.async.bulk.tensor",
     since="8.0 sm_90",
 )
+@addresses(a=BOX)
 def cp_async_bulk_tensor_store(
     k: Machine, m: Modifiers, map: Address, coordinates: tuple[Value, ...], a: Address, policy: Value | None
 ) -> None:
@@ -209,6 +214,7 @@ def cp_async_bulk_tensor_store(
     name="cp.reduce.async.bulk.tensor",
     since="8.0 sm_90",
 )
+@addresses(a=BOX)
 def cp_reduce_async_bulk_tensor(
     k: Machine, m: Modifiers, map: Address, coordinates: tuple[Value, ...], a: Address, policy: Value | None
 ) -> None:
@@ -277,6 +283,7 @@ def cp_async_bulk_prefetch_tensor(
     since=OVERRIDE,
 )
 @unknown("copies by im2col")
+@addresses(d=BOX, a=BOX)
 def cp() -> None:
     """Copy or prefetch the pixels that a convolution reads, as a tensor map for im2col says, in the background."""
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from .extent import addresses
 from .form import Specification, form
 from .vocabulary import SCOPE
 
@@ -46,5 +47,6 @@ NUMBERS = {
     name="tensormap.cp_fenceproxy",
     since="8.3 sm_90",
 )
+@addresses(d="128/64", a="128/64")
 def tensormap() -> None:
     """Replace one field of a tensor map, or copy a map to global memory and order that with the reads of the map."""

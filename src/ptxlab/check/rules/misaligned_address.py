@@ -35,28 +35,31 @@ Right:
 from collections.abc import Iterator
 
 from ptxlab import ir
+from ptxlab.isa import Match
+from ptxlab.isa.extent import TENSOR_MAP
 from ptxlab.report import Diagnostic, Label, Span, warning
 
-from ..accesses import TENSOR_MAP, Access, known_places
+from ..accesses import Access, known_places
 from ..program import Program
 from ..storage import alignment_of
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
     for facts in program.sound_functions:
-        for instruction, access, variable, offset in known_places(facts):
+        for instruction, match, access, variable, offset in known_places(facts):
             span = program.module.operand_span(instruction, access.operand)
             if variable is None:
                 if offset % access.align:
                     yield _explain(instruction, access, span, f"{offset} is not", [], _by_offset(access))
                 continue
             # ptxas cuts loads of parameters into what their alignment allows; a tensor map is used where it lies.
-            if variable.state_space.startswith("param") and access[1:] != TENSOR_MAP:
+            is_map = match.effects.extents[match.expected[access.operand].name] == TENSOR_MAP
+            if variable.state_space.startswith("param") and not is_map:
                 continue
             alignment = alignment_of(variable)
             # Memory that the launch adds begins at a multiple of more than its declaration says, and what nvcc gives to
             # `wmma` is declared with the alignment of an element.
-            is_vague = variable.linkage == "extern" or instruction.opcode.mnemonic == "wmma"
+            is_vague = variable.linkage == "extern" or _is_matrix(match)
             needed = min(access.align, alignment) if is_vague else access.align
             declared = program.module.span(variable)
             others = [Label(declared, f"aligned to {alignment} bytes")] if declared else []
@@ -66,6 +69,11 @@ def check(program: Program) -> Iterator[Diagnostic]:
             elif alignment % needed:
                 text = f"`{variable.name}` is only aligned to {alignment}"
                 yield _explain(instruction, access, span, text, others, f"declare it `.align {access.align}`")
+
+
+def _is_matrix(match: Match) -> bool:
+    """Whether the lanes of a warp access a matrix, of which the text of the instruction shows where it starts only."""
+    return match.effects.converges and any(access.bytes is None for access in match.effects.accesses)
 
 
 def _by_offset(access: Access) -> str:

@@ -42,7 +42,7 @@ from ..storage import size_of
 
 def check(program: Program) -> Iterator[Diagnostic]:
     for facts in program.sound_functions:
-        for instruction, access, variable, offset in known_places(facts):
+        for instruction, _, access, variable, offset in known_places(facts):
             size = None if variable is None or variable.linkage == "extern" else size_of(variable)
             if variable is None or size is None or 0 <= offset <= size - access.size:
                 continue
