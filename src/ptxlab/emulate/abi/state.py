@@ -7,6 +7,7 @@ own record of what went wrong, and reads everything else without writing it.
 from __future__ import annotations
 
 from ptxlab.emulate.abi.clocks import Flags, History, Knowledge, Pages
+from ptxlab.emulate.abi.faults import Fault
 from ptxlab.emulate.abi.tensor_memory import Tensor
 from ptxlab.native import Array, Growable, Pointer, struct, u8, u32, u64
 
@@ -33,49 +34,6 @@ AT_PHASE = 6  # it waits for an mbarrier
 FAILED = 7
 AT_CLUSTER = 8  # it waits at the barrier of its cluster
 AT_PRODUCTS = 9  # it waits for products of matrices, and for all warps that begin them
-
-# What goes wrong.
-OUT_OF_BOUNDS = 1
-MISALIGNED = 2
-READ_ONLY = 3
-STACK_OVERFLOW = 4
-TRAP = 5
-BAD_CALL = 6
-BARRIER_COUNT = 7
-BARRIER_DIVERGENCE = 8
-HANG = 9
-BAD_BRANCH = 10
-NO_MEMORY = 11
-ASSERTION = 12
-BAD_BARRIER = 13
-BAD_MEMBERMASK = 14
-BAD_FREE = 15
-BAD_SIZE = 16
-EXITED_BLOCK = 17
-BAD_DESCRIPTOR = 18
-NO_WARPGROUP = 19
-BAD_TENSOR_ADDRESS = 20
-BAD_ALLOCATION = 21
-TENSOR_LEAK = 22
-BAD_TENSOR_MAP = 23
-BAD_COORDINATE = 24
-BAD_INSTRUCTION_DESCRIPTOR = 25
-BAD_COPY_SIZE = 26
-BAD_PRINTF = 27
-DIVERGENT_DESCRIPTOR = 30
-
-# What is wrong with the use of a barrier, of the block, of the cluster or in shared memory: `extra` of BAD_BARRIER.
-NO_SUCH_BARRIER = 0
-BAD_ARRIVAL_COUNT = 1  # of `mbarrier.init`
-UNINITIALISED = 2
-TOO_MANY_ARRIVALS = 3
-TOO_MANY_BYTES = 4
-REINITIALISED = 5
-OVERWRITTEN = 6
-OTHER_BLOCK = 7  # the mbarrier is in another block than the bytes
-ARRIVED_TWICE = 8  # at the barrier of the cluster
-NEVER_ARRIVED = 9
-
 
 # Where an access goes.
 GENERIC_SPACE = 0
@@ -113,23 +71,6 @@ class Hint:
     base: u64
     count: u64
     data: Pointer[u8]
-
-
-@struct
-class Fault:
-    """What went wrong first: where, in which thread, with what address."""
-
-    kind: u32
-    instruction: u32
-    thread: u32
-    access: u32
-    block: u64
-    address: u64
-    size: u64
-    extra: u64
-    other_instruction: u32  # 1 + that of another access which has to do with it; 0: none is known
-    other_thread: u32
-    other_block: u64
 
 
 @struct

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+from functools import cache
 from typing import Any
 
-from ptxlab.native import offset_of, size_of
-from ptxlab.native.types import type_of
+from ptxlab.native import size_of
+from ptxlab.native.types import StructType, type_of
 
 _LINE = 128  # bytes of memory that cores pass to each other at a time
 
@@ -45,13 +46,20 @@ class Record:
         return int(self._place(name, index).value)
 
     def _place(self, name: str, index: int) -> Any:
-        size = _SIZES[self.owner].get(name) if self.owner in _SIZES else None
-        if size is None:
-            type = type_of(self.owner, {}).fields[name][1]  # type: ignore[union-attr]
-            size = type.size
-            _SIZES.setdefault(self.owner, {})[name] = size
-        kind = {1: ctypes.c_uint8, 2: ctypes.c_uint16, 4: ctypes.c_uint32, 8: ctypes.c_uint64}[size]
-        return kind.from_address(self.address + index * self.stride + offset_of(self.owner, name))
+        offset, kind = _place(self.owner, name)
+        return kind.from_address(self.address + index * self.stride + offset)
 
 
-_SIZES: dict[type, dict[str, int]] = {}
+@cache
+def _place(owner: type, name: str) -> tuple[int, Any]:
+    """The offset of a field, and how Python reads it; `a.b` is the field `b` of the structure inside that is `a`."""
+    offset, type = 0, type_of(owner, {})
+    for part in name.split("."):
+        assert isinstance(type, StructType), f"{owner.__name__} has no field {name}"
+        at, type = type.fields[part]
+        offset += at
+    assert type is not None
+    return offset, _KINDS[type.size]
+
+
+_KINDS = {1: ctypes.c_uint8, 2: ctypes.c_uint16, 4: ctypes.c_uint32, 8: ctypes.c_uint64}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi.faults import BarrierReason
 from ptxlab.emulate.abi.structs import Record
 from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
 from ptxlab.emulate.explain.mbarrier_hangs import name_mbarrier
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def explain_barrier_count(fault: FaultSnapshot) -> Diagnostic:
-    """A number of threads that a barrier of the block can't be for; `size` are those that others expect."""
-    given, expected = fault.extra, fault.size
+    """A number of threads that a barrier of the block can't be for; `limit` are those that others expect."""
+    given, expected = fault.value, fault.limit
     message = f"a barrier for {given or 'all'} threads, where threads wait that expect {expected or 'all'}"
     if given % 32:
         message = f"a barrier for {given} threads, which is not a multiple of the warp size"
@@ -26,27 +27,27 @@ def explain_barrier_count(fault: FaultSnapshot) -> Diagnostic:
 
 
 def explain_bad_barrier(fault: FaultSnapshot) -> Diagnostic:
-    """A barrier, or an mbarrier, that can't be used so; `extra` is the reason, `size` depends on it."""
-    reason, value = fault.extra, fault.size
+    """A barrier, or an mbarrier, that can't be used so."""
+    reason = BarrierReason(fault.reason)
     if reason in _WITHOUT_MBARRIER:
-        return fault.error("bad-barrier", _WITHOUT_MBARRIER[reason].format(value=value))
+        return fault.error("bad-barrier", _WITHOUT_MBARRIER[reason].format(value=fault.value))
     name = name_mbarrier(fault.launch, fault.address & state.OFFSET_MASK)
     match reason:
-        case state.UNINITIALISED:
+        case BarrierReason.UNINITIALISED:
             helps = ["`mbarrier.init` in one thread, then a barrier before any thread uses it"]
             return fault.error("bad-barrier", f"{name} is not initialised", helps=helps)
-        case state.BAD_ARRIVAL_COUNT:
-            return fault.error("bad-barrier", f"{name} cannot expect {value} arrivals a phase: 1 to {ARRIVALS}")
-        case state.TOO_MANY_BYTES:
-            value -= value >> 63 << 64
+        case BarrierReason.BAD_ARRIVAL_COUNT:
+            return fault.error("bad-barrier", f"{name} cannot expect {fault.value} arrivals a phase: 1 to {ARRIVALS}")
+        case BarrierReason.TOO_MANY_BYTES:
+            value = fault.signed_value
             count = f"{value} pending bytes" if value > 0 else f"{-value} bytes that came and were not expected"
             message = f"{name} cannot count {count}: at most {ARRIVALS}"
             helps = ["expect the bytes of one phase only, and those before they come"]
             return fault.error("bad-barrier", message, others=_initialised(fault), helps=helps)
     explain = {
-        state.TOO_MANY_ARRIVALS: _explain_arrivals,
-        state.REINITIALISED: _explain_reinitialised,
-        state.OVERWRITTEN: _explain_overwritten,
+        BarrierReason.TOO_MANY_ARRIVALS: _explain_arrivals,
+        BarrierReason.REINITIALISED: _explain_reinitialised,
+        BarrierReason.OVERWRITTEN: _explain_overwritten,
     }
     return explain[reason](fault, name)
 
@@ -68,16 +69,16 @@ def explain_not_invalidated(launch: Launch, found: Record, number: int) -> Diagn
 
 
 _WITHOUT_MBARRIER = {
-    state.NO_SUCH_BARRIER: "barrier {value} does not exist: a block has barriers 0 to 15",
-    state.OTHER_BLOCK: "the mbarrier is in another block than the bytes whose arrival it counts",
-    state.ARRIVED_TWICE: "a second `barrier.cluster.arrive` without a `barrier.cluster.wait` between them",
-    state.NEVER_ARRIVED: "a `barrier.cluster.wait` without a `barrier.cluster.arrive` before it",
+    BarrierReason.NO_SUCH_BARRIER: "barrier {value} does not exist: a block has barriers 0 to 15",
+    BarrierReason.OTHER_BLOCK: "the mbarrier is in another block than the bytes whose arrival it counts",
+    BarrierReason.ARRIVED_TWICE: "a second `barrier.cluster.arrive` without a `barrier.cluster.wait` between them",
+    BarrierReason.NEVER_ARRIVED: "a `barrier.cluster.wait` without a `barrier.cluster.arrive` before it",
 }
 
 
 def _explain_arrivals(fault: FaultSnapshot, name: str) -> Diagnostic:
     owner, offset = _owner(fault)
-    mbarrier, count = owner.mbarrier(offset), fault.size
+    mbarrier, count = owner.mbarrier(offset), fault.value
     others = _initialised(fault)
     phase = mbarrier.phase
     if phase is not None and mbarrier.arrived:
@@ -92,7 +93,7 @@ def _explain_arrivals(fault: FaultSnapshot, name: str) -> Diagnostic:
 
 def _explain_reinitialised(fault: FaultSnapshot, name: str) -> Diagnostic:
     owner, offset = _owner(fault)
-    mbarrier, waiting = owner.mbarrier(offset), fault.size
+    mbarrier, waiting = owner.mbarrier(offset), fault.value
     use = f"{waiting} thread{'s wait' if waiting > 1 else ' waits'} on it, " if waiting else ""
     bytes = mbarrier.pending_bytes
     return fault.error(

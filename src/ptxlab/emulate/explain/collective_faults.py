@@ -19,7 +19,7 @@ def explain_barrier_divergence(fault: FaultSnapshot) -> Diagnostic:
     culprit = replace(
         snapshot.threads[fault.thread],
         status=_STATUS[fault.effects.barrier],
-        barrier=fault.extra,
+        barrier=fault.value,
         instruction=fault.number,
     )
     lanes = [thread for thread in snapshot.threads if thread.warp == culprit.warp and thread.status in WAITING]
@@ -29,7 +29,7 @@ def explain_barrier_divergence(fault: FaultSnapshot) -> Diagnostic:
 def explain_bad_membermask(fault: FaultSnapshot) -> Diagnostic:
     """A mask of lanes without the one that gives it."""
     lane = fault.thread % 32
-    message = f"the mask {fault.extra:#010x} of lane {lane} does not include the lane itself"
+    message = f"the mask {fault.value:#010x} of lane {lane} does not include the lane itself"
     return fault.error("bad-membermask", message, helps=[f"set bit {lane} of the mask"])
 
 
@@ -38,7 +38,7 @@ def explain_no_warpgroup(fault: FaultSnapshot) -> Diagnostic:
     return fault.error(
         "barrier-divergence",
         "a warpgroup is four warps, but this one has fewer",
-        notes=[f"the block has {fault.extra} threads"],
+        notes=[f"the block has {fault.value} threads"],
         helps=["launch a multiple of 128 threads, or let only whole warpgroups come here"],
     )
 
@@ -48,7 +48,7 @@ def explain_divergent_descriptor(fault: FaultSnapshot) -> Diagnostic:
     return fault.error(
         "divergent-descriptor",
         "threads of a warpgroup gave `wgmma` different matrix descriptors",
-        f"{fault.who} gave other descriptors than thread {fault.extra}",
+        f"{fault.who} gave other descriptors than thread {fault.record.get('other_thread')}",
         helps=["compute descriptors from what all threads share, not from `%tid`"],
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ptxlab import ir
 from ptxlab.device import layout
+from ptxlab.emulate.abi.faults import CallReason
 from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
 from ptxlab.report import Diagnostic, Label
 
@@ -23,21 +24,21 @@ def explain_assertion(fault: FaultSnapshot) -> Diagnostic:
 
 def explain_stack_overflow(fault: FaultSnapshot) -> Diagnostic:
     """More nested calls than a thread has memory for."""
-    message = f"the stack of a thread is full after {fault.extra} calls"
+    message = f"the stack of a thread is full after {fault.value} calls"
     return fault.error("stack-overflow", message, helps=["bound the recursion, or turn it into a loop"])
 
 
 def explain_bad_branch(fault: FaultSnapshot) -> Diagnostic:
     """An index beyond the list of targets."""
-    return fault.error("bad-branch", f"`brx.idx` with index {fault.extra}, beyond its list of targets")
+    return fault.error("bad-branch", f"`brx.idx` with index {fault.value}, beyond its list of targets")
 
 
 def explain_bad_call(fault: FaultSnapshot) -> Diagnostic:
-    """A call by address of something that is not a function, or (1 + its number in `extra`) not the declared one."""
-    if not fault.extra:
+    """A call by address of something that is not a function, or not of the declared one."""
+    if fault.reason == CallReason.NOT_A_FUNCTION:
         return fault.error("bad-call", f"a call of {fault.address:#x}, which is not a function")
     module, prototype = fault.launch.compiled.module, fault.instruction.operands[-1]
-    name = list(layout.function_numbers(module))[fault.extra - 1]
+    name = list(layout.function_numbers(module))[fault.value]
     assert isinstance(prototype, ir.LabelReference)
     message, help = f"a call of `{name}`, whose results and parameters are not those of `{prototype.name}`", "prototype"
     if module[name].kind == "entry":

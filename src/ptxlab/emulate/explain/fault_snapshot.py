@@ -1,4 +1,4 @@
-"""A fault of a thread as its explainers read it: the fields of `state.Fault`, and the instruction it happened at."""
+"""A fault of a thread as its explainers read it: the fields of `faults.Fault`, and the instruction it happened at."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ACCESSES = {state.LOAD: "read", state.STORE: "write", state.ATOMIC: "atomic oper
 
 @dataclass(frozen=True)
 class FaultSnapshot:
-    """The first fault of a worker; what `address`, `size` and `extra` are depends on its kind."""
+    """The first fault of a worker; which fields it has depends on its kind."""
 
     launch: Launch
     worker: Worker
@@ -45,8 +45,24 @@ class FaultSnapshot:
         return self.record.get("size")
 
     @cached_property
-    def extra(self) -> int:
-        return self.record.get("extra")
+    def reason(self) -> int:
+        """Of the enumeration that its kind has in `abi.faults`."""
+        return self.record.get("reason")
+
+    @cached_property
+    def value(self) -> int:
+        """The number that is wrong."""
+        return self.record.get("value")
+
+    @cached_property
+    def signed_value(self) -> int:
+        """The number that is wrong, where it may be negative."""
+        return self.value - (self.value >> 63 << 64)
+
+    @cached_property
+    def limit(self) -> int:
+        """What `value` may be at most, or must agree with."""
+        return self.record.get("limit")
 
     @cached_property
     def thread(self) -> int:

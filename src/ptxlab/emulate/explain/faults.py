@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import faults, state
 from ptxlab.emulate.explain import (
     barrier_faults,
     collective_faults,
@@ -28,32 +28,32 @@ if TYPE_CHECKING:
 
 _DAMAGE = ("overwritten-mbarrier", "reinitialised-mbarrier")  # which explain the races of the same instruction
 EXPLAINERS: dict[int, Callable[[FaultSnapshot], Diagnostic]] = {
-    state.OUT_OF_BOUNDS: memory_faults.explain_out_of_bounds,
-    state.MISALIGNED: memory_faults.explain_misaligned,
-    state.READ_ONLY: memory_faults.explain_read_only,
-    state.BAD_FREE: memory_faults.explain_bad_free,
-    state.BAD_COPY_SIZE: memory_faults.explain_bad_copy_size,
-    state.BAD_SIZE: memory_faults.explain_bad_size,
-    state.NO_MEMORY: memory_faults.explain_no_memory,
-    state.TRAP: control_faults.explain_trap,
-    state.ASSERTION: control_faults.explain_assertion,
-    state.STACK_OVERFLOW: control_faults.explain_stack_overflow,
-    state.BAD_BRANCH: control_faults.explain_bad_branch,
-    state.BAD_CALL: control_faults.explain_bad_call,
-    state.BARRIER_COUNT: barrier_faults.explain_barrier_count,
-    state.BAD_BARRIER: barrier_faults.explain_bad_barrier,
-    state.BARRIER_DIVERGENCE: collective_faults.explain_barrier_divergence,
-    state.BAD_MEMBERMASK: collective_faults.explain_bad_membermask,
-    state.NO_WARPGROUP: collective_faults.explain_no_warpgroup,
-    state.DIVERGENT_DESCRIPTOR: collective_faults.explain_divergent_descriptor,
-    state.HANG: collective_faults.explain_stuck,
-    state.BAD_DESCRIPTOR: descriptor_faults.explain_bad_descriptor,
-    state.BAD_INSTRUCTION_DESCRIPTOR: descriptor_faults.explain_bad_instruction_descriptor,
-    state.BAD_ALLOCATION: tensor_faults.explain_bad_allocation,
-    state.BAD_TENSOR_ADDRESS: tensor_faults.explain_bad_tensor_address,
-    state.TENSOR_LEAK: tensor_faults.explain_tensor_leak,
-    state.BAD_TENSOR_MAP: tensor_map_faults.explain_bad_tensor_map,
-    state.BAD_COORDINATE: tensor_map_faults.explain_bad_coordinate,
+    faults.OUT_OF_BOUNDS: memory_faults.explain_out_of_bounds,
+    faults.MISALIGNED: memory_faults.explain_misaligned,
+    faults.READ_ONLY: memory_faults.explain_read_only,
+    faults.BAD_FREE: memory_faults.explain_bad_free,
+    faults.BAD_COPY_SIZE: memory_faults.explain_bad_copy_size,
+    faults.BAD_SIZE: memory_faults.explain_bad_size,
+    faults.NO_MEMORY: memory_faults.explain_no_memory,
+    faults.TRAP: control_faults.explain_trap,
+    faults.ASSERTION: control_faults.explain_assertion,
+    faults.STACK_OVERFLOW: control_faults.explain_stack_overflow,
+    faults.BAD_BRANCH: control_faults.explain_bad_branch,
+    faults.BAD_CALL: control_faults.explain_bad_call,
+    faults.BARRIER_COUNT: barrier_faults.explain_barrier_count,
+    faults.BAD_BARRIER: barrier_faults.explain_bad_barrier,
+    faults.BARRIER_DIVERGENCE: collective_faults.explain_barrier_divergence,
+    faults.BAD_MEMBERMASK: collective_faults.explain_bad_membermask,
+    faults.NO_WARPGROUP: collective_faults.explain_no_warpgroup,
+    faults.DIVERGENT_DESCRIPTOR: collective_faults.explain_divergent_descriptor,
+    faults.HANG: collective_faults.explain_stuck,
+    faults.BAD_DESCRIPTOR: descriptor_faults.explain_bad_descriptor,
+    faults.BAD_INSTRUCTION_DESCRIPTOR: descriptor_faults.explain_bad_instruction_descriptor,
+    faults.BAD_ALLOCATION: tensor_faults.explain_bad_allocation,
+    faults.BAD_TENSOR_ADDRESS: tensor_faults.explain_bad_tensor_address,
+    faults.TENSOR_LEAK: tensor_faults.explain_tensor_leak,
+    faults.BAD_TENSOR_MAP: tensor_map_faults.explain_bad_tensor_map,
+    faults.BAD_COORDINATE: tensor_map_faults.explain_bad_coordinate,
 }
 
 

@@ -19,7 +19,7 @@ def explain_out_of_bounds(fault: FaultSnapshot) -> Diagnostic:
 
 def explain_misaligned(fault: FaultSnapshot) -> Diagnostic:
     """An address that is not a multiple of what the access needs."""
-    alignment = fault.extra >> 8
+    alignment = fault.record.get("alignment")
     smaller = ", or access smaller parts" if alignment == fault.size else ""
     return fault.error(
         "misaligned",
@@ -42,8 +42,8 @@ def explain_bad_free(fault: FaultSnapshot) -> Diagnostic:
 
 
 def explain_bad_copy_size(fault: FaultSnapshot) -> Diagnostic:
-    """A number of bytes that a copy can't read or ignore; `extra` is that number, `size` the largest."""
-    name, given, most = f"`{fault.instruction.opcode.text}`", fault.extra, fault.size
+    """A number of bytes that a copy can't read or ignore; `limit` is the largest."""
+    name, given, most = f"`{fault.instruction.opcode.text}`", fault.value, fault.limit
     message = f"{name} reads {given} bytes for a copy of {most}"
     help = f"give a source size of at most {most}: what is missing becomes zeros"
     if fault.effects.uses("bulk"):
@@ -55,27 +55,27 @@ def explain_bad_copy_size(fault: FaultSnapshot) -> Diagnostic:
 def explain_bad_size(fault: FaultSnapshot) -> Diagnostic:
     """A bulk copy, or a fill by the thread itself, of a number of bytes that it can't have."""
     unit = "16" if fault.effects.uses("bulk") else "8 up to 16777216"
-    message = f"`{fault.instruction.opcode.text}` of {fault.extra} bytes, not a multiple of {unit}"
+    message = f"`{fault.instruction.opcode.text}` of {fault.value} bytes, not a multiple of {unit}"
     return fault.error("misaligned", message)
 
 
 def explain_no_memory(fault: FaultSnapshot) -> Diagnostic:
-    """This machine has no memory left, for the kernel itself or (`size`) for more blocks than those that wait."""
-    if not fault.size:
+    """This machine has no memory left, for the kernel itself or for more blocks than those that wait."""
+    if not fault.value:
         return fault.error("out-of-memory", "this machine has no memory left for the kernel")
     launch = fault.launch
     done = f"{launch.finished.value} of {launch.total} blocks have ended"
     return fault.error(
         "out-of-memory",
-        f"{fault.size} blocks wait for others, and this machine has no memory to start more",
+        f"{fault.value} blocks wait for others, and this machine has no memory to start more",
         notes=[f"{done}; whether this is a hang is known only when all others have started"],
         helps=["use a smaller grid, or smaller blocks"],
     )
 
 
 def _neighbourhood(fault: FaultSnapshot) -> tuple[str, list[str]]:
-    """Which memory was missed, and by how far; `extra` is the state space."""
-    launch, address, space = fault.launch, fault.address, fault.extra
+    """Which memory was missed, and by how far."""
+    launch, address, space = fault.launch, fault.address, fault.record.get("space")
     rank = (address >> state.RANK_SHIFT) - 1
     if space == state.CLUSTER_SPACE and rank >= launch.cluster_size:
         return "the cluster", [f"it has {launch.cluster_size} blocks, none of rank {rank}"]

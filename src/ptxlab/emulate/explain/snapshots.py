@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import faults, state
 from ptxlab.emulate.abi.structs import Record
 from ptxlab.emulate.runtime.asynchronous.mbarrier_memory import BYTES, BYTES_MASK, EXPECTED
 from ptxlab.isa.mbarrier import ARRIVALS
@@ -153,7 +153,7 @@ def snapshot_of(launch: Launch, worker: Worker) -> BlockSnapshot | None:
     snapshots = [BlockSnapshot(launch, ctypes.c_uint64.from_address(blocks + 8 * rank).value) for rank in range(count)]
     for snapshot in snapshots:
         snapshot.cluster = [other for other in snapshots if other is not snapshot]
-    if worker.fault.get("kind") == state.HANG:
+    if worker.fault.get("kind") == faults.HANG:
         return next((snapshot for snapshot in snapshots if snapshot.is_cause), snapshots[0])
     return next((snapshot for snapshot in snapshots if snapshot.number == worker.fault.get("block")), snapshots[0])
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from ptxlab.emulate.abi.faults import AllocationReason, TensorAddressReason
 from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
-from ptxlab.emulate.runtime.tensor_memory import accesses
-from ptxlab.emulate.runtime.tensor_memory import allocation as runtime
 from ptxlab.isa.tensor_memory import BAND
 from ptxlab.report import Diagnostic, Label
 
@@ -13,8 +12,7 @@ Explained = tuple[str, str, list[str]]  # message, what to do, facts
 
 def explain_bad_allocation(fault: FaultSnapshot) -> Diagnostic:
     """`tcgen05.alloc` or `.dealloc` with columns that it can't have."""
-    reason, columns = fault.extra & 0xFFFFFFFF, fault.extra >> 32
-    message, help, notes = _explain_allocation(reason, columns, fault.address, fault.size)
+    message, help, notes = _explain_allocation(fault)
     return fault.error("bad-allocation", message, notes=notes, helps=[help])
 
 
@@ -22,7 +20,7 @@ def explain_tensor_leak(fault: FaultSnapshot) -> Diagnostic:
     """A block that ends without giving its tensor memory back."""
     return fault.error(
         "tensor-memory-leak",
-        f"{fault.extra} columns of tensor memory are still allocated when the block ends",
+        f"{fault.value} columns of tensor memory are still allocated when the block ends",
         f"allocated here by {fault.who.partition(' of ')[2]}",
         helps=["`tcgen05.dealloc` with the same number of columns, after all uses"],
     )
@@ -30,71 +28,71 @@ def explain_tensor_leak(fault: FaultSnapshot) -> Diagnostic:
 
 def explain_bad_tensor_address(fault: FaultSnapshot) -> Diagnostic:
     """An access to tensor memory that the thread does not have, or no longer has."""
-    lanes, columns = fault.size & 0xFFFFFFFF, fault.size >> 32
-    if fault.extra & 0xFFFFFFFF != accesses.FREED:
-        message, help, notes = _explain_address(fault.extra, fault.address, lanes, columns, fault.thread // 32)
+    if fault.reason != TensorAddressReason.FREED:
+        message, help, notes = _explain_address(fault)
         return fault.error("out-of-bounds", message, notes=notes, helps=[help])
-    freed = fault.launch.span_of(fault.extra >> 32)
-    cells = _cells(fault.address, lanes, columns)
+    freed = fault.launch.span_of(fault.record.get("other_instruction") - 1)
     return fault.error(
         "use-after-free",
-        f"access to {cells} of tensor memory after `tcgen05.dealloc` has freed them",
+        f"access to {_cells(fault)} of tensor memory after `tcgen05.dealloc` has freed them",
         others=[] if freed is None else [Label(freed, "freed here")],
         helps=["`bar.sync`, or another barrier of all warps that use the memory, before `tcgen05.dealloc`"],
     )
 
 
-def _explain_allocation(reason: int, columns: int, other: int, size: int) -> Explained:
-    """Message, help and notes; `other` and `size` depend on the reason."""
-    match reason:
-        case runtime.BAD_COUNT:
+def _explain_allocation(fault: FaultSnapshot) -> Explained:
+    """Message, help and notes; what `limit` is depends on the reason."""
+    columns, limit = fault.value, fault.limit
+    match fault.reason:
+        case AllocationReason.BAD_COUNT:
             return (
                 f"{columns} columns of tensor memory are asked for, no power of two from 32 to 512",
                 "ask for the next power of two",
                 [],
             )
-        case runtime.TOO_MANY:
+        case AllocationReason.TOO_MANY:
             return (
                 f"`tcgen05.alloc` waits for {columns} columns of tensor memory, of which there are not so many left",
                 "give columns back first, or ask for fewer",
-                [f"the block has {other} of its 512 columns already; no other warp is waited for that might free some"],
+                [f"the block has {limit} of its 512 columns already; no other warp is waited for that might free some"],
             )
-        case runtime.GROWING:
+        case AllocationReason.GROWING:
             return (
-                f"{columns} columns of tensor memory are asked for, after an allocation of {other}",
+                f"{columns} columns of tensor memory are asked for, after an allocation of {limit}",
                 "allocate the largest part first",
                 ["the number of columns must not increase from one allocation of a block to the next"],
             )
-        case runtime.RELINQUISHED:
+        case AllocationReason.RELINQUISHED:
             return (
                 "`tcgen05.alloc` after `tcgen05.relinquish_alloc_permit`",
                 "give the permit up after the last allocation",
                 [],
             )
-        case runtime.NOT_ALLOCATED:
+        case AllocationReason.NOT_ALLOCATED:
             return (
-                f"`tcgen05.dealloc` of {name(other)}, where no allocation begins",
+                f"`tcgen05.dealloc` of {name(fault.address)}, where no allocation begins",
                 "give back the address that `tcgen05.alloc` has written",
                 [],
             )
     return (
-        f"`tcgen05.dealloc` of {columns} columns, where {size} have been allocated",
-        f"give back all {size} at once",
+        f"`tcgen05.dealloc` of {columns} columns, where {limit} have been allocated",
+        f"give back all {limit} at once",
         [],
     )
 
 
-def _explain_address(reason: int, address: int, lanes: int, columns: int, warp: int) -> Explained:
+def _explain_address(fault: FaultSnapshot) -> Explained:
     """Message, help and notes."""
-    lane, cells = address >> 16, _cells(address, lanes, columns)
-    match reason:
-        case accesses.NO_COLUMNS:
+    lane, lanes = fault.record.get("cells.lane"), fault.record.get("cells.lanes")
+    warp, cells = fault.thread // 32, _cells(fault)
+    match fault.reason:
+        case TensorAddressReason.NOT_ALLOCATED:
             return (
                 f"access to {cells} of tensor memory, which are not all allocated",
                 "use the address that `tcgen05.alloc` has written, and allocate enough columns",
                 [],
             )
-        case accesses.OTHER_LANES:
+        case TensorAddressReason.OTHER_LANES:
             first = warp % 4 * BAND
             return (
                 f"warp {warp} accesses lanes {lane}..{lane + lanes} of tensor memory, of which it reaches "
@@ -105,7 +103,7 @@ def _explain_address(reason: int, address: int, lanes: int, columns: int, warp: 
                     "those (modelled, not measured)"
                 ],
             )
-        case accesses.NOT_UNIFORM:
+        case TensorAddressReason.NOT_UNIFORM:
             return (
                 "the lanes of a warp have different addresses of tensor memory",
                 "use the same address in all of them",
@@ -123,6 +121,8 @@ def name(address: int) -> str:
     return f"address {address:#x} (lane {address >> 16}, column {address & 0xFFFF})"
 
 
-def _cells(address: int, lanes: int, columns: int) -> str:
-    lane, column = address >> 16, address & 0xFFFF
+def _cells(fault: FaultSnapshot) -> str:
+    lane, column, lanes, columns = (
+        fault.record.get(f"cells.{name}") for name in ("lane", "column", "lanes", "columns")
+    )
     return f"lanes {lane}..{lane + lanes}, columns {column}..{column + columns}"

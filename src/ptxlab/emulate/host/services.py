@@ -6,7 +6,7 @@ import ctypes
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import faults, state
 from ptxlab.emulate.abi.services import SERVICES
 from ptxlab.emulate.abi.structs import Record
 from ptxlab.emulate.host.printf import Printf, Remark, UnreadableError
@@ -86,7 +86,7 @@ class Services:
         if not address:
             return
         if address not in self.heap.regions:
-            self.launch.note_fault(thread, state.BAD_FREE, address)
+            self.launch.note_fault(thread, faults.BAD_FREE, address)
             return
         self.heap.free(address)
         self.launch.remove_region(address)
@@ -99,7 +99,7 @@ class Services:
             except UnreadableError:
                 texts.append("?")
         self.assertion = self.assertion or (texts[0], texts[1], line, texts[2])
-        self.launch.note_fault(thread, state.ASSERTION, 0)
+        self.launch.note_fault(thread, faults.ASSERTION, 0)
 
     def _argument(self, thread: int, address: int, size: int) -> bytes:
         """An argument of `printf`."""

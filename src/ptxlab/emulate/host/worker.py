@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab.device import layout
 from ptxlab.device.limits import available
-from ptxlab.emulate.abi import clocks, state
+from ptxlab.emulate.abi import clocks, faults, state
 from ptxlab.emulate.abi.structs import Record, room_of
 from ptxlab.emulate.host.needs import RESIDENTS
 from ptxlab.emulate.host.written import written_parameters
@@ -44,8 +44,8 @@ class Worker:
     def __init__(self, launch: Launch, workers: int) -> None:
         compiled, facts, needs = launch.compiled, launch.compiled.facts, launch.needs
         self.record = Record(state.Worker)
-        self.fault = Record(state.Fault)
-        self.late = Record(state.Fault)
+        self.fault = Record(faults.Fault)
+        self.late = Record(faults.Fault)
         self.history = Record(clocks.History)
         self.findings = Record(clocks.Finding, MOST_FINDINGS)
         self.history.set(findings=self.findings.address, finding_room=MOST_FINDINGS)

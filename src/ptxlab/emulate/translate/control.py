@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.device import layout
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import faults, state
 from ptxlab.emulate.translate import passing
 from ptxlab.emulate.translate.operands import scalar
 from ptxlab.emulate.translate.values import Value
@@ -39,7 +39,7 @@ def _brx(function: Function, instruction: ir.Instruction) -> None:
         builder.label(label)
         function.go(target)
     builder.label(wrong)
-    _fail(function, state.BAD_BRANCH, Value(function, _U32, index))
+    _fail(function, faults.BAD_BRANCH, Value(function, _U32, index))
 
 
 def _ret(function: Function, instruction: ir.Instruction) -> None:
@@ -51,11 +51,11 @@ def _exit(function: Function, instruction: ir.Instruction) -> None:
 
 
 def _trap(function: Function, instruction: ir.Instruction) -> None:
-    _fail(function, state.TRAP, 0)
+    _fail(function, faults.TRAP, 0)
 
 
-def _fail(function: Function, kind: int, extra: Value | int) -> None:
-    function.unit.calls.runtime_call(function, "fail", (kind, function.instruction_number, extra), None)
+def _fail(function: Function, kind: int, value: Value | int) -> None:
+    function.unit.calls.runtime_call(function, "fail", (kind, function.instruction_number, value), None)
     function.fail()
 
 

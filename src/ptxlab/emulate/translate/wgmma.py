@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ptxlab.emulate.abi import wgmma
+from ptxlab.emulate.translate.records import Record
 from ptxlab.emulate.translate.values import Value
 from ptxlab.isa.asynchronous import MatrixChunks
 
@@ -19,9 +21,18 @@ class WarpgroupMma:
 
     def read(self, matrix: MatrixChunks[Value]) -> None:
         machine = self._machine
-        flags = matrix.major | int(matrix.name == "b") << 1 | matrix.bits << 2
-        chunks = (matrix.first, matrix.rows, matrix.first_chunk, matrix.chunks)
-        machine.runtime("read_matrix", matrix.descriptor, flags, *chunks, machine.place)
+        record = Record(
+            wgmma.MatrixChunks,
+            descriptor=matrix.descriptor,
+            major=matrix.major,
+            is_b=int(matrix.name == "b"),
+            bits=matrix.bits,
+            first=matrix.first,
+            rows=matrix.rows,
+            first_chunk=matrix.first_chunk,
+            chunks=matrix.chunks,
+        )
+        machine.runtime("read_matrix", record, machine.place)
         machine.check()
 
     def fence(self) -> None:

@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.state import (
-    ATOMIC,
-    BAD_COPY_SIZE,
-    BAD_SIZE,
-    GLOBAL_SPACE,
-    LOAD,
-    NO_MEMORY,
-    SHARED_SPACE,
-    STORE,
-    Copy,
-    Hint,
-    Thread,
-)
+from ptxlab.emulate.abi.faults import BAD_COPY_SIZE, BAD_SIZE, NO_MEMORY
+from ptxlab.emulate.abi.state import ATOMIC, GLOBAL_SPACE, LOAD, SHARED_SPACE, STORE, Copy, Hint, Thread
 from ptxlab.emulate.runtime.asynchronous.mbarriers import expect_arrival, join_phase
 from ptxlab.emulate.runtime.memory.memory import fail, fail_with, find_memory
 from ptxlab.emulate.runtime.order.races import note_global, note_shared

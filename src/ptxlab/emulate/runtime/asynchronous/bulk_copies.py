@@ -6,17 +6,8 @@ all its bytes, then writes them, then tells its mbarrier; who waits for a group 
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.state import (
-    ATOMIC,
-    GLOBAL_SPACE,
-    LOAD,
-    NO_MEMORY,
-    STORE,
-    Block,
-    Hint,
-    Thread,
-    Transfer,
-)
+from ptxlab.emulate.abi.faults import NO_MEMORY
+from ptxlab.emulate.abi.state import ATOMIC, GLOBAL_SPACE, LOAD, STORE, Block, Hint, Thread, Transfer
 from ptxlab.emulate.runtime.asynchronous.async_accesses import end_work
 from ptxlab.emulate.runtime.asynchronous.mbarriers import complete_bytes
 from ptxlab.emulate.runtime.asynchronous.reductions import WIDTHS, reduce_bytes

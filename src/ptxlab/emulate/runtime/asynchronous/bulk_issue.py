@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from ptxlab.emulate.abi.bulk import BulkLoad, BulkStore
+from ptxlab.emulate.abi.faults import BAD_COPY_SIZE, BAD_SIZE
 from ptxlab.emulate.abi.state import (
-    BAD_COPY_SIZE,
-    BAD_SIZE,
     CLUSTER_SPACE,
     FAILED,
     GLOBAL_SPACE,

@@ -7,17 +7,9 @@ which an initialised one is known.
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.state import (
-    AT_PHASE,
-    BAD_BARRIER,
-    KNOWN_PHASES,
-    OVERWRITTEN,
-    REINITIALISED,
-    Block,
-    Phase,
-    Thread,
-)
-from ptxlab.emulate.runtime.memory.memory import fail_with, in_block
+from ptxlab.emulate.abi.faults import BAD_BARRIER, BarrierReason
+from ptxlab.emulate.abi.state import AT_PHASE, KNOWN_PHASES, Block, Phase, Thread
+from ptxlab.emulate.runtime.memory.memory import fail_because, in_block
 from ptxlab.emulate.runtime.order.reports import report_reinitialised
 from ptxlab.emulate.runtime.order.shadow import ASYNC, PAGE, WARP_SHIFT, find_page
 from ptxlab.isa.mbarrier import ARRIVALS
@@ -60,12 +52,12 @@ def set_bits(block: Pointer[Block], offset: u64, bits: u64) -> None:
 
 @native
 def fail_barrier(
-    thread: Pointer[Thread], block: Pointer[Block], offset: u64, reason: u64, value: u64, instruction: u32
+    thread: Pointer[Thread], block: Pointer[Block], offset: u64, reason: u32, value: u64, instruction: u32
 ) -> None:
     """Note what is wrong with the use of an mbarrier."""
     if thread.worker.fault.kind == 0:
         thread.worker.fault.address = in_block(offset, block.rank)
-    fail_with(thread, BAD_BARRIER, instruction, reason, value)
+    fail_because(thread, BAD_BARRIER, reason, instruction, value)
 
 
 @native(inline=True)
@@ -102,7 +94,7 @@ def report_overwritten(
                 fault.other_thread = place.about >> WARP_SHIFT
                 if place.about & ASYNC == 0:
                     fault.other_thread = fault.other_thread * 32 + trailing_zeros(u32, place.lanes)
-    fail_barrier(thread, block, offset, OVERWRITTEN, changed, instruction)
+    fail_barrier(thread, block, offset, BarrierReason.OVERWRITTEN, changed, instruction)
 
 
 @native
@@ -115,7 +107,7 @@ def may_initialise(thread: Pointer[Thread], block: Pointer[Block], offset: u64, 
     waiting: u32 = waiters_of(block, offset)
     is_partial: boolean = bits & ARRIVALS != bits >> EXPECTED & ARRIVALS
     if waiting != 0 or is_partial or bits >> BYTES & BYTES_MASK != 0:
-        fail_barrier(thread, block, offset, REINITIALISED, u64(waiting), instruction)
+        fail_barrier(thread, block, offset, BarrierReason.REINITIALISED, u64(waiting), instruction)
         return False
     if notes.completed != 0 and thread.worker.checks != 0:
         report_reinitialised(thread, offset, notes.instruction, instruction)

@@ -5,20 +5,8 @@ A barrier is named by the block whose shared memory holds it and its offset ther
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.state import (
-    AT_PHASE,
-    ATOMIC,
-    BAD_ARRIVAL_COUNT,
-    BAD_BARRIER,
-    OFFSET_MASK,
-    OTHER_BLOCK,
-    TOO_MANY_ARRIVALS,
-    TOO_MANY_BYTES,
-    UNINITIALISED,
-    Block,
-    Hint,
-    Thread,
-)
+from ptxlab.emulate.abi.faults import BAD_BARRIER, BarrierReason
+from ptxlab.emulate.abi.state import AT_PHASE, ATOMIC, OFFSET_MASK, Block, Hint, Thread
 from ptxlab.emulate.runtime.asynchronous.mbarrier_memory import (
     BYTES,
     BYTES_MASK,
@@ -34,7 +22,7 @@ from ptxlab.emulate.runtime.asynchronous.mbarrier_memory import (
     set_bits,
     take_notes,
 )
-from ptxlab.emulate.runtime.memory.memory import fail, find_memory, owner_of
+from ptxlab.emulate.runtime.memory.memory import fail_because, find_memory, owner_of
 from ptxlab.emulate.runtime.order.synchronization import (
     acquire_from_phase,
     acquire_tensor_work,
@@ -56,7 +44,7 @@ def initialise_phase(
 ) -> None:
     """Begin the first phase, which expects `count` arrivals."""
     if count == 0 or count > ARRIVALS:
-        fail_barrier(thread, block, offset, BAD_ARRIVAL_COUNT, u64(count), instruction)
+        fail_barrier(thread, block, offset, BarrierReason.BAD_ARRIVAL_COUNT, u64(count), instruction)
         return
     if not may_initialise(thread, block, offset, instruction):
         return
@@ -99,7 +87,7 @@ def is_barrier(thread: Pointer[Thread], block: Pointer[Block], offset: u64, inst
     if not is_intact(thread, block, offset, instruction):
         return False
     if barrier_at(block, offset)[0] & MARK == 0:
-        fail_barrier(thread, block, offset, UNINITIALISED, 0, instruction)
+        fail_barrier(thread, block, offset, BarrierReason.UNINITIALISED, 0, instruction)
         return False
     return True
 
@@ -113,7 +101,7 @@ def target_of(thread: Pointer[Thread], destination: u64, barrier: u64, space: u3
         return nothing
     to = owner_of(thread, barrier)
     if owner_of(thread, destination) != to:
-        fail(thread, BAD_BARRIER, instruction, OTHER_BLOCK)
+        fail_because(thread, BAD_BARRIER, BarrierReason.OTHER_BLOCK, instruction, 0)
         return nothing
     return to if is_barrier(thread, to, barrier & OFFSET_MASK, instruction) else nothing
 
@@ -128,7 +116,7 @@ def change_bytes(thread: Pointer[Thread], block: Pointer[Block], offset: u64, by
     before -= before >> 20 << 21
     count: u64 = before + bytes
     if count + MOST_BYTES > 2 * MOST_BYTES:
-        fail_barrier(thread, block, offset, TOO_MANY_BYTES, count, instruction)
+        fail_barrier(thread, block, offset, BarrierReason.TOO_MANY_BYTES, count, instruction)
         return
     set_bits(block, offset, state & ~(u64(BYTES_MASK) << BYTES) | (count & BYTES_MASK) << BYTES)
     complete_phase(thread, block, offset)
@@ -164,7 +152,7 @@ def arrive_at_phase(
         release_to_phase(thread, block, offset, order)
     before: u64 = barrier_at(block, offset)[0]
     if (before & ARRIVALS) < u64(count):
-        fail_barrier(thread, block, offset, TOO_MANY_ARRIVALS, u64(count), instruction)
+        fail_barrier(thread, block, offset, BarrierReason.TOO_MANY_ARRIVALS, u64(count), instruction)
         return 0
     set_bits(block, offset, before - u64(count))
     notes = notes_on(block, offset)
@@ -190,7 +178,7 @@ def expect_arrival(thread: Pointer[Thread], block: Pointer[Block], offset: u64, 
         return
     state: u64 = barrier_at(block, offset)[0]
     if state & ARRIVALS == ARRIVALS:
-        fail_barrier(thread, block, offset, BAD_ARRIVAL_COUNT, ARRIVALS + 1, instruction)
+        fail_barrier(thread, block, offset, BarrierReason.BAD_ARRIVAL_COUNT, ARRIVALS + 1, instruction)
         return
     set_bits(block, offset, state + 1)
 
@@ -204,7 +192,7 @@ def drop_from_phase(
         return 0
     state: u64 = barrier_at(block, offset)[0]
     if (state >> EXPECTED & ARRIVALS) < u64(count) or (state & ARRIVALS) < u64(count):
-        fail_barrier(thread, block, offset, TOO_MANY_ARRIVALS, u64(count), instruction)
+        fail_barrier(thread, block, offset, BarrierReason.TOO_MANY_ARRIVALS, u64(count), instruction)
         return 0
     set_bits(block, offset, state - (u64(count) << EXPECTED))
     return arrive_at_phase(thread, block, offset, count, order, instruction)

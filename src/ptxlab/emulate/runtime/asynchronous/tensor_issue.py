@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 from ptxlab.emulate.abi.bulk import BulkLoad, BulkStore
-from ptxlab.emulate.abi.state import (
-    BAD_COORDINATE,
-    BAD_TENSOR_MAP,
-    LOAD,
-    OFFSET_MASK,
-    SHARED_SPACE,
-    STORE,
-    Hint,
-    Thread,
-)
+from ptxlab.emulate.abi.faults import BAD_COORDINATE, BAD_TENSOR_MAP, CoordinateReason, TensorMapReason
+from ptxlab.emulate.abi.state import LOAD, OFFSET_MASK, SHARED_SPACE, STORE, Hint, Thread
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_signal
 from ptxlab.emulate.runtime.asynchronous.bulk_copies import about_write, next_transfer
 from ptxlab.emulate.runtime.asynchronous.mbarriers import target_of
 from ptxlab.emulate.runtime.asynchronous.reductions import can_reduce
 from ptxlab.emulate.runtime.asynchronous.tensor_maps import (
     FIND,
-    NO_REDUCTION,
     NOTE,
     extent_of_box,
     note_box,
     take_map,
     visit_box,
 )
-from ptxlab.emulate.runtime.memory.memory import fail, find_memory
+from ptxlab.emulate.runtime.memory.memory import fail_because, find_memory
 from ptxlab.emulate.runtime.order.synchronization import channel_of
 from ptxlab.emulate.runtime.order.vector_clocks import BULK_READS, BULK_WRITES
-from ptxlab.native import Pointer, address_of, cast, native, s32, u32, u64
+from ptxlab.native import Pointer, address_of, cast, native, s32, s64, u32, u64
 
 BOX_ALIGNMENT = 128
 
@@ -77,14 +68,16 @@ def start_box_store(thread: Pointer[Thread], store: Pointer[BulkStore], instruct
         return
     for dimension in range(store.rank):
         if s32(transfer.coordinates[dimension]) < 0:  # loads take that; a store is an illegal instruction on an H200
-            thread.worker.fault.address = u64(transfer.coordinates[dimension])
-            fail(thread, BAD_COORDINATE, instruction, u64(dimension) << 32)
+            if thread.worker.fault.kind == 0:
+                thread.worker.fault.dimension = dimension
+            value: u64 = u64(s64(s32(transfer.coordinates[dimension])))
+            fail_because(thread, BAD_COORDINATE, CoordinateReason.NEGATIVE, instruction, value)
             return
     transfer.source = store.source
     transfer.reduction = store.reduction
     transfer.type = transfer.map.type
     if store.reduction != 0 and not can_reduce(store.reduction, transfer.type):
-        fail(thread, BAD_TENSOR_MAP, instruction, NO_REDUCTION)
+        fail_because(thread, BAD_TENSOR_MAP, TensorMapReason.NO_REDUCTION, instruction, 0)
         return
     transfer.about = about_write(store.reduction, transfer.type)
     extent: u32 = extent_of_box(address_of(transfer.map))

@@ -7,10 +7,9 @@ shared memory rows lie one behind the other, each piece of 16 bytes where the sw
 from __future__ import annotations
 
 from ptxlab.device.tensor_maps import TENSOR_MAP_MARK
+from ptxlab.emulate.abi.faults import BAD_COORDINATE, BAD_TENSOR_MAP, CoordinateReason, TensorMapReason
 from ptxlab.emulate.abi.state import (
     ATOMIC,
-    BAD_COORDINATE,
-    BAD_TENSOR_MAP,
     GENERIC_SPACE,
     GLOBAL_SPACE,
     LOAD,
@@ -23,7 +22,7 @@ from ptxlab.emulate.abi.state import (
 )
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_global_work, note_shared_work
 from ptxlab.emulate.runtime.asynchronous.reductions import reduce_bytes
-from ptxlab.emulate.runtime.memory.memory import fail, find_memory
+from ptxlab.emulate.runtime.memory.memory import fail_because, find_memory
 from ptxlab.native import Pointer, address_of, boolean, cast, copy_bytes, native, s32, s64, size_of, u8, u32, u64
 
 MOST_BYTES = 1 << 20  # of a box: more than any shared memory has
@@ -33,22 +32,6 @@ MAP_ALIGNMENT = 64
 
 MOST_ALONG = 256  # elements of a box along a dimension
 MOST_STEP = 8
-
-# What is wrong with a map: it is none, it does not fit the copy, or a field; see `tensor_faults`.
-NO_MAP = 1
-OTHER_RANK = 2
-NO_REDUCTION = 3
-RANK = 4
-WIDTH = 5
-SWIZZLE = 6
-ADDRESS = 7
-SIZES = 8
-BOX = 9
-STEPS = 10
-STRIDES = 11
-ROW = 12
-TOTAL = 13
-DIMENSION_SHIFT = 8
 
 # What is done with the pieces of a box.
 FIND = 0
@@ -68,19 +51,24 @@ def take_map(
         return False
     map = address_of(transfer.map)
     copy_bytes(cast(Pointer[u8], map), place, MAP_SIZE)
-    field: u32 = NO_MAP if map.mark != TENSOR_MAP_MARK else wrong_field(map)
+    field: u32 = TensorMapReason.NO_MAP
+    dimension: u32 = 0
+    if map.mark == TENSOR_MAP_MARK:
+        field, dimension = wrong_field(map)
     if field == 0 and map.rank != rank:
-        field = OTHER_RANK
+        field = TensorMapReason.OTHER_RANK
     if field != 0:
-        thread.worker.fault.size = u64(rank)
-        thread.worker.fault.address = value_of(map, field)
-        fail(thread, BAD_TENSOR_MAP, instruction, u64(field))
+        if thread.worker.fault.kind == 0:
+            thread.worker.fault.limit = u64(rank)
+            thread.worker.fault.dimension = dimension
+        fail_because(thread, BAD_TENSOR_MAP, field, instruction, value_of(map, field, dimension))
         return False
     # An H200 takes it for an illegal instruction where the address of the box is not aligned.
     start: u32 = u32(transfer.coordinates[0] * map.width)
     if start % CHUNK != 0:
-        thread.worker.fault.address = u64(start)
-        fail(thread, BAD_COORDINATE, instruction, u64(CHUNK))
+        if thread.worker.fault.kind == 0:
+            thread.worker.fault.limit = CHUNK
+        fail_because(thread, BAD_COORDINATE, CoordinateReason.MISALIGNED, instruction, u64(s64(s32(start))))
         return False
     transfer.rank = rank
     transfer.size = u32(bytes_of_box(map))
@@ -88,56 +76,55 @@ def take_map(
 
 
 @native
-def wrong_field(map: Pointer[TensorMap]) -> u32:
-    """The first field of a map that no host makes so, and from `DIMENSION_SHIFT` on its dimension; 0: there is none."""
+def wrong_field(map: Pointer[TensorMap]) -> tuple[u32, u32]:
+    """The first field of a map that no host makes so, as a `TensorMapReason`, and its dimension; 0: there is none."""
     if map.rank == 0 or map.rank > 5:
-        return RANK
+        return TensorMapReason.RANK, 0
     if map.width == 0 or map.width > 8 or map.width & (map.width - 1) != 0:
-        return WIDTH
+        return TensorMapReason.WIDTH, 0
     if map.swizzle > 3:
-        return SWIZZLE
+        return TensorMapReason.SWIZZLE, 0
     if map.address % CHUNK != 0:
-        return ADDRESS
+        return TensorMapReason.ADDRESS, 0
     for dimension in range(map.rank):
-        at: u32 = dimension << DIMENSION_SHIFT
         if map.sizes[dimension] == 0:
-            return SIZES | at
+            return TensorMapReason.SIZES, dimension
         if map.box[dimension] == 0 or map.box[dimension] > MOST_ALONG:
-            return BOX | at
+            return TensorMapReason.BOX, dimension
         if map.steps[dimension] == 0 or map.steps[dimension] > MOST_STEP:
-            return STEPS | at
+            return TensorMapReason.STEPS, dimension
         if dimension != 0 and map.strides[dimension - 1] % CHUNK != 0:
-            return STRIDES | dimension - 1 << DIMENSION_SHIFT
+            return TensorMapReason.STRIDES, dimension - 1
     row: u32 = bytes_of_row(map)
     if row % CHUNK != 0 or row > pitch_of(map):
-        return ROW
-    return 0 if bytes_of_box(map) <= MOST_BYTES else u32(TOTAL)
+        return TensorMapReason.ROW, 0
+    if bytes_of_box(map) > MOST_BYTES:
+        return TensorMapReason.TOTAL, 0
+    return 0, 0
 
 
 @native
-def value_of(map: Pointer[TensorMap], field: u32) -> u64:
+def value_of(map: Pointer[TensorMap], field: u32, dimension: u32) -> u64:
     """What a field holds."""
-    dimension: u32 = field >> DIMENSION_SHIFT
-    what: u32 = field & ((1 << DIMENSION_SHIFT) - 1)
-    if what == NO_MAP:
+    if field == TensorMapReason.NO_MAP:
         return 0
-    if what == WIDTH:
+    if field == TensorMapReason.WIDTH:
         return u64(map.width)
-    if what == SWIZZLE:
+    if field == TensorMapReason.SWIZZLE:
         return u64(map.swizzle)
-    if what == ADDRESS:
+    if field == TensorMapReason.ADDRESS:
         return map.address
-    if what == SIZES:
+    if field == TensorMapReason.SIZES:
         return u64(map.sizes[dimension])
-    if what == BOX:
+    if field == TensorMapReason.BOX:
         return u64(map.box[dimension])
-    if what == STEPS:
+    if field == TensorMapReason.STEPS:
         return u64(map.steps[dimension])
-    if what == STRIDES:
+    if field == TensorMapReason.STRIDES:
         return map.strides[dimension]
-    if what == ROW:
+    if field == TensorMapReason.ROW:
         return u64(bytes_of_row(map))
-    return bytes_of_box(map) if what == TOTAL else u64(map.rank)
+    return bytes_of_box(map) if field == TensorMapReason.TOTAL else u64(map.rank)
 
 
 @native

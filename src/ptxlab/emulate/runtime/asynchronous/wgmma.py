@@ -7,15 +7,18 @@ closed it, so that whoever waits for it waits for the other warps, too.
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.state import AT_PRODUCTS, BAD_DESCRIPTOR, DIVERGENT_DESCRIPTOR, LOAD, NO_WARPGROUP, Thread
+from ptxlab.emulate.abi.faults import BAD_DESCRIPTOR, DIVERGENT_DESCRIPTOR, NO_WARPGROUP, FaultyChunk
+from ptxlab.emulate.abi.state import AT_PRODUCTS, LOAD, Thread
+from ptxlab.emulate.abi.wgmma import MatrixChunks
 from ptxlab.emulate.runtime.asynchronous.async_accesses import end_work, note_shared_work
 from ptxlab.emulate.runtime.memory.memory import fail
 from ptxlab.emulate.runtime.order.vector_clocks import PRODUCTS
 from ptxlab.emulate.runtime.schedule.quiescence import mixed
 from ptxlab.isa.descriptor import CHUNK, chunk_offset
-from ptxlab.native import Pointer, boolean, native, u32, u64
+from ptxlab.native import Pointer, address_of, boolean, cast, copy_bytes, native, size_of, u8, u32, u64
 
 WARPGROUP = 128  # threads
+CHUNK_SIZE = size_of(FaultyChunk)
 
 
 @native(inline=True)
@@ -25,22 +28,15 @@ def first_of_warpgroup(thread: Pointer[Thread]) -> u32:
 
 
 @native
-def read_matrix(
-    thread: Pointer[Thread],
-    descriptor: u64,
-    about: u32,
-    first: u32,
-    rows: u32,
-    first_chunk: u32,
-    chunks: u32,
-    instruction: u32,
-) -> None:
-    """Look at all chunks of some rows of a matrix, on behalf of the warp; `about` has the major in its lowest bit.
+def read_matrix(thread: Pointer[Thread], matrix: Pointer[MatrixChunks], instruction: u32) -> None:
+    """Inspect all chunks of some rows of a matrix, on behalf of the warp.
 
-    All lanes have the same descriptor, so that the first one looks for them. Whether they have is known when the group
-    is closed: then all of them have been here.
+    All lanes have the same descriptor, so that the first one inspects for them. Whether they have is known when the
+    group is closed: then all of them have been here.
     """
-    thread.product_mark = mixed(thread.product_mark, descriptor ^ u64(about))
+    major: u32 = matrix.major
+    kind: u64 = u64(major) | u64(matrix.is_b) << 1 | u64(matrix.bits) << 2
+    thread.product_mark = mixed(thread.product_mark, matrix.descriptor ^ kind)
     if thread.lane != 0:
         return
     if first_of_warpgroup(thread) + WARPGROUP > thread.block.count:
@@ -48,27 +44,41 @@ def read_matrix(
         return
     channel: u32 = PRODUCTS + first_of_warpgroup(thread)
     number: u32 = thread.product_group + 1
-    for row in range(first, first + rows):
-        for chunk in range(first_chunk, first_chunk + chunks):
-            offset: u64 = chunk_offset(descriptor, row, chunk, about & 1)
+    for row in range(matrix.first, matrix.first + matrix.rows):
+        for chunk in range(matrix.first_chunk, matrix.first_chunk + matrix.chunks):
+            offset: u64 = chunk_offset(matrix.descriptor, row, chunk, major)
             if offset + CHUNK > thread.shared_size:
-                fail_descriptor(thread, descriptor, offset, about, row, chunk, instruction)
+                outside = FaultyChunk(
+                    descriptor=matrix.descriptor,
+                    row=row,
+                    chunk=chunk,
+                    major=major,
+                    is_b=matrix.is_b,
+                    bits=matrix.bits,
+                )
+                fail_chunk(thread, outside, offset, instruction)
                 return
             if thread.worker.checks != 0:
                 note_shared_work(thread, thread.block, offset, CHUNK, LOAD, channel, number, instruction)
 
 
 @native
-def fail_descriptor(
-    thread: Pointer[Thread], descriptor: u64, offset: u64, about: u32, row: u32, chunk: u32, instruction: u32
-) -> None:
-    """Note a chunk that lies outside of shared memory."""
+def fail_chunk(thread: Pointer[Thread], chunk: FaultyChunk, offset: u64, instruction: u32) -> None:
+    """Note a chunk of a matrix that is outside of shared memory."""
     fault = thread.worker.fault
     if fault.kind == 0:
         fault.address = offset
-        fault.size = u64(row) | u64(chunk) << 16 | u64(about) << 32
         fault.access = LOAD
-    fail(thread, BAD_DESCRIPTOR, instruction, descriptor)
+        copy_bytes(cast(Pointer[u8], address_of(fault.chunk)), cast(Pointer[u8], chunk), CHUNK_SIZE)
+    fail(thread, BAD_DESCRIPTOR, instruction, 0)
+
+
+@native
+def fail_divergent(thread: Pointer[Thread], other: Pointer[Thread], instruction: u32) -> None:
+    """Note that two threads of a warpgroup gave different descriptors."""
+    if thread.worker.fault.kind == 0:
+        thread.worker.fault.other_thread = other.number
+    fail(thread, DIVERGENT_DESCRIPTOR, instruction, 0)
 
 
 @native
@@ -76,7 +86,7 @@ def compare_products(thread: Pointer[Thread], instruction: u32) -> None:
     """Make sure that a lane gave its products the descriptors of the first one; all are about to close the group."""
     first = thread.block.threads + (thread.number - thread.lane)
     if thread.product_mark != first.product_mark:
-        fail(thread, DIVERGENT_DESCRIPTOR, instruction, u64(first.number))
+        fail_divergent(thread, first, instruction)
 
 
 @native
@@ -101,7 +111,7 @@ def wait_for_products(thread: Pointer[Thread], groups: u32, instruction: u32) ->
             and other.product_group == thread.product_group
             and other.closed_mark != thread.closed_mark
         ):
-            fail(thread, DIVERGENT_DESCRIPTOR, instruction, u64(other.number))
+            fail_divergent(thread, other, instruction)
             return
     thread.waits_for = u64(thread.product_group) - u64(groups) if thread.product_group > groups else u64(0)
     if not have_finished(thread):

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.state import (
+from ptxlab.emulate.abi.faults import (
     BAD_CALL,
-    CLUSTER_SPACE,
     EXITED_BLOCK,
+    MISALIGNED,
+    OUT_OF_BOUNDS,
+    READ_ONLY,
+    STACK_OVERFLOW,
+    CallReason,
+)
+from ptxlab.emulate.abi.state import (
+    CLUSTER_SPACE,
     FAILED,
     FUNCTION_WINDOW,
     GENERIC_SPACE,
     LOAD,
     LOCAL_SPACE,
     LOCAL_WINDOW,
-    MISALIGNED,
     OFFSET_MASK,
-    OUT_OF_BOUNDS,
     PARAMETER_SPACE,
     PARAMETER_WINDOW,
     RANK_SHIFT,
-    READ_ONLY,
     SHARED_SPACE,
     SHARED_WINDOW,
-    STACK_OVERFLOW,
     Allocation,
     Block,
     Callee,
@@ -34,37 +37,46 @@ WINDOW = 1 << 56
 
 
 @native
-def fail(thread: Pointer[Thread], kind: u32, instruction: u32, extra: u64) -> None:
-    """Note what went wrong, unless something did before."""
+def fail(thread: Pointer[Thread], kind: u32, instruction: u32, value: u64) -> None:
+    """Note what went wrong, and the number that is wrong, unless something did before."""
     fault = thread.worker.fault
     if fault.kind == 0:
         fault.kind = kind
         fault.instruction = instruction
         fault.thread = thread.number
         fault.block = thread.block.number
-        fault.extra = extra
+        fault.value = value
     thread.status = FAILED
 
 
 @native
-def fail_with(thread: Pointer[Thread], kind: u32, instruction: u32, extra: u64, value: u64) -> None:
-    """Note what went wrong with some value."""
+def fail_with(thread: Pointer[Thread], kind: u32, instruction: u32, value: u64, limit: u64) -> None:
+    """Note what went wrong with a number, and what it may be at most or must agree with."""
     if thread.worker.fault.kind == 0:
-        thread.worker.fault.size = value
-    fail(thread, kind, instruction, extra)
+        thread.worker.fault.limit = limit
+    fail(thread, kind, instruction, value)
+
+
+@native
+def fail_because(thread: Pointer[Thread], kind: u32, reason: u32, instruction: u32, value: u64) -> None:
+    """Note what went wrong, where the kind of fault has several reasons."""
+    if thread.worker.fault.kind == 0:
+        thread.worker.fault.reason = reason
+    fail(thread, kind, instruction, value)
 
 
 @native
 def fail_access(
     thread: Pointer[Thread], kind: u32, instruction: u32, address: u64, size: u32, space: u32, access: u32
 ) -> Pointer[u8]:
-    """Note a bad access; the null pointer tells the code to stop."""
+    """Note a bad access; the null pointer makes the code stop."""
     fault = thread.worker.fault
     if fault.kind == 0:
         fault.address = address
         fault.size = u64(size)
         fault.access = access
-    fail(thread, kind, instruction, u64(space))
+        fault.space = space
+    fail(thread, kind, instruction, 0)
     return cast(Pointer[u8], 0)
 
 
@@ -111,7 +123,9 @@ def find_memory(
 ) -> Pointer[u8]:
     """The host's memory behind an address, and the hint for next time; null, with the fault noted, if there is none."""
     if address & (u64(alignment) - 1) != 0:
-        return fail_access(thread, MISALIGNED, instruction, address, size, space | alignment << 8, access)
+        if thread.worker.fault.kind == 0:
+            thread.worker.fault.alignment = alignment
+        return fail_access(thread, MISALIGNED, instruction, address, size, space, access)
     offset: u64 = address
     if space == GENERIC_SPACE and address >= SHARED_WINDOW:
         window: u64 = address // WINDOW * WINDOW
@@ -206,11 +220,11 @@ def find_callee(thread: Pointer[Thread], address: u64, signature: u32, instructi
         or cast(u64, thread.worker.callees[number].code) == 0
     ):
         thread.worker.fault.address = address
-        fail(thread, BAD_CALL, instruction, 0)
+        fail_because(thread, BAD_CALL, CallReason.NOT_A_FUNCTION, instruction, 0)
         return cast(Pointer[Callee], 0)
     if thread.worker.callees[number].signature != signature:
         thread.worker.fault.address = address
-        fail(thread, BAD_CALL, instruction, number + 1)
+        fail_because(thread, BAD_CALL, CallReason.OTHER_SIGNATURE, instruction, number)
         return cast(Pointer[Callee], 0)
     return thread.worker.callees + number
 

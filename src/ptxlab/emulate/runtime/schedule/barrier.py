@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.state import (
-    AT_BARRIER,
-    BAD_BARRIER,
-    BARRIER_COUNT,
-    BARRIER_DIVERGENCE,
-    NO_SUCH_BARRIER,
-    READY,
-    Block,
-    Thread,
-)
-from ptxlab.emulate.runtime.memory.memory import fail, fail_with
+from ptxlab.emulate.abi.faults import BAD_BARRIER, BARRIER_COUNT, BARRIER_DIVERGENCE, BarrierReason
+from ptxlab.emulate.abi.state import AT_BARRIER, READY, Block, Thread
+from ptxlab.emulate.runtime.memory.memory import fail, fail_because, fail_with
 from ptxlab.emulate.runtime.order.synchronization import order_arrival, order_barrier
 from ptxlab.emulate.runtime.schedule.steps import ARRIVE, OPEN, log_barrier
 from ptxlab.native import Pointer, boolean, native, u32, u64
@@ -29,7 +21,7 @@ def arrive_at_barrier(
     """Arrive at a barrier; with the first bit of `waits`, stay until it completes, with the second as a whole warp."""
     block = thread.block
     if number > 15:
-        fail_with(thread, BAD_BARRIER, instruction, NO_SUCH_BARRIER, u64(number))
+        fail_because(thread, BAD_BARRIER, BarrierReason.NO_SUCH_BARRIER, instruction, u64(number))
         return
     if count % 32 != 0:
         fail(thread, BARRIER_COUNT, instruction, u64(count))

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.state import (
-    ARRIVED_TWICE,
-    AT_CLUSTER,
-    BAD_BARRIER,
-    BARRIER_DIVERGENCE,
-    DONE,
-    NEVER_ARRIVED,
-    READY,
-    Cluster,
-    Thread,
-)
-from ptxlab.emulate.runtime.memory.memory import fail
+from ptxlab.emulate.abi.faults import BAD_BARRIER, BARRIER_DIVERGENCE, BarrierReason
+from ptxlab.emulate.abi.state import AT_CLUSTER, DONE, READY, Cluster, Thread
+from ptxlab.emulate.runtime.memory.memory import fail, fail_because
 from ptxlab.emulate.runtime.order.cluster_order import acquire_from_cluster, order_cluster, order_cluster_arrival
 from ptxlab.emulate.runtime.schedule.barrier import ALIGNED
 from ptxlab.emulate.runtime.schedule.steps import ARRIVE, CLUSTER_BARRIER, EVERYONE, OPEN, WAIT, log_barrier
@@ -25,7 +16,7 @@ def arrive_at_cluster(thread: Pointer[Thread], how: u32, releases: u32, instruct
     """Arrive at the barrier of the cluster; what the thread did before is handed over if it `releases`."""
     cluster = thread.block.cluster
     if thread.arrival != 0:
-        fail(thread, BAD_BARRIER, instruction, ARRIVED_TWICE)
+        fail_because(thread, BAD_BARRIER, BarrierReason.ARRIVED_TWICE, instruction, 0)
         return
     if how & ALIGNED != 0 and not is_beside_its_warp(thread, instruction):
         fail(thread, BARRIER_DIVERGENCE, instruction, 0)
@@ -57,7 +48,7 @@ def wait_at_cluster(thread: Pointer[Thread], how: u32, instruction: u32) -> None
     """Wait until all threads of the cluster have arrived."""
     cluster = thread.block.cluster
     if thread.arrival == 0:
-        fail(thread, BAD_BARRIER, instruction, NEVER_ARRIVED)
+        fail_because(thread, BAD_BARRIER, BarrierReason.NEVER_ARRIVED, instruction, 0)
         return
     thread.instruction = instruction
     is_open = u32(cluster.phase >= thread.arrival)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.state import NO_MEMORY, Cluster, Worker
+from ptxlab.emulate.abi.faults import NO_MEMORY
+from ptxlab.emulate.abi.state import Cluster, Worker
 from ptxlab.emulate.runtime.order.synchronization import end_history
 from ptxlab.emulate.runtime.schedule.clusters import (
     begin_cluster,
@@ -191,7 +192,7 @@ def go_on_together(worker: Pointer[Worker], count: u32) -> None:
         report_hang(worker.residents[first])
         if has_more(worker):
             worker.fault.kind = NO_MEMORY
-            worker.fault.size = u64(count) * u64(worker.cluster_size)
+            worker.fault.value = u64(count) * u64(worker.cluster_size)
         report_stop(worker, worker.residents[first])
         return
     for index in range(count):

@@ -6,15 +6,13 @@ A cluster in which nobody can go on, and for which no copy is under way, hangs; 
 
 from __future__ import annotations
 
+from ptxlab.emulate.abi.faults import BAD_MEMBERMASK, BARRIER_DIVERGENCE, HANG
 from ptxlab.emulate.abi.state import (
     ACTIVE,
     AT_PHASE,
     AT_PRODUCTS,
-    BAD_MEMBERMASK,
-    BARRIER_DIVERGENCE,
     DONE,
     FAILED,
-    HANG,
     MEETING,
     READY,
     YIELDED,
@@ -232,8 +230,9 @@ def report_hang(cluster: Pointer[Cluster]) -> None:
         for index in range(block.count):
             thread = block.threads + index
             if thread.status != DONE:
-                fail(thread, HANG, thread.instruction, u64(thread.status))
-                thread.status = u32(block.worker.fault.extra)
+                status: u32 = thread.status
+                fail(thread, HANG, thread.instruction, 0)
+                thread.status = status
                 return
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.state import BAD_TENSOR_ADDRESS, Block, Thread
+from ptxlab.emulate.abi.faults import BAD_TENSOR_ADDRESS, TensorAddressReason
+from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.tensor_memory import RECENT, TensorAccess, TensorMove
-from ptxlab.emulate.runtime.memory.memory import fail
+from ptxlab.emulate.runtime.memory.memory import fail_because
 from ptxlab.emulate.runtime.order.tensor_happens_before import MOVE
 from ptxlab.emulate.runtime.order.tensor_order import note_tensor
 from ptxlab.emulate.runtime.tensor_memory.allocation import UNIT
@@ -13,40 +14,37 @@ from ptxlab.native import Pointer, boolean, cast, native, u32, u64
 
 CELL = (LANES * COLUMNS) - 1
 
-# What is wrong with an address.
-NO_COLUMNS = 1
-OTHER_LANES = 2
-NOT_UNIFORM = 3
-OUTSIDE = 4
-FREED = 5
-
 
 @native
 def is_allocated(thread: Pointer[Thread], block: Pointer[Block], access: TensorAccess, instruction: u32) -> boolean:
     """Whether these cells are there and allocated; a fault otherwise."""
     tensor = block.tensor
     if access.lane + access.lanes > LANES or access.column + access.columns > COLUMNS:
-        fail_address(thread, OUTSIDE, access, instruction)
+        fail_address(thread, TensorAddressReason.OUTSIDE, access, instruction)
         return False
     for unit in range(access.column // UNIT, (access.column + access.columns + UNIT - 1) // UNIT):
         if cast(u64, tensor) == 0 or tensor.used >> unit & 1 == 0:
-            reason: u64 = NO_COLUMNS
+            reason: u32 = TensorAddressReason.NOT_ALLOCATED
             if cast(u64, tensor) != 0 and tensor.freed_at[unit] != 0:
-                reason = u64(FREED) | (u64(tensor.freed_at[unit]) - 1) << 32
+                reason = TensorAddressReason.FREED
+                if thread.worker.fault.kind == 0:
+                    thread.worker.fault.other_instruction = tensor.freed_at[unit]
             fail_address(thread, reason, access, instruction)
             return False
     return True
 
 
 @native
-def fail_address(thread: Pointer[Thread], reason: u64, access: TensorAccess, instruction: u32) -> None:
-    """Note a bad address: the reason and, for `FREED`, the instruction that freed it in the upper half."""
+def fail_address(thread: Pointer[Thread], reason: u32, access: TensorAccess, instruction: u32) -> None:
+    """Note a bad address."""
     fault = thread.worker.fault
     if fault.kind == 0:
-        fault.address = u64(access.lane) << 16 | u64(access.column)
-        fault.size = u64(access.lanes) | u64(access.columns) << 32
+        fault.cells.lane = access.lane
+        fault.cells.column = access.column
+        fault.cells.lanes = access.lanes
+        fault.cells.columns = access.columns
         fault.access = access.kind
-    fail(thread, BAD_TENSOR_ADDRESS, instruction, reason)
+    fail_because(thread, BAD_TENSOR_ADDRESS, reason, instruction, 0)
 
 
 @native
@@ -80,11 +78,11 @@ def access_cells(thread: Pointer[Thread], move: Pointer[TensorMove], instruction
         number=0,
     )
     if move.is_uniform == 0:
-        fail_address(thread, NOT_UNIFORM, access, instruction)
+        fail_address(thread, TensorAddressReason.NOT_UNIFORM, access, instruction)
         return
     band: u32 = thread.number // 32 % 4 * BAND
     if access.lane < band or access.lane + access.lanes > band + BAND:
-        fail_address(thread, OTHER_LANES, access, instruction)
+        fail_address(thread, TensorAddressReason.OTHER_LANES, access, instruction)
         return
     if not is_allocated(thread, thread.block, access, instruction):
         return

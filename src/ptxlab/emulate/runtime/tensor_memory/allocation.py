@@ -5,9 +5,10 @@ Each block has all of it: that blocks share a multiprocessor, and its tensor mem
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.state import BAD_ALLOCATION, NO_MEMORY, STORE, TENSOR_LEAK, Block, Thread
+from ptxlab.emulate.abi.faults import BAD_ALLOCATION, NO_MEMORY, TENSOR_LEAK, AllocationReason
+from ptxlab.emulate.abi.state import STORE, Block, Thread
 from ptxlab.emulate.abi.tensor_memory import UNITS, Tensor, TensorAccess
-from ptxlab.emulate.runtime.memory.memory import fail
+from ptxlab.emulate.runtime.memory.memory import fail, fail_because
 from ptxlab.emulate.runtime.order.tensor_happens_before import OTHER
 from ptxlab.emulate.runtime.order.tensor_order import end_tensor_order, note_tensor
 from ptxlab.emulate.runtime.tensor_memory.operations import free_operations
@@ -16,14 +17,6 @@ from ptxlab.native import Pointer, calloc, cast, free, native, size_of, u8, u32,
 
 TENSOR_SIZE = size_of(Tensor)
 UNIT = 32
-
-# What is wrong with an allocation; told in `faults`.
-BAD_COUNT = 1
-TOO_MANY = 2
-GROWING = 3
-RELINQUISHED = 4
-NOT_ALLOCATED = 5
-OTHER_SIZE = 6
 
 
 @native
@@ -35,13 +28,13 @@ def allocate_columns(thread: Pointer[Thread], columns: u32, instruction: u32) ->
     if cast(u64, tensor) == 0:
         return 0
     if columns < UNIT or columns > COLUMNS or columns & (columns - 1) != 0:
-        fail_allocation(thread, BAD_COUNT, columns, 0, instruction)
+        fail_allocation(thread, AllocationReason.BAD_COUNT, columns, 0, instruction)
         return 0
     if tensor.is_relinquished != 0:
-        fail_allocation(thread, RELINQUISHED, columns, 0, instruction)
+        fail_allocation(thread, AllocationReason.RELINQUISHED, columns, 0, instruction)
         return 0
     if tensor.least != 0 and columns > tensor.least:
-        fail_allocation(thread, GROWING, columns, tensor.least, instruction)
+        fail_allocation(thread, AllocationReason.GROWING, columns, tensor.least, instruction)
         return 0
     units: u32 = columns // UNIT
     wanted: u32 = (u32(1) << units) - 1
@@ -56,7 +49,7 @@ def allocate_columns(thread: Pointer[Thread], columns: u32, instruction: u32) ->
             tensor.least = columns
             thread.block.moves += 1
             return first * UNIT
-    fail_allocation(thread, TOO_MANY, columns, allocated_columns(tensor), instruction)
+    fail_allocation(thread, AllocationReason.TOO_MANY, columns, allocated_columns(tensor), instruction)
     return 0
 
 
@@ -90,11 +83,10 @@ def free_columns(thread: Pointer[Thread], address: u32, columns: u32, instructio
     tensor = thread.block.tensor
     unit: u32 = address // UNIT
     if cast(u64, tensor) == 0 or address % UNIT != 0 or unit >= UNITS or tensor.sizes[unit % UNITS] == 0:
-        fail_allocation(thread, NOT_ALLOCATED, columns, address, instruction)
+        fail_deallocation(thread, AllocationReason.NOT_ALLOCATED, columns, address, 0, instruction)
         return
     if tensor.sizes[unit] != columns:
-        thread.worker.fault.size = u64(tensor.sizes[unit])
-        fail_allocation(thread, OTHER_SIZE, columns, address, instruction)
+        fail_deallocation(thread, AllocationReason.OTHER_SIZE, columns, address, tensor.sizes[unit], instruction)
         return
     whole = TensorAccess(
         lane=0, column=address, lanes=LANES, columns=columns, kind=STORE, operation=OTHER, channel=0, number=0
@@ -115,9 +107,21 @@ def relinquish_columns(thread: Pointer[Thread]) -> None:
 
 
 @native
-def fail_allocation(thread: Pointer[Thread], reason: u32, columns: u32, other: u32, instruction: u32) -> None:
-    thread.worker.fault.address = u64(other)
-    fail(thread, BAD_ALLOCATION, instruction, u64(reason) | u64(columns) << 32)
+def fail_allocation(thread: Pointer[Thread], reason: u32, columns: u32, limit: u32, instruction: u32) -> None:
+    """Note an allocation that cannot be."""
+    if thread.worker.fault.kind == 0:
+        thread.worker.fault.limit = u64(limit)
+    fail_because(thread, BAD_ALLOCATION, reason, instruction, u64(columns))
+
+
+@native
+def fail_deallocation(
+    thread: Pointer[Thread], reason: u32, columns: u32, address: u32, allocated: u32, instruction: u32
+) -> None:
+    """Note a deallocation that cannot be."""
+    if thread.worker.fault.kind == 0:
+        thread.worker.fault.address = u64(address)
+    fail_allocation(thread, reason, columns, allocated, instruction)
 
 
 @native

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from ptxlab.emulate.abi.faults import DescriptorReason, FaultyChunk
 from ptxlab.emulate.abi.state import LOAD, STORE, Block, Thread
 from ptxlab.emulate.abi.tensor_memory import TensorAccess, TensorCopy
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_shared_work
-from ptxlab.emulate.runtime.asynchronous.wgmma import fail_descriptor
+from ptxlab.emulate.runtime.asynchronous.wgmma import fail_chunk
 from ptxlab.emulate.runtime.order.tensor_happens_before import COPY_IN
 from ptxlab.emulate.runtime.order.tensor_order import note_tensor
 from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_WORK
 from ptxlab.emulate.runtime.tensor_memory.accesses import is_allocated, next_number
-from ptxlab.emulate.runtime.tensor_memory.operands import COARSE_MODE, fail_description, wrong_mode
+from ptxlab.emulate.runtime.tensor_memory.operands import fail_description, wrong_mode
 from ptxlab.emulate.runtime.tensor_memory.operations import COPY, next_operation, note_start
 from ptxlab.isa.descriptor import CHUNK, K_MAJOR, tensor_chunk_offset
 from ptxlab.isa.tensor_memory import COLUMNS
@@ -25,7 +26,7 @@ def start_tensor_copy(thread: Pointer[Thread], copy: Pointer[TensorCopy], instru
     mode: u32 = u32(copy.descriptor >> 61)
     reason: u32 = wrong_mode(copy.descriptor)
     if reason == 0 and mode == 1:
-        reason = COARSE_MODE
+        reason = DescriptorReason.COARSE_MODE
     if reason != 0:
         fail_description(thread, reason, mode, 0, instruction)
         return
@@ -60,7 +61,8 @@ def read_source(thread: Pointer[Thread], copy: Pointer[TensorCopy], number: u32,
         for chunk in range(copy.chunks):
             offset: u64 = tensor_chunk_offset(copy.descriptor, row, chunk, K_MAJOR)
             if offset + CHUNK > thread.shared_size:
-                fail_descriptor(thread, copy.descriptor, offset, 32 << 2, row, chunk, instruction)
+                outside = FaultyChunk(descriptor=copy.descriptor, row=row, chunk=chunk, major=K_MAJOR, is_b=0, bits=32)
+                fail_chunk(thread, outside, offset, instruction)
                 return False
             note_shared_work(thread, thread.block, offset, CHUNK, LOAD, channel, number, instruction)
     return True

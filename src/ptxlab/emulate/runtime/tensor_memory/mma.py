@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
+from ptxlab.emulate.abi.faults import DescriptorReason
 from ptxlab.emulate.abi.state import ATOMIC, Thread
 from ptxlab.emulate.abi.tensor_memory import RECENT, TensorAccess
 from ptxlab.emulate.runtime.order.tensor_happens_before import PRODUCT
 from ptxlab.emulate.runtime.tensor_memory.accesses import is_allocated, next_number
-from ptxlab.emulate.runtime.tensor_memory.operands import (
-    BAD_FACTORS,
-    NO_PEER,
-    PACKED_IN_CELLS,
-    ROWS_IN_CELLS,
-    fail_description,
-    use_operands,
-)
+from ptxlab.emulate.runtime.tensor_memory.operands import fail_description, use_operands
 from ptxlab.emulate.runtime.tensor_memory.operations import MULTIPLY, next_operation, note_start
 from ptxlab.isa.instruction_descriptor import MXF4, MXF8F6F4, PAIR, STATIONARY, columns_of, rows_of, violation_in
 from ptxlab.isa.tensor_mma import TensorMma, bits_of
@@ -53,13 +47,13 @@ def wrong_with(thread: Pointer[Thread], mma: Pointer[TensorMma]) -> u32:
         return reason
     if mma.a_in_tensor_memory != 0:
         if mma.form == STATIONARY and rows_of(bits, kind) != 128:
-            return ROWS_IN_CELLS
+            return DescriptorReason.ROWS_IN_TMEM
         if kind < MXF4 and bits_of(bits >> 7 & 7, kind) < 8:
-            return PACKED_IN_CELLS
+            return DescriptorReason.PACKED_IN_TMEM
     if kind >= MXF8F6F4 and max(bits >> 29 & 3, bits >> 4 & 3) + mma.scale_factors > 4:
-        return BAD_FACTORS
+        return DescriptorReason.BAD_FACTORS
     if mma.form == PAIR and (thread.block.rank | 1) >= thread.block.cluster.count:
-        return NO_PEER
+        return DescriptorReason.NO_PEER
     return 0
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptxlab.emulate.abi.state import ATOMIC, BAD_INSTRUCTION_DESCRIPTOR, LOAD, STORE, Block, Thread
+from ptxlab.emulate.abi.faults import BAD_INSTRUCTION_DESCRIPTOR, DescriptorReason, FaultyChunk
+from ptxlab.emulate.abi.state import ATOMIC, LOAD, STORE, Block, Thread
 from ptxlab.emulate.abi.tensor_memory import TensorAccess
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_shared_work
-from ptxlab.emulate.runtime.asynchronous.wgmma import fail_descriptor
-from ptxlab.emulate.runtime.memory.memory import fail
+from ptxlab.emulate.runtime.asynchronous.wgmma import fail_chunk
+from ptxlab.emulate.runtime.memory.memory import fail_because
 from ptxlab.emulate.runtime.order.tensor_happens_before import PRODUCT
 from ptxlab.emulate.runtime.order.tensor_order import note_tensor
 from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_WORK
@@ -17,15 +18,6 @@ from ptxlab.isa.descriptor import CHUNK, tensor_chunk_offset
 from ptxlab.isa.instruction_descriptor import DEPTHS, PAIR, PLAIN, TF32, columns_of, rows_of
 from ptxlab.isa.tensor_mma import TensorMma, bits_of, each_of
 from ptxlab.native import Pointer, boolean, native, struct, u32, u64
-
-# What is wrong with a descriptor of an instruction or a matrix; the rest is in `isa.instruction_descriptor`.
-PACKED_IN_CELLS = 64
-ABSOLUTE = 65
-NO_MODE = 66
-COARSE_MODE = 67
-BAD_FACTORS = 68
-ROWS_IN_CELLS = 69
-NO_PEER = 70
 
 
 @struct
@@ -101,8 +93,10 @@ def use_operands(
 
 @native
 def fail_description(thread: Pointer[Thread], reason: u32, bits: u32, kind: u32, instruction: u32) -> None:
-    thread.worker.fault.address = u64(bits)
-    fail(thread, BAD_INSTRUCTION_DESCRIPTOR, instruction, u64(reason) | u64(kind) << 32)
+    """Note what is wrong with a descriptor: a `DescriptorReason`, or a violation of `isa.instruction_descriptor`."""
+    if thread.worker.fault.kind == 0:
+        thread.worker.fault.mma_kind = kind
+    fail_because(thread, BAD_INSTRUCTION_DESCRIPTOR, reason, instruction, u64(bits))
 
 
 @native
@@ -153,9 +147,9 @@ def use_factors(thread: Pointer[Thread], address: u32, rows: u32, number: u32, i
 def wrong_mode(descriptor: u64) -> u32:
     """What is wrong with how a descriptor says that a matrix is laid out; 0: nothing."""
     if descriptor >> 52 & 1 != 0:
-        return ABSOLUTE
+        return DescriptorReason.ABSOLUTE
     mode: u32 = u32(descriptor >> 61)
-    return u32(NO_MODE) if mode & 1 != 0 and mode != 1 else u32(0)
+    return u32(DescriptorReason.NO_MODE) if mode & 1 != 0 and mode != 1 else u32(0)
 
 
 @native
@@ -164,7 +158,7 @@ def read_matrix(thread: Pointer[Thread], block: Pointer[Block], read: MatrixRead
     mode: u32 = u32(read.descriptor >> 61)
     reason: u32 = wrong_mode(read.descriptor)
     if reason == 0 and (mode == 1) != (read.major != 0 and read.kind == TF32):
-        reason = COARSE_MODE
+        reason = DescriptorReason.COARSE_MODE
     if reason != 0:
         fail_description(thread, reason, mode, read.kind, instruction)
         return False
@@ -179,8 +173,15 @@ def read_matrix(thread: Pointer[Thread], block: Pointer[Block], read: MatrixRead
         for chunk in range(chunks):
             offset: u64 = tensor_chunk_offset(read.descriptor, row, chunk, read.major)
             if offset + CHUNK > thread.shared_size:
-                about: u32 = read.major | read.is_b << 1 | (128 // each) << 2
-                fail_descriptor(thread, read.descriptor, offset, about, row, chunk, instruction)
+                outside = FaultyChunk(
+                    descriptor=read.descriptor,
+                    row=row,
+                    chunk=chunk,
+                    major=read.major,
+                    is_b=read.is_b,
+                    bits=128 // each,
+                )
+                fail_chunk(thread, outside, offset, instruction)
                 return False
             note_shared_work(thread, block, offset, CHUNK, LOAD, channel, read.number, instruction)
     return True

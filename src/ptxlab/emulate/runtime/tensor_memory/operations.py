@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.state import NO_MEMORY, Thread
+from ptxlab.emulate.abi.faults import NO_MEMORY
+from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.abi.tensor_memory import Operation, Tensor
 from ptxlab.emulate.runtime.memory.memory import fail
 from ptxlab.emulate.runtime.order.vector_clocks import forget

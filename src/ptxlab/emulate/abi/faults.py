@@ -1,0 +1,167 @@
+"""What goes wrong in a thread: the kinds of faults, the reasons of those that have several, and the record of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from ptxlab.native import struct, u32, u64
+
+# The kinds.
+OUT_OF_BOUNDS = 1
+MISALIGNED = 2
+READ_ONLY = 3
+STACK_OVERFLOW = 4
+TRAP = 5
+BAD_CALL = 6
+BARRIER_COUNT = 7
+BARRIER_DIVERGENCE = 8
+HANG = 9
+BAD_BRANCH = 10
+NO_MEMORY = 11
+ASSERTION = 12
+BAD_BARRIER = 13
+BAD_MEMBERMASK = 14
+BAD_FREE = 15
+BAD_SIZE = 16
+EXITED_BLOCK = 17
+BAD_DESCRIPTOR = 18
+NO_WARPGROUP = 19
+BAD_TENSOR_ADDRESS = 20
+BAD_ALLOCATION = 21
+TENSOR_LEAK = 22
+BAD_TENSOR_MAP = 23
+BAD_COORDINATE = 24
+BAD_INSTRUCTION_DESCRIPTOR = 25
+BAD_COPY_SIZE = 26
+BAD_PRINTF = 27
+DIVERGENT_DESCRIPTOR = 30
+
+
+class CallReason(IntEnum):
+    """Why a call by address is a BAD_CALL."""
+
+    NOT_A_FUNCTION = 1
+    OTHER_SIGNATURE = 2  # `value`: the number of the function
+
+
+class BarrierReason(IntEnum):
+    """Why the use of a barrier, of the block, of the cluster or in shared memory, is a BAD_BARRIER."""
+
+    NO_SUCH_BARRIER = 1  # `value`: its number
+    BAD_ARRIVAL_COUNT = 2  # `value`: what `mbarrier.init` says
+    UNINITIALISED = 3
+    TOO_MANY_ARRIVALS = 4  # `value`: how many come at once
+    TOO_MANY_BYTES = 5  # `value`: those pending, negative if more came than were expected
+    REINITIALISED = 6  # `value`: threads that wait on it
+    OVERWRITTEN = 7  # the other access is the one that did it
+    OTHER_BLOCK = 8  # the mbarrier is in another block than the bytes
+    ARRIVED_TWICE = 9  # at the barrier of the cluster
+    NEVER_ARRIVED = 10  # at the barrier of the cluster
+
+
+class AllocationReason(IntEnum):
+    """Why `tcgen05.alloc` or `tcgen05.dealloc` of `value` columns is a BAD_ALLOCATION."""
+
+    BAD_COUNT = 1
+    TOO_MANY = 2  # `limit`: columns that are allocated already
+    GROWING = 3  # `limit`: columns of the allocation before
+    RELINQUISHED = 4
+    NOT_ALLOCATED = 5  # `address` is where no allocation starts
+    OTHER_SIZE = 6  # `limit`: columns that are allocated at `address`
+
+
+class TensorAddressReason(IntEnum):
+    """Why an access to `cells` is a BAD_TENSOR_ADDRESS."""
+
+    NOT_ALLOCATED = 1
+    OTHER_LANES = 2  # a warp does not reach these lanes
+    NOT_UNIFORM = 3  # the lanes of the warp give different addresses
+    OUTSIDE = 4
+    FREED = 5  # the other access is the instruction that freed it
+
+
+class DescriptorReason(IntEnum):
+    """Why `value` is a BAD_INSTRUCTION_DESCRIPTOR, besides the violations that `isa.instruction_descriptor` has."""
+
+    PACKED_IN_TMEM = 64  # A of less than eight bits in tensor memory
+    ABSOLUTE = 65  # the leading dimension is an absolute address
+    NO_MODE = 66  # `value`: the swizzle mode
+    COARSE_MODE = 67  # 32-byte atoms, where they are not allowed
+    BAD_FACTORS = 68  # scale factors reach beyond a word
+    ROWS_IN_TMEM = 69  # `.ws` with fewer than 128 rows of A in tensor memory
+    NO_PEER = 70  # the cluster has no second block
+
+
+class TensorMapReason(IntEnum):
+    """Why a tensor map is a BAD_TENSOR_MAP: it is none, does not fit its copy, or a field (`value`) is wrong."""
+
+    NO_MAP = 1
+    OTHER_RANK = 2  # `value`: its rank, `limit`: that of the copy
+    NO_REDUCTION = 3
+    RANK = 4
+    WIDTH = 5
+    SWIZZLE = 6
+    ADDRESS = 7
+    SIZES = 8  # of `dimension`
+    BOX = 9  # of `dimension`
+    STEPS = 10  # of `dimension`
+    STRIDES = 11  # of `dimension`
+    ROW = 12  # `value`: bytes of a row of the box
+    TOTAL = 13  # `value`: bytes of the box
+
+
+class CoordinateReason(IntEnum):
+    """Why the coordinates of a box are a BAD_COORDINATE."""
+
+    NEGATIVE = 1  # `value`, of `dimension`, in a store
+    MISALIGNED = 2  # `value`: where the box starts in a row, in bytes; `limit`: what that must be a multiple of
+
+
+@struct
+@dataclass
+class FaultyChunk:
+    """A part of a matrix in shared memory that is outside of it."""
+
+    descriptor: u64  # of the matrix
+    row: u32
+    chunk: u32  # of 16 bytes in the row
+    major: u32  # K_MAJOR or MN_MAJOR
+    is_b: u32  # whether the matrix is B, and not A
+    bits: u32  # of an element
+
+
+@struct
+class FaultyCells:
+    """A part of tensor memory."""
+
+    lane: u32  # the first
+    column: u32  # the first
+    lanes: u32
+    columns: u32
+
+
+@struct
+class Fault:
+    """What went wrong first: where, in which thread, and with what. What does not belong to its kind is 0."""
+
+    kind: u32
+    reason: u32  # why, where a kind has several reasons: of the enumeration of that kind
+    instruction: u32
+    thread: u32
+    block: u64
+    address: u64  # that is wrong
+    size: u64  # of an access, in bytes
+    access: u32  # of an access: LOAD, STORE or ATOMIC
+    space: u32  # of an access: its state space
+    alignment: u32  # of a MISALIGNED access: what its address must be a multiple of
+    dimension: u32  # of a tensor map or of coordinates: the one that is wrong
+    value: u64  # the number that is wrong: threads, arrivals, bytes, columns, an index, a mask
+    limit: u64  # what `value` may be at most, or must agree with
+    mma_kind: u32  # of a BAD_INSTRUCTION_DESCRIPTOR: the kind of MMA
+    other_instruction: u32  # 1 + that of another access that has to do with it; 0: none is known
+    other_thread: u32  # of the other access
+    unused: u32
+    other_block: u64  # of the other access
+    chunk: FaultyChunk  # of a BAD_DESCRIPTOR
+    cells: FaultyCells  # of a BAD_TENSOR_ADDRESS

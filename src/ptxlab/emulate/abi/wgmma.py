@@ -1,0 +1,19 @@
+"""What `wgmma` reads of shared memory, as the code of a kernel reports it."""
+
+from __future__ import annotations
+
+from ptxlab.native import struct, u32, u64
+
+
+@struct
+class MatrixChunks:
+    """Chunks of 16 bytes of some rows of a matrix in shared memory."""
+
+    descriptor: u64  # of the matrix
+    major: u32  # K_MAJOR or MN_MAJOR
+    is_b: u32  # whether the matrix is B, and not A
+    bits: u32  # of an element
+    first: u32  # row
+    rows: u32
+    first_chunk: u32  # of each row
+    chunks: u32  # of each row
