@@ -42,7 +42,7 @@ class Worker:
     """One of the cores that run the blocks of a launch."""
 
     def __init__(self, launch: Launch, workers: int) -> None:
-        compiled, facts, needs = launch.compiled, launch.compiled.facts, launch.needs
+        facts = launch.compiled.facts
         self.record = Record(state.Worker)
         self.fault = Record(faults.Fault)
         self.late = Record(faults.Fault)
@@ -57,23 +57,31 @@ class Worker:
         self.counters = (ctypes.c_uint64 * max(len(facts["counters"]), 1)).from_buffer(
             room_of(8 * len(facts["counters"]))
         )
-        # Space for the clusters of all workers, in case this one continues them; it takes memory only where it is used.
-        room = max(1, min(launch.clusters, needs.limit * workers))
+        # Room for the clusters of all workers, should this one go on with them; it takes memory only where it is used.
+        room = max(1, min(launch.clusters, launch.needs.limit * workers))
         self.residents = (ctypes.c_void_p * room).from_buffer(mmap.mmap(-1, 8 * room))
-        self.end = threading.Event()  # unlike a thread, it is right after an interrupted wait
+        self.end = threading.Event()  # unlike a thread, it tells the truth after an interrupted wait
         self.end.set()
+        self._set_code(launch)
+        self._set_extents(launch)
+        self._set_memory(launch)
+        self._set_schedule(launch, workers)
+        self._set_findings(launch)
+
+    def _set_code(self, launch: Launch) -> None:
+        """What is called, and what calls are about."""
+        compiled = launch.compiled
         self.record.set(
-            stop=ctypes.addressof(launch.stop),
-            allocations=launch.regions.table.address,
-            hints=self.hints.address,
+            entry=compiled.address("entry"),
             sites=compiled.address("sites"),
             callees=compiled.address("callees"),
-            parameters=ctypes.addressof(launch.parameters),
-            counters=ctypes.addressof(self.counters),
-            host=ctypes.cast(launch.callback, ctypes.c_void_p).value or 0,
-            allocation_count=len(launch.regions),
             callee_count=len(layout.function_numbers(compiled.module)),
-            parameter_size=launch.parameter_size,
+            host=ctypes.cast(launch.callback, ctypes.c_void_p).value or 0,
+        )
+
+    def _set_extents(self, launch: Launch) -> None:
+        """The sizes of the launch."""
+        self.record.set(
             block_x=launch.block[0],
             block_y=launch.block[1],
             block_z=launch.block[2],
@@ -85,22 +93,37 @@ class Worker:
             cluster_z=launch.cluster[2],
             cluster_size=launch.cluster_size,
             is_explicit_cluster=int(launch.is_explicit_cluster),
+        )
+
+    def _set_memory(self, launch: Launch) -> None:
+        """The memory of a thread, of a block and of the grid."""
+        compiled, facts, needs = launch.compiled, launch.compiled.facts, launch.needs
+        self.record.set(
+            allocations=launch.regions.table.address,
+            allocation_count=len(launch.regions),
+            hints=self.hints.address,
+            parameters=ctypes.addressof(launch.parameters),
+            parameter_size=launch.parameter_size,
+            heap=launch.heap_start,
             shared_size=launch.shared_size,
             dynamic_size=launch.dynamic_size,
-            heap=launch.heap_start,
             reserved_size=compiled.variables.reserved_size,
             user_shared_size=launch.shared_size - compiled.variables.reserved_size,
             workspace_low=launch.workspace & 0xFFFF_FFFF,
             workspace_high=launch.workspace >> 32,
             frame_size=needs.frame,
             local_size=needs.local,
-            mail_words=facts["mail_words"],
-            quantum=TALKING_QUANTUM if facts["talks"] else QUANTUM,
-            rounds=TALKING_ROUNDS if facts["talks"] else ROUNDS,
-            turn=TALKING_TURN if facts["talks"] else (1 << 32) - 1,
-            seed=launch.seed,
-            entry=compiled.address("entry"),
+            largest_frame=max(facts["frame_sizes"]),
+            largest_local=max(facts["local_sizes"]),
             entry_local=facts["local_sizes"][0],
+            mail_words=facts["mail_words"],
+        )
+
+    def _set_schedule(self, launch: Launch, workers: int) -> None:
+        """Which clusters are run, how many by turns, and when the turn of a thread ends."""
+        facts, needs = launch.compiled.facts, launch.needs
+        self.record.set(
+            stop=ctypes.addressof(launch.stop),
             next=ctypes.addressof(launch.next),
             finished=ctypes.addressof(launch.finished),
             numbers=0 if launch.numbers is None else ctypes.addressof(launch.numbers),
@@ -112,19 +135,28 @@ class Worker:
             resident_room=min(needs.residents, _residents(launch.seed, facts["talks"])),
             resident_limit=needs.limit,
             is_alone=int(workers == 1),
+            seed=launch.seed,
+            quantum=TALKING_QUANTUM if facts["talks"] else QUANTUM,
+            rounds=TALKING_ROUNDS if facts["talks"] else ROUNDS,
+            turn=TALKING_TURN if facts["talks"] else (1 << 32) - 1,
+        )
+
+    def _set_findings(self, launch: Launch) -> None:
+        """What is looked for, and what is counted to tell threads that make progress from those that do not."""
+        facts = launch.compiled.facts
+        self.record.set(
+            checks=int(launch.checks),
             fault=self.fault.address,
             late=self.late.address,
             history=self.history.address,
-            checks=int(launch.checks),
-            watched=written_parameters(compiled, bytes(launch.parameters), launch.regions),
+            counters=ctypes.addressof(self.counters),
+            watched=written_parameters(launch.compiled, bytes(launch.parameters), launch.regions),
             changes=ctypes.addressof(launch.changes),
             looks=ctypes.addressof(launch.looks),
             change_count=len(facts["changes"]),
             far_count=facts["far"],
             look_count=len(facts["looks"]),
             mark_size=facts["frame_sizes"][0],
-            largest_frame=max(facts["frame_sizes"]),
-            largest_local=max(facts["local_sizes"]),
             marked=ctypes.addressof(launch.marked),
         )
 
