@@ -210,48 +210,64 @@ class Watch:
 
 @struct
 class Thread:
-    """One thread: what it does, where it goes on, and its memory."""
+    """One thread: what it does, where it goes on, and its memory.
 
+    The order of the fields matters for speed: a block has hundreds of threads, and a loop over all of them should touch
+    few cache lines of each. Fields that are cleared when a block starts are neighbors: one store clears several.
+    """
+
+    # What the scheduler, barriers and collectives read of all threads in turn: 64 bytes.
     status: u32
     resume: u32
     code: Pointer[u8]
+    block: Pointer[Block]
+    worker: Pointer[Worker]
+    barrier: u32
+    instruction: u32  # where it stands, known only at meetings and when it yields
+    members: u32
+    site: u32
+    answer: u64  # what a wait has found out
+    fuel: u32
+    ran: u32  # whether it has run since the block's state was noted
+    # What the code of a kernel loads when it resumes and when it accesses memory: 128 bytes.
     frame: Pointer[u8]
-    frame_limit: Pointer[u8]
+    hints: Pointer[Hint]
+    counters: Pointer[u64]
+    mail: Pointer[u32]
     shared: Pointer[u8]
     shared_size: u64
+    number: u32
+    lane: u32
+    until_preemption: u32  # preemption points that it may still pass
+    look_cost: u32  # how many of them one counts that changes nothing
+    x: u32
+    y: u32
+    z: u32
+    at_point: u32  # whether it was preempted
+    frame_limit: Pointer[u8]
     local: Pointer[u8]
     local_size: u64
     local_base: u64  # where the local memory of the running function begins
     local_top: u64  # where that of the next one would
     local_used: u64  # up to where any has reached
-    mail: Pointer[u32]
-    hints: Pointer[Hint]
-    counters: Pointer[u64]
-    block: Pointer[Block]
-    worker: Pointer[Worker]
-    fuel: u32
-    until_preemption: u32  # preemption points that it may still pass
-    look_cost: u32  # how many of them one counts that changes nothing
-    at_point: u32  # whether it was preempted
-    members: u32
-    site: u32
-    number: u32
-    lane: u32
-    x: u32
-    y: u32
-    z: u32
-    instruction: u32  # where it stands, known only at meetings and when it yields
-    barrier: u32
-    answer: u64  # what a wait has found out
-    waits_at: u64  # the mbarrier it waits for
-    waits_for: u64  # the phase
-    copies: Growable[Copy]
+    # Calls, asynchronous operations, waits.
+    call_depth: u32
     copy_group: u32
     product_group: u32  # how many groups of `wgmma` it has closed
     product_mark: u64  # of the descriptors that it gave so far
     closed_mark: u64  # and of those up to the last group it closed
-    call_depth: u32
-    stamp: u32  # of what it does now, for the detectors; see `history`
+    rank: u64  # among the threads with the lowest priorities; 0: it is not one
+    bulk_group: u32  # of its bulk copies, which is still open
+    arrival: u32  # 1 + the phase in which it came to the barrier of its cluster; 0 once it has waited there
+    arrived_at: u32  # the instruction by which it did
+    asked: u32  # 1 + the instruction that last asked for a phase, since the block's state was noted
+    waits_at: u64  # the mbarrier it waits for
+    waits_for: u64  # the phase
+    copies: Growable[Copy]
+    channel: u32  # of the asynchronous work that it is beginning, for the detectors
+    work: u32  # and its number
+    # For the detectors; see `clocks`.
+    stamp: u32  # of what it does now
     warp_stamp: u32  # up to which it knows what its warp did
     met_stamp: u32  # up to which it would if warp collectives ordered memory
     fence: u32  # the stamp when it last passed a releasing fence
@@ -260,30 +276,22 @@ class Thread:
     init_fence: u32  # and one for mbarriers that it has initialised
     tensor_stamp: u32  # the stamp when it last started an operation on tensor memory
     unfenced: u32  # whether the fence that such operations need is known to be missing since it last passed one
-    fenced: Knowledge  # what it knew, and had done itself, when it last passed a releasing fence
-    close_fenced: Knowledge  # one for its cluster
-    wide_fenced: Knowledge  # and one for all blocks
     arrival_stamp: u32  # up to which it handed over what it did when it came to the barrier of its cluster
     came_stamp: u32  # the stamp when it last came there without a release
     left_stamp: u32  # of a thread that has exited: up to which all threads of the block know what it did
     copy_index: u32  # of the next copy in its group
     copies_done: u32  # up to which copy it knows its own are done
     copies_shared: u32  # and all threads of the block know it
-    arrival: u32  # 1 + the phase in which it came to the barrier of its cluster; 0 once it has waited there
-    arrived_at: u32  # the instruction by which it did
-    asked: u32  # 1 + the instruction that last asked for a phase, since the block's state was noted
-    ran: u32  # whether it has run since then
-    bulk_group: u32  # of its bulk copies, which is still open
-    channel: u32  # of the asynchronous work that it is beginning, for the detectors
-    work: u32  # and its number
-    rank: u64  # among the threads with the lowest priorities; 0: it is not one
+    seen_version: u64  # of the flag that it last took something over from, at once or for its next fence
+    acquired_version: u64  # of the flag that it last took something over from at once
     known: Knowledge  # of others, beyond what its whole warp or block knows
     pending: Knowledge  # what it has read from its block, and will know when it passes a fence
     close_pending: Knowledge  # from other blocks of its cluster
     far_pending: Knowledge  # and from other blocks
+    fenced: Knowledge  # what it knew, and had done itself, when it last passed a releasing fence
+    close_fenced: Knowledge  # one for its cluster
+    wide_fenced: Knowledge  # and one for all blocks
     tensor_known: Knowledge  # of work on tensor memory, that which it has passed a fence for
-    seen_version: u64  # of the flag that it last took something over from, at once or for its next fence
-    acquired_version: u64  # of the flag that it last took something over from at once
 
 
 @struct
@@ -320,6 +328,8 @@ class Block:
     asleep: u32  # with a seed, the warps of which no lane could run when it was last asked
     barrier_stamp: u32  # up to which all its threads know what all did that had not exited
     settled_stamp: u32  # and up to which they know what all did
+    barriers_used: u32  # those to which any thread has come, a bit for each
+    uses_mbarriers: u32  # whether `phases` tells of any
     unused: u32
     warp_order: Array[u8, 32]  # with a seed, in which they are asked whether they can run
     lane_order: Array[u8, 32]  # and lanes

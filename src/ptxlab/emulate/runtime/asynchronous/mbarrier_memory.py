@@ -40,6 +40,7 @@ def take_notes(block: Pointer[Block], offset: u64) -> Pointer[Phase]:
     """The notes for an mbarrier that is initialised."""
     notes = cast(Pointer[Phase], block.phases + u32(offset // 8 % KNOWN_PHASES))
     notes.offset = offset
+    block.uses_mbarriers = 1
     return notes
 
 
@@ -48,6 +49,7 @@ def set_bits(block: Pointer[Block], offset: u64, bits: u64) -> None:
     """Change an mbarrier."""
     barrier_at(block, offset)[0] = bits
     notes_on(block, offset).bits = bits
+    block.uses_mbarriers = 1
 
 
 @native

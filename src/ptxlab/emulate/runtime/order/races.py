@@ -41,6 +41,7 @@ from ptxlab.emulate.runtime.order.shadow import (
     OBJECT,
     PAGE,
     PAGE_SHIFT,
+    RELEASE,
     REMEMBERED,
     SIZE,
     SIZE_SHIFT,
@@ -63,9 +64,11 @@ def note_shared(thread: Pointer[Thread], offset: u64, bytes: u32, about: u32, in
     block = thread.block
     if block.cluster.count == 1 or about & OBJECT != 0:
         about = about | WIDE  # no other block accesses it, or only by what needs no scope: every scope is as good
-    if bytes == 4 and is_read_again(thread, address_of(block.pages), offset, about, instruction):
-        return
-    note(thread, address_of(block.pages), address_of(block.flags), offset, bytes, about, instruction, SHARED_SPACE)
+    pages = address_of(block.pages)
+    if bytes != 4 or offset & 3 != 0:
+        note(thread, pages, address_of(block.flags), offset, bytes, about, instruction, SHARED_SPACE)
+    elif not is_read_again(thread, pages, offset, about, instruction):
+        note_word(thread, pages, address_of(block.flags), offset, about, instruction, SHARED_SPACE)
 
 
 @native
@@ -87,9 +90,11 @@ def note_cluster(thread: Pointer[Thread], address: u64, bytes: u32, about: u32, 
 def note_global(thread: Pointer[Thread], address: u64, bytes: u32, about: u32, instruction: u32) -> None:
     """Look at an access to global memory."""
     history = thread.worker.history
-    if bytes == 4 and is_read_again(thread, address_of(history.pages), address, about, instruction):
-        return
-    note(thread, address_of(history.pages), address_of(history.flags), address, bytes, about, instruction, GLOBAL_SPACE)
+    pages = address_of(history.pages)
+    if bytes != 4 or address & 3 != 0:
+        note(thread, pages, address_of(history.flags), address, bytes, about, instruction, GLOBAL_SPACE)
+    elif not is_read_again(thread, pages, address, about, instruction):
+        note_word(thread, pages, address_of(history.flags), address, about, instruction, GLOBAL_SPACE)
 
 
 @native
@@ -132,7 +137,7 @@ def is_read_again(
 
     This is the way of most reads, where nothing else has to be looked at: all know of the last write.
     """
-    if about & (KIND | STRONG | STALE) != LOAD or address & 3 != 0 or pages.room == 0:
+    if about & (KIND | STRONG | STALE) != LOAD or pages.room == 0:
         return False
     number: u64 = (address >> PAGE_SHIFT) + 1
     page = pages.slots + slot_of(pages, number)
@@ -158,6 +163,54 @@ def is_read_again(
 
 
 @native
+def note_word(
+    thread: Pointer[Thread], pages: Pointer[Pages], flags: Pointer[Flags], address: u64, about: u32, instruction: u32,
+    space: u32,
+) -> None:  # fmt: skip
+    """What `note` does, for an aligned word: without loops, since most accesses are to one."""
+    page = find_page(thread.worker.history, pages, address)
+    if unlikely(cast(u64, page) == 0) or page.fine != 0:
+        note(thread, pages, flags, address, 4, about, instruction, space)
+        return
+    if about & ACQUIRE != 0:
+        acquire_all(thread, flags, address, 4, about)
+    if about & KIND != LOAD:
+        if page.written == 0 and space == GLOBAL_SPACE:
+            keep_page(thread, address)
+        page.written = 1
+    place = page.accesses + ((address & (PAGE - 1)) >> 2)
+    written: u32 = place.stamp
+    strong: u32 = place.about
+    if not is_polled_again(thread, place, about, instruction):
+        note_place(thread, place, address, 4, about, instruction, space)
+    note_outcome(thread, flags, address, address, 4, about, instruction, space, written, strong)
+
+
+@native(inline=True)
+def is_polled_again(thread: Pointer[Thread], place: Pointer[Access], about: u32, instruction: u32) -> boolean:
+    """Whether a strong read is as one before it, by a lane of the same warp, that stands for it: it polls.
+
+    It conflicts with nothing: there is no write, or it is morally strong with the last one, and there are no others.
+    """
+    if about & (KIND | STRONG | STALE | ASYNC | UNCHANGED) != LOAD | STRONG or place.about & HAS_WRITES != 0:
+        return False
+    if place.next == 0 or (place.stamp != 0 and not is_compatible(thread, place, about)):
+        return False
+    read = thread.worker.history.chained.items + place.next
+    bit = u32(1) << thread.lane
+    if (
+        read.stamp != thread.stamp
+        or read.block != u32(thread.block.number)
+        or read.about != (about & REMEMBERED | (thread.number // 32) << WARP_SHIFT)
+        or (read.lanes & bit == 0 and read.instruction != instruction)
+        or read.link != (place.link if place.stamp != 0 else u32(0))
+    ):
+        return False
+    read.lanes = read.lanes | bit
+    return True
+
+
+@native
 def note(
     thread: Pointer[Thread],
     pages: Pointer[Pages],
@@ -177,12 +230,8 @@ def note(
     end: u64 = start + u64(bytes)
     written: u32 = 0
     strong: u32 = 0
-    size: u64 = u64(1) << u64((about & SIZE) >> SIZE_SHIFT)
     if about & ACQUIRE != 0:
-        while at < end:  # each element of a vector is an access of its own (PTX ISA 8.2.4)
-            acquire(thread, flags, at, about)
-            at += size
-        at = start
+        acquire_all(thread, flags, start, bytes, about)
     while at < end:
         page = find_page(history, pages, at)
         stop: u64 = (at | (PAGE - 1)) + 1
@@ -208,29 +257,69 @@ def note(
         while at < stop:
             written = written | place.stamp
             strong = strong | place.about
-            if unlikely(has_conflict(thread, place, about, space)):
-                report_conflicts(thread, place, address, bytes, about, instruction, space)
-            if about & KIND == LOAD:
-                remember_read(thread, place, about, instruction, space)
-            else:
-                remember_write(thread, place, about, instruction, space)
+            if not is_polled_again(thread, place, about, instruction):
+                note_place(thread, place, address, bytes, about, instruction, space)
             place = place + 1
             at += step
-    if about & OBJECT == 0:
+    note_outcome(thread, flags, address, start, bytes, about, instruction, space, written, strong)
+
+
+@native
+def note_place(
+    thread: Pointer[Thread], place: Pointer[Access], address: u64, bytes: u32, about: u32, instruction: u32, space: u32
+) -> None:
+    """Compare an access with those before it to the same word or byte, and remember it there."""
+    if unlikely(has_conflict(thread, place, about, space)):
+        report_conflicts(thread, place, address, bytes, about, instruction, space)
+    if about & KIND == LOAD:
+        remember_read(thread, place, about, instruction, space)
+    else:
+        remember_write(thread, place, about, instruction, space)
+
+
+@native(inline=True)
+def note_outcome(
+    thread: Pointer[Thread], flags: Pointer[Flags], address: u64, start: u64, bytes: u32, about: u32, instruction: u32,
+    space: u32, written: u32, strong: u32,
+) -> None:  # fmt: skip
+    """Look at what an access read or handed over; `written` and `strong` tell of the last writes to its bytes."""
+    if about & OBJECT != 0:
+        return
+    if written == 0 and about & KIND != STORE:
         begin: u64 = thread.worker.heap if space == GLOBAL_SPACE else u64(thread.worker.reserved_size)
-        if space == TENSOR_SPACE:
-            begin = 0
-        if written == 0 and about & KIND != STORE and start >= begin:
+        if space == TENSOR_SPACE or start >= begin:
             report_unwritten(thread, address, bytes, about, instruction, space)
-        if about & STRONG != 0:
-            at = start
-            while at < end:
-                synchronise(thread, flags, at, about)
-                at += size
-        elif strong & STRONG != 0 and about & KIND != LOAD:
-            flag = find_flag(flags, start)
-            if cast(u64, flag) != 0:
-                empty(flag)
+    if about & STRONG != 0:
+        if flags.entries.count != 0 or about & RELEASE != 0 or thread.fence != 0:
+            synchronise_all(thread, flags, start, bytes, about)
+    elif strong & STRONG != 0 and about & KIND != LOAD:
+        flag = find_flag(flags, start)
+        if cast(u64, flag) != 0:
+            empty(flag)
+
+
+@native(inline=True)
+def element_size(about: u32) -> u64:
+    """The bytes of an element: each one of a vector is an access of its own (PTX ISA 8.2.4)."""
+    return u64(1) << u64((about & SIZE) >> SIZE_SHIFT)
+
+
+@native
+def acquire_all(thread: Pointer[Thread], flags: Pointer[Flags], start: u64, bytes: u32, about: u32) -> None:
+    """Take over what is handed over by all elements that an access reads."""
+    at: u64 = start
+    while at < start + u64(bytes):
+        acquire(thread, flags, at, about)
+        at += element_size(about)
+
+
+@native
+def synchronise_all(thread: Pointer[Thread], flags: Pointer[Flags], start: u64, bytes: u32, about: u32) -> None:
+    """Synchronise through all elements of an access."""
+    at: u64 = start
+    while at < start + u64(bytes):
+        synchronise(thread, flags, at, about)
+        at += element_size(about)
 
 
 @native(inline=True)

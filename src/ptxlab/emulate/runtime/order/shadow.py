@@ -68,7 +68,7 @@ def slot_of(pages: Pointer[Pages], number: u64) -> u32:
     return at
 
 
-@native
+@native(inline=True)
 def find_page(history: Pointer[History], pages: Pointer[Pages], address: u64) -> Pointer[Page]:
     """The page of an address; null if there is no memory left for a new one."""
     number: u64 = (address >> PAGE_SHIFT) + 1

@@ -35,7 +35,7 @@ from ptxlab.emulate.runtime.order.vector_clocks import (
     tell_of_tensor_memory,
 )
 from ptxlab.isa.mbarrier import IN_CLUSTER, RELAXED_ORDER
-from ptxlab.native import Pointer, address_of, boolean, cast, free, free_items, native, u8, u32, u64
+from ptxlab.native import Pointer, address_of, boolean, cast, free, free_items, native, trailing_zeros, u8, u32, u64
 
 # Added to the offset of an mbarrier: its flags are not the one of the word that it lies in. One is for arrivals of the
 # own block and of asynchronous work, one for those of other blocks of the cluster.
@@ -69,10 +69,11 @@ def begin_order(block: Pointer[Block]) -> None:
         thread.copies_shared = 0
 
 
-@native
+@native(inline=True)
 def order_exit(thread: Pointer[Thread]) -> None:
     """A thread exits: what it did since the last barrier of its block is ordered by no barrier to come."""
-    thread.left_stamp = thread.block.barrier_stamp
+    if thread.worker.checks != 0:
+        thread.left_stamp = thread.block.barrier_stamp
 
 
 @native
@@ -94,8 +95,10 @@ def end_order(block: Pointer[Block]) -> None:
             forget(address_of(thread.far_pending))
         if thread.tensor_known.capacity != 0:
             forget(address_of(thread.tensor_known))
-    for number in range(16):
-        forget(address_of(block.barriers[number].known))
+    left: u32 = block.barriers_used
+    while left != 0:
+        forget(address_of(block.barriers[trailing_zeros(u32, left)].known))
+        left = left & (left - 1)
     forget(address_of(block.known))
     free_flags(address_of(block.flags))
     free_pages(block.worker.history, address_of(block.pages))
@@ -173,9 +176,7 @@ def add_copies(known: Pointer[Knowledge], thread: Pointer[Thread]) -> None:
 
 @native
 def order_arrival(thread: Pointer[Thread], number: u32) -> None:
-    """A thread has arrived at a barrier: if it goes on, what it did until now is handed over when that completes."""
-    if thread.worker.checks == 0 or thread.status == AT_BARRIER:
-        return
+    """A thread has arrived at a barrier and goes on: what it did until now is handed over when that completes."""
     known = address_of(thread.block.barriers[number].known)
     hand_over(thread, known, thread.stamp)
     add_copies(known, thread)

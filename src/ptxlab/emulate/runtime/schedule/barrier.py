@@ -6,8 +6,8 @@ from ptxlab.emulate.abi.faults import BAD_BARRIER, BARRIER_COUNT, BARRIER_DIVERG
 from ptxlab.emulate.abi.state import AT_BARRIER, READY, Block, Thread
 from ptxlab.emulate.runtime.memory.memory import fail, fail_because, fail_with
 from ptxlab.emulate.runtime.order.synchronization import order_arrival, order_barrier
-from ptxlab.emulate.runtime.schedule.steps import ARRIVE, OPEN, log_barrier
-from ptxlab.native import Pointer, boolean, native, u32, u64
+from ptxlab.emulate.runtime.schedule.steps import ARRIVE, OPEN, is_logged, log_barrier
+from ptxlab.native import Pointer, boolean, native, trailing_zeros, u32, u64
 
 # How threads come to a barrier: to stay, and as a whole warp.
 WAITS = 1
@@ -34,6 +34,7 @@ def arrive_at_barrier(
         barrier.any = 0
         barrier.ones = 0
         barrier.instruction = instruction
+        block.barriers_used = block.barriers_used | u32(1) << number
     elif barrier.expected != count:
         fail_with(thread, BARRIER_COUNT, instruction, u64(count), u64(barrier.expected))
         return
@@ -48,10 +49,12 @@ def arrive_at_barrier(
     if waits & WAITS != 0:
         barrier.waiting += 1
         thread.status = AT_BARRIER
-    order_arrival(thread, number)
+    elif thread.worker.checks != 0:
+        order_arrival(thread, number)
     thread.instruction = instruction
-    how: u32 = u32(count == 0 or count == block.count) | (waits & WAITS) << 1
-    log_barrier(thread, ARRIVE, block.number << 8 | u64(number), how)
+    if is_logged(thread.worker):
+        how: u32 = u32(count == 0 or count == block.count) | (waits & WAITS) << 1
+        log_barrier(thread, ARRIVE, block.number << 8 | u64(number), how)
     complete_if_full(block, number)
 
 
@@ -82,7 +85,8 @@ def complete_if_full(block: Pointer[Block], number: u32) -> None:
     if barrier.arrived < expected:
         return
     order_barrier(block, number)
-    log_barrier(block.threads, OPEN, block.number << 8 | u64(number), 0)
+    if is_logged(block.worker):
+        log_barrier(block.threads, OPEN, block.number << 8 | u64(number), 0)
     for index in range(block.count):
         thread = block.threads + index
         if thread.status == AT_BARRIER and thread.barrier == number:
@@ -96,6 +100,9 @@ def complete_if_full(block: Pointer[Block], number: u32) -> None:
 @native
 def release_everyone(block: Pointer[Block]) -> None:
     """Look again at the barriers that wait for all threads, one of which has just exited."""
-    for number in range(16):
+    left: u32 = block.barriers_used
+    while left != 0:
+        number: u32 = trailing_zeros(u32, left)
         if block.barriers[number].everyone != 0:
             complete_if_full(block, number)
+        left = left & (left - 1)

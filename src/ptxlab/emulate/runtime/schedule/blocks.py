@@ -43,6 +43,7 @@ def begin_block(worker: Pointer[Worker], number: u64) -> Pointer[Block]:
     ):
         end_block(block)
         return cast(Pointer[Block], 0)
+    place_threads(block)
     start_threads(block)
     return block
 
@@ -58,8 +59,12 @@ def restart_block(block: Pointer[Block], number: u64) -> None:
     end_tensor(block)
     end_order(block)
     fill_bytes(block.shared, 0, block.shared_size)
-    fill_bytes(cast(Pointer[u8], block.barriers), 0, 16 * BARRIER_SIZE)
-    fill_bytes(cast(Pointer[u8], block.phases), 0, (KNOWN_PHASES + 1) * PHASE_SIZE)
+    if block.barriers_used != 0:
+        fill_bytes(cast(Pointer[u8], block.barriers), 0, 16 * BARRIER_SIZE)
+        block.barriers_used = 0
+    if block.uses_mbarriers != 0:
+        fill_bytes(cast(Pointer[u8], block.phases), 0, (KNOWN_PHASES + 1) * PHASE_SIZE)
+        block.uses_mbarriers = 0
     start_threads(block)
 
 
@@ -89,49 +94,28 @@ def name_block(block: Pointer[Block], number: u64) -> None:
 
 
 @native
-def start_threads(block: Pointer[Block]) -> None:
-    """Put every thread at the beginning of the kernel."""
+def place_threads(block: Pointer[Block]) -> None:
+    """Give every thread of new memory its place in the block and its own memory: these stay for all blocks to come."""
     worker = block.worker
-    begin_order(block)
     x: u32 = 0
     y: u32 = 0
     z: u32 = 0
     for index in range(block.count):
         thread = block.threads + index
-        thread.status = READY
-        thread.resume = 0
-        thread.code = worker.entry
-        thread.frame = block.frames + u64(index) * u64(worker.frame_size)
-        thread.frame_limit = thread.frame + worker.frame_size
+        thread.block = block
+        thread.worker = worker
+        thread.hints = worker.hints
+        thread.counters = worker.counters
+        thread.mail = block.mail + (index // 32 * 32 * worker.mail_words + index % 32)
         thread.shared = block.shared
         thread.shared_size = block.shared_size
         thread.local = block.locals + u64(index) * u64(worker.local_size)
         thread.local_size = u64(worker.local_size)
-        thread.local_base = 0
-        thread.local_top = u64(worker.entry_local)
-        fill_bytes(thread.local, 0, thread.local_used)  # nothing is to depend on which block was here before
-        thread.local_used = thread.local_top
-        thread.mail = block.mail + (index // 32 * 32 * worker.mail_words + index % 32)
-        thread.hints = worker.hints
-        thread.counters = worker.counters
-        thread.block = block
-        thread.worker = worker
-        thread.fuel = worker.quantum
         thread.number = index
-        thread.instruction = 0
         thread.lane = index % 32
         thread.x = x
         thread.y = y
         thread.z = z
-        thread.call_depth = 0
-        thread.copy_group = 0
-        thread.product_group = 0
-        thread.product_mark = 0
-        thread.closed_mark = 0
-        thread.copies.count = 0
-        thread.bulk_group = 0
-        thread.arrival = 0
-        thread.rank = 0
         x += 1
         if x == worker.block_x:
             x = 0
@@ -139,6 +123,39 @@ def start_threads(block: Pointer[Block]) -> None:
             if y == worker.block_y:
                 y = 0
                 z += 1
+
+
+@native
+def start_threads(block: Pointer[Block]) -> None:
+    """Put every thread at the beginning of the kernel."""
+    worker = block.worker
+    if worker.checks != 0:
+        begin_order(block)
+    frame = block.frames
+    for index in range(block.count):
+        thread = block.threads + index
+        thread.status = READY
+        thread.resume = 0
+        thread.code = worker.entry
+        thread.instruction = 0
+        thread.fuel = worker.quantum
+        thread.frame = frame
+        frame = frame + worker.frame_size
+        thread.frame_limit = frame
+        if thread.local_used != 0:
+            fill_bytes(thread.local, 0, thread.local_used)  # nothing is to depend on which block was here before
+        thread.local_base = 0
+        thread.local_top = u64(worker.entry_local)
+        thread.local_used = thread.local_top
+        thread.call_depth = 0
+        thread.copy_group = 0
+        thread.product_group = 0
+        thread.product_mark = 0
+        thread.closed_mark = 0
+        thread.rank = 0
+        thread.bulk_group = 0
+        thread.arrival = 0
+        thread.copies.count = 0
 
 
 @native

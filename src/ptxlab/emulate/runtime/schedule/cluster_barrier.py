@@ -7,7 +7,7 @@ from ptxlab.emulate.abi.state import AT_CLUSTER, DONE, READY, Cluster, Thread
 from ptxlab.emulate.runtime.memory.memory import fail, fail_because
 from ptxlab.emulate.runtime.order.cluster_order import acquire_from_cluster, order_cluster, order_cluster_arrival
 from ptxlab.emulate.runtime.schedule.barrier import ALIGNED
-from ptxlab.emulate.runtime.schedule.steps import ARRIVE, CLUSTER_BARRIER, EVERYONE, OPEN, WAIT, log_barrier
+from ptxlab.emulate.runtime.schedule.steps import ARRIVE, CLUSTER_BARRIER, EVERYONE, OPEN, WAIT, is_logged, log_barrier
 from ptxlab.native import Pointer, boolean, native, u32, u64
 
 
@@ -26,7 +26,8 @@ def arrive_at_cluster(thread: Pointer[Thread], how: u32, releases: u32, instruct
     thread.block.moves += 1
     cluster.arrived += 1
     order_cluster_arrival(thread, releases)
-    log_barrier(thread, ARRIVE, u64(CLUSTER_BARRIER) | cluster.blocks[0].number, EVERYONE)
+    if is_logged(thread.worker):
+        log_barrier(thread, ARRIVE, u64(CLUSTER_BARRIER) | cluster.blocks[0].number, EVERYONE)
     complete_if_full(cluster, thread)
 
 
@@ -52,7 +53,8 @@ def wait_at_cluster(thread: Pointer[Thread], how: u32, instruction: u32) -> None
         return
     thread.instruction = instruction
     is_open = u32(cluster.phase >= thread.arrival)
-    log_barrier(thread, WAIT, u64(CLUSTER_BARRIER) | cluster.blocks[0].number, is_open)
+    if is_logged(thread.worker):
+        log_barrier(thread, WAIT, u64(CLUSTER_BARRIER) | cluster.blocks[0].number, is_open)
     if is_open != 0:
         thread.arrival = 0
         acquire_from_cluster(thread)
@@ -77,7 +79,8 @@ def complete_if_full(cluster: Pointer[Cluster], last: Pointer[Thread]) -> None:
     cluster.arrived = 0
     cluster.phase += 1
     order_cluster(cluster, last)
-    log_barrier(last, OPEN, u64(CLUSTER_BARRIER) | cluster.blocks[0].number, 0)
+    if is_logged(last.worker):
+        log_barrier(last, OPEN, u64(CLUSTER_BARRIER) | cluster.blocks[0].number, 0)
     for rank in range(cluster.count):
         block = cluster.blocks[rank]
         block.moves += 1

@@ -34,7 +34,7 @@ from ptxlab.emulate.runtime.schedule.barrier import release_everyone
 from ptxlab.emulate.runtime.schedule.cluster_barrier import leave_cluster, live_in
 from ptxlab.emulate.runtime.schedule.quiescence import changes_of, goes_nowhere, is_still, leap, outlasts_time
 from ptxlab.emulate.runtime.schedule.random import next_random
-from ptxlab.emulate.runtime.schedule.steps import log_meeting
+from ptxlab.emulate.runtime.schedule.steps import is_logged, log_meeting
 from ptxlab.emulate.runtime.tensor_memory.allocation import check_allocations
 from ptxlab.emulate.runtime.tensor_memory.execution import finish_operations
 from ptxlab.native import Pointer, atomic_load, boolean, call, native, u32, u64
@@ -54,18 +54,22 @@ PASSES = 1024  # over the lanes of a warp, each with a collective or a barrier o
 @native
 def thread_exit(thread: Pointer[Thread]) -> None:
     """End a thread; a barrier that waits for everyone need not wait for it any more."""
-    finish_copies(thread, 0)
+    block = thread.block
+    if thread.copies.count != 0:
+        finish_copies(thread, 0)
     order_exit(thread)
     thread.status = DONE
-    thread.block.live -= 1
-    thread.block.moves += 1
-    release_everyone(thread.block)
-    if thread.block.live == 0:
-        finish_transfers(thread.block)
-        finish_operations(thread.block, 1)
+    block.live -= 1
+    block.moves += 1
+    release_everyone(block)
+    if block.live == 0:
+        finish_transfers(block)
+        finish_operations(block, 1)
         check_allocations(thread)
-    leave_cluster(thread)
-    note_exit(thread)
+    if block.cluster.arrived != 0:
+        leave_cluster(thread)
+    if block.live == 0:
+        note_exit(thread)
 
 
 @native
@@ -247,6 +251,7 @@ def run_warp(block: Pointer[Block], warp: u32) -> u32:
     passes: u32 = 0
     while True:
         ran = False
+        seen: u32 = 0  # what lanes do after this pass, a bit for each status
         for lane in range(lanes):
             thread = block.threads + (base + lane)
             if thread.status == AT_PHASE and has_completed(thread):
@@ -263,22 +268,30 @@ def run_warp(block: Pointer[Block], warp: u32) -> u32:
                 ran = True
                 if thread.status == FAILED:
                     return 0
-        if meet(block, base, lanes):
+            seen = seen | u32(1) << thread.status
+        if seen & (1 << MEETING | 1 << ACTIVE) != 0 and meet(block, base, lanes):
             if block.worker.fault.kind != 0:
                 return 0
             ran = True
+        spinning = seen >> YIELDED & 1
         if not ran:
             break
         passes += 1
         if passes == PASSES or atomic_load(block.worker.stop) != 0:
-            spinning = 1
-            break
+            spin(block, base, lanes)
+            return 1
+    if spinning != 0:
+        spin(block, base, lanes)
+    return spinning
+
+
+@native
+def spin(block: Pointer[Block], base: u32, lanes: u32) -> None:
+    """Let those lanes of a warp run again that have yielded."""
     for lane in range(lanes):
         thread = block.threads + (base + lane)
         if thread.status == YIELDED:
             thread.status = READY
-            spinning = 1
-    return spinning
 
 
 @native
@@ -348,7 +361,8 @@ def perform(block: Pointer[Block], base: u32, members: u32, site: Pointer[Site])
     """Do what lanes do together, and let them go on."""
     call(None, site.code, block.threads[base].mail, members, block.threads[base].shared)
     order_lanes(block, base, members, u64(0) if site.orders != 0 else u64(COLLECTIVE))
-    log_meeting(block, base, members)
+    if is_logged(block.worker):
+        log_meeting(block, base, members)
     for lane in range(32):
         if members >> lane & 1 != 0:
             block.threads[base + lane].status = READY

@@ -14,7 +14,7 @@ from ptxlab.emulate.abi.state import (
     Worker,
 )
 from ptxlab.emulate.runtime.memory.memory import owner_of
-from ptxlab.native import Pointer, cast, native, u32, u64
+from ptxlab.native import Pointer, boolean, cast, native, u32, u64, unlikely
 
 # What is logged, after the kinds of accesses.
 ARRIVE = 3  # at a barrier of the block or the cluster
@@ -31,6 +31,12 @@ SHARED_MARK = 1 << 63  # shared memory: the number of the block is above bit 32,
 CLUSTER_BARRIER = 1 << 62  # the barrier of a cluster, by its first block; others by block and number
 EVERYONE = 1  # of an arrival: the barrier waits for all threads, so it does not matter who comes first
 STAYS = 2  # and the thread waits there
+
+
+@native(inline=True)
+def is_logged(worker: Pointer[Worker]) -> boolean:
+    """Whether the host directs this run; others log nothing, and ask this before they call what logs."""
+    return unlikely(cast(u64, worker.directed.events) != 0)
 
 
 @native
@@ -58,15 +64,13 @@ def log_service(thread: Pointer[Thread]) -> None:
 @native
 def log_barrier(thread: Pointer[Thread], kind: u32, barrier: u64, how: u32) -> None:
     """Log an arrival at a barrier, or that it opens."""
-    if cast(u64, thread.worker.directed.events) != 0:
-        log(thread.worker, number_of(thread), kind, barrier, 0, how)
+    log(thread.worker, number_of(thread), kind, barrier, 0, how)
 
 
 @native
 def log_meeting(block: Pointer[Block], base: u32, members: u32) -> None:
     """Log that lanes of a warp have converged."""
-    if cast(u64, block.worker.directed.events) != 0:
-        log(block.worker, number_of(block.threads + base), MEET, 0, 0, members)
+    log(block.worker, number_of(block.threads + base), MEET, 0, 0, members)
 
 
 @native
