@@ -72,10 +72,10 @@ class WarpgroupFragments(NamedTuple):
 def warpgroup_fragments(multiplication: Spelling) -> WarpgroupFragments:
     """The fragments of `wgmma`, by its spelling: `ptx.wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16`."""
     text = multiplication._text
-    found = [candidate.modifiers for candidate in opcode(text).candidates if candidate.violation is None]
-    if not text.startswith("wgmma.mma_async") or not found:
+    found = [candidate for candidate in opcode(text).candidates if candidate.violation is None]
+    if not found or not found[0].effects.does("wgmma", "start"):
         refuse("no-fragment", f"`{text}` is no `wgmma.mma_async` with all its modifiers")
-    m = found[0]
+    m = found[0].modifiers
     _, n, k = extents(m.shape)
     stored = k // 2 if ".sp." in text else k
     return WarpgroupFragments(

@@ -17,7 +17,7 @@ from ptxlab.author.lines import refuse
 from ptxlab.author.pointers import Pointer
 from ptxlab.author.spelling import Spelling
 from ptxlab.author.values import Value
-from ptxlab.isa import layouts, opcode
+from ptxlab.isa import Candidate, Operation, layouts, opcode
 from ptxlab.isa.layouts import Layout
 from ptxlab.isa.layouts_rows import eight_rows
 
@@ -167,12 +167,18 @@ class Fragments(NamedTuple):
 def fragments(multiplication: Spelling) -> Fragments:
     """The fragments of `mma`, by its spelling: `ptx.mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32`."""
     text = multiplication._text
-    found = [candidate.modifiers for candidate in opcode(text).candidates if candidate.violation is None]
-    if not text.startswith("mma.sync.") or not found:
+    found = [candidate for candidate in opcode(text).candidates if candidate.violation is None]
+    if not found or not _is_dense(found[0]):
         refuse("no-fragment", f"`{text}` is no `mma.sync` with all its modifiers")
-    m = found[0]
+    m = found[0].modifiers
     layout = layouts.fragments(m.shape, m.atype, m.btype, m.ctype, m.dtype, alayout=m.alayout, blayout=m.blayout)
     return Fragments(*(Fragment(part) for part in (layout.a, layout.b, layout.c, layout.d)))
+
+
+def _is_dense(candidate: Candidate) -> bool:
+    """Whether it is an MMA of fragments with a layout that is known, and stores all of A."""
+    is_sparse = any(expected.name == "e" for expected in candidate.expected)
+    return candidate.effects.computes is Operation.MMA and not is_sparse
 
 
 def weigh_bits(number: Any, weights: Sequence[int]) -> Any:

@@ -10,6 +10,7 @@ from .form import Modifiers, Specification, form, unknown
 from .fragment import ELEMENT_BITS, registers
 from .layouts import fragments
 from .machine import Machine
+from .operation import computes
 from .warp_mma import Vector, collect, mma_of
 
 Slots = dict[str, Any]  # keyword arguments of `form`
@@ -124,6 +125,7 @@ EQUAL_PADDED: Slots = {"types": FP8_MATRICES | {"b": "1 b32 special padded reg"}
 @form(KIND, kind=F8F6F4, shape="m16n8k32", **ROW_COL, dtype="f32", **FP8, ctype="f32", types=FP8_MATRICES, since=FIRST)
 @form(KIND, kind=F8F6F4, shape="m16n8k32", **ROW_COL, dtype="f16", **FP8, ctype="f16", types=FP8_MATRICES, since=LATER)
 @form(KIND, kind=F8F6F4, shape="m16n8k16", **ROW_COL, **FP8, **ANY_HALF, **EQUAL_PADDED, since=LATER)
+@computes("mma")
 def mma(k: Machine, m: Modifiers, a: Vector, b: Vector, c: Vector) -> Vector:
     """Multiply matrix `a` by `b` and add `c`; each lane of the warp holds its fragments of them in registers."""
     layouts = fragments(m.shape, m.atype, m.btype, m.ctype, m.dtype, alayout=m.alayout, blayout=m.blayout)
@@ -133,5 +135,6 @@ def mma(k: Machine, m: Modifiers, a: Vector, b: Vector, c: Vector) -> Vector:
 @form(DENSE, shape="m8n8k4", **ANY_LAYOUT, **BFLOAT, types=FOUR, since="7.0 sm_80")
 @form(DENSE, shape="m8n8k4", **ANY_LAYOUT, **TF32, types=FOUR, since="7.0 sm_80")
 @unknown("it is not in the manual, and on an H200 no product comes out of it")
+@computes("mma")
 def mma_undefined() -> None:
     """Multiply four pairs of 8x4 and 4x8 matrices of bf16 or tf32: not in the manual."""

@@ -10,6 +10,7 @@ from .fragment import registers
 from .layouts import fragments
 from .machine import Machine, Value
 from .matrix import FAMILY_120, ROW_COL, Slots
+from .operation import computes
 from .warp_mma import Vector, collect, mma_of
 
 DENSE = (
@@ -97,6 +98,7 @@ def operands(bits: int, sparse: bool = False) -> dict[str, Specification]:
     types=operands(4, sparse=True),
     since="8.7 sm_120a | 8.8 sm_121a",
 )
+@computes("mma")
 def mma_block_scale(
     k: Machine,
     m: Modifiers,

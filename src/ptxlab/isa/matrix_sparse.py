@@ -25,6 +25,7 @@ from .matrix import (
     held,
     same_result,
 )
+from .operation import computes
 from .warp_mma import Vector, collect, mma_of
 
 SPARSE = "mma.variant.sync.aligned.shape.alayout.blayout.dtype.atype.btype.ctype d, a, b, c, e, f"
@@ -81,6 +82,7 @@ EQUAL: Slots = {"types": KIND_OPERANDS, "where": same_result}
 )
 # ptxas takes the kind for fp8 alone in more places than the manual says.
 @form(KIND, kind=F8F6F4, shape="m16n8k64", **ORDERED, dtype="f32", **FP8, ctype="f32", types=KIND_OPERANDS, since=FIRST)
+@computes("mma")
 def mma_sp(k: Machine, m: Modifiers, a: Vector, b: Vector, c: Vector, e: Value, f: int) -> Vector:
     """Multiply `a`, half of whose elements are zero and not stored, by `b` and add `c`; `e` says which are stored."""
     layouts = fragments(m.shape, m.atype, m.btype, m.ctype, m.dtype, sparse=True)

@@ -11,6 +11,7 @@ from .fragment_memory import Matrix, load, store
 from .layouts import opaque_accumulator, opaque_fragments, opaque_multiplicand
 from .machine import Address, Machine, Value
 from .matrix import ANY_LAYOUT, F64, ROW_COL, Slots
+from .operation import computes
 from .types import type_named
 from .vocabulary import SHARED
 from .warp_mma import Vector, collect, mma_of
@@ -179,6 +180,7 @@ BITS: Slots = {"dtype": "s32", "atype": "b1", "btype": "b1", "ctype": "s32"}
     **multiplied(),
     since="6.3 sm_75",
 )
+@computes("opaque-mma")
 def wmma_mma(k: Machine, m: Modifiers, a: Vector, b: Vector, c: Vector) -> Vector:
     """Multiply matrix `a` by `b` and add `c`, all as wmma.load put them into the registers of the warp."""
     layouts = opaque_fragments(m.shape, m.atype or "f16", m.btype or "f16", m.ctype, m.dtype)
@@ -188,6 +190,7 @@ def wmma_mma(k: Machine, m: Modifiers, a: Vector, b: Vector, c: Vector) -> Vecto
 
 @form(DOUBLE, shape="m16n16k8 m16n16k16", rnd="rn rz rm rp", **ANY_LAYOUT, **F64, **multiplied(), since="7.0 sm_80")
 @unknown("it is not in the manual, and no load or store of it shows which element is where")
+@computes("opaque-mma")
 def wmma_mma_unloadable() -> None:
     """Multiply larger matrices of f64, for which there is no wmma.load: not in the manual."""
 
@@ -195,5 +198,6 @@ def wmma_mma_unloadable() -> None:
 @form(unaligned(HALF_SATURATED), shape=FIRST_SHAPES, **ANY_LAYOUT, **FLOATS, **multiplied(), since=IMPLIED)
 @form(HALF_SATURATED, shape=SHAPES, **ANY_LAYOUT, **FLOATS, **multiplied(), since="6.3 sm_70 until 6.5 sm_70")
 @unknown("it was removed with PTX 6.5, and no manual since says what it does to infinities and NaNs")
+@computes("opaque-mma")
 def wmma_mma_saturated() -> None:
     """Multiply matrix `a` by `b` and add `c`; what would be infinite is the largest finite number."""

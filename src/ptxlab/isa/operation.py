@@ -46,6 +46,8 @@ class Operation(StrEnum):
     NOT = "not"
     LEFT_SHIFT = "left-shift"
     RIGHT_SHIFT = "right-shift"
+    MMA = "mma"  # a * b + c, of matrices that the lanes of a warp hold together; with `e`, half of `a` is stored
+    OPAQUE_MMA = "opaque-mma"  # the same, of fragments whose layout PTX leaves open
 
 
 def computes(word: str) -> Callable[[F], F]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ptxlab import ir
+from ptxlab.isa import Jump
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +106,13 @@ class Structures:
 
 
 def _target(statement: ir.Statement) -> str | None:
-    """Where a plain `bra` goes; one that all threads take may say so."""
+    """Where a plain branch goes; one that all threads take may say so."""
     if not isinstance(statement, ir.Instruction):
         return None
-    if statement.opcode.text != "bra" and (statement.opcode.text != "bra.uni" or statement.guard is not None):
+    is_uniform = statement.opcode.modifiers == ("uni",)
+    if statement.opcode.jump is not Jump.BRANCH or (statement.opcode.modifiers and not is_uniform):
+        return None
+    if is_uniform and statement.guard is not None:
         return None
     if statement.guard is not None and not isinstance(statement.guard.register, ir.Register):
         return None
