@@ -40,7 +40,6 @@ WORDS: dict[str, str] = {
     "safe fixes": "remedy|remedies|remedied",
     "K tile": "(?<!\\.)(?:strip|strips)(?!\\()",
     "semantics, what it means": "meaning|meanings",
-    "explained": r"(?<!\"\x20)(?<!word\x20)(?<!one\x20)in words",
     "asynchronous operation": "agent|agents",
     "start, issue": "beginnings",
     "must": "shall",
@@ -56,7 +55,12 @@ class Allowed(NamedTuple):
     reason: str
 
 
-ALLOWED = (Allowed("*.py", r"\.tell\(", "the position of a file"),)
+ALLOWED = (
+    Allowed("*.py", r"\.tell\(", "the position of a file"),
+    Allowed("*.py", '["`]arms["`]', "a key of the records in evidence/"),
+    Allowed("*.py", '"multiprocessors"', "a key of the records in evidence/"),
+    Allowed("src/ptxlab/gpu/hardware.py", "MULTIPROCESSOR_COUNT", "an attribute of the driver"),
+)
 
 # Packages whose text still has words of the list, and how many. A number is lowered with each that goes, never raised.
 UNFINISHED: dict[str, int] = {
@@ -64,7 +68,14 @@ UNFINISHED: dict[str, int] = {
     "src/ptxlab/native": 0,
 }
 
-SKIPPED = ("evidence/*", "tests/corpus/*", "tests/fuzz/found/*", "docs/words.py", "LICENSE")
+SKIPPED = (
+    "evidence/*",
+    "tests/corpus/*",
+    "tests/fuzz/found/*",
+    "tests/emulate/kernels/ptx/*",
+    "docs/words.py",
+    "LICENSE",
+)
 SUFFIXES = {".py", ".pyi", ".md", ".toml", ".ptx", ".cu", ".litmus", ".css", ".js", ""}
 SEPARATOR = r"(?:[\s_]|#|//)+"
 

@@ -106,16 +106,19 @@ def test_what_is_written() -> None:
 @pytest.mark.parametrize(
     ("write", "message"),
     [
-        (lambda: ptx.fragments(MMA.m16n8k16), "`mma.sync.aligned.m16n8k16` is no `mma.sync` with all its modifiers"),
+        (
+            lambda: ptx.fragments(MMA.m16n8k16),
+            "`mma.sync.aligned.m16n8k16` is not an `mma.sync` with all its modifiers",
+        ),
         (
             lambda: ptx.fragments(ptx.mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32),
-            "`mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32` is no `mma.sync` with all its modifiers",
+            "`mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32` is not an `mma.sync` with all its modifiers",
         ),
         (
             lambda: ptx.fragments(ptx.wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32),
-            "`wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32` is no `mma.sync` with all its modifiers",
+            "`wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32` is not an `mma.sync` with all its modifiers",
         ),
-        (lambda: ptx.fragments(ptx.fma.rn.f32), "`fma.rn.f32` is no `mma.sync` with all its modifiers"),
+        (lambda: ptx.fragments(ptx.fma.rn.f32), "`fma.rn.f32` is not an `mma.sync` with all its modifiers"),
         (
             lambda: ptx.fragments(MMA.m16n8k32.row.col.s32.s8.s8.s32).b.transposed,
             "`ldmatrix.trans` turns elements of 16 bits, and these have 8",

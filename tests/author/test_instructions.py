@@ -103,7 +103,7 @@ MMA = ptx.mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
         (
             lambda x, n, s, a: ptx.fma.rn.f32(a, np.zeros(3), a),
             "not-an-operand",
-            "ndarray array([0., 0., 0.]) is no operand of an instruction",
+            "ndarray array([0., 0., 0.]) is not an operand of an instruction",
         ),
         (
             lambda x, n, s, a: ptx.bar.sync(16),
@@ -235,7 +235,7 @@ def test_tools_can_ask_for_names() -> None:
 
 
 def test_outside_of_a_kernel() -> None:
-    with pytest.raises(PtxError, match="stands outside of a kernel"):
+    with pytest.raises(PtxError, match="is outside of a kernel"):
         ptx.bar.sync(0)
 
 
@@ -272,7 +272,7 @@ def _versioned(target: str, write: Callable[[], Any], version: str | None = None
 
 def test_a_wrong_modifier_is_told_which_may_stand_there() -> None:
     found = refusal(lambda x, n, s, a: ptx.fma.rx.f32(a, a, a))
-    assert found.notes[0] == "after `fma` stands `.rn`, `.rz`, `.rm`, `.rp`"
+    assert found.notes[0] == "after `fma` comes `.rn`, `.rz`, `.rm`, `.rp`"
     assert found.notes[1].startswith("legal: `fma.rnd")
 
 

@@ -133,7 +133,7 @@ def with_result() -> Any:
         (
             of_several,
             "missing-type",
-            "parameter `more` of `k` stands for several, and PTX counts parameters",
+            "parameter `more` of `k` is several arguments, and PTX has a fixed number of parameters",
             "more: f32",
         ),
         (with_default, "unused-default", "parameter `n` of `k` has a default, and PTX has none", "n: u32"),

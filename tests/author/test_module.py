@@ -67,7 +67,7 @@ def test_untyped_results_are_bits() -> None:
 def test_wrong_headers() -> None:
     with pytest.raises(PtxError, match="there is no target `sm_81`"):
         Module("sm_81")
-    with pytest.raises(PtxError, match="'eight' is no version of PTX"):
+    with pytest.raises(PtxError, match="'eight' is not a version of PTX"):
         kernel(version="eight")
     with pytest.raises(PtxError, match=r"there is no directive `\.maxthreads` of a kernel"):
         kernel(maxthreads=3)

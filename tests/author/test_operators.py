@@ -88,7 +88,7 @@ SHIFT_COUNT = "`b` of `shl.b64` is a `u64`, expected a `.u32` register or immedi
         (
             lambda x, n, s, a: b32(0) + 1,
             "ambiguous-operator",
-            "`+` on `b32` names no one instruction: bits are no number",
+            "`+` on `b32` names no one instruction: bits are not a number",
         ),
         (lambda x, n, s, a: -n, "no-operator", "no instruction is `-` on `u32`"),
         (lambda x, n, s, a: n < -1, "immediate-range", "-1 is below every `u32`"),
@@ -125,7 +125,7 @@ SHIFT_COUNT = "`b` of `shl.b64` is a `u64`, expected a `.u32` register or immedi
             "value-needed",
             "Python needs the number in `%r1` (u32), which is known only on the GPU",
         ),
-        (lambda x, n, s, a: x.__setitem__(0, n), "type-clash", "a `u32` is stored where `f32` lies"),
+        (lambda x, n, s, a: x.__setitem__(0, n), "type-clash", "a `u32` is stored as `f32`"),
     ],
 )
 def test_refused(write: Callable[..., Any], code: str, message: str) -> None:

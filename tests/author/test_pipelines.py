@@ -142,4 +142,4 @@ def test_what_is_written() -> None:
 
 def test_refused() -> None:
     found = refusal(lambda x, n, s, a: ptx.copy_pipeline(1))
-    assert (found.code, found.message) == ("illegal-declaration", "1 stages are no pipeline")
+    assert (found.code, found.message) == ("illegal-declaration", "1 stages are not a pipeline")

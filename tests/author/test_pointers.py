@@ -68,8 +68,8 @@ def moved(x: Any, n: Any, s: Any, a: Any) -> None:
         ),
         (lambda x, n, s, a: x - x, "no-operator", "no instruction counts from a pointer to another"),
         (moved, "no-operator", "no instruction subtracts an index from a pointer"),
-        (lambda x, n, s, a: x - 1.5, "not-an-index", "1.5 is no index"),
-        (lambda x, n, s, a: x[np.zeros(2, int)], "not-an-index", "array([0, 0]) is no index"),
+        (lambda x, n, s, a: x - 1.5, "not-an-index", "1.5 is not an index"),
+        (lambda x, n, s, a: x[np.zeros(2, int)], "not-an-index", "array([0, 0]) is not an index"),
         (
             lambda x, n, s, a: x[ptx.tid],
             "not-an-operand",

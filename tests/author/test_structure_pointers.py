@@ -153,7 +153,7 @@ def _set(target: Any, name: str, value: Any) -> None:
         (
             lambda x, c: _set(c[0], "mass", 1.0),
             "read-only-parameter",
-            "`mass` of `Body` stands in constant memory, which is only read",
+            "`mass` of `Body` is in constant memory, which is read-only",
         ),
     ],
 )

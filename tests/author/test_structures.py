@@ -194,13 +194,13 @@ def _assign(how: Any) -> None:
         (lambda x, how: Scaling(x), "operand-count", "`Scaling` lacks `shift`"),
         (lambda x, how: Scaling(x, 1, 2), "operand-count", "`Scaling` has 2 fields, 3 given"),
         (lambda x, how: Scaling(x, 1, factor=x), "unknown-argument", "`factor` is given twice"),
-        (lambda x, how: Scaling(x, 1, by=x), "unknown-argument", "`by` is no field of `Scaling`"),
+        (lambda x, how: Scaling(x, 1, by=x), "unknown-argument", "`by` is not a field of `Scaling`"),
         (lambda x, how: Scaling(x, x), "operand-type", "`shift` of `Scaling` is a `f32`, expected a `s32`"),
         (lambda x, how: how.by, "unknown-name", "`Scaling` has no field `by`"),
         (
             lambda x, how: _assign(how),
             "read-only-parameter",
-            "`factor` of `Scaling` stands in parameter memory, which is only read",
+            "`factor` of `Scaling` is in parameter memory, which is read-only",
         ),
         (
             lambda x, how: returns_another(how),

@@ -181,7 +181,7 @@ TILE = {"rows": 16, "columns": 64, "swizzle": "128B"}
         (
             lambda n: ptx.tile(f16, 16, 48, pitch=40),
             "illegal-declaration",
-            "1 tiles of 16 by 48 in rows of 40 elements are no tiles",
+            "1 tiles of 16 by 48 in rows of 40 elements are not tiles",
         ),
         (
             lambda n: ptx.tile(f16, **TILE, at=ptx.dynamic_shared(b8)),
@@ -217,7 +217,7 @@ TILE = {"rows": 16, "columns": 64, "swizzle": "128B"}
         (
             lambda n: ptx.tile(f16, **TILE).at(n, n, below=16).move(columns=8),
             "not-an-index",
-            "8 columns on is no step of 16 columns within the row",
+            "8 columns on is not a step of 16 columns within the row",
         ),
         (
             lambda n: ptx.tile(f16, **TILE).at(n, 0) + 1,

@@ -3,7 +3,7 @@
 import pytest
 
 from ptxlab.litmus import read
-from ptxlab.litmus.program import Atomic, Barrier, Branch, ClusterBarrier, Fence, Label, Load, Place, Store
+from ptxlab.litmus.program import Atomic, Barrier, Branch, ClusterBarrier, Fence, Label, Load, Position, Store
 from ptxlab.report import PtxError
 
 HEAD = "PTX t\n{ x = 0; y = 1; P1:r3 = 7; }\n"
@@ -29,8 +29,8 @@ forall (~(P1:r0 != 1 /\\ x == 0) \\/ 1:r3 >= 7);
     test = read(text)
     assert test.name == "some name"
     assert [(thread.name, thread.place, len(thread.instructions)) for thread in test.threads] == [
-        ("P0", Place(0, -1, 0), 1),
-        ("P1", Place(1, 2, 1), 2),
+        ("P0", Position(0, -1, 0), 1),
+        ("P1", Position(1, 2, 1), 2),
     ]
     assert test.threads[1].initial == {"r3": 7}
     assert [(one.location, one.address, one.initial) for one in test.variables.values()] == [

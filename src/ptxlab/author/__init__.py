@@ -1,4 +1,4 @@
-"""Write PTX in Python: each instruction is one call, checked at the line where it stands.
+"""Write PTX in Python: each instruction is one call, checked on its own line.
 
 ```python
 from ptxlab.author import kernel, ptx, pointer, f32, u32

@@ -2,8 +2,8 @@
 
 A structure becomes its bytes and a number for a `bf16` its bits. An array whose elements are larger than those that the
 pointer points to is refused: the kernel would read halves of numbers, as of NumPy's doubles for `pointer[f32]`. Smaller
-ones may be packed into words, or else the array is too short, which the emulator tells; a pair is two floats or one
-word. Pointers to bytes and to untyped bits stand for memory of any kind.
+ones may be packed into words, or else the array is too short, which the emulator reports; a pair is two floats or one
+word. Pointers to bytes and to untyped bits take memory of any kind.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Names that get another register in a loop on the GPU, though its next round reads the old one.
 
 `i = i + 1` makes a fresh register, once, when the loop is written; each round then adds to the same old `i`. What is
-meant is `i += 1` or `i.set(...)`. The text of a loop tells which names are read in it before they are assigned; their
-registers before and after the loop is written tell whether they stayed.
+meant is `i += 1` or `i.set(...)`. The text of a loop shows which names are read in it before they are assigned; their
+registers before and after the loop is written show whether they stayed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ptxlab.author.values import Value
 
 @contextmanager
 def keeping_registers() -> Iterator[None]:
-    """The body of a loop is written here; refuse a name that it reads from a register which it then leaves behind."""
+    """The body of a loop is written here; refuse a name that it reads from a register and then binds to another."""
     frame = user_frame()
     names = _carried(frame.f_code).get(frame.f_lineno, {})
     before = {name: _registers(frame.f_locals.get(name)) for name in names}
@@ -40,7 +40,7 @@ def keeping_registers() -> Iterator[None]:
 
 
 def _registers(value: Any) -> Any:
-    """The registers that a value of Python stands for; None where there are none."""
+    """The registers of a Python value; None where there are none."""
     if isinstance(value, Value):
         return value.name
     if isinstance(value, Pointer):

@@ -19,7 +19,7 @@ def is_number(value: Any) -> bool:
 
 
 def print_constant(number: Any, expected: Expected, text: str) -> str:
-    """A Python number where `expected` stands in the instruction `text`."""
+    """A Python number as the operand `expected` of the instruction `text`."""
     type = expected.type
     if type is not None and type.kind == "f":
         return print_float(float(number), type)

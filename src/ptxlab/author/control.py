@@ -18,11 +18,11 @@ from ptxlab.author.jumps import refuse_jumps
 from ptxlab.author.lines import here, refuse
 from ptxlab.author.operand import describe
 from ptxlab.author.operators import Negation
-from ptxlab.author.trace import Scope, Trace, current
+from ptxlab.author.trace import ConditionalRegion, Trace, current
 from ptxlab.author.values import Value, pred, s32, u32
 
 
-class Block:
+class WithBlock:
     """What a `with` opens. One that no `with` opens would do nothing, so that the end of the kernel refuses it."""
 
     def __init__(self, name: str, body: Callable[[], Iterator[None]]) -> None:
@@ -43,12 +43,12 @@ class Block:
         refuse("value-needed", f"`{self.name}` is a block", helps=[f"open it by `with`: `with {self.name}(...):`"])
 
 
-def _block(body: Callable[..., Iterator[None]]) -> Callable[..., Block]:
+def _block(body: Callable[..., Iterator[None]]) -> Callable[..., WithBlock]:
     """Make a generator function a block, `ptx.` and its name."""
 
     @wraps(body)
-    def open_block(*arguments: Any) -> Block:
-        return Block(f"ptx.{body.__name__}", lambda: body(*arguments))
+    def open_block(*arguments: Any) -> WithBlock:
+        return WithBlock(f"ptx.{body.__name__}", lambda: body(*arguments))
 
     return open_block
 
@@ -74,10 +74,10 @@ def otherwise() -> Iterator[None]:
         refuse(
             "stray-otherwise",
             "`ptx.otherwise` follows no `ptx.when`",
-            helps=["it stands right behind the block of a `with ptx.when(...):`"],
+            helps=["it must directly follow the block of a `with ptx.when(...):`"],
         )
     other = trace.last_when[1]
-    trace.lines.pop()  # the label goes behind the branch over this block
+    trace.lines.pop()  # the label goes after the branch over this block
     end = trace.label("end")
     emit("bra", [end])
     trace.lines.append(f"{other}:")
@@ -115,7 +115,7 @@ def leave_when(condition: Any) -> None:
     trace = _in_loop("ptx.leave_when")
     _check_condition("ptx.leave_when", condition)
     emit("bra", [trace.loops[-1][1]], when=condition)
-    trace.scopes.append(Scope("behind a `ptx.leave_when` of a loop"))
+    trace.scopes.append(ConditionalRegion("after a `ptx.leave_when` of a loop"))
 
 
 def repeat_when(condition: Any) -> None:
@@ -124,7 +124,7 @@ def repeat_when(condition: Any) -> None:
     _check_condition("ptx.repeat_when", condition)
     again = trace.loops[-1][0]
     if again is None:
-        refuse("stray-leave", "`ptx.repeat_when` stands in a `ptx.range`, which counts", helps=["use `ptx.when`"])
+        refuse("stray-leave", "`ptx.repeat_when` is in a `ptx.range`, which counts", helps=["use `ptx.when`"])
     emit("bra", [again], when=condition)
     trace.repeated = len(trace.lines)
 
@@ -137,7 +137,7 @@ def leave() -> None:
 def _in_loop(what: str) -> Trace:
     trace = current(f"`{what}`")
     if not trace.loops:
-        refuse("stray-leave", f"`{what}` stands in no loop", helps=["it belongs in `with ptx.loop():` or `ptx.range`"])
+        refuse("stray-leave", f"`{what}` is not in a loop", helps=["it belongs in `with ptx.loop():` or `ptx.range`"])
     return trace
 
 
@@ -188,7 +188,7 @@ def counted(*limits: Any, unroll: bool | None = None) -> Iterator[Any]:
 def _skippable(trace: Trace, reason: str, what: str) -> Iterator[None]:
     """What is written in the block can't be read after it."""
     depth = len(trace.scopes)
-    trace.scopes.append(Scope(reason))
+    trace.scopes.append(ConditionalRegion(reason))
     trace.opened.append((what, here()))
     yield
     trace.opened.pop()

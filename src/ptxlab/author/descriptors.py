@@ -1,7 +1,7 @@
 """Matrix descriptors: tiles in shared memory as `wgmma` finds them, and the fragments of its accumulators.
 
 `ptx.descriptor(tile)` is what `a_desc` and `b_desc` are given: a few instructions that put the address of the tile into
-a number that Python knows. Rows of the tile are as long as its swizzle; what is longer goes on in the next copy.
+a number that Python knows. Rows of the tile are as long as its swizzle; what is longer continues in the next copy.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def descriptor(tile: Tile, row: int = 0, column: int = 0, copy: Any = 0, *, tran
     try:
         fields = Descriptor(0, leading, stride, name).encode()
     except ValueError as problem:
-        refuse("no-descriptor", f"no descriptor says where this tile lies: {problem}")
+        refuse("no-descriptor", f"no descriptor can describe this tile: {problem}")
     start = tile.memory._advance([(copy, tile.copy_bytes)])._advance([(within, 1)]).address
     wide: Value = emit("cvt.u64.u32", [start >> 4])
     found: Value = emit("or.b64", [wide, fields])
@@ -74,7 +74,7 @@ def warpgroup_fragments(multiplication: Spelling) -> WarpgroupFragments:
     text = multiplication._text
     found = [candidate for candidate in opcode(text).candidates if candidate.violation is None]
     if not found or not found[0].effects.does("wgmma", "start"):
-        refuse("no-fragment", f"`{text}` is no `wgmma.mma_async` with all its modifiers")
+        refuse("no-fragment", f"`{text}` is not a `wgmma.mma_async` with all its modifiers")
     m = found[0].modifiers
     _, n, k = extents(m.shape)
     stored = k // 2 if ".sp." in text else k

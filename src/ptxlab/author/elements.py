@@ -54,12 +54,12 @@ def is_structure(element: Any) -> bool:
 
 
 def spell_element(element: Any) -> str:
-    """What lies there, as an annotation says it."""
+    """The element type, as an annotation writes it."""
     return str(getattr(element, "__name__", element))
 
 
 def stores(wanted: Type, given: Type) -> bool:
-    """Whether a register is stored where another type lies: untyped bits of its width, and any where bytes lie."""
+    """Whether a register can be stored as another type: as untyped bits of its width, and as bytes."""
     return wanted.width <= 8 or given is wanted or ("b" in (given.kind, wanted.kind) and given.width == wanted.width)
 
 

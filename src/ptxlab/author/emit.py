@@ -24,7 +24,7 @@ from ptxlab.isa.shape import find_problem
 from ptxlab.isa.special_registers import SPECIAL_REGISTERS
 
 _GUARD = Expected("when", "read", negatable=True)
-OPAQUE = frozenset(("texref", "surfref", "samplerref"))  # types of variables that stand for their state space
+OPAQUE = frozenset(("texref", "surfref", "samplerref"))  # types of variables that are also their state space
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def kind_of(argument: Any) -> Kind:
         return ("%", _special_shape(argument)) if argument.startswith("%") else ("@",)
     return refuse(
         "not-an-operand",
-        f"{type(argument).__name__} {argument!r:.40} is no operand of an instruction",
+        f"{type(argument).__name__} {argument!r:.40} is not an operand of an instruction",
         helps=[
             "operands are registers, numbers, pointers and arrays of the kernel, and tuples of these",
             "an array of the host is an argument of the launch",
@@ -66,7 +66,7 @@ def _special_shape(name: str) -> Shape:
 
 
 def shape_for(expected: Expected, kind: Kind) -> Shape:
-    """The shape that an argument has where `expected` stands."""
+    """The shape of an argument for the operand `expected`."""
     if isinstance(kind, str):
         if expected.kind == "address" and kind[0] not in "#_":
             return ("[", kind)
@@ -108,7 +108,7 @@ def _reaches(wanted: str | None, space: str | None) -> bool:
 def plan(text: str, kinds: tuple[Kind, ...], outs: tuple[Kind, ...] | None, pair: bool) -> Plan | None:
     """The form that these arguments and results make of an opcode; None where no form takes them.
 
-    Without `out=` the form that writes the fewest registers is meant: `mov.b32` copies, unless it is told to unpack.
+    Without `out=` the form that writes the fewest registers is meant: `mov.b32` copies, unless `out=` asks to unpack.
     """
     found = [plan for plan, _ in plans(text, kinds, outs, pair) if plan is not None]
     return min(found, key=lambda plan: sum(e.count for e in plan.expected if e.role == "write"), default=None)
@@ -200,7 +200,7 @@ def emit(text: str, arguments: Sequence[Any], out: Any = None, when: Any = None,
 
 
 def _results(text: str, out: Any) -> list[Any]:
-    """`out=` as one entry a result: a register, a tuple for a vector, None for what nobody wants."""
+    """`out=` as one entry per result: a register, a tuple for a vector, None for a result that is discarded."""
     wanted = [e for c in opcode(text).candidates for e in c.expected if e.role == "write"]
     if isinstance(out, (tuple, list)):
         # A tuple is a vector where no form has two results, or where the parts are too many to be two.
@@ -262,7 +262,7 @@ def _guard(trace: Trace, text: str, when: Any) -> str:
 
 
 def print_operand(trace: Trace, expected: Expected, argument: Any, text: str) -> str:
-    """An argument as PTX writes it where `expected` stands."""
+    """An argument as PTX writes it for the operand `expected`."""
     if isinstance(argument, Operand):
         return argument.print_operand(trace, expected)
     if argument is None:

@@ -1,6 +1,6 @@
 """Structures in memory: each of their fields is one load, and where memory is written, one store.
 
-A parameter of that type stands in parameter memory; `pointer[Ray]` points to structures elsewhere, `rays[i].size`.
+A parameter of that type is in parameter memory; `pointer[Ray]` points to structures elsewhere, `rays[i].size`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Fields(InMemory):
             memory = {"param": "parameter", "const": "constant"}[place.space]
             refuse(
                 "read-only-parameter",
-                f"`{name}` of `{self._type}` stands in {memory} memory, which is only read",
+                f"`{name}` of `{self._type}` is in {memory} memory, which is read-only",
                 helps=[f"make another: `{self._type}({name}=..., ...)`"],
             )
         check_given(f"`{name}` of `{self._type}`", annotation, value)
@@ -60,7 +60,7 @@ class Fields(InMemory):
 
 
 def _field(fields: Fields, name: str) -> tuple[Any, Pointer]:
-    """The type of a field and where it stands."""
+    """The type of a field and its offset."""
     known = fields._type.fields
     if name not in known:
         listed = ", ".join(f"`{name}`" for name in known)
@@ -97,7 +97,7 @@ class Structures(Pointer, to_structures=True):
         return self.at(*(index if isinstance(index, tuple) else (index,))).load()  # it counts from the same register
 
     def load(self) -> Any:
-        """The structure that this points to, where it stands."""
+        """The structure that this points to, in place."""
         return load(self.type, self, in_place=True)
 
     def store(self, value: Any) -> None:

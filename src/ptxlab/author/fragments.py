@@ -28,8 +28,8 @@ LANE_BITS = 5
 class Fragment:
     """A matrix in the registers of a warp; `layout` has the place of each element.
 
-    The matrix is the one that lies in memory: of B, whose columns a multiplication takes, each is a row here. A
-    `transposed` one lies in memory the other way round, and `ldmatrix.trans` turns it.
+    The matrix is the one in memory: of B, whose columns a multiplication takes, each is a row here. A
+    `transposed` one is in memory the other way round, and `ldmatrix.trans` transposes it.
     """
 
     layout: Layout
@@ -55,13 +55,13 @@ class Fragment:
         """The row and the column of the first element that a lane holds, in registers."""
         steps = _lane_steps(self.layout)
         if steps is None:
-            refuse("no-fragment", "rows and columns of this fragment are no sums over the bits of a lane's number")
+            refuse("no-fragment", "rows and columns of this fragment are not sums over the bits of a lane's number")
         rows, columns = zip(*steps, strict=True)
         return weigh_bits(lane, rows), weigh_bits(lane, columns)
 
     @property
     def transposed(self) -> Fragment:
-        """The fragment of the matrix that lies in memory the other way round."""
+        """The fragment of the matrix that is transposed in memory."""
         if self.bits != 16:
             refuse(
                 "no-fragment",
@@ -126,7 +126,7 @@ class Fragment:
 
 @cache
 def _lane_steps(layout: Layout) -> tuple[tuple[int, int], ...] | None:
-    """Rows and columns that each bit of a lane's number stands for; None where that is not all there is to it."""
+    """Rows and columns that each bit of a lane's number adds; None where that is not all there is to it."""
     held = [layout.held(lane) for lane in range(1 << LANE_BITS)]
     steps = tuple(held[1 << bit][0] for bit in range(LANE_BITS))
     for lane, own in enumerate(held):
@@ -169,7 +169,7 @@ def fragments(multiplication: Spelling) -> Fragments:
     text = multiplication._text
     found = [candidate for candidate in opcode(text).candidates if candidate.violation is None]
     if not found or not _is_dense(found[0]):
-        refuse("no-fragment", f"`{text}` is no `mma.sync` with all its modifiers")
+        refuse("no-fragment", f"`{text}` is not an `mma.sync` with all its modifiers")
     m = found[0].modifiers
     layout = layouts.fragments(m.shape, m.atype, m.btype, m.ctype, m.dtype, alayout=m.alayout, blayout=m.blayout)
     return Fragments(*(Fragment(part) for part in (layout.a, layout.b, layout.c, layout.d)))

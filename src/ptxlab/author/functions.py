@@ -13,7 +13,7 @@ from typing import Any
 from ptxlab.author.elements import PointerType, StructType, memory_type
 from ptxlab.author.fields import in_parameter, load, store
 from ptxlab.author.kernel import end_body, head_lines, load_parameters
-from ptxlab.author.lines import Place, here, refuse, refuse_parameter
+from ptxlab.author.lines import SourcePosition, here, refuse, refuse_parameter
 from ptxlab.author.parameters import Parameter, RawType, check_constants, constants_key, read_parameters, return_types
 from ptxlab.author.structures import check_given, lay_out
 from ptxlab.author.trace import Program, Trace, current, writing
@@ -22,7 +22,7 @@ from ptxlab.author.trace import Program, Trace, current, writing
 class DeviceFunction:
     """A device function written in Python: calling it writes a `call`."""
 
-    def __init__(self, function: Callable[..., Any], place: Place) -> None:
+    def __init__(self, function: Callable[..., Any], place: SourcePosition) -> None:
         self.function = function
         self.__doc__ = function.__doc__
         self._place = place

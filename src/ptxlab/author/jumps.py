@@ -1,6 +1,6 @@
 """Jumps of Python out of a block that runs on the GPU, and Python that counts the rounds of such a loop.
 
-`return` in a `with ptx.when(p):` ends the writing of the kernel, in all threads: what stands below would silently be
+`return` in a `with ptx.when(p):` ends the writing of the kernel, in all threads: what is below would silently be
 missing. So it is refused, and `break` and `continue` with it. `for number, i in enumerate(ptx.range(n))` writes its
 body once, with the number 0.
 """
@@ -45,7 +45,7 @@ def _refuse(word: str, file: str, line: int) -> None:
         f"`{word}` in a block of the GPU stops the writing of the kernel, not the threads",
         file,
         line,
-        "what stands below is never written",
+        "what is below is never written",
         helps=[_SAY[word]],
     )
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from ptxlab import ir
 from ptxlab.author.arguments import passed
-from ptxlab.author.lines import Place, definition_of, head_span, here, raised_at, refuse, refuse_line
+from ptxlab.author.lines import SourcePosition, definition_of, head_span, here, raised_at, refuse, refuse_line
 from ptxlab.author.operand import describe
 from ptxlab.author.parameters import Parameter, check_constants, constants_key, read_parameters, refuse_unknown
 from ptxlab.author.trace import Program, Trace, writing
@@ -39,7 +39,7 @@ class Kernel(Launchable):
         target: str,
         version: Version | None,
         directives: dict[str, tuple[int, ...]],
-        place: Place,
+        place: SourcePosition,
         constants: dict[str, Any] | None = None,
     ) -> None:
         self.function = function
@@ -145,7 +145,7 @@ class Kernel(Launchable):
                 raise KernelError([error("bad-argument", message, span, "the parameter is declared here")]) from None
         return values
 
-    def _at_call(self, found: Diagnostic, call: Place) -> Diagnostic:
+    def _at_call(self, found: Diagnostic, call: SourcePosition) -> Diagnostic:
         """A finding about the arguments: it shows the call, and the parameter or the kernel in Python."""
         if found.code not in ("bad-argument", "bad-launch") or call.span is None:
             return found
@@ -197,13 +197,13 @@ def kernel(
     return make if function is None else make(function)
 
 
-def check_function(function: Any, place: Place) -> None:
-    """Refuse what is no function, and one whose Python a call does not run."""
+def check_function(function: Any, place: SourcePosition) -> None:
+    """Refuse what is not a function, and one whose Python a call does not run."""
     if not inspect.isfunction(function):
         refuse(
             "not-a-function",
             f"`kernel` is given {describe(function)}, expected a function",
-            helps=['`@kernel` stands above a `def`; options have names: `@kernel(target="sm_90")`'],
+            helps=['`@kernel` decorates a `def`; options have names: `@kernel(target="sm_90")`'],
             place=place,
         )
     if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
@@ -214,16 +214,16 @@ def check_function(function: Any, place: Place) -> None:
         )
 
 
-def version_of(version: str | Version | None, place: Place) -> Version | None:
+def version_of(version: str | Version | None, place: SourcePosition) -> Version | None:
     if not isinstance(version, str):
         return version
     major, _, minor = version.partition(".")
     if not (major.isdigit() and minor.isdigit()):
-        refuse("illegal-header", f"{version!r} is no version of PTX", helps=['write `version="8.0"`'], place=place)
+        refuse("illegal-header", f"{version!r} is not a version of PTX", helps=['write `version="8.0"`'], place=place)
     return int(major), int(minor)
 
 
-def numbers_of(name: str, value: int | Sequence[int], place: Place) -> tuple[int, ...]:
+def numbers_of(name: str, value: int | Sequence[int], place: SourcePosition) -> tuple[int, ...]:
     found = DIRECTIVES.get(name)
     if found is None or found.owner != "entry":
         known = ", ".join(f"`{name}`" for name, directive in DIRECTIVES.items() if directive.owner == "entry")
@@ -296,7 +296,7 @@ def _refuse_return(kernel: Kernel, result: Any) -> NoReturn:
     )
 
 
-def load_parameters(trace: Trace, parameters: list[Parameter], place: Place, of_kernel: bool) -> list[Any]:
+def load_parameters(trace: Trace, parameters: list[Parameter], place: SourcePosition, of_kernel: bool) -> list[Any]:
     """All parameters in registers. The lines that do so come from the decorator."""
     trace.place = place
     values = [parameter.load(of_kernel) for parameter in parameters]
@@ -309,7 +309,7 @@ def end_body(trace: Trace) -> None:
     trace.close()
     last = len(trace.lines) - 1
     while last >= 0 and trace.lines[last].endswith(":") and trace.lines[last][:-1] not in trace.wanted:
-        last -= 1  # a label that nobody goes to
+        last -= 1  # a label that is not a target
     if last < 0 or trace.lines[last].strip() not in ("ret;", "exit;"):
         trace.lines.append("    ret;")
 

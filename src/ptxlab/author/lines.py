@@ -18,12 +18,12 @@ from typing import Any, NoReturn
 from ptxlab.ir.origin import line_span
 from ptxlab.report import PtxError, Source, Span, error
 
-# Whose functions are no places of the user.
+# Modules whose functions are not the user's code.
 _INNER = (__name__.rpartition(".")[0], "ptxlab.ir.launchable", "contextlib", "functools")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourcePosition:
     """A place in the user's Python, down to the instruction of the interpreter."""
 
     code: CodeType
@@ -37,7 +37,7 @@ class Place:
 
     @property
     def span(self) -> Span | None:
-        """The expression that stands there, or its whole line; None where the file cannot be read."""
+        """The expression there, or its whole line; None where the file cannot be read."""
         source = _source(self.file)
         if source is None or not 1 <= self.line <= source.line_count:
             return None
@@ -47,10 +47,10 @@ class Place:
         return Span(source, _offset(source, line, column), _offset(source, line, end_column))
 
 
-def here() -> Place:
+def here() -> SourcePosition:
     """The innermost place outside of this package."""
     frame = user_frame()
-    return Place(frame.f_code, frame.f_lineno, frame.f_lasti)
+    return SourcePosition(frame.f_code, frame.f_lineno, frame.f_lasti)
 
 
 def user_frame() -> FrameType:
@@ -61,13 +61,13 @@ def user_frame() -> FrameType:
     return frame
 
 
-def raised_at(problem: BaseException) -> Place | None:
+def raised_at(problem: BaseException) -> SourcePosition | None:
     """The innermost place that an exception came through, outside of ptxlab and of what comes with Python."""
     place, own = None, __name__.partition(".")[0]
     for step in _steps(problem.__traceback__):
         root = step.tb_frame.f_globals.get("__name__", "").partition(".")[0]
         if root != own and root not in sys.stdlib_module_names:
-            place = Place(step.tb_frame.f_code, step.tb_lineno, step.tb_lasti)
+            place = SourcePosition(step.tb_frame.f_code, step.tb_lineno, step.tb_lasti)
     return place
 
 
@@ -91,7 +91,7 @@ def refuse(
     *,
     notes: Sequence[str] = (),
     helps: Sequence[str] = (),
-    place: Place | None = None,
+    place: SourcePosition | None = None,
     raises: type[PtxError] = PtxError,
 ) -> NoReturn:
     """Raise an error that shows the user's line."""

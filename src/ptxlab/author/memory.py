@@ -28,7 +28,7 @@ def local(element: type[Value], *extents: int, align: int | None = None, name: s
 def dynamic_shared(element: type[Value], *extents: int, align: int = 16) -> Array:
     """The shared memory whose size the launch says; all of these begin at the same place.
 
-    Extents beside the first tell how an index of several numbers counts: `dynamic_shared(f32, 0, 33)[i, j]`.
+    Extents beside the first say how an index of several numbers counts: `dynamic_shared(f32, 0, 33)[i, j]`.
     """
     trace = current("`ptx.dynamic_shared`")
     program, name = trace.program, "dynamic_shared_memory"

@@ -2,7 +2,7 @@
 
 Both sides have one type; a Python number takes the type of the other side, and so do untyped bits (`b32` beside `f32`).
 Floats add, subtract and multiply by `.rn`: without it ptxas may fuse a product and a sum, and the result would depend
-on what stands around it. `/` on `f32` has no one instruction (`div.rn` is exact, `div.approx` fast), nor have `//` and
+on its context. `/` on `f32` has no one instruction (`div.rn` is exact, `div.approx` fast), nor have `//` and
 `%` on signed integers, where Python rounds down and PTX toward zero.
 """
 
@@ -74,7 +74,7 @@ def _instruction(symbol: str, type: Any) -> str:
         refuse("no-operator", f"no instruction divides `{type.name}`", helps=["convert to `f32`, divide, convert back"])
     if type.kind == "b" and symbol in _INTEGER:
         _ambiguous(
-            symbol, type, "bits are no number", [_INTEGER[symbol].format(t=f"{kind}{type.width}") for kind in "us"]
+            symbol, type, "bits are not a number", [_INTEGER[symbol].format(t=f"{kind}{type.width}") for kind in "us"]
         )
     return refuse("no-operator", f"no instruction is `{symbol}` on `{type.name}`")
 
@@ -188,7 +188,7 @@ def compare(relation: str, a: Any, b: Any) -> Any:
     cls = _common(symbol, a, b)
     type_ = cls.type
     if type_.kind == "b" and relation not in ("eq", "ne"):
-        _ambiguous(symbol, type_, "bits are no number", [f"setp.{relation}.{kind}{type_.width}" for kind in "us"])
+        _ambiguous(symbol, type_, "bits are not a number", [f"setp.{relation}.{kind}{type_.width}" for kind in "us"])
     if type_.kind == "p":
         refuse("no-operator", f"no instruction is `{symbol}` on predicates", helps=["use `^` and `~`"])
     if relation == "ne" and type_.kind == "f":

@@ -22,11 +22,11 @@ PAGES = {
         "Say the one: `ptx.div.rn.f32(a, b)` for `a / b`."
     ),
     "type-clash": (
-        "A value of one type stands where another is needed.\n\n"
+        "A value of one type is used where another is needed.\n\n"
         "Nothing is converted unasked: `ptx.cvt` makes one type of another, `ptx.mov.b32(x, out=f32())` copies "
         "its bits."
     ),
-    "not-an-operand": "Something that is no register, number or variable stands as an operand.",
+    "not-an-operand": "An operand is not a register, a number or a variable.",
     "not-an-index": (
         "An index is an integer of Python, or a register of type `u32`, `s32`, `u64` or `s64`; a pointer takes "
         "one, an array as many as it has dimensions."
@@ -53,14 +53,14 @@ PAGES = {
     ),
     "missing-type": (
         "A parameter or an element of memory has no type of PTX.\n\n"
-        "`x: pointer[f32]`, `n: u32`; what is known when the kernel is written stands behind `*` and has a type "
+        "`x: pointer[f32]`, `n: u32`; what is known when the kernel is written follows `*` and has a type "
         "of Python."
     ),
     "unknown-argument": "A name is given that the kernel or the structure does not have.",
     "unknown-target": ("There is no such target.\n\nTargets are spelled as in PTX: `sm_80`, `sm_90a`, `sm_100f`."),
     "not-a-function": (
         "`@kernel` is given something else than a function.\n\n"
-        'It stands above a `def`; options have names: `@kernel(target="sm_90")`.'
+        'It decorates a `def`; options have names: `@kernel(target="sm_90")`.'
     ),
     "kernel-call": (
         "A kernel is called like a function.\n\n"
@@ -87,9 +87,9 @@ PAGES = {
         "`break` and `return` of Python leave it only while the kernel is written; `ptx.leave_when(p)` and "
         "`ptx.ret()` do on the GPU."
     ),
-    "unopened-block": ("A block stands without `with`, and so does nothing.\n\nWrite `with ptx.when(p):`."),
-    "stray-leave": "`ptx.leave_when` or `ptx.repeat_when` stands in no loop that it could leave or repeat.",
-    "stray-otherwise": "`with ptx.otherwise():` does not come right behind a `with ptx.when(p):`.",
+    "unopened-block": ("A block is used without `with`, and so does nothing.\n\nWrite `with ptx.when(p):`."),
+    "stray-leave": "`ptx.leave_when` or `ptx.repeat_when` is not in a loop that it could leave or repeat.",
+    "stray-otherwise": "`with ptx.otherwise():` does not directly follow a `with ptx.when(p):`.",
     "endless-kernel": (
         "The kernel has very many lines and does not end, or functions of Python call themselves without end.\n\n"
         "A loop of Python is written out turn by turn; `ptx.loop` and `ptx.range` write a loop for the GPU."

@@ -20,7 +20,7 @@ from typing import Any
 
 from ptxlab.author.elements import PointerType, StructType, memory_type
 from ptxlab.author.fields import in_parameter, load, load_pointer
-from ptxlab.author.lines import Place, refuse, refuse_parameter
+from ptxlab.author.lines import SourcePosition, refuse, refuse_parameter
 from ptxlab.author.pointers import Pointer, address_class, pointing
 from ptxlab.author.structures import has_fields, is_number, structure_of
 from ptxlab.author.values import Value
@@ -34,7 +34,7 @@ class RawType:
     attributes: str = ""
 
 
-class param:  # noqa: N801 - stands in annotations beside `f32`
+class param:  # noqa: N801 - used in annotations beside `f32`
     """`param[u64]`: a parameter that is not loaded; the name is its address, for `ptx.ld.param`.
 
     `param[u64, ".ptr .global .align 16"]` says where it points.
@@ -53,7 +53,7 @@ class Parameter:
 
     @property
     def declaration(self) -> str:
-        """As it stands in the head of the function."""
+        """The declaration in the head of the function."""
         given = self.annotation
         if isinstance(given, StructType):
             return f".param .align {given.align} .b8 {self.name}[{given.size}]"
@@ -88,7 +88,7 @@ class Parameter:
 
 
 def read_parameters(
-    function: Callable[..., Any], place: Place
+    function: Callable[..., Any], place: SourcePosition
 ) -> tuple[list[Parameter], dict[str, inspect.Parameter], Any]:
     """The parameters, the compile-time ones (keyword-only) by name, and what is returned."""
     annotations = _annotations(function)
@@ -106,10 +106,12 @@ def read_parameters(
 def _check_parameter(function: Callable[..., Any], given: inspect.Parameter, annotation: Any) -> None:
     name, what = given.name, f"parameter `{given.name}` of `{function.__name__}`"
     if given.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
-        refuse_parameter("missing-type", f"{what} stands for several, and PTX counts parameters", function, name)
+        refuse_parameter(
+            "missing-type", f"{what} is several arguments, and PTX has a fixed number of parameters", function, name
+        )
     if not (isinstance(annotation, (PointerType, StructType, RawType)) or is_number(annotation)):
         said = f"has no type of PTX: {getattr(annotation, '__name__', annotation)!s:.60}"
-        helps = ["annotate it: `f32`, `pointer[f32]`, `struct[16, 8]`", "a compile-time argument stands after `*`"]
+        helps = ["annotate it: `f32`, `pointer[f32]`, `struct[16, 8]`", "a compile-time argument follows `*`"]
         refuse_parameter("missing-type", f"{what} {said if annotation else 'has no type'}", function, name, helps)
     if given.default is not given.empty:
         helps = ["a compile-time argument, after `*`, may have one"]
@@ -139,7 +141,7 @@ def refuse_unknown(function: Callable[..., Any], constants: Collection[str], giv
 
 
 def constants_key(given: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """What tells compile-time arguments apart: their text, of arrays that of all elements."""
+    """What distinguishes compile-time arguments: their text, of arrays that of all elements."""
     texts = {name: repr(value.tolist() if hasattr(value, "tolist") else value) for name, value in given.items()}
     return tuple(sorted(texts.items()))
 
@@ -166,7 +168,7 @@ def _is_unknown(annotation: str, problem: Exception) -> bool:
     return (getattr(problem, "name", None) or annotation) in annotation
 
 
-def return_types(annotation: Any, place: Place) -> list[Any]:
+def return_types(annotation: Any, place: SourcePosition) -> list[Any]:
     """What a device function returns: numbers, and structures with fields."""
     if annotation is None or annotation is type(None):
         return []

@@ -1,7 +1,7 @@
 """Pipelines: stages of shared memory that are filled while others are read.
 
 `copy_pipeline` counts groups of `cp.async`, and all threads of the block meet once a stage. `barrier_pipeline` has two
-`mbarrier`s a stage, one that tells that it is filled and one that it has been read, so that threads which fill and
+`mbarrier`s a stage, one for when it is filled and one for when it has been read, so that threads which fill and
 threads which read go their own ways. Both only write the waits and count the stages; copies are the kernel's own.
 """
 
@@ -56,7 +56,7 @@ class CopyPipeline:
         emit("bar.sync", [barrier])
 
     def advance(self) -> None:
-        """Go on to the next stage, with filling and with reading."""
+        """Advance to the next stage, with filling and with reading."""
         self.filling.advance()
         self.reading.advance()
 
@@ -64,7 +64,9 @@ class CopyPipeline:
 def copy_pipeline(stages: int) -> CopyPipeline:
     """Stages that are filled by groups of `cp.async` and read by the whole block."""
     if stages < 2:
-        refuse("illegal-declaration", f"{stages} stages are no pipeline", helps=["one is read while another is filled"])
+        refuse(
+            "illegal-declaration", f"{stages} stages are not a pipeline", helps=["one is read while another is filled"]
+        )
     return CopyPipeline(stages)
 
 
@@ -95,16 +97,16 @@ class Side:
             control.repeat_when(~done)
 
     def arrive(self) -> None:
-        """Tell the other side that this thread is done with the stage."""
+        """Arrive: this thread is done with the stage."""
         emit("mbarrier.arrive.shared.b64", [self.barrier])
 
     def advance(self) -> None:
-        """Go on to the next stage."""
+        """Advance to the next stage."""
         self._ring.advance()
 
 
 class BarrierPipeline:
-    """Stages with an `mbarrier` that tells that one is filled, and one that it has been read."""
+    """Stages with an `mbarrier` for when one is filled, and one for when it has been read."""
 
     def __init__(self, filled: Array, emptied: Array) -> None:
         self.filled = filled
@@ -122,10 +124,10 @@ class BarrierPipeline:
 def barrier_pipeline(stages: int, *, fills: int, reads: int, when: Value) -> BarrierPipeline:
     """Stages that are full after `fills` arrivals and empty after `reads`; the thread of `when` makes the barriers.
 
-    The block meets behind that: `ptx.bar.sync(0)`.
+    The block must synchronize after that: `ptx.bar.sync(0)`.
     """
     if stages < 1:
-        refuse("illegal-declaration", f"{stages} stages are no pipeline")
+        refuse("illegal-declaration", f"{stages} stages are not a pipeline")
     filled, emptied = (declare("shared", b64, (stages,), 8, name) for name in ("filled", "emptied"))
     for stage in range(stages):
         emit("mbarrier.init.shared.b64", [filled.at(stage), fills], when=when)

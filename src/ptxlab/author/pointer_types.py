@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     # To type checkers and editors these are pointers; when Python runs, `pointer[f32]` is a `PointerType`.
     E = TypeVar("E")
 
-    class pointer(Pointer, Generic[E]):  # noqa: N801 - stand in annotations beside `f32`
+    class pointer(Pointer, Generic[E]):  # noqa: N801 - used in annotations beside `f32`
         """A pointer into global memory."""
 
     class shared_pointer(Pointer, Generic[E]):  # noqa: N801

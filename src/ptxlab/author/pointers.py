@@ -1,4 +1,4 @@
-"""Pointers: an address with the type and the state space of what lies there.
+"""Pointers: an address with the type and the state space of what is there.
 
 `x[i]` is the one load that they name, `x[i] = v` the one store, `x + i` another pointer. A Python integer becomes part
 of the address (`[%rd1+16]`) and costs nothing; a register as index costs one `mad`.
@@ -137,7 +137,7 @@ class Pointer(Operand):
         return Pointer(self.element, space, register, symbol, offset, self.lanes)
 
     def part(self, element: type[Value], offset: int) -> Pointer:
-        """So many bytes behind this, what points to another type."""
+        """A pointer to another type, so many bytes after this one."""
         return Pointer(element, self.space, self.register, self.symbol, self.offset + offset)
 
     def _advance(self, steps: Sequence[tuple[Any, int]], out: Value | None = None) -> Pointer:
@@ -149,7 +149,7 @@ class Pointer(Operand):
             else:
                 offset += _whole(index) * size
         if not -(1 << 63) <= offset < 1 << 63:
-            refuse("immediate-range", f"no address lies {offset} bytes from another")
+            refuse("immediate-range", f"no two addresses are {offset} bytes apart")
         return self._moved(register, symbol, offset)
 
     def __add__(self, index: Any) -> Pointer:
@@ -276,8 +276,8 @@ class Pointer(Operand):
         parts = value if isinstance(value, (tuple, list)) else (value,)
         if len(parts) != self.lanes:
             wanted = "one element" if self.lanes == 1 else f"a vector of {self.lanes}"
-            told = f"`x.v{len(parts)}[i]` is a vector" if self.lanes == 1 else f"give a tuple of {self.lanes}"
-            refuse("vector-size", f"{wanted} is stored here, {len(parts)} given", helps=[told])
+            hint = f"`x.v{len(parts)}[i]` is a vector" if self.lanes == 1 else f"give a tuple of {self.lanes}"
+            refuse("vector-size", f"{wanted} is stored here, {len(parts)} given", helps=[hint])
         for part in parts:
             self._check_stored(part)
         if self.element.type.kind == "f" and memory_type(self.element)[0] == "b":
@@ -290,7 +290,7 @@ class Pointer(Operand):
             helps = [f"convert it: {conversion(wanted, value.type)}"]
             if declared_as(value.type) == declared_as(wanted):
                 helps.append(f"`x.view({wanted.name})` is the same bits")
-            refuse("type-clash", f"a `{value.type.name}` is stored where `{wanted.name}` lies", helps=helps)
+            refuse("type-clash", f"a `{value.type.name}` is stored as `{wanted.name}`", helps=helps)
 
     @property
     def _modifiers(self) -> str:
@@ -325,7 +325,7 @@ class Pointer(Operand):
 
 def _whole(index: Any) -> int:
     if not hasattr(index, "__index__") or hasattr(index, "__len__"):
-        refuse("not-an-index", f"{index!r:.40} is no index", helps=["an index is an integer or a register"])
+        refuse("not-an-index", f"{index!r:.40} is not an index", helps=["an index is an integer or a register"])
     return operator.index(index)
 
 
@@ -333,7 +333,7 @@ def _multiply_add(index: Value, size: int, base: Value, out: Value | None) -> Va
     """`index * size + base`, as wide as the base."""
     kind, width = index.type.kind, index.type.width
     if kind not in "us" or index.type.lanes > 1 or width not in (32, base.type.width):
-        refuse("not-an-index", f"a `{index.type.name}` is no index", helps=["an index is a u32, s32, u64 or s64"])
+        refuse("not-an-index", f"a `{index.type.name}` is not an index", helps=["an index is a u32, s32, u64 or s64"])
     mode = "wide" if width < base.type.width else "lo"
     text, operands = f"mad.{mode}.{kind}{width}", [index, size, base]
     if size == 1 and mode == "lo":
@@ -343,11 +343,11 @@ def _multiply_add(index: Value, size: int, base: Value, out: Value | None) -> Va
 
 
 def address(base: Any, offset: Any = 0) -> Pointer:
-    """An address some bytes behind a pointer; also of a `u64` or `u32` register, then a generic one."""
+    """An address some bytes after a pointer; also of a `u64` or `u32` register, then a generic one."""
     if isinstance(base, Value):
         base = Pointer(b16, None, base)
     if not isinstance(base, Pointer):
-        refuse("not-an-operand", f"{base!r:.40} is no pointer")
+        refuse("not-an-operand", f"{base!r:.40} is not a pointer")
     return base._advance([(offset, 1)])
 
 

@@ -55,7 +55,7 @@ def _conversions(format: str) -> list[tuple[str, bool, int]]:
     for part in re.finditer("%", re.sub("%%", "  ", format)):
         conversion = _CONVERSION.match(format, part.start())
         if conversion is None:
-            refuse("illegal-format", f"{format[part.start() :]!r:.20} is no conversion", helps=["`%%` prints a `%`"])
+            refuse("illegal-format", f"{format[part.start() :]!r:.20} is not a conversion", helps=["`%%` prints a `%`"])
         width, precision, size, letter = conversion.groups()
         found += [("*", False, 32) for star in (width, precision) if star == "*"]
         is_float = letter in "aAeEfFgG"

@@ -1,4 +1,4 @@
-"""PTX as it stands: registers and variables by their names, blocks, lines of text, parts of registers.
+"""Raw PTX: registers and variables by their names, blocks, lines of text, parts of registers.
 
 What `ptxlab python` writes uses these; a kernel written by hand seldom needs them.
 """
@@ -55,7 +55,7 @@ def symbol_of(text: str) -> Pointer:
 
 
 def symbol(name: str, space: str) -> Pointer:
-    """The address of a variable or parameter by its name and state space; `symbol(...) + 4` is 4 bytes behind it."""
+    """The address of a variable or parameter by its name and state space; `symbol(...) + 4` is 4 bytes after it."""
     return Pointer(b8, space, symbol=name)
 
 
@@ -64,7 +64,7 @@ def at(base: Any, offset: int) -> Text:
     if isinstance(base, Pointer) and base.symbol is not None:
         return Text(f"[{base.symbol}+{base.offset + offset}]", ("[", base.base_shape))
     if not isinstance(base, Value):
-        refuse("not-an-operand", f"{base!r:.40} is no register and no variable")
+        refuse("not-an-operand", f"{base!r:.40} is not a register or a variable")
     return Text(f"[{base.read(current())}+{offset}]", ("[", base.type.name))
 
 
@@ -80,7 +80,7 @@ def block() -> Iterator[None]:
 
 
 def text(line: str) -> None:
-    """Write a line of PTX as it is; what is wrong with it is told when the module is read back."""
+    """Write a line of PTX as it is; what is wrong with it is reported when the module is read back."""
     current("`ptx.text`").write(line)
 
 
@@ -92,5 +92,5 @@ def literal(text: str) -> Text:
 def part(register: Value, selector: str) -> Text:
     """Some bytes or halves of a register, as video instructions take them: `ptx.part(x, "b0")` is `%r1.b0`."""
     if not isinstance(register, Value):
-        refuse("not-an-operand", f"{register!r:.40} is no register")
+        refuse("not-an-operand", f"{register!r:.40} is not a register")
     return Text(f"{register.read(current())}.{selector}", (".", register.type.name, selector))

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NoReturn, TypeVar
 
 from ptxlab.author.lines import refuse
 from ptxlab.author.operand import Kind, Operand
-from ptxlab.author.trace import Scope, Trace, declared_as
+from ptxlab.author.trace import ConditionalRegion, Trace, declared_as
 from ptxlab.isa import Type
 from ptxlab.isa.operand import Expected
 
@@ -24,7 +24,7 @@ class Register(Operand):
     type: ClassVar[Type]
     name: str
     trace: Trace
-    scope: Scope
+    scope: ConditionalRegion
     __array_ufunc__ = None  # NumPy's numbers leave operators to this class
     lent: bool = False  # whether several pointers count from this register
 
@@ -78,7 +78,7 @@ class Register(Operand):
         return self.check_use(trace)
 
     def check_use(self, trace: Trace) -> str:
-        """The register's name; refuses one of another kernel, and one that was only written where nobody may get to."""
+        """The register's name; refuses one of another kernel, and one that is only written on another path."""
         if self.trace is not trace:
             refuse(
                 "foreign-register",

@@ -1,6 +1,6 @@
 """Instructions as they are spelled: `ptx.fma.rn.f32(a, b, c)`.
 
-Each word is looked up in the table as soon as it is written, so that a wrong one is refused where it stands; `dir()` of
+Each word is looked up in the table as soon as it is written, so that a wrong one is refused on its line; `dir()` of
 a spelling lists the words that may come next. Words that Python does not allow are indexed, `ptx.ld["global"]`, or get
 a final underscore, `ptx.ld.global_`; `::` may be written `__`, and a word that begins with a digit gets a leading `_`.
 """
@@ -73,7 +73,7 @@ class Spelling:
 
 
 def word_of(name: str) -> str:
-    """The word of PTX that a Python name stands for."""
+    """The word of PTX of a Python name."""
     word = name.removesuffix("_") if iskeyword(name.removesuffix("_")) else name
     word = word.replace("__", "::")
     return word[1:] if word[:1] == "_" and word[1:2].isdigit() else word
@@ -97,7 +97,7 @@ def _can_begin(form: Form, parts: list[str]) -> bool:
 
 
 def following(text: str, forms: tuple[Form, ...]) -> list[str]:
-    """The words that may come next when modifiers stand in the order of the manual."""
+    """The words that may come next when modifiers are in the order of the manual."""
     parts = text.split(".")
     found: dict[str, None] = {}
     for form in forms:

@@ -1,7 +1,7 @@
 """Structures: several fields that are passed as one, laid out as C lays them out.
 
 A subclass of `struct` names the fields. An object of it, `Ray(x, 1.0)`, holds them in registers, and writes nothing
-until it is passed, returned or stored; `fields.py` has structures that stand in memory.
+until it is passed, returned or stored; `fields.py` has structures in memory.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ptxlab.author.elements import PointerType, StructType, Structure, spell_element, stores
-from ptxlab.author.lines import Place, here, refuse
+from ptxlab.author.lines import SourcePosition, here, refuse
 from ptxlab.author.operand import describe
 from ptxlab.author.operators import conversion
 from ptxlab.author.pointers import Pointer
 from ptxlab.author.values import Value
 
 
-class struct(Structure):  # noqa: N801 - stands in annotations beside `f32`
+class struct(Structure):  # noqa: N801 - used in annotations beside `f32`
     """`struct[24, 8]` has 24 bytes, aligned to 8; a subclass names its fields, laid out as in C."""
 
     def __class_getitem__(cls, item: Any) -> StructType:
@@ -34,7 +34,7 @@ class struct(Structure):  # noqa: N801 - stands in annotations beside `f32`
             refuse("operand-count", f"`{cls.__name__}` has {len(fields)} fields, {len(values)} given", helps=[known])
         for name, value in named.items():
             if name not in fields or name in given:
-                wrong = "is given twice" if name in given else f"is no field of `{cls.__name__}`"
+                wrong = "is given twice" if name in given else f"is not a field of `{cls.__name__}`"
                 refuse("unknown-argument", f"`{name}` {wrong}", helps=[known])
             given[name] = value
         missing = [f"`{name}`" for name in fields if name not in given]
@@ -47,13 +47,13 @@ class struct(Structure):  # noqa: N801 - stands in annotations beside `f32`
 
 if TYPE_CHECKING:
 
-    class tensor_map(Pointer):  # noqa: N801 - stands in annotations beside `struct`
+    class tensor_map(Pointer):  # noqa: N801 - used in annotations beside `struct`
         """What `ptxlab.tensor_map` makes: a parameter that tensor copies are given by its address, `map.generic`."""
 else:
     tensor_map = struct[128, 64]
 
 
-def structure_of(annotation: Any, place: Place) -> Any:
+def structure_of(annotation: Any, place: SourcePosition) -> Any:
     """What an annotation means: a subclass of `struct` is its layout, all others are themselves."""
     if not (isinstance(annotation, type) and issubclass(annotation, struct)):
         return annotation
@@ -74,12 +74,12 @@ def structure_of(annotation: Any, place: Place) -> Any:
 
 
 def is_number(annotation: Any) -> bool:
-    """Whether an annotation is a type that lies in memory."""
+    """Whether an annotation is a type that memory can hold."""
     return isinstance(annotation, type) and issubclass(annotation, Value) and annotation.type.kind != "p"
 
 
 def lay_out(annotations: Iterable[Any]) -> tuple[list[int], int, int]:
-    """Where each of several values lies, as in a structure of C, and the size and alignment of all."""
+    """The offset of each of several values, as in a structure of C, and the size and alignment of all."""
     offsets, size, largest = [], 0, 1
     for annotation in annotations:
         if isinstance(annotation, StructType):
@@ -92,7 +92,7 @@ def lay_out(annotations: Iterable[Any]) -> tuple[list[int], int, int]:
 
 
 class InMemory:
-    """A structure that stands in memory, and where."""
+    """A structure in memory, and its address."""
 
     _type: StructType
     _place: Pointer
@@ -110,7 +110,7 @@ def check_given(what: str, annotation: Any, value: Any) -> None:
             helps += [f"`x.view({element})` points to other elements"] * is_other
             helps += ["`x.generic` may point anywhere"] * (annotation.space is None is not value.space)
         elif not isinstance(value, Value):
-            helps += ["an array of the host is an argument of its own: only the launch knows where it lies"]
+            helps += ["an array of the host is an argument of its own: only the launch knows its address"]
     elif isinstance(annotation, StructType):
         given = value._type if isinstance(value, InMemory) else structure_of(type(value), here())
         fits = isinstance(given, StructType) and given.cls is annotation.cls

@@ -6,7 +6,7 @@ millions. The file is made from the table and written beside the module that it 
 repository, so that an instruction is still declared in one place.
 
 What an instruction returns is `Any`: without `out=` a register of the type it names, with it that register, of any type
-that fits. Two signatures for each would tell, and a wrong call would no longer be told by the operand that is missing.
+that fits. Two signatures for each would be exact, but a wrong call would no longer name the operand that is missing.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _tools() -> Iterator[str]:
 
 
 def _returned(tool: Any) -> str:
-    """What a tool returns: nothing, an object of ours, or what only the call tells."""
+    """What a tool returns: nothing, an object of ours, or what only the call determines."""
     found = _class(tool)
     if found is not None:
         return found.__name__
@@ -133,7 +133,7 @@ def _classes(head: str) -> tuple[list[str], str]:
 
 
 def _indexed(edges: dict[str, str]) -> Iterator[str]:
-    """`ptx.ld["global"]`: the words that are no names of Python each lead somewhere, any other text anywhere."""
+    """`ptx.ld["global"]`: the words that are not names of Python each have a type, any other text is `Any`."""
     overload = "    @overload" if edges else ""
     for word, target in edges.items():
         yield overload
@@ -192,7 +192,7 @@ def _operands(form: Form) -> str:
         if operand.name not in form.writes
     ]
     if any(optional and not later for (_, optional), (_, later) in pairwise(names)):
-        return "*operands: Any"  # one that may be left out stands before one that may not
+        return "*operands: Any"  # an optional operand precedes a required one
     return ", ".join(f"{name}: Any{' = ...' if optional else ''}" for name, optional in names)
 
 

@@ -1,8 +1,8 @@
 """Tiles: matrices in shared memory with padded or swizzled rows, and addresses in them.
 
-A tile is data: `tile.offset(row, column)` says where an element lies, and `tile.at(row, column)` writes the few
-instructions that compute it on the GPU. What is the same in each turn of a loop is computed before the loop by whoever
-writes it; `place.move(...)` then goes on from there, by a number in the address or by one instruction.
+A tile is data: `tile.offset(row, column)` says where an element is, and `tile.at(row, column)` writes the few
+instructions that compute it on the GPU. What is the same in each iteration of a loop is computed before the loop by the
+author; `place.move(...)` then continues from there, by a number in the address or by one instruction.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Tile:
         return self.copies * self.copy_bytes
 
     def offset(self, row: int, column: int, copy: int = 0) -> int:
-        """Where an element lies, in bytes from the beginning."""
+        """The offset of an element, in bytes from the start."""
         within = row * self.row_bytes + column * self.memory.size
         return copy * self.copy_bytes + (self.swizzle.place(within) if self.swizzle else within)
 
@@ -103,7 +103,9 @@ def _swizzled(steps: list[tuple[Any, int]], swizzle: Swizzle) -> Value:
         if not isinstance(index, Value):
             continue
         if not isinstance(index, u32):
-            refuse("not-an-index", f"a `{index.type.name}` is no index of a swizzled tile", helps=["an index is a u32"])
+            refuse(
+                "not-an-index", f"a `{index.type.name}` is not an index of a swizzled tile", helps=["an index is a u32"]
+            )
         is_first = not isinstance(total, Value) and total == 0
         total = index * size if is_first else emit("mad.lo.u32", [index, size, total])
     offset: Value = total ^ (total >> swizzle.shift & swizzle.mask)
@@ -116,7 +118,7 @@ class TilePointer(Pointer):
     def __init__(self, tile: Tile, place: Pointer, low: int | None, position: tuple[int, int] | None = None) -> None:
         super().__init__(place.element, place.space, place.register, place.symbol, place.offset)
         self.tile = tile
-        self._low = low  # the bytes of the column are less, a power of two; None if nobody knows
+        self._low = low  # the bytes of the column are less, a power of two; None if not known
         self._position = position  # row and column, where Python knows both
 
     def move(self, rows: Any = 0, columns: Any = 0, copy: Any = 0) -> TilePointer:
@@ -172,7 +174,7 @@ class TilePointer(Pointer):
         if right % self._low or right >= self.tile.row_bytes:
             refuse(
                 "not-an-index",
-                f"{right // self.size} columns on is no step of {self._low // self.size} columns within the row",
+                f"{right // self.size} columns on is not a step of {self._low // self.size} columns within the row",
                 helps=["`tile.at(row, column)` computes any address"],
             )
 
@@ -187,7 +189,7 @@ class TilePointer(Pointer):
         refuse(
             "no-operator",
             "elements of a swizzled tile do not follow each other",
-            helps=["`place.move(rows=..., columns=...)` goes on from here"],
+            helps=["`place.move(rows=..., columns=...)` continues from here"],
         )
 
 
@@ -214,7 +216,7 @@ def tile(
         refuse("unknown-name", f"there is no swizzle `{swizzle}`", helps=[f"there are {known}, and `Swizzle(...)`"])
     if min(rows, columns, copies) < 1 or chosen < columns:
         refuse(
-            "illegal-declaration", f"{copies} tiles of {rows} by {columns} in rows of {chosen} elements are no tiles"
+            "illegal-declaration", f"{copies} tiles of {rows} by {columns} in rows of {chosen} elements are not tiles"
         )
     align = CHUNK if pattern is None else pattern.period
     if pattern is not None and (chosen * size & (chosen * size - 1) or not CHUNK <= chosen * size <= align):
@@ -237,7 +239,7 @@ def _copy_bytes(rows: int, row_bytes: int, swizzle: Swizzle | None) -> int:
 
 def _check_alignment(at: Pointer, align: int) -> None:
     if at.space is None or at.space.partition("::")[0] != "shared":
-        refuse("operand-type", "a tile lies in shared memory, and `at` points elsewhere")
+        refuse("operand-type", "a tile is in shared memory, and `at` points elsewhere")
     declared = current("`ptx.tile`").alignments.get(at.symbol or "", align)
     if at.offset % align or declared % align:
         refuse(

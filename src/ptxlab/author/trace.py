@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ptxlab import ir
-from ptxlab.author.lines import Place, here, refuse, texts_of
+from ptxlab.author.lines import SourcePosition, here, refuse, texts_of
 from ptxlab.isa import Candidate, Type
 from ptxlab.isa.targets import TARGETS, VERSIONS, Since, Version, target_named
 from ptxlab.syntax import parse
@@ -34,7 +34,7 @@ def declared_as(type: Type) -> str:
     return type.name if type.name in ("pred", "f32", "f64") else f"b{type.width}"
 
 
-class Scope:
+class ConditionalRegion:
     """A stretch of a kernel that may be skipped: what is written only there can't be read after it."""
 
     __slots__ = ("opened", "reason")
@@ -145,19 +145,21 @@ class Trace:
         self.kind = kind
         self.lines: list[str] = []
         self.families: dict[str, int] = {}
-        self.scopes: list[Scope] = [Scope("")]
+        self.scopes: list[ConditionalRegion] = [ConditionalRegion("")]
         self.names: set[str] = set()
         self.alignments: dict[str, int] = {}  # of the arrays declared
         self.placed: list[set[str]] = [set()]  # labels, of each block that is open
         self.labels: set[str] = set()
-        self.wanted: dict[str, Place] = {}
-        self.opened: list[tuple[str, Place]] = []  # loops and branches that are open
-        self.unopened: dict[Any, Place] = {}  # blocks that no `with` has opened
-        self.left: Place | None = None  # where Python left a loop that was open
-        self.loops: list[tuple[str | None, str]] = []  # the labels before (if one may go there) and behind open loops
+        self.wanted: dict[str, SourcePosition] = {}
+        self.opened: list[tuple[str, SourcePosition]] = []  # loops and branches that are open
+        self.unopened: dict[Any, SourcePosition] = {}  # blocks that no `with` has opened
+        self.left: SourcePosition | None = None  # where Python left a loop that was open
+        self.loops: list[
+            tuple[str | None, str]
+        ] = []  # the labels before (if a jump to it is allowed) and after open loops
         self.repeated = -1  # the number of lines after the last `repeat_when`
         self.last_when: tuple[int, str] | None = None  # the line of the label that ended the last `when`
-        self.place: Place | None = None  # where lines come from that nobody wrote: those that load parameters
+        self.place: SourcePosition | None = None  # where generated lines come from: those that load parameters
         self._line: tuple[str, int] | None = None
         self._own_labels: set[str] = set()
 
@@ -180,9 +182,9 @@ class Trace:
     def place_label(self, name: str) -> None:
         """Write a label; a second one of a name is refused."""
         if not isinstance(name, str) or not _LABEL.fullmatch(name):
-            refuse("illegal-label", f"{name!r:.40} is no name of a label", helps=['letters and digits: `"again"`'])
+            refuse("illegal-label", f"{name!r:.40} is not a name of a label", helps=['letters and digits: `"again"`'])
         if name in self.placed[-1]:
-            refuse("duplicate-name", f"the label `{name}` stands in `{self.name}` already", "a second one")
+            refuse("duplicate-name", f"the label `{name}` is in `{self.name}` already", "a second one")
         self.placed[-1].add(name)
         self.labels.add(name)
         self.lines.append(f"{name}:")
@@ -199,7 +201,7 @@ class Trace:
         self.lines.append(f"{chosen}: .branchtargets {', '.join(names)};")
         return chosen
 
-    def write(self, text: str, place: Place | None = None) -> None:
+    def write(self, text: str, place: SourcePosition | None = None) -> None:
         """Write one line of the body, after a `.loc` where the line of Python has changed."""
         if len(self.lines) > MOST_LINES:
             refuse(
@@ -217,7 +219,7 @@ class Trace:
         self.lines.append(f"    {text}")
 
     @property
-    def scope(self) -> Scope:
+    def scope(self) -> ConditionalRegion:
         """The innermost stretch that may be skipped."""
         return self.scopes[-1]
 
@@ -226,7 +228,7 @@ class Trace:
         for block, place in self.unopened.items():
             refuse(
                 "unopened-block",
-                f"`{block.name}` stands here without `with`, and does nothing",
+                f"`{block.name}` is used without `with`, and does nothing",
                 helps=[f"open it: `with {block.name}(...):`"],
                 place=place,
             )
@@ -287,7 +289,7 @@ def current(what: str = "an instruction") -> Trace:
     if trace is None:
         refuse(
             "outside-kernel",
-            f"{what} stands outside of a kernel",
+            f"{what} is outside of a kernel",
             helps=["write it in a function under `@kernel` or `@function`"],
         )
     return trace

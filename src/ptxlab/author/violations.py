@@ -32,12 +32,12 @@ def explain_name(name: str, others: Iterable[str]) -> NoReturn:
 
 
 def explain_word(text: str, word: str, words: Sequence[str]) -> NoReturn:
-    """No form of the instruction has this modifier beside those that stand there."""
+    """No form of the instruction has this modifier beside the others."""
     head = text.partition(".")[0]
     again = word in text.split(".")[1:]
     elsewhere = any(word in form.name or any(word in slot.values for slot in form.slots) for form in forms_of(head))
     following = [f"`.{one}`" for one in words]
-    known = [f"after `{text}` stands {', '.join(following)}"] if len(following) <= 12 else []
+    known = [f"after `{text}` comes {', '.join(following)}"] if len(following) <= 12 else []
     meant = None if elsewhere else nearest(word, words)
     refuse(
         "illegal-modifier",
@@ -133,10 +133,10 @@ _OF_CUDA = {
 
 _REASONS = {
     "special-register": "a special register can only be read by `mov`",
-    "register-only": "a constant cannot stand here: put it into a register first",
+    "register-only": "a constant is not allowed here: put it into a register first",
     "not-address": "an address belongs here: a pointer such as `x + i`, not the value `x[i]`",
     "not-immediate": "this must be a number of Python",
     "negated": "this predicate cannot be negated",
     "pair": "this form has no second result",
-    "symbol": "an array cannot stand here; `.address` is its address in a register",
+    "symbol": "an array is not allowed here; `.address` is its address in a register",
 }

@@ -24,7 +24,7 @@ class Access(NamedTuple):
     align: int
 
 
-class Place(NamedTuple):
+class KnownAccess(NamedTuple):
     """An access of an instruction to a place that is known: an address, or an offset in a variable."""
 
     instruction: ir.Instruction
@@ -34,7 +34,7 @@ class Place(NamedTuple):
     offset: int
 
 
-def known_places(facts: FunctionFacts) -> Iterator[Place]:
+def known_accesses(facts: FunctionFacts) -> Iterator[KnownAccess]:
     """The accesses of a function to constant addresses and at constant distances from variables."""
     addressing: dict[int, bool] = {}  # by the form; instructions that are written alike share it
     for instruction, match in zip(facts.instructions, facts.matches, strict=True):
@@ -45,11 +45,11 @@ def known_places(facts: FunctionFacts) -> Iterator[Place]:
         for access in accesses(instruction, match) if addressing[id(match)] else ():
             operand = instruction.operands[access.operand]
             if isinstance(operand, ir.Address) and isinstance(operand.base, ir.Immediate):  # `[64]` or `[64+8]`
-                yield Place(instruction, match, access, None, operand.base.value + operand.offset)
+                yield KnownAccess(instruction, match, access, None, operand.base.value + operand.offset)
                 continue
             pointer = facts.pointers.of_address(operand)
             if pointer is not None:
-                yield Place(instruction, match, access, pointer.variable, pointer.offset)
+                yield KnownAccess(instruction, match, access, pointer.variable, pointer.offset)
 
 
 def accesses(instruction: ir.Instruction, match: Match) -> Iterator[Access]:

@@ -33,7 +33,7 @@ _BRANCH = -1  # in place of a register: the question whether a branch is taken
 Node = tuple[int, int]  # an instruction and the register that it writes, or _BRANCH
 
 
-class Value(NamedTuple):
+class Uniformity(NamedTuple):
     """What is known of a value; `grain` g > 0 says that lanes differ only by less than g above a multiple of g."""
 
     level: int
@@ -41,15 +41,15 @@ class Value(NamedTuple):
     constant: int | None = None
 
 
-ALIKE = Value(BLOCK)
+ALIKE = Uniformity(BLOCK)
 _SPECIAL = {
-    "%laneid": Value(LANE, _LANES),
-    "%lanemask_eq": Value(LANE),
-    "%lanemask_le": Value(LANE),
-    "%lanemask_lt": Value(LANE),
-    "%lanemask_ge": Value(LANE),
-    "%lanemask_gt": Value(LANE),
-    "%warpid": Value(WARP),
+    "%laneid": Uniformity(LANE, _LANES),
+    "%lanemask_eq": Uniformity(LANE),
+    "%lanemask_le": Uniformity(LANE),
+    "%lanemask_lt": Uniformity(LANE),
+    "%lanemask_ge": Uniformity(LANE),
+    "%lanemask_gt": Uniformity(LANE),
+    "%warpid": Uniformity(WARP),
 }
 
 
@@ -61,7 +61,7 @@ class Divergence:
         self._effort = effort
         self._control = control
         self._origins = facts.values
-        self._values: dict[Node, Value | None] = {}
+        self._values: dict[Node, Uniformity | None] = {}
         self._sources: dict[Node, dict[Node, None]] = defaultdict(dict)
         self._users: dict[Node, set[Node]] = defaultdict(set)
         self._pending: list[Node] = []
@@ -83,7 +83,7 @@ class Divergence:
             node = next((s for s in earlier if s[1] != _BRANCH), earlier[0])
             seen.add(node)
 
-    def _solve(self, root: Node) -> Value:
+    def _solve(self, root: Node) -> Uniformity:
         if root not in self._values:
             self._values[root] = None
             self._pending.append(root)
@@ -96,7 +96,7 @@ class Divergence:
                 self._pending.extend(self._users[node])
         return self._values[root] or ALIKE
 
-    def _ask(self, asking: Node, node: Node) -> Value | None:
+    def _ask(self, asking: Node, node: Node) -> Uniformity | None:
         self._users[node].add(asking)
         self._sources[asking][node] = None
         if node not in self._values:
@@ -104,7 +104,7 @@ class Divergence:
             self._pending.append(node)
         return self._values[node]
 
-    def _register(self, asking: Node, register: int) -> Value | None:
+    def _register(self, asking: Node, register: int) -> Uniformity | None:
         """The value of a register where the asking instruction reads it."""
         at = asking[0]
         before = self._origins.steps
@@ -112,13 +112,13 @@ class Divergence:
         self._effort.spend(len(places) + self._origins.steps - before)
         if not places:
             return ALIKE
-        value: Value | None = None
+        value: Uniformity | None = None
         for place in places:
             value = _join(value, self._ask(asking, (place, register)))
         for branch in self._choosing(places, at):
             choice = self._ask(asking, (self._facts.flow.blocks[branch].end - 1, _BRANCH))
             if choice is not None and choice.level > BLOCK and value is not None:
-                value = Value(max(choice.level, value.level))
+                value = Uniformity(max(choice.level, value.level))
         return value
 
     def _choosing(self, places: tuple[int, ...], at: int) -> set[int]:
@@ -136,27 +136,27 @@ class Divergence:
             found |= between
         return found
 
-    def _operand(self, asking: Node, operand: ir.Operand) -> Value | None:
+    def _operand(self, asking: Node, operand: ir.Operand) -> Uniformity | None:
         match operand:
             case ir.Register():
                 return self._register(asking, operand.index)
             case ir.Immediate():
-                return ALIKE if operand.is_float else Value(BLOCK, 0, operand.value)
+                return ALIKE if operand.is_float else Uniformity(BLOCK, 0, operand.value)
             case ir.SpecialRegister():
                 return _special(operand)
             case ir.Negated() | ir.Minus():
                 inner = self._operand(asking, operand.operand)
-                return inner and Value(inner.level)
-        value: Value | None = ALIKE
+                return inner and Uniformity(inner.level)
+        value: Uniformity | None = ALIKE
         for register in registers_in(operand):
             value = _highest([value, self._register(asking, register.index)])
         return value
 
-    def _evaluate(self, node: Node) -> Value | None:
+    def _evaluate(self, node: Node) -> Uniformity | None:
         at, register = node
         instruction, match = self._facts.instructions[at], self._facts.matches[at]
         guard = instruction.guard
-        value: Value | None = ALIKE
+        value: Uniformity | None = ALIKE
         if register == _BRANCH:
             if instruction.opcode.jump is Jump.INDEXED_BRANCH:
                 value = self._operand(node, instruction.operands[0])
@@ -166,12 +166,12 @@ class Divergence:
             value = _guarded(value, self._operand(node, guard.register))
         return value
 
-    def _result(self, node: Node, instruction: ir.Instruction, match: Match) -> Value | None:
+    def _result(self, node: Node, instruction: ir.Instruction, match: Match) -> Uniformity | None:
         effects = match.effects
         if effects.elects:
-            return Value(LANE if _is_second(instruction, node[1]) else WARP)
+            return Uniformity(LANE if _is_second(instruction, node[1]) else WARP)
         if is_own(effects):
-            return Value(LANE)
+            return Uniformity(LANE)
         if effects.barrier or any(step.unit == "mbarrier" for step in effects.steps) or _is_private(effects):
             return ALIKE
         operands = instruction.operands
@@ -181,7 +181,7 @@ class Divergence:
             return None
         highest = _highest(known) or ALIKE
         if effects.uniform:
-            return Value(min(highest.level, WARP) if values else WARP)
+            return Uniformity(min(highest.level, WARP) if values else WARP)
         if effects.computes is Operation.SHUFFLE:
             return _shuffled(instruction, match, node[1], known)
         if effects.accesses and highest.level == WARP:
@@ -203,33 +203,33 @@ def _is_private(effects: Effects) -> bool:
     return any((access.space or "").partition("::")[0] in ("local", "param") for access in effects.accesses)
 
 
-def _join(a: Value | None, b: Value | None) -> Value | None:
+def _join(a: Uniformity | None, b: Uniformity | None) -> Uniformity | None:
     """A value that is either of two."""
     if a is None or b is None:
         return a if b is None else b
     grain = gcd(a.grain, b.grain) if a.grain and b.grain else 0
     if (a.level, b.level).count(LANE) == 1:
         grain = a.grain or b.grain  # alike in the warp goes with any grain
-    return Value(max(a.level, b.level), grain, a.constant if a.constant == b.constant else None)
+    return Uniformity(max(a.level, b.level), grain, a.constant if a.constant == b.constant else None)
 
 
-def _highest(values: Sequence[Value | None]) -> Value | None:
+def _highest(values: Sequence[Uniformity | None]) -> Uniformity | None:
     """What depends on all of these in an unknown way."""
     known = [value.level for value in values if value is not None]
-    return Value(max(known, default=BLOCK)) if len(known) == len(values) else None
+    return Uniformity(max(known, default=BLOCK)) if len(known) == len(values) else None
 
 
-def _guarded(value: Value | None, guard: Value | None) -> Value | None:
+def _guarded(value: Uniformity | None, guard: Uniformity | None) -> Uniformity | None:
     if value is None or guard is None or guard.level == BLOCK:
         return value
-    return Value(max(value.level, guard.level), value.grain if guard.level < LANE else 0)
+    return Uniformity(max(value.level, guard.level), value.grain if guard.level < LANE else 0)
 
 
-def _special(operand: ir.Operand) -> Value:
+def _special(operand: ir.Operand) -> Uniformity:
     if not isinstance(operand, ir.SpecialRegister):
         return ALIKE
     if operand.name == "%tid":
-        return Value(LANE, _LANES) if operand.component in ("x", "r") else Value(WARP)
+        return Uniformity(LANE, _LANES) if operand.component in ("x", "r") else Uniformity(WARP)
     return _SPECIAL.get(operand.name, ALIKE)
 
 
@@ -238,81 +238,81 @@ def _is_second(instruction: ir.Instruction, register: int) -> bool:
     return isinstance(pair, ir.Pair) and isinstance(pair.second, ir.Register) and pair.second.index == register
 
 
-def _shuffled(instruction: ir.Instruction, match: Match, register: int, values: list[Value]) -> Value:
+def _shuffled(instruction: ir.Instruction, match: Match, register: int, values: list[Uniformity]) -> Uniformity:
     """Of a whole warp, `.idx` with one lane for all gives all lanes one value; exchanges with `.bfly` usually add up
     to one."""
     value, lane, clamp = values[:3]
     mode = match.candidate.modifiers.mode
     if _is_second(instruction, register):
-        return Value(lane.level) if mode == "idx" else Value(LANE)
+        return Uniformity(lane.level) if mode == "idx" else Uniformity(LANE)
     whole = clamp.constant is None or clamp.constant & 0x1F00 == 0
     if mode == "bfly" or (mode == "idx" and lane.level < LANE and whole):
-        return Value(min(value.level, WARP))
-    return Value(value.level)
+        return Uniformity(min(value.level, WARP))
+    return Uniformity(value.level)
 
 
-def _kept(match: Match, values: list[Value]) -> Value | None:
+def _kept(match: Match, values: list[Uniformity]) -> Uniformity | None:
     """A copy, a conversion or an address of one value keeps it."""
     return values[0] if len(match.expected) == 2 and not match.expected[0].count else None
 
 
-def _added(_: Match, values: list[Value]) -> Value | None:
+def _added(_: Match, values: list[Uniformity]) -> Uniformity | None:
     """The sum keeps the grain if what is added is a multiple of it; what is alike but unknown is taken to be one."""
     if len(values) != 2:
         return None
     first, second = values if values[0].level == LANE else values[::-1]
     if first.level < LANE or second.level == LANE or not first.grain or (second.constant or 0) % first.grain:
         return None
-    return Value(LANE, first.grain)
+    return Uniformity(LANE, first.grain)
 
 
-def _multiplied(_: Match, values: list[Value]) -> Value | None:
+def _multiplied(_: Match, values: list[Uniformity]) -> Uniformity | None:
     first, second = values[:2] if values[0].level == LANE else values[1::-1]
     if first.grain and second.constant is not None and second.constant > 0:
-        return Value(first.level, first.grain * second.constant)
+        return Uniformity(first.level, first.grain * second.constant)
     return None
 
 
-def _multiplied_and_added(match: Match, values: list[Value]) -> Value | None:
+def _multiplied_and_added(match: Match, values: list[Uniformity]) -> Uniformity | None:
     product = _multiplied(match, values) or _highest(values[:2])
     return _added(match, [product, values[2]]) if product else None
 
 
-def _shifted_left(_: Match, values: list[Value]) -> Value | None:
+def _shifted_left(_: Match, values: list[Uniformity]) -> Uniformity | None:
     value, count = values
     if value.grain and count.constant is not None and 0 <= count.constant < 32:
-        return Value(value.level, value.grain << count.constant)
+        return Uniformity(value.level, value.grain << count.constant)
     return None
 
 
-def _shifted_right(_: Match, values: list[Value]) -> Value | None:
+def _shifted_right(_: Match, values: list[Uniformity]) -> Uniformity | None:
     value, count = values
     if value.grain and count.constant is not None and count.constant >= 0:
         return _divided_by(value, 1 << min(count.constant, 64))
     return None
 
 
-def _divided(_: Match, values: list[Value]) -> Value | None:
+def _divided(_: Match, values: list[Uniformity]) -> Uniformity | None:
     value, divisor = values
     if value.grain and divisor.constant is not None and divisor.constant > 0:
         return _divided_by(value, divisor.constant)
     return None
 
 
-def _divided_by(value: Value, divisor: int) -> Value | None:
+def _divided_by(value: Uniformity, divisor: int) -> Uniformity | None:
     if divisor % value.grain == 0:
-        return Value(min(value.level, WARP))
-    return Value(value.level, value.grain // divisor) if value.grain % divisor == 0 else None
+        return Uniformity(min(value.level, WARP))
+    return Uniformity(value.level, value.grain // divisor) if value.grain % divisor == 0 else None
 
 
-def _remainder(_: Match, values: list[Value]) -> Value | None:
+def _remainder(_: Match, values: list[Uniformity]) -> Uniformity | None:
     value, divisor = values
     if value.grain and divisor.constant is not None and divisor.constant > 0 and divisor.constant % value.grain == 0:
-        return Value(value.level, value.grain)
+        return Uniformity(value.level, value.grain)
     return None
 
 
-def _masked(_: Match, values: list[Value]) -> Value | None:
+def _masked(_: Match, values: list[Uniformity]) -> Uniformity | None:
     """`and` with a constant that has no bit below the grain leaves what is alike."""
     if len(values) != 2:
         return None
@@ -320,23 +320,23 @@ def _masked(_: Match, values: list[Value]) -> Value | None:
     if not _is_power(value.grain) or mask.constant is None:
         return None
     if mask.constant & (value.grain - 1) == 0:
-        return Value(min(value.level, WARP))
-    return Value(value.level, value.grain)
+        return Uniformity(min(value.level, WARP))
+    return Uniformity(value.level, value.grain)
 
 
-def _with_bits(_: Match, values: list[Value]) -> Value | None:
+def _with_bits(_: Match, values: list[Uniformity]) -> Uniformity | None:
     """`or` and `xor` with a constant stay within the grain."""
     value, other = values if values[0].grain else values[::-1]
     if not _is_power(value.grain) or other.level == LANE:
         return None
-    return Value(value.level, value.grain)
+    return Uniformity(value.level, value.grain)
 
 
 def _is_power(grain: int) -> bool:
     return grain > 0 and grain & (grain - 1) == 0
 
 
-def _compared(match: Match, values: list[Value]) -> Value | None:
+def _compared(match: Match, values: list[Uniformity]) -> Uniformity | None:
     """A threshold that is a multiple of the grain does not part the lanes of a warp."""
     value, other = values[:2]
     compared = match.expected[1].type
@@ -357,7 +357,7 @@ def _compared(match: Match, values: list[Value]) -> Value | None:
     if parts != 0:
         return None
     rest = _highest(values[2:]) or ALIKE
-    return Value(max(min(value.level, WARP), rest.level))
+    return Uniformity(max(min(value.level, WARP), rest.level))
 
 
 _ARITHMETIC = {

@@ -25,7 +25,7 @@ _OLDEST = 64
 Running = dict[int, int]
 
 
-class Product(NamedTuple):
+class Mma(NamedTuple):
     """One `wgmma.mma_async`: the registers it adds to and those that hold its A, by number."""
 
     accumulators: tuple[int, ...]
@@ -33,17 +33,17 @@ class Product(NamedTuple):
     registers: frozenset[int]
 
 
-class Products:
+class Mmas:
     """The products of one function."""
 
     def __init__(self, facts: FunctionFacts) -> None:
         self._facts = facts
-        self.of: dict[int, Product] = {}
+        self.of: dict[int, Mma] = {}
         """Each product by the instruction that starts it."""
         self.steps: dict[int, str] = {}
         """What else concerns products: `fence`, `commit` or `wait`, by instruction."""
         for at in facts.doing("wgmma", "start"):
-            self.of[at] = _product(facts.instructions[at])
+            self.of[at] = _mma(facts.instructions[at])
         for name in ("fence", "commit", "wait"):
             self.steps.update(dict.fromkeys(facts.doing("wgmma", name), name))
         self._places = sorted([*self.of, *self.steps])
@@ -67,13 +67,13 @@ class Products:
             return
         kind = self.steps.get(at)
         if kind == "commit":
-            for product, age in running.items():
-                running[product] = min(age + 1, _OLDEST)
+            for mma, age in running.items():
+                running[mma] = min(age + 1, _OLDEST)
         elif kind == "wait":
             limit = self.limit(at)
-            covered = [product for product, age in running.items() if age >= limit]
-            for product in covered or ([] if self.has_group(running) else list(running)):
-                del running[product]  # a wait for what is in no group is told of by a rule of its own
+            covered = [mma for mma, age in running.items() if age >= limit]
+            for mma in covered or ([] if self.has_group(running) else list(running)):
+                del running[mma]  # a wait for what is in no group is told of by a rule of its own
 
     @staticmethod
     def has_group(running: Running) -> bool:
@@ -87,15 +87,15 @@ class Products:
         return operand.value
 
 
-def _product(instruction: ir.Instruction) -> Product:
+def _mma(instruction: ir.Instruction) -> Mma:
     accumulators, first = instruction.operands[:2]
     written = tuple(r.index for r in registers_in(accumulators))
     read = tuple(r.index for r in registers_in(first)) if isinstance(first, ir.Vector) else ()
-    return Product(written, read, frozenset(written + read))
+    return Mma(written, read, frozenset(written + read))
 
 
 def _youngest(a: Running, b: Running) -> Running:
     joined = dict(a)
-    for product, age in b.items():
-        joined[product] = min(age, joined.get(product, age))
+    for mma, age in b.items():
+        joined[mma] = min(age, joined.get(mma, age))
     return joined

@@ -23,7 +23,7 @@ from ptxlab.litmus.program import (
     Load,
     Move,
     Operand,
-    Place,
+    Position,
     ProxyFence,
     Store,
     Thread,
@@ -78,7 +78,7 @@ class Event:
     """An operation of a thread (PTX ISA 8.4); the writes of initial values have no thread."""
 
     thread: int
-    place: Place | None
+    place: Position | None
     text: str
     reads: bool = False
     writes: bool = False

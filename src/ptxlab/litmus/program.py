@@ -15,7 +15,7 @@ Operand = int | str  # a constant, or the name of a register
 
 
 @dataclass(frozen=True)
-class Place:
+class Position:
     """Where a thread runs: its CTA, the cluster and the GPU that this is on."""
 
     cta: int
@@ -163,7 +163,7 @@ class Thread:
     """One column of a test; registers have a value before it starts, 0 unless the test says another."""
 
     name: str
-    place: Place
+    place: Position
     instructions: tuple[Instruction, ...]
     initial: dict[str, int]
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ptxlab.litmus.instructions import PROXIES, InstructionReader
-from ptxlab.litmus.program import GENERIC, Branch, Condition, Instruction, Label, Litmus, Place, Thread, Variable
+from ptxlab.litmus.program import GENERIC, Branch, Condition, Instruction, Label, Litmus, Position, Thread, Variable
 from ptxlab.litmus.tokens import END, Cursor, Token, refuse, tokenize
 from ptxlab.report import Source
 from ptxlab.syntax import read_text
@@ -33,7 +33,7 @@ class _Column:
     """A thread while it is read."""
 
     name: str
-    place: Place
+    place: Position
     token: Token
     instructions: list[Instruction] = field(default_factory=list)
 
@@ -135,7 +135,7 @@ class _Reader:
                 if not cursor.accept(","):
                     break
             cluster = place["cluster"] if place["cluster"] >= 0 else -1 - place["cta"]  # each CTA is one of its own
-            columns.append(_Column(token.text, Place(place["cta"], cluster, place["gpu"]), token))
+            columns.append(_Column(token.text, Position(place["cta"], cluster, place["gpu"]), token))
             if not cursor.accept("|"):
                 break
         cursor.expect(";", after="the threads")

@@ -43,7 +43,7 @@ class Body:
         self.classes: set[str] = set()
         self.registers: dict[int, str] = {}  # Python names, by the index of the register
         self.calls: dict[int, Call] = {}  # by the identity of the instruction
-        self.named: dict[int, ir.Register] = {}  # registers that stand in text, and so keep their names
+        self.named: dict[int, ir.Register] = {}  # registers that appear in text, and so keep their names
         self.once: set[int] = set()  # registers that one call returns
         self.all: dict[int, ir.Register] = {}
         self.structures: Structures | None = None
@@ -117,7 +117,7 @@ class Body:
             self.read_until[place] = max(self.read_until[place], last_read.get(index, 0))
 
     def _named(self) -> Iterator[str]:
-        """Registers by their names, where these stand in text."""
+        """Registers by their names, where these appear in text."""
         heads = {id(variable) for variable in (*self.function.returns, *self.function.parameters)}
         for _, register in sorted(self.named.items()):
             if id(register.variable) in heads:
@@ -245,7 +245,7 @@ class Body:
                 yield f"{indent}{name} = ptx.declare({text!r})"
 
     def _declared(self, variable: ir.Variable) -> str:
-        """The declaration of a register or a family of them, where it stands in the original."""
+        """The declaration of a register or a family of them, where it is in the original."""
         cls = variable.type.name
         if variable.vector != 1:
             return f"ptx.text({print_declaration(ir.Declaration([variable]), '')!r})"
@@ -321,7 +321,7 @@ class Body:
 
 
 def _filled(lines: list[str], indent: str) -> list[str]:
-    """The lines of a block, which needs one that is no comment."""
+    """The lines of a block, which needs one that is not a comment."""
     return lines if any(not line.lstrip().startswith("#") for line in lines) else [*lines, f"{indent}{INDENT}pass"]
 
 
@@ -333,7 +333,7 @@ def _constant(value: ir.Immediate, expected: Expected) -> str:
         return f"ptx.literal({print_immediate(value)!r})"
     if value.kind == "f64" or (expected.type is not None and expected.type.width == 64):
         return repr(number)
-    candidates = (float(f"{number:.{digits}g}") for digits in range(1, 10))  # nine tell all of single precision apart
+    candidates = (float(f"{number:.{digits}g}") for digits in range(1, 10))  # nine digits are enough
     return repr(next(c for c in candidates if c_float(c).value == number))
 
 

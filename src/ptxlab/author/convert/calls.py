@@ -58,7 +58,7 @@ class Call:
 
 
 def call_of(instruction: ir.Instruction, typed: bool) -> Call | None:
-    """The instruction as a call, if there is one; `typed` tells that registers keep their types."""
+    """The instruction as a call, if there is one; `typed` says that registers keep their types."""
     opcode = instruction.opcode
     if opcode.jump is Jump.CALL or not opcode.candidates or opcode.candidates[0].violation is not None:
         return None

@@ -1,7 +1,7 @@
-"""Lines of Python taken apart, so that those that repeat can be told: what stays, and the leaves that may change.
+"""Lines of Python taken apart, so that those that repeat can be found: what stays, and the leaves that may change.
 
 A chunk is a line, or a block with its head and all lines in it. Its leaves are registers and integers; a leaf that
-stands in a loop may grow with the loop's counter. Registers that a loop counts through are kept by their numbers,
+is in a loop may grow with the loop's counter. Registers that a loop counts through are kept by their numbers,
 `sum[i]`, all others have names.
 """
 
@@ -29,11 +29,11 @@ _NOISE = re.compile(r"# [\w./-]+:\d+:\d+(?: .*)?")
 class Leaf:
     """A register or an integer: `base`, and for each loop around it (by level) a step."""
 
-    text: str  # while it stands in no loop
+    text: str  # while it is in no loop
     family: str | None = None  # of a register with a number; "" of an integer
     base: int = 0
     steps: tuple[tuple[int, int], ...] = ()
-    names: tuple[str, ...] = ()  # the registers that it stands for, one after the other
+    names: tuple[str, ...] = ()  # its registers, one after the other
 
     def alike(self, other: Leaf) -> bool:
         """Whether only the numbers of the two differ."""
@@ -42,7 +42,7 @@ class Leaf:
 
 @dataclass(slots=True, eq=False)
 class Chunk:
-    """Lines with marks where the leaves stand. `targets` are the leaves that are returned by calls."""
+    """Lines with marks where the leaves are. `targets` are the leaves that are returned by calls."""
 
     template: str
     leaves: list[Leaf] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Chunk:
     level: int = 0  # of the loops in it
     is_noise: bool = False  # a remark of the compiler, which a loop has no place for
     other: Chunk | None = None  # the same as a loop, where its targets are kept by their numbers
-    inside: list[Chunk] = field(default_factory=list)  # of a block: its head, and what stands in it
+    inside: list[Chunk] = field(default_factory=list)  # of a block: its head, and its body
 
     @property
     def is_line(self) -> bool:
@@ -78,7 +78,7 @@ def shifted(template: str, by: int, indent: str) -> Iterator[str]:
 
 
 def block(head: Chunk, inside: list[Chunk]) -> Chunk:
-    """A head, and what stands in it further right."""
+    """A head, and its indented body."""
     whole = joined([head, joined(inside, INDENT)])
     whole.inside = [head, *inside]
     return whole
@@ -138,7 +138,7 @@ class Printer:
     counters: Sequence[str]
 
     def lines(self, chunks: Iterable[Chunk], indent: str) -> Iterator[str]:
-        """The lines of chunks that stand one behind the other."""
+        """The lines of consecutive chunks."""
         for chunk in chunks:
             if chunk.other is not None and all(chunk.leaves[t].text in self.kept for t in chunk.targets):
                 chunk = chunk.other
@@ -166,9 +166,9 @@ class Printer:
 
 
 def folded(line: str) -> Iterator[str]:
-    """A line in pieces that fit; those after the first stand further right. It is broken behind commas in brackets.
+    """A line in pieces that fit; those after the first are indented. It is broken after commas in brackets.
 
-    A comment behind a line that has no room for it stands before the line.
+    A trailing comment that does not fit on its line is put before the line.
     """
     code = line.lstrip()
     indent = line[: len(line) - len(code)]

@@ -6,7 +6,7 @@ import re
 
 from ptxlab import ir
 
-TRAILING = "\2"  # between a line of code and the comment behind it, until it is known whether both fit in one line
+TRAILING = "\2"  # between a line of code and the comment after it, until it is known whether both fit in one line
 
 _REMARK = re.compile(
     r"(?:(?:begin|end) )?inline asm|\.globl\s.*|-- (?:Begin|End) function.*|%bb\.\d+:.*|[Cc]allseq .*"
@@ -24,6 +24,6 @@ def comment_lines(comment: ir.Comment) -> list[str]:
 
 
 def trailing_comment(comment: ir.Comment) -> str:
-    """What stands behind a line of code for a comment there."""
+    """What follows a line of code for a trailing comment."""
     lines = comment_lines(comment)
     return f"{TRAILING}# {' '.join(line[2:] for line in lines)}" if lines else ""

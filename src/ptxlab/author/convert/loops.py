@@ -1,7 +1,7 @@
 """One run as a loop: what becomes of each leaf over the repetitions.
 
 - The same each time: it stays.
-- What an earlier line of the same repetition returned, and nobody else reads: a local name.
+- What an earlier line of the same repetition returned, and nothing else reads: a local name.
 - What the repetition before returned: a name that is carried on.
 - Numbers, or registers of one family, in equal steps: `4 + 2 * i`, `sum[i]`.
 - Anything else is listed: `for x in (r1, r5, r9)`.
@@ -175,7 +175,7 @@ class Loop:
         return self.read_at[row].get(name, [])
 
     def _local_reads(self, target: int) -> list[int] | None:
-        """Where a row reads a target that nobody else reads."""
+        """Where a row reads a target that nothing else reads."""
         expected: list[int] | None = None
         for number, row in enumerate(self.rows):
             leaf = row.leaves[target]
@@ -201,7 +201,7 @@ class Loop:
         if start.steps or not start.names or start.text in self.all_made:
             return None
         ends = self.rows[0].template.find("\n", self.rows[0].template.index(f"\0{target}\0"))
-        last = self.rows[0].template[: ends if ends >= 0 else None].count("\0") // 2  # places behind are other lines
+        last = self.rows[0].template[: ends if ends >= 0 else None].count("\0") // 2  # later places are other lines
         if any(place >= last for place in before) or any(place < last for place in own):
             return None
         for number, row in enumerate(self.rows):
@@ -214,7 +214,7 @@ class Loop:
         return start, [*before, *own]
 
     def _listed(self, place: int) -> str:
-        """The name of a listed leaf; the vector that it stands in is listed as a whole."""
+        """The name of a listed leaf; the vector that it is in is listed as a whole."""
         places = [place]
         for found in _VECTOR.finditer(self.template):
             inside = [int(number) for number in MARK.findall(found[0])]
@@ -293,7 +293,7 @@ class Loop:
         return bool(leaf.steps) and leaf.steps[-1][0] == self.level
 
     def _locals(self, texts: dict[int, str]) -> dict[int, str]:
-        """The local names of targets: `_` for what nobody reads."""
+        """The local names of targets: `_` for what is not read."""
         numbers = [int(match[1]) for text in texts.values() if (match := re.fullmatch("\1(\\d+)\1", text))]
         used = sorted(set(numbers))
         read = {n for n in used if numbers.count(n) > 1 or self.uses[self.rows[0].leaves[n].text] > 1}

@@ -38,7 +38,7 @@ class Shortened:
 def shorten(lines: Sequence[str], numbered: Mapping[str, tuple[str, int]], registers: Iterable[str]) -> Shortened:
     """Say unrolled runs as loops.
 
-    `registers` are the names that stand for registers, `numbered` the family and number of those that have one.
+    `registers` are the names of registers, `numbered` the family and number of those that have one.
     """
     known = frozenset(registers)
     codes = [line.partition(TRAILING)[0] for line in lines if not line.lstrip().startswith("#")]
@@ -71,10 +71,10 @@ class _Folder:
     parser: Parser
     uses: Counter[str]
     names: Names
-    failed: set[tuple[Chunk, Chunk, int, bool]] = field(default_factory=set)  # runs that are none, by their first rows
+    failed: set[tuple[Chunk, Chunk, int, bool]] = field(default_factory=set)  # not runs, by their first rows
 
     def block(self, lines: Sequence[str], start: int, end: int) -> tuple[list[Chunk], int]:
-        """The lines from `start` on that stand as far right as the first, folded, and where they end."""
+        """The lines from `start` on with the indentation of the first, folded, and where they end."""
         indent = _indent(lines[start]) if start < end else 0
         chunks: list[Chunk] = []
         at = start
@@ -126,7 +126,7 @@ class _Folder:
         return result + chunks[done:]
 
     def _loop(self, line: list[Chunk], at: int, period: int, count: int, listed: bool) -> tuple[int, Chunk, int] | None:
-        """The loop of a run that begins here: what it saves, itself, and how many chunks it stands for."""
+        """The loop of a run that starts here: what it saves, itself, and how many chunks it replaces."""
         fewest = _fewest(period)
         # What does not hold for a few repetitions does not for many: most runs end here.
         few = Loop(_rows(line, at, period, fewest), self.uses, self.names)
@@ -142,7 +142,7 @@ class _Folder:
         return None
 
     def _counted(self, line: list[Chunk], at: int, period: int, count: int) -> list[Chunk]:
-        """The rows, at most `count`, in which nothing needs to be listed; looks at about twice as many."""
+        """The rows, at most `count`, in which nothing needs to be listed; inspects about twice as many."""
         size = held = _fewest(period)
         while held == size:
             size = min(2 * size, count)
@@ -154,7 +154,7 @@ class _Folder:
 
 
 def _may_count(line: list[Chunk], at: int, period: int, listed: bool) -> bool:
-    """Whether the first repetitions may be a loop: a look at single leaves, since most runs are none."""
+    """Whether the first repetitions may be a loop, by single leaves, since most candidates are not."""
     few = _fewest(period)
     row = line[at : at + period]
     if max(chunk.level for chunk in row) >= len(COUNTERS):

@@ -1,4 +1,4 @@
-"""What of a body is a loop or a branch that Python can say, and the registers that stand in its parts."""
+"""What of a body is a loop or a branch that Python can say, and the registers in its parts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ptxlab.isa import Jump
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """A loop, or a stretch that some threads skip: the statements in it, and where the body goes on after it.
+    """A loop, or a stretch that some threads skip: the statements in it, and where the body continues after it.
 
     `otherwise` are the statements for the threads that skip, if there are any.
     """
@@ -28,7 +28,7 @@ class Structure:
 class Structures:
     """The loops and skipped stretches of a function.
 
-    A label that only one `bra` of its own block names is either the start of a loop, if the branch stands behind it, or
+    A label that only one `bra` of its own block names is either the start of a loop, if the branch is after it, or
     the end of a stretch that the branch skips. If that stretch ends by a jump, again the only one to its label, what it
     jumps over is for the threads that skipped.
     """
@@ -36,7 +36,7 @@ class Structures:
     def __init__(self, function: ir.Function, is_contained: Callable[[int, int], bool]) -> None:
         self.is_contained = is_contained  # whether what instructions from a number up to another return is read there
         self.places: dict[int, int] = {}  # of each statement in the body or block that holds it, by its identity
-        self.numbers: dict[int, int] = {}  # how many instructions stand before each statement
+        self.numbers: dict[int, int] = {}  # how many instructions precede each statement
         self._place(function.body or [], 0)
         uses: Counter[str] = Counter()
         self.branches: dict[str, ir.Instruction] = {}  # by the label that they go to
@@ -89,7 +89,7 @@ class Structures:
         return Structure(False, guard, region[:-1], end + 1, body[middle + 1 : end])
 
     def _place(self, body: list[ir.Statement], number: int) -> int:
-        """Note where each statement stands; `number` instructions stand before the body. Return that of its end."""
+        """Record where each statement is; `number` instructions precede the body. Return that of its end."""
         for place, statement in enumerate(body):
             self.places[id(statement)] = place
             self.numbers[id(statement)] = number
@@ -100,7 +100,7 @@ class Structures:
         return number
 
     def _place_in(self, body: list[ir.Statement], statement: ir.Statement) -> int:
-        """Where a statement stands in a part of a body, or -1."""
+        """Where a statement is in a part of a body, or -1."""
         place = self.places[id(statement)] - self.places[id(body[0])]
         return place if 0 <= place < len(body) and body[place] is statement else -1
 
@@ -121,7 +121,7 @@ def _target(statement: ir.Statement) -> str | None:
 
 
 def registers_of(instruction: ir.Instruction) -> Iterator[ir.Register]:
-    """Every register that stands in an instruction, its guard included."""
+    """Every register in an instruction, its guard included."""
     if instruction.guard is not None and isinstance(instruction.guard.register, ir.Register):
         yield instruction.guard.register
     for operand in instruction.operands:
@@ -129,7 +129,7 @@ def registers_of(instruction: ir.Instruction) -> Iterator[ir.Register]:
 
 
 def registers_in(operand: Any) -> Iterator[ir.Register]:
-    """Every register that stands in an operand."""
+    """Every register in an operand."""
     match operand:
         case ir.Register():
             yield operand

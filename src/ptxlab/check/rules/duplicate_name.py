@@ -44,7 +44,7 @@ _NUMBERED = re.compile(r"(.*?)(0|[1-9]\d{0,18})")
 Named: TypeAlias = ir.Variable | ir.Label | ir.BranchTargets | ir.CallTargets | ir.CallPrototype
 
 
-class Scope:
+class DeclaredNames:
     """The names of one scope, those of `%r<count>` kept as a range."""
 
     def __init__(self) -> None:
@@ -77,19 +77,19 @@ class Scope:
 def check(program: Program) -> Iterator[Diagnostic]:
     for facts in program.functions:
         function = facts.function
-        scope = Scope()
+        scope = DeclaredNames()
         for parameter in (*function.returns, *function.parameters):
             yield from _declare(program, scope, parameter)
         yield from _walk(program, function.body or [], scope)
     for function in program.module.functions:
         if function.body is None:
-            scope = Scope()
+            scope = DeclaredNames()
             for parameter in (*function.returns, *function.parameters):
                 yield from _declare(program, scope, parameter)
     yield from _module_level(program)
 
 
-def _walk(program: Program, body: Iterable[ir.Statement], scope: Scope) -> Iterator[Diagnostic]:
+def _walk(program: Program, body: Iterable[ir.Statement], scope: DeclaredNames) -> Iterator[Diagnostic]:
     pending = [(iter(body), scope)]
     while pending:
         statements, scope = pending[-1]
@@ -103,13 +103,13 @@ def _walk(program: Program, body: Iterable[ir.Statement], scope: Scope) -> Itera
             elif isinstance(statement, (ir.Label, ir.BranchTargets, ir.CallTargets, ir.CallPrototype)):
                 yield from _declare(program, scope, statement)
             elif isinstance(statement, ir.Block):
-                pending.append((iter(statement.body), Scope()))
+                pending.append((iter(statement.body), DeclaredNames()))
                 break
         else:
             pending.pop()
 
 
-def _declare(program: Program, scope: Scope, part: Named) -> Iterator[Diagnostic]:
+def _declare(program: Program, scope: DeclaredNames, part: Named) -> Iterator[Diagnostic]:
     if part.name == "_":
         return
     earlier = scope.declare(part)

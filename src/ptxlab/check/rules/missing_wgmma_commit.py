@@ -46,7 +46,7 @@ Right:
 
 from collections.abc import Iterator
 
-from ptxlab.check.wgmma import Products
+from ptxlab.check.wgmma import Mmas
 from ptxlab.report import Diagnostic, Label, warning
 
 from ..program import FunctionFacts, Program
@@ -56,18 +56,18 @@ def check(program: Program) -> Iterator[Diagnostic]:
     for facts in program.sound_functions:
         if not facts.doing("wgmma", "start"):
             continue
-        products = Products(facts)
-        for number, running in products.running().items():
+        mmas = Mmas(facts)
+        for number, running in mmas.running().items():
             block, running = facts.flow.blocks[number], dict(running)
             for at in range(block.start, block.end):
-                if products.steps.get(at) == "wait" and running and not products.has_group(running):
+                if mmas.steps.get(at) == "wait" and running and not mmas.has_group(running):
                     yield _explain(program, facts, at, min(running))
-                products.step(at, running)
+                mmas.step(at, running)
 
 
-def _explain(program: Program, facts: FunctionFacts, at: int, product: int) -> Diagnostic:
+def _explain(program: Program, facts: FunctionFacts, at: int, mma: int) -> Diagnostic:
     module = program.module
-    span = module.opcode_span(facts.instructions[product])
+    span = module.opcode_span(facts.instructions[mma])
     return warning(
         "missing-wgmma-commit",
         "`wgmma.wait_group` waits for nothing: no group was closed since `wgmma.mma_async`",

@@ -53,7 +53,7 @@ Right:
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ptxlab.check.wgmma import Products
+from ptxlab.check.wgmma import Mmas
 from ptxlab.ir.effects import registers_in
 from ptxlab.ir.flow import BasicBlock
 from ptxlab.isa import Operation
@@ -79,24 +79,24 @@ class Gap(NamedTuple):
 def check(program: Program) -> Iterator[Diagnostic]:
     for facts in program.sound_functions:
         if facts.doing("wgmma", "start"):
-            for gap in _gaps(facts, Products(facts)):
+            for gap in _gaps(facts, Mmas(facts)):
                 yield _explain(program, facts, gap)
 
 
-def _gaps(facts: FunctionFacts, products: Products) -> list[Gap]:
-    used = {r for product in products.of.values() for r in (*product.accumulators, *product.inputs)}
+def _gaps(facts: FunctionFacts, mmas: Mmas) -> list[Gap]:
+    used = {r for mma in mmas.of.values() for r in (*mma.accumulators, *mma.inputs)}
     gaps: list[Gap] = []
 
     def step(at: int, unfenced: Unfenced) -> None:
-        product = products.of.get(at)
-        if product is not None:
-            missing = [r for r in (*product.accumulators, *product.inputs, _NO_FENCE) if r in unfenced]
+        mma = mmas.of.get(at)
+        if mma is not None:
+            missing = [r for r in (*mma.accumulators, *mma.inputs, _NO_FENCE) if r in unfenced]
             if missing:
                 gaps.append(Gap(at, missing[0], unfenced[missing[0]]))
                 unfenced.clear()  # what follows has the same cause
-        elif products.steps.get(at) == "fence":
+        elif mmas.steps.get(at) == "fence":
             unfenced.clear()
-        elif products.steps.get(at) == "commit":
+        elif mmas.steps.get(at) == "commit":
             unfenced[_CLOSED] = at
         elif _CLOSED in unfenced or facts.operation(at) is not Operation.COPY:
             for register in facts.effects.writes[at]:

@@ -62,7 +62,7 @@ ELEMENTWISE = frozenset((
 SAME = 0
 
 
-class Place(NamedTuple):
+class ByteRange(NamedTuple):
     """Bytes of memory: `offset` bytes from a base that only equal keys share."""
 
     key: object
@@ -159,7 +159,7 @@ class _Follow:
             found = found or order
         return found
 
-    def _place(self, at: int, register: int) -> Place | None:
+    def _place(self, at: int, register: int) -> ByteRange | None:
         """The memory that instruction `at` loads a register from, or takes it out of a register that was loaded."""
         instruction = self._facts.instructions[at]
         if self._only(at, "load"):
@@ -174,10 +174,10 @@ class _Follow:
                 whole = None if before is None else self._place(before, source.index)
                 size = source.type.width // 8 // len(parts)
                 if whole is not None and whole.size == size * len(parts):
-                    return Place(whole.key, whole.offset + index * size, size)
+                    return ByteRange(whole.key, whole.offset + index * size, size)
         return None
 
-    def _element(self, at: int, position: int, address: ir.Address, register: int) -> Place | None:
+    def _element(self, at: int, position: int, address: ir.Address, register: int) -> ByteRange | None:
         """Where one register of the data of a load or store, the operand at that position, is in memory."""
         operand = self._facts.instructions[at].operands[position]
         type = self._type(at, position)
@@ -187,7 +187,7 @@ class _Follow:
         if type is None or index is None or key is None:
             return None
         size = type.width // 8
-        return Place(key, address.offset + index * size, size)
+        return ByteRange(key, address.offset + index * size, size)
 
     def _key(self, at: int, address: ir.Address) -> object:
         base = address.base
@@ -295,13 +295,13 @@ class _Follow:
                     found.append(Half(use, result.index))
         return found
 
-    def _stored_all(self, half: Half) -> Iterator[tuple[int, Place]]:
+    def _stored_all(self, half: Half) -> Iterator[tuple[int, ByteRange]]:
         for use in self._values.uses(half.at, half.register):
             place = self._stored(use, half.register)
             if place is not None:
                 yield use, place
 
-    def _stored(self, at: int, register: int) -> Place | None:
+    def _stored(self, at: int, register: int) -> ByteRange | None:
         address = self._facts.instructions[at].operands[0] if self._only(at, "store") else None
         return self._element(at, 1, address, register) if isinstance(address, ir.Address) else None
 

@@ -51,7 +51,7 @@ Right:
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ptxlab.check.wgmma import OPEN, Products, Running
+from ptxlab.check.wgmma import OPEN, Mmas, Running
 from ptxlab.ir.effects import registers_in
 from ptxlab.report import Diagnostic, Label, warning
 
@@ -64,7 +64,7 @@ class Touch(NamedTuple):
 
     at: int
     register: int
-    product: int
+    mma: int
     age: int
     writes: bool
 
@@ -73,50 +73,50 @@ def check(program: Program) -> Iterator[Diagnostic]:
     for facts in program.sound_functions:
         if not facts.doing("wgmma", "start"):
             continue
-        products = Products(facts)
+        mmas = Mmas(facts)
         told: set[int] = set()
-        starts = products.running()
+        starts = mmas.running()
         for number in sorted(starts):
             block, running = facts.flow.blocks[number], dict(starts[number])
             for at in range(block.start, block.end):
                 if running:
-                    touch = _touch(facts, products, at, running, told)
+                    touch = _touch(facts, mmas, at, running, told)
                     if touch is not None:
-                        yield _explain(program, facts, products, touch)
+                        yield _explain(program, facts, mmas, touch)
                         told.update(running)
-                products.step(at, running)
+                mmas.step(at, running)
 
 
-def _touch(facts: FunctionFacts, products: Products, at: int, running: Running, told: set[int]) -> Touch | None:
+def _touch(facts: FunctionFacts, mmas: Mmas, at: int, running: Running, told: set[int]) -> Touch | None:
     reads, writes = facts.effects.reads[at], facts.effects.writes[at]
     if not reads and not writes:
         return None
-    own = products.of.get(at)
+    own = mmas.of.get(at)
     for number, age in running.items():
         if number in told:
             continue
-        product = products.of[number]
-        if product.registers.isdisjoint(reads) and product.registers.isdisjoint(writes):
+        mma = mmas.of[number]
+        if mma.registers.isdisjoint(reads) and mma.registers.isdisjoint(writes):
             continue
         if own is not None:
-            if own.accumulators == product.accumulators:
+            if own.accumulators == mma.accumulators:
                 continue
             reads = own.inputs
             writes = own.accumulators
         for register in writes:
-            if register in product.accumulators or register in product.inputs:
+            if register in mma.accumulators or register in mma.inputs:
                 return Touch(at, register, number, age, True)
         for register in reads:
-            if register in product.accumulators or (own is None and register in product.inputs):
+            if register in mma.accumulators or (own is None and register in mma.inputs):
                 return Touch(at, register, number, age, False)
     return None
 
 
-def _explain(program: Program, facts: FunctionFacts, products: Products, touch: Touch) -> Diagnostic:
+def _explain(program: Program, facts: FunctionFacts, mmas: Mmas, touch: Touch) -> Diagnostic:
     module = program.module
-    instruction, start = facts.instructions[touch.at], facts.instructions[touch.product]
+    instruction, start = facts.instructions[touch.at], facts.instructions[touch.mma]
     name = next(r.name for operand in instruction.operands for r in registers_in(operand) if r.index == touch.register)
-    is_input = touch.register not in products.of[touch.product].accumulators
+    is_input = touch.register not in mmas.of[touch.mma].accumulators
     span = module.opcode_span(start)
     others = [Label(span, f"this product may still run, and {'reads' if is_input else 'writes'} it")] if span else []
     helps = ["wait first: `wgmma.wait_group.sync.aligned 0;`"]
@@ -125,9 +125,9 @@ def _explain(program: Program, facts: FunctionFacts, products: Products, touch: 
         helps = [
             "close the group and wait first: `wgmma.commit_group.sync.aligned;`, `wgmma.wait_group.sync.aligned 0;`"
         ]
-    waits = [at for at, kind in products.steps.items() if kind == "wait" and touch.product < at < touch.at]
-    if waits and products.limit(waits[-1]) > touch.age != OPEN:
-        limit = products.limit(waits[-1])
+    waits = [at for at, kind in mmas.steps.items() if kind == "wait" and touch.mma < at < touch.at]
+    if waits and mmas.limit(waits[-1]) > touch.age != OPEN:
+        limit = mmas.limit(waits[-1])
         span = module.operand_span(facts.instructions[waits[-1]], 0)
         others += [Label(span, f"leaves the {_groups(limit)} closed last unfinished")] if span else []
         notes = [f"{_groups(touch.age + 1)} may have been closed since the product started"]
