@@ -39,8 +39,7 @@ def _array(e: Expressions, node: ast.Call) -> str:
         raise e.error(node, "the length of an array is a constant")
     assert isinstance(type, PointerType)
     bytes = type.element.stride * length.value
-    place = e.builder.fresh()
-    e.allocations.append(f"  {place} = alloca [{bytes} x i8], align 16")
+    place = e.stack(bytes)
     e.builder.emit(f"call void @llvm.memset.p0.i64(ptr {place}, i8 0, i64 {bytes}, i1 false)")
     return place
 
@@ -95,25 +94,30 @@ def _pointer(e: Expressions, node: ast.expr) -> str:
 
 def _copy(e: Expressions, node: ast.Call) -> str:
     to, source, count = _pointer(e, node.args[0]), _pointer(e, node.args[1]), e.value(node.args[2], U64)
+    e.guard.bytes("copy", node.args[0], to, count)
+    e.guard.bytes("copy", node.args[1], source, count)
     e.builder.emit(f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {source}, i64 {count}, i1 false)")
     return ""
 
 
 def _fill(e: Expressions, node: ast.Call) -> str:
     to, byte, count = _pointer(e, node.args[0]), e.value(node.args[1], U8), e.value(node.args[2], U64)
+    e.guard.bytes("fill", node.args[0], to, count)
     e.builder.emit(f"call void @llvm.memset.p0.i64(ptr {to}, i8 {byte}, i64 {count}, i1 false)")
     return ""
 
 
 def _atomic_load(e: Expressions, node: ast.Call) -> str:
-    type = e.type_of(node)
-    return e.builder.value(f"load atomic {memory_name(type)}, ptr {e.raw(node.args[0])} seq_cst, align {type.size}")
+    type, place = e.type_of(node), e.raw(node.args[0])
+    e.guard.pointed("atomic load", node.args[0], place)
+    return e.builder.value(f"load atomic {memory_name(type)}, ptr {place} seq_cst, align {type.size}")
 
 
 def _atomic_store(e: Expressions, node: ast.Call) -> str:
     type = _of_element(e, node)
     assert isinstance(type, Type)
     place, text = e.raw(node.args[0]), e.value(node.args[1], type)
+    e.guard.pointed("atomic store", node.args[0], place)
     e.builder.emit(f"store atomic {memory_name(type)} {text}, ptr {place} seq_cst, align {type.size}")
     return ""
 
@@ -122,6 +126,7 @@ def _atomic(operation: str) -> Callable[[Expressions, ast.Call], str]:
     def raw(e: Expressions, node: ast.Call) -> str:
         type = e.type_of(node)
         place, text = e.raw(node.args[0]), e.value(node.args[1], type)
+        e.guard.pointed("atomic operation", node.args[0], place)
         return e.builder.value(f"atomicrmw {operation} ptr {place}, {type.llvm} {text} seq_cst")
 
     return raw
@@ -130,6 +135,7 @@ def _atomic(operation: str) -> Callable[[Expressions, ast.Call], str]:
 def _compare_exchange(e: Expressions, node: ast.Call) -> str:
     type = e.type_of(node)
     place, expected, text = e.raw(node.args[0]), e.value(node.args[1], type), e.value(node.args[2], type)
+    e.guard.pointed("atomic operation", node.args[0], place)
     pair = e.builder.value(f"cmpxchg ptr {place}, {type.llvm} {expected}, {type.llvm} {text} seq_cst seq_cst")
     return e.builder.value(f"extractvalue {{ {type.llvm}, i1 }} {pair}, 0")
 

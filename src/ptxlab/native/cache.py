@@ -19,6 +19,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from .modes import mode
+
 LIMIT = 512 << 20
 
 
@@ -103,7 +105,7 @@ def _surroundings() -> str:
     version = sys.modules["ptxlab"].__version__
     features = llvm.get_host_cpu_features().flatten()
     compiler = f"{sys.implementation.cache_tag} {llvmlite.__version__} {llvm.llvm_version_info} {sources(__package__)}"
-    return f"{version} {compiler} {llvm.get_host_cpu_name()} {features}"
+    return f"{version} {compiler} {llvm.get_host_cpu_name()} {features} {mode()}"
 
 
 def sources(*packages: str) -> str:

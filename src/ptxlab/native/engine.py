@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
+from . import checking
 from .cache import cached
 from .functions import signature
+from .modes import CHECKED
 from .translate import emit
 from .types import Boolean, Float, Integer, PointerType, StructType, Type
 
@@ -178,7 +180,11 @@ class Library:
 
 
 def load(
-    objects: Sequence[bytes], symbols: Iterable[tuple[str, int]] = (), libraries: Sequence[Library] = ()
+    objects: Sequence[bytes],
+    symbols: Iterable[tuple[str, int]] = (),
+    libraries: Sequence[Library] = (),
+    *,
+    is_checked: bool = CHECKED,
 ) -> Library:
     """Link object files with each other, with other libraries and the C library. `symbols` are addresses by name."""
     builder = _llvm().JITLibraryBuilder()
@@ -187,7 +193,7 @@ def load(
     builder.add_current_process()
     for code in objects:
         builder.add_object_img(code)
-    for symbol, address in symbols:
+    for symbol, address in (*symbols, *(checking.symbols() if is_checked else ())):
         builder.import_symbol(symbol, address)
     linker = libraries[0].linker if libraries else _linker()
     name = linker.next_name()
@@ -239,10 +245,11 @@ def _argument(value: Any, type: Type) -> tuple[Any, Any]:
     if isinstance(value, list | tuple):
         assert isinstance(type, PointerType)
         assert isinstance(type.element, Integer | Float | Boolean)
-        array = (_scalar(type.element) * len(value))(*value)
+        array = checking.share((_scalar(type.element) * len(value))(*value))
         return ctypes.addressof(array), array
     if isinstance(value, ctypes.Array | ctypes.Structure):
-        return ctypes.addressof(value), value
+        return ctypes.addressof(checking.share(value)), value
     if hasattr(value, "ctypes"):
+        checking.share_range(value.ctypes.data, value.nbytes)
         return value.ctypes.data, value
     return value, None

@@ -12,8 +12,10 @@ import struct
 from typing import Any
 
 from .arithmetic import binary
+from .bounds import GUARD
 from .calls import raw_call
 from .functions import Signature, passed
+from .guarding import Guard
 from .inference import MISSING, S64, U32, Constant, Inference, Inferred, Untyped, named, pointee
 from .operations import Table
 from .text import Builder
@@ -40,6 +42,7 @@ class Expressions(Inference):
         self.allocations: list[str] = []
         self.callees: dict[Any, None] = {}
         self.tables: dict[str, Table | tuple[int, ...]] = {}
+        self.guard = Guard(self)
 
     def value(self, node: ast.expr, to: Type) -> str:
         """The value where a `to` is needed; nothing may be lost on the way."""
@@ -200,7 +203,9 @@ class Expressions(Inference):
         if isinstance(node, ast.Subscript):
             type = self.infer(node)
             assert isinstance(type, Type)
-            return self.element(self.raw(node.value), type, self.index(node.slice)), type
+            base, index = self.raw(node.value), self.index(node.slice)
+            self.guard.index(node, index)
+            return self.element(base, type, index), type
         if isinstance(node, ast.Attribute):
             offset, type = self.field(node)
             base = self.raw(node.value)
@@ -217,6 +222,18 @@ class Expressions(Inference):
         if isinstance(type, Boolean):
             text = self.builder.value(f"zext i1 {text} to i8")
         self.builder.emit(f"store {memory_name(type)} {text}, ptr {place}, align {type.size}")
+
+    def stack(self, size: int) -> str:
+        """Bytes on the stack, which are gone when the function returns."""
+        place = self.builder.fresh()
+        if self.guard.is_on:
+            whole = self.builder.fresh()
+            self.allocations.append(f"  {whole} = alloca [{size + 2 * GUARD} x i8], align 16")
+            self.allocations.append(f"  {place} = getelementptr i8, ptr {whole}, i64 {GUARD}")
+        else:
+            self.allocations.append(f"  {place} = alloca [{size} x i8], align 16")
+        self.guard.allocate(place, size)
+        return place
 
     def _raw_name(self, node: ast.Name) -> str:
         if self.is_local(node.id):
@@ -243,12 +260,14 @@ class Expressions(Inference):
             count += 1
             name = f"{plain}.{count}"
         self.tables[name] = values
+        self.guard.table(name, type.size * len(values))
         return f'@"{name}"'
 
     def _raw_place(self, node: ast.expr) -> str:
         if isinstance(node, ast.Attribute) and self.resolve(node) is not MISSING:
             return self._raw_outer(node)
         place, type = self.address(node)
+        self.guard.access("load", node, place, type)
         return self.load(place, type)
 
     def _raw_call(self, node: ast.Call) -> str:

@@ -42,8 +42,7 @@ def _values(e: Inference, node: ast.Call, type: StructType) -> dict[str, ast.exp
 
 def make_record(e: Expressions, node: ast.Call, type: StructType) -> str:
     """Fill a structure on the stack; where it lies."""
-    place = e.builder.fresh()
-    e.allocations.append(f"  {place} = alloca [{type.stride} x i8], align 16")
+    place = e.stack(type.stride)
     for name, value in _values(e, node, type).items():
         offset, wanted = type.fields[name]
         at = e.builder.value(f"getelementptr i8, ptr {place}, i64 {offset}")

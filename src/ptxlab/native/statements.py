@@ -36,6 +36,7 @@ class Statements(Expressions):
         self._block(self.node.body)
         if not self.builder.is_closed:
             if result is None:
+                self.guard.leave()
                 self.builder.close("ret void")
             else:  # Python would return None
                 self.builder.emit("call void @llvm.trap()")
@@ -108,6 +109,7 @@ class Statements(Expressions):
             raise self.error(
                 target, f"`{ast.unparse(target)}` is a whole {type}: assign to its parts, or use `copy_bytes`"
             )
+        self.guard.access("store", target, place, type)
         self.store(place, type, text)
 
     def _unpack(self, node: ast.Assign, targets: list[ast.expr]) -> None:
@@ -273,12 +275,12 @@ class Statements(Expressions):
                 raise self.error(
                     node, "the function has " + ("no result: annotate it, `-> u32`" if result is None else "a result")
                 )
+            self.guard.leave()
             self.builder.close("ret void")
             return
-        if isinstance(result, TupleType):
-            self.builder.close(f"ret {result.llvm} {self._tuple(node.value, result)}")
-            return
-        self.builder.close(f"ret {result.llvm} {self.value(node.value, result)}")
+        text = self._tuple(node.value, result) if isinstance(result, TupleType) else self.value(node.value, result)
+        self.guard.leave()
+        self.builder.close(f"ret {result.llvm} {text}")
 
     def _tuple(self, node: ast.expr, result: TupleType) -> str:
         if not isinstance(node, ast.Tuple):

@@ -28,11 +28,18 @@ __all__ = ["TranslationError", "Unit", "callees", "declaration_text", "emit", "r
 class Unit:
     """A translated function: its text, and what that needs besides itself."""
 
-    __slots__ = ("_body", "_head", "callees", "signature", "tables")
+    __slots__ = ("_body", "_head", "callees", "globals", "signature", "tables")
 
     def __init__(
-        self, signature: Signature, head: str, body: str, callees: Iterable[Any], tables: dict[str, tuple[int, ...]]
+        self,
+        signature: Signature,
+        head: str,
+        body: str,
+        callees: Iterable[Any],
+        tables: dict[str, tuple[int, ...]],
+        globals: str = "",
     ) -> None:
+        self.globals = globals
         self.signature = signature
         self.callees = tuple(callees)
         self.tables = tables
@@ -52,7 +59,7 @@ def unit_of(function: Any) -> Unit:
     if found is None:
         statements = Statements(function, _definition(function))
         head, body = statements.translate()
-        found = Unit(signature(function), head, body, statements.callees, statements.tables)
+        found = Unit(signature(function), head, body, statements.callees, statements.tables, statements.guard.globals())
         _UNITS[function] = found
     return found
 
@@ -102,7 +109,7 @@ def emit(functions: Sequence[Any], *, linkage: str = "external", elsewhere: Iter
             parts.append(declaration_text(function))
             continue
         unit = unit_of(function)
-        parts.append(unit.text(linkage if function in wanted else "internal"))
+        parts += [unit.text(linkage if function in wanted else "internal"), unit.globals]
         tables.update(unit.tables)
         for callee in unit.callees:
             if callee not in seen:

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from ptxlab.native import size_of
+from ptxlab.native.checking import share
 from ptxlab.native.types import StructType, type_of
 
 _LINE = 128  # bytes of memory that cores pass to each other at a time
@@ -16,7 +17,7 @@ def room_of(size: int) -> ctypes.Array[ctypes.c_char]:
     """Zeroed memory that shares no cache line with anything else, so that cores do not wait for each other."""
     whole = (ctypes.c_char * (max(size, 1) + 2 * _LINE))()
     skipped = -ctypes.addressof(whole) % _LINE
-    return (ctypes.c_char * (max(size, 1) + _LINE)).from_buffer(whole, skipped)
+    return share((ctypes.c_char * (max(size, 1) + _LINE)).from_buffer(whole, skipped), size)
 
 
 class Record:

@@ -13,6 +13,7 @@ from ptxlab.device.limits import available
 from ptxlab.emulate.abi import state
 from ptxlab.emulate.runtime.order import shadow
 from ptxlab.native import size_of
+from ptxlab.native.checking import share
 
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.compile import Compiled
@@ -61,7 +62,7 @@ def room_to_keep(regions: Sequence[Region]) -> dict[int, ctypes.Array[ctypes.c_c
         if region.writable:
             size = marks_offset(region.size) + 4 * (region.size // shadow.PAGE + 2)
             try:
-                found[region.base] = (ctypes.c_char * size).from_buffer(mmap.mmap(-1, size))
+                found[region.base] = share((ctypes.c_char * size).from_buffer(mmap.mmap(-1, size)))
             except OSError:
                 return None
     return found

@@ -11,6 +11,7 @@ from ptxlab.device.arguments import Region
 from ptxlab.emulate.abi import state
 from ptxlab.emulate.abi.structs import Record
 from ptxlab.emulate.host.needs import marks_offset
+from ptxlab.native.checking import share_range, unshare_range
 
 WORKSPACE = 0x6F00_0000_0000  # an address below all arrays; see `arguments`
 
@@ -47,12 +48,19 @@ class Regions:
     def remove(self, base: int) -> None:
         """Take out the one at an address."""
         position = bisect_left(self._regions, base, key=lambda region: region.base)
-        del self._regions[position]
+        removed = self._regions.pop(position)
+        unshare_range(removed.data, removed.size)
         at, stride = self.table.address + position * self.table.stride, self.table.stride
         ctypes.memmove(at, at + stride, (len(self._regions) - position) * stride)
 
+    def unshare(self) -> None:
+        """Let native code, where it is checked, access them no longer."""
+        for region in self._regions:
+            unshare_range(region.data, region.size)
+
     def _list(self, index: int) -> None:
         region = self._regions[index]
+        share_range(region.data, region.size)
         assert region.base % 256 == 0  # so a distance from it is aligned as the address is
         self.table.set(index, base=region.base, size=region.size, data=region.data, writable=int(region.writable))
         if region.base in self._kept:

@@ -30,6 +30,7 @@ from ptxlab.emulate.runtime.schedule.grid import end_broken, go_on_alone, run_gr
 from ptxlab.emulate.runtime.schedule.search import run_search
 from ptxlab.emulate.translate.compile import Compiled
 from ptxlab.ir.origin import Origins
+from ptxlab.native.checking import share
 from ptxlab.native.functions import signature
 from ptxlab.report import Span
 
@@ -69,12 +70,12 @@ class Launch:
         self.compiled, self.memory = compiled, memory
         self._take(configuration)
         parameters = pack(compiled.module, compiled.kernel, args)
-        self.parameters = ctypes.create_string_buffer(bytes(parameters.data), max(len(parameters.data), 1))
+        self.parameters = share(ctypes.create_string_buffer(bytes(parameters.data), max(len(parameters.data), 1)))
         self.parameter_size = len(parameters.data)
-        self.stop = ctypes.c_uint32(0)
-        self.next = ctypes.c_uint64(0)
-        self.finished = ctypes.c_uint64(0)
-        self.stuck = ctypes.c_uint64(0)
+        self.stop = share(ctypes.c_uint32(0))
+        self.next = share(ctypes.c_uint64(0))
+        self.finished = share(ctypes.c_uint64(0))
+        self.stuck = share(ctypes.c_uint64(0))
         self.services = Services(self)
         self.callback = Callback(self.services.answer)
         self.lock = threading.Lock()
@@ -87,7 +88,7 @@ class Launch:
         self.profiles: list[tuple[Record, Record, Record]] = []
         facts = compiled.facts
         self.changes, self.looks = (_array(facts[name]) for name in ("changes", "looks"))
-        self.marked = ctypes.create_string_buffer(b"\1" * (facts["frame_sizes"][0] // 8))
+        self.marked = share(ctypes.create_string_buffer(b"\1" * (facts["frame_sizes"][0] // 8)))
         for offset in facts["timed_slots"]:
             self.marked[offset // 8] = b"\0"
         self.workers = [Worker(self, workers) for _ in range(workers)]
@@ -101,7 +102,7 @@ class Launch:
         self.seed, self.checks = configuration.seed, configuration.checks
         self.workspace = WORKSPACE if configuration.cooperative else 0
         numbers = configuration.numbers
-        self.numbers = None if numbers is None else (ctypes.c_uint64 * max(len(numbers), 1))(*numbers)
+        self.numbers = None if numbers is None else share((ctypes.c_uint64 * max(len(numbers), 1))(*numbers))
         self.clusters = math.prod(self.grid) // self.cluster_size if numbers is None else len(numbers)
         self.total = self.clusters * self.cluster_size  # blocks
         self.dynamic_size = configuration.shared
@@ -261,6 +262,7 @@ class Launch:
         """Give back the blocks that were kept for an explanation, and let go of what refers to each other."""
         for worker in self.workers:
             self.call(end_broken, worker)
+        self.regions.unshare()
         del self.callback, self.services
 
     def profile(self) -> None:
@@ -294,4 +296,4 @@ class Launch:
 
 
 def _array(numbers: Sequence[int]) -> ctypes.Array[ctypes.c_uint32]:
-    return (ctypes.c_uint32 * max(len(numbers), 1))(*numbers)
+    return share((ctypes.c_uint32 * max(len(numbers), 1))(*numbers))

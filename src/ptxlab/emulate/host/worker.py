@@ -15,6 +15,7 @@ from ptxlab.emulate.host.needs import RESIDENTS
 from ptxlab.emulate.host.written import written_parameters
 from ptxlab.emulate.runtime.memory import profile as requests
 from ptxlab.emulate.runtime.schedule.random import scrambled
+from ptxlab.native.checking import share
 
 if TYPE_CHECKING:
     from ptxlab.emulate.host.running import Launch
@@ -59,7 +60,7 @@ class Worker:
         )
         # Room for the clusters of all workers, should this one go on with them; it takes memory only where it is used.
         room = max(1, min(launch.clusters, launch.needs.limit * workers))
-        self.residents = (ctypes.c_void_p * room).from_buffer(mmap.mmap(-1, 8 * room))
+        self.residents = share((ctypes.c_void_p * room).from_buffer(mmap.mmap(-1, 8 * room)))
         self.end = threading.Event()  # unlike a thread, it tells the truth after an interrupted wait
         self.end.set()
         self._set_code(launch)

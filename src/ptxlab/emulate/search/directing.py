@@ -12,6 +12,7 @@ from ptxlab.emulate.abi.structs import Record
 from ptxlab.emulate.host.running import Launch
 from ptxlab.emulate.runtime.schedule.directed import GIVE_UP, NOBODY, run_directed
 from ptxlab.native import offset_of, size_of
+from ptxlab.native.checking import share
 
 ROOM = 1 << 16  # events of a run; there are more only where a run is given up
 _EVENT = struct.Struct("<IIQII")
@@ -54,8 +55,8 @@ class _Direction:
         self.launch = launch
         self.director = director
         self.failure: BaseException | None = None
-        self.states = (ctypes.c_uint8 * threads)()
-        self.marks = (ctypes.c_uint64 * threads)()
+        self.states = share((ctypes.c_uint8 * threads)())
+        self.marks = share((ctypes.c_uint64 * threads)())
         self.events = Record(state.Event, ROOM)
         self.seen = 0
         self.callback = _Choose(self.choose)

@@ -27,6 +27,7 @@ class Calls:
         self.sites: list[str] = []
         self.wrappers: list[str] = []
         self.constants: list[str] = []
+        self.constant_types: dict[str, str] = {}
         self.mail_words = 1
         self._constant_names: dict[object, str] = {}
         self._specials: dict[object, str] = {}
@@ -77,6 +78,7 @@ class Calls:
                 type, value = constant_record(static, self._constant)
             name = self._constant_names[static] = f"@constant.{len(self._constant_names)}"
             self.constants.append(f"{name} = internal constant {type} {value}, align 16")
+            self.constant_types[name] = type
         return self._constant_names[static]
 
     def runtime(self, name: str) -> str:

@@ -13,6 +13,7 @@ from ptxlab.emulate.runtime import ENTRIES, RARE, RUNTIME
 from ptxlab.emulate.translate import effort
 from ptxlab.emulate.translate.preemption import NEVER
 from ptxlab.emulate.translate.refuse import refuse
+from ptxlab.emulate.translate.sharing import share_tables
 from ptxlab.emulate.translate.unit import Unit
 from ptxlab.ir.shapes import match_of
 from ptxlab.isa.effects import Effects
@@ -130,6 +131,7 @@ def compile_kernel(
         packed = engine.cached(key, lambda: _translate(module, kernel, checks, profile, preemption, until))
         facts, *codes = _unpacked(packed)
         loaded = json.loads(facts), engine.load(codes, libraries=[_runtime()])
+        share_tables(loaded[1], len(codes))
     _loaded[key] = loaded
     if len(_loaded) > KEPT:
         del _loaded[next(iter(_loaded))]

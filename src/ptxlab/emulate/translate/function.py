@@ -22,6 +22,7 @@ from ptxlab.emulate.translate.passing import load_register, store_register
 from ptxlab.emulate.translate.preemption import CHANGE, points_of
 from ptxlab.emulate.translate.registers import Registers
 from ptxlab.emulate.translate.saving import members
+from ptxlab.emulate.translate.sharing import sharing
 from ptxlab.emulate.translate.values import Value
 from ptxlab.ir.effects import Effects
 from ptxlab.ir.flow import END, flow_of
@@ -156,6 +157,7 @@ class Function:
         entry += ["  %carry = alloca i1", "  %fuel = alloca i32", *self._entry_loads(), *self._sizes.values()]
         if self.record_size:
             entry.append(f"  %record = alloca [{self.record_size} x i8], align 16")
+            entry += sharing("%record", f"[{self.record_size} x i8]")
         cases = " ".join(f"i32 {index}, label %{label}" for index, label in enumerate(self.frame.resumes, 1))
         entry.append(f"  switch i32 %resume, label %start [ {cases} ]")
         return f"define internal void @{self.name}(ptr noalias %thread) nounwind {{\n{builder}\n}}\n"

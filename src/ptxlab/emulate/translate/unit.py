@@ -20,6 +20,7 @@ from ptxlab.emulate.translate.counting import Counting
 from ptxlab.emulate.translate.function import Function
 from ptxlab.emulate.translate.passing import Signature, argument_value, receive_value, signature
 from ptxlab.emulate.translate.preemption import LOGGED, NEVER
+from ptxlab.emulate.translate.sharing import TABLES, sharing_function
 from ptxlab.emulate.translate.tracking import Tracking
 from ptxlab.emulate.translate.values import Value
 from ptxlab.ir.shapes import match_of
@@ -29,6 +30,7 @@ from ptxlab.native.text import METADATA
 from ptxlab.native.translate import declaration_text, emit
 
 _U64 = type_named("u64")
+_ROW = "{ ptr, i32, i32, i32, i32 }"
 LARGE = 300_000  # characters of LLVM IR, beyond which LLVM takes a second
 
 
@@ -82,19 +84,23 @@ class Unit:
         calls = self.calls
         tables = [
             "@entry = alias void (ptr), ptr @f0",
-            f"@callees = constant [{len(callees)} x {{ ptr, i32, i32, i32, i32 }}] [ {', '.join(callees)} ]",
-            f"@sites = constant [{len(calls.sites)} x {{ ptr, i32, i32, i32, i32 }}] [ {', '.join(calls.sites)} ]",
+            f"@callees = constant [{len(callees)} x {_ROW}] [ {', '.join(callees)} ]",
+            f"@sites = constant [{len(calls.sites)} x {_ROW}] [ {', '.join(calls.sites)} ]",
         ]
         natives = emit(list(calls.natives.values())) if calls.natives else ""
+        rows = {"@callees": f"[{len(callees)} x {_ROW}]", "@sites": f"[{len(calls.sites)} x {_ROW}]"}
         kernel = "\n".join([*tables, *bodies])
         runtime = "\n".join([*calls.runtime_functions.values(), *_INTRINSICS])
         if len(kernel) < LARGE and not self.flat:
             inside = [f"define internal {wrapper}" for wrapper in calls.wrappers]
+            inside.append(sharing_function(TABLES[0], rows | calls.constant_types, natives))
             together = [kernel, *inside, *calls.constants, natives, runtime, _without_metadata(natives), "!2 = !{}\n"]
             return "\n".join(together), ""
         declared = [f"declare {wrapper.partition(' nounwind')[0]}" for wrapper in calls.wrappers]
         declared += [declaration_text(native) for native in calls.natives.values()]
+        declared.append(sharing_function(TABLES[0], rows))
         outside = [f"define {wrapper}" for wrapper in calls.wrappers]
+        outside.append(sharing_function(TABLES[1], calls.constant_types, natives))
         called = [*outside, *calls.constants, natives, runtime, _without_metadata(natives)]
         return "\n".join([kernel, *declared, runtime, METADATA, "!2 = !{}\n"]), "\n".join(called)
 
