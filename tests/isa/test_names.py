@@ -1,7 +1,6 @@
 """What an instruction is and does is in the table: no code outside `isa` and `kernels` asks for its name."""
 
 import ast
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -16,19 +15,11 @@ EXEMPT = {
     "litmus/instructions.py": "reads the language of litmus tests, which has names of its own: `tld`, `suatom`, `bne`",
 }
 
-# Lines that still test names, by file; a number that is too high fails too.
-LEFT: dict[str, int] = {
-    "draw/fragments.py": 6,
-}
-
 
 def test_no_code_asks_for_an_instruction_by_its_name() -> None:
     found = scan(ROOT, skipped=("isa", "kernels"))
-    lines = {(finding.path, finding.line) for finding in found if finding.path not in EXEMPT}
-    assert Counter(path for path, _ in lines) == LEFT, "\n".join(
-        str(finding) for finding in found if finding.path not in EXEMPT
-    )
-    assert {finding.path for finding in found} >= set(EXEMPT), "an exemption that is not needed"
+    assert [str(finding) for finding in found if finding.path not in EXEMPT] == []
+    assert {finding.path for finding in found} == set(EXEMPT), "an exemption that is not needed"
 
 
 def names_in(source: str) -> list[str]:

@@ -2,13 +2,33 @@
 
 Each is an attribute of `Machine`: `k.mbarrier`, `k.async_copy`, `k.bulk`, `k.wgmma`, `k.tensor_memory`, `k.stack`. A
 semantic function calls their methods; every machine implements those it supports, for its own values and addresses.
+
+`@step` says of a method what it means to an instruction's effects: the name of the step, which addresses it accesses,
+and, if it starts an operation, how threads know that this is complete. The recording machine and the explanations of
+races read it there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
+
+from .async_operation import (
+    BULK_COPY,
+    COMPLETE_TX,
+    DEALLOCATION,
+    MBARRIER_BYTES,
+    REMOTE_STORE,
+    TENSOR_COPY,
+    TENSOR_LOAD,
+    TENSOR_MMA,
+    TENSOR_STORE,
+    THREAD_COPY,
+    WARPGROUP_MMA,
+    AsyncOperation,
+    step,
+)
 
 # The values and addresses of a machine.
 V = TypeVar("V")
@@ -16,34 +36,45 @@ A = TypeVar("A")
 V_contra = TypeVar("V_contra", contravariant=True)
 A_contra = TypeVar("A_contra", contravariant=True)
 
+_ON_MBARRIER: dict[str, Any] = {"bytes": MBARRIER_BYTES, "is_later": False}
+
 
 class Mbarriers(Protocol[V, A_contra]):
     """mbarrier objects in shared memory; `order` of an operation is what `isa.mbarrier.order` returns."""
 
+    @step("initialize", writes="barrier", **_ON_MBARRIER)
     def initialize(self, barrier: A_contra, count: V, layout: int) -> None:
         """Set up an mbarrier whose phases expect `count` arrivals each."""
 
+    @step("invalidate", writes="barrier", **_ON_MBARRIER)
     def invalidate(self, barrier: A_contra) -> None:
         """End the life of an mbarrier."""
 
+    @step("layout", reads="barrier", result="u32", **_ON_MBARRIER)
     def layout(self, barrier: A_contra) -> V:
         """The layout (a u32) that it was initialized with."""
 
+    @step("expect", updates="barrier", **_ON_MBARRIER)
     def expect(self, barrier: A_contra, bytes: V, order: int = 0) -> None:
         """Add to the bytes (a u32) that the current phase waits for."""
 
+    @step("complete", updates="barrier", starts=COMPLETE_TX, **_ON_MBARRIER)
     def complete(self, barrier: A_contra, bytes: V, order: int) -> None:
         """Take from the bytes (a u32) that the current phase waits for."""
 
+    @step("arrive", updates="barrier", result="u64", **_ON_MBARRIER)
     def arrive(self, barrier: A_contra, count: V | int, order: int) -> V:
         """Count arrivals, and return the state before them."""
 
+    @step("drop", updates="barrier", result="u64", **_ON_MBARRIER)
     def drop(self, barrier: A_contra, count: V | int, order: int) -> V:
         """Arrive, and expect as many arrivals less in the phases that follow."""
 
+    @step("test", reads="barrier", result="pred", **_ON_MBARRIER)
     def test(self, barrier: A_contra, parity: V, order: int) -> V:
         """Whether the phase of that parity has completed: a predicate."""
 
+    @step("wait", reads="barrier", result="pred", **_ON_MBARRIER)
     def wait(self, barrier: A_contra, parity: V, order: int) -> V:
         """The same, after suspending the thread for a while."""
 
@@ -51,15 +82,19 @@ class Mbarriers(Protocol[V, A_contra]):
 class AsyncCopies(Protocol[V_contra, A_contra]):
     """The `cp.async` operations of a thread."""
 
+    @step("start", writes="destination", reads="source", starts=THREAD_COPY)
     def start(self, destination: A_contra, source: A_contra, size: int, source_size: V_contra) -> None:
         """Copy `source_size` bytes from global to shared memory, and zeros up to `size`."""
 
+    @step("commit")
     def commit(self) -> None:
         """Close the group of the copies started since the last group."""
 
+    @step("wait")
     def wait(self, groups: int) -> None:
         """Wait until at most the latest `groups` groups are pending."""
 
+    @step("arrive", completes="barrier", starts=THREAD_COPY)
     def arrive(self, barrier: A_contra, noinc: bool) -> None:
         """Arrive at an mbarrier once all copies started so far are complete."""
 
@@ -75,6 +110,7 @@ class Reduction:
 class BulkCopies(Protocol[V_contra, A_contra]):
     """Bulk and tensor copies (TMA), asynchronous stores, and requests to cancel a launch."""
 
+    @step("start", writes="destination", reads="source", completes="barrier", starts=BULK_COPY)
     def load(
         self,
         destination: A_contra,
@@ -89,19 +125,23 @@ class BulkCopies(Protocol[V_contra, A_contra]):
         `ignored` are the bytes at both ends that need not exist.
         """
 
+    @step("start", writes="destination", reads="source", starts=BULK_COPY)
     def store(
         self, destination: A_contra, source: A_contra, size: V_contra, mask: V_contra | int, reduction: Reduction | None
     ) -> None:
         """Copy from shared to global memory those bytes of every 16 that `mask` has."""
 
+    @step("start", writes="destination", reads="source", completes="barrier", starts=BULK_COPY)
     def exchange(
         self, destination: A_contra, source: A_contra, size: V_contra, barrier: A_contra, reduction: Reduction | None
     ) -> None:
         """Copy from shared memory to shared memory of the cluster."""
 
+    @step("put", writes="destination", bytes="value", completes="barrier", starts=REMOTE_STORE)
     def put(self, destination: A_contra, value: V_contra, barrier: A_contra, reduction: Reduction | None) -> None:
         """Store one value to shared memory of the cluster."""
 
+    @step("start", writes="destination", reads="map", completes="barrier", starts=BULK_COPY)
     def load_tensor(
         self,
         destination: A_contra,
@@ -112,23 +152,29 @@ class BulkCopies(Protocol[V_contra, A_contra]):
     ) -> None:
         """Copy a box of a tensor to shared memory, of the blocks in the mask `blocks` if there is one."""
 
+    @step("start", writes="map", reads="source", starts=BULK_COPY)
     def store_tensor(
         self, map: A_contra, coordinates: Sequence[V_contra], source: A_contra, reduction: Reduction | None
     ) -> None:
         """Copy a box in shared memory to a tensor."""
 
+    @step("prefetch")
     def prefetch(self, source: A_contra, size: V_contra) -> None:
         """Bring global memory to the L2 cache."""
 
+    @step("prefetch")
     def prefetch_tensor(self, map: A_contra, coordinates: Sequence[V_contra]) -> None:
         """Bring a box of a tensor to the L2 cache."""
 
+    @step("cancel", writes="destination", bytes=16, completes="barrier", starts=REMOTE_STORE)
     def cancel(self, destination: A_contra, barrier: A_contra, multicast: bool) -> None:
         """Request that a cluster which has not started is not launched."""
 
+    @step("commit")
     def commit(self) -> None:
         """Close the group of the bulk operations started since the last group."""
 
+    @step("wait")
     def wait(self, groups: int, reads: bool) -> None:
         """Wait until at most the latest `groups` groups are pending, or (`reads`) have not yet read their source."""
 
@@ -153,18 +199,22 @@ class MatrixChunks(Generic[V]):
 class WarpgroupMma(Protocol[V]):
     """The `wgmma` operations that a warp has started."""
 
+    @step("start", starts=WARPGROUP_MMA)
     def read(self, matrix: MatrixChunks[V]) -> None:
         """Report to the detectors what the warp is about to read through the async proxy."""
 
+    @step("fence")
     def fence(self) -> None:
         """Order the warp's earlier accesses to registers before the MMAs that follow."""
 
     def compare(self) -> None:
         """Check that the warps of the warpgroup gave the same descriptors."""
 
+    @step("commit")
     def commit(self) -> None:
         """Close the group of the operations started since the last group."""
 
+    @step("wait")
     def wait(self, groups: int) -> None:
         """Wait until at most the latest `groups` groups are pending."""
 
@@ -207,57 +257,93 @@ class MatrixCopy(Generic[V, A]):
 class TensorMemory(Protocol[V, A]):
     """Tensor memory of the block and what works on it; a word is 32 bits at one lane and column."""
 
+    @step("", result="u32")
     def address(self, taddr: A) -> V:
         """An address in tensor memory as a u32."""
 
+    @step("allocate", result="u32")
     def allocate(self, columns: V) -> V:
         """The address of newly allocated columns."""
 
+    @step("free", starts=DEALLOCATION)
     def free(self, address: V, columns: V) -> None:
         """Deallocate columns."""
 
+    @step("relinquish")
     def relinquish(self) -> None:
         """Promise that the block allocates no more."""
 
+    @step("", result="u32")
     def route(self, address: V) -> V:
         """The address that the warp accesses by one that may leave out its lane."""
 
+    @step("load", starts=TENSOR_LOAD)
     def start_load(self, address: V, is_uniform: V, lanes: int, columns: int, split: int) -> None:
         """Start loading words of a warp; `read` gives them."""
 
+    @step("store", starts=TENSOR_STORE)
     def start_store(self, address: V, is_uniform: V, lanes: int, columns: int, split: int) -> None:
         """Start storing words of a warp; `write` takes them."""
 
+    @step("", result="u32")
     def read(self, word: V) -> V:
         """The word of that number."""
 
     def write(self, word: V, value: V, mask: int) -> None:
         """Change the bits of `mask` in the word of that number."""
 
+    @step("multiply", starts=TENSOR_MMA)
     def multiply(self, mma: Mma[V, A]) -> None:
         """Start an MMA."""
 
+    @step("copy", starts=TENSOR_COPY)
     def copy(self, copy: MatrixCopy[V, A]) -> None:
         """Start a copy from shared memory."""
 
+    @step("commit", completes="barrier", starts=TENSOR_MMA)
     def commit(self, barrier: A, blocks: V | None = None) -> None:
         """Arrive at an mbarrier, of the blocks in the mask if there is one, once all started so far is complete."""
 
+    @step("wait")
     def wait(self, stores: bool) -> None:
         """Wait until the thread's loads, or its stores, are complete."""
 
-    def fence(self, after: bool) -> None:
-        """Order operations on tensor memory before the synchronization that follows, or after the one before."""
+    @step("fence_before")
+    def fence_before(self) -> None:
+        """Order operations on tensor memory before the synchronization that follows."""
+
+    @step("fence_after")
+    def fence_after(self) -> None:
+        """Order operations on tensor memory after the synchronization before."""
 
 
 class Stack(Protocol[V]):
     """The stack of the thread in local memory."""
 
+    @step("", result="type")
     def save(self, type: str) -> V:
         """The stack pointer."""
 
+    @step("restore")
     def restore(self, pointer: V) -> None:
         """Set the stack pointer to what `save` gave."""
 
+    @step("allocate", result="type")
     def allocate(self, size: V, alignment: int, type: str) -> V:
         """The address of `size` new bytes."""
+
+
+UNITS: dict[str, type] = {
+    "mbarrier": Mbarriers,
+    "async_copy": AsyncCopies,
+    "bulk": BulkCopies,
+    "wgmma": WarpgroupMma,
+    "tensor_memory": TensorMemory,
+    "stack": Stack,
+}
+
+
+def started_by(unit: str, name: str) -> AsyncOperation | None:
+    """What a step of that name starts, if it starts anything."""
+    actions = (getattr(method, "action", None) for method in vars(UNITS[unit]).values())
+    return next((action.starts for action in actions if action is not None and action.step == name), None)

@@ -16,9 +16,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from .async_operation import MBARRIER_BYTES
 from .form import Form, Modifiers, Specification
 from .operand import Expected
-from .recorder import MBARRIER_BYTES, Access
+from .recorder import Access
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
+from inspect import Signature, signature
 from typing import Any
 
 from ptxlab.isa import asynchronous
-from ptxlab.isa.asynchronous import MatrixChunks, MatrixCopy, Mma, Reduction
+from ptxlab.isa.async_operation import MBARRIER_BYTES, Action
 from ptxlab.isa.types import Type, type_named
-
-MBARRIER_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,12 +97,15 @@ class Recorder:
     # The units.
 
     def __post_init__(self) -> None:
-        self.mbarrier: asynchronous.Mbarriers[Placeholder, Location] = Mbarriers(self, "mbarrier")
-        self.async_copy: asynchronous.AsyncCopies[Placeholder, Location] = AsyncCopies(self, "async_copy")
-        self.bulk: asynchronous.BulkCopies[Placeholder, Location] = BulkCopies(self, "bulk")
-        self.wgmma: asynchronous.WarpgroupMma[Placeholder] = WarpgroupMma(self, "wgmma")
-        self.tensor_memory: asynchronous.TensorMemory[Placeholder, Location] = TensorMemory(self, "tensor_memory")
-        self.stack: asynchronous.Stack[Placeholder] = Stack(self, "stack")
+        self.mbarrier: asynchronous.Mbarriers[Placeholder, Location] = self._unit("mbarrier")
+        self.async_copy: asynchronous.AsyncCopies[Placeholder, Location] = self._unit("async_copy")
+        self.bulk: asynchronous.BulkCopies[Placeholder, Location] = self._unit("bulk")
+        self.wgmma: asynchronous.WarpgroupMma[Placeholder] = self._unit("wgmma")
+        self.tensor_memory: asynchronous.TensorMemory[Placeholder, Location] = self._unit("tensor_memory")
+        self.stack: asynchronous.Stack[Placeholder] = self._unit("stack")
+
+    def _unit(self, name: str) -> Any:
+        return _Unit(self, name, asynchronous.UNITS[name])
 
     # Values.
 
@@ -239,203 +242,36 @@ def _bytes(type: str) -> int:
     return type_named(type).width // 8
 
 
+@cache
+def _signature(method: Callable[..., Any]) -> Signature:
+    return signature(method)
+
+
 @dataclass(frozen=True)
 class _Unit:
-    """One of the units: each call of a method is a step."""
+    """One of the units: each call of a method is noted as the protocol says."""
 
     recorder: Recorder
     name: str
+    protocol: type
 
-    def step(self, name: str) -> None:
-        self.recorder.steps.append(Step(self.name, name))
+    def __getattr__(self, method: str) -> Callable[..., Placeholder | None]:
+        return partial(self._call, getattr(self.protocol, method))
 
-    def touch(self, location: Location, kind: str, bytes: int | None, *, later: bool = True) -> None:
-        self.recorder.note(location, kind, bytes, later=later)
-
-    def complete_on(self, barrier: Location) -> None:
-        """Something completes on an mbarrier later."""
-        self.touch(barrier, "update", MBARRIER_BYTES)
-
-
-class Mbarriers(_Unit):
-    def _touch(self, name: str, barrier: Location, kind: str) -> None:
-        self.step(name)
-        self.touch(barrier, kind, MBARRIER_BYTES, later=False)
-
-    def initialize(self, barrier: Location, count: Placeholder, layout: int) -> None:
-        self._touch("initialize", barrier, "store")
-
-    def invalidate(self, barrier: Location) -> None:
-        self._touch("invalidate", barrier, "store")
-
-    def layout(self, barrier: Location) -> Placeholder:
-        self._touch("layout", barrier, "load")
-        return Placeholder(type_named("u32"))
-
-    def expect(self, barrier: Location, bytes: Placeholder, order: int = 0) -> None:
-        self._touch("expect", barrier, "update")
-
-    def complete(self, barrier: Location, bytes: Placeholder, order: int) -> None:
-        self._touch("complete", barrier, "update")
-
-    def arrive(self, barrier: Location, count: Placeholder | int, order: int) -> Placeholder:
-        self._touch("arrive", barrier, "update")
-        return Placeholder(type_named("u64"))
-
-    def drop(self, barrier: Location, count: Placeholder | int, order: int) -> Placeholder:
-        self._touch("drop", barrier, "update")
-        return Placeholder(type_named("u64"))
-
-    def test(self, barrier: Location, parity: Placeholder, order: int) -> Placeholder:
-        self._touch("test", barrier, "load")
-        return _PREDICATE
-
-    def wait(self, barrier: Location, parity: Placeholder, order: int) -> Placeholder:
-        self._touch("wait", barrier, "load")
-        return _PREDICATE
-
-
-class AsyncCopies(_Unit):
-    def start(self, destination: Location, source: Location, size: int, source_size: Placeholder) -> None:
-        self.step("start")
-        self.touch(destination, "store", None)
-        self.touch(source, "load", None)
-
-    def commit(self) -> None:
-        self.step("commit")
-
-    def wait(self, groups: int) -> None:
-        self.step("wait")
-
-    def arrive(self, barrier: Location, noinc: bool) -> None:
-        self.step("arrive")
-        self.complete_on(barrier)
-
-
-class BulkCopies(_Unit):
-    def _copy(self, destination: Location, source: Location, barrier: Location | None, reduction: Any) -> None:
-        self.step("start")
-        self.touch(destination, "store" if reduction is None else "update", None)
-        self.touch(source, "load", None)
-        if barrier is not None:
-            self.complete_on(barrier)
-
-    def load(
-        self, destination: Location, source: Location, size: Placeholder, barrier: Location, blocks: Any, ignored: Any
-    ) -> None:
-        self._copy(destination, source, barrier, None)
-
-    def store(
-        self, destination: Location, source: Location, size: Placeholder, mask: Any, reduction: Reduction | None
-    ) -> None:
-        self._copy(destination, source, None, reduction)
-
-    def exchange(
-        self, destination: Location, source: Location, size: Placeholder, barrier: Location, reduction: Reduction | None
-    ) -> None:
-        self._copy(destination, source, barrier, reduction)
-
-    def put(self, destination: Location, value: Placeholder, barrier: Location, reduction: Reduction | None) -> None:
-        self.step("put")
-        self.touch(destination, "store" if reduction is None else "update", value.type.width // 8)
-        self.complete_on(barrier)
-
-    def load_tensor(
-        self, destination: Location, map: Location, coordinates: Any, barrier: Location, blocks: Any
-    ) -> None:
-        self._copy(destination, map, barrier, None)
-
-    def store_tensor(self, map: Location, coordinates: Any, source: Location, reduction: Reduction | None) -> None:
-        self._copy(map, source, None, reduction)
-
-    def prefetch(self, source: Location, size: Placeholder) -> None:
-        self.step("prefetch")
-
-    def prefetch_tensor(self, map: Location, coordinates: Any) -> None:
-        self.step("prefetch")
-
-    def cancel(self, destination: Location, barrier: Location, multicast: bool) -> None:
-        self.step("cancel")
-        self.touch(destination, "store", 16)
-        self.complete_on(barrier)
-
-    def commit(self) -> None:
-        self.step("commit")
-
-    def wait(self, groups: int, reads: bool) -> None:
-        self.step("wait")
-
-
-class WarpgroupMma(_Unit):
-    def read(self, matrix: MatrixChunks[Placeholder]) -> None:
-        self.step("start")
-
-    def fence(self) -> None:
-        self.step("fence")
-
-    def compare(self) -> None:
-        """Nothing that others see."""
-
-    def commit(self) -> None:
-        self.step("commit")
-
-    def wait(self, groups: int) -> None:
-        self.step("wait")
-
-
-class TensorMemory(_Unit):
-    def address(self, taddr: Location) -> Placeholder:
-        return Placeholder(type_named("u32"))
-
-    def allocate(self, columns: Placeholder) -> Placeholder:
-        self.step("allocate")
-        return Placeholder(type_named("u32"))
-
-    def free(self, address: Placeholder, columns: Placeholder) -> None:
-        self.step("free")
-
-    def relinquish(self) -> None:
-        self.step("relinquish")
-
-    def route(self, address: Placeholder) -> Placeholder:
-        return address
-
-    def start_load(self, address: Placeholder, is_uniform: Placeholder, lanes: int, columns: int, split: int) -> None:
-        self.step("load")
-
-    def start_store(self, address: Placeholder, is_uniform: Placeholder, lanes: int, columns: int, split: int) -> None:
-        self.step("store")
-
-    def read(self, word: Placeholder) -> Placeholder:
-        return word
-
-    def write(self, word: Placeholder, value: Placeholder, mask: int) -> None:
-        """Part of a store."""
-
-    def multiply(self, mma: Mma[Placeholder, Location]) -> None:
-        self.step("multiply")
-
-    def copy(self, copy: MatrixCopy[Placeholder, Location]) -> None:
-        self.step("copy")
-
-    def commit(self, barrier: Location, blocks: Placeholder | None = None) -> None:
-        self.step("commit")
-        self.complete_on(barrier)
-
-    def wait(self, stores: bool) -> None:
-        self.step("wait")
-
-    def fence(self, after: bool) -> None:
-        self.step("fence_after" if after else "fence_before")
-
-
-class Stack(_Unit):
-    def save(self, type: str) -> Placeholder:
-        return Placeholder(type_named(type))
-
-    def restore(self, pointer: Placeholder) -> None:
-        self.step("restore")
-
-    def allocate(self, size: Placeholder, alignment: int, type: str) -> Placeholder:
-        self.step("allocate")
-        return Placeholder(type_named(type))
+    def _call(self, method: Callable[..., Any], *given: Any, **named: Any) -> Placeholder | None:
+        action: Action | None = getattr(method, "action", None)
+        if action is None:
+            return None
+        arguments = _signature(method).bind(self, *given, **named).arguments
+        if action.step:
+            self.recorder.steps.append(Step(self.name, action.step))
+        bytes = action.bytes
+        if isinstance(bytes, str):
+            bytes = arguments[bytes].type.width // 8
+        writes = "store" if arguments.get("reduction") is None else "update"
+        for operand, kind in ((action.writes, writes), (action.updates, "update"), (action.reads, "load")):
+            if operand:
+                self.recorder.note(arguments[operand], kind, bytes, later=action.is_later)
+        if action.completes:
+            self.recorder.note(arguments[action.completes], "update", MBARRIER_BYTES, later=True)
+        return Placeholder(type_named(arguments.get(action.result, action.result))) if action.result else None

@@ -316,10 +316,10 @@ def tcgen05_commit_multicast(k: Machine, m: Modifiers, mbar: Address, mask: Valu
 @form("tcgen05.fence::before_thread_sync", since=BLACKWELL)
 def tcgen05_fence_before(k: Machine, m: Modifiers) -> None:
     """Order operations on tensor memory before it with the synchronisation of threads that follows."""
-    k.tensor_memory.fence(after=False)
+    k.tensor_memory.fence_before()
 
 
 @form("tcgen05.fence::after_thread_sync", since=BLACKWELL)
 def tcgen05_fence_after(k: Machine, m: Modifiers) -> None:
     """Order later operations on tensor memory after the synchronization of threads that comes before it."""
-    k.tensor_memory.fence(after=True)
+    k.tensor_memory.fence_after()

@@ -9,10 +9,11 @@ from ptxlab import ir
 from ptxlab.emulate.abi import state
 from ptxlab.emulate.abi.structs import Record
 from ptxlab.emulate.explain.memory_names import name_bytes
-from ptxlab.emulate.explain.operations import Operation, operation_of
+from ptxlab.emulate.explain.operations import operation_of
 from ptxlab.emulate.explain.snapshots import block_name, companion, thread_name, thread_name_in_block
 from ptxlab.emulate.runtime.order import reports, shadow
 from ptxlab.ir.flow import flow_of
+from ptxlab.isa.async_operation import AsyncOperation
 from ptxlab.report import Label
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class Race:
         """The second, or `the same thread`"""
         return "the same thread" if self.in_thread else self.second
 
-    def operation(self, party: Party) -> Operation:
+    def operation(self, party: Party) -> AsyncOperation:
         """The asynchronous operation that one of them is."""
         return operation_of(self.launch.compiled.effects(party.instruction))
 

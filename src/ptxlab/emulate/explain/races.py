@@ -9,7 +9,6 @@ from ptxlab.emulate.abi import state
 from ptxlab.emulate.abi.structs import Record
 from ptxlab.emulate.explain.accesses import Party, Race, are_companions, excuse, race_of
 from ptxlab.emulate.explain.memory_names import name_memory
-from ptxlab.emulate.explain.operations import one
 from ptxlab.emulate.explain.tensor_findings import explain_missing_fence, explain_tensor_race
 from ptxlab.emulate.runtime.order import reports, shadow
 from ptxlab.report import Diagnostic, error, warning
@@ -74,8 +73,8 @@ def _with_operation_in_flight(race: Race) -> _Account:
     earlier, later, operation = race.earlier, race.later, race.operation(race.earlier)
     who = "a thread"
     if later.is_copy:
-        name = race.operation(later).name
-        who = f"another {name}" if name == operation.name else one(name)
+        other = race.operation(later)
+        who = f"another {other.name}" if other.name == operation.name else str(other)
     when = f"before it waited for the {operation.name}"
     if not race.in_thread:
         when = f"before the {operation.name} was known to be complete"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ptxlab.emulate.explain.operations import one
 from ptxlab.emulate.explain.paths import Paths
 from ptxlab.report import Diagnostic, Label, error, warning
 
 if TYPE_CHECKING:
     from ptxlab.emulate.explain.accesses import Party, Race
 
-_WHERE = {"load": "load of tensor memory", "store": "store to tensor memory"}
+_WHERE = {"load": " of tensor memory", "store": " to tensor memory"}
 
 
 def explain_tensor_race(race: Race) -> Diagnostic:
@@ -62,18 +61,18 @@ def _explain_use_after_free(race: Race, use: Party, free: Party, user: str, free
 
 def explain_missing_fence(race: Race) -> Diagnostic:
     """An operation on tensor memory that may run ahead of the synchronization before it."""
-    before, after = race.operation(race.earlier).name, race.operation(race.later).name
+    before, after = race.operation(race.earlier), race.operation(race.later)
     waits = sorted(Paths(race.launch.compiled).synchronizations_before(race.later.instruction))
     where = "between the synchronization and this line"
     if len(waits) == 1:
         where = f"after {race.launch.name_line(waits[0], race.later.instruction)}, where the threads synchronize"
     return warning(
         "missing-tensor-fence",
-        f"{one(_WHERE.get(after, after))} may run ahead of the synchronization that orders it after "
-        f"{one(_WHERE.get(before, before))}",
+        f"{after}{_WHERE.get(after.name, '')} may run ahead of the synchronization that orders it after "
+        f"{before}{_WHERE.get(before.name, '')}",
         race.launch.span_of(race.later.instruction),
         f"{race.other} started it at {race.bytes}, with no `tcgen05.fence::after_thread_sync` before it",
-        others=race.at_earlier(f"{race.first} started the {before}"),
+        others=race.at_earlier(f"{race.first} started the {before.name}"),
         notes=["operations on tensor memory are ordered after barriers and mbarriers only by such a fence"],
         helps=[f"`tcgen05.fence::after_thread_sync;` {where}"],
     )

@@ -103,8 +103,11 @@ class TensorMemory:
     def wait(self, stores: bool) -> None:
         self._machine.runtime("wait_for_cells", int(stores))
 
-    def fence(self, after: bool) -> None:
-        self._machine.runtime("fence_after" if after else "fence_before")
+    def fence_before(self) -> None:
+        self._machine.runtime("fence_before")
+
+    def fence_after(self) -> None:
+        self._machine.runtime("fence_after")
 
     def _move(self, kind: int, address: Value, is_uniform: Value, lanes: int, columns: int, split: int) -> None:
         record = Record(

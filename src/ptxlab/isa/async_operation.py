@@ -1,0 +1,77 @@
+"""What methods of asynchronous units do, for effects of instructions, and what they start, in the words of diagnostics.
+
+`@step` is written above the methods of the protocols in `asynchronous.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+MBARRIER_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncOperation:
+    """What a method starts: what diagnostics call it, and how threads know that it is complete."""
+
+    name: str
+    completion: str = ""
+
+    def __str__(self) -> str:
+        """`a copy`, `an MMA`"""
+        return f"an {self.name}" if self.name == "MMA" else f"a {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What a method does, as `@step` says it."""
+
+    step: str
+    """Its name among the steps of an instruction's effects; empty for what others do not see."""
+    reads: str = ""
+    """The parameter that is the address it reads."""
+    writes: str = ""
+    """The address that it writes, or updates if it is given a `reduction`."""
+    updates: str = ""
+    completes: str = ""
+    """The mbarrier that it completes on later."""
+    bytes: int | str | None = None
+    """How many it accesses at each address, or the parameter whose width that is; None: not known from the text."""
+    is_later: bool = True
+    """Whether it accesses memory later, through the async proxy."""
+    result: str = ""
+    """The type of the result, or the parameter that names it."""
+    starts: AsyncOperation | None = None
+
+
+def step(name: str, **how: Any) -> Callable[[F], F]:
+    """Say what a method does: the fields of `Action`."""
+    action = Action(name, **how)
+
+    def note(method: F) -> F:
+        method.action = action  # type: ignore[attr-defined]
+        return method
+
+    return note
+
+
+_BY_COMMIT = "the {} is complete when the mbarrier of a `tcgen05.commit` after it completes"
+_BY_WARP = "a {} is complete for its own warp after `{}`, for others after a later barrier"
+THREAD_COPY = AsyncOperation(
+    "copy", "the copy is complete for its thread after `cp.async.wait_group`, for others after a later barrier"
+)
+COMPLETE_TX = AsyncOperation("`complete_tx`")
+BULK_COPY = AsyncOperation(
+    "copy", "the copy is complete when its mbarrier completes, or after `cp.async.bulk.wait_group` in its own thread"
+)
+REMOTE_STORE = AsyncOperation("store", "the store is complete when its mbarrier completes")
+WARPGROUP_MMA = AsyncOperation("MMA", "the MMA is complete after `wgmma.wait_group`")
+TENSOR_MMA = AsyncOperation("MMA", _BY_COMMIT.format("MMA"))
+DEALLOCATION = AsyncOperation("deallocation", "the deallocation is known to other warps after a later barrier")
+TENSOR_COPY = AsyncOperation("copy", _BY_COMMIT.format("copy"))
+TENSOR_LOAD = AsyncOperation("load", _BY_WARP.format("load", "tcgen05.wait::ld"))
+TENSOR_STORE = AsyncOperation("store", _BY_WARP.format("store", "tcgen05.wait::st"))
