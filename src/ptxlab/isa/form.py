@@ -22,13 +22,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .bound import Bound
 from .jump import Jump
 from .operation import Operation
 from .targets import ALWAYS, Since, since
 from .types import TYPES
+
+if TYPE_CHECKING:
+    from .held import Held
 
 
 class Modifiers(SimpleNamespace):
@@ -92,6 +95,7 @@ class Form:
     effects: frozenset[str] = frozenset()
     computes: Operation | None = None
     extents: Mapping[str, Specification] = field(default_factory=dict)
+    holds: Callable[[Modifiers], Iterator["Held"]] | None = None  # the matrices in registers, if it has any
     text: str = ""
     semantics: Callable[..., Any] | None = field(default=None)
     unknown: str = ""
@@ -187,6 +191,7 @@ def form(
                 effects=frozenset(effects.split()) | getattr(function, "effects", frozenset()),
                 computes=getattr(function, "computes", None),
                 extents=getattr(function, "extents", {}),
+                holds=getattr(function, "holds", None),
                 text=inspect.cleandoc(function.__doc__ or ""),
                 semantics=function if function.__code__.co_argcount else None,
                 unknown=getattr(function, "unknown", function.__globals__.get("UNKNOWN", "")),

@@ -8,7 +8,8 @@ from typing import Any
 
 from .form import Modifiers, Specification, form, unknown
 from .fragment import ELEMENT_BITS, registers
-from .layouts import fragments
+from .held import held_by_mma, holds
+from .layouts import Fragments, fragments
 from .machine import Machine
 from .operation import computes
 from .warp_mma import Vector, collect, mma_of
@@ -85,6 +86,11 @@ EQUAL: Slots = {"types": FP8_MATRICES, "where": same_result}
 EQUAL_PADDED: Slots = {"types": FP8_MATRICES | {"b": "1 b32 special padded reg"}, "where": same_result}
 
 
+def layouts_of(m: Modifiers) -> Fragments:
+    """Which lane holds which element of the four matrices."""
+    return fragments(m.shape, m.atype, m.btype, m.ctype, m.dtype, alayout=m.alayout, blayout=m.blayout)
+
+
 # Four independent 8x8 products a warp, one by each group of eight lanes.
 @form(DENSE, shape="m8n8k4", **ANY_LAYOUT, **HALF, types=FOUR, where=no_narrower_result, since="6.4 sm_70")
 @form(DENSE, shape="m16n8k8", **ROW_COL, **HALF, types=MATRICES, where=same_result, since="6.5 sm_75")
@@ -126,10 +132,10 @@ EQUAL_PADDED: Slots = {"types": FP8_MATRICES | {"b": "1 b32 special padded reg"}
 @form(KIND, kind=F8F6F4, shape="m16n8k32", **ROW_COL, dtype="f16", **FP8, ctype="f16", types=FP8_MATRICES, since=LATER)
 @form(KIND, kind=F8F6F4, shape="m16n8k16", **ROW_COL, **FP8, **ANY_HALF, **EQUAL_PADDED, since=LATER)
 @computes("mma")
+@holds(lambda m: held_by_mma(layouts_of(m), m.atype, m.btype, m.ctype, m.dtype))
 def mma(k: Machine, m: Modifiers, a: Vector, b: Vector, c: Vector) -> Vector:
     """Multiply matrix `a` by `b` and add `c`; each lane of the warp holds its fragments of them in registers."""
-    layouts = fragments(m.shape, m.atype, m.btype, m.ctype, m.dtype, alayout=m.alayout, blayout=m.blayout)
-    return collect(k, mma_of(m, layouts, a, b, c), a, b, c)
+    return collect(k, mma_of(m, layouts_of(m), a, b, c), a, b, c)
 
 
 @form(DENSE, shape="m8n8k4", **ANY_LAYOUT, **BFLOAT, types=FOUR, since="7.0 sm_80")

@@ -3,8 +3,11 @@
 Each lane holds one register a matrix of 8x8 16-bit or 16x8 8-bit elements, two registers a matrix of 16x16 bytes.
 """
 
+from collections.abc import Iterator
+
 from .extent import addresses
 from .form import Modifiers, form, unknown
+from .held import Held, holds
 from .layouts import Layout
 from .layouts_rows import eight_rows, memory_rows, sixteen_columns
 from .machine import Address, Machine, Value
@@ -32,6 +35,32 @@ def move(k: Machine, values: tuple[Value, ...], source: Layout, target: Layout, 
     count = len(target.places)
     statics = (count, source.bits, target.bits, source.places, target.after(len(values)))
     return k.collect(rearrange, ALL_LANES, values, ["b32"] * registers, statics=statics, aligned=True)
+
+
+def loaded(m: Modifiers) -> Layout:
+    """Which lane gets which element from a load."""
+    count = int(m.num[1:])
+    if m.m16n16:
+        return sixteen_columns(16, count)
+    return eight_rows(8 if m.b16 else 16, 16 if m.b16 else 8, count, bool(m.trans))
+
+
+def stored(m: Modifiers) -> Layout:
+    """Which lane gives which element to a store."""
+    count = int(m.num[1:])
+    return sixteen_columns(8, count) if m.m16n8 else eight_rows(8, 16, count, bool(m.trans))
+
+
+def rows_of(operand: str, verb: str, layout: Layout) -> Iterator[Held]:
+    """Matrices whose rows are in memory, at addresses that lanes give."""
+    owners = memory_rows(layout.rows, layout.columns, layout.bits, layout.copies)
+    yield Held(operand, f"{verb} the row that the named lane points to", layout, owners=owners)
+
+
+def transposed(m: Modifiers) -> Iterator[Held]:
+    """A matrix before and after it is transposed."""
+    yield Held("a", "A, 8x8 b16", eight_rows(8, 16, 1))
+    yield Held("d", "D, the same elements turned", eight_rows(8, 16, 1, transposed=True))
 
 
 @form(
@@ -64,6 +93,7 @@ def move(k: Machine, values: tuple[Value, ...], source: Layout, target: Layout, 
     types={"d": one_each},
     since=BLACKWELL,
 )
+@holds(lambda m: rows_of("d", "read from", loaded(m)))
 def ldmatrix(k: Machine, m: Modifiers, p: Address) -> tuple[Value, ...]:
     """Read 8x8, 16x16 or 8x16 matrices from shared memory; each lane gives the address of one row.
 
@@ -71,10 +101,7 @@ def ldmatrix(k: Machine, m: Modifiers, p: Address) -> tuple[Value, ...]:
     """
     count = int(m.num[1:])
     bits = {None: 16 if m.b16 else 8, "b6x16_p32": 6, "b4x16_p64": 4}[getattr(m, "from")]
-    if m.m16n16:
-        target, registers = sixteen_columns(16, count), 2 * count
-    else:
-        target, registers = eight_rows(8 if m.b16 else 16, max(bits, 8), count, bool(m.trans)), count
+    target, registers = loaded(m), 2 * count if m.m16n16 else count
     source = memory_rows(target.rows, target.columns, bits, count)
     row = k.load(p, "b32", 4, when=k.lane < target.rows * count)
     return move(k, row, source, target, registers)
@@ -107,18 +134,20 @@ def ldmatrix_signed() -> None:
     types={"a": lambda m: f"{one_each(m)} reg"},
     since=BLACKWELL,
 )
+@holds(lambda m: rows_of("a", "written to", stored(m)))
 def stmatrix(k: Machine, m: Modifiers, p: Address, a: tuple[Value, ...]) -> None:
     """Write 8x8 or 16x8 matrices to shared memory; each lane gives the address of one row.
 
     16x8 matrices are written by columns.
     """
     count = int(m.num[1:])
-    source = sixteen_columns(8, count) if m.m16n8 else eight_rows(8, 16, count, bool(m.trans))
+    source = stored(m)
     row = move(k, a, source, memory_rows(8, source.columns, source.bits, count), 4)
     k.store(p, row, when=k.lane < 8 * count)
 
 
 @form("movmatrix.sync.aligned.m8n8.trans.b16 d, a", types={"d": "b32", "a": "b32 reg"}, since="7.8 sm_75")
+@holds(transposed)
 def movmatrix(k: Machine, m: Modifiers, a: Value) -> Value:
     """Transpose an 8x8 matrix of 16-bit elements in the registers of a warp."""
     (d,) = move(k, (a,), eight_rows(8, 16, 1), eight_rows(8, 16, 1, transposed=True), 1)

@@ -7,7 +7,8 @@ and the lanes of four that supply them. nvcc writes `scale_a` and `scale_b` in b
 
 from .form import Modifiers, Specification, form
 from .fragment import registers
-from .layouts import fragments
+from .held import held_by_mma, holds
+from .layouts import Fragments, fragments
 from .machine import Machine, Value
 from .matrix import FAMILY_120, ROW_COL, Slots
 from .operation import computes
@@ -69,6 +70,16 @@ def operands(bits: int, sparse: bool = False) -> dict[str, Specification]:
     }
 
 
+def bits_of(m: Modifiers) -> int:
+    """The bits that an element of A or B takes in a register."""
+    return 8 if m.kind == "kind::mxf8f6f4" else 4
+
+
+def layouts_of(m: Modifiers) -> Fragments:
+    """Which lane holds which element of the four matrices."""
+    return fragments(m.shape, m.atype, m.btype, "f32", "f32", bits=bits_of(m), sparse=bool(m.variant))
+
+
 @form(DENSE, shape="m16n8k32", **MXF8F6F4, **REST, types=operands(8), since=FAMILY_120)
 @form(DENSE, shape="m16n8k64", **MXF4, **REST, types=operands(4), since=FAMILY_120)
 @form(DENSE.replace(*SPELLED), shape="m16n8k64", **NVF4_2X, **REST, types=operands(4), since=FAMILY_120)
@@ -99,6 +110,7 @@ def operands(bits: int, sparse: bool = False) -> dict[str, Specification]:
     since="8.7 sm_120a | 8.8 sm_121a",
 )
 @computes("mma")
+@holds(lambda m: held_by_mma(layouts_of(m), m.atype, m.btype, m.ctype, m.dtype, sparse=bool(m.variant)))
 def mma_block_scale(
     k: Machine,
     m: Modifiers,
@@ -113,10 +125,9 @@ def mma_block_scale(
     f: int | None = None,
 ) -> Vector:
     """Multiply `a` by `b`, each block of them by its scale factor, and add `c`; `.sp` stores half of `a` only."""
-    bits = 8 if m.kind == "kind::mxf8f6f4" else 4
+    bits = bits_of(m)
     blocks = int(m.scale_vec[len("scale_vec::")]) if m.scale_vec else 1 if bits == 8 else 2
     sparse = None if f is None else (m.shape, f)
-    layouts = fragments(m.shape, m.atype, m.btype, "f32", "f32", bits=bits, sparse=f is not None)
-    product = mma_of(m, layouts, a, b, c, sparse=sparse, bits=bits, scale=(blocks, m.stype))
+    product = mma_of(m, layouts_of(m), a, b, c, sparse=sparse, bits=bits, scale=(blocks, m.stype))
     metadata = () if e is None else (e,)
     return collect(k, product, a, b, c, metadata, scale_a, select_a, scale_b, select_b)

@@ -5,7 +5,8 @@ lanes of four supply `e`. With `.sp::ordered_metadata` the indices in `e` must a
 """
 
 from .form import Modifiers, Specification, form
-from .layouts import fragments
+from .held import held_by_mma, holds
+from .layouts import Fragments, fragments
 from .machine import Machine, Value
 from .matrix import (
     ANY_HALF,
@@ -56,6 +57,11 @@ KIND_OPERANDS = operands("0..0", c="")
 EQUAL: Slots = {"types": KIND_OPERANDS, "where": same_result}
 
 
+def layouts_of(m: Modifiers) -> Fragments:
+    """Which lane holds which element of the four matrices."""
+    return fragments(m.shape, m.atype, m.btype, m.ctype, m.dtype, sparse=True)
+
+
 @form(SPARSE, shape="m16n8k16 m16n8k32", **ANY, **HALF, types=operands("0..3"), where=same_result, since="7.1 sm_80")
 @form(SPARSE, shape="m16n8k16", **ANY, **BFLOAT, types=operands("0..3", a=ANY_BITS), since="7.1 sm_80")
 @form(SPARSE, shape="m16n8k32", **ANY, **BFLOAT, types=operands("0..1", a=ANY_BITS), since="7.1 sm_80")
@@ -83,7 +89,7 @@ EQUAL: Slots = {"types": KIND_OPERANDS, "where": same_result}
 # ptxas takes the kind for fp8 alone in more places than the manual says.
 @form(KIND, kind=F8F6F4, shape="m16n8k64", **ORDERED, dtype="f32", **FP8, ctype="f32", types=KIND_OPERANDS, since=FIRST)
 @computes("mma")
+@holds(lambda m: held_by_mma(layouts_of(m), m.atype, m.btype, m.ctype, m.dtype, sparse=True))
 def mma_sp(k: Machine, m: Modifiers, a: Vector, b: Vector, c: Vector, e: Value, f: int) -> Vector:
     """Multiply `a`, half of whose elements are zero and not stored, by `b` and add `c`; `e` says which are stored."""
-    layouts = fragments(m.shape, m.atype, m.btype, m.ctype, m.dtype, sparse=True)
-    return collect(k, mma_of(m, layouts, a, b, c, sparse=(m.shape, f)), a, b, c, e)
+    return collect(k, mma_of(m, layouts_of(m), a, b, c, sparse=(m.shape, f)), a, b, c, e)

@@ -4,11 +4,14 @@ A multiplicand of f16 takes eight registers in every shape; other fragments divi
 Until PTX 6.3 `.aligned` was implied and could not be spelled.
 """
 
+from collections.abc import Iterator
+
 from .extent import addresses
 from .form import Modifiers, Specification, form, unknown
 from .fragment import extents, registers
 from .fragment_memory import Matrix, load, store
-from .layouts import opaque_accumulator, opaque_fragments, opaque_multiplicand
+from .held import Held, extent, held_by_mma, holds
+from .layouts import Fragments, opaque_accumulator, opaque_fragments, opaque_multiplicand
 from .machine import Address, Machine, Value
 from .matrix import ANY_LAYOUT, F64, ROW_COL, Slots
 from .operation import computes
@@ -92,6 +95,26 @@ def is_shared(m: Modifiers) -> bool:
     return (m.space or "").startswith("shared")
 
 
+def layouts_of(m: Modifiers) -> Fragments:
+    """Which lane holds which element of the four matrices of a multiplication."""
+    return opaque_fragments(m.shape, *types_of(m), m.ctype, m.dtype)
+
+
+def types_of(m: Modifiers) -> tuple[str, str]:
+    """The types of A and B."""
+    return m.atype or "f16", m.btype or "f16"
+
+
+REMARK = ", as an H200 has it; PTX leaves it open"
+
+
+def moved_matrix(name: str, m: Modifiers) -> Iterator[Held]:
+    """The matrix that a load or store holds."""
+    layout = opaque_multiplicand(name, m.shape, m.type) if name in "ab" else opaque_accumulator(m.shape, m.type)
+    shown = layout.transposed if name == "b" else layout
+    yield Held(name, f"{name.upper()}, {extent(shown)} {m.type}{REMARK}", layout, is_transposed=name == "b")
+
+
 def located(k: Machine, m: Modifiers, matrix: str, p: Address, stride: Value | None) -> Matrix:
     """The matrix that a load or store is about. B is laid out transposed, so its columns are rows."""
     rows, columns, depth = extents(m.shape)
@@ -115,6 +138,7 @@ def located(k: Machine, m: Modifiers, matrix: str, p: Address, stride: Value | N
 @form(LOAD_A, shape="m8n8k32", type="s4 u4", **ROW, **moved("a", more=""), since="6.3 sm_75")
 @form(LOAD_A, shape="m8n8k128", type="b1", **ROW, **moved("a", more=""), since="6.3 sm_75")
 @addresses(p=multiplicand)
+@holds(lambda m: moved_matrix("a", m))
 def wmma_load_a(k: Machine, m: Modifiers, p: Address, stride: Value | None) -> Vector:
     """Read the multiplicand A from memory into registers; `stride` elements lie between its rows or columns."""
     return load(located(k, m, "a", p, stride), int(fragment("a", m.shape, m.type).split()[0]))
@@ -128,6 +152,7 @@ def wmma_load_a(k: Machine, m: Modifiers, p: Address, stride: Value | None) -> V
 @form(LOAD_B, shape="m8n8k32", type="s4 u4", **COL, **moved("b", more=""), since="6.3 sm_75")
 @form(LOAD_B, shape="m8n8k128", type="b1", **COL, **moved("b", more=""), since="6.3 sm_75")
 @addresses(p=multiplicand)
+@holds(lambda m: moved_matrix("b", m))
 def wmma_load_b(k: Machine, m: Modifiers, p: Address, stride: Value | None) -> Vector:
     """Read the multiplicand B from memory into registers; `stride` elements lie between its rows or columns."""
     return load(located(k, m, "b", p, stride), int(fragment("b", m.shape, m.type).split()[0]))
@@ -139,6 +164,7 @@ def wmma_load_b(k: Machine, m: Modifiers, p: Address, stride: Value | None) -> V
 @form(LOAD_C, shape="m8n8k4", type="f64", **ACCESS, **moved("c"), since="7.0 sm_80")
 @form(LOAD_C, shape="m8n8k32 m8n8k128", type="s32 f32", **ACCESS, **moved("c"), since="6.3 sm_75")  # f32: ptxas only
 @addresses(p=lambda m: f"{element_bytes(m)}")
+@holds(lambda m: moved_matrix("c", m))
 def wmma_load_c(k: Machine, m: Modifiers, p: Address, stride: Value | None) -> Vector:
     """Read the accumulator C from memory into registers; `stride` elements lie between its rows or columns."""
     return load(located(k, m, "c", p, stride), int(fragment("c", m.shape, m.type).split()[0]))
@@ -150,6 +176,7 @@ def wmma_load_c(k: Machine, m: Modifiers, p: Address, stride: Value | None) -> V
 @form(STORE, shape="m8n8k4", type="f64", **ACCESS, **moved("d", "a", ""), since="7.0 sm_80")
 @form(STORE, shape="m8n8k32 m8n8k128", type="s32 f32", **ACCESS, **moved("d", "a", ""), since="6.3 sm_75")
 @addresses(p=stored)
+@holds(lambda m: moved_matrix("d", m))
 def wmma_store(k: Machine, m: Modifiers, p: Address, a: Vector, stride: Value | None) -> None:
     """Write a matrix from the registers of a warp to memory; `stride` elements lie between its rows or columns."""
     store(located(k, m, "c", p, stride), a)
@@ -181,11 +208,11 @@ BITS: Slots = {"dtype": "s32", "atype": "b1", "btype": "b1", "ctype": "s32"}
     since="6.3 sm_75",
 )
 @computes("opaque-mma")
+@holds(lambda m: held_by_mma(layouts_of(m), *types_of(m), m.ctype, m.dtype, remark=REMARK))
 def wmma_mma(k: Machine, m: Modifiers, a: Vector, b: Vector, c: Vector) -> Vector:
     """Multiply matrix `a` by `b` and add `c`, all as wmma.load put them into the registers of the warp."""
-    layouts = opaque_fragments(m.shape, m.atype or "f16", m.btype or "f16", m.ctype, m.dtype)
     longest = 4 if m.atype == "tf32" else None  # as ptxas has it: two instructions of shape m16n8k4
-    return collect(k, mma_of(m, layouts, a, b, c, longest_step=longest), a, b, c)
+    return collect(k, mma_of(m, layouts_of(m), a, b, c, longest_step=longest), a, b, c)
 
 
 @form(DOUBLE, shape="m16n16k8 m16n16k16", rnd="rn rz rm rp", **ANY_LAYOUT, **F64, **multiplied(), since="7.0 sm_80")

@@ -4,15 +4,16 @@ Tensor memory has its own 32-bit addresses, which no state space names. ptxas do
 and stores. The multiplications are in tcgen05_mma.py.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from .asynchronous import MatrixCopy
 from .form import Modifiers, form, unknown
+from .held import Held, holds
 from .machine import Address, Machine, Value
 from .matrix import Slots
 from .rearrangement import agree, meet
 from .tensor_memory import SHAPES as MOVED
-from .tensor_memory import first_cell, next_cell
+from .tensor_memory import first_cell, moved, next_cell
 from .warp_mma import ALL_LANES, Vector
 
 BLACKWELL = "8.6 sm_100a sm_101a | 8.8 sm_100f sm_101f"
@@ -49,6 +50,15 @@ def indices(m: Modifiers) -> str:
 def half(m: Modifiers) -> str:
     """The registers for every second element."""
     return f"{int(m.num[1:]) // 2} b32 apart"
+
+
+def moved_words(operand: str, verb: str, m: Modifiers) -> Iterator[Held]:
+    """Which lane of the warp gets, or gives, which words of tensor memory."""
+    layout = moved(m.shape, int(m.num[1:]), packed=bool(m.pack_16b or m.unpack_16b))
+    half = ", the lower half of each" if layout.bits == 16 else ""
+    split = "; the second half is as far to the right as the instruction says" if m.shape == "16x32bx2" else ""
+    title = f"{verb} {layout.rows} lanes and {layout.columns} columns of tensor memory{half}{split}"
+    yield Held(operand, title, layout)
 
 
 REDUCED: Slots = {
@@ -111,6 +121,7 @@ def tcgen05_relinquish_alloc_permit(k: Machine, m: Modifiers) -> None:
     types={"d": vector, "taddr": TENSOR, "split": "imm"},
     since=BLACKWELL,
 )
+@holds(lambda m: moved_words("d", "read from", m))
 def tcgen05_ld(k: Machine, m: Modifiers, taddr: Address, split: int | None) -> Vector:
     """Start loading from tensor memory into the registers of a warp."""
     packed = bool(m.pack_16b)
@@ -198,6 +209,7 @@ def tcgen05_ld_reduced() -> None:
     types={"a": vector, "taddr": TENSOR, "split": "imm"},
     since=BLACKWELL,
 )
+@holds(lambda m: moved_words("a", "written to", m))
 def tcgen05_st(k: Machine, m: Modifiers, taddr: Address, split: int | None, a: Vector) -> None:
     """Start storing registers of a warp to tensor memory."""
     unpacked = bool(m.unpack_16b)

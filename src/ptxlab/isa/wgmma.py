@@ -5,12 +5,13 @@ holds a quarter of D. One form a row of the manual's table for A by descriptor (
 ptxas does not ask for `.aligned`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .descriptor import K_MAJOR, MN_MAJOR
 from .form import Modifiers, Specification, form
 from .fragment import registers
+from .held import Held, extent, holds
 from .machine import Machine, Value
 from .matrix import Slots
 from .rearrangement import meet
@@ -73,6 +74,16 @@ def multiply(opcode: str, operands: str, *, k: int, selector: str = "", **slots:
     )
 
 
+def quarter(m: Modifiers) -> Iterator[Held]:
+    """What one warp holds; B, and A unless it is in registers, are in shared memory."""
+    selector = 0 if m.sp else None
+    mma = WarpgroupMma(m.shape, m.atype, m.btype, m.dtype, IN_REGISTERS, K_MAJOR, selector=selector)
+    a, d = mma.fragments
+    rows = "rows 0 to 15, of the first warp; the next three hold 16 rows each in the same way"
+    yield Held("a", f"A in registers, {extent(a)} {m.atype}: {rows}", a)
+    yield Held("d", f"D, {extent(d)} {m.dtype}: {rows}", d)
+
+
 @multiply(DENSE, SHARED + TRANSPOSE_BOTH, k=16, **HALF)
 @multiply(DENSE, REGISTERS + TRANSPOSE_B, k=16, **HALF)
 @multiply(DENSE, SHARED + TRANSPOSE_BOTH, k=16, **BFLOAT)
@@ -99,6 +110,7 @@ def multiply(opcode: str, operands: str, *, k: int, selector: str = "", **slots:
 @multiply(SPARSE_INTEGER, SPARSE_SHARED, k=64, selector="0..0", **UNSIGNED)
 @multiply(SPARSE_INTEGER, SPARSE_REGISTERS, k=64, selector="0..0", **SIGNED)
 @multiply(SPARSE_INTEGER, SPARSE_REGISTERS, k=64, selector="0..0", **UNSIGNED)
+@holds(quarter)
 def wgmma_mma_async(
     k: Machine,
     m: Modifiers,
