@@ -23,7 +23,7 @@ def check(
 ) -> list[Diagnostic]:
     """Everything the rules find in a module, in the order of its source; `target` checks it for another target.
 
-    `progress` is told now and then how many characters of the source have been looked at.
+    `progress` is called now and then with how many characters of the source have been checked.
     """
     if not isinstance(module, ir.Module):
         raise TypeError(f"`check` takes what `ptxlab.parse` or `ptxlab.load` gives, not {type(module).__name__}")
@@ -35,7 +35,7 @@ def check(
     return at_origin(module, sorted(without_allowed(found), key=_place))
 
 
-# Rules that look at one instruction at a time: they stay true in a program with holes.
+# Rules that check one instruction at a time: they stay true in a program with holes.
 INSTRUCTION_RULES = """
 unknown-instruction illegal-modifier operand-count operand-type vector-size immediate-range unavailable-instruction
 """.split()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Access(NamedTuple):
-    """Operand `operand` of an instruction is the address of `size` bytes, which must lie at a multiple of `align`."""
+    """Operand `operand` of an instruction is the address of `size` bytes, which must be at a multiple of `align`."""
 
     operand: int
     size: int
@@ -53,7 +53,7 @@ def known_accesses(facts: FunctionFacts) -> Iterator[KnownAccess]:
 
 
 def accesses(instruction: ir.Instruction, match: Match) -> Iterator[Access]:
-    """The accesses of an instruction to memory, as far as its text tells of them."""
+    """The accesses of an instruction to memory, as far as its text shows them."""
     for at, expected in enumerate(match.expected):
         if expected.kind == "address":
             found = extent(instruction, match, expected.name)

@@ -1,6 +1,6 @@
-"""Warnings that the author has looked at and allows: `// ptxlab: allow unreachable-code, kept for the debugger`.
+"""Warnings that the author allows: `// ptxlab: allow unreachable-code, kept for the debugger`.
 
-The comment stands behind the statement or on a line of its own above it. It names one code and gives a reason; without
+The comment is after the statement or on a line of its own above it. It names one code and gives a reason; without
 a reason, or on an error, it has no effect.
 """
 

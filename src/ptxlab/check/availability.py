@@ -28,20 +28,20 @@ def explain(
     if place is not None:
         others = [Label(place, f"this module {'targets' if short_of_target else 'is PTX'} `{had}`")]
     older = program.version < version
-    remedy = f"raise the target to `{chip}`" if short_of_target else f"raise the version to `{version[0]}.{version[1]}`"
+    fix = f"raise the target to `{chip}`" if short_of_target else f"raise the version to `{version[0]}.{version[1]}`"
     if short_of_target and chip.suffix and program.target.number == chip.number:
-        remedy = f"write `.target {chip}`; `sm_{chip.number}` without the suffix does not have this"
+        fix = f"write `.target {chip}`; `sm_{chip.number}` without the suffix does not have this"
     if short_of_target and program.module.origins:
-        remedy = f"compile it for `{chip}`: `--target {chip}`"
+        fix = f"compile it for `{chip}`: `--target {chip}`"
     elif short_of_target and older:
-        remedy += f" and the version to `{version[0]}.{version[1]}`"
+        fix += f" and the version to `{version[0]}.{version[1]}`"
     return error(
         code,
         f"{what} needs `{wanted}`, and this module {'is compiled for' if program.module.origins else 'has'} `{had}`",
         span,
         f"available since {needed}" if len(needed.alternatives) <= 3 else f"available since {_short(needed)}",
         others=others,
-        helps=[remedy],
+        helps=[fix],
     )
 
 

@@ -1,10 +1,10 @@
 """The `cp.async` of a function, what waits for each of them, and what reads shared memory before that.
 
-A wait covers a copy if the copy is in a closed group and the wait lets only later groups go on. How many groups were
-closed since is counted on the way that closes most of them, so that a wait that may cover a copy is taken to do so.
-What is counted ends where a copy in a loop fills the same bytes again; one that fills others each time goes round the
-loop. A copy that an mbarrier counts, or that a called function may wait for, is taken to be waited for; so is one in a
-kernel that counts its groups and chooses among waits for many numbers of them.
+A wait covers a copy if the copy is in a closed group and the wait lets only later groups stay pending. How many groups
+were closed since is counted on the way that closes most of them, so that a wait that may cover a copy is taken to do
+so. What is counted ends where a copy in a loop fills the same bytes again; one that fills others each time goes round
+the loop. A copy that an mbarrier counts, or that a called function may wait for, is taken to be waited for; so is one
+in a kernel that counts its groups and chooses among waits for many numbers of them.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Copies:
         return frozenset(at for waits in choices for at in waits)
 
     def walk(self, copy: int, stops: Set[int]) -> Iterator[int]:
-        """What comes after a copy, the nearest first, on all ways until one of `stops`."""
+        """What comes after a copy, the nearest first, on all paths until one of `stops`."""
         blocks = self._facts.flow.blocks
         ends: dict[int, list[int]] = defaultdict(list)
         for at in sorted(stops):

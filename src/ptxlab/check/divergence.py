@@ -185,7 +185,7 @@ class Divergence:
         if effects.computes is Operation.SHUFFLE:
             return _shuffled(instruction, match, node[1], known)
         if effects.accesses and highest.level == WARP:
-            return ALIKE  # a table with an entry for each warp often tells all of them the same
+            return ALIKE  # a table with an entry for each warp often has the same for all of them
         follow = None if effects.computes is None else _ARITHMETIC.get(effects.computes)
         return (follow and follow(match, known)) or highest
 

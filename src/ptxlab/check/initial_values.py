@@ -1,4 +1,4 @@
-"""Initial values of variables: whether one fits the declaration it stands in."""
+"""Initial values of variables: whether one fits its declaration."""
 
 from ptxlab import ir
 
@@ -6,7 +6,7 @@ _BYTES = frozenset(0xFF << shift for shift in range(0, 64, 8))
 
 
 def misfit(value: ir.Initialiser, variable: ir.Variable, spaces: dict[str, str]) -> str | None:
-    """What is wrong with an initial value, or None; `spaces` tells where the variables of the module are."""
+    """What is wrong with an initial value, or None; `spaces` says where the variables of the module are."""
     if variable.type.kind == "o":
         return _wrong_properties(value, variable.type.name)
     if variable.type.name == "f16":
@@ -26,14 +26,14 @@ _WORDS = frozenset("nearest linear wrap mirror clamp_ogl clamp_to_edge clamp_to_
 
 def _wrong_properties(value: ir.Initialiser, type: str) -> str | None:
     if not isinstance(value, ir.InitialiserList):
-        return "is no list of properties in braces"
+        return "is not a list of properties in braces"
     for part in value.elements:
         if not isinstance(part, ir.Field):
             return "has a value without the name of its property"
         if part.name not in _PROPERTIES[type]:
             return f"has the property `{part.name}`, which `.{type}` does not have"
         if isinstance(part.value, str) and part.value not in _WORDS:
-            return f"sets `{part.name}` to `{part.value}`, which is no value for it"
+            return f"sets `{part.name}` to `{part.value}`, which is not a value for it"
     return None
 
 

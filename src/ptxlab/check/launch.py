@@ -21,7 +21,7 @@ QUARTERS = 4
 def threads_of(kernel: ir.Function) -> int | None:
     """The most threads that a block of a kernel can have, if its header says."""
     directive = kernel.directive("reqntid") or kernel.directive("maxntid")
-    # Without a single thread, another rule complains.
+    # Without a single thread, another rule reports it.
     return None if directive is None else prod(n for n in directive.arguments if isinstance(n, int)) or None
 
 

@@ -39,7 +39,7 @@ class Ways:
         return Counter(found[0] for guard in guards if (found := self._condition(guard)) is not None)
 
     def leads_past(self, register: int, at: int) -> bool:
-        """Whether some way to instruction `at` has no write of a register; False if that cannot be told."""
+        """Whether some path to instruction `at` has no write of a register; False if that is not known."""
         blocks = self._facts.flow.blocks
         writes = self._facts.values.writes.get(register, [])
         target = next(block.number for block in blocks if block.start <= at < block.end)

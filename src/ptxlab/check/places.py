@@ -1,4 +1,4 @@
-"""Where something stands in the text of an instruction."""
+"""Where something is in the text of an instruction."""
 
 import re
 
@@ -9,7 +9,7 @@ from .program import Program
 
 
 def span_of_name(program: Program, instruction: ir.Instruction, name: str) -> Span | None:
-    """Where a name stands in an instruction."""
+    """Where a name is in an instruction."""
     whole = program.module.span(instruction)
     if whole is None:
         return None

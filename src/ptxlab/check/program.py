@@ -49,7 +49,7 @@ class FunctionFacts:
     instructions: list[ir.Instruction] = field(default_factory=list)
     matches: list[Match | None] = field(default_factory=list)
     calls: list[ir.Instruction] = field(default_factory=list)
-    others: list[ir.Statement] = field(default_factory=list)  # statements that are no instructions
+    others: list[ir.Statement] = field(default_factory=list)  # statements that are not instructions
     is_sound: bool = True
 
     @cached_property
@@ -69,7 +69,7 @@ class FunctionFacts:
 
     @cached_property
     def pointers(self) -> Pointers:
-        """Where its registers point, if that can be told."""
+        """Where its registers point, if that is known."""
         return Pointers(self)
 
     @cached_property
@@ -182,7 +182,7 @@ class Program:
                 continue
             matches.append(verdict)
             if verdict.limited:
-                self._look_at_values(facts, statement, verdict)
+                self._check_values(facts, statement, verdict)
             if verdict.odd:
                 failure = Failure("odd-operand", function, statement, None, verdict, verdict.odd[0])
                 self.failures["odd-operand"].append(failure)
@@ -193,7 +193,7 @@ class Program:
         if opcode.jump is Jump.CALL:
             if not opcode.candidates:
                 return "illegal-modifier"
-            return "unknown-name" if _has_unknown(signature) else "call"  # irregular: a rule looks at each
+            return "unknown-name" if _has_unknown(signature) else "call"  # irregular: a rule checks each
         if not opcode.candidates:
             return "illegal-modifier" if opcode.is_known else "unknown-instruction"
         if opcode.candidates[0].violation is not None:
@@ -216,7 +216,7 @@ class Program:
         operand = mismatch.problem.index if mismatch else 0
         self.failures[kind].append(Failure(kind, function, instruction, mismatch, match, operand))
 
-    def _look_at_values(self, facts: FunctionFacts, instruction: ir.Instruction, match: Match) -> None:
+    def _check_values(self, facts: FunctionFacts, instruction: ir.Instruction, match: Match) -> None:
         for index, (expected, operand) in enumerate(zip(match.expected, instruction.operands, strict=True)):
             if not is_allowed(expected, operand):
                 facts.is_sound = False

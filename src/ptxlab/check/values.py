@@ -1,7 +1,7 @@
 """Where the values of registers come from, and who reads them, found when it is asked for.
 
-`definition` and `uses` look at one block, or at a register that is written once; a write under a guard counts for them:
-whoever reads it usually does so under the same guard, or wants what was there before. `definitions` looks at all ways
+`definition` and `uses` search one block, or at a register that is written once; a write under a guard counts for them:
+a read of it is usually under the same guard, or wants the previous value. `definitions` follows all paths
 through the function, and at what such a write leaves in place.
 """
 
@@ -25,7 +25,7 @@ class Values:
         self._starts = [block.start for block in self._blocks]
         self._seen: dict[tuple[int, int], tuple[int, ...]] = {}
         self.steps = 0
-        """How many blocks were looked at to answer questions."""
+        """How many blocks were searched to answer questions."""
 
     @cached_property
     def writes(self) -> dict[int, list[int]]:
@@ -38,7 +38,7 @@ class Values:
         return _places(self._facts.effects.reads)
 
     def block_of(self, at: int) -> int:
-        """The block that an instruction stands in."""
+        """The block that an instruction is in."""
         return bisect_right(self._starts, at) - 1
 
     def only_write(self, register: int) -> int | None:

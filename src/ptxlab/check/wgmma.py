@@ -1,7 +1,7 @@
 """The `wgmma.mma_async` of a function and which of them still run at each place.
 
-A product runs from its `wgmma.mma_async` until a `wgmma.wait_group n` that covers its group: one after which at most
-the `n` latest groups run. `wgmma.commit_group` closes a group; what is in none yet, no wait covers.
+An MMA is in flight from its `wgmma.mma_async` until a `wgmma.wait_group n` that covers its group: one after which at
+most the `n` latest groups run. `wgmma.commit_group` closes a group; what is in none yet, no wait covers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 OPEN = -1  # in no group yet
 _OLDEST = 64
 
-# For each product that runs, by its instruction, how many groups were closed after its own: the fewest on any way here.
+# For each MMA in flight, by its instruction, how many groups were closed after its own: the fewest on any path here.
 Running = dict[int, int]
 
 
@@ -34,14 +34,14 @@ class Mma(NamedTuple):
 
 
 class Mmas:
-    """The products of one function."""
+    """The MMAs of one function."""
 
     def __init__(self, facts: FunctionFacts) -> None:
         self._facts = facts
         self.of: dict[int, Mma] = {}
-        """Each product by the instruction that starts it."""
+        """Each MMA by the instruction that issues it."""
         self.steps: dict[int, str] = {}
-        """What else concerns products: `fence`, `commit` or `wait`, by instruction."""
+        """What else concerns MMAs: `fence`, `commit` or `wait`, by instruction."""
         for at in facts.doing("wgmma", "start"):
             self.of[at] = _mma(facts.instructions[at])
         for name in ("fence", "commit", "wait"):
@@ -49,7 +49,7 @@ class Mmas:
         self._places = sorted([*self.of, *self.steps])
 
     def running(self) -> dict[int, Running]:
-        """The products that may run at the start of each block."""
+        """The MMAs that may be in flight at the start of each block."""
 
         def after(block: BasicBlock, running: Running) -> Running:
             running = dict(running)
@@ -73,7 +73,7 @@ class Mmas:
             limit = self.limit(at)
             covered = [mma for mma, age in running.items() if age >= limit]
             for mma in covered or ([] if self.has_group(running) else list(running)):
-                del running[mma]  # a wait for what is in no group is told of by a rule of its own
+                del running[mma]  # a wait for what is in no group has a rule of its own
 
     @staticmethod
     def has_group(running: Running) -> bool:

@@ -40,7 +40,7 @@ def note_edit() -> None:
 
 @contextmanager
 def building() -> Iterator[None]:
-    """Let this thread build parts that belong to no program yet: that is no edit."""
+    """Let this thread build parts that belong to no program yet: that is not an edit."""
     before, _building.is_active = _building.is_active, True
     try:
         yield

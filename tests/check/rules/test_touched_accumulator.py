@@ -53,7 +53,7 @@ def test_a_register_touched_while_the_product_runs_is_found(name: str) -> None:
     (found,) = findings(text, CODE)
     assert found.message == f"{what} while `wgmma.mma_async` may still use it"
     assert found.line == line_of(text, place)
-    assert found.labels[1].text.startswith("this product may still run")
+    assert found.labels[1].text.startswith("this MMA may still be in flight")
 
 
 RIGHT = {
@@ -81,7 +81,7 @@ def test_the_wait_that_is_too_weak_is_shown() -> None:
     (found,) = findings(text, CODE)
     assert [label.text for label in found.labels] == [
         "an arbitrary value",
-        "this product may still run, and writes it",
+        "this MMA may still be in flight, and writes it",
         "leaves the 1 group closed last unfinished",
     ]
     assert found.helps[0].text == "wait with `wgmma.wait_group.sync.aligned 0;`"

@@ -118,7 +118,7 @@ def test_what_is_waited_for_is_fine(name: str) -> None:
 
 def test_the_wait_that_does_not_cover_the_copy_is_shown() -> None:
     (weak,) = findings(copying(COPY, COMMIT, WAIT_1, BARRIER, READ, STORE), CODE)
-    assert weak.labels[2].text == "lets the latest group go on, and the copy with it"
+    assert weak.labels[2].text == "lets the latest group stay pending, and the copy with it"
     (outside,) = findings(copying(COPY, WAIT_0, BARRIER, READ, STORE), CODE)
     assert outside.labels[2].text == "waits for closed groups only, and the copy is in none"
 

@@ -24,7 +24,7 @@ WRONG = {
         IN + "@%p1 bra A;\nmov.u32 %r2, 1;\nA:\nadd.u32 %r3, %r1, %r2;\nst.global.u32 [%rd1], %r3;",
         "add.u32",
         "%r2",
-        " on some way to this place",
+        " on some path to this instruction",
     ),
     "sum never set to zero": (
         IN + "mov.u32 %r4, 0;\nLOOP:\nadd.u32 %r2, %r2, %r4;\nadd.u32 %r4, %r4, 1;\nsetp.lt.u32 %p2, %r4, %r1;\n"
@@ -45,7 +45,7 @@ WRONG = {
         "TEST:\nsetp.lt.u32 %p2, %r4, %r1;\n@%p2 bra BODY;\nst.global.u32 [%rd1], %r2;",
         "st.global",
         "%r2",
-        " on some way to this place",
+        " on some path to this instruction",
     ),
     "address": (IN + "st.global.u32 [%rd2], %r1;", "st.global", "%rd2", "; nothing writes it"),
     "guard": (IN + "@%p2 st.global.u32 [%rd1], %r1;", "@%p2", "%p2", "; nothing writes it"),
@@ -54,13 +54,13 @@ WRONG = {
         IN + "@%p1 bra A;\nmov.u32 %r2, 1;\nA:\n@!%p1 bra B;\nst.global.u32 [%rd1], %r2;\nB:",
         "st.global",
         "%r2",
-        " on some way to this place",
+        " on some path to this instruction",
     ),
     "the predicate changed": (
         IN + "@%p1 bra A;\nmov.u32 %r2, 1;\nA:\nsetp.eq.u32 %p1, %r1, 5;\n@%p1 bra B;\nst.global.u32 [%rd1], %r2;\nB:",
         "st.global",
         "%r2",
-        " on some way to this place",
+        " on some path to this instruction",
     ),
 }
 RIGHT = {

@@ -2,7 +2,7 @@
 
 The docstring of a rule is the page that `ptxlab explain` shows, with an example that the rule finds and one beside it
 that is right. The name of its file with hyphens is its code, `check(program)` yields its findings. What several rules
-need stands one folder up.
+need is one folder up.
 """
 
 from functools import cache

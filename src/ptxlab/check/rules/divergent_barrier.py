@@ -82,7 +82,7 @@ class Finding(NamedTuple):
 
 
 class Need(NamedTuple):
-    """Whom an instruction needs: all threads of the block, all lanes of the warp at the same instruction, or both."""
+    """The threads that an instruction needs: those of the block, lanes of the warp at the same instruction, or both."""
 
     block: bool
     warp: bool
@@ -145,7 +145,7 @@ class _Inspection:
     def findings(self) -> Iterator[list[Finding]]:
         """The instructions that are missed, together by the decision that is to blame."""
         found: dict[int, list[Finding]] = {}
-        with suppress(ExhaustedError):  # what was found so far stands
+        with suppress(ExhaustedError):  # what was found so far is kept
             for at, need in self.collectives.items():
                 finding = self._judge(at, need)
                 if finding is not None:

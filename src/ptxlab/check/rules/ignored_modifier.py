@@ -1,7 +1,7 @@
-"""A modifier has no effect on its instruction, or stands there twice. ptxas lets it pass in silence.
+"""A modifier has no effect on its instruction, or is there twice. ptxas accepts it silently.
 
-ptxas reads the modifiers of some instructions in every instruction and ignores them where they mean nothing; whoever
-wrote it expected something of it.
+ptxas reads the modifiers of some instructions in every instruction and ignores them where they mean nothing; the
+author expected an effect.
 
 Wrong:
 

@@ -1,7 +1,7 @@
-"""A branch goes to something that is not code, or an indexed branch to something that is no list of targets.
+"""A branch goes to something that is not code, or an indexed branch to something that is not a list of targets.
 
-`bra` takes a label in front of an instruction. `brx.idx` takes the label of a `.branchtargets` list, which must stand
-before it.
+`bra` takes a label in front of an instruction. `brx.idx` takes the label of a `.branchtargets` list, which must
+precede it.
 
 Wrong:
 
@@ -68,8 +68,8 @@ def _check(program: Program, facts: FunctionFacts) -> Iterator[Diagnostic]:
         wanted = "a list of `.branchtargets`" if indexed else "a label in front of an instruction"
         yield error(
             "illegal-branch",
-            f"`{found.name}` is not {wanted}" if not (indexed and too_late) else f"`{found.name}` stands too late",
+            f"`{found.name}` is not {wanted}" if not (indexed and too_late) else f"`{found.name}` comes too late",
             span,
             f"{wanted} belongs here",
-            others=[Label(other, "this is where it stands")] if other else [],
+            others=[Label(other, "it is declared here")] if other else [],
         )

@@ -89,7 +89,7 @@ def _check(program: Program, facts: FunctionFacts, call: ir.Instruction) -> Iter
             yield error("illegal-call", f"a call conforms to a prototype, not to {described(prototype)}",
                         program.module.operand_span(call, len(call.operands) - 1), "not a prototype")  # fmt: skip
         elif isinstance(found, (ir.Label, ir.BranchTargets)):
-            yield error("illegal-call", f"`{found.name}` is no `.callprototype` and no `.calltargets`",
+            yield error("illegal-call", f"`{found.name}` is neither a `.callprototype` nor a `.calltargets`",
                         program.module.operand_span(call, len(call.operands) - 1), "a label of code")  # fmt: skip
     elif not isinstance(target, ir.Unresolved):
         yield error("illegal-call", f"a call goes to a function, not to {described(target)}", span, "not a function")

@@ -1,7 +1,7 @@
 """A directive of a function contradicts another, has a value out of range, or belongs to another kind of function.
 
-`.maxntid`, `.reqntid` and their like tune a kernel and stand after the parameters of an `.entry`; `.noreturn` and
-`.abi_preserve` are promises to a caller and stand after those of a `.func` or of a prototype.
+`.maxntid`, `.reqntid` and the like tune a kernel and follow the parameters of an `.entry`; `.noreturn` and
+`.abi_preserve` are promises to a caller and follow those of a `.func` or of a prototype.
 
 Wrong:
 
@@ -59,14 +59,14 @@ def _unknown_places(program: Program) -> Iterator[Diagnostic]:
                 place = statement.inlined_at
                 if place is not None and place not in known:
                     text = "{} {} {}".format(*place)
-                    yield error("illegal-directive", f"`.loc` says that it is inlined at {text}, which is no place "
+                    yield error("illegal-directive", f"`.loc` says that it is inlined at {text}, which is not a place "
                                 "of code before it", program.module.span(statement), f"no `.loc {text}` before this",
                                 helps=["give the place of the call that was inlined"])  # fmt: skip
                 known.add((statement.file, statement.line, statement.column))
 
 
 def _check_pragma(program: Program, pragma: ir.Pragma, text: str) -> Iterator[Diagnostic]:
-    """Pragmas that have a number: ptxas looks at how the text begins, and then at all the rest of it."""
+    """Pragmas that have a number: ptxas checks how the text starts, and then all the rest of it."""
     name = next((name for name in _NUMBERED_PRAGMAS if text.startswith(name)), None)
     if name is None:
         return
@@ -92,7 +92,7 @@ def _misplaced_pragmas(program: Program) -> Iterator[Diagnostic]:
 def _check_place(program: Program, part: ir.Pragma | ir.Directive, texts: Iterable[str]) -> Iterator[Diagnostic]:
     for text in texts:
         if text.startswith(_PRAGMAS_OF_BODIES):
-            message = f"the pragma `{text}` stands outside of a function's body"
+            message = f"the pragma `{text}` is outside of a function's body"
             yield error("illegal-directive", message, program.module.span(part), "belongs into the body")
 
 

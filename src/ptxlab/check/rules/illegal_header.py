@@ -1,6 +1,6 @@
 """The header of the file is wrong: its version, its target or its address size.
 
-A file begins with `.version`, `.target` and, if it has one, `.address_size`, in this order. Each target came with a
+A file starts with `.version`, `.target` and, if it has one, `.address_size`, in this order. Each target came with a
 version of PTX and needs that version or a later one. Of several targets the last one counts.
 
 Wrong:

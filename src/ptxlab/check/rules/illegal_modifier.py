@@ -50,7 +50,7 @@ def check(program: Program) -> Iterator[Diagnostic]:
 
 
 def explain(program: Program, instruction: ir.Instruction) -> Diagnostic:
-    """The complaint of the nearest form's own rule, else a modifier that it does not take, else what it misses."""
+    """The constraint that the nearest form violates, else a modifier that it does not take, else what it misses."""
     opcode = instruction.opcode
     forms = nearest_forms(opcode.text)[:3]
     notes = list(dict.fromkeys(f"legal: `{form.syntax}`" for form in forms[:2]))

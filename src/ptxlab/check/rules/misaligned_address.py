@@ -1,9 +1,9 @@
 """A constant address is not aligned as the instruction needs it.
 
-An access of n bytes must lie at a multiple of n: all elements of a vector together, all the bytes of a `cp.async`. Rows
-of `ldmatrix` and bulk copies lie at multiples of 16, an mbarrier at a multiple of 8, a tile of a tensor copy in shared
-memory at a multiple of 128, a tensor map at a multiple of 64. ptxas assembles any other address without a word; the GPU
-stops the kernel. A variable is only as aligned as its `.align` or, without one, its type.
+An access of n bytes must be at a multiple of n: all elements of a vector together, all the bytes of a `cp.async`. Rows
+of `ldmatrix` and bulk copies are at multiples of 16, an mbarrier at a multiple of 8, a tile of a tensor copy in shared
+memory at a multiple of 128, a tensor map at a multiple of 64. ptxas assembles any other address without a warning; the
+GPU stops the kernel. A variable is only as aligned as its `.align` or, without one, its type.
 
 Wrong:
 
@@ -52,7 +52,7 @@ def check(program: Program) -> Iterator[Diagnostic]:
                 if offset % access.align:
                     yield _explain(instruction, access, span, f"{offset} is not", [], _by_offset(access))
                 continue
-            # ptxas cuts loads of parameters into what their alignment allows; a tensor map is used where it lies.
+            # ptxas cuts loads of parameters into what their alignment allows; a tensor map is used in place.
             is_map = match.effects.extents[match.expected[access.operand].name] == TENSOR_MAP
             if variable.state_space.startswith("param") and not is_map:
                 continue

@@ -1,8 +1,8 @@
 """A `wgmma.wait_group` waits for nothing, because no `wgmma.commit_group` closed a group since `wgmma.mma_async`.
 
 `wgmma.wait_group` waits for groups, and a `wgmma.mma_async` belongs to one only when `wgmma.commit_group` has closed
-it. Without that the product goes on past the wait, and its accumulators are read too early. ptxas assembles it without
-a word. Close the group before you wait for it.
+it. Without that the MMA continues past the wait, and its accumulators are read too early. ptxas assembles it without
+a warning. Close the group before you wait for it.
 
 Wrong:
 
@@ -72,7 +72,7 @@ def _explain(program: Program, facts: FunctionFacts, at: int, mma: int) -> Diagn
         "missing-wgmma-commit",
         "`wgmma.wait_group` waits for nothing: no group was closed since `wgmma.mma_async`",
         module.opcode_span(facts.instructions[at]),
-        "does not cover the product",
+        "does not cover the MMA",
         others=[Label(span, "started here, in no group yet")] if span else [],
         helps=["put `wgmma.commit_group.sync.aligned;` after the last `wgmma.mma_async` of the group"],
     )

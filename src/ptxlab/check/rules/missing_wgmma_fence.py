@@ -1,12 +1,12 @@
 """A `wgmma.mma_async` uses registers that other instructions wrote, with no `wgmma.fence` in between.
 
 The tensor core reads accumulators and A past the usual order of a thread's instructions. `wgmma.fence` makes what was
-written to them before visible to it; the manual asks for one before the first `wgmma.mma_async` of a kernel, and after
-any other write to its registers. Products that follow each other in the same accumulators need none. ptxas inserts a
-fence where it sees that one is missing (advisory C7519), which may make it run products one after the other.
+written to them before visible to it; the manual requires one before the first `wgmma.mma_async` of a kernel, and after
+any other write to its registers. MMAs that follow each other in the same accumulators need none. ptxas inserts a
+fence where it sees that one is missing (advisory C7519), which may make it serialize the MMAs.
 
 Put one `wgmma.fence.sync.aligned` right before the first `wgmma.mma_async` of each group. A plain `mov` between a fence
-and its products is not reported: compilers write it for values that are in place before, and ptxas moves it back.
+and its MMAs is not reported: compilers write it for values that are in place before, and ptxas moves it back.
 
 Wrong:
 
@@ -69,7 +69,7 @@ _CLOSED = -2  # there was no fence since the last group was closed, so that a co
 
 
 class Gap(NamedTuple):
-    """A product and a register of it that lacks a fence since instruction `write`; or there was none yet."""
+    """An MMA and a register of it that lacks a fence since instruction `write`; or there was none yet."""
 
     at: int
     register: int
@@ -121,7 +121,7 @@ def _explain(program: Program, facts: FunctionFacts, gap: Gap) -> Diagnostic:
     module = program.module
     others = []
     message = "`wgmma.mma_async` with no `wgmma.fence` before it"
-    label = "the first product of a kernel needs a fence before it"
+    label = "the first MMA of a kernel needs a fence before it"
     if gap.register != _NO_FENCE:
         write = facts.instructions[gap.write]
         name = next(r.name for o in write.operands for r in registers_in(o) if r.index == gap.register)

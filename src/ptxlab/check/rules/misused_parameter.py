@@ -1,6 +1,6 @@
 """A `.param` variable that a function declares for its calls is used as if it were memory.
 
-It stands for the place where the arguments or the result of a call go, a register or a piece of stack. So its address
+It is where the arguments or the result of a call go, a register or a piece of stack. So its address
 cannot be taken, and a load or store that names it is always executed: it has no guard. Guard the value, or branch
 around the whole call. Parameters of the function itself have addresses, and may be read under a guard.
 

@@ -60,7 +60,7 @@ def _without_barrier(program: Program) -> Iterator[Diagnostic]:
             instruction = facts.instructions[at]
             yield warning(
                 "operand-count",
-                f"`{instruction.opcode.text}` names no mbarrier, so nothing tells when it is done",
+                f"`{instruction.opcode.text}` names no mbarrier, so it has no completion mechanism",
                 program.module.opcode_span(instruction),
                 "the third operand is missing",
                 helps=["add the address of the mbarrier, `[mbar]`, in the same block's shared memory"],

@@ -2,8 +2,8 @@
 
 PTX is strict about registers: `.b` instructions take any register of their width, `.u` and `.s` instructions registers
 of bits or integers, `.f` instructions registers of bits or of exactly that format. Only `ld`, `st` and `cvt` let the
-register be wider than the type. Integers and floating-point constants never stand for each other. ptxas calls all of
-this `Arguments mismatch`.
+register be wider than the type. An integer is never a floating-point constant, nor the other way round. ptxas calls all
+of this `Arguments mismatch`.
 
 Wrong:
 
@@ -66,7 +66,7 @@ def _doubt(program: Program, failure: Failure) -> Diagnostic:
     expected = failure.match.expected[index]
     operand = instruction.operands[index]
     for inner, part in zip(expected.inner, getattr(operand, "arguments", ()), strict=False):
-        if is_odd(inner, shape_of(part)):  # what is odd stands inside the brackets
+        if is_odd(inner, shape_of(part)):  # what is odd is inside the brackets
             expected, operand = inner, part
     wrong = culprit(operand, expected) if isinstance(operand, ir.Vector) else operand
     return warning(
@@ -79,7 +79,7 @@ def _doubt(program: Program, failure: Failure) -> Diagnostic:
 
 
 def explain(program: Program, failure: Failure) -> Diagnostic:
-    """What stands there, what should, and where the register was declared."""
+    """What is there, what should be, and where the register was declared."""
     mismatch = failure.mismatch
     assert mismatch is not None
     instruction, index = failure.instruction, failure.operand
@@ -130,17 +130,17 @@ REASONS = {
     "address-width": "an address of this state space has 64 bits",
     "special-register": "a special register can only be read by `mov`",
     "decimal": "a constant must have 32 bits here, as `0f00000000` has; a decimal one has 64",
-    "vector-types": "floats, integers and pairs of halves stand side by side only in untyped registers of one width",
-    "register-only": "an immediate cannot stand here, use a register",
+    "vector-types": "floats, integers and pairs of halves can be mixed only in untyped registers of one width",
+    "register-only": "an immediate is not allowed here, use a register",
     "result-register": "a result needs a register",
-    "sink": "`_` cannot stand here",
+    "sink": "`_` is not allowed here",
     "not-address": "an address belongs here, in brackets",
     "no-part": "it has no such part",
-    "element": "an element of a vector cannot stand here",
-    "not-array": "only an array has elements, and an integer tells which",
+    "element": "an element of a vector is not allowed here",
+    "not-array": "only an array has elements, and the index is an integer",
     "not-immediate": "this must be a constant",
     "negated": "this predicate cannot be negated",
     "pair": "this form has no second result",
     "not-pair": "this form has two results, `p|q`",
-    "symbol": "the name of a variable cannot stand here; take its address with `mov`",
+    "symbol": "the name of a variable is not allowed here; take its address with `mov`",
 }

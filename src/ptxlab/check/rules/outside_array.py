@@ -1,8 +1,8 @@
-"""A constant address lies outside the variable that it names.
+"""A constant address is outside the variable that it names.
 
 The distance from the start of a `.shared`, `.local`, `.global` or `.const` variable and the bytes of the access are
-both known, and together they leave the variable. ptxas assembles it without a word; the kernel reads or overwrites
-whatever lies there.
+both known, and together they leave the variable. ptxas assembles it without a warning; the kernel reads or overwrites
+whatever is there.
 
 Wrong:
 

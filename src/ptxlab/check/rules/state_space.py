@@ -76,8 +76,8 @@ def _misplaced(program: Program) -> Iterator[Diagnostic]:
             of_kernel = facts.function.kind == "entry" and id(variable) in parameters
             if of_kernel != (word == "param::entry"):
                 right = "param::entry" if of_kernel else "param::func"
-                tell = error if of_kernel and program.version > (9, 0) else warning
-                yield tell(
+                report = error if of_kernel and program.version > (9, 0) else warning
+                yield report(
                     "state-space",
                     f"`{variable.name}` is a parameter of a {'kernel' if of_kernel else 'function'}, not in `.{word}`",
                     program.module.operand_span(instruction, address),

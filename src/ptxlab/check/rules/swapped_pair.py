@@ -1,7 +1,7 @@
 """Two values are packed into one register in one order and used in the other.
 
 `cvt.rn.f16x2.f32 d, a, b` puts `a` into the upper half and `b` into the lower one, as all conversions to a packed pair
-do; `mov.b32 {low, high}, d` and memory begin with the lower half. Neighbours in memory, `a` before `b`, that are packed
+do; `mov.b32 {low, high}, d` and memory have the lower half first. Neighbours in memory, `a` before `b`, that are packed
 as `d, a, b` and stored come out as `b` before `a`: a result with every pair swapped.
 
 Give the value that belongs into the lower half, the later operand, last: `cvt.rn.f16x2.f32 d, high, low`.
@@ -121,9 +121,9 @@ class _Follow:
     # Back to memory.
 
     def _order(self, at: int, first: int, then: int, second: int, depth: int) -> int | None:
-        """1 if the first value is computed from memory just as the second is from the bytes behind, -1 the reverse.
+        """1 if the first value is computed from memory just as the second is from the bytes after it, -1 the reverse.
 
-        0: both are one value. None: neither can be told.
+        0: both are one value. None: neither is known.
         """
         one, other = self._values.definition(at, first), self._values.definition(then, second)
         if one is None or other is None or depth > DEEPEST:

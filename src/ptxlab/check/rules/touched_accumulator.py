@@ -1,12 +1,12 @@
-"""A register that a running `wgmma.mma_async` uses is touched before a wait that covers it.
+"""A register that a `wgmma.mma_async` in flight uses is accessed before a wait that covers it.
 
-`wgmma.mma_async` only starts a product. Until a `wgmma.wait_group` that covers its group, its accumulators, and the
+`wgmma.mma_async` only issues an MMA. Until a `wgmma.wait_group` that covers its group, its accumulators, and the
 registers that hold its A, belong to the tensor core: reading them gives an arbitrary value, writing them changes the
-product. ptxas repairs what it sees by a wait of its own, or by running one product after the other, and tells of it at
+result. ptxas repairs what it sees by a wait of its own, or by serializing the MMAs, and reports it at
 most in an information line.
 
 Close the group with `wgmma.commit_group` and wait with `wgmma.wait_group n`, where `n` is the number of groups closed
-later that may go on. Further products into the same accumulators need no wait in between.
+later that may stay pending. Further MMAs into the same accumulators need no wait in between.
 
 Wrong:
 
@@ -60,7 +60,7 @@ from ..program import FunctionFacts, Program
 
 
 class Touch(NamedTuple):
-    """Instruction `at` reads or writes a register of a product that still runs."""
+    """Instruction `at` reads or writes a register of an MMA that is still in flight."""
 
     at: int
     register: int
@@ -74,26 +74,26 @@ def check(program: Program) -> Iterator[Diagnostic]:
         if not facts.doing("wgmma", "start"):
             continue
         mmas = Mmas(facts)
-        told: set[int] = set()
+        reported: set[int] = set()
         starts = mmas.running()
         for number in sorted(starts):
             block, running = facts.flow.blocks[number], dict(starts[number])
             for at in range(block.start, block.end):
                 if running:
-                    touch = _touch(facts, mmas, at, running, told)
+                    touch = _touch(facts, mmas, at, running, reported)
                     if touch is not None:
                         yield _explain(program, facts, mmas, touch)
-                        told.update(running)
+                        reported.update(running)
                 mmas.step(at, running)
 
 
-def _touch(facts: FunctionFacts, mmas: Mmas, at: int, running: Running, told: set[int]) -> Touch | None:
+def _touch(facts: FunctionFacts, mmas: Mmas, at: int, running: Running, reported: set[int]) -> Touch | None:
     reads, writes = facts.effects.reads[at], facts.effects.writes[at]
     if not reads and not writes:
         return None
     own = mmas.of.get(at)
     for number, age in running.items():
-        if number in told:
+        if number in reported:
             continue
         mma = mmas.of[number]
         if mma.registers.isdisjoint(reads) and mma.registers.isdisjoint(writes):
@@ -118,7 +118,9 @@ def _explain(program: Program, facts: FunctionFacts, mmas: Mmas, touch: Touch) -
     name = next(r.name for operand in instruction.operands for r in registers_in(operand) if r.index == touch.register)
     is_input = touch.register not in mmas.of[touch.mma].accumulators
     span = module.opcode_span(start)
-    others = [Label(span, f"this product may still run, and {'reads' if is_input else 'writes'} it")] if span else []
+    others = (
+        [Label(span, f"this MMA may still be in flight, and {'reads' if is_input else 'writes'} it")] if span else []
+    )
     helps = ["wait first: `wgmma.wait_group.sync.aligned 0;`"]
     notes = []
     if touch.age == OPEN:
@@ -130,10 +132,10 @@ def _explain(program: Program, facts: FunctionFacts, mmas: Mmas, touch: Touch) -
         limit = mmas.limit(waits[-1])
         span = module.operand_span(facts.instructions[waits[-1]], 0)
         others += [Label(span, f"leaves the {_groups(limit)} closed last unfinished")] if span else []
-        notes = [f"{_groups(touch.age + 1)} may have been closed since the product started"]
+        notes = [f"{_groups(touch.age + 1)} may have been closed since the MMA was issued"]
         helps = [f"wait with `wgmma.wait_group.sync.aligned {touch.age};`"]
     verb = "written" if touch.writes else "read"
-    harm = "spoils the product" if touch.writes else "too early" if is_input else "an arbitrary value"
+    harm = "corrupts the result" if touch.writes else "too early" if is_input else "an arbitrary value"
     return warning(
         "touched-accumulator",
         f"`{name}` is {verb} while `wgmma.mma_async` may still use it",

@@ -2,7 +2,7 @@
 
 A block gets its registers when it starts: each warp as many as the kernel's header says. `setmaxnreg.dec` gives some
 back to the pool of the block, `setmaxnreg.inc` waits until the pool holds enough. If the other warps cannot give that
-many back, even at their smallest number, it waits for ever. Giving back so that more remain than the warp could ever
+many back, even at their smallest number, it waits forever. Giving back so that more remain than the warp could ever
 have had is what ptxas refuses (C7406).
 
 With the threads and blocks of the header a thread starts with 65536 / (threads * blocks) registers, rounded down to a
@@ -114,7 +114,7 @@ def _most_registers(kernel: ir.Function) -> int:
 
 
 def registers_at_start(kernel: ir.Function) -> int | None:
-    """The registers that a thread of a kernel with `setmaxnreg` starts with, if its header tells."""
+    """The registers that a thread of a kernel with `setmaxnreg` starts with, if its header says."""
     limits = []
     directive = kernel.directive("maxnreg")
     if directive is not None and isinstance(directive.arguments[0], int):

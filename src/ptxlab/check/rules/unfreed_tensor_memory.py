@@ -1,7 +1,7 @@
 """Tensor memory is allocated and not given back before the kernel ends, or allocated after the block gave up the right.
 
 Tensor memory belongs to the SM, not to the block: columns that a block keeps are gone when it ends, and the next block
-there waits in its own `tcgen05.alloc` for ever. ptxas assembles such a kernel without a warning.
+there waits in its own `tcgen05.alloc` forever. ptxas assembles such a kernel without a warning.
 After `tcgen05.relinquish_alloc_permit` no thread of the block may allocate again.
 
 Free the columns with `tcgen05.dealloc` when no operation on them is in flight, in the warp that allocated them or in

@@ -1,6 +1,6 @@
 """A name is used that nothing in scope declares.
 
-Registers, variables, parameters and functions are declared before they are used. A label may come later, but must stand
+Registers, variables, parameters and functions are declared before they are used. A label may come later, but must be
 in the same block or in one around it: a branch can leave blocks, never enter one. ptxas says `Unknown symbol` beside
 `Arguments mismatch`.
 
@@ -45,12 +45,12 @@ from ..program import Program
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
-    told: set[tuple[int, str]] = set()
+    reported: set[tuple[int, str]] = set()
     for failure in program.failures["unknown-name"]:
         for name in names_missing(failure.instruction):
-            if (id(failure.function), name) in told:
+            if (id(failure.function), name) in reported:
                 continue  # one cause, one diagnostic
-            told.add((id(failure.function), name))
+            reported.add((id(failure.function), name))
             span = span_of_name(program, failure.instruction, name)
             jump = failure.instruction.opcode.jump
             if jump is not None and jump.branches:
@@ -86,14 +86,14 @@ def _missing_function_names(program: Program) -> Iterator[Diagnostic]:
     """Labels of debug sections that `.loc` names and no section has."""
     sections = [item for item in program.module.items if isinstance(item, ir.Section)]
     labels = {line.name for section in sections for line in section.lines if isinstance(line, ir.Label)}
-    told = set()
+    reported = set()
     for facts in program.functions:
         for statement in facts.others:
             if isinstance(statement, ir.Location) and statement.function_name is not None:
                 name = statement.function_name[0]
                 # ptxas takes the name of the section of strings for a label too
-                if name not in labels and name != ".debug_str" and name not in told:
-                    told.add(name)
+                if name not in labels and name != ".debug_str" and name not in reported:
+                    reported.add(name)
                     message = f"no debug section has the label `{name}`"
                     yield error("unknown-name", message, program.module.span(statement), "names a missing label")
 
@@ -143,7 +143,7 @@ def names_missing(instruction: ir.Instruction) -> Iterator[str]:
 def _explain_label(function: ir.Function, name: str, span: Span | None) -> Diagnostic:
     labels = function.labels()
     if name in labels:
-        message = f"label `{name}` stands in a block that this branch is not in"
+        message = f"label `{name}` is in a block that this branch is not in"
         return error("unknown-name", message, span, "a branch cannot enter a block")
     meant = nearest(name, labels)
     helps = [_rename(name, meant, span)] if meant else []

@@ -1,8 +1,8 @@
-"""No way from the start of the function leads to these instructions.
+"""No path from the start of the function leads to these instructions.
 
-They stand after an unconditional `bra`, `ret` or `exit`, and no branch goes to a label among them. ptxas drops them
-without a word, so what they were meant to do does not happen. Usually a guard was forgotten in front of the jump, or a
-branch goes to another label than was meant. Remove the code, or make a way to it.
+They follow an unconditional `bra`, `ret` or `exit`, and no branch goes to a label among them. ptxas drops them
+silently, so what they were meant to do does not happen. Usually a guard was forgotten in front of the jump, or a
+branch goes to another label than was meant. Remove the code, or add a path to it.
 
 A `ret`, `exit`, `trap` or `bra` left over is not reported, nor is what follows a `trap` or a call that never returns:
 compilers write such.
@@ -96,7 +96,7 @@ def _explain(program: Program, facts: FunctionFacts, start: int, end: int) -> Di
         "no way leads to this code",
         module.span(first),
         "never runs",
-        others=[Label(jump, "nothing goes on past this")] if jump else [],
+        others=[Label(jump, "nothing continues past this")] if jump else [],
         notes=notes,
         helps=helps,
     )

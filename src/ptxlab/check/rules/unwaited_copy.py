@@ -1,13 +1,13 @@
-"""Shared memory that a `cp.async` fills is read on a way with no wait that covers the copy.
+"""Shared memory that a `cp.async` fills is read on a path with no wait that covers the copy.
 
 `cp.async` only starts a copy. The bytes are there after a `cp.async.wait_group` or `cp.async.wait_all` of the thread
 that started it, or after the wait on an mbarrier that counts it, and after a barrier for other threads; until then a
 read gets what was there before. `cp.async.wait_group n` waits for groups that `cp.async.commit_group` has closed, all
-but the `n` latest: what is in no group, or in one of the `n`, it does not wait for. ptxas assembles it without a word,
-and it may even work most of the time.
+but the `n` latest: what is in no group, or in one of the `n`, it does not wait for. ptxas assembles it without a
+warning, and it may even work most of the time.
 
-The rule tells only what is certain: a copy that nothing waits for, a copy in a loop that is not waited for before it is
-made again to the same place, and a read of the very bytes that the thread itself copies.
+The rule reports only what is certain: a copy that nothing waits for, a copy in a loop that is not waited for before it
+is made again to the same place, and a read of the very bytes that the thread itself copies.
 
 Wrong:
 
@@ -138,7 +138,7 @@ def check(program: Program) -> Iterator[Diagnostic]:
 def _check_function(program: Program, facts: FunctionFacts) -> Iterator[Diagnostic]:
     copies = Copies(facts)
     reads = _Reads(facts, [at for at, kind in copies.kinds.items() if kind == READ])
-    told: set[object] = set()
+    reported: set[object] = set()
     chosen = copies.chosen_waits()
     for copy in copies.copies:
         waits = copies.waits(copy)
@@ -146,17 +146,17 @@ def _check_function(program: Program, facts: FunctionFacts) -> Iterator[Diagnost
             continue
         covering = frozenset(at for at, age in waits.items() if age is None)
         cause = (facts.values.block_of(copy), covering)
-        if cause in told:
+        if cause in reported:
             continue
         read = _early_read(facts, copies, reads, copy, covering)
-        if read is not None and read not in told:
-            told |= {cause, read}
+        if read is not None and read not in reported:
+            reported |= {cause, read}
             weak = {at: age for at, age in waits.items() if age is not None and _is_between(at, copy, read)}
             yield _explain(program, facts, copies, copy, read, weak)
 
 
 def _is_between(at: int, copy: int, read: int) -> bool:
-    """Whether a wait stands between the two in the text or, where the read stands first, around the loop."""
+    """Whether a wait is between the two in the text or, where the read is first, around the loop."""
     return copy < at < read if copy < read else not read < at < copy
 
 
@@ -193,7 +193,7 @@ def _explain(
         helps = ["put `cp.async.commit_group;` after the last copy of the group"]
         if age != OPEN:
             latest = "latest group" if limit == 1 else f"{limit} latest groups"
-            said = f"lets the {latest} go on, and the copy with it"
+            said = f"lets the {latest} stay pending, and the copy with it"
             helps = [f"wait with `cp.async.wait_group {age};`"]
         span = module.span(facts.instructions[wait])
         others += [Label(span, said)] if span else []

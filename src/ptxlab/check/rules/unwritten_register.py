@@ -1,10 +1,10 @@
-"""A register is read, and on some way to that place nothing has written it.
+"""A register is read, and on some path to that instruction nothing has written it.
 
-The register then holds whatever was left there: a sum that was never set to zero, a value that one branch forgets.
-ptxas assembles this without a word and may even give the register a value of its own choosing. A write under a guard
+The register then holds an undefined value: a sum that was never set to zero, a value that one branch forgets.
+ptxas assembles this without a warning and may even give the register a value of its own choosing. A write under a guard
 counts as a write, because it is usually read under the same guard, and branches on one condition are taken to agree.
 
-Compilers leave a register unwritten on ways where its value does not matter. In a module that says in its first lines
+Compilers leave a register unwritten on paths where its value does not matter. In a module that says in its first lines
 which compiler generated it, only registers that nothing writes and that take part in a computation are reported.
 
 Wrong:
@@ -129,7 +129,7 @@ def first_reads(facts: FunctionFacts) -> list[tuple[int, int]]:
 
 
 def _is_conditional(facts: FunctionFacts, at: int, register: int) -> bool:
-    """Whether a product reads the register only if a predicate says so: `d` of wgmma, by `scale_d`."""
+    """Whether an MMA reads the register only if a predicate says so: `d` of wgmma, by `scale_d`."""
     instruction, match = facts.instructions[at], facts.matches[at]
     if match is None or not match.effects.does("wgmma", "start"):
         return False
@@ -213,7 +213,7 @@ def _how(facts: FunctionFacts, at: int, register: int) -> tuple[str, list[int]]:
     leading = _leading(facts, here.number)
     at_first = [w for w in writes if any(b.start <= w < b.end and b.number in before_it & leading for b in blocks)]
     if at_first:
-        return " on some way to this place", at_first
+        return " on some path to this instruction", at_first
     again = [w for w in writes if any(b.start <= w < b.end and b.number in leading for b in blocks)]
     return (" when the loop begins", again) if again else ("", writes)
 

@@ -1,6 +1,6 @@
-"""A vector operand has the wrong number of elements, or a scalar stands where a vector belongs.
+"""A vector operand has the wrong number of elements, or a scalar is where a vector belongs.
 
-The shape of a matrix instruction or the `.v2`, `.v4`, `.x4` modifier fixes how many registers stand in the braces.
+The shape of a matrix instruction or the `.v2`, `.v4`, `.x4` modifier fixes how many registers are in the braces.
 
 Wrong:
 
