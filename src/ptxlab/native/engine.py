@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
-from . import checking
+from . import checking, locating
 from .cache import cached
 from .functions import signature
-from .modes import CHECKED
+from .modes import CHECKED, DEBUG
 from .translate import emit
 from .types import Boolean, Float, Integer, PointerType, StructType, Type
 
@@ -185,6 +185,7 @@ def load(
     libraries: Sequence[Library] = (),
     *,
     is_checked: bool = CHECKED,
+    is_located: bool = True,
 ) -> Library:
     """Link object files with each other, with other libraries and the C library. `symbols` are addresses by name."""
     builder = _llvm().JITLibraryBuilder()
@@ -197,7 +198,10 @@ def load(
         builder.import_symbol(symbol, address)
     linker = libraries[0].linker if libraries else _linker()
     name = linker.next_name()
-    return Library(linker, name, builder.link(linker.jit, name), libraries)
+    library = Library(linker, name, builder.link(linker.jit, name), libraries)
+    if DEBUG and is_located:
+        locating.register(library, objects)
+    return library
 
 
 _SCALARS: dict[str, Any] = {

@@ -7,9 +7,11 @@ import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .debug import mark
 from .expressions import Expressions
 from .functions import signature
 from .inference import BOOLEAN, S64, U32, U64, Constant
+from .modes import DEBUG
 from .types import ArrayType, Boolean, Integer, StructType, TupleType, Type, s32, type_of
 
 
@@ -30,6 +32,8 @@ class Statements(Expressions):
             raise self.error(self.node, f"`{self.node.name}`: {error}") from None
         if found.is_generic:
             raise self.error(self.node, f"`{self.node.name}` is generic: it is translated where it is called")
+        if DEBUG:
+            self.builder.suffix = mark(self.node.lineno)
         for name, type in parameters:
             self._declare(name, type)
             self.builder.emit(f"store {type.llvm} %{name}.in, ptr %{name}")
@@ -55,6 +59,8 @@ class Statements(Expressions):
         for statement in statements:
             if self.builder.is_closed:
                 return
+            if DEBUG:
+                self.builder.suffix = mark(statement.lineno)
             method = _STATEMENTS.get(type(statement))
             if method is None:
                 raise self.error(statement, f"`{type(statement).__name__.lower()}` is not part of the native language")

@@ -6,16 +6,17 @@ from __future__ import annotations
 class Builder:
     """The lines of a function. `value` names a result, `label` begins a block, `new_label` finds a name for one."""
 
-    __slots__ = ("_count", "is_closed", "labels", "lines")
+    __slots__ = ("_count", "is_closed", "labels", "lines", "suffix")
 
     def __init__(self) -> None:
         self.lines: list[str | list[str]] = []
         self.labels = 0  # blocks so far
         self.is_closed = False  # whether the last block has ended with a jump or a return
+        self.suffix = ""  # what each instruction ends with
         self._count = 0
 
     def emit(self, line: str) -> None:
-        self.lines.append(f"  {line}")
+        self.lines.append(f"  {line}{self.suffix}")
 
     def fresh(self) -> str:
         """A name that no value has."""
@@ -25,7 +26,7 @@ class Builder:
     def value(self, operation: str) -> str:
         """Write `%1 = operation` and return `%1`, under a fresh name."""
         name = self.fresh()
-        self.lines.append(f"  {name} = {operation}")
+        self.lines.append(f"  {name} = {operation}{self.suffix}")
         return name
 
     def gap(self) -> list[str]:

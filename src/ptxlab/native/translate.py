@@ -17,8 +17,10 @@ import linecache
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from .debug import DebugInfo
 from .functions import Signature, passed, signature
 from .inference import U32, TranslationError
+from .modes import DEBUG
 from .statements import Statements
 from .types import Integer
 
@@ -103,19 +105,23 @@ def emit(functions: Sequence[Any], *, linkage: str = "external", elsewhere: Iter
     seen: set[Any] = set(pending)
     tables: dict[str, tuple[int, ...]] = {}
     parts: list[str] = []
+    debug = DebugInfo() if DEBUG else None
     while pending:
         function = pending.pop()
         if signature(function).external or function in declared:
             parts.append(declaration_text(function))
             continue
         unit = unit_of(function)
-        parts += [unit.text(linkage if function in wanted else "internal"), unit.globals]
+        text = unit.text(linkage if function in wanted else "internal")
+        parts += [text if debug is None else debug.located(unit.signature, text), unit.globals]
         tables.update(unit.tables)
         for callee in unit.callees:
             if callee not in seen:
                 seen.add(callee)
                 pending.append(callee)
     parts += [_table_text(name, values) for name, values in tables.items()]
+    if debug is not None:
+        parts.append(debug.text())
     return "\n".join(parts)
 
 
