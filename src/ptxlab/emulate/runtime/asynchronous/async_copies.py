@@ -158,3 +158,12 @@ def finish_copies(thread: Pointer[Thread], kept: u32) -> None:
             left += 1
         index += 1
     thread.copies.count = left
+
+
+CALLED = (
+    start_copy,
+    fill_shared,
+    arrive_after_copies,
+    commit_copies,
+    wait_for_copies,
+)

@@ -53,3 +53,6 @@ def send_value(thread: Pointer[Thread], to: Pointer[Block], store: AsyncStore, a
     channel: u32 = channel_of(to, transfer.barrier)
     note_signal(thread, to, transfer.barrier, channel, transfer.number, instruction)
     note_shared_work(thread, to, transfer.destination, store.size, about, channel, transfer.number, instruction)
+
+
+CALLED = (start_async_store,)

@@ -218,3 +218,9 @@ def finish_transfers(block: Pointer[Block]) -> None:
     """Do all copies that are under way: the block ends."""
     while block.transfers.count != 0:
         finish_transfer(block, 0)
+
+
+CALLED = (
+    commit_transfers,
+    wait_for_transfers,
+)

@@ -181,3 +181,11 @@ def check_prefetch(thread: Pointer[Thread], address: u64, size: u32, instruction
     """A prefetch moves nothing that a program can see, but it is to be whole and aligned as copies are."""
     if is_whole(thread, size, instruction) and address % ALIGNMENT != 0:
         is_there(thread, address, size, GLOBAL_SPACE, LOAD, instruction)
+
+
+CALLED = (
+    start_load,
+    start_store,
+    start_exchange,
+    check_prefetch,
+)

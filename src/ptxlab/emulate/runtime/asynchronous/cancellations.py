@@ -39,3 +39,6 @@ def start_cancel(thread: Pointer[Thread], destination: u64, barrier: u64, everyo
         to = block.cluster.blocks[rank]
         if (to == block or everyone != 0) and is_barrier(thread, to, barrier, instruction):
             send_value(thread, to, answer, STORE, instruction)
+
+
+CALLED = (start_cancel,)

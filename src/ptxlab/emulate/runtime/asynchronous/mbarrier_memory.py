@@ -124,3 +124,6 @@ def waiters_of(block: Pointer[Block], offset: u64) -> u32:
         if block.threads[index].status == AT_PHASE and block.threads[index].waits_at == offset:
             count += 1
     return count
+
+
+CALLED = (check_intact,)

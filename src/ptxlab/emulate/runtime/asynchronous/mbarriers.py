@@ -242,3 +242,15 @@ def has_completed(thread: Pointer[Thread]) -> boolean:
     if order & RELAXED_ORDER != 0:
         acquire_tensor_work(thread, block, thread.waits_at)
     return True
+
+
+CALLED = (
+    initialise_phase,
+    invalidate_phase,
+    layout_of_phase,
+    expect_bytes,
+    complete_bytes,
+    arrive_at_phase,
+    drop_from_phase,
+    wait_for_phase,
+)

@@ -99,3 +99,6 @@ def check_map(thread: Pointer[Thread], map: u64, rank: u32, instruction: u32) ->
     transfer = next_transfer(thread, instruction)
     if cast(u64, transfer) != 0 and take_map(thread, transfer, map, rank, instruction):
         thread.block.transfers.count -= 1
+
+
+CALLED = (check_map,)

@@ -129,3 +129,11 @@ def have_finished(thread: Pointer[Thread]) -> boolean:
             return False
     end_work(thread, PRODUCTS + first, u32(thread.waits_for))
     return True
+
+
+CALLED = (
+    read_matrix,
+    compare_products,
+    commit_products,
+    wait_for_products,
+)

@@ -300,3 +300,18 @@ def call_host(thread: Pointer[Thread], service: u32, instruction: u32, a: u64, b
     """Ask the host for what machine code cannot do: print, allocate, fail an assertion."""
     thread.instruction = instruction
     return call(u64, thread.worker.host, thread, service, a, b, c, d, e)
+
+
+CALLED = (
+    fail,
+    find_memory,
+    owner_of,
+    without_own_rank,
+    find_callee,
+    enter,
+    leave,
+    grow_stack,
+    restore_stack,
+    read_clock,
+    call_host,
+)

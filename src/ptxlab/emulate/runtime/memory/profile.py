@@ -233,3 +233,6 @@ def settle_all(worker: Pointer[Worker]) -> None:
     for index in range(CAPACITY):
         if profile.requests[index].lanes != 0:
             settle(profile, profile.requests + index)
+
+
+CALLED = (note_request,)

@@ -112,3 +112,6 @@ def pass_init_fence(thread: Pointer[Thread]) -> None:
     if thread.worker.checks != 0:
         thread.init_fence = thread.stamp
         thread.stamp += 1
+
+
+CALLED = (pass_init_fence,)

@@ -73,3 +73,6 @@ def is_fenced(thread: Pointer[Thread], access: Pointer[Access], space: u32, doub
     if stamp_of_everyone(address_of(thread.known)) != 0 or stamp_of_everyone(address_of(thread.block.known)) != 0:
         return True
     return are_told(thread, access, u64(GLOBAL_FENCE if space == GLOBAL_SPACE else SHARED_FENCE) | doubt)
+
+
+CALLED = (pass_proxy_fence,)

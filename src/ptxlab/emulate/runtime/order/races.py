@@ -382,3 +382,12 @@ def report_conflicts(
         if is_conflict(thread, place, access, about, space):
             report_race(thread, access, address, bytes, about, instruction, space)
         number = access.next
+
+
+CALLED = (
+    note_shared,
+    note_cluster,
+    note_global,
+    note_generic,
+    note_local,
+)

@@ -348,3 +348,6 @@ def pass_fence(thread: Pointer[Thread], semantics: u32, scope: u32) -> None:
             thread.wide_fence = thread.stamp
             tell_all(address_of(thread.wide_fenced), address_of(thread.fenced))
         thread.stamp += 1
+
+
+CALLED = (pass_fence,)

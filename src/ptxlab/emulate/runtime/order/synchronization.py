@@ -409,3 +409,6 @@ def acquire_tensor_work(thread: Pointer[Thread], block: Pointer[Block], offset: 
     flag = find_flag(address_of(block.flags), offset + MBARRIER)
     if cast(u64, flag) != 0:
         tell_of_tensor_memory(address_of(thread.known), address_of(flag.near))
+
+
+CALLED = (release_to_phase,)

@@ -95,3 +95,11 @@ def release_tensor_work(thread: Pointer[Thread], block: Pointer[Block], offset: 
     if cast(u64, flag) != 0:
         tell_of_tensor_memory(address_of(flag.known), address_of(thread.known))
         tell_of_tensor_memory(address_of(flag.known), address_of(thread.block.known))
+
+
+CALLED = (
+    wait_for_cells,
+    fence_before,
+    fence_after,
+    release_tensor_work,
+)

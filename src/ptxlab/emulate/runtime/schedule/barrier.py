@@ -106,3 +106,6 @@ def release_everyone(block: Pointer[Block]) -> None:
         if block.barriers[number].everyone != 0:
             complete_if_full(block, number)
         left = left & (left - 1)
+
+
+CALLED = (arrive_at_barrier,)

@@ -99,3 +99,9 @@ def leave_cluster(thread: Pointer[Thread]) -> None:
     if thread.arrival > cluster.phase:
         cluster.arrived -= 1
     complete_if_full(cluster, thread)
+
+
+CALLED = (
+    arrive_at_cluster,
+    wait_at_cluster,
+)

@@ -366,3 +366,6 @@ def perform(block: Pointer[Block], base: u32, members: u32, site: Pointer[Site])
     for lane in range(32):
         if members >> lane & 1 != 0:
             block.threads[base + lane].status = READY
+
+
+CALLED = (thread_exit,)

@@ -90,3 +90,9 @@ def log(worker: Pointer[Worker], who: u32, kind: u32, address: u64, size: u32, e
 def number_of(thread: Pointer[Thread]) -> u32:
     """The number of a thread in the grid."""
     return u32(thread.block.number) * thread.block.count + thread.number
+
+
+CALLED = (
+    log_access,
+    log_service,
+)

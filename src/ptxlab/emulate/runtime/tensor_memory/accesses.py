@@ -118,3 +118,11 @@ def write_cell(thread: Pointer[Thread], cell: u32, value: u32, mask: u32) -> Non
     tensor = thread.block.tensor
     if cast(u64, tensor) != 0:
         tensor.cells[cell & CELL] = tensor.cells[cell & CELL] & ~mask | value & mask
+
+
+CALLED = (
+    route_lanes,
+    access_cells,
+    read_cell,
+    write_cell,
+)

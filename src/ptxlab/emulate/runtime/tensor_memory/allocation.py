@@ -147,3 +147,10 @@ def end_tensor(block: Pointer[Block]) -> None:
     free_operations(tensor)
     free(cast(Pointer[u8], tensor))
     block.tensor = cast(Pointer[Tensor], 0)
+
+
+CALLED = (
+    allocate_columns,
+    free_columns,
+    relinquish_columns,
+)

@@ -80,3 +80,6 @@ def tell_barrier(thread: Pointer[Thread], barrier: u64, known: Pointer[Knowledge
         if cast(u64, flag) != 0:
             tell_all(address_of(flag.known), known)
     arrive_at_phase(thread, to, offset, 1, 0, instruction)
+
+
+CALLED = (start_commit,)

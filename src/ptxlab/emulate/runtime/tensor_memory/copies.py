@@ -80,3 +80,6 @@ def copy_in(block: Pointer[Block], copy: Pointer[TensorCopy]) -> None:
                 first: u32 = lane * COLUMNS + (copy.address & 0xFFFF) + 4 * chunk
                 for word in range(4):
                     block.tensor.cells[first + word] = words[word]
+
+
+CALLED = (start_tensor_copy,)

@@ -91,3 +91,6 @@ def use_all_operands(thread: Pointer[Thread], mma: Pointer[TensorMma], number: u
         if not use_operands(thread, thread.block.cluster.blocks[index], mma, number, instruction):
             return False
     return True
+
+
+CALLED = (start_mma,)
