@@ -96,7 +96,8 @@ def test_gdb_shows_the_line(tmp_path: Path) -> None:
     found = run(file, "crash", before=gdb)
     if "Program received signal" not in found.stdout:
         pytest.skip("gdb may not trace processes here")
-    assert f"at {file}:{line_of('inlined')}" in found.stdout
+    # At the first instruction of what is inlined, gdb still shows the line that calls it.
+    assert any(f"at {file}:{line_of(mark)}" in found.stdout for mark in ("inlined", "loop"))
 
 
 @native
