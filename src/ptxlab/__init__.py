@@ -13,7 +13,8 @@ import sys
 import time
 from types import ModuleType
 
-TYPE_CHECKING = False  # as in `typing`, which takes longer to load than all of this
+# As in `typing`, which takes longer to load than all of this; not written as `False`, which editors would believe.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

@@ -59,3 +59,7 @@ def test_statements_come_in_order() -> None:
     module = parse(".version 8.0\n.target sm_80\n.entry k { a: { b: { c: } d: } e: }")
     labels = [s.name for s in module["k"].statements() if isinstance(s, ir.Label)]
     assert labels == list(module["k"].labels()) == ["a", "b", "c", "d", "e"]
+
+
+def test_a_module_is_a_program_and_where_it_came_from() -> None:
+    assert set(ir.Module.__slots__) - set(ir.Module.fields) == {"source", "places", "origins", "__weakref__"}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ptxlab.ir.declarations import Attribute, Declaration, Variable
 from ptxlab.ir.launchable import Launchable, launch
-from ptxlab.ir.node import Node, Value
+from ptxlab.ir.node import Node, Parts, Value
 from ptxlab.ir.statements import (
     Block,
     BranchTargets,
@@ -58,16 +58,17 @@ class Function(Launchable, Node):
         self.kind = kind
         self.name = name
         self.linkage = linkage
-        self.returns = returns or []
-        self.parameters = parameters or []
-        self.directives = directives or []
+        self.returns: list[Variable] = Parts(returns or ())
+        self.parameters: list[Variable] = Parts(parameters or ())
+        self.directives: list[Directive] = Parts(directives or ())
         self.attributes = attributes
-        self.body = body
+        self.body: list[Statement] | None = None if body is None else Parts(body)
         self.start: int | None = None
         self.end: int | None = None
         self.name_start: int | None = None
         self.name_end: int | None = None
         self.module: Module | None = None
+        self.__class__ = Function
 
     def _launch(self, args: Sequence[Any], options: LaunchOptions) -> Result:
         return launch(self, args, options)

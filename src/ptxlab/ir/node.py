@@ -4,7 +4,8 @@ A part lists in `fields` what it consists of. Source offsets are never among the
 printed and parsed again equals the first one.
 
 Devices keep what they made of a program until it is edited. To find that out for the price of one comparison, every
-assignment to a field of a part, and every change of a list in one, makes `latest_edit` another object.
+assignment to a field of a part, and every change of a list in one, makes `latest_edit` another object. For that, a part
+copies a list that it is given. A `Value` is never changed in place: an edit puts another one there.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from ptxlab.ir.declarations import Declaration, Variable
-from ptxlab.ir.node import Node, Value
+from ptxlab.ir.node import Node, Parts, Value
 from ptxlab.ir.operands import FunctionReference, Operand, Register, Unresolved
 
 if TYPE_CHECKING:
@@ -201,9 +201,10 @@ class Block(Node):
     fields = ("body",)
 
     def __init__(self, body: list[Statement], start: int | None = None, end: int | None = None) -> None:
-        self.body = body
+        self.body: list[Statement] = Parts(body)
         self.start = start
         self.end = end
+        self.__class__ = Block
 
 
 Statement: TypeAlias = (

@@ -29,6 +29,7 @@ from ptxlab.syntax.reader import Reader
 from ptxlab.syntax.recovery import next_statement
 from ptxlab.syntax.scope import Complicated, Scope
 
+_Block = draft(Block)
 _Instruction = draft(Instruction)
 
 DEEPEST = 128
@@ -55,7 +56,7 @@ class BodyReader:
         self.function = function
         self.scope = scope
         self.statements: list[Any] = []
-        self.open: list[tuple[Block, list[Any], Scope]] = []
+        self.open: list[tuple[int, list[Any], Scope]] = []  # where a block starts, and what is around it
         self.opening = opening
         self.at = opening + 1
 
@@ -238,7 +239,7 @@ class BodyReader:
         self.scope.forget()
 
     def _unclosed(self, cursor: Cursor, resume: int | None = None) -> NoReturn:
-        place = (self.open[-1][0].start or 0) if self.open else self.opening
+        place = self.open[-1][0] if self.open else self.opening
         raise ParseError(
             "unclosed-brace",
             f"expected `}}` to end the body of `{self.function.name}`, found {cursor.found}",
@@ -258,9 +259,7 @@ class BodyReader:
                 start + 1,
                 help="write inner blocks one after the other",
             )
-        block = Block([], start, None)
-        self.statements.append(block)
-        self.open.append((block, self.statements, self.scope))
+        self.open.append((start, self.statements, self.scope))
         self.statements = []
         self.scope = self.scope.inner()
         self.at = start + 1
@@ -268,11 +267,10 @@ class BodyReader:
 
     def _leave(self) -> None:
         inner = self.statements
-        block, self.statements, outer = self.open.pop()
-        block.body = inner
+        start, self.statements, outer = self.open.pop()
+        self.statements.append(_Block(inner, start, self.at))
         outer.wanted |= self.scope.wanted - self.scope.labels
         self.scope = outer
-        block.end = self.at
 
     def _resume(self, fault: ParseError) -> bool:
         """Find the next statement after an error; returns whether the body continues there."""

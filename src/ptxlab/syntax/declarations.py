@@ -50,7 +50,8 @@ def read_declaration(cursor: Cursor, scope: Scope, linkage: str | None, start: i
                 break
             cursor.advance()
         variable = _read_declarator(cursor, head, head.type)
-        variable.linkage = linkage
+        if linkage is not None:
+            variable.linkage = linkage
         if cursor.at("="):
             cursor.advance()
             variable.initialiser = read_initialiser(cursor, scope)

@@ -12,11 +12,14 @@ from ptxlab.ir import (
     Target,
     Unresolved,
 )
+from ptxlab.ir.node import draft
 from ptxlab.isa.directives import DIRECTIVES
 from ptxlab.syntax.constants import read_integer
 from ptxlab.syntax.cursor import Cursor
 from ptxlab.syntax.declarations import read_attributes, read_parameters
 from ptxlab.syntax.scope import Scope
+
+_Function = draft(Function)
 
 # More labels than a function can have; `L<n>` is written out.
 _MOST_TARGETS = 1 << 16
@@ -25,7 +28,7 @@ _MOST_TARGETS = 1 << 16
 def read_header(cursor: Cursor, linkage: str | None, start: int) -> Function:
     """Read `.entry name (parameters) directives`, up to the `{` or `;`, which stays."""
     kind = cursor.advance()[1:]
-    function = Function(kind, "", linkage=linkage)
+    function = _Function(kind, "", linkage=linkage)
     function.start = start
     if cursor.at(".attribute") and kind == "func":
         function.attributes = read_attributes(cursor, (".unified",))
