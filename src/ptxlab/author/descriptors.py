@@ -77,7 +77,7 @@ def warpgroup_fragments(multiplication: Spelling) -> WarpgroupFragments:
         refuse("no-fragment", f"`{text}` is not a `wgmma.mma_async` with all its modifiers")
     m = found[0].modifiers
     _, n, k = extents(m.shape)
-    stored = k // 2 if ".sp." in text else k
+    stored = k // 2 if m.sp else k
     return WarpgroupFragments(
         Fragment(layouts.multiplicand(16, stored, m.atype)), Fragment(layouts.accumulator(16, n, m.dtype))
     )

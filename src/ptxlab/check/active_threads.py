@@ -166,10 +166,9 @@ class Presence:
             return self._open
         # `lo` to `hs` are comparisons without sign; the others follow the type.
         is_signed = type.kind == "s" and comparison not in ("lo", "ls", "hi", "hs")
-        true = 0
         self._effort.spend(len(a) // 8)
-        for thread, (x, y) in enumerate(zip(a, b, strict=True)):
-            true |= compare(_read(x, type.width, is_signed), _read(y, type.width, is_signed)) << thread
+        holds = map(compare, _read(a, type, is_signed), _read(b, type, is_signed))
+        true = sum(1 << thread for thread, is_true in enumerate(holds) if is_true)
         return Choice(true, self.all & ~true)
 
     def _number(self, at: int, operand: ir.Operand, depth: int) -> Numbers | None:
@@ -215,14 +214,11 @@ class Presence:
         if len(known) < len(numbers) or not known:
             return None
         self._effort.spend(self.count // 8)
-        result, *reads = [(type.width, type.kind == "s") for type in integers]
-        results = []
-        for values in zip(*known, strict=True):
-            number = compute(*(_read(value, *read) for value, read in zip(values, reads, strict=True)))
-            if number is None:
-                return None
-            results.append(_read(number, *result))  # a register that is wider has the sign, too
-        return tuple(results)
+        result, *read = [(type, type.kind == "s") for type in integers]
+        columns = [_read(number, *how) for number, how in zip(known, read, strict=True)]
+        computed = [number for number in map(compute, *columns) if number is not None]
+        # A register that is wider than the result has its sign, too.
+        return tuple(_read(computed, *result)) if len(computed) == self.count else None
 
     def _shuffle(
         self, at: int, match: Match, target: ir.Operand, register: int, sources: Sequence[ir.Operand], depth: int
@@ -254,10 +250,13 @@ def _is_flat(facts: FunctionFacts) -> bool:
     )
 
 
-def _read(value: int, width: int, is_signed: bool) -> int:
-    """The low bits of a value as a number."""
-    value &= (1 << width) - 1
-    return value - (1 << width) if is_signed and value >> (width - 1) else value
+def _read(values: Sequence[int], type: Type, is_signed: bool) -> list[int]:
+    """The low bits of each value as a number."""
+    mask = (1 << type.width) - 1
+    if not is_signed:
+        return [value & mask for value in values]
+    sign = 1 << type.width - 1
+    return [(value & mask ^ sign) - sign for value in values]
 
 
 def _and(a: Choice, b: Choice) -> Choice:

@@ -172,7 +172,7 @@ class Divergence:
             return Uniformity(LANE if _is_second(instruction, node[1]) else WARP)
         if is_own(effects):
             return Uniformity(LANE)
-        if effects.barrier or any(step.unit == "mbarrier" for step in effects.steps) or _is_private(effects):
+        if effects.barrier or effects.uses("mbarrier") or _is_private(effects):
             return ALIKE
         operands = instruction.operands
         values = [self._operand(node, operands[i]) for i, e in enumerate(match.expected) if e.role != "write"]

@@ -47,7 +47,7 @@ from ..program import Program
 def check(program: Program) -> Iterator[Diagnostic]:
     for facts in program.functions:
         first: tuple[str, ir.Instruction] | None = None
-        for at in facts.where(lambda match: any(step.unit == "tensor_memory" for step in match.effects.steps)):
+        for at in facts.where(lambda match: match.effects.uses("tensor_memory")):
             instruction = facts.instructions[at]
             group = next((word for word in instruction.opcode.modifiers if word.startswith("cta_group::")), None)
             if group is None:
