@@ -13,8 +13,7 @@ operand, whose value it is; where that is not a constant, the extent is at least
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from .async_operation import MBARRIER_BYTES
 from .form import Form, Modifiers, Specification
@@ -24,8 +23,7 @@ from .recorder import Access
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(NamedTuple):
     """The bytes at an address, and their alignment; a name is that of the operand whose value it is."""
 
     bytes: int | str
