@@ -4,7 +4,6 @@ import hashlib
 import os
 import signal
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -56,20 +55,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--optimised", action="store_true", help="compile every kernel as for a user")
 
 
-QUICK = 2  # parameters of each test
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With --quick, leave out what is marked `slow`, and all but the first parameters of what is not marked `core`."""
+    """With --quick, leave out what is marked `slow`, and keep one parameter of each test that is not marked `core`."""
     if not config.option.quick:
         return
-    seen: Counter[str] = Counter()
-    kept, left_out = [], []
+    kept, left_out, seen = [], [], set()
     for item in items:
         function = item.nodeid.partition("[")[0]
         is_slow, is_core = (item.get_closest_marker(name) is not None for name in ("slow", "core"))
-        seen[function] += not is_slow
-        (left_out if is_slow or (seen[function] > QUICK and not is_core) else kept).append(item)
+        if is_slow or (function in seen and not is_core):
+            left_out.append(item)
+        else:
+            seen.add(function)
+            kept.append(item)
     config.hook.pytest_deselected(items=left_out)
     items[:] = kept
 

@@ -3,6 +3,7 @@
 import ast
 from pathlib import Path
 
+import pytest
 from mypy import api
 
 from ptxlab.author.stubs import stubs
@@ -63,6 +64,7 @@ ptx.tile(1, 2, 3).pithc
 """
 
 
+@pytest.mark.slow
 def test_a_type_checker_tells_right_from_wrong(tmp_path: Path) -> None:
     (tmp_path / "instructions.pyi").write_text(stubs())
     (tmp_path / "right.py").write_text(RIGHT)

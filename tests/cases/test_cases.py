@@ -6,6 +6,7 @@ from tests.cases.case import Case, bless, cases, differences
 from tests.tools import BLESS
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("case", cases(), ids=str)
 def test_case(case: Case) -> None:
     seen = [case.launch(seed) for seed in range(case.seeds)] if case.how else []

@@ -26,6 +26,7 @@ SAMPLE = """\
 """
 
 
+@pytest.mark.slow
 @needs_ptxas
 @pytest.mark.parametrize("seed", [1, 2])
 def test_agreement_on_damaged_files(seed: int) -> None:

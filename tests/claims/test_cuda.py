@@ -63,6 +63,7 @@ def test_r_l_f_and_d_are_registers_of_these_sizes() -> None:
     assert all(spelling in text for spelling in ("add.s32 %r", "add.s64 %rd", "mul.f32 %", "mul.f64 %"))
 
 
+@pytest.mark.slow
 @needs_disassembler
 def test_inline_shuffles_become_what_intrinsics_become() -> None:
     assert machine_code(SUM.format(BY_PTX)) == machine_code(SUM.format(BY_INTRINSIC))

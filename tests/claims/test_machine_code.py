@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from ptxlab.kernels import registers
 from ptxlab.toolchain import assemble
 from tests.claims.asking import machine_code, needs_disassembler, opcodes
@@ -56,6 +58,7 @@ def test_f16_and_bf16_are_one_instruction() -> None:
     assert products("sm_90a", *both) == ["HMMA.16816.F32", "HMMA.16816.F32.BF16"]
 
 
+@pytest.mark.slow
 @needs_disassembler
 def test_fp8_is_multiplied_as_such_where_the_unit_exists() -> None:
     fp8 = f"mma.sync.aligned.m16n8k16.row.col.f32.e4m3.e4m3.f32 {ACCUMULATORS}, {{%r0, %r1}}, {{%r2}},"
@@ -94,6 +97,7 @@ def test_exchanges_of_what_all_lanes_have_are_dropped() -> None:
     assert reductions("mov.u64 %rd1, %rd0;") == ["FADD"] * 10
 
 
+@pytest.mark.slow
 @needs_disassembler
 def test_where_registers_are_declared_makes_no_difference() -> None:
     scoped = registers.text("")

@@ -161,6 +161,7 @@ def test_sass_shows_the_line_of_python() -> None:
     assert "//" not in run("sass", "double.ptx").stdout
 
 
+@pytest.mark.slow
 @needs_tools
 def test_sass_of_several_targets_in_turn() -> None:
     result = run("sass", "--targets", "sm_80,sm_90a", "saxpy.ptx")
@@ -168,6 +169,7 @@ def test_sass_of_several_targets_in_turn() -> None:
     assert heads == ["sm_80", "sm_90a"]
 
 
+@pytest.mark.slow
 @needs_tools
 def test_what_an_instruction_becomes_on_each_target() -> None:
     result = run("sass", "--targets", "sm_80,sm_90a", "--instructions", "saxpy.ptx")

@@ -376,6 +376,7 @@ def test_an_endless_loop_ends_with_its_time(tmp_path: Path) -> None:
     assert "error[timeout]" in result.stdout
 
 
+@pytest.mark.slow
 def test_a_long_run_shows_a_bar_and_ctrl_c_stops_it_at_once(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "ptxlab", "run", str(write(tmp_path, SPIN)), "--block", "1"]
     ours, theirs = pty.openpty()
@@ -397,6 +398,7 @@ def test_a_long_run_shows_a_bar_and_ctrl_c_stops_it_at_once(tmp_path: Path) -> N
     assert "block (0,0,0)" in told
 
 
+@pytest.mark.slow
 def test_without_a_terminal_there_is_no_bar(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "ptxlab", "run", str(write(tmp_path, SPIN)), "--block", "1", "--timeout", "1.5"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60)

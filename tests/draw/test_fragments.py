@@ -181,6 +181,7 @@ def is_legal(spelling: str) -> bool:
     return any(candidate.violation is None for candidate in opcode(spelling).candidates)
 
 
+@pytest.mark.slow
 def test_every_multiplication_with_a_meaning_can_be_drawn() -> None:
     drawn = 0
     for form in forms():

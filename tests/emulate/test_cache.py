@@ -70,6 +70,7 @@ def test_what_the_emulator_loads_besides_makes_no_machine_code() -> None:
     assert {name.split(".")[1] for name in shown.split()} - set(PACKAGES) == {"report"}
 
 
+@pytest.mark.slow
 def test_a_change_of_any_source_changes_the_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     before = keys(monkeypatch, None)
     assert keys(monkeypatch, None) == before

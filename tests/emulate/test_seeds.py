@@ -126,6 +126,7 @@ def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
         yield client.get_executor()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # Dask's own
 def test_seeds_that_are_spread_find_the_same(executor: Executor) -> None:
     here = ptxlab.parse(WINDOW)["k"].launch(2, 1, [np.zeros(2, np.uint32)], seeds=100, on_error="collect")

@@ -26,6 +26,7 @@ def exact(a: Any, b: Any) -> Any:
     return a.astype(np.float64) @ b.astype(np.float64)
 
 
+@pytest.mark.slow
 def test_tensor_copies_and_three_warpgroups_of_nvcc() -> None:
     a, b = small(128, 320, ml_dtypes.bfloat16, 0), small(128, 320, ml_dtypes.bfloat16, 1)
     maps = [ptxlab.tensor_map(matrix, box=(128, 64), swizzle="128B") for matrix in (a, b)]
@@ -36,6 +37,7 @@ def test_tensor_copies_and_three_warpgroups_of_nvcc() -> None:
     assert result.diagnostics == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "type", "out", "tile"),
     [("f16", np.float16, np.float16, (64, 64)), ("fp8", ml_dtypes.float8_e4m3fn, np.float16, (64, 128))],
@@ -50,6 +52,7 @@ def test_products_of_triton(name: str, type: Any, out: Any, tile: tuple[int, int
     assert result.diagnostics == []
 
 
+@pytest.mark.slow
 def test_attention_of_triton() -> None:
     length, width = 128, 64
     q, k, v = (small(length, width, np.float16, seed) / np.float16(8) for seed in range(3))

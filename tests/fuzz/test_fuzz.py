@@ -18,6 +18,7 @@ from tests.tools import header
 FIXED = Path(__file__).parent / "found"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_programs_of_every_kind(kind: str) -> None:
     for number in range(2):
@@ -86,6 +87,7 @@ def test_a_process_that_dies_or_hangs_is_a_finding(monkeypatch: pytest.MonkeyPat
         worker.stop()
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--minutes", "0.01", "--seed", "0", "--kinds", "table", "--keep", str(tmp_path)]) == 0
     assert "seed 0: 1 programs {'table': 1}, 0 findings {}" in capsys.readouterr().out

@@ -10,6 +10,7 @@ import pytest
 from tests.gpu import warpgroups
 
 
+@pytest.mark.slow
 def test_forms_agree_with_themselves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = warpgroups.examine_all([0, 9], most=1, tiles=2, device="cpu", workers=1)
     head = {"options": {"most": 1, "tiles": 2}}

@@ -336,6 +336,7 @@ def test_no_gpu_has_a_reason_and_a_remedy(name: str) -> None:
     assert found.helps[-1].text == elsewhere
 
 
+@pytest.mark.slow
 def test_without_the_package_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     code = (
         "import sys; sys.modules['cuda'] = None\n"

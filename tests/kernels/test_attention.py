@@ -19,6 +19,7 @@ def error(arrays: dict[str, Any]) -> float:
     return float(np.linalg.norm(exact["o"] - wanted) / np.linalg.norm(wanted))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [0.01, 0.3, 4.0, -4.0])
 def test_scores_that_grow_from_key_to_key(step: float) -> None:
     arrays = problem(120)
@@ -37,12 +38,14 @@ def test_rows_of_one_warp_that_grow_at_different_keys() -> None:
     assert error(arrays) < 1e-3
 
 
+@pytest.mark.slow
 def test_no_bank_is_asked_twice() -> None:
     launch = attention.attend(**problem(100))
     requests = launch.run(device="cpu", profile=True).counters["requests"]
     assert requests["wavefronts"] == requests["ideal_wavefronts"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chosen", [{"stages": 3}, {"warps": 2, "tiles": 2, "keys": 16}])
 def test_other_plans(chosen: dict[str, int]) -> None:
     arrays = problem(70, mask="causal")
