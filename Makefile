@@ -1,7 +1,7 @@
 # The tasks of dev.py, for those who type `make`.
 PYTHON ?= python3
 
-.PHONY: help demo test check bench docs
+.PHONY: help demo test check bulk bench docs
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -9,8 +9,9 @@ help: ## list the targets
 demo: ## a tour of what works
 test: ## the tests that matter most, on all cores: under 2 minutes on two
 check: ## format, lint, types, layers, all tests, docs: what must pass
+bulk: ## all tests with optimised kernels, and ptxas asked about every form: what `check` has no time for
 bench: ## how fast PTX is read and checked, beside ptxas, and how fast kernels run
 docs: ## the reference in build/docs, and the examples in docstrings
 
-demo test check bench docs:
+demo test check bulk bench docs:
 	@$(PYTHON) dev.py $@

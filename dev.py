@@ -25,6 +25,10 @@ TASKS: dict[str, tuple[str, list[list[str]]]] = {
         "format, lint, types, layers, all tests, docs: what must pass",
         [["ruff", "format", "--check"], ["ruff", "check"], ["mypy"], ["lint-imports"], *TESTS, *DOCS],
     ),
+    "bulk": (
+        "all tests with optimised kernels, and ptxas asked about every form: what `check` has no time for",
+        [[*PYTEST, "--optimised", "--ask-all"]],
+    ),
     "bench": (
         "how fast PTX is read and checked, beside ptxas, and how fast kernels run",
         [["python", "benchmarks/front_end.py"], ["python", "benchmarks/emulator.py"]],

@@ -52,6 +52,7 @@ os.environ["PYTHONPATH"] = _python_path()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="a part of the tests that touches everything: see below")
+    parser.addoption("--ask-all", action="store_true", help="ask ptxas what it has confirmed before, too")
     parser.addoption("--optimised", action="store_true", help="compile every kernel as for a user")
 
 
