@@ -263,10 +263,19 @@ def size_of(type: Any) -> int:
 
 
 def offset_of(owner: type, field: str) -> int:
-    """The bytes from the beginning of a structure to one of its fields."""
-    found = type_of(owner, {})
-    assert isinstance(found, StructType)
-    return found.fields[field][0]
+    """The bytes from the beginning of a structure to one of its fields; `a.b` is the field `b` of the part `a`."""
+    return place_of(owner, field)[0]
+
+
+def place_of(owner: type, field: str) -> tuple[int, Type]:
+    """The offset and the type of a field of a structure; `a.b` is the field `b` of the part `a`."""
+    offset, found = 0, type_of(owner, {})
+    for name in field.split("."):
+        assert isinstance(found, StructType), f"{owner.__name__} has no field {field}"
+        at, found = found.fields[name]
+        offset += at
+    assert found is not None
+    return offset, found
 
 
 if TYPE_CHECKING:

@@ -1,10 +1,27 @@
-"""Asynchronous copies as the code of a kernel starts them: one record for each kind of operation."""
+"""Asynchronous copies as the code of a kernel starts them: one record for each kind; and tensor maps."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from ptxlab.native import Array, struct, u32, u64
+
+
+@struct
+class TensorMap:
+    """A tensor in global memory and a box to cut out of it, as the emulator encodes it; all from the innermost on."""
+
+    mark: u32  # by which a tensor map is recognized
+    rank: u32
+    address: u64
+    strides: Array[u64, 4]  # in bytes, of all dimensions but the innermost
+    fill: u64  # the value of elements outside of the tensor
+    sizes: Array[u32, 5]
+    box: Array[u32, 5]
+    steps: Array[u32, 5]  # along each dimension, only every so many elements are copied
+    width: u32  # of an element, in bytes
+    swizzle: u32  # how many bits of an address it changes
+    type: u32  # of an element, where it can be reduced; see `runtime.asynchronous.reductions`
 
 
 @struct

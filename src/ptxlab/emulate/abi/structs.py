@@ -8,7 +8,7 @@ from typing import Any
 
 from ptxlab.native import size_of
 from ptxlab.native.checking import share
-from ptxlab.native.types import StructType, type_of
+from ptxlab.native.types import StructType, place_of
 
 _LINE = 128  # bytes of memory that cores pass to each other at a time
 
@@ -37,13 +37,19 @@ class Record:
         found.owner, found.stride, found.address = owner, size_of(owner), address
         return found
 
+    def part(self, name: str, index: int = 0) -> Record:
+        """A structure inside one of them."""
+        offset, type = place_of(self.owner, name)
+        assert isinstance(type, StructType), name
+        return Record.at(type.owner, self.address + index * self.stride + offset)
+
     def set(self, index: int = 0, **fields: int) -> None:
         """Write fields of one of them."""
         for name, value in fields.items():
             self._place(name, index).value = value
 
     def get(self, name: str, index: int = 0) -> int:
-        """Read a field."""
+        """Read a field; `a.b` is the field `b` of the part `a`."""
         return int(self._place(name, index).value)
 
     def _place(self, name: str, index: int) -> Any:
@@ -53,13 +59,8 @@ class Record:
 
 @cache
 def _place(owner: type, name: str) -> tuple[int, Any]:
-    """The offset of a field, and how Python reads it; `a.b` is the field `b` of the structure inside that is `a`."""
-    offset, type = 0, type_of(owner, {})
-    for part in name.split("."):
-        assert isinstance(type, StructType), f"{owner.__name__} has no field {name}"
-        at, type = type.fields[part]
-        offset += at
-    assert type is not None
+    """The offset of a field, and how Python reads it."""
+    offset, type = place_of(owner, name)
     return offset, _KINDS[type.size]
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.structs import Record
 from ptxlab.emulate.explain.memory_names import name_bytes
 from ptxlab.emulate.explain.operations import operation_of
@@ -19,8 +19,8 @@ from ptxlab.report import Label
 if TYPE_CHECKING:
     from ptxlab.emulate.host.running import Launch
 
-_DOES = {state.LOAD: "reads", state.STORE: "writes", state.ATOMIC: "changes"}
-_DID = {state.LOAD: "read", state.STORE: "wrote", state.ATOMIC: "changed"}
+_DOES = {address_spaces.LOAD: "reads", address_spaces.STORE: "writes", address_spaces.ATOMIC: "changes"}
+_DID = {address_spaces.LOAD: "read", address_spaces.STORE: "wrote", address_spaces.ATOMIC: "changed"}
 
 
 @dataclass(frozen=True)
@@ -151,13 +151,13 @@ def excuse(launch: Launch, earlier: Party, later: Party) -> str | None:
         if in_scope and any("cas" in instruction.opcode.modifiers for instruction in instructions):
             return "harmless where the `cas` changes only some of its bytes, and tries again if others have changed"
         return None
-    if state.LOAD in kinds and state.ATOMIC in kinds:
-        change = instructions[kinds.index(state.ATOMIC)]
+    if address_spaces.LOAD in kinds and address_spaces.ATOMIC in kinds:
+        change = instructions[kinds.index(address_spaces.ATOMIC)]
         if "cas" in change.opcode.modifiers:
             return "harmless where the value read only goes into the `cas`, which tries again if it is stale"
         return None
     same_warp = earlier.block == later.block and earlier.thread // 32 == later.thread // 32
-    if same_warp and kinds == [state.LOAD, state.STORE]:
+    if same_warp and kinds == [address_spaces.LOAD, address_spaces.STORE]:
         places = [_place(instruction) for instruction in instructions]
         if places[0] is not None and places[0] == places[1] and _is_straight(launch, earlier, later):
             return "harmless as long as the lanes of the warp stay together, which nothing guarantees"

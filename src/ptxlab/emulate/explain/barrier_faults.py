@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.faults import BarrierReason
 from ptxlab.emulate.abi.structs import Record
 from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
@@ -31,7 +31,7 @@ def explain_bad_barrier(fault: FaultSnapshot) -> Diagnostic:
     reason = BarrierReason(fault.reason)
     if reason in _WITHOUT_MBARRIER:
         return fault.error("bad-barrier", _WITHOUT_MBARRIER[reason].format(value=fault.value))
-    name = name_mbarrier(fault.launch, fault.address & state.OFFSET_MASK)
+    name = name_mbarrier(fault.launch, fault.address & address_spaces.OFFSET_MASK)
     match reason:
         case BarrierReason.UNINITIALISED:
             helps = ["`mbarrier.init` in one thread, then a barrier before any thread uses it"]
@@ -130,9 +130,9 @@ def _explain_overwritten(fault: FaultSnapshot, name: str) -> Diagnostic:
 
 def _owner(fault: FaultSnapshot) -> tuple[BlockSnapshot, int]:
     """The block of the cluster that an mbarrier belongs to, and its offset in shared memory."""
-    snapshot, rank = fault.snapshot, (fault.address >> state.RANK_SHIFT) - 1
+    snapshot, rank = fault.snapshot, (fault.address >> address_spaces.RANK_SHIFT) - 1
     owner = next(one for one in (snapshot, *snapshot.cluster) if one.record.get("rank") == rank)
-    return owner, fault.address & state.OFFSET_MASK
+    return owner, fault.address & address_spaces.OFFSET_MASK
 
 
 def _initialised(fault: FaultSnapshot) -> list[Label]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.structs import Record
 from ptxlab.emulate.explain.accesses import Party, excuse, parties_of
 from ptxlab.emulate.explain.paths import Paths
@@ -116,7 +116,7 @@ def _key(launch: Launch, found: Record, number: int, parties: tuple[Party, Party
     """What findings with one cause have in common; a number of its own for one that has its cause to itself."""
     kind, space = found.get("kind", number), found.get("space", number)
     earlier, later = parties
-    is_plain = kind in (reports.RACE, reports.COLLECTIVE_ONLY) and space != state.TENSOR_SPACE
+    is_plain = kind in (reports.RACE, reports.COLLECTIVE_ONLY) and space != address_spaces.TENSOR_SPACE
     if not is_plain or any(party.about & (shadow.COPY | shadow.STALE) for party in parties):
         return number
     if kind == reports.RACE and excuse(launch, earlier, later):

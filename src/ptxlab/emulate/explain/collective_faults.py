@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import thread_parts
 from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
 from ptxlab.emulate.explain.hangs import explain_divergence, explain_hang
 from ptxlab.emulate.explain.snapshots import WAITING
 from ptxlab.report import Diagnostic
 
-_STATUS = {"block": state.AT_BARRIER, "cluster": state.AT_CLUSTER, None: state.MEETING}
+_STATUS = {"block": thread_parts.AT_BARRIER, "cluster": thread_parts.AT_CLUSTER, None: thread_parts.MEETING}
 
 
 def explain_barrier_divergence(fault: FaultSnapshot) -> Diagnostic:

@@ -10,7 +10,7 @@ import ctypes
 from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.structs import Record
 from ptxlab.emulate.runtime.memory.profile import Request, Tally
 from ptxlab.emulate.translate.counting import is_counted_apart
@@ -20,7 +20,7 @@ from ptxlab.native import offset_of
 if TYPE_CHECKING:
     from ptxlab.emulate.host.running import Launch
 
-KINDS = {state.LOAD: "read", state.STORE: "written", state.ATOMIC: "updated"}
+KINDS = {address_spaces.LOAD: "read", address_spaces.STORE: "written", address_spaces.ATOMIC: "updated"}
 TALLIES = ("global_requests", "sectors", "ideal_sectors", "shared_requests", "wavefronts", "ideal_wavefronts")
 # The class of an instruction, by its chapter of the manual; a chapter that is not listed is its own class.
 _CLASSES = {

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ptxlab.device.coverage import Schedule
-from ptxlab.emulate.abi import state
 from ptxlab.emulate.abi.structs import Record
-from ptxlab.native import offset_of
 
 if TYPE_CHECKING:
     from ptxlab.emulate.host.running import Launch
@@ -18,9 +16,7 @@ _MASK = (1 << 64) - 1
 
 def schedule_of(launch: Launch) -> Schedule:
     """The schedule by which a launch ran."""
-    searches: Sequence[Record] = [
-        Record.at(state.Search, worker.record.address + offset_of(state.Worker, "search")) for worker in launch.workers
-    ]
+    searches: Sequence[Record] = [worker.record.part("search") for worker in launch.workers]
     return Schedule(
         launch.seed,
         sum(search.get("traces") for search in searches) & _MASK,

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.structs import Record
 from ptxlab.emulate.explain.snapshots import BlockSnapshot, snapshot_of, thread_name
 from ptxlab.isa.effects import Effects
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ptxlab.emulate.host.running import Launch
     from ptxlab.emulate.host.worker import Worker
 
-ACCESSES = {state.LOAD: "read", state.STORE: "write", state.ATOMIC: "atomic operation"}
+ACCESSES = {address_spaces.LOAD: "read", address_spaces.STORE: "write", address_spaces.ATOMIC: "atomic operation"}
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ptxlab.emulate.abi import faults, state
+from ptxlab.emulate.abi import address_spaces, faults
 from ptxlab.emulate.explain import (
     barrier_faults,
     collective_faults,
@@ -79,7 +79,7 @@ def _explain_late(launch: Launch) -> list[Diagnostic]:
         return []
     first = min(late, key=lambda fault: fault.get("block"))
     size, block = first.get("size"), first.get("block")
-    bytes = name_bytes(launch, state.CLUSTER_SPACE, first.get("address"), size, block)
+    bytes = name_bytes(launch, address_spaces.CLUSTER_SPACE, first.get("address"), size, block)
     return [
         error(
             "exited-block",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.structs import Record
 from ptxlab.emulate.explain.accesses import bytes_of, parties_of, race_of
 from ptxlab.emulate.explain.barrier_faults import explain_not_invalidated
@@ -67,7 +67,7 @@ def _explain_unfenced(launch: Launch, found: Record, number: int) -> Diagnostic:
     """What a thread wrote may not be visible to the asynchronous operation that uses it."""
     race = race_of(launch, found, number)
     name = race.operation(race.later).name
-    fence = "fence.proxy.async.global" if race.space == state.GLOBAL_SPACE else "fence.proxy.async.shared::cta"
+    fence = "fence.proxy.async.global" if race.space == address_spaces.GLOBAL_SPACE else "fence.proxy.async.shared::cta"
     return error(
         "missing-proxy-fence",
         f"{race.operation(race.later)} {race.later.does} {name_memory(race.space)} written by a thread, "
@@ -92,7 +92,7 @@ _RACES = {
 def _explain_unwritten(launch: Launch, found: Record, number: int) -> Diagnostic:
     """A read of memory that nothing has been written to."""
     space = found.get("space", number)
-    whose = "it has not written" if space == state.LOCAL_SPACE else "no thread has written"
+    whose = "it has not written" if space == address_spaces.LOCAL_SPACE else "no thread has written"
     who = thread_name(launch, found.get("block", number), found.get("thread", number))
     return warning(
         "uninitialised-read",
@@ -107,7 +107,7 @@ def _explain_absence(launch: Launch, found: Record, number: int) -> Diagnostic:
     """Another block of the cluster may not be there when its shared memory is accessed."""
     is_late = found.get("kind", number) == reports.EXITED
     (_, party), address = parties_of(found, number), found.get("address", number)
-    owner = block_name(launch, companion(launch, party.block, (address >> state.RANK_SHIFT) - 1))
+    owner = block_name(launch, companion(launch, party.block, (address >> address_spaces.RANK_SHIFT) - 1))
     when = "may have exited" if is_late else "may not have started"
     return error(
         "exited-block" if is_late else "unstarted-block",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import address_spaces, thread_parts
 from ptxlab.emulate.explain.mbarrier_hangs import explain_phase, name_mbarrier
 from ptxlab.emulate.explain.memory_names import name_bytes
 from ptxlab.emulate.explain.polling import spin_around
@@ -22,20 +22,20 @@ def explain_hang(launch: Launch, snapshot: BlockSnapshot) -> Diagnostic:
     waits = Waits(launch, snapshot)
     group = waits.cause()
     others = waits.others(group)
-    if group.status in (state.MEETING, state.ACTIVE) or waits.is_parted(group):
+    if group.status in (thread_parts.MEETING, thread_parts.ACTIVE) or waits.is_parted(group):
         near = [one for one in waits.groups if one.snapshot is group.snapshot]
         lanes = [thread for one in near for thread in one.threads if thread.warp == group.first.warp]
         return explain_divergence(launch, group.snapshot, lanes, group.first)
     labels = _labels(launch, others, group)
     label = describe_wait(launch, group, f" of {group.snapshot.name}")
     match group.status:
-        case state.AT_PHASE:
+        case thread_parts.AT_PHASE:
             return explain_phase(launch, group, others, label, labels, exited(group.snapshot))
         case _ if group.status == SPINS:
             return _explain_spin(launch, group, label, labels)
-        case state.AT_PRODUCTS:
+        case thread_parts.AT_PRODUCTS:
             return _explain_products(launch, group, label, labels)
-        case state.AT_CLUSTER:
+        case thread_parts.AT_CLUSTER:
             return _explain_cluster(launch, group, label, labels)
     return _explain_barrier(launch, group, label, labels)
 
@@ -47,18 +47,20 @@ def explain_divergence(
     groups = grouped(lanes)
     groups.sort(key=lambda group: culprit.number not in [thread.number for thread in group])
     opcode = launch.compiled.places[culprit.instruction][1].opcode
-    gone = [thread for thread in snapshot.threads if thread.warp == culprit.warp and thread.status == state.DONE]
+    gone = [thread for thread in snapshot.threads if thread.warp == culprit.warp and thread.status == thread_parts.DONE]
     if len(groups) == 1 and gone:
         message = f"lanes of one warp have exited before `{opcode.text}`, which needs the whole warp"
         helps = ["keep every lane until the last such instruction, and guard what it loads and stores instead"]
-    elif culprit.status == state.MEETING:
+    elif culprit.status == thread_parts.MEETING:
         message = f"lanes of one warp wait in `{opcode.text}` for lanes that never execute it"
         is_aligned = launch.compiled.effects(culprit.instruction).aligned
         helps = ["move it out of the branch: all lanes execute the same one" if is_aligned else
                  "let all lanes of the mask execute it together, or name only those that do"]  # fmt: skip
     else:
         message = f"lanes of one warp wait at different instructions, but `{opcode.text}` needs the whole warp"
-        other = "barrier.sync" if culprit.status == state.AT_BARRIER else f"barrier.{'.'.join(opcode.modifiers[:2])}"
+        other = (
+            "barrier.sync" if culprit.status == thread_parts.AT_BARRIER else f"barrier.{'.'.join(opcode.modifiers[:2])}"
+        )
         helps = [f"move the barrier out of the branch, or use `{other}` without `.aligned`"]
     first, *others = (Group(snapshot, tuple(group)) for group in groups)
     return error(
@@ -126,7 +128,7 @@ def _explain_barrier(launch: Launch, group: Group, label: str, others: list[Labe
 
 def _explain_cluster(launch: Launch, group: Group, label: str, others: list[Label]) -> Diagnostic:
     blocks = (group.snapshot, *group.snapshot.cluster)
-    alive = [thread for snapshot in blocks for thread in snapshot.threads if thread.status != state.DONE]
+    alive = [thread for snapshot in blocks for thread in snapshot.threads if thread.status != thread_parts.DONE]
     arrived = sum(thread.arrival != 0 for thread in alive)
     return error(
         "hang",
@@ -141,7 +143,7 @@ def _explain_cluster(launch: Launch, group: Group, label: str, others: list[Labe
 
 def exited(snapshot: BlockSnapshot) -> list[str]:
     """A note on the threads of a block that have exited."""
-    gone = [thread for thread in snapshot.threads if thread.status == state.DONE]
+    gone = [thread for thread in snapshot.threads if thread.status == thread_parts.DONE]
     return [do(gone, snapshot.threads, "has exited", "have exited")] if gone else []
 
 
@@ -163,17 +165,17 @@ def describe_wait(launch: Launch, group: Group, of: str = "") -> str:
     one, several = ("polls", "poll") if polls else ("waits here", "wait here")
     text = do(group.threads, group.snapshot.threads, f"{of} {one}", f"{of} {several}").replace("  ", " ")
     match first.status:
-        case state.MEETING:
+        case thread_parts.MEETING:
             return f"{text} for lanes {ranges(lane for lane in range(32) if first.members >> lane & 1)}"
-        case state.AT_CLUSTER:
+        case thread_parts.AT_CLUSTER:
             return f"{text} at the cluster barrier"
-        case state.AT_BARRIER:
+        case thread_parts.AT_BARRIER:
             return f"{text} at barrier {first.barrier}"
-        case state.AT_PHASE:
+        case thread_parts.AT_PHASE:
             phase = group.snapshot.phase(first.waits_at)
             which = "" if phase is None else f"phase {phase.get('completed')} of "
             return f"{text} for {which}{name_mbarrier(launch, first.waits_at)}"
-        case state.AT_PRODUCTS:
+        case thread_parts.AT_PRODUCTS:
             return f"{text} for an MMA"
     return f"{text} {_polled(launch, group)} here" if polls else text
 
@@ -183,9 +185,9 @@ def _polled(launch: Launch, group: Group) -> str:
     addresses = sorted({thread.waits_at for thread in group.threads})
     if not addresses[0]:
         return "memory"
-    space, address = state.GLOBAL_SPACE, addresses[0]
-    if address >= state.SHARED_WINDOW:
-        space, address = state.SHARED_SPACE, address - state.SHARED_WINDOW
+    space, address = address_spaces.GLOBAL_SPACE, addresses[0]
+    if address >= address_spaces.SHARED_WINDOW:
+        space, address = address_spaces.SHARED_SPACE, address - address_spaces.SHARED_WINDOW
     more = len(addresses) - 1
     others = f" and {more} other place{'s' * (more > 1)}" if more else ""
     sizes = [size for access, _, _, size, _ in launch.compiled.facts["traffic"] if access == group.instruction]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ptxlab.device import layout
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import thread_parts
 from ptxlab.emulate.abi.structs import Record
 from ptxlab.emulate.explain.operations import operation_of
 from ptxlab.emulate.explain.snapshots import Mbarrier, block_name
@@ -26,7 +26,7 @@ def explain_phase(
     arrivals = f"{mbarrier.arrived} of {mbarrier.expected} arrivals{_last_arrival(launch, group, mbarrier)}"
     note = f"phase {number}: {arrivals}, {_bytes(mbarrier)}; no running thread or copy can arrive"
     notes = [note, *exited]
-    cycle = [other for other in others if other.status == state.AT_PHASE and _is_untouched(other)]
+    cycle = [other for other in others if other.status == thread_parts.AT_PHASE and _is_untouched(other)]
     if cycle and _is_untouched(group):
         notes = [note, f"nothing has arrived at {name_mbarrier(launch, cycle[0].first.waits_at)} either: "
                  "the two sides wait for each other"]  # fmt: skip

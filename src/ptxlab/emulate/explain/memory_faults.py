@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
 from ptxlab.emulate.explain.snapshots import block_name, companion
 from ptxlab.report import Diagnostic
 
-_SPACES = {state.SHARED_SPACE: "shared", state.LOCAL_SPACE: "local", state.PARAMETER_SPACE: "parameter"}
+_SPACES = {
+    address_spaces.SHARED_SPACE: "shared",
+    address_spaces.LOCAL_SPACE: "local",
+    address_spaces.PARAMETER_SPACE: "parameter",
+}
 
 
 def explain_out_of_bounds(fault: FaultSnapshot) -> Diagnostic:
@@ -76,17 +80,17 @@ def explain_no_memory(fault: FaultSnapshot) -> Diagnostic:
 def _neighbourhood(fault: FaultSnapshot) -> tuple[str, list[str]]:
     """Which memory was missed, and by how far."""
     launch, address, space = fault.launch, fault.address, fault.record.get("space")
-    rank = (address >> state.RANK_SHIFT) - 1
-    if space == state.CLUSTER_SPACE and rank >= launch.cluster_size:
+    rank = (address >> address_spaces.RANK_SHIFT) - 1
+    if space == address_spaces.CLUSTER_SPACE and rank >= launch.cluster_size:
         return "the cluster", [f"it has {launch.cluster_size} blocks, none of rank {rank}"]
-    if space == state.CLUSTER_SPACE:
+    if space == address_spaces.CLUSTER_SPACE:
         owner = block_name(launch, companion(launch, fault.block, rank))
         return f"shared memory of {owner}", [f"the block has {launch.shared_size} bytes of shared memory"]
-    if space == state.SHARED_SPACE and 0 <= rank < launch.cluster_size:
+    if space == address_spaces.SHARED_SPACE and 0 <= rank < launch.cluster_size:
         owner = block_name(launch, companion(launch, fault.block, rank))
         return "shared memory of its own block", [f"the address is one in {owner}, which `.shared::cta` does not reach"]
     if space in _SPACES:
-        limit = {state.SHARED_SPACE: launch.shared_size}.get(space)
+        limit = {address_spaces.SHARED_SPACE: launch.shared_size}.get(space)
         note = [f"the block has {limit} bytes of shared memory"] if limit is not None else []
         return f"{_SPACES[space]} memory", note
     region = launch.regions.at(address)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptxlab.device import layout
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.explain.snapshots import block_name, companion
 from ptxlab.isa.tensor_memory import COLUMNS
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from ptxlab.emulate.host.running import Launch
 
 _SPACES = {
-    state.GLOBAL_SPACE: "global",
-    state.SHARED_SPACE: "shared",
-    state.LOCAL_SPACE: "local",
-    state.CLUSTER_SPACE: "shared",
-    state.TENSOR_SPACE: "tensor",
+    address_spaces.GLOBAL_SPACE: "global",
+    address_spaces.SHARED_SPACE: "shared",
+    address_spaces.LOCAL_SPACE: "local",
+    address_spaces.CLUSTER_SPACE: "shared",
+    address_spaces.TENSOR_SPACE: "tensor",
 }
 
 
@@ -28,15 +28,15 @@ def name_memory(space: int) -> str:
 
 def name_bytes(launch: Launch, space: int, address: int, size: int, block: int | None = None) -> str:
     """Which bytes these are: `bytes 128..132 of tile`, with the name marked as code; `block` is who accesses them."""
-    if space == state.TENSOR_SPACE:
+    if space == address_spaces.TENSOR_SPACE:
         return _name_words(address, size)
     name, base, of = "", 0, ""
-    if space == state.GLOBAL_SPACE:
+    if space == address_spaces.GLOBAL_SPACE:
         region = launch.regions.at(address)
         if region is not None:
             name, base = region.name, region.base
-    elif space in (state.SHARED_SPACE, state.CLUSTER_SPACE):
-        rank, address = address >> state.RANK_SHIFT, address & state.OFFSET_MASK
+    elif space in (address_spaces.SHARED_SPACE, address_spaces.CLUSTER_SPACE):
+        rank, address = address >> address_spaces.RANK_SHIFT, address & address_spaces.OFFSET_MASK
         name, base = layout.shared_variable_at(launch.compiled.variables, address)
         if block is not None and launch.cluster_size > 1:
             owner = companion(launch, block, rank - 1) if rank else block

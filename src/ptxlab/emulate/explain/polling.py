@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.translate.loops import loops_of
 from ptxlab.emulate.translate.polled import polled_address, reads_shared
 from ptxlab.ir.effects import Effects
@@ -65,7 +65,7 @@ def polled_by(launch: Launch, thread: ThreadSnapshot, spin: Spin) -> int | None:
         base = int.from_bytes(ctypes.string_at(thread.frame + slot, address.base.type.width // 8), "little")
     else:
         return None
-    return base + address.offset + state.SHARED_WINDOW * space.startswith("shared")
+    return base + address.offset + address_spaces.SHARED_WINDOW * space.startswith("shared")
 
 
 def _block_of(flow: Flow, position: int) -> int:

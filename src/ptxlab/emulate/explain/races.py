@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.structs import Record
 from ptxlab.emulate.explain.accesses import Party, Race, are_companions, excuse, race_of
 from ptxlab.emulate.explain.memory_names import name_memory
@@ -39,7 +39,7 @@ class _Account:
 def explain_race(launch: Launch, found: Record, number: int) -> Diagnostic:
     """Two accesses to the same memory without order."""
     race = race_of(launch, found, number)
-    if race.space == state.TENSOR_SPACE:
+    if race.space == address_spaces.TENSOR_SPACE:
         return (explain_missing_fence if race.kind == reports.UNFENCED_TENSOR else explain_tensor_race)(race)
     if race.earlier.is_copy:
         account = _with_operation_in_flight(race)
@@ -103,7 +103,7 @@ def _without_synchronization(race: Race) -> _Account:
     message = f"two threads write the same {memory}"
     if later.is_copy:
         message = f"{race.operation(later)} {later.does} {memory} that a thread {earlier.does}"
-    elif state.LOAD in (earlier.kind, later.kind):
+    elif address_spaces.LOAD in (earlier.kind, later.kind):
         message = f"one thread reads {memory} that another writes"
     did = started(race, later) if later.is_copy else later.did
     too = " too" if earlier.kind == later.kind else ""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ptxlab.emulate.abi import faults, state
+from ptxlab.emulate.abi import barriers, faults, state, thread_parts
 from ptxlab.emulate.abi.structs import Record
 from ptxlab.emulate.runtime.asynchronous.mbarrier_memory import BYTES, BYTES_MASK, EXPECTED
 from ptxlab.isa.mbarrier import ARRIVALS
@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from ptxlab.emulate.host.worker import Worker
 
 SPINS = -1  # like a status: a thread that polls in a loop
-WAITING = (state.MEETING, state.ACTIVE, state.AT_BARRIER, state.AT_PHASE, state.AT_PRODUCTS, state.AT_CLUSTER)
+WAITING = (
+    thread_parts.MEETING,
+    thread_parts.ACTIVE,
+    thread_parts.AT_BARRIER,
+    thread_parts.AT_PHASE,
+    thread_parts.AT_PRODUCTS,
+    thread_parts.AT_CLUSTER,
+)
 
 
 @dataclass(frozen=True)
@@ -82,15 +89,15 @@ class BlockSnapshot:
         threads = Record.at(state.Thread, self.record.get("threads"))
         names = (
             "status",
-            "instruction",
-            "barrier",
-            "members",
-            "waits_at",
-            "waits_for",
-            "asked",
+            "waiting.instruction",
+            "waiting.barrier",
+            "waiting.members",
+            "target.offset",
+            "target.number",
+            "target.asked",
             "ran",
-            "frame",
-            "arrival",
+            "memory.frame",
+            "arrival.phase",
         )
         self.threads = [
             ThreadSnapshot(number, *(threads.get(name, number) for name in names))
@@ -105,27 +112,28 @@ class BlockSnapshot:
     @property
     def is_cause(self) -> bool:
         """Whether a thread has not exited and waits for something else than the cluster."""
-        return any(thread.status not in (state.DONE, state.AT_CLUSTER) for thread in self.threads)
+        return any(thread.status not in (thread_parts.DONE, thread_parts.AT_CLUSTER) for thread in self.threads)
 
     @property
     def is_still(self) -> bool:
         """Whether its threads run without making progress."""
-        watch = self.record.get("cluster") + offset_of(state.Cluster, "watch")
-        return bool(Record.at(state.Watch, watch).get("is_still"))
+        return bool(Record.at(state.Cluster, self.record.get("cluster")).get("watch.is_still"))
 
     def barrier(self, number: int) -> Record:
         """One of the sixteen barriers."""
-        return Record.at(state.Barrier, self._inside("barriers", number, state.Barrier))
+        return Record.at(barriers.Barrier, self._inside("barriers.numbered", number, barriers.Barrier))
 
     def phase(self, offset: int) -> Record | None:
         """What is known of the mbarrier at an offset of shared memory."""
-        found = Record.at(state.Phase, self._inside("phases", offset // 8 % state.KNOWN_PHASES, state.Phase))
+        found = Record.at(
+            barriers.Phase, self._inside("barriers.phases", offset // 8 % barriers.KNOWN_PHASES, barriers.Phase)
+        )
         return found if found.get("is_known") and found.get("offset") == offset else None
 
     def mbarrier(self, offset: int) -> Mbarrier:
         """The mbarrier at an offset of shared memory."""
         phase = self.phase(offset)
-        bits = ctypes.c_uint64.from_address(self.record.get("shared") + offset).value
+        bits = ctypes.c_uint64.from_address(self.record.get("memory.shared") + offset).value
         if phase is not None:
             bits = phase.get("bits")
         bytes = bits >> BYTES & BYTES_MASK
@@ -145,7 +153,7 @@ def snapshot_of(launch: Launch, worker: Worker) -> BlockSnapshot | None:
 
     Of a cluster it is the one with the fault; where all hang, the first that waits for more than the others.
     """
-    broken = worker.record.get("broken")
+    broken = worker.record.get("progress.broken")
     if not broken:
         return None
     blocks = broken + offset_of(state.Cluster, "blocks")

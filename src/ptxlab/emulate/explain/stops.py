@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import thread_parts
 from ptxlab.emulate.explain.polling import spin_around
 from ptxlab.emulate.explain.snapshots import WAITING, BlockSnapshot, ThreadSnapshot, do, snapshot_of
 from ptxlab.isa import Jump
@@ -55,7 +55,7 @@ def explain_stop(launch: Launch, outcome: str, timeout: float | None) -> Diagnos
 
 def _runs(thread: ThreadSnapshot) -> bool:
     """Whether a thread could continue; one that has not executed anything yet has not started."""
-    return thread.status in (state.READY, state.YIELDED) and thread.instruction != 0
+    return thread.status in (thread_parts.READY, thread_parts.YIELDED) and thread.instruction != 0
 
 
 def _loop(launch: Launch, place: int) -> tuple[list[Label], bool]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import state, thread_parts
 from ptxlab.emulate.abi.structs import Record
 from ptxlab.emulate.explain.paths import Paths
 from ptxlab.emulate.explain.polling import Spin, polled_by, spin_around
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 # Which of several groups that wait for no other one is explained.
 _ORDER = (
-    state.AT_PHASE,
+    thread_parts.AT_PHASE,
     SPINS,
-    state.AT_PRODUCTS,
-    state.MEETING,
-    state.ACTIVE,
-    state.AT_BARRIER,
-    state.AT_CLUSTER,
+    thread_parts.AT_PRODUCTS,
+    thread_parts.MEETING,
+    thread_parts.ACTIVE,
+    thread_parts.AT_BARRIER,
+    thread_parts.AT_CLUSTER,
 )
 
 
@@ -93,7 +93,7 @@ class Waits:
     def _rank(self, group: Group, dependents: int) -> tuple[int, bool, int, bool]:
         """Of several causes, first an mbarrier with some arrivals in its phase, then one for which most groups wait."""
         status = _ORDER.index(group.status)
-        if group.status != state.AT_PHASE:
+        if group.status != thread_parts.AT_PHASE:
             return status, False, -dependents, False
         mbarrier = group.snapshot.mbarrier(group.first.waits_at)
         return status, not mbarrier.has_begun, -dependents, not mbarrier.is_untouched
@@ -102,7 +102,7 @@ class Waits:
         """All other groups: first those of its block, lanes that wait for its own before the others."""
 
         def rank(other: Group) -> tuple[bool, bool, int]:
-            is_near = other.status == state.MEETING and bool(other.warps & group.warps)
+            is_near = other.status == thread_parts.MEETING and bool(other.warps & group.warps)
             return other.snapshot is not group.snapshot, not is_near, _ORDER.index(other.status)
 
         return sorted((other for other in self.groups if other is not group), key=rank)
@@ -115,9 +115,9 @@ class Waits:
 
     def is_together(self, thread: ThreadSnapshot) -> bool:
         """Whether a thread waits at an instruction that its whole warp, or lanes of it, execute together."""
-        if thread.status in (state.AT_BARRIER, state.AT_CLUSTER):
+        if thread.status in (thread_parts.AT_BARRIER, thread_parts.AT_CLUSTER):
             return self.paths.effects(thread.instruction).aligned
-        return thread.status == state.MEETING
+        return thread.status == thread_parts.MEETING
 
     def _lanes_elsewhere(self, group: Group) -> Iterator[Group]:
         """The groups with lanes that this one waits for in its own warps."""
@@ -125,7 +125,8 @@ class Waits:
             if other is group or other.snapshot is not group.snapshot:
                 continue
             if any(
-                thread.warp in group.warps and (group.status != state.MEETING or group.first.members >> thread.lane & 1)
+                thread.warp in group.warps
+                and (group.status != thread_parts.MEETING or group.first.members >> thread.lane & 1)
                 for thread in other.threads
             ):
                 yield other
@@ -141,7 +142,7 @@ class Waits:
     def _comes(self, group: Group, other: Group) -> bool:
         """Whether lanes of another group come to the instruction of this one, or exit, by continuing."""
         here, there = group.instruction, other.instruction
-        if group.status == state.MEETING and not self.paths.effects(here).aligned:
+        if group.status == thread_parts.MEETING and not self.paths.effects(here).aligned:
             return any(self.paths.rejoins(there, like) for like in self.paths.like(here))
         if self.paths.rejoins(there, here):
             return True
@@ -153,14 +154,14 @@ class Waits:
         """Whether the other group would end the wait of this one at a barrier, an mbarrier or an MMA."""
         there = other.instruction
         match group.status:
-            case state.AT_BARRIER if other.snapshot is group.snapshot and not _is_at(other, group.first.barrier):
+            case thread_parts.AT_BARRIER if other.snapshot is group.snapshot and not _is_at(other, group.first.barrier):
                 return self.paths.reaches(there, self.paths.at_barrier(group.first.barrier))
-            case state.AT_CLUSTER if any(not thread.arrival for thread in other.threads):
+            case thread_parts.AT_CLUSTER if any(not thread.arrival for thread in other.threads):
                 return self.paths.reaches(there, self.paths.at_cluster_barrier())
-            case state.AT_PRODUCTS if other.snapshot is group.snapshot:
+            case thread_parts.AT_PRODUCTS if other.snapshot is group.snapshot:
                 late = {thread.number for thread in missing(group)}
                 return any(thread.number in late for thread in other.threads)
-            case state.AT_PHASE:
+            case thread_parts.AT_PHASE:
                 return self._arrives(group, other)
         return False
 
@@ -177,7 +178,9 @@ class Waits:
 
     def _groups_of(self, snapshot: BlockSnapshot) -> Iterator[Group]:
         """Threads of a block that wait for the same thing at the same place."""
-        alive = (self._stuck(thread, snapshot.is_still) for thread in snapshot.threads if thread.status != state.DONE)
+        alive = (
+            self._stuck(thread, snapshot.is_still) for thread in snapshot.threads if thread.status != thread_parts.DONE
+        )
         for threads in grouped(alive):
             yield Group(snapshot, tuple(threads))
 
@@ -186,7 +189,7 @@ class Waits:
         if thread.status in WAITING and not (is_still and thread.ran):
             return thread
         if thread.asked:
-            return replace(thread, status=state.AT_PHASE, instruction=thread.asked - 1)
+            return replace(thread, status=thread_parts.AT_PHASE, instruction=thread.asked - 1)
         place = thread.instruction
         if place not in self._spins:
             self._spins[place] = spin_around(self.launch, place)
@@ -201,9 +204,9 @@ def grouped(threads: Iterable[ThreadSnapshot]) -> list[list[ThreadSnapshot]]:
     found: dict[object, list[ThreadSnapshot]] = {}
     for thread in threads:
         subject = {
-            state.MEETING: thread.members,
-            state.AT_PHASE: thread.waits_at,
-            state.AT_BARRIER: thread.barrier,
+            thread_parts.MEETING: thread.members,
+            thread_parts.AT_PHASE: thread.waits_at,
+            thread_parts.AT_BARRIER: thread.barrier,
         }.get(thread.status)
         found.setdefault((thread.status, thread.instruction, subject), []).append(thread)
     return sorted(found.values(), key=lambda group: -len(group))
@@ -216,16 +219,16 @@ def missing(group: Group) -> Sequence[ThreadSnapshot]:
     return [
         thread
         for thread in group.snapshot.threads
-        if thread.warp // 4 * 4 == first and threads.get("product_group", thread.number) < group.first.waits_for
+        if thread.warp // 4 * 4 == first and threads.get("wgmma.group", thread.number) < group.first.waits_for
     ]
 
 
 def _counts_everyone(group: Group) -> bool:
     """Whether a group waits at a barrier that does not wait for threads which exit."""
-    if group.status == state.AT_BARRIER:
+    if group.status == thread_parts.AT_BARRIER:
         return bool(group.snapshot.barrier(group.first.barrier).get("everyone"))
-    return group.status == state.AT_CLUSTER
+    return group.status == thread_parts.AT_CLUSTER
 
 
 def _is_at(group: Group, barrier: int) -> bool:
-    return group.status == state.AT_BARRIER and group.first.barrier == barrier
+    return group.status == thread_parts.AT_BARRIER and group.first.barrier == barrier

@@ -11,7 +11,7 @@ from ptxlab.device import layout
 from ptxlab.device.arguments import Region
 from ptxlab.device.digest import digest_of
 from ptxlab.device.host_variables import HostVariables
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.host.heap import Heap
 
 Bytes = ctypes.Array[ctypes.c_char]
@@ -64,7 +64,7 @@ class ModuleMemory:
             if data is not None:
                 return data
         numbers = layout.function_numbers(variables.module)
-        addresses = {name: state.FUNCTION_WINDOW + 16 * number for name, number in numbers.items()}
+        addresses = {name: address_spaces.FUNCTION_WINDOW + 16 * number for name, number in numbers.items()}
         return bytes(variables.initial_bytes(variable, addresses))
 
     def snapshot(self) -> Snapshot:

@@ -17,7 +17,7 @@ from typing import Any
 from ptxlab.device.arguments import Region, pack
 from ptxlab.device.limits import available, check_memory
 from ptxlab.device.options import Extents
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import state, thread_parts
 from ptxlab.emulate.abi.structs import Record
 from ptxlab.emulate.host.module_memory import ModuleMemory
 from ptxlab.emulate.host.needs import needs_of, room_to_keep
@@ -129,7 +129,7 @@ class Launch:
             if not self.regions.add(region):
                 return False
             for worker in self.workers:
-                worker.record.set(allocation_count=len(self.regions))
+                worker.record.part("memory").set(allocation_count=len(self.regions))
         return True
 
     def remove_region(self, base: int) -> None:
@@ -137,7 +137,7 @@ class Launch:
         with self.lock:
             self.regions.remove(base)
             for worker in self.workers:
-                worker.record.set(allocation_count=len(self.regions))
+                worker.record.part("memory").set(allocation_count=len(self.regions))
                 worker.forget_hints()
 
     # Places in the text.
@@ -183,7 +183,7 @@ class Launch:
                 outcome = self._run_workers(running, until, progress)
                 if outcome is None and self.is_trial and self.has_failed():
                     outcome = "failed"
-                running = [worker for worker in self.workers if worker.record.get("waiting")]
+                running = [worker for worker in self.workers if worker.record.get("clusters.waiting")]
                 if running and not self.is_trial:
                     running = [self._gather(*running)]
                 if outcome is None and running and until is not None and time.perf_counter() >= until:
@@ -282,13 +282,13 @@ class Launch:
     def note_fault(self, thread: int, kind: int, address: int) -> None:
         """Record what went wrong in what the host did for a thread, unless something did before."""
         place = Record.at(state.Thread, thread)
-        place.set(status=state.FAILED)
+        place.set(status=thread_parts.FAILED)
         block = Record.at(state.Block, place.get("block"))
         for worker in self.workers:
             if worker.record.address == place.get("worker") and worker.fault.get("kind") == 0:
                 worker.fault.set(
                     kind=kind,
-                    instruction=place.get("instruction"),
+                    instruction=place.get("waiting.instruction"),
                     thread=place.get("number"),
                     block=block.get("number"),
                     address=address,

@@ -6,7 +6,7 @@ import ctypes
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ptxlab.emulate.abi import faults, state
+from ptxlab.emulate.abi import address_spaces, faults, state
 from ptxlab.emulate.abi.services import SERVICES
 from ptxlab.emulate.abi.structs import Record
 from ptxlab.emulate.host.printf import Printf, Remark, UnreadableError
@@ -70,7 +70,7 @@ class Services:
         """Keep what is wrong with a call, the first time that it is."""
         caller = Record.at(state.Thread, thread)
         block = Record.at(state.Block, caller.get("block"))
-        call = Call(caller.get("instruction"), caller.get("number"), block.get("number"), pattern)
+        call = Call(caller.get("waiting.instruction"), caller.get("number"), block.get("number"), pattern)
         self.remarks.setdefault((call.instruction, remark.level), (remark, call))
 
     def _malloc(self, thread: int, size: int) -> int:
@@ -113,10 +113,10 @@ class Services:
     def _is_written(self, thread: int, address: int, size: int) -> bool:
         """Whether bytes of local memory were written, as far as that is tracked; other memory counts as written."""
         caller = Record.at(state.Thread, thread)
-        marks = Record.at(state.Block, caller.get("block")).get("local_marks")
-        offset, stride = address - state.LOCAL_WINDOW, caller.get("local_size") // 8 + 1
+        marks = Record.at(state.Block, caller.get("block")).get("memory.local_marks")
+        offset, stride = address - address_spaces.LOCAL_WINDOW, caller.get("memory.local_size") // 8 + 1
         is_tracked = self.launch.checks and len(self.launch.compiled.functions) == 1
-        if not is_tracked or not 0 <= offset < caller.get("local_size"):
+        if not is_tracked or not 0 <= offset < caller.get("memory.local_size"):
             return True
         if not marks:
             return False
@@ -139,11 +139,11 @@ class Services:
 
     def _host(self, thread: int, address: int, size: int) -> int | None:
         """The host's address of a generic one, None where the kernel has no memory."""
-        for window, name in ((state.SHARED_WINDOW, "shared"), (state.LOCAL_WINDOW, "local")):
+        for window, name in ((address_spaces.SHARED_WINDOW, "shared"), (address_spaces.LOCAL_WINDOW, "local")):
             if window <= address < window + (1 << 56):
                 base, limit = (
                     ctypes.c_uint64.from_address(thread + offset_of(state.Thread, field)).value
-                    for field in (name, f"{name}_size")
+                    for field in (f"memory.{name}", f"memory.{name}_size")
                 )
                 offset = address - window
                 return base + offset if offset + size <= limit else None

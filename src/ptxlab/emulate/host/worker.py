@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab.device import layout
 from ptxlab.device.limits import available
-from ptxlab.emulate.abi import clocks, faults, state
+from ptxlab.emulate.abi import address_spaces, clocks, faults, state
 from ptxlab.emulate.abi.structs import Record, room_of
 from ptxlab.emulate.host.needs import RESIDENTS
 from ptxlab.emulate.host.written import written_parameters
@@ -52,7 +52,7 @@ class Worker:
         self.history.set(findings=self.findings.address, finding_room=MOST_FINDINGS)
         if launch.checks:
             self.history.set(limit=min(available() // 4, MOST_HISTORY) // workers, is_trial=int(launch.is_trial))
-        self.hints = Record(state.Hint, facts["hints"])
+        self.hints = Record(address_spaces.Hint, facts["hints"])
         self.hint_count = facts["hints"]
         self.forget_hints()
         self.counters = (ctypes.c_uint64 * max(len(facts["counters"]), 1)).from_buffer(
@@ -70,61 +70,57 @@ class Worker:
         self._set_findings(launch)
 
     def _set_code(self, launch: Launch) -> None:
-        """What is called, and what calls are about."""
-        compiled = launch.compiled
-        self.record.set(
+        """The kernel, and the memory that its threads need."""
+        compiled, facts, needs = launch.compiled, launch.compiled.facts, launch.needs
+        self.record.set(host=ctypes.cast(launch.callback, ctypes.c_void_p).value or 0)
+        self.record.part("code").set(
             entry=compiled.address("entry"),
             sites=compiled.address("sites"),
             callees=compiled.address("callees"),
             callee_count=len(layout.function_numbers(compiled.module)),
-            host=ctypes.cast(launch.callback, ctypes.c_void_p).value or 0,
-        )
-
-    def _set_extents(self, launch: Launch) -> None:
-        """The sizes of the launch."""
-        self.record.set(
-            block_x=launch.block[0],
-            block_y=launch.block[1],
-            block_z=launch.block[2],
-            grid_x=launch.grid[0],
-            grid_y=launch.grid[1],
-            grid_z=launch.grid[2],
-            cluster_x=launch.cluster[0],
-            cluster_y=launch.cluster[1],
-            cluster_z=launch.cluster[2],
-            cluster_size=launch.cluster_size,
-            is_explicit_cluster=int(launch.is_explicit_cluster),
-        )
-
-    def _set_memory(self, launch: Launch) -> None:
-        """The memory of a thread, of a block and of the grid."""
-        compiled, facts, needs = launch.compiled, launch.compiled.facts, launch.needs
-        self.record.set(
-            allocations=launch.regions.table.address,
-            allocation_count=len(launch.regions),
-            hints=self.hints.address,
-            parameters=ctypes.addressof(launch.parameters),
-            parameter_size=launch.parameter_size,
-            heap=launch.heap_start,
-            shared_size=launch.shared_size,
-            dynamic_size=launch.dynamic_size,
-            reserved_size=compiled.variables.reserved_size,
-            user_shared_size=launch.shared_size - compiled.variables.reserved_size,
-            workspace_low=launch.workspace & 0xFFFF_FFFF,
-            workspace_high=launch.workspace >> 32,
+            counters=ctypes.addressof(self.counters),
             frame_size=needs.frame,
             local_size=needs.local,
             largest_frame=max(facts["frame_sizes"]),
             largest_local=max(facts["local_sizes"]),
             entry_local=facts["local_sizes"][0],
-            mail_words=facts["mail_words"],
+            exchange_words=facts["mail_words"],
+        )
+
+    def _set_extents(self, launch: Launch) -> None:
+        """The sizes of the launch."""
+        shape = self.record.part("shape")
+        for name, extents in (("block", launch.block), ("grid", launch.grid), ("cluster", launch.cluster)):
+            x, y, z = extents
+            shape.part(name).set(x=x, y=y, z=z)
+        shape.set(cluster_size=launch.cluster_size, is_explicit_cluster=int(launch.is_explicit_cluster))
+
+    def _set_memory(self, launch: Launch) -> None:
+        """The memory of a block and of the grid."""
+        reserved = launch.compiled.variables.reserved_size
+        self.record.part("memory").set(
+            allocations=launch.regions.table.address,
+            allocation_count=len(launch.regions),
+            hints=self.hints.address,
+            parameters=ctypes.addressof(launch.parameters),
+            parameter_size=launch.parameter_size,
+            tracked=written_parameters(launch.compiled, bytes(launch.parameters), launch.regions),
+            heap=launch.heap_start,
+            workspace_low=launch.workspace & 0xFFFF_FFFF,
+            workspace_high=launch.workspace >> 32,
+        )
+        self.record.part("shared").set(
+            size=launch.shared_size,
+            dynamic=launch.dynamic_size,
+            reserved=reserved,
+            user=launch.shared_size - reserved,
         )
 
     def _set_schedule(self, launch: Launch, workers: int) -> None:
         """Which clusters are run, how many by turns, and when the turn of a thread ends."""
         facts, needs = launch.compiled.facts, launch.needs
-        self.record.set(
-            stop=ctypes.addressof(launch.stop),
+        self.record.set(stop=ctypes.addressof(launch.stop), seed=launch.seed)
+        self.record.part("clusters").set(
             next=ctypes.addressof(launch.next),
             finished=ctypes.addressof(launch.finished),
             numbers=0 if launch.numbers is None else ctypes.addressof(launch.numbers),
@@ -133,13 +129,14 @@ class Worker:
             stuck=ctypes.addressof(launch.stuck),
             stuck_limit=workers if launch.is_trial else 0,
             residents=ctypes.addressof(self.residents),
-            resident_room=min(needs.residents, _residents(launch.seed, facts["talks"])),
-            resident_limit=needs.limit,
+            room=min(needs.residents, _residents(launch.seed, facts["talks"])),
+            limit=needs.limit,
             is_alone=int(workers == 1),
-            seed=launch.seed,
+        )
+        self.record.part("turns").set(
             quantum=TALKING_QUANTUM if facts["talks"] else QUANTUM,
             rounds=TALKING_ROUNDS if facts["talks"] else ROUNDS,
-            turn=TALKING_TURN if facts["talks"] else (1 << 32) - 1,
+            most_rounds=TALKING_TURN if facts["talks"] else (1 << 32) - 1,
         )
 
     def _set_findings(self, launch: Launch) -> None:
@@ -150,8 +147,8 @@ class Worker:
             fault=self.fault.address,
             late=self.late.address,
             history=self.history.address,
-            counters=ctypes.addressof(self.counters),
-            watched=written_parameters(launch.compiled, bytes(launch.parameters), launch.regions),
+        )
+        self.record.part("progress").set(
             changes=ctypes.addressof(launch.changes),
             looks=ctypes.addressof(launch.looks),
             change_count=len(facts["changes"]),
@@ -172,5 +169,6 @@ class Worker:
         pending = Record(requests.Request, requests.CAPACITY)
         tallies = Record(requests.Tally, sites)
         record.set(requests=pending.address, tallies=tallies.address)
-        self.record.set(profile=record.address, quantum=PROFILE_QUANTUM)
+        self.record.set(profile=record.address)
+        self.record.part("turns").set(quantum=PROFILE_QUANTUM)
         return record, pending, tallies

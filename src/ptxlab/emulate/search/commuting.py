@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.runtime.schedule.steps import (
     ARRIVE,
     CHANGED,
@@ -72,9 +72,11 @@ def effect_of(thread: int, events: Iterable[Event]) -> Effect:
             writes.add("host")
         elif event.kind == ARRIVE and not event.extra & EVERYONE:
             writes.add(("barrier", event.address))
-        elif event.kind <= state.ATOMIC:
+        elif event.kind <= address_spaces.ATOMIC:
             words = range(event.address >> 2, (event.address + event.size - 1 >> 2) + 1)
-            is_read = event.kind == state.LOAD or (event.kind == state.ATOMIC and event.extra & FAILED)
+            is_read = event.kind == address_spaces.LOAD or (
+                event.kind == address_spaces.ATOMIC and event.extra & FAILED
+            )
             (reads if is_read else writes).update(words)
             if event.extra & CHANGED:
                 changes.update(words)

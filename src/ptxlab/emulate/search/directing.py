@@ -7,11 +7,11 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import worker_parts
 from ptxlab.emulate.abi.structs import Record
 from ptxlab.emulate.host.running import Launch
 from ptxlab.emulate.runtime.schedule.directed import GIVE_UP, NOBODY, run_directed
-from ptxlab.native import offset_of, size_of
+from ptxlab.native import size_of
 from ptxlab.native.checking import share
 
 ROOM = 1 << 16  # events of a run; there are more only where a run is given up
@@ -51,16 +51,16 @@ class _Direction:
 
     def __init__(self, launch: Launch, director: Director) -> None:
         threads = launch.grid[0] * launch.grid[1] * launch.grid[2] * launch.block[0] * launch.block[1] * launch.block[2]
-        assert size_of(state.Event) == _EVENT.size
+        assert size_of(worker_parts.Event) == _EVENT.size
         self.launch = launch
         self.director = director
         self.failure: BaseException | None = None
         self.states = share((ctypes.c_uint8 * threads)())
         self.marks = share((ctypes.c_uint64 * threads)())
-        self.events = Record(state.Event, ROOM)
+        self.events = Record(worker_parts.Event, ROOM)
         self.seen = 0
         self.callback = _Choose(self.choose)
-        self.record = Record.at(state.Directed, launch.workers[0].record.address + offset_of(state.Worker, "directed"))
+        self.record = launch.workers[0].record.part("directed")
         self.record.set(
             choose=ctypes.cast(self.callback, ctypes.c_void_p).value or 0,
             states=ctypes.addressof(self.states),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import address_spaces, state, thread_parts
 from ptxlab.emulate.runtime.schedule import steps
 from ptxlab.emulate.translate.preemption import LOGGED
 from ptxlab.emulate.translate.values import Address, Value, bits_of, constant_text
@@ -23,13 +23,13 @@ _WINDOWS = {"shared": ("%shared", "%shared_size"), "local": ("%local", "%local_s
 SEMANTICS = {"weak": 0, "constant": 1, "relaxed": 2, "acquire": 3, "release": 4, "acq_rel": 5, "sc": 6, "barrier": 7}
 SCOPES = {"": 0, "cta": 1, "cluster": 2, "gpu": 3, "sys": 4}
 SPACES = {
-    None: state.GENERIC_SPACE,
-    "global": state.GLOBAL_SPACE,
-    "const": state.CONSTANT_SPACE,
-    "shared": state.SHARED_SPACE,
-    "shared::cluster": state.CLUSTER_SPACE,
-    "local": state.LOCAL_SPACE,
-    "param": state.PARAMETER_SPACE,
+    None: address_spaces.GENERIC_SPACE,
+    "global": address_spaces.GLOBAL_SPACE,
+    "const": address_spaces.CONSTANT_SPACE,
+    "shared": address_spaces.SHARED_SPACE,
+    "shared::cluster": address_spaces.CLUSTER_SPACE,
+    "local": address_spaces.LOCAL_SPACE,
+    "param": address_spaces.PARAMETER_SPACE,
 }
 
 
@@ -53,7 +53,7 @@ def _in_window(function: Function, address: Address, bytes: int, kind: int) -> s
     """A place in shared or local memory or among the parameters; what is not there is nowhere."""
     builder, at = function.builder, address.value.text
     if address.space == "param":
-        base = builder.value(f"getelementptr i8, ptr %worker, i64 {offset_of(state.Worker, 'parameters')}")
+        base = builder.value(f"getelementptr i8, ptr %worker, i64 {offset_of(state.Worker, 'memory.parameters')}")
         base = builder.value(f"load ptr, ptr {base}, !invariant.load !2")
         count = str(function.unit.parameter_size // bytes)
     else:
@@ -132,13 +132,13 @@ def _turned(function: Function, distance: str, bytes: int) -> str:
 
 
 def _field(function: Function, hint: str, name: str) -> str:
-    offset = offset_of(state.Hint, name)
+    offset = offset_of(address_spaces.Hint, name)
     return function.builder.value(f"getelementptr i8, ptr {hint}, i64 {offset}") if offset else hint
 
 
 def hint_pointer(function: Function, index: int) -> str:
     """The hint of an instruction."""
-    return function.builder.value(f"getelementptr i8, ptr %hints, i64 {index * size_of(state.Hint)}")
+    return function.builder.value(f"getelementptr i8, ptr %hints, i64 {index * size_of(address_spaces.Hint)}")
 
 
 def load(
@@ -155,10 +155,10 @@ def load(
         builder.branch(when.text, then, after)
         builder.label(then)
         condition = function.unit.counting.count_here(function)
-    place = locate(function, address, size * count, state.LOAD, condition)
-    log(function, address, size * count, state.LOAD)
+    place = locate(function, address, size * count, address_spaces.LOAD, condition)
+    log(function, address, size * count, address_spaces.LOAD)
     function.unit.counting.note_look(function, address.space)
-    function.unit.tracking.note_access(function, address, size * count, state.LOAD, order, size)
+    function.unit.tracking.note_access(function, address, size * count, address_spaces.LOAD, order, size)
     texts = [
         builder.value(f"load {bits_of(type)}, ptr {_offset(function, place, size * index)}, align 1")
         for index in range(count)
@@ -184,11 +184,13 @@ def store(function: Function, address: Address, values: Sequence[Value], when: V
         builder.branch(when.text, then, after)
         builder.label(then)
         condition = function.unit.counting.count_here(function)
-    place = locate(function, address, size * len(values), state.STORE, condition)
+    place = locate(function, address, size * len(values), address_spaces.STORE, condition)
     if function.unit.tracking.checks or function.unit.preemption == LOGGED:
         unchanged = _holds(function, place, values, size)
-        log(function, address, size * len(values), state.STORE, builder.value(f"xor i1 {unchanged}, true"))
-        function.unit.tracking.note_access(function, address, size * len(values), state.STORE, order, size, unchanged)
+        log(function, address, size * len(values), address_spaces.STORE, builder.value(f"xor i1 {unchanged}, true"))
+        function.unit.tracking.note_access(
+            function, address, size * len(values), address_spaces.STORE, order, size, unchanged
+        )
         function.unit.counting.note_change(function, address.space, builder.value(f"xor i1 {unchanged}, true"))
     else:
         function.unit.counting.note_change(function, address.space)
@@ -225,14 +227,14 @@ def update(
     with nothing between them are one step.
     """
     builder, size = function.builder, type.width // 8
-    place = locate(function, address, size, state.ATOMIC)
+    place = locate(function, address, size, address_spaces.ATOMIC)
     old = Value(function, type, builder.value(f"load {bits_of(type)}, ptr {place}, align 1"))
     function.unit.tracking.note_update(function, address, size, order, writes and writes(old), returns)
     new = change(old)
     builder.emit(f"store {new.typed}, ptr {place}, align 1")
     function.unit.counting.note_look(function, address.space)
     changed = builder.value(f"icmp ne {old.typed}, {new.text}")
-    log(function, address, size, state.ATOMIC, changed)
+    log(function, address, size, address_spaces.ATOMIC, changed)
     function.unit.counting.note_change(function, address.space, changed)
     return old
 
@@ -249,7 +251,7 @@ def log(function: Function, address: Address, bytes: int, kind: int, changed: st
 def stop_if_failed(function: Function) -> None:
     """Return if the runtime found something wrong with what this thread just did."""
     builder = function.builder
-    failed = builder.value(f"icmp eq i32 {function.load_field('status', 'i32')}, {state.FAILED}")
+    failed = builder.value(f"icmp eq i32 {function.load_field('status', 'i32')}, {thread_parts.FAILED}")
     fail, on = builder.new_label("fail"), builder.new_label("on")
     builder.branch(failed, fail, on, likely=False)
     builder.label(fail)

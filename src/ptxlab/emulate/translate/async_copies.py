@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.translate.values import Address, Value
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ class AsyncCopies:
         given = (machine.shared_offset(destination), source.value, size, source_size, tracked)
         machine.runtime("start_copy", *given, machine.place)
         machine.check()
-        unit.counting.count_access(machine.function, destination, size, state.STORE)
-        unit.counting.count_access(machine.function, source, source_size, state.LOAD)
+        unit.counting.count_access(machine.function, destination, size, address_spaces.STORE)
+        unit.counting.count_access(machine.function, source, source_size, address_spaces.LOAD)
 
     def commit(self) -> None:
         self._machine.runtime("commit_copies")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ptxlab.device.element_types import TYPES
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.bulk import AsyncStore, BulkLoad, BulkStore
 from ptxlab.emulate.runtime.asynchronous.reductions import OPERATIONS
 from ptxlab.emulate.translate.records import Record
@@ -141,7 +141,7 @@ class BulkCopies:
         machine.runtime("start_cancel", *addresses, int(multicast), machine.place)
         machine.check()
         machine.function.unit.counting.note_change(machine.function, "shared")
-        machine.function.unit.counting.count_bytes(machine.function, destination, 16, state.STORE)
+        machine.function.unit.counting.count_bytes(machine.function, destination, 16, address_spaces.STORE)
 
     def commit(self) -> None:
         self._machine.runtime("commit_transfers")
@@ -156,16 +156,16 @@ class BulkCopies:
             return {"is_multicast": 1, "blocks": blocks}
         assert self._machine.instruction is not None
         words = self._machine.instruction.opcode.modifiers
-        return {"space": state.CLUSTER_SPACE if "shared::cluster" in words else state.SHARED_SPACE}
+        return {"space": address_spaces.CLUSTER_SPACE if "shared::cluster" in words else address_spaces.SHARED_SPACE}
 
-    def _end(self, destination: Address, source: Address, size: Value, kind: int = state.STORE) -> None:
+    def _end(self, destination: Address, source: Address, size: Value, kind: int = address_spaces.STORE) -> None:
         """Stop if something was wrong; count what is moved, and that it changes memory."""
         machine = self._machine
         machine.check()
         counting = machine.function.unit.counting
         counting.note_change(machine.function, destination.space)
         counting.count_bytes(machine.function, destination, size, kind)
-        counting.count_bytes(machine.function, source, size, state.LOAD)
+        counting.count_bytes(machine.function, source, size, address_spaces.LOAD)
 
 
 def _numbers(reduction: Reduction | None) -> dict[str, int]:
@@ -176,9 +176,9 @@ def _numbers(reduction: Reduction | None) -> dict[str, int]:
 
 
 def _kind(reduction: Reduction | None) -> int:
-    return state.STORE if reduction is None else state.ATOMIC
+    return address_spaces.STORE if reduction is None else address_spaces.ATOMIC
 
 
 def _generic(map: Address) -> Value:
     """The generic address of a tensor map, which may be a parameter."""
-    return map.value + state.PARAMETER_WINDOW if map.space == "param" else map.value
+    return map.value + address_spaces.PARAMETER_WINDOW if map.space == "param" else map.value

@@ -49,7 +49,7 @@ class Calls:
         self.mail_words = max(self.mail_words, words)
         known = signature(action)
         self.natives.setdefault(known.symbol, action)
-        arguments = ["ptr %mail", "i32 %members", *["ptr %shared"] * reads_shared]
+        arguments = ["ptr %exchange", "i32 %members", *["ptr %shared"] * reads_shared]
         for static, (_, type) in zip(statics, known.parameters[len(arguments) :], strict=True):
             arguments.append(f"{type.llvm} {static if isinstance(static, int) else self._constant(static)}")
         number = len(self.sites)
@@ -57,7 +57,7 @@ class Calls:
         if what not in self._meetings:
             self._meetings[what] = f"@meeting.{len(self._meetings)}"
             self.wrappers.append(
-                f"void {self._meetings[what]}(ptr %mail, i32 %members, ptr %shared) nounwind {{\n"
+                f"void {self._meetings[what]}(ptr %exchange, i32 %members, ptr %shared) nounwind {{\n"
                 f'  call void @"{known.symbol}"({", ".join(arguments)})\n  ret void\n}}\n'
             )
         key = (*what, number if aligned else None)  # who is aligned meets at the same instruction

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.device import layout
-from ptxlab.emulate.abi import faults, state
+from ptxlab.emulate.abi import code, faults
 from ptxlab.emulate.translate import passing
 from ptxlab.emulate.translate.operands import scalar
 from ptxlab.emulate.translate.values import Value
@@ -74,7 +74,7 @@ def _call(function: Function, instruction: ir.Instruction) -> None:
             return
         returns, parameters = target.returns, target.parameters
         number = str(function.unit.function_number(callee.name))
-        entry = function.builder.value(f"getelementptr i8, ptr @callees, i64 {int(number) * size_of(state.Callee)}")
+        entry = function.builder.value(f"getelementptr i8, ptr @callees, i64 {int(number) * size_of(code.Callee)}")
     else:
         returns, parameters = _prototype(function, operands)
         address = scalar(function, _U64, callee)
@@ -86,7 +86,7 @@ def _call(function: Function, instruction: ir.Instruction) -> None:
         entry = _unless_null(function, found)
     builder = function.builder
     area = layout.block_of((*returns, *parameters))
-    top = function.load_field("local_top", "i64")
+    top = function.load_field("memory.local_top", "i64")
     if function.iterations is not None:
         function.iterations.call(function.block_number, function.instruction_number)
     enough = builder.value(
@@ -102,7 +102,7 @@ def _call(function: Function, instruction: ir.Instruction) -> None:
         passing.pass_argument(function, variable, argument, _place(function, top, area.offsets[id(variable)]))
     function.frame.wait(None, function.live.across(function.position), calls=True)
     # Back again: results lie where the callee left them, above the local memory of this function.
-    top = function.load_field("local_top", "i64") if results else ""
+    top = function.load_field("memory.local_top", "i64") if results else ""
     for variable, result in zip(returns, results, strict=True):
         passing.receive_result(function, variable, result, _place(function, top, area.offsets[id(variable)]))
 

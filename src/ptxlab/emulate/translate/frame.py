@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import thread_parts
 from ptxlab.emulate.translate import saving
 from ptxlab.emulate.translate.clock_dependence import timed_registers
 from ptxlab.emulate.translate.polled import polled_address
@@ -117,7 +117,7 @@ class Frame:
         before = builder.gap()
         if not calls:
             function.store_field("resume", "i32", self.next_resume)
-            function.store_field("instruction", "i32", function.instruction_number)
+            function.store_field("waiting.instruction", "i32", function.instruction_number)
         if status is not None:
             function.store_field("status", "i32", status)
         builder.emit("ret void")
@@ -140,7 +140,7 @@ class Frame:
         """Let others run before this instruction begins."""
         step = saving.Step(0, 0, 0)
         self._steps[self.function.block_number].insert(-1, step)
-        self.wait(state.YIELDED, self.function.live.before(self.function.position), step=step)
+        self.wait(thread_parts.YIELDED, self.function.live.before(self.function.position), step=step)
 
     def wait_here(self, status: int | None) -> None:
         """Wait in the middle of an instruction: what is read after it, save for its own results, is kept."""

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import state, thread_parts
 from ptxlab.emulate.translate.control import HANDLERS
 from ptxlab.emulate.translate.frame import Frame
 from ptxlab.emulate.translate.liveness import AlwaysLive, Liveness
@@ -164,21 +164,22 @@ class Function:
 
     def _entry_loads(self) -> list[str]:
         loads = []
-        for name, type in (
+        for path, type in (
             ("resume", "i32"),
-            ("frame", "ptr"),
-            ("shared", "ptr"),
-            ("shared_size", "i64"),
-            ("local", "ptr"),
-            ("local_size", "i64"),
-            ("local_base", "i64"),
-            ("mail", "ptr"),
+            ("memory.frame", "ptr"),
+            ("memory.shared", "ptr"),
+            ("memory.shared_size", "i64"),
+            ("memory.local", "ptr"),
+            ("memory.local_size", "i64"),
+            ("memory.local_base", "i64"),
+            ("memory.exchange", "ptr"),
             ("hints", "ptr"),
             ("counters", "ptr"),
             ("worker", "ptr"),
             ("block", "ptr"),
         ):
-            loads.append(f"  %at.{name} = getelementptr i8, ptr %thread, i64 {offset_of(state.Thread, name)}")
+            name = path.rpartition(".")[2]
+            loads.append(f"  %at.{name} = getelementptr i8, ptr %thread, i64 {offset_of(state.Thread, path)}")
             loads.append(f"  %{name} = load {type}, ptr %at.{name}")
         quantum = offset_of(state.Thread, "fuel")
         loads.append(f"  %at.fuel = getelementptr i8, ptr %thread, i64 {quantum}")
@@ -265,21 +266,21 @@ class Function:
         rest = builder.new_label("rest")
         builder.branch(empty, rest, f"b{target}", likely=False)
         builder.label(rest)
-        self.frame.wait(state.YIELDED, self.live.at_start[target], target=target)
+        self.frame.wait(thread_parts.YIELDED, self.live.at_start[target], target=target)
         builder.jump(f"b{target}")
 
     def _pass_point(self, kind: int) -> None:
         """Let others run first if the thread has passed as many preemption points as it may; see `preemption`."""
         builder = self.builder
-        left = self.load_field("until_preemption", "i32")
+        left = self.load_field("preemption.points_left", "i32")
         pause, on, go = builder.new_label("pause"), builder.new_label("on"), builder.new_label("go")
         builder.branch(builder.value(f"icmp eq i32 {left}, 0"), pause, on, likely=False)
         builder.label(on)
-        cost = "1" if kind == CHANGE else self.load_field("look_cost", "i32")
-        self.store_field("until_preemption", "i32", builder.value(f"sub i32 {left}, {cost}"))
+        cost = "1" if kind == CHANGE else self.load_field("preemption.read_cost", "i32")
+        self.store_field("preemption.points_left", "i32", builder.value(f"sub i32 {left}, {cost}"))
         builder.jump(go)
         builder.label(pause)
-        self.store_field("at_point", "i32", 1)
+        self.store_field("preemption.at_point", "i32", 1)
         self.frame.pause()
         builder.jump(go)
         builder.label(go)

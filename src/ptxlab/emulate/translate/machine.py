@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
 from ptxlab.device import layout
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import address_spaces, thread_parts
 from ptxlab.emulate.runtime.schedule.barrier import ALIGNED
 from ptxlab.emulate.translate import access, floats
 from ptxlab.emulate.translate.async_copies import AsyncCopies
@@ -187,20 +187,20 @@ class Machine:
         word = 0
         for value in inputs:
             for part in self._words(value):
-                self.function.builder.emit(f"store i32 {part}, ptr {self._mail(word)}")
+                self.function.builder.emit(f"store i32 {part}, ptr {self._exchange(word)}")
                 word += 1
         types = [type_named(name) for name in results]
         total = word + sum(-(-type.width // 32) for type in types)
         site = self.function.unit.calls.site(self.function, function, statics, total, aligned, reads_shared, orders)
         given = str(members) if isinstance(members, int) else members.text
-        self.function.store_field("members", "i32", given)
-        self.function.store_field("site", "i32", site)
-        self.function.frame.wait_here(state.MEETING)
+        self.function.store_field("waiting.members", "i32", given)
+        self.function.store_field("waiting.site", "i32", site)
+        self.function.frame.wait_here(thread_parts.MEETING)
         found = []
         for type in types:
             parts = []
             for _ in range(0, type.width, 32):
-                text = self.function.builder.value(f"load i32, ptr {self._mail(word)}")
+                text = self.function.builder.value(f"load i32, ptr {self._exchange(word)}")
                 parts.append(Value(self.function, _U32, text))
                 word += 1
             if type.width >= 32:
@@ -209,8 +209,8 @@ class Machine:
                 found.append(Value(self.function, type, resize(parts[0], type.width, signed=False)))
         return tuple(found)
 
-    def _mail(self, word: int) -> str:
-        return self.function.builder.value(f"getelementptr i8, ptr %mail, i64 {128 * word}")
+    def _exchange(self, word: int) -> str:
+        return self.function.builder.value(f"getelementptr i8, ptr %exchange, i64 {128 * word}")
 
     def _words(self, value: Value) -> list[str]:
         if value.type.width <= 32:
@@ -218,8 +218,8 @@ class Machine:
         return [part.text for part in self.unpack(value, "u32")]
 
     def active_mask(self) -> Value:
-        self.function.frame.wait_here(state.ACTIVE)
-        return Value(self.function, _U32, self.function.load_field("members", "i32"))
+        self.function.frame.wait_here(thread_parts.ACTIVE)
+        return Value(self.function, _U32, self.function.load_field("waiting.members", "i32"))
 
     # Memory.
 
@@ -252,7 +252,7 @@ class Machine:
         self.runtime("fill_shared", offset, size, self.place)
         self.check()
         self.function.unit.counting.note_change(self.function, "shared")
-        self.function.unit.counting.count_access(self.function, Address("shared", offset), size, state.STORE)
+        self.function.unit.counting.count_access(self.function, Address("shared", offset), size, address_spaces.STORE)
 
     def update(
         self,
@@ -308,18 +308,18 @@ class Machine:
 
     def address_in(self, address: Value, rank: Value, space: str | None) -> Value:
         """The address that corresponds, in another block of the cluster, to one in shared memory, generic or not."""
-        known = self.select(rank < state.NOBODY, rank + 1, state.NOBODY)
+        known = self.select(rank < address_spaces.NOBODY, rank + 1, address_spaces.NOBODY)
         type = address.type.name
         if space is None:  # what is not in shared memory is in no block
-            known = self.select(self.is_in("shared::cluster", self.cast(address, "u64")), known, state.NOBODY)
-            window = state.SHARED_WINDOW
+            known = self.select(self.is_in("shared::cluster", self.cast(address, "u64")), known, address_spaces.NOBODY)
+            window = address_spaces.SHARED_WINDOW
         else:
             window = 0
-        return (address & state.OFFSET_MASK | self.cast(known, type) << state.RANK_SHIFT) + window
+        return (address & address_spaces.OFFSET_MASK | self.cast(known, type) << address_spaces.RANK_SHIFT) + window
 
     def rank_of(self, address: Value) -> Value:
         """The rank in the cluster of the block whose shared memory contains an address."""
-        named = self.cast(address >> state.RANK_SHIFT & state.NOBODY, "u32")
+        named = self.cast(address >> address_spaces.RANK_SHIFT & address_spaces.NOBODY, "u32")
         own = special_register(self.function, ir.SpecialRegister("%cluster_ctarank", None))
         return self.select(named == 0, own, named - 1)
 
@@ -337,7 +337,7 @@ class Machine:
             self.wait()
         else:
             self.check()
-        return Value(self.function, type_named("u64"), self.function.load_field("answer", "i64"))
+        return Value(self.function, type_named("u64"), self.function.load_field("waiting.answer", "i64"))
 
     @property
     def place(self) -> int:
@@ -346,7 +346,7 @@ class Machine:
 
     def shared_offset(self, address: Address) -> Value:
         """Where an address points to in shared memory."""
-        return address.value - state.SHARED_WINDOW if address.space is None else address.value
+        return address.value - address_spaces.SHARED_WINDOW if address.space is None else address.value
 
     def own_offset(self, address: Value) -> Value:
         """An address in shared memory of the cluster as an offset in that of the thread's block, if it is there."""
@@ -359,7 +359,7 @@ class Machine:
 
     def rest(self) -> None:
         """Let other threads run first."""
-        self.function.frame.wait_here(state.YIELDED)
+        self.function.frame.wait_here(thread_parts.YIELDED)
 
     def window(self, space: str) -> int:
         """Where the addresses of a state space begin among generic ones."""
@@ -370,7 +370,7 @@ class Machine:
         window = _WINDOWS[self._space(space)]
         if space in ("shared", "shared::cta"):
             address = self.own_offset(address - window) + window
-            return (address >= window) & (address < window + (1 << state.RANK_SHIFT))
+            return (address >= window) & (address < window + (1 << address_spaces.RANK_SHIFT))
         if window:
             return (address >= window) & (address < window + (1 << 56))
         low, high = layout.SPANS[space.partition("::")[0]]
@@ -382,9 +382,9 @@ class Machine:
 
 
 _WINDOWS = {
-    "shared": state.SHARED_WINDOW,
-    "local": state.LOCAL_WINDOW,
-    "param": state.PARAMETER_WINDOW,
+    "shared": address_spaces.SHARED_WINDOW,
+    "local": address_spaces.LOCAL_WINDOW,
+    "param": address_spaces.PARAMETER_WINDOW,
     "global": 0,
     "const": 0,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.translate import access
 from ptxlab.emulate.translate.values import Address, Value
 from ptxlab.isa.mbarrier import RELAXED_ORDER
@@ -23,14 +23,16 @@ class Mbarriers:
         self._machine = machine
 
     def initialize(self, barrier: Address, count: Value, layout: int) -> None:
-        self._change("initialise_phase", self._own(barrier, state.STORE), count, layout)
+        self._change("initialise_phase", self._own(barrier, address_spaces.STORE), count, layout)
 
     def invalidate(self, barrier: Address) -> None:
-        self._change("invalidate_phase", self._own(barrier, state.STORE))
+        self._change("invalidate_phase", self._own(barrier, address_spaces.STORE))
 
     def layout(self, barrier: Address) -> Value:
         machine = self._machine
-        found = machine.ask_runtime("layout_of_phase", *self._own(barrier, state.LOAD), machine.place, result="u32")
+        found = machine.ask_runtime(
+            "layout_of_phase", *self._own(barrier, address_spaces.LOAD), machine.place, result="u32"
+        )
         machine.function.unit.counting.note_look(machine.function, "shared")
         machine.check()
         return found
@@ -52,10 +54,10 @@ class Mbarriers:
 
     def wait(self, barrier: Address, parity: Value, order: int) -> Value:
         machine = self._machine
-        machine.runtime("wait_for_phase", *self._own(barrier, state.LOAD), parity, order, machine.place)
+        machine.runtime("wait_for_phase", *self._own(barrier, address_spaces.LOAD), parity, order, machine.place)
         machine.function.unit.counting.note_look(machine.function, "shared")
         machine.wait()
-        answer = Value(machine.function, type_named("u64"), machine.function.load_field("answer", "i64"))
+        answer = Value(machine.function, type_named("u64"), machine.function.load_field("waiting.answer", "i64"))
         return answer != 0
 
     def _arrive(self, name: str, barrier: Address, count: Value | int, order: int) -> Value:
@@ -93,16 +95,18 @@ class Mbarriers:
         """An mbarrier that may be in another block of the cluster."""
         machine = self._machine
         offset = machine.shared_offset(barrier)
-        return self._track(Address("shared" if barrier.space == "shared" else "shared::cluster", offset), state.ATOMIC)
+        return self._track(
+            Address("shared" if barrier.space == "shared" else "shared::cluster", offset), address_spaces.ATOMIC
+        )
 
     def _track(self, address: Address, kind: int) -> Located:
         machine = self._machine
         access.locate(machine.function, address, 8, kind)
         located: Located = "%block", address.value
         if address.space == "shared::cluster":
-            located = machine.owner(address.value), address.value & state.OFFSET_MASK
-        if kind != state.STORE and machine.function.unit.tracking.checks:
+            located = machine.owner(address.value), address.value & address_spaces.OFFSET_MASK
+        if kind != address_spaces.STORE and machine.function.unit.tracking.checks:
             machine.runtime("check_intact", *located, machine.place)
         machine.function.unit.tracking.note_access(machine.function, address, 8, kind, "barrier", 8)
-        access.log(machine.function, address, 8, kind, "false" if kind == state.LOAD else "true")
+        access.log(machine.function, address, 8, kind, "false" if kind == address_spaces.LOAD else "true")
         return located

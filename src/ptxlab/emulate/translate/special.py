@@ -15,14 +15,21 @@ if TYPE_CHECKING:
     from ptxlab.emulate.translate.function import Function
 
 _U32, _U64, _PRED = type_named("u32"), type_named("u64"), type_named("pred")
-_THREAD = {"%tid.x": "x", "%tid.y": "y", "%tid.z": "z", "%laneid": "lane"}
-_BLOCK = {"%ctaid.x": "x", "%ctaid.y": "y", "%ctaid.z": "z", "%nwarpid": "warps", "%cluster_ctarank": "rank"}
+_THREAD = {"%tid.x": "index.x", "%tid.y": "index.y", "%tid.z": "index.z", "%laneid": "lane"}
+_BLOCK = {
+    "%ctaid.x": "index.x",
+    "%ctaid.y": "index.y",
+    "%ctaid.z": "index.z",
+    "%nwarpid": "warps",
+    "%cluster_ctarank": "rank",
+}
 _WORKER = {
-    "%ntid.x": "block_x", "%ntid.y": "block_y", "%ntid.z": "block_z",
-    "%nctaid.x": "grid_x", "%nctaid.y": "grid_y", "%nctaid.z": "grid_z",
-    "%total_smem_size": "user_shared_size", "%dynamic_smem_size": "dynamic_size", "%aggr_smem_size": "shared_size",
-    "%cluster_nctaid.x": "cluster_x", "%cluster_nctaid.y": "cluster_y", "%cluster_nctaid.z": "cluster_z",
-    "%cluster_nctarank": "cluster_size", "%envreg1": "workspace_high", "%envreg2": "workspace_low",
+    "%ntid.x": "shape.block.x", "%ntid.y": "shape.block.y", "%ntid.z": "shape.block.z",
+    "%nctaid.x": "shape.grid.x", "%nctaid.y": "shape.grid.y", "%nctaid.z": "shape.grid.z",
+    "%total_smem_size": "shared.user", "%dynamic_smem_size": "shared.dynamic", "%aggr_smem_size": "shared.size",
+    "%cluster_nctaid.x": "shape.cluster.x", "%cluster_nctaid.y": "shape.cluster.y",
+    "%cluster_nctaid.z": "shape.cluster.z",
+    "%cluster_nctarank": "shape.cluster_size", "%envreg1": "memory.workspace_high", "%envreg2": "memory.workspace_low",
 }  # fmt: skip
 _CONSTANTS = {
     "%nsmid": 1, "%smid": 0, "%tid.w": 0, "%ntid.w": 1, "%ctaid.w": 0, "%nctaid.w": 1,
@@ -79,7 +86,7 @@ def special_register(function: Function, operand: ir.SpecialRegister) -> Value:
             at = builder.value(f"getelementptr i8, ptr {pointer}, i64 {offset_of(owner, names[name])}")
             return Value(function, _U32, builder.value(f"load i32, ptr {at}, !invariant.load !2"))
     if name == "%is_explicit_cluster":
-        at = builder.value(f"getelementptr i8, ptr %worker, i64 {offset_of(state.Worker, 'is_explicit_cluster')}")
+        at = builder.value(f"getelementptr i8, ptr %worker, i64 {offset_of(state.Worker, 'shape.is_explicit_cluster')}")
         return Value(function, _PRED, builder.value(f"icmp ne i32 {builder.value(f'load i32, ptr {at}')}, 0"))
     if name in CLOCKS:
         clock = builder.value(f"call i64 @{function.unit.calls.runtime('read_clock')}(ptr %thread)")

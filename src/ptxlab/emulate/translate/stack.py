@@ -20,7 +20,9 @@ class Stack:
     def save(self, type: str) -> Value:
         function = self._machine.function
         function.unit.uses_stack = True
-        return self._machine.cast(Value(function, type_named("u64"), function.load_field("local_top", "i64")), type)
+        return self._machine.cast(
+            Value(function, type_named("u64"), function.load_field("memory.local_top", "i64")), type
+        )
 
     def restore(self, pointer: Value) -> None:
         self._machine.function.unit.uses_stack = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.tensor_memory import TensorCopy, TensorMove
 from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_LOADS, TENSOR_STORES
 from ptxlab.emulate.runtime.tensor_memory.commits import SEVERAL
@@ -43,10 +43,10 @@ class TensorMemory:
         return self._machine.ask_runtime("route_lanes", address, result="u32")
 
     def start_load(self, address: Value, is_uniform: Value, lanes: int, columns: int, split: int) -> None:
-        self._move(state.LOAD, address, is_uniform, lanes, columns, split)
+        self._move(address_spaces.LOAD, address, is_uniform, lanes, columns, split)
 
     def start_store(self, address: Value, is_uniform: Value, lanes: int, columns: int, split: int) -> None:
-        self._move(state.STORE, address, is_uniform, lanes, columns, split)
+        self._move(address_spaces.STORE, address, is_uniform, lanes, columns, split)
 
     def read(self, word: Value) -> Value:
         return self._machine.ask_runtime("read_cell", word, result="u32")
@@ -118,7 +118,7 @@ class TensorMemory:
             columns=columns,
             split=split,
             kind=kind,
-            channel=TENSOR_LOADS if kind == state.LOAD else TENSOR_STORES,
+            channel=TENSOR_LOADS if kind == address_spaces.LOAD else TENSOR_STORES,
         )
         self._machine.runtime("access_cells", record, self._machine.place)
         self._machine.check()

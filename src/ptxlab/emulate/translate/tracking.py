@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import address_spaces, state
 from ptxlab.emulate.runtime.order import shadow
 from ptxlab.emulate.translate.provenance import UNKNOWN, WINDOW, Roots
 from ptxlab.emulate.translate.values import Address, Value
@@ -43,12 +43,12 @@ class Tracking:
         self, function: Function, address: Address, bytes: int, order: str, writes: Value | None, returns: bool
     ) -> None:
         """Track an atomic operation, which is only a read if `writes` does not hold."""
-        number = about_of(state.ATOMIC, order, bytes) | (0 if returns else shadow.REDUCTION)
+        number = about_of(address_spaces.ATOMIC, order, bytes) | (0 if returns else shadow.REDUCTION)
         failed, otherwise = "false", number
         if writes is not None and self.checks:
             failed = function.builder.value(f"xor i1 {writes.text}, true")
-            otherwise = about_of(state.LOAD, order, bytes) | shadow.UNCHANGED
-        self._note(function, address, bytes, state.ATOMIC, number, failed, otherwise)
+            otherwise = about_of(address_spaces.LOAD, order, bytes) | shadow.UNCHANGED
+        self._note(function, address, bytes, address_spaces.ATOMIC, number, failed, otherwise)
 
     def _note(
         self,
@@ -72,7 +72,7 @@ class Tracking:
         after = None
         if space in (None, "global"):
             roots = self.roots_of(function).of_addresses(instruction)
-            if kind != state.LOAD:
+            if kind != address_spaces.LOAD:
                 self.written |= roots
             elif not roots & (UNKNOWN | WINDOW):
                 watched, after = builder.new_label("watched"), builder.new_label("noted")
@@ -135,7 +135,7 @@ class Tracking:
 
     def _is_watched(self, function: Function, roots: int) -> str:
         builder = function.builder
-        place = builder.value(f"getelementptr i8, ptr %worker, i64 {offset_of(state.Worker, 'watched')}")
+        place = builder.value(f"getelementptr i8, ptr %worker, i64 {offset_of(state.Worker, 'memory.tracked')}")
         watched = builder.value(f"load i64, ptr {place}, !invariant.load !2")
         return builder.value(f"icmp ne i64 {builder.value(f'and i64 {watched}, {roots}')}, 0")
 
@@ -151,7 +151,7 @@ def about_of(kind: int, order: str, element: int) -> int:
     semantics, _, scope = order.partition(".")
     about = kind | (element.bit_length() - 1) << shadow.SIZE_SHIFT
     if semantics == "barrier":
-        return about | shadow.OBJECT | (0 if kind == state.STORE else shadow.STRONG)
+        return about | shadow.OBJECT | (0 if kind == address_spaces.STORE else shadow.STRONG)
     if semantics == "same-address":
         return about | shadow.ANY_PROXY
     if semantics in ("", "weak", "constant"):

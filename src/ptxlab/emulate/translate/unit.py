@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from ptxlab import ir
 from ptxlab.device import layout
-from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.services import SERVICES
 from ptxlab.emulate.translate import access
 from ptxlab.emulate.translate.calls import Calls
@@ -166,7 +166,7 @@ class Unit:
 
     def function_address(self, name: str) -> int:
         """The generic address of a function."""
-        return state.FUNCTION_WINDOW + 16 * self.function_number(name)
+        return address_spaces.FUNCTION_WINDOW + 16 * self.function_number(name)
 
     def function_number(self, name: str) -> int:
         return self.numbers[name]

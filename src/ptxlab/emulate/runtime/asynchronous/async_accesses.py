@@ -6,7 +6,8 @@ seen by the asynchronous proxy. They end when somebody waits for its channel; se
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.state import ATOMIC, CLUSTER_SPACE, GLOBAL_SPACE, SHARED_SPACE, Block, Thread
+from ptxlab.emulate.abi.address_spaces import ATOMIC, CLUSTER_SPACE, GLOBAL_SPACE, SHARED_SPACE
+from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.runtime.memory.block_lifetime import has_begun
 from ptxlab.emulate.runtime.memory.memory import in_block
 from ptxlab.emulate.runtime.order.races import note
@@ -33,15 +34,17 @@ def note_shared_work(
     """
     if thread.worker.checks == 0:
         return
-    thread.channel = channel
-    thread.work = number
+    thread.starting.channel = channel
+    thread.starting.number = number
     about = about | COPY | ASYNC | WIDE
     address: u64 = offset
     space: u32 = SHARED_SPACE
     if block != thread.block:
         address = in_block(offset, block.rank)
         space = CLUSTER_SPACE
-    note(thread, address_of(block.pages), address_of(block.flags), address, bytes, about, instruction, space)
+    note(
+        thread, address_of(block.order.pages), address_of(block.order.flags), address, bytes, about, instruction, space
+    )
 
 
 @native
@@ -65,8 +68,8 @@ def note_global_work(
     if thread.worker.checks == 0:
         return
     history = thread.worker.history
-    thread.channel = channel
-    thread.work = number
+    thread.starting.channel = channel
+    thread.starting.number = number
     about = about | COPY | ASYNC | WIDE
     note(thread, address_of(history.pages), address_of(history.flags), address, bytes, about, instruction, GLOBAL_SPACE)
 
@@ -75,4 +78,4 @@ def note_global_work(
 def end_work(thread: Pointer[Thread], channel: u32, number: u32) -> None:
     """A thread has waited for its work: it knows that all of that channel up to `number` is done."""
     if thread.worker.checks != 0:
-        tell(address_of(thread.known), key_of(thread.block.number, channel), u64(number))
+        tell(address_of(thread.order.known), key_of(thread.block.number, channel), u64(number))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ptxlab.emulate.abi.address_spaces import ATOMIC, GLOBAL_SPACE, LOAD, SHARED_SPACE, STORE, Hint
 from ptxlab.emulate.abi.faults import BAD_COPY_SIZE, BAD_SIZE, NO_MEMORY
-from ptxlab.emulate.abi.state import ATOMIC, GLOBAL_SPACE, LOAD, SHARED_SPACE, STORE, Copy, Hint, Thread
+from ptxlab.emulate.abi.state import Thread
+from ptxlab.emulate.abi.thread_parts import Copy
 from ptxlab.emulate.runtime.asynchronous.mbarriers import expect_arrival, join_phase
 from ptxlab.emulate.runtime.memory.memory import fail, fail_with, find_memory
 from ptxlab.emulate.runtime.order.races import note_global, note_shared
@@ -19,15 +21,15 @@ COPY_SIZE = size_of(Copy)
 @native
 def next_copy(thread: Pointer[Thread], instruction: u32) -> Pointer[Copy]:
     """Room for one more copy; of too many at a time the earlier ones are done."""
-    if thread.copies.count == LIMIT:
+    if thread.copies.pending.count == LIMIT:
         finish_copies(thread, 0)
-    copy: Pointer[Copy] = append(thread.copies)
+    copy: Pointer[Copy] = append(thread.copies.pending)
     if cast(u64, copy) == 0:
         fail(thread, NO_MEMORY, instruction, 0)
         return copy
-    copy.group = thread.copy_group
+    copy.group = thread.copies.group
     copy.instruction = instruction
-    copy.serial = serial_of(thread.copy_group + 1, thread.copy_index)
+    copy.serial = serial_of(thread.copies.group + 1, thread.copies.index)
     return copy
 
 
@@ -66,8 +68,8 @@ def start_copy(
         if wanted != 0 and watched != 0:
             note_global(thread, source, wanted, LOAD, instruction)
         note_shared(thread, destination, size, STORE | COPY, instruction)
-        if thread.copy_index < (1 << SERIAL_SHIFT) - 1:
-            thread.copy_index += 1
+        if thread.copies.index < (1 << SERIAL_SHIFT) - 1:
+            thread.copies.index += 1
 
 
 @native
@@ -108,24 +110,24 @@ def arrive_after_copies(thread: Pointer[Thread], barrier: u64, counted: u32, ins
 @native
 def commit_copies(thread: Pointer[Thread]) -> None:
     """Close the group of copies begun since the last one."""
-    thread.copy_group += 1
-    thread.copy_index = 0
+    thread.copies.group += 1
+    thread.copies.index = 0
 
 
 @native
 def wait_for_copies(thread: Pointer[Thread], groups: u32) -> None:
     """Finish all but the latest `groups` groups."""
-    if thread.copy_group > groups:
+    if thread.copies.group > groups:
         finish_copies(thread, groups + 1)
-        done: u32 = serial_of(thread.copy_group - groups + 1, 0) - 1
-        if thread.copies_done < done:
-            thread.copies_done = done
+        done: u32 = serial_of(thread.copies.group - groups + 1, 0) - 1
+        if thread.copies.done < done:
+            thread.copies.done = done
 
 
 @native
 def deliver(thread: Pointer[Thread], copy: Pointer[Copy]) -> None:
     """Do a copy; its source may have been freed since it began."""
-    place = thread.shared + copy.destination
+    place = thread.memory.shared + copy.destination
     wanted: u32 = copy.source_size
     if wanted != 0:
         nowhere = cast(Pointer[Hint], 0)
@@ -141,23 +143,23 @@ def finish_copies(thread: Pointer[Thread], kept: u32) -> None:
     """Do the copies of all groups but the latest `kept` (0: all; 1: all that are committed); the rest stay in order."""
     index: u32 = 0
     left: u32 = 0
-    count: u32 = thread.copies.count
+    count: u32 = thread.copies.pending.count
     while index < count:
-        copy = thread.copies.items + index
-        if kept == 0 or copy.group + kept <= thread.copy_group:
+        copy = thread.copies.pending.items + index
+        if kept == 0 or copy.group + kept <= thread.copies.group:
             if copy.size == 0:
                 join_phase(thread, thread.block, copy.destination, copy.serial, copy.instruction)
             else:
                 deliver(thread, copy)
-            thread.block.moves += 1
-            thread.worker.deliveries += 1
+            thread.block.schedule.moves += 1
+            thread.worker.progress.deliveries += 1
         else:
-            kept_copy = thread.copies.items + left
+            kept_copy = thread.copies.pending.items + left
             if left != index:
                 copy_bytes(cast(Pointer[u8], kept_copy), cast(Pointer[u8], copy), COPY_SIZE)
             left += 1
         index += 1
-    thread.copies.count = left
+    thread.copies.pending.count = left
 
 
 CALLED = (

@@ -5,9 +5,10 @@ They are done as bulk copies are, by the block that sends them, but through the 
 
 from __future__ import annotations
 
+from ptxlab.emulate.abi.address_spaces import CLUSTER_SPACE, OFFSET_MASK, Hint
 from ptxlab.emulate.abi.bulk import AsyncStore
 from ptxlab.emulate.abi.faults import NO_MEMORY
-from ptxlab.emulate.abi.state import CLUSTER_SPACE, OFFSET_MASK, Block, Hint, Thread
+from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_shared_work, note_signal
 from ptxlab.emulate.runtime.asynchronous.bulk_copies import about_write, next_transfer, write_of
 from ptxlab.emulate.runtime.asynchronous.mbarriers import target_of

@@ -6,8 +6,9 @@ all its bytes, then writes them, then tells its mbarrier; who waits for a group 
 
 from __future__ import annotations
 
+from ptxlab.emulate.abi.address_spaces import ATOMIC, GLOBAL_SPACE, LOAD, STORE, Hint
 from ptxlab.emulate.abi.faults import NO_MEMORY
-from ptxlab.emulate.abi.state import ATOMIC, GLOBAL_SPACE, LOAD, STORE, Block, Hint, Thread, Transfer
+from ptxlab.emulate.abi.state import Block, Thread, Transfer
 from ptxlab.emulate.runtime.asynchronous.async_accesses import end_work
 from ptxlab.emulate.runtime.asynchronous.mbarriers import complete_bytes
 from ptxlab.emulate.runtime.asynchronous.reductions import WIDTHS, reduce_bytes
@@ -41,18 +42,18 @@ TRANSFER_SIZE = size_of(Transfer)
 def next_transfer(thread: Pointer[Thread], instruction: u32) -> Pointer[Transfer]:
     """Room for one more; of too many at a time the oldest is done."""
     block = thread.block
-    if block.transfers.count == LIMIT:
+    if block.bulk.pending.count == LIMIT:
         finish_transfer(block, 0)
-    transfer: Pointer[Transfer] = append(block.transfers)
+    transfer: Pointer[Transfer] = append(block.bulk.pending)
     if cast(u64, transfer) == 0:
         fail(thread, NO_MEMORY, instruction, 0)
         return transfer
-    block.transfers_begun += 1
+    block.bulk.started += 1
     transfer.mask = EVERY_BYTE
     transfer.thread = thread.number
-    transfer.group = thread.bulk_group
+    transfer.group = thread.copies.bulk_group
     transfer.instruction = instruction
-    transfer.number = block.transfers_begun
+    transfer.number = block.bulk.started
     return transfer
 
 
@@ -76,19 +77,19 @@ def about_write(reduction: u32, type: u32) -> u32:
 @native
 def commit_transfers(thread: Pointer[Thread]) -> None:
     """Close the group of bulk copies begun since the last one."""
-    thread.bulk_group += 1
+    thread.copies.bulk_group += 1
 
 
 @native
 def wait_for_transfers(thread: Pointer[Thread], groups: u32, reads: u32) -> None:
     """Finish all but the latest `groups` groups of a thread, or with `reads` only have them read what they copy."""
-    if thread.bulk_group <= groups:
+    if thread.copies.bulk_group <= groups:
         return
     block = thread.block
-    done: u32 = thread.bulk_group - groups
+    done: u32 = thread.copies.bulk_group - groups
     index: u32 = 0
-    while index < block.transfers.count:
-        transfer = block.transfers.items + index
+    while index < block.bulk.pending.count:
+        transfer = block.bulk.pending.items + index
         if cast(u64, transfer.to) == 0 and transfer.thread == thread.number and transfer.group < done:
             read_transfer(block, transfer)
             if reads == 0:
@@ -123,7 +124,7 @@ def read_transfer(block: Pointer[Block], transfer: Pointer[Transfer]) -> None:
         visit_box(thread, transfer, READ)
         return
     if transfer.is_global == 0:
-        copy_bytes(data, block.shared + transfer.source, u64(transfer.size))
+        copy_bytes(data, block.memory.shared + transfer.source, u64(transfer.size))
         return
     if transfer.size <= transfer.left + transfer.right:
         return
@@ -150,7 +151,7 @@ def write_transfer(block: Pointer[Block], transfer: Pointer[Transfer]) -> None:
             address: u64 = in_block(transfer.destination, transfer.to.rank)
             access: u32 = write_of(transfer.reduction)
             note_exited(block.threads + transfer.thread, transfer.instruction, address, transfer.size, access)
-        place = transfer.to.shared + transfer.destination
+        place = transfer.to.memory.shared + transfer.destination
     else:
         place = find_memory(
             block.threads + transfer.thread,
@@ -177,7 +178,7 @@ def write_transfer(block: Pointer[Block], transfer: Pointer[Transfer]) -> None:
 @native
 def finish_transfer(block: Pointer[Block], index: u32) -> None:
     """Do a copy, tell its mbarrier, and take it off the list."""
-    transfer = block.transfers.items + index
+    transfer = block.bulk.pending.items + index
     thread = block.threads + transfer.thread
     to = transfer.to
     barrier: u64 = transfer.barrier
@@ -186,17 +187,17 @@ def finish_transfer(block: Pointer[Block], index: u32) -> None:
     read_transfer(block, transfer)
     write_transfer(block, transfer)
     free(transfer.data)
-    last: u32 = block.transfers.count - 1
+    last: u32 = block.bulk.pending.count - 1
     while index < last:
         copy_bytes(
-            cast(Pointer[u8], block.transfers.items + index),
-            cast(Pointer[u8], block.transfers.items + (index + 1)),
+            cast(Pointer[u8], block.bulk.pending.items + index),
+            cast(Pointer[u8], block.bulk.pending.items + (index + 1)),
             TRANSFER_SIZE,
         )
         index += 1
-    block.transfers.count = last
-    block.moves += 1
-    block.worker.deliveries += 1
+    block.bulk.pending.count = last
+    block.schedule.moves += 1
+    block.worker.progress.deliveries += 1
     if cast(u64, to) != 0:
         release_work(to, barrier, block.number, done_up_to(block, to, barrier))
         complete_bytes(thread, to, barrier, size, instruction)
@@ -205,9 +206,9 @@ def finish_transfer(block: Pointer[Block], index: u32) -> None:
 @native
 def done_up_to(block: Pointer[Block], to: Pointer[Block], barrier: u64) -> u32:
     """The number up to which all copies are done that an mbarrier hears of."""
-    done: u32 = block.transfers_begun
-    for index in range(block.transfers.count):
-        transfer = block.transfers.items + index
+    done: u32 = block.bulk.started
+    for index in range(block.bulk.pending.count):
+        transfer = block.bulk.pending.items + index
         if transfer.to == to and transfer.barrier == barrier and transfer.number <= done:
             done = transfer.number - 1
     return done
@@ -216,7 +217,7 @@ def done_up_to(block: Pointer[Block], to: Pointer[Block], barrier: u64) -> u32:
 @native
 def finish_transfers(block: Pointer[Block]) -> None:
     """Do all copies that are under way: the block ends."""
-    while block.transfers.count != 0:
+    while block.bulk.pending.count != 0:
         finish_transfer(block, 0)
 
 

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
+from ptxlab.emulate.abi.address_spaces import CLUSTER_SPACE, GLOBAL_SPACE, LOAD, OFFSET_MASK, SHARED_SPACE, STORE, Hint
 from ptxlab.emulate.abi.bulk import BulkLoad, BulkStore
 from ptxlab.emulate.abi.faults import BAD_COPY_SIZE, BAD_SIZE
-from ptxlab.emulate.abi.state import (
-    CLUSTER_SPACE,
-    FAILED,
-    GLOBAL_SPACE,
-    LOAD,
-    OFFSET_MASK,
-    SHARED_SPACE,
-    STORE,
-    Hint,
-    Thread,
-)
+from ptxlab.emulate.abi.state import Thread
+from ptxlab.emulate.abi.thread_parts import FAILED
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_global_work, note_shared_work, note_signal
 from ptxlab.emulate.runtime.asynchronous.bulk_copies import ALIGNMENT, EVERY_BYTE, about_write, next_transfer, write_of
 from ptxlab.emulate.runtime.asynchronous.mbarriers import target_of
@@ -133,7 +125,7 @@ def start_byte_store(thread: Pointer[Thread], store: Pointer[BulkStore], instruc
     transfer.mask = store.mask
     transfer.reduction = store.reduction
     transfer.type = store.type
-    group: u32 = thread.bulk_group + 1
+    group: u32 = thread.copies.bulk_group + 1
     note_shared_work(thread, thread.block, store.source, size, LOAD, BULK_READS + thread.number, group, instruction)
     about: u32 = about_write(store.reduction, store.type)
     channel: u32 = BULK_WRITES + thread.number

@@ -6,8 +6,9 @@ begun by then.
 
 from __future__ import annotations
 
+from ptxlab.emulate.abi.address_spaces import SHARED_SPACE, STORE, Hint
 from ptxlab.emulate.abi.bulk import AsyncStore
-from ptxlab.emulate.abi.state import SHARED_SPACE, STORE, Hint, Thread
+from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.asynchronous.async_stores import send_value
 from ptxlab.emulate.runtime.asynchronous.mbarriers import is_barrier, target_of
 from ptxlab.emulate.runtime.memory.memory import find_memory
@@ -31,10 +32,10 @@ def start_cancel(thread: Pointer[Thread], destination: u64, barrier: u64, everyo
     answer = AsyncStore(destination=destination, barrier=barrier, low=0, high=0, size=ANSWER, reduction=0, type=0)
     if (worker.seed == 0 or next_random(block) % SELDOM != 0) and take_clusters(worker):
         first: u64 = block_of(worker, take_number(worker), 0)
-        row: u64 = first // u64(worker.grid_x)
-        answer.low = first % u64(worker.grid_x) | row % u64(worker.grid_y) << 32
-        answer.high = row // u64(worker.grid_y) | 1 << 32
-        atomic_add(worker.finished, u64(worker.cluster_size))
+        row: u64 = first // u64(worker.shape.grid.x)
+        answer.low = first % u64(worker.shape.grid.x) | row % u64(worker.shape.grid.y) << 32
+        answer.high = row // u64(worker.shape.grid.y) | 1 << 32
+        atomic_add(worker.clusters.finished, u64(worker.shape.cluster_size))
     for rank in range(block.cluster.count):
         to = block.cluster.blocks[rank]
         if (to == block or everyone != 0) and is_barrier(thread, to, barrier, instruction):

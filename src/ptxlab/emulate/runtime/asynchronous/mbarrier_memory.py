@@ -7,8 +7,10 @@ which an initialised one is known.
 
 from __future__ import annotations
 
+from ptxlab.emulate.abi.barriers import KNOWN_PHASES, Phase
 from ptxlab.emulate.abi.faults import BAD_BARRIER, BarrierReason
-from ptxlab.emulate.abi.state import AT_PHASE, KNOWN_PHASES, Block, Phase, Thread
+from ptxlab.emulate.abi.state import Block, Thread
+from ptxlab.emulate.abi.thread_parts import AT_PHASE
 from ptxlab.emulate.runtime.memory.memory import fail_because, in_block
 from ptxlab.emulate.runtime.order.reports import report_reinitialised
 from ptxlab.emulate.runtime.order.shadow import ASYNC, PAGE, WARP_SHIFT, find_page
@@ -25,22 +27,22 @@ MARK = 1 << 63
 
 @native(inline=True)
 def barrier_at(block: Pointer[Block], offset: u64) -> Pointer[u64]:
-    return cast(Pointer[u64], block.shared + offset)
+    return cast(Pointer[u64], block.memory.shared + offset)
 
 
 @native(inline=True)
 def notes_on(block: Pointer[Block], offset: u64) -> Pointer[Phase]:
     """What is known of an mbarrier; of one whose notes another has taken, an entry that is never read."""
-    notes = cast(Pointer[Phase], block.phases + u32(offset // 8 % KNOWN_PHASES))
-    return notes if notes.offset == offset else cast(Pointer[Phase], block.phases + KNOWN_PHASES)
+    notes = cast(Pointer[Phase], block.barriers.phases + u32(offset // 8 % KNOWN_PHASES))
+    return notes if notes.offset == offset else cast(Pointer[Phase], block.barriers.phases + KNOWN_PHASES)
 
 
 @native(inline=True)
 def take_notes(block: Pointer[Block], offset: u64) -> Pointer[Phase]:
     """The notes for an mbarrier that is initialised."""
-    notes = cast(Pointer[Phase], block.phases + u32(offset // 8 % KNOWN_PHASES))
+    notes = cast(Pointer[Phase], block.barriers.phases + u32(offset // 8 % KNOWN_PHASES))
     notes.offset = offset
-    block.uses_mbarriers = 1
+    block.barriers.uses_mbarriers = 1
     return notes
 
 
@@ -49,7 +51,7 @@ def set_bits(block: Pointer[Block], offset: u64, bits: u64) -> None:
     """Change an mbarrier."""
     barrier_at(block, offset)[0] = bits
     notes_on(block, offset).bits = bits
-    block.uses_mbarriers = 1
+    block.barriers.uses_mbarriers = 1
 
 
 @native
@@ -87,7 +89,7 @@ def report_overwritten(
     fault = thread.worker.fault
     at: u64 = offset + u64(trailing_zeros(u64, changed) // 8)
     if fault.kind == 0 and thread.worker.checks != 0:
-        page = find_page(thread.worker.history, address_of(block.pages), at)
+        page = find_page(thread.worker.history, address_of(block.order.pages), at)
         if cast(u64, page) != 0:
             place = page.accesses + ((at & (PAGE - 1)) if page.fine != 0 else (at & (PAGE - 1)) >> 2)
             if place.stamp != 0:
@@ -121,7 +123,7 @@ def waiters_of(block: Pointer[Block], offset: u64) -> u32:
     """How many threads wait on an mbarrier."""
     count: u32 = 0
     for index in range(block.count):
-        if block.threads[index].status == AT_PHASE and block.threads[index].waits_at == offset:
+        if block.threads[index].status == AT_PHASE and block.threads[index].target.offset == offset:
             count += 1
     return count
 

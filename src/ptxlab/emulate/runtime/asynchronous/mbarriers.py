@@ -5,8 +5,10 @@ A barrier is named by the block whose shared memory holds it and its offset ther
 
 from __future__ import annotations
 
+from ptxlab.emulate.abi.address_spaces import ATOMIC, OFFSET_MASK, Hint
 from ptxlab.emulate.abi.faults import BAD_BARRIER, BarrierReason
-from ptxlab.emulate.abi.state import AT_PHASE, ATOMIC, OFFSET_MASK, Block, Hint, Thread
+from ptxlab.emulate.abi.state import Block, Thread
+from ptxlab.emulate.abi.thread_parts import AT_PHASE
 from ptxlab.emulate.runtime.asynchronous.mbarrier_memory import (
     BYTES,
     BYTES_MASK,
@@ -59,7 +61,7 @@ def initialise_phase(
     notes.passed = 0
     notes.is_known = 1
     begin_phases(thread, block, offset)
-    thread.block.moves += 1
+    thread.block.schedule.moves += 1
 
 
 @native
@@ -159,7 +161,7 @@ def arrive_at_phase(
     notes.arrived_at = instruction
     notes.arrived_by = thread.number
     notes.arrived_from = thread.block.number
-    thread.block.moves += 1
+    thread.block.schedule.moves += 1
     complete_phase(thread, block, offset)
     return before
 
@@ -211,7 +213,7 @@ def complete_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64) 
         notes.copies = 0
         notes.expected_bytes = 0
         order_phase(block, offset)
-        thread.block.moves += 1
+        thread.block.schedule.moves += 1
 
 
 @native
@@ -221,26 +223,26 @@ def wait_for_phase(
     """Wait until the phase of that parity has completed."""
     if not is_barrier(thread, block, offset, instruction):
         return
-    thread.waits_at = offset
-    thread.waits_for = (parity & 1) | u64(order) << 1
+    thread.target.offset = offset
+    thread.target.number = (parity & 1) | u64(order) << 1
     thread.status = AT_PHASE
-    thread.instruction = instruction
-    thread.asked = instruction + 1
+    thread.waiting.instruction = instruction
+    thread.target.asked = instruction + 1
 
 
 @native
 def has_completed(thread: Pointer[Thread]) -> boolean:
     """Whether the phase that a thread waits for, of a barrier of its own block, has completed."""
     block = thread.block
-    if (barrier_at(block, thread.waits_at)[0] >> PARITY & 1) == (thread.waits_for & 1):
+    if (barrier_at(block, thread.target.offset)[0] >> PARITY & 1) == (thread.target.number & 1):
         return False
-    if not is_intact(thread, block, thread.waits_at, thread.instruction):
+    if not is_intact(thread, block, thread.target.offset, thread.waiting.instruction):
         return False
-    notes_on(block, thread.waits_at).passed += 1
-    order: u32 = u32(thread.waits_for >> 1)
-    acquire_from_phase(thread, block, thread.waits_at, order)
+    notes_on(block, thread.target.offset).passed += 1
+    order: u32 = u32(thread.target.number >> 1)
+    acquire_from_phase(thread, block, thread.target.offset, order)
     if order & RELAXED_ORDER != 0:
-        acquire_tensor_work(thread, block, thread.waits_at)
+        acquire_tensor_work(thread, block, thread.target.offset)
     return True
 
 

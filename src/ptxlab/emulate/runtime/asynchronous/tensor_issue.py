@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ptxlab.emulate.abi.address_spaces import LOAD, OFFSET_MASK, SHARED_SPACE, STORE, Hint
 from ptxlab.emulate.abi.bulk import BulkLoad, BulkStore
 from ptxlab.emulate.abi.faults import BAD_COORDINATE, BAD_TENSOR_MAP, CoordinateReason, TensorMapReason
-from ptxlab.emulate.abi.state import LOAD, OFFSET_MASK, SHARED_SPACE, STORE, Hint, Thread
+from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_signal
 from ptxlab.emulate.runtime.asynchronous.bulk_copies import about_write, next_transfer
 from ptxlab.emulate.runtime.asynchronous.mbarriers import target_of
@@ -50,8 +51,8 @@ def start_box_load(thread: Pointer[Thread], load: Pointer[BulkLoad], instruction
     transfer.to = to
     channel: u32 = channel_of(to, transfer.barrier)
     note_signal(thread, to, transfer.barrier, channel, transfer.number, instruction)
-    thread.channel = channel
-    thread.work = transfer.number
+    thread.starting.channel = channel
+    thread.starting.number = transfer.number
     visit_box(thread, transfer, NOTE if load.tracked != 0 else FIND)
     note_box(thread, to, transfer, transfer.destination, STORE, transfer.number)
 
@@ -85,11 +86,11 @@ def start_box_store(thread: Pointer[Thread], store: Pointer[BulkStore], instruct
     place = find_memory(thread, store.source, extent, BOX_ALIGNMENT, SHARED_SPACE, LOAD, instruction, nowhere)
     if cast(u64, place) == 0:
         return
-    group: u32 = thread.bulk_group + 1
-    thread.channel = BULK_READS + thread.number
+    group: u32 = thread.copies.bulk_group + 1
+    thread.starting.channel = BULK_READS + thread.number
     note_box(thread, thread.block, transfer, store.source, LOAD, group)
-    thread.channel = BULK_WRITES + thread.number
-    thread.work = group
+    thread.starting.channel = BULK_WRITES + thread.number
+    thread.starting.number = group
     visit_box(thread, transfer, NOTE)
 
 
@@ -98,7 +99,7 @@ def check_map(thread: Pointer[Thread], map: u64, rank: u32, instruction: u32) ->
     """A prefetch of a box moves nothing that a program can see, but it needs a tensor map."""
     transfer = next_transfer(thread, instruction)
     if cast(u64, transfer) != 0 and take_map(thread, transfer, map, rank, instruction):
-        thread.block.transfers.count -= 1
+        thread.block.bulk.pending.count -= 1
 
 
 CALLED = (check_map,)

@@ -7,19 +7,10 @@ shared memory rows lie one behind the other, each piece of 16 bytes where the sw
 from __future__ import annotations
 
 from ptxlab.device.tensor_maps import TENSOR_MAP_MARK
+from ptxlab.emulate.abi.address_spaces import ATOMIC, GENERIC_SPACE, GLOBAL_SPACE, LOAD, STORE, Hint
+from ptxlab.emulate.abi.bulk import TensorMap
 from ptxlab.emulate.abi.faults import BAD_COORDINATE, BAD_TENSOR_MAP, CoordinateReason, TensorMapReason
-from ptxlab.emulate.abi.state import (
-    ATOMIC,
-    GENERIC_SPACE,
-    GLOBAL_SPACE,
-    LOAD,
-    STORE,
-    Block,
-    Hint,
-    TensorMap,
-    Thread,
-    Transfer,
-)
+from ptxlab.emulate.abi.state import Block, Thread, Transfer
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_global_work, note_shared_work
 from ptxlab.emulate.runtime.asynchronous.reductions import reduce_bytes
 from ptxlab.emulate.runtime.memory.memory import fail_because, find_memory
@@ -205,7 +196,15 @@ def visit_piece(
     if cast(u64, place) == 0:
         return
     if what == NOTE:
-        note_global_work(thread, address, bytes, transfer.about, thread.channel, thread.work, transfer.instruction)
+        note_global_work(
+            thread,
+            address,
+            bytes,
+            transfer.about,
+            thread.starting.channel,
+            thread.starting.number,
+            transfer.instruction,
+        )
     elif what == READ:
         copy_bytes(transfer.data + offset, place, u64(bytes))
     elif what == WRITE and transfer.reduction != 0:
@@ -231,7 +230,7 @@ def note_box(
     thread: Pointer[Thread], block: Pointer[Block], transfer: Pointer[Transfer], start: u64, about: u32, number: u32
 ) -> None:
     """Look at the accesses of a copy to a box in shared memory."""
-    channel: u32 = thread.channel
+    channel: u32 = thread.starting.channel
     instruction: u32 = transfer.instruction
     if pitch_of(address_of(transfer.map)) == bytes_of_row(address_of(transfer.map)):
         note_shared_work(thread, block, start, transfer.size, about, channel, number, instruction)
@@ -246,7 +245,7 @@ def copy_box(block: Pointer[Block], transfer: Pointer[Transfer], start: u64, to_
     """Copy a box to shared memory, or from there, chunk by chunk."""
     for chunk in range(transfer.size // CHUNK):
         at: u32 = chunk * CHUNK
-        place = block.shared + place_of_chunk(transfer, start, at)
+        place = block.memory.shared + place_of_chunk(transfer, start, at)
         if to_shared:
             copy_bytes(place, transfer.data + at, CHUNK)
         else:

@@ -7,8 +7,10 @@ closed it, so that whoever waits for it waits for the other warps, too.
 
 from __future__ import annotations
 
+from ptxlab.emulate.abi.address_spaces import LOAD
 from ptxlab.emulate.abi.faults import BAD_DESCRIPTOR, DIVERGENT_DESCRIPTOR, NO_WARPGROUP, FaultyChunk
-from ptxlab.emulate.abi.state import AT_PRODUCTS, LOAD, Thread
+from ptxlab.emulate.abi.state import Thread
+from ptxlab.emulate.abi.thread_parts import AT_PRODUCTS
 from ptxlab.emulate.abi.wgmma import MatrixChunks
 from ptxlab.emulate.runtime.asynchronous.async_accesses import end_work, note_shared_work
 from ptxlab.emulate.runtime.memory.memory import fail
@@ -36,18 +38,18 @@ def read_matrix(thread: Pointer[Thread], matrix: Pointer[MatrixChunks], instruct
     """
     major: u32 = matrix.major
     kind: u64 = u64(major) | u64(matrix.is_b) << 1 | u64(matrix.bits) << 2
-    thread.product_mark = mixed(thread.product_mark, matrix.descriptor ^ kind)
+    thread.wgmma.mark = mixed(thread.wgmma.mark, matrix.descriptor ^ kind)
     if thread.lane != 0:
         return
     if first_of_warpgroup(thread) + WARPGROUP > thread.block.count:
         fail(thread, NO_WARPGROUP, instruction, u64(thread.block.count))
         return
     channel: u32 = PRODUCTS + first_of_warpgroup(thread)
-    number: u32 = thread.product_group + 1
+    number: u32 = thread.wgmma.group + 1
     for row in range(matrix.first, matrix.first + matrix.rows):
         for chunk in range(matrix.first_chunk, matrix.first_chunk + matrix.chunks):
             offset: u64 = chunk_offset(matrix.descriptor, row, chunk, major)
-            if offset + CHUNK > thread.shared_size:
+            if offset + CHUNK > thread.memory.shared_size:
                 outside = FaultyChunk(
                     descriptor=matrix.descriptor,
                     row=row,
@@ -85,16 +87,16 @@ def fail_divergent(thread: Pointer[Thread], other: Pointer[Thread], instruction:
 def compare_products(thread: Pointer[Thread], instruction: u32) -> None:
     """Make sure that a lane gave its products the descriptors of the first one; all are about to close the group."""
     first = thread.block.threads + (thread.number - thread.lane)
-    if thread.product_mark != first.product_mark:
+    if thread.wgmma.mark != first.wgmma.mark:
         fail_divergent(thread, first, instruction)
 
 
 @native
 def commit_products(thread: Pointer[Thread]) -> None:
     """Close a group."""
-    thread.closed_mark = thread.product_mark
-    thread.product_group += 1
-    thread.block.moves += 1
+    thread.wgmma.closed_mark = thread.wgmma.mark
+    thread.wgmma.group += 1
+    thread.block.schedule.moves += 1
 
 
 @native
@@ -108,12 +110,12 @@ def wait_for_products(thread: Pointer[Thread], groups: u32, instruction: u32) ->
         other = thread.block.threads + (first + 32 * warp)
         if (
             first + WARPGROUP <= thread.block.count
-            and other.product_group == thread.product_group
-            and other.closed_mark != thread.closed_mark
+            and other.wgmma.group == thread.wgmma.group
+            and other.wgmma.closed_mark != thread.wgmma.closed_mark
         ):
             fail_divergent(thread, other, instruction)
             return
-    thread.waits_for = u64(thread.product_group) - u64(groups) if thread.product_group > groups else u64(0)
+    thread.target.number = u64(thread.wgmma.group) - u64(groups) if thread.wgmma.group > groups else u64(0)
     if not have_finished(thread):
         thread.status = AT_PRODUCTS
 
@@ -121,13 +123,13 @@ def wait_for_products(thread: Pointer[Thread], groups: u32, instruction: u32) ->
 @native
 def have_finished(thread: Pointer[Thread]) -> boolean:
     """Whether all four warps have closed the groups that a thread waits for; it knows then what they read."""
-    if thread.waits_for == 0:
+    if thread.target.number == 0:
         return True
     first: u32 = first_of_warpgroup(thread)
     for warp in range(4):
-        if u64(thread.block.threads[first + 32 * warp].product_group) < thread.waits_for:
+        if u64(thread.block.threads[first + 32 * warp].wgmma.group) < thread.target.number:
             return False
-    end_work(thread, PRODUCTS + first, u32(thread.waits_for))
+    end_work(thread, PRODUCTS + first, u32(thread.target.number))
     return True
 
 

@@ -7,8 +7,9 @@ it was before, and the launch is run again, on one core. For that, a page is kep
 
 from __future__ import annotations
 
+from ptxlab.emulate.abi.address_spaces import Allocation
 from ptxlab.emulate.abi.clocks import Page
-from ptxlab.emulate.abi.state import Allocation, Thread, Worker
+from ptxlab.emulate.abi.state import Thread, Worker
 from ptxlab.emulate.runtime.memory.memory import find_allocation
 from ptxlab.emulate.runtime.order.shadow import PAGE, PAGE_SHIFT, WORDS, slot_of
 from ptxlab.native import (
@@ -34,7 +35,7 @@ def keep_page(thread: Pointer[Thread], address: u64) -> None:
     """Keep what memory holds around an address, if a trial may have to put it back."""
     start: u64 = address & ~u64(PAGE - 1)
     found = find_allocation(thread, start + (PAGE - 1))
-    while cast(u64, found) >= cast(u64, thread.worker.allocations) and found.base + found.size > start:
+    while cast(u64, found) >= cast(u64, thread.worker.memory.allocations) and found.base + found.size > start:
         if cast(u64, found.marks) != 0:
             keep(found, start)
         found = found + -1
@@ -65,8 +66,8 @@ def move(allocation: Pointer[Allocation], start: u64, away: boolean) -> None:
 @native
 def put_back(worker: Pointer[Worker]) -> None:
     """Make all memory what it was before the launch."""
-    for index in range(worker.allocation_count):
-        allocation = worker.allocations + index
+    for index in range(worker.memory.allocation_count):
+        allocation = worker.memory.allocations + index
         if cast(u64, allocation.marks) != 0 and allocation.size != 0:
             first: u64 = allocation.base >> PAGE_SHIFT
             pages: u64 = ((allocation.base + allocation.size - 1) >> PAGE_SHIFT) - first + 1

@@ -5,8 +5,9 @@ Both are asked of order, not of time: what happens to be in time now may be too 
 
 from __future__ import annotations
 
+from ptxlab.emulate.abi.address_spaces import LOAD, RANK_SHIFT
 from ptxlab.emulate.abi.clocks import Access
-from ptxlab.emulate.abi.state import LOAD, RANK_SHIFT, Block, Thread
+from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.runtime.order.happens_before import companion, doubt_of, is_told, tells_of
 from ptxlab.emulate.runtime.order.reports import report_absence
 from ptxlab.emulate.runtime.order.shadow import ASYNC, KIND, PAGE, PAGE_SHIFT, WARP_SHIFT, WORDS
@@ -19,7 +20,9 @@ def has_begun(thread: Pointer[Thread], block: Pointer[Block]) -> boolean:
     """Whether a thread knows that another block of its cluster has begun: by the cluster's barrier, or any order."""
     if block.cluster.phase != 0:
         return True
-    return tells_of(address_of(thread.known), block.number) or tells_of(address_of(thread.block.known), block.number)
+    return tells_of(address_of(thread.order.known), block.number) or tells_of(
+        address_of(thread.block.order.known), block.number
+    )
 
 
 @native
@@ -30,9 +33,9 @@ def note_exit(thread: Pointer[Thread]) -> None:
         return
     for index in range(block.count):
         if index != thread.number:
-            tell_all(address_of(thread.known), address_of(block.threads[index].known))
-    for slot in range(block.pages.room):
-        page = block.pages.slots + slot
+            tell_all(address_of(thread.order.known), address_of(block.threads[index].order.known))
+    for slot in range(block.order.pages.room):
+        page = block.order.pages.slots + slot
         if page.number == 0:
             continue
         count: u32 = PAGE if page.fine != 0 else WORDS
@@ -60,7 +63,7 @@ def is_over(thread: Pointer[Thread], access: Pointer[Access]) -> boolean:
     reader = companion(thread, access.block)
     for lane in range(32):
         number: u32 = (access.about >> WARP_SHIFT) * 32 + lane
-        if access.lanes >> lane & 1 != 0 and reader.threads[number].came_stamp < access.stamp:
+        if access.lanes >> lane & 1 != 0 and reader.threads[number].arrival.arrived < access.stamp:
             return False
     return True
 

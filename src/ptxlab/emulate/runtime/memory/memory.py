@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.faults import (
-    BAD_CALL,
-    EXITED_BLOCK,
-    MISALIGNED,
-    OUT_OF_BOUNDS,
-    READ_ONLY,
-    STACK_OVERFLOW,
-    CallReason,
-)
-from ptxlab.emulate.abi.state import (
+from ptxlab.emulate.abi.address_spaces import (
     CLUSTER_SPACE,
-    FAILED,
     FUNCTION_WINDOW,
     GENERIC_SPACE,
     LOAD,
@@ -26,11 +16,20 @@ from ptxlab.emulate.abi.state import (
     SHARED_SPACE,
     SHARED_WINDOW,
     Allocation,
-    Block,
-    Callee,
     Hint,
-    Thread,
 )
+from ptxlab.emulate.abi.code import Callee
+from ptxlab.emulate.abi.faults import (
+    BAD_CALL,
+    EXITED_BLOCK,
+    MISALIGNED,
+    OUT_OF_BOUNDS,
+    READ_ONLY,
+    STACK_OVERFLOW,
+    CallReason,
+)
+from ptxlab.emulate.abi.state import Block, Thread
+from ptxlab.emulate.abi.thread_parts import FAILED
 from ptxlab.native import Pointer, boolean, call, cast, native, u8, u32, u64
 
 WINDOW = 1 << 56
@@ -98,16 +97,16 @@ def note_exited(thread: Pointer[Thread], instruction: u32, address: u64, size: u
 def find_allocation(thread: Pointer[Thread], address: u64) -> Pointer[Allocation]:
     """The allocation that begins at or below an address, or null."""
     low: u32 = 0
-    high: u32 = thread.worker.allocation_count
+    high: u32 = thread.worker.memory.allocation_count
     while low < high:
         middle: u32 = (low + high) // 2
-        if thread.worker.allocations[middle].base <= address:
+        if thread.worker.memory.allocations[middle].base <= address:
             low = middle + 1
         else:
             high = middle
     if low == 0:
         return cast(Pointer[Allocation], 0)
-    return thread.worker.allocations + (low - 1)
+    return thread.worker.memory.allocations + (low - 1)
 
 
 @native
@@ -145,16 +144,18 @@ def find_memory(
             return find_in_cluster(thread, offset, size, access, instruction)
         space = SHARED_SPACE
     if space == SHARED_SPACE:
-        if thread.shared_size >= u64(size) and offset <= thread.shared_size - u64(size):
-            return thread.shared + offset
+        if thread.memory.shared_size >= u64(size) and offset <= thread.memory.shared_size - u64(size):
+            return thread.memory.shared + offset
         return fail_access(thread, OUT_OF_BOUNDS, instruction, offset, size, space, access)
     if space == LOCAL_SPACE:
-        if thread.local_size >= u64(size) and offset <= thread.local_size - u64(size):
-            return thread.local + offset
+        if thread.memory.local_size >= u64(size) and offset <= thread.memory.local_size - u64(size):
+            return thread.memory.local + offset
         return fail_access(thread, OUT_OF_BOUNDS, instruction, offset, size, space, access)
     if space == PARAMETER_SPACE:
-        if thread.worker.parameter_size >= u64(size) and offset <= thread.worker.parameter_size - u64(size):
-            return thread.worker.parameters + offset
+        if thread.worker.memory.parameter_size >= u64(size) and offset <= thread.worker.memory.parameter_size - u64(
+            size
+        ):
+            return thread.worker.memory.parameters + offset
         return fail_access(thread, OUT_OF_BOUNDS, instruction, offset, size, space, access)
     found = find_allocation(thread, address)
     if found == cast(Pointer[Allocation], 0):
@@ -182,9 +183,9 @@ def find_in_cluster(thread: Pointer[Thread], address: u64, size: u32, access: u3
     block = cluster.blocks[rank]
     if block.live == 0:
         note_exited(thread, instruction, address, size, access)
-    if block.shared_size < u64(size) or offset > block.shared_size - u64(size):
+    if block.memory.shared_size < u64(size) or offset > block.memory.shared_size - u64(size):
         return fail_access(thread, OUT_OF_BOUNDS, instruction, address, size, CLUSTER_SPACE, access)
-    return block.shared + offset
+    return block.memory.shared + offset
 
 
 @native
@@ -216,41 +217,41 @@ def find_callee(thread: Pointer[Thread], address: u64, signature: u32, instructi
     if (
         address < FUNCTION_WINDOW
         or address % 16 != 0
-        or number >= u64(thread.worker.callee_count)
-        or cast(u64, thread.worker.callees[number].code) == 0
+        or number >= u64(thread.worker.code.callee_count)
+        or cast(u64, thread.worker.code.callees[number].code) == 0
     ):
         thread.worker.fault.address = address
         fail_because(thread, BAD_CALL, CallReason.NOT_A_FUNCTION, instruction, 0)
         return cast(Pointer[Callee], 0)
-    if thread.worker.callees[number].signature != signature:
+    if thread.worker.code.callees[number].signature != signature:
         thread.worker.fault.address = address
         fail_because(thread, BAD_CALL, CallReason.OTHER_SIGNATURE, instruction, number)
         return cast(Pointer[Callee], 0)
-    return thread.worker.callees + number
+    return thread.worker.code.callees + number
 
 
 @native
 def enter(thread: Pointer[Thread], own_size: u64, callee: Pointer[Callee], resume: u32, instruction: u32) -> boolean:
     """Make room for a callee on both stacks, note where the caller goes on, and turn to the callee."""
-    frame = thread.frame + own_size
-    base: u64 = thread.local_top
+    frame = thread.memory.frame + own_size
+    base: u64 = thread.memory.local_top
     if (
-        cast(u64, frame) + u64(callee.frame_size) > cast(u64, thread.frame_limit)
-        or base + u64(callee.local_size) > thread.local_size
+        cast(u64, frame) + u64(callee.frame_size) > cast(u64, thread.memory.frame_limit)
+        or base + u64(callee.local_size) > thread.memory.local_size
     ):
         fail(thread, STACK_OVERFLOW, instruction, u64(thread.call_depth))
         return False
-    thread.instruction = instruction
+    thread.waiting.instruction = instruction
     header = cast(Pointer[u64], frame)
     header[0] = cast(u64, thread.code)
-    header[1] = cast(u64, thread.frame)
-    header[2] = thread.local_base
+    header[1] = cast(u64, thread.memory.frame)
+    header[2] = thread.memory.local_base
     header[3] = u64(resume)
     thread.code = callee.code
-    thread.frame = frame
-    thread.local_base = base
-    thread.local_top = base + u64(callee.local_size)
-    thread.local_used = max(thread.local_used, thread.local_top)
+    thread.memory.frame = frame
+    thread.memory.local_base = base
+    thread.memory.local_top = base + u64(callee.local_size)
+    thread.memory.local_used = max(thread.memory.local_used, thread.memory.local_top)
     thread.resume = 0
     thread.call_depth += 1
     return True
@@ -259,11 +260,11 @@ def enter(thread: Pointer[Thread], own_size: u64, callee: Pointer[Callee], resum
 @native
 def leave(thread: Pointer[Thread]) -> None:
     """Turn back to the caller."""
-    header = cast(Pointer[u64], thread.frame)
-    thread.local_top = thread.local_base
+    header = cast(Pointer[u64], thread.memory.frame)
+    thread.memory.local_top = thread.memory.local_base
     thread.code = cast(Pointer[u8], header[0])
-    thread.frame = cast(Pointer[u8], header[1])
-    thread.local_base = header[2]
+    thread.memory.frame = cast(Pointer[u8], header[1])
+    thread.memory.local_base = header[2]
     thread.resume = u32(header[3])
     thread.call_depth -= 1
 
@@ -271,34 +272,34 @@ def leave(thread: Pointer[Thread]) -> None:
 @native
 def grow_stack(thread: Pointer[Thread], size: u64, alignment: u64, instruction: u32) -> u64:
     """Bytes of local memory for `alloca`: where they begin."""
-    start: u64 = (thread.local_top + alignment - 1) // alignment * alignment
-    if size > thread.local_size or start + size > thread.local_size:
+    start: u64 = (thread.memory.local_top + alignment - 1) // alignment * alignment
+    if size > thread.memory.local_size or start + size > thread.memory.local_size:
         fail(thread, STACK_OVERFLOW, instruction, u64(thread.call_depth))
         return 0
-    thread.local_top = (start + size + 15) // 16 * 16
-    thread.local_used = max(thread.local_used, start + size)
+    thread.memory.local_top = (start + size + 15) // 16 * 16
+    thread.memory.local_used = max(thread.memory.local_used, start + size)
     return start
 
 
 @native
 def restore_stack(thread: Pointer[Thread], top: u64) -> None:
     """Give back what was allocated since `stacksave`."""
-    if top >= thread.local_base and top <= thread.local_top:
-        thread.local_top = top
+    if top >= thread.memory.local_base and top <= thread.memory.local_top:
+        thread.memory.local_top = top
 
 
 @native
 def read_clock(thread: Pointer[Thread]) -> u64:
     """A clock that goes on with each look at it: the same in every run."""
     thread.worker.clock += 20
-    thread.block.times += 1
+    thread.block.schedule.times += 1
     return thread.worker.clock
 
 
 @native
 def call_host(thread: Pointer[Thread], service: u32, instruction: u32, a: u64, b: u64, c: u64, d: u64, e: u64) -> u64:
     """Ask the host for what machine code cannot do: print, allocate, fail an assertion."""
-    thread.instruction = instruction
+    thread.waiting.instruction = instruction
     return call(u64, thread.worker.host, thread, service, a, b, c, d, e)
 
 

@@ -13,7 +13,8 @@ counted, since lanes that come later then begin a request of their own.
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.state import SHARED_SPACE, SHARED_WINDOW, Thread, Worker
+from ptxlab.emulate.abi.address_spaces import SHARED_SPACE, SHARED_WINDOW
+from ptxlab.emulate.abi.state import Thread, Worker
 from ptxlab.emulate.runtime.memory.memory import WINDOW
 from ptxlab.native import (
     Array,

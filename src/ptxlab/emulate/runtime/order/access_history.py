@@ -9,8 +9,9 @@ causality order (8.9.5), wherever they both access the same bytes.
 
 from __future__ import annotations
 
+from ptxlab.emulate.abi.address_spaces import ATOMIC, GLOBAL_SPACE, LOAD, SHARED_SPACE
 from ptxlab.emulate.abi.clocks import Access, History
-from ptxlab.emulate.abi.state import ATOMIC, GLOBAL_SPACE, LOAD, SHARED_SPACE, Thread
+from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.order.happens_before import are_told, companion, is_known, untold_lanes
 from ptxlab.emulate.runtime.order.shadow import (
     ALL_BEFORE,
@@ -48,7 +49,7 @@ def is_covered(thread: Pointer[Thread], access: Pointer[Access], about: u32, spa
         return ((access.about ^ about) & SIZE | about & ~access.about & (WIDE | CLUSTER)) == 0
     if space != SHARED_SPACE or thread.block.cluster.count != 1:
         return False
-    return access.about & COPY == 0 and access.stamp <= thread.block.settled_stamp
+    return access.about & COPY == 0 and access.stamp <= thread.block.order.settled_stamp
 
 
 @native
@@ -160,11 +161,11 @@ def remember_read(thread: Pointer[Thread], place: Pointer[Access], about: u32, i
     link: u32 = place.link if about & STRONG != 0 and is_linked(thread, place, about) else 0
     what: u32 = about & REMEMBERED | (thread.number // 32) << WARP_SHIFT
     bit: u32 = u32(1) << thread.lane
-    stamp: u32 = thread.stamp
+    stamp: u32 = thread.order.stamp
     if about & ASYNC != 0:
         what = about & REMEMBERED | thread.number << WARP_SHIFT
-        bit = thread.channel
-        stamp = thread.work
+        bit = thread.starting.channel
+        stamp = thread.starting.number
     block: u32 = u32(thread.block.number)
     number: u32 = place.next
     length: u32 = 0
@@ -246,16 +247,16 @@ def remember_write(thread: Pointer[Thread], place: Pointer[Access], about: u32, 
         if place.next != 0:
             forget_chain(thread.worker.history, place)
         place.link = max((place.link | IN_GENERATION) + 1, u32(1 << GENERATION))
-    place.stamp = thread.stamp
+    place.stamp = thread.order.stamp
     if about & (COPY | ASYNC) == COPY:
-        place.stamp = (thread.copy_group + 1) << SERIAL_SHIFT | thread.copy_index
+        place.stamp = (thread.copies.group + 1) << SERIAL_SHIFT | thread.copies.index
     place.block = u32(thread.block.number)
     place.lanes = u32(1) << thread.lane
     place.instruction = instruction
     place.about = about & REMEMBERED | kept | (thread.number // 32) << WARP_SHIFT
     if about & ASYNC != 0:
-        place.stamp = thread.work
-        place.lanes = thread.channel
+        place.stamp = thread.starting.number
+        place.lanes = thread.starting.channel
         place.about = about & REMEMBERED | kept | thread.number << WARP_SHIFT
 
 

@@ -8,7 +8,8 @@ threads handed over, and more for warps and threads that handed over more.
 from __future__ import annotations
 
 from ptxlab.emulate.abi.clocks import Knowledge
-from ptxlab.emulate.abi.state import AT_CLUSTER, DONE, Block, Cluster, Thread
+from ptxlab.emulate.abi.state import Block, Cluster, Thread
+from ptxlab.emulate.abi.thread_parts import AT_CLUSTER, DONE
 from ptxlab.emulate.runtime.order.release_acquire import tell_of_block
 from ptxlab.emulate.runtime.order.synchronization import order_block
 from ptxlab.emulate.runtime.order.vector_clocks import COPIES, THREAD, WARP, key_of, tell, tell_all
@@ -23,15 +24,15 @@ def order_cluster_arrival(thread: Pointer[Thread], releases: u32) -> None:
     if thread.worker.checks == 0:
         return
     if releases != 0:
-        thread.arrival_stamp = thread.stamp
+        thread.arrival.released = thread.order.stamp
     else:
-        thread.arrival_stamp = max(thread.close_fence, thread.init_fence)
-        thread.came_stamp = thread.stamp
-    if thread.arrival_stamp != 0:
+        thread.arrival.released = max(thread.order.fence.cluster, thread.order.init_fence)
+        thread.arrival.arrived = thread.order.stamp
+    if thread.arrival.released != 0:
         gathered = address_of(thread.block.cluster.gathered)
-        tell_all(gathered, address_of(thread.known))
-        tell(gathered, key_of(thread.block.number, COPIES + thread.number), u64(thread.copies_done))
-    thread.stamp += 1
+        tell_all(gathered, address_of(thread.order.known))
+        tell(gathered, key_of(thread.block.number, COPIES + thread.number), u64(thread.copies.done))
+    thread.order.stamp += 1
 
 
 @native
@@ -44,18 +45,18 @@ def order_cluster(cluster: Pointer[Cluster], last: Pointer[Thread]) -> None:
         block = cluster.blocks[rank]
         if are_together(block, last):
             order_block(block)
-            block.met = cluster.phase
+            block.order.phase = cluster.phase
             tell_of_block(gathered, block, 0)
         else:
             tell_arrivals(block, gathered)
-        tell_all(gathered, address_of(block.known))
+        tell_all(gathered, address_of(block.order.known))
     cluster.known.count = 0
     tell_all(address_of(cluster.known), gathered)
     gathered.count = 0
     for rank in range(cluster.count):
         block = cluster.blocks[rank]
-        if block.met == cluster.phase:
-            tell_all(address_of(block.known), address_of(cluster.known))
+        if block.order.phase == cluster.phase:
+            tell_all(address_of(block.order.known), address_of(cluster.known))
 
 
 @native
@@ -67,7 +68,7 @@ def are_together(block: Pointer[Block], last: Pointer[Thread]) -> boolean:
             continue
         if thread.status != AT_CLUSTER and thread != last:
             return False
-        if thread.arrival_stamp + 1 != thread.stamp:
+        if thread.arrival.released + 1 != thread.order.stamp:
             return False
     return True
 
@@ -95,23 +96,23 @@ def tell_arrivals(block: Pointer[Block], known: Pointer[Knowledge]) -> None:
 @native(inline=True)
 def handed_over(thread: Pointer[Thread]) -> u32:
     """Up to which stamp a thread has handed over what it did; exiting hands nothing over."""
-    return max(thread.arrival_stamp, thread.left_stamp) if thread.status == DONE else thread.arrival_stamp
+    return max(thread.arrival.released, thread.order.exit_stamp) if thread.status == DONE else thread.arrival.released
 
 
 @native
 def acquire_from_cluster(thread: Pointer[Thread]) -> None:
     """A thread has waited at the barrier of its cluster: it knows what those did who came there."""
     block = thread.block
-    if thread.worker.checks != 0 and block.met != block.cluster.phase:
-        tell_all(address_of(thread.known), address_of(block.cluster.known))
+    if thread.worker.checks != 0 and block.order.phase != block.cluster.phase:
+        tell_all(address_of(thread.order.known), address_of(block.cluster.known))
 
 
 @native
 def pass_init_fence(thread: Pointer[Thread]) -> None:
     """A thread passes `fence.mbarrier_init`: others of the cluster may use mbarriers that it has initialised."""
     if thread.worker.checks != 0:
-        thread.init_fence = thread.stamp
-        thread.stamp += 1
+        thread.order.init_fence = thread.order.stamp
+        thread.order.stamp += 1
 
 
 CALLED = (pass_init_fence,)

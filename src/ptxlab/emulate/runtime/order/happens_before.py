@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ptxlab.emulate.abi.clocks import Access, Knowledge
-from ptxlab.emulate.abi.state import DONE, Block, Thread
+from ptxlab.emulate.abi.state import Block, Thread
+from ptxlab.emulate.abi.thread_parts import DONE
 from ptxlab.emulate.runtime.order.shadow import ASYNC, COPY, WARP_SHIFT
 from ptxlab.emulate.runtime.order.vector_clocks import (
     BLOCK_SHIFT,
@@ -41,14 +42,17 @@ def is_known(thread: Pointer[Thread], access: Pointer[Access]) -> boolean:
     """Whether an access happened before what a thread does now."""
     block = thread.block
     if access.block == u32(block.number) and access.about & COPY == 0:
-        if access.stamp <= block.settled_stamp:
+        if access.stamp <= block.order.settled_stamp:
             return True
         if access.about >> WARP_SHIFT == thread.number // 32:
             if access.lanes == u32(1) << thread.lane:
                 return True
-            if access.stamp <= thread.warp_stamp and not has_left(block, access, IN_WARP):
+            if access.stamp <= thread.order.warp_stamp and not has_left(block, access, IN_WARP):
                 return True
-        if unlikely(block.barrier_stamp != block.settled_stamp) and access.stamp <= block.barrier_stamp:
+        if (
+            unlikely(block.order.barrier_stamp != block.order.settled_stamp)
+            and access.stamp <= block.order.barrier_stamp
+        ):
             return not has_left(block, access, IN_BLOCK) or is_told(thread, access, 0)
     return is_told(thread, access, 0)
 
@@ -58,7 +62,7 @@ def doubt_of(thread: Pointer[Thread], access: Pointer[Access]) -> u64:
     """In what doubt an access happened before what a thread does now; 0: it did not at all."""
     if access.block == u32(thread.block.number) and access.about & COPY == 0:
         is_near: boolean = access.about >> WARP_SHIFT == thread.number // 32
-        if is_near and access.stamp <= thread.met_stamp and not has_left(thread.block, access, IN_DOUBT):
+        if is_near and access.stamp <= thread.order.converged_stamp and not has_left(thread.block, access, IN_DOUBT):
             return COLLECTIVE
     if is_told(thread, access, COLLECTIVE):
         return COLLECTIVE
@@ -81,9 +85,9 @@ def has_left_since(block: Pointer[Block], access: Pointer[Access], where: u32) -
     lanes: u32 = access.lanes
     while lanes != 0:
         owner = block.threads + ((access.about >> WARP_SHIFT) * 32 + trailing_zeros(u32, lanes))
-        ordered: u32 = owner.met_stamp
+        ordered: u32 = owner.order.converged_stamp
         if where != IN_DOUBT:
-            ordered = owner.left_stamp if where == IN_BLOCK else owner.warp_stamp
+            ordered = owner.order.exit_stamp if where == IN_BLOCK else owner.order.warp_stamp
         if owner.status == DONE and access.stamp > ordered:
             return True
         lanes = lanes & (lanes - 1)
@@ -98,17 +102,17 @@ def is_told(thread: Pointer[Thread], access: Pointer[Access], doubt: u64) -> boo
     warp: u32 = access.about >> WARP_SHIFT
     number: u64 = u64(access.block)
     stamp: u64 = u64(access.stamp)
-    known = address_of(thread.known)
-    shared = address_of(block.known)
+    known = address_of(thread.order.known)
+    shared = address_of(block.order.known)
     if access.about & ASYNC != 0:
         channel: u64 = key_of(number, lanes) | doubt
         return stamp <= stamp_of(known, channel) or stamp <= stamp_of(shared, channel)
     if access.about & COPY != 0:
         home = companion(thread, access.block)
         owner = home.threads + (warp * 32 + trailing_zeros(u32, lanes))
-        if access.stamp <= owner.copies_shared and (home == block or is_heard_of(thread, number)):
+        if access.stamp <= owner.copies.shared and (home == block or is_heard_of(thread, number)):
             return True
-        if owner == thread and access.stamp <= thread.copies_done:
+        if owner == thread and access.stamp <= thread.copies.done:
             return True
         copies: u64 = key_of(number, COPIES + owner.number) | doubt
         return stamp <= stamp_of(known, copies) or stamp <= stamp_of(shared, copies)
@@ -122,7 +126,7 @@ def is_told(thread: Pointer[Thread], access: Pointer[Access], doubt: u64) -> boo
 @native
 def is_heard_of(thread: Pointer[Thread], number: u64) -> boolean:
     """Whether a thread knows what threads of another block did up to some time."""
-    return tells_of(address_of(thread.known), number) or tells_of(address_of(thread.block.known), number)
+    return tells_of(address_of(thread.order.known), number) or tells_of(address_of(thread.block.order.known), number)
 
 
 @native
@@ -135,8 +139,8 @@ def tells_of(known: Pointer[Knowledge], number: u64) -> boolean:
 @native
 def are_told(thread: Pointer[Thread], access: Pointer[Access], how: u64) -> boolean:
     """Whether facts, or those behind a fence or in doubt (`how`), say that an access by lanes of a warp came before."""
-    known = address_of(thread.known)
-    shared = address_of(thread.block.known)
+    known = address_of(thread.order.known)
+    shared = address_of(thread.block.order.known)
     number: u64 = u64(access.block)
     stamp: u64 = u64(access.stamp)
     key: u64 = key_of(number, 0) + how
@@ -159,8 +163,8 @@ def untold_lanes(thread: Pointer[Thread], access: Pointer[Access], how: u64) -> 
     if how == 0 and access.block == u32(thread.block.number) and warp == thread.number // 32:
         lanes = lanes & ~(u32(1) << thread.lane)
     first: u64 = key_of(u64(access.block), THREAD + warp * 32) + how
-    lanes = lanes & ~told_lanes(address_of(thread.known), first, u64(access.stamp))
-    return lanes & ~told_lanes(address_of(thread.block.known), first, u64(access.stamp))
+    lanes = lanes & ~told_lanes(address_of(thread.order.known), first, u64(access.stamp))
+    return lanes & ~told_lanes(address_of(thread.block.order.known), first, u64(access.stamp))
 
 
 @native

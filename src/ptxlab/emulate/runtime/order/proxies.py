@@ -7,8 +7,9 @@ from thread to thread as all facts do. The end of asynchronous work is a fence o
 
 from __future__ import annotations
 
+from ptxlab.emulate.abi.address_spaces import GLOBAL_SPACE, LOAD
 from ptxlab.emulate.abi.clocks import Access, Knowledge
-from ptxlab.emulate.abi.state import GLOBAL_SPACE, LOAD, Thread
+from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.order.happens_before import are_told
 from ptxlab.emulate.runtime.order.release_acquire import tell_of_block, tell_of_warp
 from ptxlab.emulate.runtime.order.shadow import ANY_PROXY, COPY, KIND
@@ -36,7 +37,7 @@ def pass_proxy_fence(thread: Pointer[Thread], shared: u32, wide: u32) -> None:
         fence_all(thread, SHARED_FENCE)
     if wide != 0:
         fence_all(thread, GLOBAL_FENCE)
-    thread.stamp += 1
+    thread.order.stamp += 1
 
 
 @native
@@ -45,12 +46,12 @@ def fence_all(thread: Pointer[Thread], fence: u32) -> None:
     block = thread.block
     fenced = address_of(thread.worker.history.scratch)
     fenced.count = 0
-    add_fenced(fenced, address_of(thread.known), fence)
-    add_fenced(fenced, address_of(block.known), fence)
+    add_fenced(fenced, address_of(thread.order.known), fence)
+    add_fenced(fenced, address_of(block.order.known), fence)
     tell_of_block(fenced, block, fence)
     tell_of_warp(fenced, thread, fence)
-    tell(fenced, key_of(block.number, fence + THREAD + thread.number), u64(thread.stamp))
-    tell_all(address_of(thread.known), fenced)
+    tell(fenced, key_of(block.number, fence + THREAD + thread.number), u64(thread.order.stamp))
+    tell_all(address_of(thread.order.known), fenced)
 
 
 @native
@@ -70,7 +71,10 @@ def is_fenced(thread: Pointer[Thread], access: Pointer[Access], space: u32, doub
     """
     if access.about & KIND == LOAD or access.about & (COPY | ANY_PROXY) != 0:
         return True
-    if stamp_of_everyone(address_of(thread.known)) != 0 or stamp_of_everyone(address_of(thread.block.known)) != 0:
+    if (
+        stamp_of_everyone(address_of(thread.order.known)) != 0
+        or stamp_of_everyone(address_of(thread.block.order.known)) != 0
+    ):
         return True
     return are_told(thread, access, u64(GLOBAL_FENCE if space == GLOBAL_SPACE else SHARED_FENCE) | doubt)
 

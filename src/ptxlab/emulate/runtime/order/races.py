@@ -6,8 +6,7 @@ strong, of the same size, and in the scope of each other. Of each pair of instru
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.clocks import Access, Flags, Pages
-from ptxlab.emulate.abi.state import (
+from ptxlab.emulate.abi.address_spaces import (
     CLUSTER_SPACE,
     GLOBAL_SPACE,
     LOAD,
@@ -20,8 +19,9 @@ from ptxlab.emulate.abi.state import (
     SHARED_WINDOW,
     STORE,
     TENSOR_SPACE,
-    Thread,
 )
+from ptxlab.emulate.abi.clocks import Access, Flags, Pages
+from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.memory.block_independence import keep_page
 from ptxlab.emulate.runtime.memory.block_lifetime import has_begun
 from ptxlab.emulate.runtime.memory.memory import owner_of, without_own_rank
@@ -64,11 +64,11 @@ def note_shared(thread: Pointer[Thread], offset: u64, bytes: u32, about: u32, in
     block = thread.block
     if block.cluster.count == 1 or about & OBJECT != 0:
         about = about | WIDE  # no other block accesses it, or only by what needs no scope: every scope is as good
-    pages = address_of(block.pages)
+    pages = address_of(block.order.pages)
     if bytes != 4 or offset & 3 != 0:
-        note(thread, pages, address_of(block.flags), offset, bytes, about, instruction, SHARED_SPACE)
+        note(thread, pages, address_of(block.order.flags), offset, bytes, about, instruction, SHARED_SPACE)
     elif not is_read_again(thread, pages, offset, about, instruction):
-        note_word(thread, pages, address_of(block.flags), offset, about, instruction, SHARED_SPACE)
+        note_word(thread, pages, address_of(block.order.flags), offset, about, instruction, SHARED_SPACE)
 
 
 @native
@@ -83,7 +83,16 @@ def note_cluster(thread: Pointer[Thread], address: u64, bytes: u32, about: u32, 
     owner = owner_of(thread, address)
     if not has_begun(thread, owner):
         report_start(thread, address, bytes, about, instruction)
-    note(thread, address_of(owner.pages), address_of(owner.flags), address, bytes, about, instruction, CLUSTER_SPACE)
+    note(
+        thread,
+        address_of(owner.order.pages),
+        address_of(owner.order.flags),
+        address,
+        bytes,
+        about,
+        instruction,
+        CLUSTER_SPACE,
+    )
 
 
 @native
@@ -112,11 +121,11 @@ def note_generic(thread: Pointer[Thread], address: u64, bytes: u32, about: u32, 
 def note_local(thread: Pointer[Thread], offset: u64, bytes: u32, about: u32, instruction: u32) -> None:
     """Look at an access to local memory: only whether somebody wrote there."""
     block = thread.block
-    if cast(u64, block.local_marks) == 0:
-        block.local_marks = calloc(u64(block.count), thread.local_size // 8 + 1)
-        if cast(u64, block.local_marks) == 0:
+    if cast(u64, block.memory.local_marks) == 0:
+        block.memory.local_marks = calloc(u64(block.count), thread.memory.local_size // 8 + 1)
+        if cast(u64, block.memory.local_marks) == 0:
             return
-    marks = block.local_marks + u64(thread.number) * (thread.local_size // 8 + 1)
+    marks = block.memory.local_marks + u64(thread.number) * (thread.memory.local_size // 8 + 1)
     written: u32 = 0
     for index in range(bytes):
         at: u64 = offset + u64(index)
@@ -146,13 +155,15 @@ def is_read_again(
     place = page.accesses + ((address & (PAGE - 1)) >> 2)
     block = thread.block
     if place.stamp != 0 and (
-        place.stamp > block.settled_stamp or place.about & (COPY | HAS_WRITES) != 0 or place.block != u32(block.number)
+        place.stamp > block.order.settled_stamp
+        or place.about & (COPY | HAS_WRITES) != 0
+        or place.block != u32(block.number)
     ):
         return False
     read = thread.worker.history.chained.items + place.next
     if (
         place.next == 0
-        or read.stamp != thread.stamp
+        or read.stamp != thread.order.stamp
         or read.block != u32(block.number)
         or read.about != (about & REMEMBERED | (thread.number // 32) << WARP_SHIFT)
         or read.instruction != instruction
@@ -199,7 +210,7 @@ def is_polled_again(thread: Pointer[Thread], place: Pointer[Access], about: u32,
     read = thread.worker.history.chained.items + place.next
     bit = u32(1) << thread.lane
     if (
-        read.stamp != thread.stamp
+        read.stamp != thread.order.stamp
         or read.block != u32(thread.block.number)
         or read.about != (about & REMEMBERED | (thread.number // 32) << WARP_SHIFT)
         or (read.lanes & bit == 0 and read.instruction != instruction)
@@ -286,11 +297,11 @@ def note_outcome(
     if about & OBJECT != 0:
         return
     if written == 0 and about & KIND != STORE:
-        begin: u64 = thread.worker.heap if space == GLOBAL_SPACE else u64(thread.worker.reserved_size)
+        begin: u64 = thread.worker.memory.heap if space == GLOBAL_SPACE else u64(thread.worker.shared.reserved)
         if space == TENSOR_SPACE or start >= begin:
             report_unwritten(thread, address, bytes, about, instruction, space)
     if about & STRONG != 0:
-        if flags.entries.count != 0 or about & RELEASE != 0 or thread.fence != 0:
+        if flags.entries.count != 0 or about & RELEASE != 0 or thread.order.fence.block != 0:
             synchronise_all(thread, flags, start, bytes, about)
     elif strong & STRONG != 0 and about & KIND != LOAD:
         flag = find_flag(flags, start)

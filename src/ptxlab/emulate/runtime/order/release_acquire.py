@@ -9,8 +9,10 @@ pseudo-code it writes the old value back: what it would release is handed over i
 
 from __future__ import annotations
 
+from ptxlab.emulate.abi.address_spaces import LOAD, STORE
 from ptxlab.emulate.abi.clocks import Flag, Flags, Knowledge
-from ptxlab.emulate.abi.state import DONE, LOAD, STORE, Block, Thread
+from ptxlab.emulate.abi.state import Block, Thread
+from ptxlab.emulate.abi.thread_parts import DONE
 from ptxlab.emulate.runtime.order.happens_before import companion
 from ptxlab.emulate.runtime.order.shadow import (
     ACQUIRE,
@@ -136,26 +138,26 @@ def hand_over(thread: Pointer[Thread], known: Pointer[Knowledge], stamp: u32) ->
     block = thread.block
     tell_of_block(known, block, 0)
     tell_of_warp(known, thread, 0)
-    if thread.met_stamp > thread.warp_stamp:
-        tell(known, key_of(block.number, WARP + thread.number // 32) | COLLECTIVE, u64(thread.met_stamp))
+    if thread.order.converged_stamp > thread.order.warp_stamp:
+        tell(known, key_of(block.number, WARP + thread.number // 32) | COLLECTIVE, u64(thread.order.converged_stamp))
     tell(known, key_of(block.number, THREAD + thread.number), u64(stamp))
-    tell_all(known, address_of(thread.known))
-    tell_all(known, address_of(block.known))
+    tell_all(known, address_of(thread.order.known))
+    tell_all(known, address_of(block.order.known))
 
 
 @native
 def tell_of_block(known: Pointer[Knowledge], block: Pointer[Block], fence: u32) -> None:
     """Add what all threads of a block know that its threads did, as facts behind a `fence` if there is one."""
-    tell(known, key_of(block.number, fence), u64(block.settled_stamp))
-    if block.settled_stamp != block.barrier_stamp:
+    tell(known, key_of(block.number, fence), u64(block.order.settled_stamp))
+    if block.order.settled_stamp != block.order.barrier_stamp:
         for warp in range(block.warps):
             if has_exited_lanes(block, warp):
                 for index in range(32 * warp, min(32 * warp + 32, block.count)):
                     thread = block.threads + index
-                    stamp: u32 = thread.left_stamp if thread.status == DONE else block.barrier_stamp
+                    stamp: u32 = thread.order.exit_stamp if thread.status == DONE else block.order.barrier_stamp
                     tell(known, key_of(block.number, fence + THREAD + index), u64(stamp))
             else:
-                tell(known, key_of(block.number, fence + WARP + warp), u64(block.barrier_stamp))
+                tell(known, key_of(block.number, fence + WARP + warp), u64(block.order.barrier_stamp))
 
 
 @native
@@ -164,13 +166,13 @@ def tell_of_warp(known: Pointer[Knowledge], thread: Pointer[Thread], fence: u32)
     block = thread.block
     warp: u32 = thread.number // 32
     if block.live == block.count or not has_exited_lanes(block, warp):
-        tell(known, key_of(block.number, fence + WARP + warp), u64(thread.warp_stamp))
+        tell(known, key_of(block.number, fence + WARP + warp), u64(thread.order.warp_stamp))
         return
     for index in range(32 * warp, min(32 * warp + 32, block.count)):
         other = block.threads + index
-        stamp: u32 = thread.warp_stamp
+        stamp: u32 = thread.order.warp_stamp
         if other.status == DONE:
-            stamp = min(stamp, other.warp_stamp)
+            stamp = min(stamp, other.order.warp_stamp)
         tell(known, key_of(block.number, fence + THREAD + index), u64(stamp))
 
 
@@ -197,10 +199,10 @@ def acquire(thread: Pointer[Thread], flags: Pointer[Flags], address: u64, about:
     flag = find_flag(flags, address)
     if cast(u64, flag) == 0 or about & REDUCTION != 0 or not is_in_scope(thread, flag, about):
         return
-    if thread.acquired_version != flag.version:
+    if thread.order.acquired_version != flag.version:
         take_over(thread, flag, True)
-        thread.acquired_version = flag.version
-        thread.seen_version = flag.version
+        thread.order.acquired_version = flag.version
+        thread.order.seen_version = flag.version
 
 
 @native(inline=True)
@@ -217,7 +219,9 @@ def synchronise(thread: Pointer[Thread], flags: Pointer[Flags], address: u64, ab
     """What a strong access hands over, and what it takes over when its thread next passes a fence."""
     kind: u32 = about & KIND
     own: u64 = key_of(thread.block.number, THREAD + thread.number)
-    releases: boolean = about & RELEASE != 0 or (thread.fence != 0 and (kind != LOAD or about & UNCHANGED != 0))
+    releases: boolean = about & RELEASE != 0 or (
+        thread.order.fence.block != 0 and (kind != LOAD or about & UNCHANGED != 0)
+    )
     flag = flag_at(flags, address) if releases else find_flag(flags, address)
     if cast(u64, flag) == 0:
         return
@@ -225,9 +229,9 @@ def synchronise(thread: Pointer[Thread], flags: Pointer[Flags], address: u64, ab
         if flag.writer != own:
             empty(flag)
     elif is_in_scope(thread, flag, about):
-        if about & (ACQUIRE | REDUCTION) == 0 and thread.seen_version != flag.version:
+        if about & (ACQUIRE | REDUCTION) == 0 and thread.order.seen_version != flag.version:
             take_over(thread, flag, False)
-            thread.seen_version = flag.version
+            thread.order.seen_version = flag.version
     elif kind != LOAD:
         empty(flag)
     if kind == LOAD and not releases:
@@ -244,27 +248,27 @@ def synchronise(thread: Pointer[Thread], flags: Pointer[Flags], address: u64, ab
             known = close_to(thread, flag) if about & CLUSTER != 0 else near_to(thread, flag)
         release(thread, known, doubt)
     # A fence hands over as far as both it and the write reach.
-    wide: u32 = thread.wide_fence if about & WIDE != 0 else 0
-    close: u32 = thread.close_fence if about & CLUSTER != 0 else 0
+    wide: u32 = thread.order.fence.gpu if about & WIDE != 0 else 0
+    close: u32 = thread.order.fence.cluster if about & CLUSTER != 0 else 0
     if wide != 0:
-        pass_on(address_of(flag.known), address_of(thread.wide_fenced), doubt)
+        pass_on(address_of(flag.known), address_of(thread.order.fenced.gpu), doubt)
     if close > wide:
-        pass_on(close_to(thread, flag), address_of(thread.close_fenced), doubt)
-    if thread.fence > close:
-        pass_on(near_to(thread, flag), address_of(thread.fenced), doubt)
+        pass_on(close_to(thread, flag), address_of(thread.order.fenced.cluster), doubt)
+    if thread.order.fence.block > close:
+        pass_on(near_to(thread, flag), address_of(thread.order.fenced.block), doubt)
 
 
 @native
 def release(thread: Pointer[Thread], known: Pointer[Knowledge], doubt: u64) -> None:
     """Add what a thread knows and did until now, in doubt if there is one."""
     if doubt == 0:
-        hand_over(thread, known, thread.stamp)
+        hand_over(thread, known, thread.order.stamp)
     else:
         scratch = address_of(thread.worker.history.scratch)
         scratch.count = 0
-        hand_over(thread, scratch, thread.stamp)
+        hand_over(thread, scratch, thread.order.stamp)
         tell_in_doubt(known, scratch, doubt)
-    thread.stamp += 1
+    thread.order.stamp += 1
 
 
 @native(inline=True)
@@ -307,14 +311,14 @@ def near_to(thread: Pointer[Thread], flag: Pointer[Flag]) -> Pointer[Knowledge]:
 @native
 def take_over(thread: Pointer[Thread], flag: Pointer[Flag], acquires: boolean) -> None:
     """Know what a flag hands over, now or at the next fence."""
-    known = address_of(thread.known)
+    known = address_of(thread.order.known)
     if not acquires:
         distance: u32 = distance_of(thread, u32(flag.writer >> BLOCK_SHIFT))
-        known = address_of(thread.pending)
+        known = address_of(thread.order.pending.block)
         if distance == CLOSE:
-            known = address_of(thread.close_pending)
+            known = address_of(thread.order.pending.cluster)
         elif distance == FAR:
-            known = address_of(thread.far_pending)
+            known = address_of(thread.order.pending.gpu)
     tell_all(known, address_of(flag.known))
     if flag.close_block == u32(thread.block.cluster.blocks[0].number):
         tell_all(known, address_of(flag.close))
@@ -330,24 +334,24 @@ def pass_fence(thread: Pointer[Thread], semantics: u32, scope: u32) -> None:
     is_close: boolean = scope >= CLUSTER_SCOPE
     is_wide: boolean = scope >= GPU_SCOPE
     if semantics != FENCE_RELEASE:
-        tell_all(address_of(thread.known), address_of(thread.pending))
-        thread.pending.count = 0
+        tell_all(address_of(thread.order.known), address_of(thread.order.pending.block))
+        thread.order.pending.block.count = 0
         if is_close:
-            tell_all(address_of(thread.known), address_of(thread.close_pending))
-            thread.close_pending.count = 0
+            tell_all(address_of(thread.order.known), address_of(thread.order.pending.cluster))
+            thread.order.pending.cluster.count = 0
         if is_wide:
-            tell_all(address_of(thread.known), address_of(thread.far_pending))
-            thread.far_pending.count = 0
+            tell_all(address_of(thread.order.known), address_of(thread.order.pending.gpu))
+            thread.order.pending.gpu.count = 0
     if semantics != FENCE_ACQUIRE:
-        thread.fence = thread.stamp
-        hand_over(thread, address_of(thread.fenced), thread.stamp)
+        thread.order.fence.block = thread.order.stamp
+        hand_over(thread, address_of(thread.order.fenced.block), thread.order.stamp)
         if is_close:
-            thread.close_fence = thread.stamp
-            tell_all(address_of(thread.close_fenced), address_of(thread.fenced))
+            thread.order.fence.cluster = thread.order.stamp
+            tell_all(address_of(thread.order.fenced.cluster), address_of(thread.order.fenced.block))
         if is_wide:
-            thread.wide_fence = thread.stamp
-            tell_all(address_of(thread.wide_fenced), address_of(thread.fenced))
-        thread.stamp += 1
+            thread.order.fence.gpu = thread.order.stamp
+            tell_all(address_of(thread.order.fenced.gpu), address_of(thread.order.fenced.block))
+        thread.order.stamp += 1
 
 
 CALLED = (pass_fence,)

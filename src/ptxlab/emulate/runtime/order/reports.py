@@ -6,8 +6,9 @@ is what they write, however many instructions they need for that.
 
 from __future__ import annotations
 
+from ptxlab.emulate.abi.address_spaces import CLUSTER_SPACE, LOAD, SHARED_SPACE, STORE, TENSOR_SPACE
 from ptxlab.emulate.abi.clocks import Access, Finding, History
-from ptxlab.emulate.abi.state import CLUSTER_SPACE, LOAD, SHARED_SPACE, STORE, TENSOR_SPACE, Thread
+from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.order.happens_before import doubt_of, is_known, untold_lanes
 from ptxlab.emulate.runtime.order.proxies import is_fenced
 from ptxlab.emulate.runtime.order.shadow import ASYNC, GENERIC, KIND, SIZE, STALE, WARP_SHIFT
@@ -47,9 +48,9 @@ def report_race(
     if space == TENSOR_SPACE:
         if order_of(thread, other, about) == WITHOUT_FENCE:
             kind = UNFENCED_TENSOR
-            if thread.unfenced != 0:
+            if thread.order.unfenced != 0:
                 return
-            thread.unfenced = 1
+            thread.order.unfenced = 1
     elif about & STALE == 0:
         kind = kind_of(thread, other, about, space)
     warp: u32 = other.about >> WARP_SHIFT

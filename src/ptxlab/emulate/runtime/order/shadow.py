@@ -23,7 +23,7 @@ from ptxlab.native import (
     unlikely,
 )
 
-# What an access is: how it is made (`state.LOAD`, …), how strong it is, of how many bytes its elements are (as an
+# What an access is: how it is made (LOAD, …), how strong it is, of how many bytes its elements are (as an
 # exponent of two), and on whose behalf. From `WARP_SHIFT` on, the number of the warp (for `ASYNC`, of the thread).
 KIND = 3
 STRONG = 4

@@ -7,7 +7,8 @@ knows what all the others did. Where only some meet, each gets a fact about each
 from __future__ import annotations
 
 from ptxlab.emulate.abi.clocks import Knowledge
-from ptxlab.emulate.abi.state import AT_BARRIER, DONE, Block, Thread, Worker
+from ptxlab.emulate.abi.state import Block, Thread, Worker
+from ptxlab.emulate.abi.thread_parts import AT_BARRIER, DONE
 from ptxlab.emulate.runtime.order.release_acquire import (
     find_flag,
     flag_at,
@@ -46,34 +47,34 @@ FAR_ARRIVALS = 2 << 40
 @native
 def begin_order(block: Pointer[Block]) -> None:
     """The threads of a block begin: they know nothing of each other."""
-    block.barrier_stamp = 0
-    block.settled_stamp = 0
+    block.order.barrier_stamp = 0
+    block.order.settled_stamp = 0
     for index in range(block.count):
         thread = block.threads + index
-        thread.stamp = 1
-        thread.warp_stamp = 0
-        thread.met_stamp = 0
-        thread.fence = 0
-        thread.seen_version = 0
-        thread.acquired_version = 0
-        thread.close_fence = 0
-        thread.wide_fence = 0
-        thread.init_fence = 0
-        thread.tensor_stamp = 0
-        thread.unfenced = 0
-        thread.came_stamp = 0
-        thread.arrival_stamp = 0
-        thread.left_stamp = 0
-        thread.copy_index = 0
-        thread.copies_done = 0
-        thread.copies_shared = 0
+        thread.order.stamp = 1
+        thread.order.warp_stamp = 0
+        thread.order.converged_stamp = 0
+        thread.order.fence.block = 0
+        thread.order.seen_version = 0
+        thread.order.acquired_version = 0
+        thread.order.fence.cluster = 0
+        thread.order.fence.gpu = 0
+        thread.order.init_fence = 0
+        thread.order.tensor_stamp = 0
+        thread.order.unfenced = 0
+        thread.arrival.arrived = 0
+        thread.arrival.released = 0
+        thread.order.exit_stamp = 0
+        thread.copies.index = 0
+        thread.copies.done = 0
+        thread.copies.shared = 0
 
 
 @native(inline=True)
 def order_exit(thread: Pointer[Thread]) -> None:
     """A thread exits: what it did since the last barrier of its block is ordered by no barrier to come."""
     if thread.worker.checks != 0:
-        thread.left_stamp = thread.block.barrier_stamp
+        thread.order.exit_stamp = thread.block.order.barrier_stamp
 
 
 @native
@@ -83,27 +84,32 @@ def end_order(block: Pointer[Block]) -> None:
         return
     for index in range(block.count):
         thread = block.threads + index
-        if thread.known.capacity != 0:
-            forget(address_of(thread.known))
-        if thread.fence != 0:
-            forget(address_of(thread.fenced))
-            forget(address_of(thread.close_fenced))
-            forget(address_of(thread.wide_fenced))
-        if thread.pending.capacity + thread.close_pending.capacity + thread.far_pending.capacity != 0:
-            forget(address_of(thread.pending))
-            forget(address_of(thread.close_pending))
-            forget(address_of(thread.far_pending))
-        if thread.tensor_known.capacity != 0:
-            forget(address_of(thread.tensor_known))
-    left: u32 = block.barriers_used
+        if thread.order.known.capacity != 0:
+            forget(address_of(thread.order.known))
+        if thread.order.fence.block != 0:
+            forget(address_of(thread.order.fenced.block))
+            forget(address_of(thread.order.fenced.cluster))
+            forget(address_of(thread.order.fenced.gpu))
+        if (
+            thread.order.pending.block.capacity
+            + thread.order.pending.cluster.capacity
+            + thread.order.pending.gpu.capacity
+            != 0
+        ):
+            forget(address_of(thread.order.pending.block))
+            forget(address_of(thread.order.pending.cluster))
+            forget(address_of(thread.order.pending.gpu))
+        if thread.order.tensor_known.capacity != 0:
+            forget(address_of(thread.order.tensor_known))
+    left: u32 = block.barriers.used
     while left != 0:
-        forget(address_of(block.barriers[trailing_zeros(u32, left)].known))
+        forget(address_of(block.barriers.numbered[trailing_zeros(u32, left)].known))
         left = left & (left - 1)
-    forget(address_of(block.known))
-    free_flags(address_of(block.flags))
-    free_pages(block.worker.history, address_of(block.pages))
-    free(block.local_marks)
-    block.local_marks = cast(Pointer[u8], 0)
+    forget(address_of(block.order.known))
+    free_flags(address_of(block.order.flags))
+    free_pages(block.worker.history, address_of(block.order.pages))
+    free(block.memory.local_marks)
+    block.memory.local_marks = cast(Pointer[u8], 0)
 
 
 @native
@@ -135,11 +141,11 @@ def order_lanes(block: Pointer[Block], base: u32, members: u32, doubt: u64) -> N
     scratch.count = 0
     for lane in range(lanes):
         thread = block.threads + (base + lane)
-        if thread.stamp > top:
-            top = thread.stamp
+        if thread.order.stamp > top:
+            top = thread.order.stamp
         if members >> lane & 1 != 0:
             add_copies(scratch, thread)
-            tell_all(scratch, address_of(thread.known))
+            tell_all(scratch, address_of(thread.order.known))
         elif thread.status != DONE:
             is_whole = False
     for lane in range(lanes):
@@ -147,28 +153,28 @@ def order_lanes(block: Pointer[Block], base: u32, members: u32, doubt: u64) -> N
         if members >> lane & 1 == 0:
             continue
         if not is_whole:
-            tell(scratch, key_of(block.number, THREAD + thread.number), u64(thread.stamp))
+            tell(scratch, key_of(block.number, THREAD + thread.number), u64(thread.order.stamp))
     for lane in range(lanes):
         if members >> lane & 1 == 0:
             continue
         thread = block.threads + (base + lane)
-        pass_on(address_of(thread.known), scratch, doubt)
+        pass_on(address_of(thread.order.known), scratch, doubt)
         if doubt != 0:
-            tell_of_tensor_memory(address_of(thread.known), scratch)
+            tell_of_tensor_memory(address_of(thread.order.known), scratch)
         if not is_whole:
-            thread.stamp += 1
+            thread.order.stamp += 1
             continue
-        thread.stamp = top + 1
-        thread.met_stamp = top
+        thread.order.stamp = top + 1
+        thread.order.converged_stamp = top
         if doubt == 0:
-            thread.warp_stamp = top
+            thread.order.warp_stamp = top
 
 
 @native
 def add_copies(known: Pointer[Knowledge], thread: Pointer[Thread]) -> None:
     """Add which copies a thread knows to be done, if not everyone does."""
-    if thread.copies_done > thread.copies_shared:
-        tell(known, key_of(thread.block.number, COPIES + thread.number), u64(thread.copies_done))
+    if thread.copies.done > thread.copies.shared:
+        tell(known, key_of(thread.block.number, COPIES + thread.number), u64(thread.copies.done))
 
 
 # Barriers of the block.
@@ -177,10 +183,10 @@ def add_copies(known: Pointer[Knowledge], thread: Pointer[Thread]) -> None:
 @native
 def order_arrival(thread: Pointer[Thread], number: u32) -> None:
     """A thread has arrived at a barrier and goes on: what it did until now is handed over when that completes."""
-    known = address_of(thread.block.barriers[number].known)
-    hand_over(thread, known, thread.stamp)
+    known = address_of(thread.block.barriers.numbered[number].known)
+    hand_over(thread, known, thread.order.stamp)
     add_copies(known, thread)
-    thread.stamp += 1
+    thread.order.stamp += 1
 
 
 @native
@@ -188,7 +194,7 @@ def order_barrier(block: Pointer[Block], number: u32) -> None:
     """A barrier has completed: those who waited know what all who arrived did before."""
     if block.worker.checks == 0:
         return
-    barrier = block.barriers + number
+    barrier = block.barriers.numbered + number
     if barrier.waiting == barrier.arrived and barrier.waiting == block.live:
         order_block(block)
     else:
@@ -202,23 +208,23 @@ def order_block(block: Pointer[Block]) -> None:
     top: u32 = 0
     for index in range(block.count):
         thread = block.threads + index
-        if thread.stamp > top:
-            top = thread.stamp
+        if thread.order.stamp > top:
+            top = thread.order.stamp
         if thread.status == DONE:
             share_exited(thread)
             continue
-        if thread.copies_shared < thread.copies_done:
-            thread.copies_shared = thread.copies_done
-        if thread.known.count != 0:
-            share(block, address_of(thread.known))
-    block.barrier_stamp = top
+        if thread.copies.shared < thread.copies.done:
+            thread.copies.shared = thread.copies.done
+        if thread.order.known.count != 0:
+            share(block, address_of(thread.order.known))
+    block.order.barrier_stamp = top
     if block.live == block.count:
-        block.settled_stamp = top
+        block.order.settled_stamp = top
     for index in range(block.count):
         thread = block.threads + index
         if thread.status != DONE:
-            thread.stamp = top + 1
-            thread.warp_stamp = top
+            thread.order.stamp = top + 1
+            thread.order.warp_stamp = top
 
 
 @native
@@ -226,10 +232,14 @@ def share_exited(thread: Pointer[Thread]) -> None:
     """Let all threads know what lanes of its warp know of a thread that has exited."""
     block = thread.block
     first: u32 = thread.number // 32 * 32
-    if thread.warp_stamp > thread.left_stamp:
+    if thread.order.warp_stamp > thread.order.exit_stamp:
         for index in range(first, min(first + 32, block.count)):
             if block.threads[index].status != DONE:
-                tell(address_of(block.known), key_of(block.number, THREAD + thread.number), u64(thread.warp_stamp))
+                tell(
+                    address_of(block.order.known),
+                    key_of(block.number, THREAD + thread.number),
+                    u64(thread.order.warp_stamp),
+                )
                 return
 
 
@@ -250,23 +260,23 @@ def share(block: Pointer[Block], known: Pointer[Knowledge]) -> None:
             kept += 1
         elif part >= COPIES:
             owner = block.threads + (part - COPIES)
-            if u64(owner.copies_shared) < known.items[index].stamp:
-                owner.copies_shared = u32(known.items[index].stamp)
+            if u64(owner.copies.shared) < known.items[index].stamp:
+                owner.copies.shared = u32(known.items[index].stamp)
     known.count = kept
-    tell_all(address_of(block.known), known)
+    tell_all(address_of(block.order.known), known)
     known.count = 0
 
 
 @native
 def order_some(block: Pointer[Block], number: u32) -> None:
     """Some threads have met, and others have arrived and gone on."""
-    known = address_of(block.barriers[number].known)
+    known = address_of(block.barriers.numbered[number].known)
     for warp in range(block.warps):
         order_warp(block, number, warp * 32, known)
     for index in range(block.count):
         thread = block.threads + index
-        if thread.status == AT_BARRIER and thread.barrier == number:
-            tell_all(address_of(thread.known), known)
+        if thread.status == AT_BARRIER and thread.waiting.barrier == number:
+            tell_all(address_of(thread.order.known), known)
 
 
 @native
@@ -279,27 +289,27 @@ def order_warp(block: Pointer[Block], number: u32, base: u32, known: Pointer[Kno
     top: u32 = 0
     for lane in range(lanes):
         thread = block.threads + (base + lane)
-        if thread.stamp > top:
-            top = thread.stamp
-        is_here: boolean = thread.status == AT_BARRIER and thread.barrier == number
+        if thread.order.stamp > top:
+            top = thread.order.stamp
+        is_here: boolean = thread.status == AT_BARRIER and thread.waiting.barrier == number
         if not is_here:
             is_whole = False
         if is_here:
-            tell_all(known, address_of(thread.known))
+            tell_all(known, address_of(thread.order.known))
             add_copies(known, thread)
     for lane in range(lanes):
         thread = block.threads + (base + lane)
-        if thread.status == AT_BARRIER and thread.barrier == number:
+        if thread.status == AT_BARRIER and thread.waiting.barrier == number:
             if is_whole:
                 tell(known, key_of(block.number, WARP + base // 32), u64(top))
-                thread.warp_stamp = top
-                thread.stamp = top + 1
+                thread.order.warp_stamp = top
+                thread.order.stamp = top + 1
             else:
                 tell_of_warp(known, thread, 0)
-                if thread.met_stamp > thread.warp_stamp:
-                    tell(known, key_of(block.number, WARP + base // 32) | COLLECTIVE, u64(thread.met_stamp))
-                tell(known, key_of(block.number, THREAD + thread.number), u64(thread.stamp))
-                thread.stamp += 1
+                if thread.order.converged_stamp > thread.order.warp_stamp:
+                    tell(known, key_of(block.number, WARP + base // 32) | COLLECTIVE, u64(thread.order.converged_stamp))
+                tell(known, key_of(block.number, THREAD + thread.number), u64(thread.order.stamp))
+                thread.order.stamp += 1
 
 
 # mbarriers.
@@ -311,7 +321,7 @@ def begin_phases(thread: Pointer[Thread], block: Pointer[Block], offset: u64) ->
     if thread.worker.checks == 0:
         return
     for place in range(2):
-        flag = find_flag(address_of(block.flags), offset + MBARRIER * (u64(place) + 1))
+        flag = find_flag(address_of(block.order.flags), offset + MBARRIER * (u64(place) + 1))
         if cast(u64, flag) != 0:
             flag.known.count = 0
             flag.near.count = 0
@@ -327,20 +337,20 @@ def release_to_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64
     if thread.worker.checks == 0 or (is_far and order & IN_CLUSTER == 0):
         return
     is_relaxed: boolean = order & RELAXED_ORDER != 0
-    if is_relaxed and (thread.close_fence if is_far else thread.fence) == 0:
+    if is_relaxed and (thread.order.fence.cluster if is_far else thread.order.fence.block) == 0:
         return
-    flag = flag_at(address_of(block.flags), offset + (FAR_ARRIVALS if is_far else u64(MBARRIER)))
+    flag = flag_at(address_of(block.order.flags), offset + (FAR_ARRIVALS if is_far else u64(MBARRIER)))
     if cast(u64, flag) == 0:
         return
     if is_relaxed:
-        fenced = address_of(thread.fenced)
+        fenced = address_of(thread.order.fenced.block)
         if is_far:
-            fenced = address_of(thread.close_fenced)
+            fenced = address_of(thread.order.fenced.cluster)
         tell_all(address_of(flag.known), fenced)
         return
-    hand_over(thread, address_of(flag.known), thread.stamp)
+    hand_over(thread, address_of(flag.known), thread.order.stamp)
     add_copies(address_of(flag.known), thread)
-    thread.stamp += 1
+    thread.order.stamp += 1
 
 
 @native
@@ -348,7 +358,7 @@ def release_copies(thread: Pointer[Thread], block: Pointer[Block], offset: u64, 
     """An arrival that follows copies: those are handed over, and nothing else that the thread did (PTX ISA 8.9.1.1)."""
     if thread.worker.checks == 0:
         return
-    flag = flag_at(address_of(block.flags), offset + MBARRIER)
+    flag = flag_at(address_of(block.order.flags), offset + MBARRIER)
     if cast(u64, flag) != 0:
         tell(address_of(flag.known), key_of(thread.block.number, COPIES + thread.number), u64(serial))
 
@@ -358,7 +368,7 @@ def release_work(block: Pointer[Block], offset: u64, by: u64, number: u32) -> No
     """Bulk copies that another block, `by`, or this one began are done, up to a number: that much is handed over."""
     if block.worker.checks == 0:
         return
-    flag = flag_at(address_of(block.flags), offset + MBARRIER)
+    flag = flag_at(address_of(block.order.flags), offset + MBARRIER)
     if cast(u64, flag) != 0:
         tell(address_of(flag.known), key_of(by, channel_of(block, offset)), u64(number))
 
@@ -375,7 +385,7 @@ def order_phase(block: Pointer[Block], offset: u64) -> None:
     if block.worker.checks == 0:
         return
     for place in range(min(block.cluster.count, u32(2))):
-        flag = find_flag(address_of(block.flags), offset + MBARRIER * (u64(place) + 1))
+        flag = find_flag(address_of(block.order.flags), offset + MBARRIER * (u64(place) + 1))
         if cast(u64, flag) != 0:
             tell_all(address_of(flag.near), address_of(flag.known))
             flag.known.count = 0
@@ -386,17 +396,17 @@ def acquire_from_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u
     """A thread has seen a phase complete: it knows what those who arrived did before, at once or at its next fence."""
     if thread.worker.checks == 0:
         return
-    near = address_of(thread.known)
-    far = address_of(thread.known)
+    near = address_of(thread.order.known)
+    far = address_of(thread.order.known)
     if order & RELAXED_ORDER != 0:
-        near = address_of(thread.pending)
-        far = address_of(thread.close_pending)
-    flag = find_flag(address_of(block.flags), offset + MBARRIER)
+        near = address_of(thread.order.pending.block)
+        far = address_of(thread.order.pending.cluster)
+    flag = find_flag(address_of(block.order.flags), offset + MBARRIER)
     if cast(u64, flag) != 0:
         tell_all(near, address_of(flag.near))
     if block.cluster.count == 1 or order & IN_CLUSTER == 0:
         return
-    flag = find_flag(address_of(block.flags), offset + FAR_ARRIVALS)
+    flag = find_flag(address_of(block.order.flags), offset + FAR_ARRIVALS)
     if cast(u64, flag) != 0:
         tell_all(far, address_of(flag.near))
 
@@ -406,9 +416,9 @@ def acquire_tensor_work(thread: Pointer[Thread], block: Pointer[Block], offset: 
     """A thread has seen a phase complete, without acquiring: it knows what work on tensor memory was handed over."""
     if thread.worker.checks == 0 or cast(u64, thread.block.tensor) == 0:
         return
-    flag = find_flag(address_of(block.flags), offset + MBARRIER)
+    flag = find_flag(address_of(block.order.flags), offset + MBARRIER)
     if cast(u64, flag) != 0:
-        tell_of_tensor_memory(address_of(thread.known), address_of(flag.near))
+        tell_of_tensor_memory(address_of(thread.order.known), address_of(flag.near))
 
 
 CALLED = (release_to_phase,)

@@ -27,7 +27,7 @@ def order_of(thread: Pointer[Thread], access: Pointer[Access], about: u32) -> u3
     """How an access stands to a new one."""
     if access.about & ASYNC == 0 or about & ASYNC == 0:
         return ORDERED if is_known(thread, access) else UNORDERED
-    own = address_of(thread.tensor_known)
+    own = address_of(thread.order.tensor_known)
     stamp: u64 = u64(access.stamp)
     if stamp <= stamp_of(own, key_of(u64(access.block), access.lanes)):
         return ORDERED
@@ -36,8 +36,8 @@ def order_of(thread: Pointer[Thread], access: Pointer[Access], about: u32) -> u3
         issued: u64 = key_of(u64(access.block), TENSOR_ISSUED + by)
         if by == thread.number or stamp <= stamp_of(own, issued):
             return ORDERED
-        known = address_of(thread.known)
-        shared = address_of(thread.block.known)
+        known = address_of(thread.order.known)
+        shared = address_of(thread.block.order.known)
         if stamp <= stamp_of(known, issued) or stamp <= stamp_of(shared, issued):
             return WITHOUT_FENCE
     return WITHOUT_FENCE if is_known(thread, access) else UNORDERED
@@ -54,9 +54,9 @@ def is_pipelined(thread: Pointer[Thread], access: Pointer[Access], about: u32) -
     second: u32 = (about & SIZE) >> SIZE_SHIFT
     if first == PRODUCT and second == PRODUCT:
         accumulators = thread.block.tensor.accumulators
-        if thread.work - access.stamp >= RECENT:
+        if thread.starting.number - access.stamp >= RECENT:
             return True  # not remembered
-        return accumulators[access.stamp % RECENT] == accumulators[thread.work % RECENT]
+        return accumulators[access.stamp % RECENT] == accumulators[thread.starting.number % RECENT]
     return first != MOVE and second != MOVE
 
 
@@ -71,9 +71,9 @@ def is_started(thread: Pointer[Thread], access: Pointer[Access]) -> boolean:
     by: u32 = access.about >> WARP_SHIFT
     stamp: u32 = home.tensor.stamps[access.stamp % RECENT]
     if home == thread.block:
-        if by == thread.number or stamp <= home.barrier_stamp:
+        if by == thread.number or stamp <= home.order.barrier_stamp:
             return True
-        if by // 32 == thread.number // 32 and stamp <= thread.warp_stamp:
+        if by // 32 == thread.number // 32 and stamp <= thread.order.warp_stamp:
             return True
     return knows(thread, access, 0, stamp) or (
         knows(thread, access, WARP + by // 32, stamp) or knows(thread, access, THREAD + by, stamp)
@@ -84,5 +84,5 @@ def is_started(thread: Pointer[Thread], access: Pointer[Access]) -> boolean:
 def knows(thread: Pointer[Thread], access: Pointer[Access], part: u32, stamp: u32) -> boolean:
     """Whether a thread knows what a part of the block that made an access did up to a stamp."""
     key: u64 = key_of(u64(access.block), part)
-    known: u64 = stamp_of(address_of(thread.known), key)
-    return u64(stamp) <= known or u64(stamp) <= stamp_of(address_of(thread.block.known), key)
+    known: u64 = stamp_of(address_of(thread.order.known), key)
+    return u64(stamp) <= known or u64(stamp) <= stamp_of(address_of(thread.block.order.known), key)

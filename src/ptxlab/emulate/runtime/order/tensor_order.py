@@ -8,7 +8,8 @@ to be done, its own work on tensor memory may still run ahead of, until `tcgen05
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.state import TENSOR_SPACE, Block, Thread
+from ptxlab.emulate.abi.address_spaces import TENSOR_SPACE
+from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.tensor_memory import TensorAccess
 from ptxlab.emulate.runtime.order.races import note
 from ptxlab.emulate.runtime.order.release_acquire import FENCE_ACQUIRE, FENCE_RELEASE, flag_at, pass_fence
@@ -33,13 +34,13 @@ def note_tensor(thread: Pointer[Thread], block: Pointer[Block], access: TensorAc
     """Inspect an access to the tensor memory of a block."""
     if thread.worker.checks == 0:
         return
-    thread.channel = access.channel
-    thread.work = access.number
+    thread.starting.channel = access.channel
+    thread.starting.number = access.number
     about: u32 = access.kind | access.operation << SIZE_SHIFT | WIDE
     if access.channel != 0:
         about = about | COPY | ASYNC
     pages = address_of(block.tensor.pages)
-    flags = address_of(block.flags)
+    flags = address_of(block.order.flags)
     for row in range(access.lane, access.lane + access.lanes):
         address: u64 = (u64(row) * COLUMNS + u64(access.column)) * 4
         note(thread, pages, flags, address, access.columns * 4, about, instruction, TENSOR_SPACE)
@@ -60,8 +61,8 @@ def wait_for_cells(thread: Pointer[Thread], stores: u32) -> None:
         return
     channel: u32 = TENSOR_STORES if stores != 0 else TENSOR_LOADS
     key: u64 = key_of(thread.block.number, channel + thread.number // 32)
-    tell(address_of(thread.known), key, u64(tensor.begun))
-    tell(address_of(thread.tensor_known), key, u64(tensor.begun))
+    tell(address_of(thread.order.known), key, u64(tensor.begun))
+    tell(address_of(thread.order.tensor_known), key, u64(tensor.begun))
 
 
 @native
@@ -71,7 +72,7 @@ def fence_before(thread: Pointer[Thread]) -> None:
         return
     if cast(u64, thread.block.tensor) != 0:
         key: u64 = key_of(thread.block.number, TENSOR_ISSUED + thread.number)
-        tell(address_of(thread.known), key, u64(thread.block.tensor.begun))
+        tell(address_of(thread.order.known), key, u64(thread.block.tensor.begun))
     pass_fence(thread, FENCE_RELEASE, CTA_SCOPE)
 
 
@@ -81,9 +82,9 @@ def fence_after(thread: Pointer[Thread]) -> None:
     if thread.worker.checks == 0:
         return
     pass_fence(thread, FENCE_ACQUIRE, CTA_SCOPE)
-    thread.unfenced = 0
-    tell_of_tensor_memory(address_of(thread.tensor_known), address_of(thread.known))
-    tell_of_tensor_memory(address_of(thread.tensor_known), address_of(thread.block.known))
+    thread.order.unfenced = 0
+    tell_of_tensor_memory(address_of(thread.order.tensor_known), address_of(thread.order.known))
+    tell_of_tensor_memory(address_of(thread.order.tensor_known), address_of(thread.block.order.known))
 
 
 @native
@@ -91,10 +92,10 @@ def release_tensor_work(thread: Pointer[Thread], block: Pointer[Block], offset: 
     """A relaxed arrival at an mbarrier: of what a thread knows, that on tensor memory is handed over."""
     if thread.worker.checks == 0 or cast(u64, thread.block.tensor) == 0:
         return
-    flag = flag_at(address_of(block.flags), offset + MBARRIER)
+    flag = flag_at(address_of(block.order.flags), offset + MBARRIER)
     if cast(u64, flag) != 0:
-        tell_of_tensor_memory(address_of(flag.known), address_of(thread.known))
-        tell_of_tensor_memory(address_of(flag.known), address_of(thread.block.known))
+        tell_of_tensor_memory(address_of(flag.known), address_of(thread.order.known))
+        tell_of_tensor_memory(address_of(flag.known), address_of(thread.block.order.known))
 
 
 CALLED = (

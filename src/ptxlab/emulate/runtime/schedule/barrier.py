@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ptxlab.emulate.abi.faults import BAD_BARRIER, BARRIER_COUNT, BARRIER_DIVERGENCE, BarrierReason
-from ptxlab.emulate.abi.state import AT_BARRIER, READY, Block, Thread
+from ptxlab.emulate.abi.state import Block, Thread
+from ptxlab.emulate.abi.thread_parts import AT_BARRIER, READY
 from ptxlab.emulate.runtime.memory.memory import fail, fail_because, fail_with
 from ptxlab.emulate.runtime.order.synchronization import order_arrival, order_barrier
 from ptxlab.emulate.runtime.schedule.steps import ARRIVE, OPEN, is_logged, log_barrier
@@ -26,7 +27,7 @@ def arrive_at_barrier(
     if count % 32 != 0:
         fail(thread, BARRIER_COUNT, instruction, u64(count))
         return
-    barrier = block.barriers + number
+    barrier = block.barriers.numbered + number
     if barrier.arrived == 0:
         barrier.expected = count
         barrier.everyone = u32(count == 0)
@@ -34,7 +35,7 @@ def arrive_at_barrier(
         barrier.any = 0
         barrier.ones = 0
         barrier.instruction = instruction
-        block.barriers_used = block.barriers_used | u32(1) << number
+        block.barriers.used = block.barriers.used | u32(1) << number
     elif barrier.expected != count:
         fail_with(thread, BARRIER_COUNT, instruction, u64(count), u64(barrier.expected))
         return
@@ -45,13 +46,13 @@ def arrive_at_barrier(
     barrier.ones += value
     barrier.any = barrier.any | value
     barrier.all = barrier.all & value
-    thread.barrier = number
+    thread.waiting.barrier = number
     if waits & WAITS != 0:
         barrier.waiting += 1
         thread.status = AT_BARRIER
     elif thread.worker.checks != 0:
         order_arrival(thread, number)
-    thread.instruction = instruction
+    thread.waiting.instruction = instruction
     if is_logged(thread.worker):
         how: u32 = u32(count == 0 or count == block.count) | (waits & WAITS) << 1
         log_barrier(thread, ARRIVE, block.number << 8 | u64(number), how)
@@ -68,15 +69,15 @@ def is_beside_its_warp(thread: Pointer[Thread], number: u32, instruction: u32) -
         last = block.count
     for index in range(first, last):
         other = block.threads + index
-        if other.status == AT_BARRIER and other.barrier == number:
-            return other.instruction == instruction
+        if other.status == AT_BARRIER and other.waiting.barrier == number:
+            return other.waiting.instruction == instruction
     return True
 
 
 @native
 def complete_if_full(block: Pointer[Block], number: u32) -> None:
     """Open a barrier at which all have arrived that it waits for."""
-    barrier = block.barriers + number
+    barrier = block.barriers.numbered + number
     if barrier.arrived == 0:
         return
     expected: u32 = barrier.expected
@@ -89,21 +90,21 @@ def complete_if_full(block: Pointer[Block], number: u32) -> None:
         log_barrier(block.threads, OPEN, block.number << 8 | u64(number), 0)
     for index in range(block.count):
         thread = block.threads + index
-        if thread.status == AT_BARRIER and thread.barrier == number:
-            thread.answer = u64(barrier.ones) << 2 | u64(barrier.all) << 1 | u64(barrier.any)
+        if thread.status == AT_BARRIER and thread.waiting.barrier == number:
+            thread.waiting.answer = u64(barrier.ones) << 2 | u64(barrier.all) << 1 | u64(barrier.any)
             thread.status = READY
     barrier.arrived = 0
     barrier.waiting = 0
-    block.moves += 1
+    block.schedule.moves += 1
 
 
 @native
 def release_everyone(block: Pointer[Block]) -> None:
     """Look again at the barriers that wait for all threads, one of which has just exited."""
-    left: u32 = block.barriers_used
+    left: u32 = block.barriers.used
     while left != 0:
         number: u32 = trailing_zeros(u32, left)
-        if block.barriers[number].everyone != 0:
+        if block.barriers.numbered[number].everyone != 0:
             complete_if_full(block, number)
         left = left & (left - 1)
 

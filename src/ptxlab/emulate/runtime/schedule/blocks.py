@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.state import KNOWN_PHASES, READY, Barrier, Block, Phase, Thread, Worker
+from ptxlab.emulate.abi.barriers import KNOWN_PHASES, Barrier, Phase
+from ptxlab.emulate.abi.state import Block, Thread, Worker
+from ptxlab.emulate.abi.thread_parts import READY
 from ptxlab.emulate.runtime.order.shadow import SCATTER
 from ptxlab.emulate.runtime.order.synchronization import begin_order, end_order
 from ptxlab.emulate.runtime.schedule.random import SPREAD, shuffle
@@ -18,7 +20,7 @@ PHASE_SIZE = size_of(Phase)
 @native
 def begin_block(worker: Pointer[Worker], number: u64) -> Pointer[Block]:
     """A block with all its threads at their beginning; null if there is no memory for it."""
-    count: u32 = worker.block_x * worker.block_y * worker.block_z
+    count: u32 = worker.shape.block.x * worker.shape.block.y * worker.shape.block.z
     warps: u32 = (count + 31) // 32
     block = cast(Pointer[Block], calloc(1, BLOCK_SIZE))
     if cast(u64, block) == 0:
@@ -27,19 +29,19 @@ def begin_block(worker: Pointer[Worker], number: u64) -> Pointer[Block]:
     block.warps = warps
     block.live = count
     block.worker = worker
-    block.shared_size = u64(worker.shared_size)
+    block.memory.shared_size = u64(worker.shared.size)
     name_block(block, number)
     block.threads = cast(Pointer[Thread], calloc(u64(count), THREAD_SIZE))
-    block.shared = calloc(1, u64(worker.shared_size) + 256)
-    block.mail = cast(Pointer[u32], calloc(u64(warps), 128 * u64(worker.mail_words)))
-    block.frames = calloc(u64(count), u64(worker.frame_size))
-    block.locals = calloc(u64(count), u64(worker.local_size))
+    block.memory.shared = calloc(1, u64(worker.shared.size) + 256)
+    block.memory.exchange = cast(Pointer[u32], calloc(u64(warps), 128 * u64(worker.code.exchange_words)))
+    block.memory.frames = calloc(u64(count), u64(worker.code.frame_size))
+    block.memory.locals = calloc(u64(count), u64(worker.code.local_size))
     if (
         cast(u64, block.threads) == 0
-        or cast(u64, block.shared) == 0
-        or cast(u64, block.mail) == 0
-        or cast(u64, block.frames) == 0
-        or cast(u64, block.locals) == 0
+        or cast(u64, block.memory.shared) == 0
+        or cast(u64, block.memory.exchange) == 0
+        or cast(u64, block.memory.frames) == 0
+        or cast(u64, block.memory.locals) == 0
     ):
         end_block(block)
         return cast(Pointer[Block], 0)
@@ -53,27 +55,27 @@ def restart_block(block: Pointer[Block], number: u64) -> None:
     """Make a block that has ended another one: its memory is used again."""
     block.live = block.count
     drop_transfers(block)
-    block.transfers_begun = 0
-    block.met = 0
+    block.bulk.started = 0
+    block.order.phase = 0
     name_block(block, number)
     end_tensor(block)
     end_order(block)
-    fill_bytes(block.shared, 0, block.shared_size)
-    if block.barriers_used != 0:
-        fill_bytes(cast(Pointer[u8], block.barriers), 0, 16 * BARRIER_SIZE)
-        block.barriers_used = 0
-    if block.uses_mbarriers != 0:
-        fill_bytes(cast(Pointer[u8], block.phases), 0, (KNOWN_PHASES + 1) * PHASE_SIZE)
-        block.uses_mbarriers = 0
+    fill_bytes(block.memory.shared, 0, block.memory.shared_size)
+    if block.barriers.used != 0:
+        fill_bytes(cast(Pointer[u8], block.barriers.numbered), 0, 16 * BARRIER_SIZE)
+        block.barriers.used = 0
+    if block.barriers.uses_mbarriers != 0:
+        fill_bytes(cast(Pointer[u8], block.barriers.phases), 0, (KNOWN_PHASES + 1) * PHASE_SIZE)
+        block.barriers.uses_mbarriers = 0
     start_threads(block)
 
 
 @native
 def drop_transfers(block: Pointer[Block]) -> None:
     """Forget bulk copies that are not done."""
-    for index in range(block.transfers.count):
-        free(block.transfers.items[index].data)
-    block.transfers.count = 0
+    for index in range(block.bulk.pending.count):
+        free(block.bulk.pending.items[index].data)
+    block.bulk.pending.count = 0
 
 
 @native
@@ -81,16 +83,16 @@ def name_block(block: Pointer[Block], number: u64) -> None:
     """Say which block of the grid it is, and with which random numbers it begins."""
     worker = block.worker
     block.number = number
-    block.x = u32(number % u64(worker.grid_x))
-    block.y = u32(number // u64(worker.grid_x) % u64(worker.grid_y))
-    block.z = u32(number // u64(worker.grid_x) // u64(worker.grid_y))
+    block.index.x = u32(number % u64(worker.shape.grid.x))
+    block.index.y = u32(number // u64(worker.shape.grid.x) % u64(worker.shape.grid.y))
+    block.index.z = u32(number // u64(worker.shape.grid.x) // u64(worker.shape.grid.y))
     mixed: u64 = u64(worker.seed * SCATTER) + u64(number * SPREAD) + 1
     mixed = u64((mixed ^ (mixed >> 30)) * SPREAD)
-    block.random = mixed ^ (mixed >> 27) | 1
-    block.asleep = 0
+    block.schedule.random = mixed ^ (mixed >> 27) | 1
+    block.schedule.asleep = 0
     if worker.seed != 0:
-        shuffle(block, block.warp_order, block.warps)
-        shuffle(block, block.lane_order, 32)
+        shuffle(block, block.schedule.warp_order, block.warps)
+        shuffle(block, block.schedule.lane_order, 32)
 
 
 @native
@@ -104,23 +106,23 @@ def place_threads(block: Pointer[Block]) -> None:
         thread = block.threads + index
         thread.block = block
         thread.worker = worker
-        thread.hints = worker.hints
-        thread.counters = worker.counters
-        thread.mail = block.mail + (index // 32 * 32 * worker.mail_words + index % 32)
-        thread.shared = block.shared
-        thread.shared_size = block.shared_size
-        thread.local = block.locals + u64(index) * u64(worker.local_size)
-        thread.local_size = u64(worker.local_size)
+        thread.hints = worker.memory.hints
+        thread.counters = worker.code.counters
+        thread.memory.exchange = block.memory.exchange + (index // 32 * 32 * worker.code.exchange_words + index % 32)
+        thread.memory.shared = block.memory.shared
+        thread.memory.shared_size = block.memory.shared_size
+        thread.memory.local = block.memory.locals + u64(index) * u64(worker.code.local_size)
+        thread.memory.local_size = u64(worker.code.local_size)
         thread.number = index
         thread.lane = index % 32
-        thread.x = x
-        thread.y = y
-        thread.z = z
+        thread.index.x = x
+        thread.index.y = y
+        thread.index.z = z
         x += 1
-        if x == worker.block_x:
+        if x == worker.shape.block.x:
             x = 0
             y += 1
-            if y == worker.block_y:
+            if y == worker.shape.block.y:
                 y = 0
                 z += 1
 
@@ -131,31 +133,33 @@ def start_threads(block: Pointer[Block]) -> None:
     worker = block.worker
     if worker.checks != 0:
         begin_order(block)
-    frame = block.frames
+    frame = block.memory.frames
     for index in range(block.count):
         thread = block.threads + index
         thread.status = READY
         thread.resume = 0
-        thread.code = worker.entry
-        thread.instruction = 0
-        thread.fuel = worker.quantum
-        thread.frame = frame
-        frame = frame + worker.frame_size
-        thread.frame_limit = frame
-        if thread.local_used != 0:
-            fill_bytes(thread.local, 0, thread.local_used)  # nothing is to depend on which block was here before
-        thread.local_base = 0
-        thread.local_top = u64(worker.entry_local)
-        thread.local_used = thread.local_top
+        thread.code = worker.code.entry
+        thread.waiting.instruction = 0
+        thread.fuel = worker.turns.quantum
+        thread.memory.frame = frame
+        frame = frame + worker.code.frame_size
+        thread.memory.frame_limit = frame
+        if thread.memory.local_used != 0:
+            fill_bytes(
+                thread.memory.local, 0, thread.memory.local_used
+            )  # nothing is to depend on which block was here before
+        thread.memory.local_base = 0
+        thread.memory.local_top = u64(worker.code.entry_local)
+        thread.memory.local_used = thread.memory.local_top
         thread.call_depth = 0
-        thread.copy_group = 0
-        thread.product_group = 0
-        thread.product_mark = 0
-        thread.closed_mark = 0
+        thread.copies.group = 0
+        thread.wgmma.group = 0
+        thread.wgmma.mark = 0
+        thread.wgmma.closed_mark = 0
         thread.rank = 0
-        thread.bulk_group = 0
-        thread.arrival = 0
-        thread.copies.count = 0
+        thread.copies.bulk_group = 0
+        thread.arrival.phase = 0
+        thread.copies.pending.count = 0
 
 
 @native
@@ -165,8 +169,8 @@ def move_block(block: Pointer[Block], worker: Pointer[Worker]) -> None:
     for index in range(block.count):
         thread = block.threads + index
         thread.worker = worker
-        thread.hints = worker.hints
-        thread.counters = worker.counters
+        thread.hints = worker.memory.hints
+        thread.counters = worker.code.counters
 
 
 @native
@@ -176,12 +180,12 @@ def end_block(block: Pointer[Block]) -> None:
     end_order(block)
     if cast(u64, block.threads) != 0:
         for index in range(block.count):
-            free_items(block.threads[index].copies)
+            free_items(block.threads[index].copies.pending)
     drop_transfers(block)
-    free_items(block.transfers)
+    free_items(block.bulk.pending)
     free(cast(Pointer[u8], block.threads))
-    free(block.shared)
-    free(cast(Pointer[u8], block.mail))
-    free(block.frames)
-    free(block.locals)
+    free(block.memory.shared)
+    free(cast(Pointer[u8], block.memory.exchange))
+    free(block.memory.frames)
+    free(block.memory.locals)
     free(cast(Pointer[u8], block))

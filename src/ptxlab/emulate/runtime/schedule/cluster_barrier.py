@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ptxlab.emulate.abi.faults import BAD_BARRIER, BARRIER_DIVERGENCE, BarrierReason
-from ptxlab.emulate.abi.state import AT_CLUSTER, DONE, READY, Cluster, Thread
+from ptxlab.emulate.abi.state import Cluster, Thread
+from ptxlab.emulate.abi.thread_parts import AT_CLUSTER, DONE, READY
 from ptxlab.emulate.runtime.memory.memory import fail, fail_because
 from ptxlab.emulate.runtime.order.cluster_order import acquire_from_cluster, order_cluster, order_cluster_arrival
 from ptxlab.emulate.runtime.schedule.barrier import ALIGNED
@@ -15,15 +16,15 @@ from ptxlab.native import Pointer, boolean, native, u32, u64
 def arrive_at_cluster(thread: Pointer[Thread], how: u32, releases: u32, instruction: u32) -> None:
     """Arrive at the barrier of the cluster; what the thread did before is handed over if it `releases`."""
     cluster = thread.block.cluster
-    if thread.arrival != 0:
+    if thread.arrival.phase != 0:
         fail_because(thread, BAD_BARRIER, BarrierReason.ARRIVED_TWICE, instruction, 0)
         return
     if how & ALIGNED != 0 and not is_beside_its_warp(thread, instruction):
         fail(thread, BARRIER_DIVERGENCE, instruction, 0)
         return
-    thread.arrival = cluster.phase + 1
-    thread.arrived_at = instruction
-    thread.block.moves += 1
+    thread.arrival.phase = cluster.phase + 1
+    thread.arrival.instruction = instruction
+    thread.block.schedule.moves += 1
     cluster.arrived += 1
     order_cluster_arrival(thread, releases)
     if is_logged(thread.worker):
@@ -39,8 +40,8 @@ def is_beside_its_warp(thread: Pointer[Thread], instruction: u32) -> boolean:
     last: u32 = min(first + 32, block.count)
     for index in range(first, last):
         other = block.threads + index
-        if other.arrival != 0 and other.status != DONE:
-            return other.arrived_at == instruction
+        if other.arrival.phase != 0 and other.status != DONE:
+            return other.arrival.instruction == instruction
     return True
 
 
@@ -48,15 +49,15 @@ def is_beside_its_warp(thread: Pointer[Thread], instruction: u32) -> boolean:
 def wait_at_cluster(thread: Pointer[Thread], how: u32, instruction: u32) -> None:
     """Wait until all threads of the cluster have arrived."""
     cluster = thread.block.cluster
-    if thread.arrival == 0:
+    if thread.arrival.phase == 0:
         fail_because(thread, BAD_BARRIER, BarrierReason.NEVER_ARRIVED, instruction, 0)
         return
-    thread.instruction = instruction
-    is_open = u32(cluster.phase >= thread.arrival)
+    thread.waiting.instruction = instruction
+    is_open = u32(cluster.phase >= thread.arrival.phase)
     if is_logged(thread.worker):
         log_barrier(thread, WAIT, u64(CLUSTER_BARRIER) | cluster.blocks[0].number, is_open)
     if is_open != 0:
-        thread.arrival = 0
+        thread.arrival.phase = 0
         acquire_from_cluster(thread)
     else:
         thread.status = AT_CLUSTER
@@ -83,11 +84,11 @@ def complete_if_full(cluster: Pointer[Cluster], last: Pointer[Thread]) -> None:
         log_barrier(last, OPEN, u64(CLUSTER_BARRIER) | cluster.blocks[0].number, 0)
     for rank in range(cluster.count):
         block = cluster.blocks[rank]
-        block.moves += 1
+        block.schedule.moves += 1
         for index in range(block.count):
             thread = block.threads + index
             if thread.status == AT_CLUSTER:
-                thread.arrival = 0
+                thread.arrival.phase = 0
                 thread.status = READY
                 acquire_from_cluster(thread)
 
@@ -96,7 +97,7 @@ def complete_if_full(cluster: Pointer[Cluster], last: Pointer[Thread]) -> None:
 def leave_cluster(thread: Pointer[Thread]) -> None:
     """Look again at the barrier of a cluster, one of whose threads has just exited."""
     cluster = thread.block.cluster
-    if thread.arrival > cluster.phase:
+    if thread.arrival.phase > cluster.phase:
         cluster.arrived -= 1
     complete_if_full(cluster, thread)
 

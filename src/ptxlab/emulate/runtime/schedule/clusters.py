@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.state import Cluster, Watch, Worker
+from ptxlab.emulate.abi.quiescence import Watch
+from ptxlab.emulate.abi.state import Cluster, Worker
 from ptxlab.emulate.runtime.order.vector_clocks import forget
 from ptxlab.emulate.runtime.schedule.blocks import begin_block, end_block, move_block, restart_block
 from ptxlab.emulate.runtime.schedule.random import permuted, shuffle
@@ -30,26 +31,26 @@ WATCH_SIZE = size_of(Watch)
 @native
 def take_clusters(worker: Pointer[Worker]) -> boolean:
     """Have a cluster to begin, if there is one left: those of a chunk lie side by side, and so may what they access."""
-    if worker.first == worker.past:
-        worker.first = min(atomic_add(worker.next, worker.chunk), worker.total)
-        worker.past = min(worker.first + worker.chunk, worker.total)
-    return worker.first < worker.past
+    if worker.clusters.first == worker.clusters.past:
+        worker.clusters.first = min(atomic_add(worker.clusters.next, worker.clusters.chunk), worker.clusters.total)
+        worker.clusters.past = min(worker.clusters.first + worker.clusters.chunk, worker.clusters.total)
+    return worker.clusters.first < worker.clusters.past
 
 
 @native
 def take_number(worker: Pointer[Worker]) -> u64:
     """The number of that cluster, which now nobody else begins."""
-    number: u64 = worker.first if worker.seed == 0 else permuted(worker, worker.first)
-    worker.first += 1
-    if cast(u64, worker.numbers) != 0:
-        return worker.numbers[number]
+    number: u64 = worker.clusters.first if worker.seed == 0 else permuted(worker, worker.clusters.first)
+    worker.clusters.first += 1
+    if cast(u64, worker.clusters.numbers) != 0:
+        return worker.clusters.numbers[number]
     return number
 
 
 @native
 def has_more(worker: Pointer[Worker]) -> boolean:
     """Whether there are clusters left that nobody has begun."""
-    return worker.first < worker.past or atomic_load(worker.next) < worker.total
+    return worker.clusters.first < worker.clusters.past or atomic_load(worker.clusters.next) < worker.clusters.total
 
 
 @native
@@ -59,7 +60,7 @@ def begin_cluster(worker: Pointer[Worker], number: u64) -> Pointer[Cluster]:
     if cast(u64, cluster) == 0:
         return cluster
     cluster.worker = worker
-    for rank in range(worker.cluster_size):
+    for rank in range(worker.shape.cluster_size):
         block = begin_block(worker, block_of(worker, number, rank))
         if cast(u64, block) == 0:
             end_cluster(cluster)
@@ -95,12 +96,16 @@ def name_cluster(cluster: Pointer[Cluster]) -> None:
 @native
 def block_of(worker: Pointer[Worker], number: u64, rank: u32) -> u64:
     """The number in the grid of a block of a cluster."""
-    across: u64 = u64(worker.grid_x // worker.cluster_x)
-    down: u64 = u64(worker.grid_y // worker.cluster_y)
-    x: u64 = number % across * u64(worker.cluster_x) + u64(rank % worker.cluster_x)
-    y: u64 = number // across % down * u64(worker.cluster_y) + u64(rank // worker.cluster_x % worker.cluster_y)
-    z: u64 = number // across // down * u64(worker.cluster_z) + u64(rank // worker.cluster_x // worker.cluster_y)
-    return x + u64(worker.grid_x) * (y + u64(worker.grid_y) * z)
+    across: u64 = u64(worker.shape.grid.x // worker.shape.cluster.x)
+    down: u64 = u64(worker.shape.grid.y // worker.shape.cluster.y)
+    x: u64 = number % across * u64(worker.shape.cluster.x) + u64(rank % worker.shape.cluster.x)
+    y: u64 = number // across % down * u64(worker.shape.cluster.y) + u64(
+        rank // worker.shape.cluster.x % worker.shape.cluster.y
+    )
+    z: u64 = number // across // down * u64(worker.shape.cluster.z) + u64(
+        rank // worker.shape.cluster.x // worker.shape.cluster.y
+    )
+    return x + u64(worker.shape.grid.x) * (y + u64(worker.shape.grid.y) * z)
 
 
 @native

@@ -6,18 +6,8 @@ for others. Asynchronous work completes when no thread can take a step.
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.state import (
-    ACTIVE,
-    AT_PHASE,
-    AT_PRODUCTS,
-    MEETING,
-    READY,
-    YIELDED,
-    Block,
-    Cluster,
-    Thread,
-    Worker,
-)
+from ptxlab.emulate.abi.state import Block, Cluster, Thread, Worker
+from ptxlab.emulate.abi.thread_parts import ACTIVE, AT_PHASE, AT_PRODUCTS, MEETING, READY, YIELDED
 from ptxlab.emulate.runtime.asynchronous.mbarriers import has_completed
 from ptxlab.emulate.runtime.asynchronous.wgmma import have_finished
 from ptxlab.emulate.runtime.schedule.cluster_barrier import live_in
@@ -40,14 +30,14 @@ def run_directed(worker: Pointer[Worker]) -> None:
         cluster = begin_next(worker, cast(Pointer[Cluster], 0))
         if cast(u64, cluster) == 0:
             break
-        worker.residents[worker.waiting] = cluster
-        worker.waiting += 1
+        worker.clusters.residents[worker.clusters.waiting] = cluster
+        worker.clusters.waiting += 1
     while atomic_load(worker.stop) == 0:
         settle(worker)
         if worker.fault.kind != 0 or atomic_load(worker.stop) != 0:
             break
         left: u32 = first_alive(worker)
-        if left == worker.waiting:
+        if left == worker.clusters.waiting:
             break
         chosen: u32 = NOBODY
         if worker.directed.at_points != 0:
@@ -57,10 +47,10 @@ def run_directed(worker: Pointer[Worker]) -> None:
         if chosen == NOBODY:
             if not deliver(worker):
                 explain_points(worker)
-                report_hang(worker.residents[left])
+                report_hang(worker.clusters.residents[left])
         else:
             take_step(worker, chosen)
-    worker.directed.has_ended = u32(first_alive(worker) == worker.waiting)
+    worker.directed.has_ended = u32(first_alive(worker) == worker.clusters.waiting)
     if worker.fault.kind != 0:
         report_stop(worker, broken_of(worker))
     atomic_store(worker.stop, 1)
@@ -70,28 +60,28 @@ def run_directed(worker: Pointer[Worker]) -> None:
 @native
 def first_alive(worker: Pointer[Worker]) -> u32:
     """The position of the first cluster that has not ended."""
-    for position in range(worker.waiting):
-        if live_in(worker.residents[position]) != 0:
+    for position in range(worker.clusters.waiting):
+        if live_in(worker.clusters.residents[position]) != 0:
             return position
-    return worker.waiting
+    return worker.clusters.waiting
 
 
 @native
 def broken_of(worker: Pointer[Worker]) -> Pointer[Cluster]:
     """The cluster in which a fault was found."""
-    for position in range(worker.waiting):
-        cluster = worker.residents[position]
+    for position in range(worker.clusters.waiting):
+        cluster = worker.clusters.residents[position]
         for rank in range(cluster.count):
             if cluster.blocks[rank].number == worker.fault.block:
                 return cluster
-    return worker.residents[0]
+    return worker.clusters.residents[0]
 
 
 @native
 def take_step(worker: Pointer[Worker], chosen: u32) -> None:
     """Let a thread at a point continue."""
-    for position in range(worker.waiting):
-        cluster = worker.residents[position]
+    for position in range(worker.clusters.waiting):
+        cluster = worker.clusters.residents[position]
         for rank in range(cluster.count):
             block = cluster.blocks[rank]
             first: u32 = u32(block.number) * block.count
@@ -109,8 +99,8 @@ def settle(worker: Pointer[Worker]) -> None:
     ran = True
     while ran and worker.fault.kind == 0 and atomic_load(worker.stop) == 0:
         ran = False
-        for position in range(worker.waiting):
-            cluster = worker.residents[position]
+        for position in range(worker.clusters.waiting):
+            cluster = worker.clusters.residents[position]
             for rank in range(cluster.count):
                 block = cluster.blocks[rank]
                 for warp in range(block.warps):
@@ -128,7 +118,7 @@ def settle_warp(block: Pointer[Block], warp: u32) -> boolean:
     for lane in range(lanes):
         thread = block.threads + (base + lane)
         if thread.status == AT_PHASE:  # a wait is a test here: the thread polls
-            thread.answer = u64(has_completed(thread))
+            thread.waiting.answer = u64(has_completed(thread))
             thread.status = READY
         elif thread.status == AT_PRODUCTS and have_finished(thread):
             thread.status = READY
@@ -145,12 +135,12 @@ def settle_warp(block: Pointer[Block], warp: u32) -> boolean:
 def run_to_point(thread: Pointer[Thread]) -> None:
     """Run a thread until it is at a point, or waits."""
     worker = thread.worker
-    thread.at_point = 0
-    allow(thread, 0, 1, worker.quantum)
+    thread.preemption.at_point = 0
+    allow(thread, 0, 1, worker.turns.quantum)
     run_thread(thread)
     if thread.status == YIELDED:
         thread.status = READY
-        if thread.at_point != 0:
+        if thread.preemption.at_point != 0:
             number: u32 = number_of(thread)
             thread.rank = AT_POINT
             worker.directed.states[number] = AT_POINT
@@ -161,8 +151,8 @@ def run_to_point(thread: Pointer[Thread]) -> None:
 @native
 def deliver(worker: Pointer[Worker]) -> boolean:
     """Let asynchronous work complete; false if there is none."""
-    for position in range(worker.waiting):
-        cluster = worker.residents[position]
+    for position in range(worker.clusters.waiting):
+        cluster = worker.clusters.residents[position]
         if deliver_copies(cluster) or deliver_work(cluster):
             log(worker, 0, DELIVER, 0, 0, 0)
             return True
@@ -172,8 +162,8 @@ def deliver(worker: Pointer[Worker]) -> boolean:
 @native
 def explain_points(worker: Pointer[Worker]) -> None:
     """Have those who explain a hang know that threads at points poll."""
-    for position in range(worker.waiting):
-        cluster = worker.residents[position]
+    for position in range(worker.clusters.waiting):
+        cluster = worker.clusters.residents[position]
         cluster.watch.is_still = 1
         for rank in range(cluster.count):
             block = cluster.blocks[rank]

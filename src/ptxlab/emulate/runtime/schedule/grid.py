@@ -40,7 +40,7 @@ def run_grid(worker: Pointer[Worker]) -> None:
     is_stuck = False
     while atomic_load(worker.stop) == 0:
         moved = False
-        if worker.waiting < worker.resident_room:
+        if worker.clusters.waiting < worker.clusters.room:
             if take_clusters(worker):
                 moved = True
                 cluster = begin_next(worker, spare)
@@ -50,22 +50,22 @@ def run_grid(worker: Pointer[Worker]) -> None:
                 outcome: u32 = advance(worker, cluster)
                 if outcome == FINISHED:
                     spare = cluster
-                    atomic_add(worker.finished, u64(cluster.count))
+                    atomic_add(worker.clusters.finished, u64(cluster.count))
                 elif outcome == SPINNING or outcome == STILL:  # noqa: SIM109 - native functions know no tuples
-                    worker.residents[worker.waiting] = cluster
-                    worker.waiting += 1
+                    worker.clusters.residents[worker.clusters.waiting] = cluster
+                    worker.clusters.waiting += 1
                 else:
                     report_stop(worker, cluster)
                     break
-            elif worker.waiting == 0:
+            elif worker.clusters.waiting == 0:
                 break
-        before: u32 = worker.waiting
+        before: u32 = worker.clusters.waiting
         still: u32 = visit_residents(worker)
-        moved = moved or worker.waiting != before
+        moved = moved or worker.clusters.waiting != before
         if has_to_leave(worker, still):
             break
         is_stuck = note_stuck(worker, is_stuck, moved)
-        if is_stuck and atomic_load(worker.stuck) == worker.stuck_limit:
+        if is_stuck and atomic_load(worker.clusters.stuck) == worker.clusters.stuck_limit:
             break
     end_grid(worker, spare, is_stuck)
 
@@ -90,8 +90,8 @@ def visit_residents(worker: Pointer[Worker]) -> u32:
     """Let each cluster that waits have a turn; how many can go on only if others change something."""
     position: u32 = 0
     still: u32 = 0
-    while position < worker.waiting and atomic_load(worker.stop) == 0:
-        resident = worker.residents[position]
+    while position < worker.clusters.waiting and atomic_load(worker.stop) == 0:
+        resident = worker.clusters.residents[position]
         outcome: u32 = advance(worker, resident)
         if outcome == FINISHED:
             drop_resident(worker, position)
@@ -112,20 +112,20 @@ def visit_residents(worker: Pointer[Worker]) -> u32:
 @native
 def drop_resident(worker: Pointer[Worker], position: u32) -> None:
     """A cluster has ended."""
-    atomic_add(worker.finished, u64(worker.residents[position].count))
-    worker.waiting -= 1
-    worker.residents[position] = worker.residents[worker.waiting]
+    atomic_add(worker.clusters.finished, u64(worker.clusters.residents[position].count))
+    worker.clusters.waiting -= 1
+    worker.clusters.residents[position] = worker.clusters.residents[worker.clusters.waiting]
 
 
 @native
 def has_to_leave(worker: Pointer[Worker], still: u32) -> boolean:
     """Find a way to continue if all clusters wait for others: with more of them, or later; true if there is none."""
-    if still == 0 or still != worker.waiting:
+    if still == 0 or still != worker.clusters.waiting:
         return False
-    if has_more(worker) and still < worker.resident_limit:
-        if still >= worker.resident_room:
-            worker.resident_room = min(worker.resident_room * 2, worker.resident_limit)
-    elif worker.is_alone != 0:
+    if has_more(worker) and still < worker.clusters.limit:
+        if still >= worker.clusters.room:
+            worker.clusters.room = min(worker.clusters.room * 2, worker.clusters.limit)
+    elif worker.clusters.is_alone != 0:
         go_on_together(worker, still)
     elif not has_more(worker):
         return True
@@ -136,7 +136,7 @@ def has_to_leave(worker: Pointer[Worker], still: u32) -> boolean:
 def note_stuck(worker: Pointer[Worker], is_stuck: boolean, moved: boolean) -> boolean:
     """Count the workers that can do nothing but spin; whether this one is among them now."""
     if moved == is_stuck:
-        atomic_add(worker.stuck, LESS if moved else u64(1))
+        atomic_add(worker.clusters.stuck, LESS if moved else u64(1))
     return not moved
 
 
@@ -144,7 +144,7 @@ def note_stuck(worker: Pointer[Worker], is_stuck: boolean, moved: boolean) -> bo
 def end_grid(worker: Pointer[Worker], spare: Pointer[Cluster], is_stuck: boolean) -> None:
     """Let the others know that this worker can do nothing more, and give memory back."""
     if not is_stuck:
-        atomic_add(worker.stuck, 1)
+        atomic_add(worker.clusters.stuck, 1)
     if atomic_load(worker.stop) != 0:
         leave_residents(worker)
     if cast(u64, spare) != 0:
@@ -155,7 +155,7 @@ def end_grid(worker: Pointer[Worker], spare: Pointer[Cluster], is_stuck: boolean
 def advance(worker: Pointer[Worker], cluster: Pointer[Cluster]) -> u32:
     """Run a cluster; in a trial, one that waits for others breaks it, since one core is to run them together."""
     outcome: u32 = run_cluster(cluster)
-    if outcome == STILL and worker.stuck_limit != 0:
+    if outcome == STILL and worker.clusters.stuck_limit != 0:
         report_hang(cluster)
         return BROKEN
     return outcome
@@ -164,13 +164,13 @@ def advance(worker: Pointer[Worker], cluster: Pointer[Cluster]) -> u32:
 @native
 def leave_residents(worker: Pointer[Worker]) -> None:
     """Give back the clusters that wait; if none broke, one of them is kept to be explained."""
-    for left in range(worker.waiting):
-        resident = worker.residents[left]
-        if cast(u64, worker.broken) == 0:
+    for left in range(worker.clusters.waiting):
+        resident = worker.clusters.residents[left]
+        if cast(u64, worker.progress.broken) == 0:
             report_stop(worker, resident)
-        elif cast(u64, worker.broken) != cast(u64, resident):
+        elif cast(u64, worker.progress.broken) != cast(u64, resident):
             end_cluster(resident)
-    worker.waiting = 0
+    worker.clusters.waiting = 0
 
 
 @native
@@ -182,54 +182,54 @@ def go_on_together(worker: Pointer[Worker], count: u32) -> None:
     first: u32 = 0
     in_vain = True
     for index in range(count):
-        cluster = worker.residents[index]
+        cluster = worker.clusters.residents[index]
         if not is_still(cluster):
             return
-        if first_number(cluster) < first_number(worker.residents[first]):
+        if first_number(cluster) < first_number(worker.clusters.residents[first]):
             first = index
         in_vain = outlasts_time(cluster) and in_vain
     if in_vain:
-        report_hang(worker.residents[first])
+        report_hang(worker.clusters.residents[first])
         if has_more(worker):
             worker.fault.kind = NO_MEMORY
-            worker.fault.value = u64(count) * u64(worker.cluster_size)
-        report_stop(worker, worker.residents[first])
+            worker.fault.value = u64(count) * u64(worker.shape.cluster_size)
+        report_stop(worker, worker.clusters.residents[first])
         return
     for index in range(count):
-        leap(worker.residents[index])
+        leap(worker.clusters.residents[index])
 
 
 @native
 def take_over(worker: Pointer[Worker], other: Pointer[Worker]) -> None:
     """Make the clusters of another worker, all of which wait for others, clusters of this one."""
-    for index in range(other.waiting):
-        cluster = other.residents[index]
+    for index in range(other.clusters.waiting):
+        cluster = other.clusters.residents[index]
         move_cluster(cluster, worker)
-        worker.residents[worker.waiting] = cluster
-        worker.waiting += 1
-    other.waiting = 0
+        worker.clusters.residents[worker.clusters.waiting] = cluster
+        worker.clusters.waiting += 1
+    other.clusters.waiting = 0
 
 
 @native
 def go_on_alone(worker: Pointer[Worker]) -> None:
     """Watch all clusters anew, now that no other worker has any: what those have changed is not counted here."""
-    worker.is_alone = 1
-    for index in range(worker.waiting):
-        watch_anew(worker.residents[index])
+    worker.clusters.is_alone = 1
+    for index in range(worker.clusters.waiting):
+        watch_anew(worker.clusters.residents[index])
 
 
 @native
 def report_stop(worker: Pointer[Worker], cluster: Pointer[Cluster]) -> None:
     """Stop all workers, and keep the cluster for those who explain what became of it."""
     atomic_store(worker.stop, 1)
-    worker.broken = cluster
+    worker.progress.broken = cluster
 
 
 @native
 def end_broken(worker: Pointer[Worker]) -> None:
     """Give back the memory of the clusters that were kept, and what the detectors remembered."""
     leave_residents(worker)
-    if cast(u64, worker.broken) != 0:
-        end_cluster(worker.broken)
-        worker.broken = cast(Pointer[Cluster], 0)
+    if cast(u64, worker.progress.broken) != 0:
+        end_cluster(worker.progress.broken)
+        worker.progress.broken = cast(Pointer[Cluster], 0)
     end_history(worker)

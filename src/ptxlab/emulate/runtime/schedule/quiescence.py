@@ -10,7 +10,8 @@ cluster that looks at a clock gets to see later and later times, up to years, un
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.state import AT_BARRIER, AT_CLUSTER, AT_PRODUCTS, DONE, MEETING, Block, Cluster, Thread, Worker
+from ptxlab.emulate.abi.state import Block, Cluster, Thread, Worker
+from ptxlab.emulate.abi.thread_parts import AT_BARRIER, AT_CLUSTER, AT_PRODUCTS, DONE, MEETING
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u8, u32, u64
 
 PATIENCE = 4  # rounds without a change until states are compared
@@ -50,11 +51,11 @@ def goes_nowhere(cluster: Pointer[Cluster]) -> boolean:
         watch.least = mark
     if mark != watch.mark:
         return False
-    near: u64 = counted(worker, worker.looks, worker.look_count)
+    near: u64 = counted(worker, worker.progress.looks, worker.progress.look_count)
     if near == watch.near and times == watch.times and not has_waiters(cluster):
         return False  # it waits for nothing: a loop that only computes
     watch.is_still = 1
-    watch.is_near = u32(counted(worker, worker.looks, worker.far_count) == watch.far)
+    watch.is_near = u32(counted(worker, worker.progress.looks, worker.progress.far_count) == watch.far)
     watch.is_timed = u32(times != watch.times)
     return True
 
@@ -71,12 +72,12 @@ def note_state(cluster: Pointer[Cluster], mark: u64) -> None:
     watch.mark = mark
     watch.least = mark
     watch.times = times_of(cluster)
-    watch.near = counted(worker, worker.looks, worker.look_count)
-    watch.far = counted(worker, worker.looks, worker.far_count)
+    watch.near = counted(worker, worker.progress.looks, worker.progress.look_count)
+    watch.far = counted(worker, worker.progress.looks, worker.progress.far_count)
     for rank in range(cluster.count):
         block = cluster.blocks[rank]
         for index in range(block.count):
-            block.threads[index].asked = 0
+            block.threads[index].target.asked = 0
             block.threads[index].ran = 0
 
 
@@ -118,7 +119,7 @@ def leap(cluster: Pointer[Cluster]) -> None:
 @native
 def changes_of(worker: Pointer[Worker]) -> u64:
     """How often memory was changed so far."""
-    return counted(worker, worker.changes, worker.change_count) + worker.deliveries
+    return counted(worker, worker.progress.changes, worker.progress.change_count) + worker.progress.deliveries
 
 
 @native
@@ -126,7 +127,7 @@ def counted(worker: Pointer[Worker], counters: Pointer[u32], count: u32) -> u64:
     """The sum of some counters."""
     total: u64 = 0
     for index in range(count):
-        total += worker.counters[counters[index]]
+        total += worker.code.counters[counters[index]]
     return total
 
 
@@ -135,7 +136,7 @@ def times_of(cluster: Pointer[Cluster]) -> u64:
     """How often threads of a cluster looked at a clock so far."""
     total: u64 = 0
     for rank in range(cluster.count):
-        total += cluster.blocks[rank].times
+        total += cluster.blocks[rank].schedule.times
     return total
 
 
@@ -174,12 +175,14 @@ def mark_of_block(block: Pointer[Block], mark: u64) -> u64:
     worker = block.worker
     mark = mixed(mark, u64(block.live))
     for number in range(16):
-        barrier = block.barriers + number
+        barrier = block.barriers.numbered + number
         mark = mixed(mark, u64(barrier.arrived) << 32 | u64(barrier.expected))
         mark = mixed(mark, u64(barrier.ones) << 2 | u64(barrier.all) << 1 | u64(barrier.any))
     for index in range(block.count):
         mark = mark_of_thread(block.threads + index, mark)
-    return mark_of_words(cast(Pointer[u8], block.mail), u64(block.warps) * 128 * u64(worker.mail_words), mark)
+    return mark_of_words(
+        cast(Pointer[u8], block.memory.exchange), u64(block.warps) * 128 * u64(worker.code.exchange_words), mark
+    )
 
 
 @native
@@ -190,19 +193,21 @@ def mark_of_thread(thread: Pointer[Thread], mark: u64) -> u64:
     if thread.status == DONE:
         return mark
     mark = mixed(mark, cast(u64, thread.code))
-    mark = mixed(mark, u64(thread.members) << 32 | u64(thread.barrier))
-    mark = mixed(mark, thread.answer)
-    mark = mixed(mark, u64(thread.arrival))
-    mark = mixed(mark, thread.local_top)
-    start = thread.block.frames + u64(thread.number) * u64(worker.frame_size)
+    mark = mixed(mark, u64(thread.waiting.members) << 32 | u64(thread.waiting.barrier))
+    mark = mixed(mark, thread.waiting.answer)
+    mark = mixed(mark, u64(thread.arrival.phase))
+    mark = mixed(mark, thread.memory.local_top)
+    start = thread.block.memory.frames + u64(thread.number) * u64(worker.code.frame_size)
     mark = mark_of_entry(worker, cast(Pointer[u64], start), mark)
     if thread.call_depth != 0:
-        rest = start + worker.mark_size
-        mark = mark_of_words(rest, beyond(rest, thread.frame, worker.largest_frame, thread.frame_limit), mark)
-    used: u64 = thread.local_top + u64(worker.largest_local)
-    if used > thread.local_size:
-        used = thread.local_size
-    return mark_of_words(thread.local, used, mark)
+        rest = start + worker.progress.mark_size
+        mark = mark_of_words(
+            rest, beyond(rest, thread.memory.frame, worker.code.largest_frame, thread.memory.frame_limit), mark
+        )
+    used: u64 = thread.memory.local_top + u64(worker.code.largest_local)
+    if used > thread.memory.local_size:
+        used = thread.memory.local_size
+    return mark_of_words(thread.memory.local, used, mark)
 
 
 @native
@@ -217,8 +222,8 @@ def beyond(start: Pointer[u8], frame: Pointer[u8], size: u32, limit: Pointer[u8]
 @native
 def mark_of_entry(worker: Pointer[Worker], words: Pointer[u64], mark: u64) -> u64:
     """The frame of the kernel itself, but for what tells only the time."""
-    for index in range(worker.mark_size // 8):
-        if worker.marked[index] != 0:
+    for index in range(worker.progress.mark_size // 8):
+        if worker.progress.marked[index] != 0:
             mark = mixed(mark, words[index])
     return mark
 

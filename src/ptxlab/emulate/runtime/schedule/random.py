@@ -28,8 +28,8 @@ def scrambled(number: u64) -> u64:
 @native
 def next_random(block: Pointer[Block]) -> u64:
     """The next number of a block."""
-    block.random = next_of(block.random)
-    return block.random
+    block.schedule.random = next_of(block.schedule.random)
+    return block.schedule.random
 
 
 @native
@@ -52,7 +52,7 @@ def shuffle(block: Pointer[Block], order: Pointer[u8], count: u32) -> None:
 def permuted(worker: Pointer[Worker], index: u64) -> u64:
     """The number of the cluster that begins as the `index`th: a Feistel network, until it gives one that exists."""
     half: u64 = 1
-    while u64(1) << 2 * half < worker.total:
+    while u64(1) << 2 * half < worker.clusters.total:
         half += 1
     mask: u64 = (u64(1) << half) - 1
     found: u64 = index
@@ -61,5 +61,5 @@ def permuted(worker: Pointer[Worker], index: u64) -> u64:
             right: u64 = found & mask
             mixed: u64 = scrambled(scrambled(worker.seed + u64(round) * SPREAD) + right)
             found = right << half | (found >> half ^ mixed) & mask
-        if found < worker.total:
+        if found < worker.clusters.total:
             return found

@@ -6,22 +6,10 @@ A cluster in which nobody can go on, and for which no copy is under way, hangs; 
 
 from __future__ import annotations
 
+from ptxlab.emulate.abi.code import Site
 from ptxlab.emulate.abi.faults import BAD_MEMBERMASK, BARRIER_DIVERGENCE, HANG
-from ptxlab.emulate.abi.state import (
-    ACTIVE,
-    AT_PHASE,
-    AT_PRODUCTS,
-    DONE,
-    FAILED,
-    MEETING,
-    READY,
-    YIELDED,
-    Block,
-    Cluster,
-    Site,
-    Thread,
-    Worker,
-)
+from ptxlab.emulate.abi.state import Block, Cluster, Thread, Worker
+from ptxlab.emulate.abi.thread_parts import ACTIVE, AT_PHASE, AT_PRODUCTS, DONE, FAILED, MEETING, READY, YIELDED
 from ptxlab.emulate.runtime.asynchronous.async_copies import finish_copies
 from ptxlab.emulate.runtime.asynchronous.bulk_copies import finish_transfer, finish_transfers
 from ptxlab.emulate.runtime.asynchronous.mbarriers import has_completed
@@ -55,12 +43,12 @@ PASSES = 1024  # over the lanes of a warp, each with a collective or a barrier o
 def thread_exit(thread: Pointer[Thread]) -> None:
     """End a thread; a barrier that waits for everyone need not wait for it any more."""
     block = thread.block
-    if thread.copies.count != 0:
+    if thread.copies.pending.count != 0:
         finish_copies(thread, 0)
     order_exit(thread)
     thread.status = DONE
     block.live -= 1
-    block.moves += 1
+    block.schedule.moves += 1
     release_everyone(block)
     if block.live == 0:
         finish_transfers(block)
@@ -87,8 +75,8 @@ def run_thread(thread: Pointer[Thread]) -> None:
 @native(inline=True)
 def allow(thread: Pointer[Thread], points: u32, look_cost: u32, fuel: u32) -> None:
     """Say how many preemption points a thread may pass, and jumps backwards take, before others have a turn."""
-    thread.until_preemption = points
-    thread.look_cost = look_cost
+    thread.preemption.points_left = points
+    thread.preemption.read_cost = look_cost
     thread.fuel = fuel
 
 
@@ -127,7 +115,7 @@ def run_cluster(cluster: Pointer[Cluster]) -> u32:
                 report_hang(cluster)
                 return BROKEN
             leap(cluster)
-        if idle >= worker.rounds or rounds >= worker.turn:
+        if idle >= worker.turns.rounds or rounds >= worker.turns.most_rounds:
             return SPINNING
     return FINISHED
 
@@ -162,7 +150,7 @@ def moves_of(cluster: Pointer[Cluster]) -> u64:
     """How often something happened that only happens when somebody makes progress."""
     total: u64 = 0
     for rank in range(cluster.count):
-        total += cluster.blocks[rank].moves
+        total += cluster.blocks[rank].schedule.moves
     return total
 
 
@@ -174,7 +162,7 @@ def deliver_copies(cluster: Pointer[Cluster]) -> boolean:
         block = cluster.blocks[rank]
         for index in range(block.count):
             thread = block.threads + index
-            if thread.copies.count != 0:
+            if thread.copies.pending.count != 0:
                 finish_copies(thread, 0)
                 delivered = True
     return delivered
@@ -204,9 +192,9 @@ def deliver_transfers(cluster: Pointer[Cluster]) -> boolean:
     delivered = False
     for rank in range(cluster.count):
         block = cluster.blocks[rank]
-        if block.transfers.count != 0:
+        if block.bulk.pending.count != 0:
             chosen: u64 = next_random(block) if cluster.worker.seed != 0 else 0
-            finish_transfer(block, u32(chosen % u64(block.transfers.count)))
+            finish_transfer(block, u32(chosen % u64(block.bulk.pending.count)))
             delivered = True
     return delivered
 
@@ -220,7 +208,7 @@ def wake_waiters(cluster: Pointer[Cluster]) -> boolean:
         for index in range(block.count):
             thread = block.threads + index
             if thread.status == AT_PHASE:
-                thread.answer = 0
+                thread.waiting.answer = 0
                 thread.status = READY
                 woken = True
     return woken
@@ -235,7 +223,7 @@ def report_hang(cluster: Pointer[Cluster]) -> None:
             thread = block.threads + index
             if thread.status != DONE:
                 status: u32 = thread.status
-                fail(thread, HANG, thread.instruction, 0)
+                fail(thread, HANG, thread.waiting.instruction, 0)
                 thread.status = status
                 return
 
@@ -255,15 +243,15 @@ def run_warp(block: Pointer[Block], warp: u32) -> u32:
         for lane in range(lanes):
             thread = block.threads + (base + lane)
             if thread.status == AT_PHASE and has_completed(thread):
-                thread.answer = 1
+                thread.waiting.answer = 1
                 thread.status = READY
-                block.moves += 1
+                block.schedule.moves += 1
             if thread.status == AT_PRODUCTS and have_finished(thread):
                 thread.status = READY
-                block.moves += 1
+                block.schedule.moves += 1
             if thread.status == READY:
                 if block.worker.seed != 0:
-                    allow(thread, 1, 0, block.worker.quantum)
+                    allow(thread, 1, 0, block.worker.turns.quantum)
                 run_thread(thread)
                 ran = True
                 if thread.status == FAILED:
@@ -318,19 +306,22 @@ def meet(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
         bit = u32(1) << lane
         if waiting & bit != 0:
             thread = block.threads + (base + lane)
-            site = block.worker.sites + thread.site
-            members: u32 = thread.members & alive
+            site = block.worker.code.sites + thread.waiting.site
+            members: u32 = thread.waiting.members & alive
             same: u32 = 0
-            if thread.members & bit == 0:
-                fail(thread, BAD_MEMBERMASK, site.instruction, u64(thread.members))
+            if thread.waiting.members & bit == 0:
+                fail(thread, BAD_MEMBERMASK, site.instruction, u64(thread.waiting.members))
                 return True
             if members & waiting == members:
                 for other in range(lanes):
                     if members >> other & 1 != 0:
                         companion = block.threads + (base + other)
-                        if companion.members == thread.members and block.worker.sites[companion.site].key == site.key:
+                        if (
+                            companion.waiting.members == thread.waiting.members
+                            and block.worker.code.sites[companion.waiting.site].key == site.key
+                        ):
                             same = same | (u32(1) << other)
-                exited: u32 = thread.members & ~alive & (u32(0xFFFFFFFF) >> (32 - lanes))
+                exited: u32 = thread.waiting.members & ~alive & (u32(0xFFFFFFFF) >> (32 - lanes))
                 if site.aligned != 0 and (exited != 0 or (same != members and busy == 0)):
                     fail(thread, BARRIER_DIVERGENCE, site.instruction, u64(same))
                     return True
@@ -344,13 +335,13 @@ def meet(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
         while watching >> first & 1 == 0:
             first += 1
         together: u32 = 0
-        place: u32 = block.threads[base + first].instruction
+        place: u32 = block.threads[base + first].waiting.instruction
         for lane in range(lanes):
-            if watching >> lane & 1 != 0 and block.threads[base + lane].instruction == place:
+            if watching >> lane & 1 != 0 and block.threads[base + lane].waiting.instruction == place:
                 together = together | (u32(1) << lane)
         for lane in range(lanes):
             if together >> lane & 1 != 0:
-                block.threads[base + lane].members = together
+                block.threads[base + lane].waiting.members = together
                 block.threads[base + lane].status = READY
         met = True
     return met
@@ -359,7 +350,7 @@ def meet(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
 @native
 def perform(block: Pointer[Block], base: u32, members: u32, site: Pointer[Site]) -> None:
     """Do what lanes do together, and let them go on."""
-    call(None, site.code, block.threads[base].mail, members, block.threads[base].shared)
+    call(None, site.code, block.threads[base].memory.exchange, members, block.threads[base].memory.shared)
     order_lanes(block, base, members, u64(0) if site.orders != 0 else u64(COLLECTIVE))
     if is_logged(block.worker):
         log_meeting(block, base, members)

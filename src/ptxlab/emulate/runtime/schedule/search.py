@@ -15,20 +15,8 @@ next does not depend on the order then, and states recur, by which `stillness` k
 from __future__ import annotations
 
 from ptxlab.device.coverage import DEPTHS, MAGNITUDES
-from ptxlab.emulate.abi.state import (
-    ACTIVE,
-    AT_PHASE,
-    AT_PRODUCTS,
-    DONE,
-    MEETING,
-    READY,
-    YIELDED,
-    Block,
-    Cluster,
-    Search,
-    Thread,
-    Worker,
-)
+from ptxlab.emulate.abi.state import Block, Cluster, Search, Thread, Worker
+from ptxlab.emulate.abi.thread_parts import ACTIVE, AT_PHASE, AT_PRODUCTS, DONE, MEETING, READY, YIELDED
 from ptxlab.emulate.runtime.asynchronous.mbarriers import has_completed
 from ptxlab.emulate.runtime.asynchronous.wgmma import have_finished
 from ptxlab.emulate.runtime.schedule.cluster_barrier import live_in
@@ -75,23 +63,23 @@ def run_search(worker: Pointer[Worker]) -> None:
     spare = cast(Pointer[Cluster], 0)
     is_stuck = False
     while atomic_load(worker.stop) == 0:
-        before: u32 = worker.waiting
-        while worker.waiting < worker.resident_room and take_clusters(worker):
+        before: u32 = worker.clusters.waiting
+        while worker.clusters.waiting < worker.clusters.room and take_clusters(worker):
             cluster = begin_next(worker, spare)
             if cast(u64, cluster) == 0:
                 break
             spare = cast(Pointer[Cluster], 0)
-            worker.residents[worker.waiting] = cluster
-            worker.waiting += 1
+            worker.clusters.residents[worker.clusters.waiting] = cluster
+            worker.clusters.waiting += 1
             begin_search(worker, cluster)
-        if worker.waiting == 0 or worker.fault.kind != 0:
+        if worker.clusters.waiting == 0 or worker.fault.kind != 0:
             break
-        moved = worker.waiting != before
+        moved = worker.clusters.waiting != before
         still: u32 = 0
         if search.is_quiet == 0:
             outcome: u32 = run_freely(worker)
             if outcome == FINISHED:
-                cluster = worker.residents[search.cursor]
+                cluster = worker.clusters.residents[search.cursor]
                 drop_resident(worker, search.cursor)
                 moved = True
                 if cast(u64, spare) == 0:
@@ -99,20 +87,20 @@ def run_search(worker: Pointer[Worker]) -> None:
                 else:
                     end_cluster(cluster)
             elif outcome == SPINNING:  # it may wait for clusters that have not begun
-                worker.resident_room = min(worker.resident_room * 2, worker.resident_limit)
+                worker.clusters.room = min(worker.clusters.room * 2, worker.clusters.limit)
             elif outcome != STILL:
-                report_stop(worker, worker.residents[search.cursor])
+                report_stop(worker, worker.clusters.residents[search.cursor])
                 break
         else:
-            before = worker.waiting
+            before = worker.clusters.waiting
             still = visit_residents(worker)
-            moved = moved or worker.waiting != before
-        if worker.waiting == 0:
+            moved = moved or worker.clusters.waiting != before
+        if worker.clusters.waiting == 0:
             end_search(search)
         if has_to_leave(worker, still):
             break
         is_stuck = note_stuck(worker, is_stuck, moved)
-        if is_stuck and atomic_load(worker.stuck) == worker.stuck_limit:
+        if is_stuck and atomic_load(worker.clusters.stuck) == worker.clusters.stuck_limit:
             break
     end_search(search)
     end_grid(worker, spare, is_stuck)
@@ -124,7 +112,7 @@ def begin_search(worker: Pointer[Worker], cluster: Pointer[Cluster]) -> None:
     search = address_of(worker.search)
     search.is_quiet = 0
     search.threads = max(search.threads, threads_of(worker))
-    if worker.waiting != 1:
+    if worker.clusters.waiting != 1:
         return
     search.random = scrambled(scrambled(worker.seed) + first_number(cluster)) | 1
     search.policy = WALK if worker.seed % 2 == 0 else PRIORITIES
@@ -157,8 +145,8 @@ def end_search(search: Pointer[Search]) -> None:
 @native
 def threads_of(worker: Pointer[Worker]) -> u64:
     """The threads that take turns."""
-    block: u64 = u64(worker.block_x) * u64(worker.block_y) * u64(worker.block_z)
-    return u64(worker.waiting) * u64(worker.cluster_size) * block
+    block: u64 = u64(worker.shape.block.x) * u64(worker.shape.block.y) * u64(worker.shape.block.z)
+    return u64(worker.clusters.waiting) * u64(worker.shape.cluster_size) * block
 
 
 @native
@@ -192,7 +180,7 @@ def run_freely(worker: Pointer[Worker]) -> u32:
             if search.policy == PRIORITIES and thread.status == READY:
                 put_last(search, thread)  # threads that only go from barrier to barrier may be polling, too
             windows += 1
-            if windows == WINDOWS and worker.turn != NO_LIMIT:  # and clusters synchronize with each other
+            if windows == WINDOWS and worker.turns.most_rounds != NO_LIMIT:  # and clusters synchronize with each other
                 return SPINNING
     return STOPPED
 
@@ -204,7 +192,7 @@ def choose_thread(worker: Pointer[Worker]) -> Pointer[Thread]:
     near = search.near
     if (
         cast(u64, near) != 0
-        and near.moves == search.near_moves
+        and near.schedule.moves == search.near_moves
         and (search.policy != WALK or chance(search, NEAR) != 0)
     ):
         lane: u32 = 0 if search.policy != WALK else u32(chance(search, 32))
@@ -213,11 +201,11 @@ def choose_thread(worker: Pointer[Worker]) -> Pointer[Thread]:
             return thread
     first: u32 = 0
     if search.policy == WALK:
-        first = u32(chance(search, u64(worker.waiting)))
+        first = u32(chance(search, u64(worker.clusters.waiting)))
     wake_warps(worker)
-    for step in range(worker.waiting):
-        position: u32 = (first + step) % worker.waiting
-        thread = choose_in(search, worker.residents[position])
+    for step in range(worker.clusters.waiting):
+        position: u32 = (first + step) % worker.clusters.waiting
+        thread = choose_in(search, worker.clusters.residents[position])
         if cast(u64, thread) != 0 or worker.fault.kind != 0:
             search.cursor = position
             return thread
@@ -229,14 +217,14 @@ def wake_warps(worker: Pointer[Worker]) -> None:
     """Have warps asked again that could not run, if something has happened that may have changed that."""
     search = address_of(worker.search)
     moves: u64 = 0
-    for position in range(worker.waiting):
-        moves += moves_of(worker.residents[position])
+    for position in range(worker.clusters.waiting):
+        moves += moves_of(worker.clusters.residents[position])
     if moves != search.moves or chance(search, SELDOM) == 0:
         search.moves = moves
-        for position in range(worker.waiting):
-            cluster = worker.residents[position]
+        for position in range(worker.clusters.waiting):
+            cluster = worker.clusters.residents[position]
             for rank in range(cluster.count):
-                cluster.blocks[rank].asleep = 0
+                cluster.blocks[rank].schedule.asleep = 0
 
 
 @native
@@ -253,12 +241,12 @@ def choose_in(search: Pointer[Search], cluster: Pointer[Cluster]) -> Pointer[Thr
         block = cluster.blocks[u32(cluster.block_order[(rank + step) % cluster.count])]
         if block.live != 0:
             for other in range(block.warps):
-                chosen: u32 = u32(block.warp_order[(warp + other) % block.warps])
-                if block.asleep >> chosen & 1 == 0:
+                chosen: u32 = u32(block.schedule.warp_order[(warp + other) % block.warps])
+                if block.schedule.asleep >> chosen & 1 == 0:
                     thread = choose_lane(search, block, chosen, lane)
                     if cast(u64, thread) != 0 or block.worker.fault.kind != 0:
                         return thread
-                    block.asleep = block.asleep | u32(1) << chosen
+                    block.schedule.asleep = block.schedule.asleep | u32(1) << chosen
     return cast(Pointer[Thread], 0)
 
 
@@ -274,7 +262,7 @@ def choose_lane(search: Pointer[Search], block: Pointer[Block], warp: u32, first
             ask_phase(search, thread)
         elif thread.status == AT_PRODUCTS and have_finished(thread):
             thread.status = READY
-            block.moves += 1
+            block.schedule.moves += 1
         can_meet = can_meet or thread.status == MEETING or thread.status == ACTIVE
     if can_meet:
         meet(block, base, lanes)
@@ -282,7 +270,7 @@ def choose_lane(search: Pointer[Search], block: Pointer[Block], warp: u32, first
             return cast(Pointer[Thread], 0)
     search.near = block
     search.near_warp = warp
-    search.near_moves = block.moves
+    search.near_moves = block.schedule.moves
     return ready_lane(block, warp, first)
 
 
@@ -292,7 +280,7 @@ def ready_lane(block: Pointer[Block], warp: u32, first: u32) -> Pointer[Thread]:
     base: u32 = 32 * warp
     lanes: u32 = min(block.count - base, 32)
     for step in range(32):
-        lane = u32(block.lane_order[(first + step) % 32])
+        lane = u32(block.schedule.lane_order[(first + step) % 32])
         if lane < lanes:
             thread = block.threads + (base + lane)
             if thread.status == READY and thread.rank == 0:
@@ -304,11 +292,11 @@ def ready_lane(block: Pointer[Block], warp: u32, first: u32) -> Pointer[Thread]:
 def ask_phase(search: Pointer[Search], thread: Pointer[Thread]) -> None:
     """Let a thread continue that waits for a phase which has completed; or, now and then, one whose phase has not."""
     if has_completed(thread):
-        thread.answer = 1
+        thread.waiting.answer = 1
         thread.status = READY
-        thread.block.moves += 1
+        thread.block.schedule.moves += 1
     elif chance(search, SELDOM) == 0:
-        thread.answer = 0
+        thread.waiting.answer = 0
         thread.status = READY
 
 
@@ -317,8 +305,8 @@ def first_of_last(worker: Pointer[Worker]) -> Pointer[Thread]:
     """The first of the threads that have the lowest priority and can run; null if there is none."""
     found = cast(Pointer[Thread], 0)
     least: u64 = 0
-    for position in range(worker.waiting):
-        cluster = worker.residents[position]
+    for position in range(worker.clusters.waiting):
+        cluster = worker.clusters.residents[position]
         for rank in range(cluster.count):
             block = cluster.blocks[rank]
             for index in range(block.count):
@@ -335,16 +323,16 @@ def take_turn(worker: Pointer[Worker], thread: Pointer[Thread]) -> None:
     """Run a thread until it waits, or has passed as many points as it may."""
     search = address_of(worker.search)
     points: u32 = points_allowed(search, thread)
-    fuel: u32 = worker.quantum
+    fuel: u32 = worker.turns.quantum
     if search.policy == WALK or thread.rank != 0:
         fuel = u32(min(1 + chance(search, u64(1) << chance(search, 13)), u64(fuel)))
-    thread.at_point = 0
+    thread.preemption.at_point = 0
     allow(thread, points, 1, fuel)
     run_thread(thread)
-    passed: u32 = points - thread.until_preemption
+    passed: u32 = points - thread.preemption.points_left
     if thread.status == YIELDED:
         thread.status = READY
-        is_preempted = thread.at_point != 0
+        is_preempted = thread.preemption.at_point != 0
         passed += u32(is_preempted)
         if search.policy == PRIORITIES:
             is_change = is_preempted and search.steps + u64(passed) >= next_change_of(search)

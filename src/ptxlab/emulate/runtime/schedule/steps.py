@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.state import (
+from ptxlab.emulate.abi.address_spaces import (
     CLUSTER_SPACE,
     GENERIC_SPACE,
     LOCAL_WINDOW,
     OFFSET_MASK,
     SHARED_SPACE,
     SHARED_WINDOW,
-    Block,
-    Thread,
-    Worker,
 )
+from ptxlab.emulate.abi.state import Block, Thread, Worker
 from ptxlab.emulate.runtime.memory.memory import owner_of
 from ptxlab.native import Pointer, boolean, cast, native, u32, u64, unlikely
 

@@ -99,7 +99,7 @@ def next_number(thread: Pointer[Thread]) -> u32:
     tensor = thread.block.tensor
     tensor.begun += 1
     tensor.accumulators[tensor.begun % RECENT] = 0
-    tensor.stamps[tensor.begun % RECENT] = thread.stamp
+    tensor.stamps[tensor.begun % RECENT] = thread.order.stamp
     return tensor.begun
 
 

@@ -5,8 +5,9 @@ Each block has all of it: that blocks share a multiprocessor, and its tensor mem
 
 from __future__ import annotations
 
+from ptxlab.emulate.abi.address_spaces import STORE
 from ptxlab.emulate.abi.faults import BAD_ALLOCATION, NO_MEMORY, TENSOR_LEAK, AllocationReason
-from ptxlab.emulate.abi.state import STORE, Block, Thread
+from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.tensor_memory import UNITS, Tensor, TensorAccess
 from ptxlab.emulate.runtime.memory.memory import fail, fail_because
 from ptxlab.emulate.runtime.order.tensor_happens_before import OTHER
@@ -47,7 +48,7 @@ def allocate_columns(thread: Pointer[Thread], columns: u32, instruction: u32) ->
                 tensor.freed_at[unit] = 0
             tensor.owners[first] = thread.number // 32
             tensor.least = columns
-            thread.block.moves += 1
+            thread.block.schedule.moves += 1
             return first * UNIT
     fail_allocation(thread, AllocationReason.TOO_MANY, columns, allocated_columns(tensor), instruction)
     return 0
@@ -96,7 +97,7 @@ def free_columns(thread: Pointer[Thread], address: u32, columns: u32, instructio
     tensor.sizes[unit] = 0
     for freed in range(unit, unit + columns // UNIT):
         tensor.freed_at[freed] = instruction + 1
-    thread.block.moves += 1
+    thread.block.schedule.moves += 1
 
 
 @native

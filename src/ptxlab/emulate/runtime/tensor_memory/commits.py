@@ -7,8 +7,9 @@ then is not handed over, as with other arrivals that follow asynchronous operati
 
 from __future__ import annotations
 
+from ptxlab.emulate.abi.address_spaces import CLUSTER_SPACE, OFFSET_MASK
 from ptxlab.emulate.abi.clocks import Knowledge
-from ptxlab.emulate.abi.state import CLUSTER_SPACE, OFFSET_MASK, Thread
+from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.abi.tensor_memory import Operation
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_signal
 from ptxlab.emulate.runtime.asynchronous.mbarriers import arrive_at_phase, target_of
@@ -43,7 +44,7 @@ def start_commit(thread: Pointer[Thread], barrier: u64, blocks: u32, instruction
     operation.blocks = blocks
     if thread.worker.checks != 0:
         known = address_of(operation.known)
-        hand_over(thread, known, thread.tensor_stamp)
+        hand_over(thread, known, thread.order.tensor_stamp)
         tell(known, key_of(thread.block.number, TENSOR_WORK + thread.number), u64(number))
         tell(known, key_of(thread.block.number, TENSOR_ISSUED + thread.number), u64(number))
 
@@ -76,7 +77,7 @@ def tell_barrier(thread: Pointer[Thread], barrier: u64, known: Pointer[Knowledge
     to = owner_of(thread, barrier)
     offset: u64 = barrier & OFFSET_MASK
     if thread.worker.checks != 0:
-        flag = flag_at(address_of(to.flags), offset + MBARRIER)
+        flag = flag_at(address_of(to.order.flags), offset + MBARRIER)
         if cast(u64, flag) != 0:
             tell_all(address_of(flag.known), known)
     arrive_at_phase(thread, to, offset, 1, 0, instruction)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ptxlab.emulate.abi.address_spaces import LOAD, STORE
 from ptxlab.emulate.abi.faults import DescriptorReason, FaultyChunk
-from ptxlab.emulate.abi.state import LOAD, STORE, Block, Thread
+from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.tensor_memory import TensorAccess, TensorCopy
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_shared_work
 from ptxlab.emulate.runtime.asynchronous.wgmma import fail_chunk
@@ -60,7 +61,7 @@ def read_source(thread: Pointer[Thread], copy: Pointer[TensorCopy], number: u32,
     for row in range(copy.rows):
         for chunk in range(copy.chunks):
             offset: u64 = tensor_chunk_offset(copy.descriptor, row, chunk, K_MAJOR)
-            if offset + CHUNK > thread.shared_size:
+            if offset + CHUNK > thread.memory.shared_size:
                 outside = FaultyChunk(descriptor=copy.descriptor, row=row, chunk=chunk, major=K_MAJOR, is_b=0, bits=32)
                 fail_chunk(thread, outside, offset, instruction)
                 return False
@@ -74,7 +75,7 @@ def copy_in(block: Pointer[Block], copy: Pointer[TensorCopy]) -> None:
     for row in range(copy.rows):
         for chunk in range(copy.chunks):
             offset: u64 = tensor_chunk_offset(copy.descriptor, row, chunk, K_MAJOR)
-            words = cast(Pointer[u32], block.shared + offset)
+            words = cast(Pointer[u32], block.memory.shared + offset)
             for index in range(copy.copies):
                 lane: u32 = row % 32 + row // 32 * copy.step + index * copy.stride
                 first: u32 = lane * COLUMNS + (copy.address & 0xFFFF) + 4 * chunk

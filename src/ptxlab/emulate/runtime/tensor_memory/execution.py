@@ -22,14 +22,18 @@ def multiply(block: Pointer[Block], operation: Pointer[Operation]) -> None:
     mma = address_of(operation.mma)
     disabled = cast(Pointer[u32], operation.mma.disabled_lanes)
     if mma.form != PAIR:
-        shared = block.shared
+        shared = block.memory.shared
         multiply_in_tensor_memory(mma, block.tensor.cells, shared, shared, shared, disabled)
         return
     rank: u32 = block.rank & 0xFFFFFFFE
     first = block.cluster.blocks[rank]
     second = block.cluster.blocks[rank + 1]
-    multiply_in_tensor_memory(mma, first.tensor.cells, first.shared, first.shared, second.shared, disabled)
-    multiply_in_tensor_memory(mma, second.tensor.cells, second.shared, first.shared, second.shared, disabled + 4)
+    multiply_in_tensor_memory(
+        mma, first.tensor.cells, first.memory.shared, first.memory.shared, second.memory.shared, disabled
+    )
+    multiply_in_tensor_memory(
+        mma, second.tensor.cells, second.memory.shared, first.memory.shared, second.memory.shared, disabled + 4
+    )
 
 
 @native
@@ -44,8 +48,8 @@ def finish_operation(block: Pointer[Block]) -> u32:
     else:
         tell_barriers(block.threads + operation.thread, operation)
     drop_operation(block.tensor)
-    block.moves += 1
-    block.worker.deliveries += 1
+    block.schedule.moves += 1
+    block.worker.progress.deliveries += 1
     return what
 
 

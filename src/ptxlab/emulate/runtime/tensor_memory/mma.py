@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ptxlab.emulate.abi.address_spaces import ATOMIC
 from ptxlab.emulate.abi.faults import DescriptorReason
-from ptxlab.emulate.abi.state import ATOMIC, Thread
+from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.abi.tensor_memory import RECENT, TensorAccess
 from ptxlab.emulate.runtime.order.tensor_happens_before import PRODUCT
 from ptxlab.emulate.runtime.tensor_memory.accesses import is_allocated, next_number

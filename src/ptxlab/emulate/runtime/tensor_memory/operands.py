@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ptxlab.emulate.abi.address_spaces import ATOMIC, LOAD, STORE
 from ptxlab.emulate.abi.faults import BAD_INSTRUCTION_DESCRIPTOR, DescriptorReason, FaultyChunk
-from ptxlab.emulate.abi.state import ATOMIC, LOAD, STORE, Block, Thread
+from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.tensor_memory import TensorAccess
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_shared_work
 from ptxlab.emulate.runtime.asynchronous.wgmma import fail_chunk
@@ -172,7 +173,7 @@ def read_matrix(thread: Pointer[Thread], block: Pointer[Block], read: MatrixRead
     for row in range(lines):
         for chunk in range(chunks):
             offset: u64 = tensor_chunk_offset(read.descriptor, row, chunk, read.major)
-            if offset + CHUNK > thread.shared_size:
+            if offset + CHUNK > thread.memory.shared_size:
                 outside = FaultyChunk(
                     descriptor=read.descriptor,
                     row=row,

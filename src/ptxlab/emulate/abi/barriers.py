@@ -1,0 +1,53 @@
+"""The barriers of a block: the sixteen that are numbered, and what is known of mbarriers in shared memory."""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi.clocks import Knowledge
+from ptxlab.native import Array, struct, u32, u64
+
+KNOWN_PHASES = 64  # mbarriers of a block that an explanation can describe
+
+
+@struct
+class Barrier:
+    """One of the sixteen barriers of a block."""
+
+    expected: u32  # threads; 0: none has arrived yet
+    arrived: u32
+    waiting: u32
+    everyone: u32  # whether the count was left out, so that exited threads are not waited for
+    all: u32
+    any: u32
+    ones: u32
+    instruction: u32
+    known: Knowledge  # what the threads that arrived and continued have handed over
+
+
+@struct
+class Phase:
+    """What an explanation says of an mbarrier: its initialisation, its arrivals, its bytes, its completed phases."""
+
+    offset: u64
+    completed: u64  # phases
+    instruction: u32  # the one that initialised it
+    arrived_at: u32  # the instruction of the last arrival
+    arrived_by: u32  # the thread of the last arrival
+    is_known: u32
+    copied: u64  # bytes that copies brought in this phase
+    copied_at: u32  # the instruction of the last copy that brought some
+    copies: u32  # how many copies brought bytes in this phase
+    arrived_from: u64  # the block of the last arrival
+    expected_bytes: u64  # by `expect_tx` in this phase
+    expected_at: u32  # the instruction of the last `expect_tx`
+    passed: u32  # how many waits have succeeded
+    bits: u64  # what the last operation on it left in memory
+
+
+@struct
+class BlockBarriers:
+    """All barriers of a block."""
+
+    used: u32  # numbered barriers that any thread has arrived at, a bit for each
+    uses_mbarriers: u32  # whether `phases` describes any
+    numbered: Array[Barrier, 16]
+    phases: Array[Phase, 65]  # by offset: of two that collide, the later one; the last takes what is not kept

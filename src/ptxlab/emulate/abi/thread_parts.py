@@ -1,0 +1,163 @@
+"""The parts of a thread, by subject; `state.Thread` holds them."""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi.clocks import Knowledge
+from ptxlab.native import Growable, Pointer, struct, u8, u32, u64
+
+# What a thread is doing: its status.
+READY = 0  # it can run
+YIELDED = 1  # it can run after others: it may be waiting for what they write
+DONE = 2
+MEETING = 3  # it waits for lanes of its warp
+ACTIVE = 4  # it waits for whatever lanes are there: `activemask`
+AT_BARRIER = 5
+AT_PHASE = 6  # it waits for an mbarrier
+FAILED = 7
+AT_CLUSTER = 8  # it waits at the barrier of its cluster
+AT_PRODUCTS = 9  # it waits for MMAs by `wgmma`, and for all warps that start them
+
+
+@struct
+class Index:
+    """Three extents or coordinates."""
+
+    x: u32
+    y: u32
+    z: u32
+
+
+@struct
+class Waiting:
+    """Where a thread waits: at a barrier, or at a warp collective."""
+
+    barrier: u32  # the number of the barrier
+    instruction: u32  # known only while it waits, and when it yields
+    members: u32  # the lanes of the warp collective, a bit for each
+    site: u32  # of the warp collective
+    answer: u64  # what the wait has found out
+
+
+@struct
+class WaitTarget:
+    """What a thread waits for asynchronously: a phase of an mbarrier, or groups of `wgmma`."""
+
+    offset: u64  # of the mbarrier
+    number: u64  # the parity of the phase and the order of the wait, or the groups
+    asked: u32  # 1 + the instruction that last polled a phase, since the state of the block was noted
+
+
+@struct
+class ThreadMemory:
+    """The memory of a thread."""
+
+    frame: Pointer[u8]  # of the running function: registers across waits
+    frame_limit: Pointer[u8]  # the end of all its frames
+    exchange: Pointer[u32]  # its words of the lane exchange buffer
+    shared: Pointer[u8]
+    shared_size: u64
+    local: Pointer[u8]
+    local_size: u64
+    local_base: u64  # where the local memory of the running function starts
+    local_top: u64  # where the local memory of the next function would start
+    local_used: u64  # how far any function has reached
+
+
+@struct
+class Preemption:
+    """When a thread lets others run first; see `runtime.schedule.search`."""
+
+    points_left: u32  # preemption points that it may still pass
+    read_cost: u32  # how many of them an access counts that changes nothing
+    at_point: u32  # whether it was preempted
+
+
+@struct
+class Copy:
+    """A `cp.async` that has not been done yet, or (size 0) an arrival that follows those before it."""
+
+    destination: u64
+    source: u64
+    size: u32
+    source_size: u32
+    group: u32
+    instruction: u32
+    serial: u32  # of the last copy that an arrival follows
+    unused: u32
+
+
+@struct
+class ThreadCopies:
+    """The asynchronous copies that a thread has started."""
+
+    group: u32  # of `cp.async`, that is still open
+    bulk_group: u32  # of bulk copies, that is still open
+    index: u32  # of the next copy in its group
+    done: u32  # the last copy of its own that it knows to be done
+    shared: u32  # the last copy of its own that all threads of the block know to be done
+    pending: Growable[Copy]
+
+
+@struct
+class ThreadWgmma:
+    """The MMAs by `wgmma` that a thread has started."""
+
+    mark: u64  # a hash of the descriptors that it gave so far
+    closed_mark: u64  # a hash of those up to the last group that it closed
+    group: u32  # how many groups it has closed
+
+
+@struct
+class ClusterArrival:
+    """The last arrival of a thread at the barrier of its cluster."""
+
+    phase: u32  # 1 + the phase in which it arrived; 0 once it has waited
+    instruction: u32
+    released: u32  # the stamp up to which it handed over what it did
+    arrived: u32  # the stamp of an arrival without a release
+
+
+@struct
+class Starting:
+    """The asynchronous operation that a thread is starting, for the detectors."""
+
+    channel: u32
+    number: u32
+
+
+@struct
+class StampByScope:
+    """A stamp for each scope."""
+
+    block: u32
+    cluster: u32
+    gpu: u32
+
+
+@struct
+class KnowledgeByScope:
+    """Vector clocks for each scope."""
+
+    block: Knowledge
+    cluster: Knowledge
+    gpu: Knowledge
+
+
+@struct
+class ThreadOrder:
+    """What happened before what a thread does now, for the detectors; see `clocks`."""
+
+    stamp: u32  # of what it does now
+    warp_stamp: u32  # up to which it knows what its warp did
+    converged_stamp: u32  # up to which it would know what its warp did, if all warp collectives ordered memory
+    fence: StampByScope  # when it last passed a releasing fence
+    init_fence: u32  # the stamp when it last passed a fence for mbarriers that it has initialised
+    tensor_stamp: u32  # the stamp when it last started an operation on tensor memory
+    unfenced: u32  # whether a `tcgen05.fence` is known to be missing since it last passed one
+    exit_stamp: u32  # of a thread that has exited: up to which all threads of the block know what it did
+    seen_version: u64  # of the synchronization variable that it last acquired from, at once or for its next fence
+    acquired_version: u64  # of the synchronization variable that it last acquired from at once
+    known: Knowledge  # what it knows of others, beyond what its whole warp or block knows
+    pending: KnowledgeByScope  # what it has read, and will know when it passes a fence
+    fenced: KnowledgeByScope  # what it knew, and had done itself, when it last passed a releasing fence
+    tensor_known: Knowledge  # of operations on tensor memory, what it has passed a fence for
