@@ -23,7 +23,7 @@ ORDINARY = frozenset(
 )
 # What holds the text of an opcode, or of a part of it, by the name of a variable or of an attribute.
 SPELLED = frozenset("opcode mnemonic mnemonics by_mnemonic modifiers family".split())
-TEXT_METHODS = frozenset("split partition rpartition lower strip rstrip removeprefix removesuffix get".split())
+TEXT_METHODS = frozenset("split partition rpartition lower rstrip removeprefix removesuffix get".split())
 COLLECTIONS = frozenset("frozenset set tuple list dict".split())
 
 
