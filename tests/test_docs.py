@@ -1,4 +1,4 @@
-"""The pages that are written by hand tell the truth, and those that are made have what they should."""
+"""The pages that are written by hand are true, and those that are made have what they should."""
 
 import importlib.util
 import json
@@ -36,7 +36,7 @@ def test_coverage_has_every_form(build: ModuleType) -> None:
     assert [row for row in rows if row.startswith("| `multimem.red") and "| yes | yes | no: several GPUs" in row]
 
 
-def test_each_chapter_and_each_instruction_of_it_stands_once(build: ModuleType) -> None:
+def test_each_chapter_and_each_instruction_appears_once(build: ModuleType) -> None:
     for page in (build.instructions(), build.coverage()):
         chapters = re.findall(r"^## (.*)", page, re.MULTILINE)
         assert chapters == [chapter.replace("_", " ").capitalize() for chapter in CHAPTERS]
@@ -85,7 +85,7 @@ def test_links_of_what_is_made_lead_somewhere(build: ModuleType) -> None:
     assert [link for link in links if link not in pages and not (build.BUILD / link).resolve().exists()] == []
 
 
-def test_the_gallery_has_the_code_of_the_readmes_as_it_stands(build: ModuleType) -> None:
+def test_the_gallery_has_the_code_of_the_readmes_unchanged(build: ModuleType) -> None:
     page = "# A\n\n```python\n# a remark\nx = y[0](z)\n```\n\n## B\n\n[k](k.py), [far](https://a.b)\n"
     assert build.under(page, "up") == (
         "## A\n\n```python\n# a remark\nx = y[0](z)\n```\n\n### B\n\n[k](up/k.py), [far](https://a.b)\n"

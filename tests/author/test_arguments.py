@@ -1,4 +1,4 @@
-"""Arguments of a launch: structures and numbers become what the parameters say, wrong ones are told at the call."""
+"""Arguments of a launch: structures and numbers become what the parameters say, wrong ones are reported at the call."""
 
 from typing import Any
 

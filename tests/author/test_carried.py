@@ -99,7 +99,7 @@ def test_kept(write: Callable[..., Any]) -> None:
     assert lines(write)
 
 
-def test_what_is_told_to_write_counts() -> None:
+def test_what_the_help_suggests_counts() -> None:
     @kernel
     def prefix(x: pointer[f32], n: u32):
         total, i = f32(0.0), u32(0)

@@ -205,13 +205,13 @@ def with_if(x: Any, n: Any, s: Any, a: Any) -> None:
         x[0] = a
 
 
-def read_behind(x: Any, n: Any, s: Any, a: Any) -> None:
+def read_after(x: Any, n: Any, s: Any, a: Any) -> None:
     with ptx.when(n < 3):
         more = n + 1
     n += more
 
 
-def read_behind_a_loop(x: Any, n: Any, s: Any, a: Any) -> None:
+def read_after_a_loop(x: Any, n: Any, s: Any, a: Any) -> None:
     with ptx.loop():
         first = n + 1
         ptx.leave_when(n > 3)
@@ -255,12 +255,12 @@ def stray(x: Any, n: Any, s: Any, a: Any) -> None:
             "a limit of `ptx.range` is a pointer into global memory",
         ),
         (
-            read_behind,
+            read_after,
             "unwritten-register",
             "`%r3` is written only where a condition of `ptx.when` holds, and read after that",
         ),
         (
-            read_behind_a_loop,
+            read_after_a_loop,
             "unwritten-register",
             "`%r4` is written only after a `ptx.leave_when` of a loop, and read after that",
         ),

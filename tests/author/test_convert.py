@@ -116,7 +116,7 @@ def test_the_python_writes_the_same_machine_code(case: Case, tmp_path: Path) -> 
     again = written(to_python(parse(text), case.name), tmp_path / "module.py")
     made, original = machine_code(again, case, tmp_path / "again"), machine_code(text, case, tmp_path / "original")
     for code in (made, original):
-        code.pop(".nv.global", None)  # zeros, which the file does not hold: what stands there belongs to other sections
+        code.pop(".nv.global", None)  # zeros, which the file does not hold: what is there belongs to other sections
     assert made == original
 
 
@@ -161,7 +161,7 @@ def test_command_line(tmp_path: Path) -> None:
     [b"", b"// nothing\n", b".version 8.0\n.target sm_80\n.entry k { add.u32 ,; ", b"\xff\xfe.\0v\0", b"// \xe9\n"],
     ids=["empty", "only-a-comment", "broken", "utf-16", "latin-1"],
 )
-def test_what_is_no_ptx_is_refused_as_by_other_commands(data: bytes, tmp_path: Path) -> None:
+def test_what_is_not_ptx_is_refused_as_by_other_commands(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "module.ptx").write_bytes(data)
     for path in (str(tmp_path / "module.ptx"), "-"):
         python, other = (CliRunner().invoke(ptxlab, [name, path], input=data) for name in ("python", "format"))
@@ -371,8 +371,8 @@ st.global.u32 [%rd1], %r3;
     assert written(python, tmp_path / "module.py").count("bra $") == 2
 
 
-def test_comments_stand_where_they_stood(tmp_path: Path) -> None:
-    """Behind a line, or before it where there is no room; not what compilers remark on their own work."""
+def test_comments_stay_in_place(tmp_path: Path) -> None:
+    """After a line, or before it where it does not fit; not what compilers remark on their own work."""
     long = "a comment that is too long for the rest of its line, " * 2
     text = kernel_of(f"""\
 ld.param.u64 %rd1, [x]; // where it goes, (in bytes)
@@ -403,7 +403,7 @@ st.global.u32 [%rd1+16], 0; /* zero */
     )
 
 
-def test_comments_behind_calls_that_return_something(tmp_path: Path) -> None:
+def test_comments_after_calls_that_return_something(tmp_path: Path) -> None:
     loads = "".join(f"ld.global.u32 %r{n}, [%rd1+{n * n}]; // load\n" for n in range(5))
     text = kernel_of(f"ld.param.u64 %rd1, [x];\n{loads}st.global.v4.u32 [%rd1], {{%r4, %r2, %r3, %r0}};\n")
     assert "  # load\n" in body_of(text, tmp_path / "module.py")
@@ -427,7 +427,7 @@ def test_constants_are_as_short_as_they_can_be(instruction: str, shown: str, tmp
     assert shown in body_of(kernel_of(f"{instruction};\n"), tmp_path / "module.py")
 
 
-def test_a_file_name_is_no_code() -> None:
+def test_a_file_name_is_not_code() -> None:
     python = to_python(parse(".version 8.0\n.target sm_80\n.address_size 64\n"), 'C:\\"""\n1/0 #.ptx')
     compile(python, "module.py", "exec")
     assert (
@@ -446,7 +446,7 @@ module = Module("sm_80", "8.0", untyped=True)
 
 
 def lines_of_runs(lines: int) -> str:
-    """Short runs one behind the other, all of the same instruction: none is to be looked at beyond its end."""
+    """Consecutive short runs, all of the same instruction: none is inspected beyond its end."""
     accumulate = "fma.rn.f32 %s{}, %r{}, %r{}, %s{};\n".format
     return "".join(accumulate(n % 64, 7 * n % 61, 100 + 3 * n % 53, n % 64) for n in range(lines))
 

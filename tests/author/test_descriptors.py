@@ -53,7 +53,7 @@ def test_what_no_descriptor_says(tile: tuple[int, Any], where: tuple[int, int], 
 
 
 def multiplying(a_turned: bool, b_turned: bool, swizzle: str) -> Kernel:
-    """64 x 32 numbers of A B, 64 of k; what is wider than a row of the swizzle lies in several copies of a tile."""
+    """64 x 32 numbers of A B, 64 of k; what is wider than a row of the swizzle takes several copies of a tile."""
     wide = int(swizzle[:-1]) // 2
 
     def fill(tile: Any, source: Any, rows: int, columns: int, turned: bool) -> None:
@@ -106,7 +106,7 @@ def test_tiles_are_multiplied(a_turned: bool, b_turned: bool, swizzle: str) -> N
     assert np.array_equal(c, a.astype(np.float32) @ b.T.astype(np.float32))
 
 
-def test_fragments_of_what_is_no_product() -> None:
+def test_fragments_of_what_is_not_an_mma() -> None:
     def write(x: Any, n: Any, s: Any, a: Any) -> None:
         ptx.warpgroup_fragments(ptx.wgmma.fence.sync.aligned)
 

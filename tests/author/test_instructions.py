@@ -1,4 +1,4 @@
-"""Every instruction is callable as it is spelled, and a wrong one is refused on the line where it stands."""
+"""Every instruction is callable as it is spelled, and a wrong one is refused on its line."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -187,7 +187,7 @@ def test_refused(write: Callable[..., Any], code: str, message: str) -> None:
 def test_what_to_write_instead(write: Callable[..., Any], label: str, help: str | None) -> None:
     found = refusal(write)
     assert found.labels[0].text == label
-    assert [told.text for told in found.helps] == ([help] if help else [])
+    assert [one.text for one in found.helps] == ([help] if help else [])
 
 
 def test_the_user_sees_the_line() -> None:
@@ -270,7 +270,7 @@ def _versioned(target: str, write: Callable[[], Any], version: str | None = None
     return k
 
 
-def test_a_wrong_modifier_is_told_which_may_stand_there() -> None:
+def test_for_a_wrong_modifier_the_legal_ones_are_listed() -> None:
     found = refusal(lambda x, n, s, a: ptx.fma.rx.f32(a, a, a))
     assert found.notes[0] == "after `fma` comes `.rn`, `.rz`, `.rm`, `.rp`"
     assert found.notes[1].startswith("legal: `fma.rnd")

@@ -1,4 +1,4 @@
-"""What is wrong with a kernel as a whole is told at the parameter, the `return` or the call that is wrong."""
+"""What is wrong with a kernel as a whole is reported at the parameter, the `return` or the call that is wrong."""
 
 import importlib
 import math
@@ -204,7 +204,7 @@ def test_options_have_names() -> None:
         ({"maxnthreads": 64}, "there is no directive `.maxnthreads` of a kernel"),
     ],
 )
-def test_directives_that_are_none(directives: dict[str, Any], message: str) -> None:
+def test_directives_that_do_not_exist(directives: dict[str, Any], message: str) -> None:
     for make in (kernel, Module("sm_80").kernel):
         with pytest.raises(PtxError) as raised:
             make(**directives)
@@ -236,7 +236,7 @@ def test_the_name_of_a_kernel_has_its_compile_time_arguments() -> None:
     assert len(k.specialise(TYPE=f32, COUNTS=list(range(1000))).name) < 100
 
 
-def test_tables_as_compile_time_arguments_are_told_apart_by_all_elements() -> None:
+def test_tables_as_compile_time_arguments_are_distinguished_by_all_elements() -> None:
     @kernel
     def k(x: pointer[f32], *, TABLE: Any):  # noqa: N803
         x[0] = float(TABLE[1000])
@@ -266,7 +266,7 @@ def test_a_device_function_calls_itself() -> None:
     assert x.tolist() == [math.factorial(n) for n in range(10)]
 
 
-def test_what_is_wrong_with_a_kernel_is_told_once_when_it_is_launched() -> None:
+def test_what_is_wrong_with_a_kernel_is_reported_once_when_it_is_launched() -> None:
     @kernel
     def wrong(a: f32, n: u32):
         ptx.fma.rn.f32(a, n, a)

@@ -134,7 +134,7 @@ def test_refused(write: Callable[..., Any], code: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("write", "told", "right"),
+    ("write", "suggested", "right"),
     [
         (lambda x, n, s, a: n * a, "`ptx.cvt.rn.f32.u32(x)`", lambda x, n, s, a: ptx.cvt.rn.f32.u32(n) * a),
         (lambda x, n, s, a: n + u64(1), "`ptx.cvt.u64.u32(x)`", lambda x, n, s, a: ptx.cvt.u64.u32(n) + u64(1)),
@@ -150,8 +150,8 @@ def test_refused(write: Callable[..., Any], code: str, message: str) -> None:
          lambda x, n, s, a: x.view(s32).__setitem__(0, ptx.cvt.rzi.s32.f32(a))),
     ],
 )  # fmt: skip
-def test_what_is_told_to_write_is_legal(write: Callable[..., Any], told: str, right: Callable[..., Any]) -> None:
-    assert told in refusal(write).helps[0].text
+def test_what_the_help_suggests_is_legal(write: Callable[..., Any], suggested: str, right: Callable[..., Any]) -> None:
+    assert suggested in refusal(write).helps[0].text
     assert lines(right)
 
 

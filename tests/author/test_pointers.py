@@ -80,7 +80,7 @@ def moved(x: Any, n: Any, s: Any, a: Any) -> None:
             "not-an-operand",
             "`ptx.ctaid` has several components, and one number is needed here",
         ),
-        (lambda x, n, s, a: x[1 << 61], "immediate-range", f"no address lies {1 << 63} bytes from another"),
+        (lambda x, n, s, a: x[1 << 61], "immediate-range", f"no two addresses are {1 << 63} bytes apart"),
         (lambda x, n, s, a: len(x), "value-needed", "a pointer does not say how many elements there are"),
         (lambda x, n, s, a: x or a, "value-needed", "whether a pointer is null is known only on the GPU"),
         (lambda x, n, s, a: x.__setitem__(0, [a, a]), "vector-size", "one element is stored here, 2 given"),
@@ -187,7 +187,7 @@ def test_an_array_where_any_pointer_is_taken() -> None:
     assert np.array_equal(x, np.arange(32) * 4 + 2)
 
 
-def test_an_array_for_a_generic_pointer_is_told_how() -> None:
+def test_the_help_for_an_array_as_a_generic_pointer() -> None:
     @function
     def first(place: generic_pointer[f32]) -> f32:
         return place[0]

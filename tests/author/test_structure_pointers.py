@@ -111,7 +111,7 @@ def test_a_list_is_followed() -> None:
     out = np.zeros(3, np.uint32)
     chain = np.zeros(2, np.dtype([("value", "u4"), ("next", "u8")], align=True))
     chain["value"] = 5, 6
-    chain["next"] = 0x7000_0000_0010, 0  # where the emulator puts the first array, and behind its first element
+    chain["next"] = 0x7000_0000_0010, 0  # where the emulator puts the first array, and after its first element
     last.launch(1, 1, [chain, out])
     assert out.tolist() == [6, 5, 9]
 

@@ -33,7 +33,7 @@ class Scaling(struct):
 
 
 class Ray(struct):
-    """Padding behind `steps`, and names that a pointer of Python has too."""
+    """Padding after `steps`, and names that a pointer of Python has too."""
 
     offset: f32
     size: f64
@@ -56,7 +56,7 @@ def walk_twice(ray: Ray, by: u32) -> tuple[u32, Ray]:
 
 @kernel
 def walks(fields: struct[32, 8], out: pointer[f32], count: pointer[u64], by: u32):
-    """The launch knows where `out` lies, so the structure is made here."""
+    """The launch knows where `out` is, so the structure is made here."""
     how = Scaling(fields.field(f32, 20), fields.field(s32, 24))
     steps, half = fields.field(u8, 16), fields.field(f16, 18)
     number, moved = walk_twice(Ray(fields.field(f32, 0), fields.field(f64, 8), steps, half, how, out), by)

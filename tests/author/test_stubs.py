@@ -65,15 +65,17 @@ ptx.tile(1, 2, 3).pithc
 
 
 @pytest.mark.slow
-def test_a_type_checker_tells_right_from_wrong(tmp_path: Path) -> None:
+def test_a_type_checker_accepts_right_and_refuses_wrong(tmp_path: Path) -> None:
     (tmp_path / "instructions.pyi").write_text(stubs())
     (tmp_path / "right.py").write_text(RIGHT)
     (tmp_path / "wrong.py").write_text(WRONG)
     options = ["--strict", "--no-error-summary", "--cache-dir", str(tmp_path / "cache")]
-    told, _, _ = api.run([*options, str(tmp_path / "right.py"), str(tmp_path / "wrong.py")])
-    shown = [line.partition('Revealed type is "ptxlab.author.')[2] for line in told.splitlines() if "Revealed" in line]
+    output, _, _ = api.run([*options, str(tmp_path / "right.py"), str(tmp_path / "wrong.py")])
+    shown = [
+        line.partition('Revealed type is "ptxlab.author.')[2] for line in output.splitlines() if "Revealed" in line
+    ]
     assert shown == ['values.u32"', 'values.u64"', 'pointers.Pointer"']
-    lines = [line.partition("wrong.py:")[2] for line in told.splitlines() if ": error: " in line]
+    lines = [line.partition("wrong.py:")[2] for line in output.splitlines() if ": error: " in line]
     expected = ['"rnn"; maybe "rn"?', '"golbal"; maybe "global_"?', '"u32"', 'Missing positional argument "c"',
                 "not callable", '"w"', '"nothing"', 'Too many arguments for "when"', '"pred"', '"width"',
                 '"pithc"; maybe "pitch"?']  # fmt: skip

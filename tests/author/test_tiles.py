@@ -25,7 +25,7 @@ def test_a_swizzle_is_its_own_inverse_and_repeats(name: str, offset: int) -> Non
     assert swizzle.place(offset + swizzle.period) == placed + swizzle.period
 
 
-def test_addresses_are_the_instructions_they_stand_for() -> None:
+def test_addresses_are_the_instructions_of_the_manual() -> None:
     def write(x: Any, n: Any, s: Any, a: Any) -> None:
         tile = ptx.tile(f16, 64, 64, swizzle="128B", copies=2)
         place = tile.at(n, 8)

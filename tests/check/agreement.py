@@ -1,7 +1,7 @@
-"""Do `check` and ptxas agree on damaged files? `python -m tests.check.agreement --count=5000 --seed=1` tells.
+"""Do `check` and ptxas agree on damaged files? `python -m tests.check.agreement --count=5000 --seed=1` asks.
 
 Prints each disagreement with what was done, then the score: verdicts, false refusals, and the line of the first error.
-`--seed=1,2,3` runs several, `--lines=20` also prints where the first errors stand on different lines,
+`--seed=1,2,3` runs several, `--lines=20` also prints where the first errors are on different lines,
 `--kinds="call,guard"` damages in these ways only, `--most=6000` takes only files of so many bytes, `--evidence` writes
 all of it to `evidence/agreement.json`.
 """
@@ -45,12 +45,12 @@ class Outcome:
 
     @property
     def no_answer(self) -> bool:
-        """Whether ptxas crashed, ran for ever or gave up on itself, with no error told before that."""
+        """Whether ptxas crashed, ran forever or gave up, with no error shown before that."""
         if unterminated_comment(self.mutant.text) is not None:  # it would never end, so it is not asked
             return True
-        told = [verdict for verdict in self.theirs if verdict.level not in ("warning", "info")]
-        return bool(told) and all(
-            verdict.level in ("crash", "timeout") or verdict.message.startswith("Internal ") for verdict in told
+        shown = [verdict for verdict in self.theirs if verdict.level not in ("warning", "info")]
+        return bool(shown) and all(
+            verdict.level in ("crash", "timeout") or verdict.message.startswith("Internal ") for verdict in shown
         )
 
     @property

@@ -32,5 +32,5 @@ def findings(text: str, code: str) -> list[Diagnostic]:
 
 
 def line_of(text: str, part: str) -> int:
-    """The line of the first place where `part` stands."""
+    """The line of the first place where `part` is."""
     return text[: text.index(part)].count("\n") + 1

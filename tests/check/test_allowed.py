@@ -12,24 +12,24 @@ KERNEL = """\
     .reg .u32 %r<3>;
     ld.param.u64 %rd1, [out];
     {above}
-    st.global.u32 [%rd1], %r2;{behind}
+    st.global.u32 [%rd1], %r2;{after}
     ret;
 }}
 """
 
 
-def codes(above: str = "", behind: str = "") -> list[str]:
-    text = KERNEL.format(above=above, behind=behind)
+def codes(above: str = "", after: str = "") -> list[str]:
+    text = KERNEL.format(above=above, after=after)
     return [diagnostic.code for diagnostic in ptxlab.check(ptxlab.parse(text))]
 
 
 @pytest.mark.parametrize(
     "place",
     [
-        {"behind": " // ptxlab: allow unwritten-register, the value does not matter"},
+        {"after": " // ptxlab: allow unwritten-register, the value does not matter"},
         {"above": "// ptxlab: allow unwritten-register: the value does not matter"},
         {"above": "// ptxlab: allow unwritten-register, a reason\n    // and more of it"},
-        {"behind": " /* ptxlab: allow unwritten-register because it is overwritten */"},
+        {"after": " /* ptxlab: allow unwritten-register because it is overwritten */"},
     ],
 )
 def test_a_reason_allows_it(place: dict[str, str]) -> None:
@@ -40,7 +40,7 @@ def test_a_reason_allows_it(place: dict[str, str]) -> None:
     "place",
     [
         {},
-        {"behind": " // ptxlab: allow unreachable-code, another rule"},
+        {"after": " // ptxlab: allow unreachable-code, another rule"},
         {"above": "// ptxlab: allow unwritten-register, too far away\n    mov.u32 %r1, 0;"},
     ],
 )
@@ -49,7 +49,7 @@ def test_anything_else_does_not(place: dict[str, str]) -> None:
 
 
 def test_an_error_cannot_be_allowed() -> None:
-    text = KERNEL.format(above="mov.u32 %r2, 0;", behind="").replace(
+    text = KERNEL.format(above="mov.u32 %r2, 0;", after="").replace(
         "st.global.u32 [%rd1], %r2;", "st.global.u32 [%rd1]; // ptxlab: allow operand-count, because I say so"
     )
     assert [diagnostic.code for diagnostic in ptxlab.check(ptxlab.parse(text))] == ["operand-count"]
@@ -76,7 +76,7 @@ def test_an_error_cannot_be_allowed() -> None:
     ],
 )
 def test_a_comment_without_effect_is_reported(comment: str, message: str, help: str) -> None:
-    text = KERNEL.format(above="", behind=comment)
+    text = KERNEL.format(above="", after=comment)
     found = ptxlab.check(ptxlab.parse(text))
     assert sorted(one.code for one in found) == ["ineffective-allow", "unwritten-register"]
     (ineffective,) = [one for one in found if one.code == "ineffective-allow"]

@@ -72,7 +72,7 @@ def ends(control: Control, start: int, without: int) -> bool:
     return False
 
 
-def test_a_post_dominator_is_on_every_way_to_the_end() -> None:
+def test_a_post_dominator_is_on_every_path_to_the_end() -> None:
     chance = random.Random(1)
     for _ in range(300):
         count = chance.randrange(2, 9)
@@ -83,5 +83,5 @@ def test_a_post_dominator_is_on_every_way_to_the_end() -> None:
         control = control_of(body)
         if all(ends(control, block, without=-2) for block in control.order):
             for other in control.order:
-                on_every_way = [block for block in control.order if not ends(control, other, without=block)]
-                assert [block for block in control.order if control.post_dominates(block, other)] == on_every_way, body
+                on_every_path = [block for block in control.order if not ends(control, other, without=block)]
+                assert [block for block in control.order if control.post_dominates(block, other)] == on_every_path, body

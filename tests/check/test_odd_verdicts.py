@@ -87,7 +87,7 @@ CASES: list[tuple[str, str | None]] = [
     (kernel("st.global.v2.f32 [%d1], {%u1, 1.0};"), "operand-type"),
     (kernel("st.global.v2.u32 [%d1], {%f1, %f2};"), "operand-type"),
     (kernel("st.global.v4.u32 [%d1], %ctaid;"), "operand-type"),
-    # A variable that is no array counts as a register in a vector, whatever that may mean.
+    # A variable that is not an array counts as a register in a vector, whatever that may mean.
     (kernel("ld.global.v2.u32 {%u1, scalar}, [%d1];"), "?operand-type"),
     (kernel("mov.b64 {scalar, %r1}, %d1;"), "?operand-type"),
     (kernel("mov.b64 {array, %r1}, %d1;"), "operand-type"),
@@ -110,7 +110,7 @@ CASES: list[tuple[str, str | None]] = [
     (kernel("tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {1.0, 1.0}];"), None),
     (kernel("tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {1, 1}];"), "operand-type"),
     (kernel("tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [t, {1, 1}];"), None),
-    # Asynchronous stores that tell no one.
+    # Asynchronous stores without a completion mechanism.
     (kernel(f"{STORE}.u32 [%r1], %r2;"), "?operand-count"),
     (kernel(f"{STORE}.v2.u32 [%r1], {{%r2, %r3}};"), "operand-count"),
     # Headers.
@@ -144,7 +144,7 @@ CASES: list[tuple[str, str | None]] = [
     (".func f(.param .align 2 .u32 p);\n.func f(.param .u32 p) { ret; }" + KERNEL, None),
     (".func (.reg .align 8 .u32 r) f();\n.func (.reg .u32 r) f() { ret; }" + KERNEL, "inconsistent-declaration"),
     (".entry k(.param .u32 p);\n.entry k(.param .align 8 .u32 p) { ret; }", "inconsistent-declaration"),
-    # Parameters of calls are no memory; those of the function itself are.
+    # Parameters of calls are not memory; those of the function itself are.
     (kernel(".param .b32 x; @%p1 st.param.b32 [x], %r1;"), "misused-parameter"),
     (kernel(".param .b32 x; @%p1 ld.param.b32 %r1, [x];"), "misused-parameter"),
     (kernel(".param .b8 x[8]; @%p1 ld.param.b8 %r1, x[1];"), "misused-parameter"),

@@ -40,7 +40,7 @@ SAFE = {
         "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [tile];",
     ),
 }
-# What is said, and not written: another meaning is possible.
+# What is said, and not written: something else may be meant.
 SAID = {
     "adn.b32 %r1, %r2, %r3;": "did you mean `and`?",
     "ad.u32 %r1, %r2, %r3;": "did you mean `add`?",

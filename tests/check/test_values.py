@@ -12,7 +12,7 @@ def values_of(body: str) -> tuple[Values, int]:
     return values, next(iter(values.writes))
 
 
-def test_a_read_sees_the_writes_on_all_ways_to_it() -> None:
+def test_a_read_sees_the_writes_on_all_paths_to_it() -> None:
     values, register = values_of("mov.b32 %r1, 1; @%p1 bra A; mov.b32 %r1, 2; A: mov.b32 %r2, %r1; ret;")
     assert values.definitions(3, register) == (0, 2)
     assert values.definitions(2, register) == (0,)

@@ -50,7 +50,7 @@ PRODUCT = """.version 7.0
     add.u32 %at, %at, %column;
     ldmatrix.sync.aligned.m8n8.x4{trans}.shared.b16 {{%a0, %a1, %a2, %a3}}, [%at];
 
-    // Of the right one lanes 0 to 15 give rows; what the others give is not looked at.
+    // Of the right one lanes 0 to 15 give rows; what the others give is not used.
     mov.u32 %at, right;
     mad.lo.u32 %at, %lane, 16, %at;
     selp.b32 %at, %at, {others}, %has;

@@ -39,7 +39,7 @@ def saxpy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @needs_tools
-def test_assemble_writes_an_object_and_tells_what_it_needs() -> None:
+def test_assemble_writes_an_object_and_reports_what_it_needs() -> None:
     result = run("assemble", "--threads", 128, "saxpy.ptx")
     assert result.exit_code == 0
     assert Path("saxpy.cubin").read_bytes().startswith(b"\x7fELF")
@@ -64,9 +64,9 @@ def test_assemble_for_another_target_to_another_place() -> None:
 @needs_tools
 def test_assemble_json() -> None:
     result = run("assemble", "--format", "json", "saxpy.ptx")
-    told = json.loads(result.stdout)
-    assert (told["assembled"], told["target"], told["diagnostics"]) == (True, "sm_80", [])
-    (function,) = told["functions"]
+    shown = json.loads(result.stdout)
+    assert (shown["assembled"], shown["target"], shown["diagnostics"]) == (True, "sm_80", [])
+    (function,) = shown["functions"]
     assert (function["function"], function["shared"], function["occupancy"]["threads"]) == ("saxpy", 0, 256)
 
 
@@ -81,7 +81,7 @@ def test_assemble_shows_what_ptxas_refuses() -> None:
 
 
 @needs_tools
-def test_assemble_standard_input_writes_only_where_told() -> None:
+def test_assemble_standard_input_writes_only_the_named_file() -> None:
     result = run("assemble", "-", input=SAXPY)
     assert result.exit_code == 0
     assert result.stdout.endswith("wrote no object: `--output` says where to\n")
@@ -111,7 +111,7 @@ def test_json_is_an_object_whatever_happens() -> None:
 
 
 @pytest.mark.parametrize("command", ["assemble", "sass"])
-def test_a_tool_that_is_missing_is_no_fault_of_the_file(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tool_that_is_missing_is_not_a_fault_of_the_file(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PTXLAB_PTXAS", "no-such-ptxas")
     result = run(command, "saxpy.ptx")
     assert result.exit_code == 2
@@ -119,7 +119,7 @@ def test_a_tool_that_is_missing_is_no_fault_of_the_file(command: str, monkeypatc
 
 
 @needs_tools
-def test_ptxas_is_told_of_a_file_of_our_own_and_the_reader_is_not() -> None:
+def test_ptxas_reads_a_file_of_our_own_that_messages_do_not_name() -> None:
     Path("empty.ptx").touch()
     result = run("assemble", "empty.ptx")
     assert result.exit_code == 1
@@ -140,7 +140,7 @@ def test_a_ptxas_that_writes_no_object_is_a_diagnostic(tmp_path: Path) -> None:
 
 
 @needs_tools
-def test_sass_stands_beside_its_line() -> None:
+def test_sass_is_beside_its_line() -> None:
     result = run("sass", "saxpy.ptx")
     assert result.exit_code == 0
     (row,) = (line for line in result.stdout.splitlines() if "fma.rn.f32" in line)

@@ -53,7 +53,7 @@ class Terminal(io.StringIO):
         ),
     ],
 )
-def test_a_name_that_is_not_there_is_told(arguments: list[str], message: str) -> None:
+def test_a_name_that_is_not_there_is_reported(arguments: list[str], message: str) -> None:
     outcome = CliRunner().invoke(ptxlab, ["bench", *arguments])
     assert outcome.exit_code == 2
     assert message in outcome.output
@@ -77,7 +77,7 @@ def test_what_was_kept_is_shown_without_a_gpu(tmp_path: Path) -> None:
     assert (tmp_path / "bars.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_another_file_is_no_record(tmp_path: Path) -> None:
+def test_another_file_is_not_a_record(tmp_path: Path) -> None:
     for text in ("", "{}", "[]", '{"sizes": 3}'):
         (tmp_path / "kept.json").write_text(text)
         outcome = CliRunner().invoke(ptxlab, ["bench", "--from", str(tmp_path / "kept.json")])

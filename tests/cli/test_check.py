@@ -186,7 +186,7 @@ def test_fix_leaves_other_encodings_alone(tmp_path: Path) -> None:
     assert file.read_bytes() == before
 
 
-def test_fix_leaves_a_file_alone_that_has_no_certain_remedy(wrong: Path) -> None:
+def test_fix_leaves_a_file_alone_that_has_no_safe_fix(wrong: Path) -> None:
     before = wrong.read_bytes()
     result = run("check", "--fix", wrong)
     assert result.exit_code == 1

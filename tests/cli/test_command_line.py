@@ -78,7 +78,7 @@ def test_an_interrupt_is_one_line_and_status_130(command: str) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes as on POSIX systems")
-def test_a_reader_that_left_is_told_nothing(tmp_path: Path) -> None:
+def test_a_reader_that_left_gets_no_message(tmp_path: Path) -> None:
     file = tmp_path / "right.ptx"
     file.write_text(RIGHT)
     process = subprocess.Popen([*PTXLAB, "check", str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

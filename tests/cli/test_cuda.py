@@ -66,7 +66,7 @@ def test_a_finding_is_on_the_line_of_the_source() -> None:
         assert ".f23" in result.output
 
 
-def test_what_nvrtc_refuses_is_told() -> None:
+def test_what_nvrtc_refuses_is_reported() -> None:
     result = run("check", "wrong.cu")
     assert result.exit_code == 1
     assert "error[cuda-error]: identifier `s` is undefined\n --> wrong.cu:7:16" in result.stdout

@@ -389,13 +389,13 @@ def test_a_long_run_shows_a_bar_and_ctrl_c_stops_it_at_once(tmp_path: Path) -> N
             shown += os.read(ours, 4096)
     process.send_signal(signal.SIGINT)
     asked = time.perf_counter()
-    told, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=60)
     os.close(ours)
     assert b"0 of 1 blocks" in shown
     assert time.perf_counter() - asked < 5
     assert process.returncode == 130
-    assert "kernel.ptx:8:5" in told
-    assert "block (0,0,0)" in told
+    assert "kernel.ptx:8:5" in output
+    assert "block (0,0,0)" in output
 
 
 @pytest.mark.slow

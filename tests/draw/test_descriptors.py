@@ -100,6 +100,6 @@ def test_a_product_by_the_pictures_is_the_product(case: str) -> None:
         ((8, 64), {"major": "row"}, "there are k and mn"),
     ],
 )
-def test_what_can_not_be_drawn_is_told(extent: tuple[int, int], options: dict[str, str], wanted: str) -> None:
+def test_what_can_not_be_drawn_is_reported(extent: tuple[int, int], options: dict[str, str], wanted: str) -> None:
     with pytest.raises(ValueError, match=wanted):
         draw.descriptor(0, *extent, **options)

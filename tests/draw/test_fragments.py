@@ -144,7 +144,7 @@ def test_a_loaded_matrix_is_where_the_picture_says(turned: str) -> None:
             assert out[lane, number] == rows[pointing, column]
 
 
-def test_one_lane_stands_out() -> None:
+def test_one_lane_is_highlighted() -> None:
     picture = draw.fragments("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16", operand="a", lane=5)
     (panel,) = picture.panels
     strong = [cell.text for row in panel.cells for cell in row if cell is not None and cell.strong]
@@ -164,12 +164,12 @@ def test_one_lane_stands_out() -> None:
         ("ldmatrix.sync.aligned.m8n16.x1.shared.s8.s4", "is not known"),
     ],
 )
-def test_what_can_not_be_drawn_is_told(instruction: str, wanted: str) -> None:
+def test_what_can_not_be_drawn_is_reported(instruction: str, wanted: str) -> None:
     with pytest.raises(ValueError, match=re.escape(wanted)):
         draw.fragments(instruction)
 
 
-def test_wrong_operands_and_lanes_are_told() -> None:
+def test_wrong_operands_and_lanes_are_reported() -> None:
     instruction = "ldmatrix.sync.aligned.m8n8.x1.shared.b16"
     with pytest.raises(ValueError, match="has no matrix `a`: it has d"):
         draw.fragments(instruction, operand="a")
@@ -182,7 +182,7 @@ def is_legal(spelling: str) -> bool:
 
 
 @pytest.mark.slow
-def test_every_multiplication_with_a_meaning_can_be_drawn() -> None:
+def test_every_multiplication_with_semantics_can_be_drawn() -> None:
     drawn = 0
     for form in forms():
         if form.name[:2] in (("wgmma", "fence"), ("wgmma", "commit_group"), ("wgmma", "wait_group")):

@@ -65,7 +65,7 @@ def test_what_a_tile_costs_is_what_the_emulator_counts(
     assert measured_wavefronts(8, columns, swizzle, pitch) == wavefronts
 
 
-def test_each_piece_of_a_tile_lies_where_both_panels_say() -> None:
+def test_each_piece_of_a_tile_is_where_both_panels_say() -> None:
     tile, memory = draw.tile(16, 64, "bf16", "128B").panels
     found = 0
     for line, cells in enumerate(memory.cells):
@@ -90,7 +90,7 @@ def test_each_piece_of_a_tile_lies_where_both_panels_say() -> None:
         ((0, 64), {}, "can be drawn"),
     ],
 )
-def test_what_is_no_tile_is_told(extent: tuple[int, int], options: dict[str, object], wanted: str) -> None:
+def test_what_is_not_a_tile_is_reported(extent: tuple[int, int], options: dict[str, object], wanted: str) -> None:
     with pytest.raises(ValueError, match=re.escape(wanted)):
         draw.tile(*extent, **options)  # type: ignore[arg-type]
 
@@ -130,7 +130,7 @@ def test_lanes_that_meet_in_a_bank_are_drawn_below_each_other() -> None:
     assert "12 sectors of 32 bytes; 32 lanes with 4 bytes each could do with 4" in panel.note
 
 
-def test_a_line_without_accesses_is_told() -> None:
+def test_a_line_without_accesses_is_reported() -> None:
     result = ptxlab.parse(STRIDED)["strided"].launch(1, 32, [np.zeros(96, np.uint32)], profile=True)
     with pytest.raises(ValueError, match=rf"line 1; those that did: {SHARED}, {GLOBAL}"):
         draw.accesses(result, 1)
@@ -163,7 +163,7 @@ def test_the_command_line_draws(tmp_path: Path) -> None:
     drawn = runner.invoke(command, [*launch, "--draw", str(SHARED)])
     assert drawn.exit_code == 0
     assert "2 wavefronts" in drawn.output
-    for wrong, told in (
+    for wrong, message in (
         (["draw", "tile", "8"], "`8` is not like 8x64"),
         (["draw", "tile", "8x64", "-o", "tile.pdf"], "saved as `.svg` or `.txt`"),
         (["draw", "fragments", "mma.sync"], "not an instruction with all its modifiers"),
@@ -173,4 +173,4 @@ def test_the_command_line_draws(tmp_path: Path) -> None:
     ):
         refused = runner.invoke(command, wrong)
         assert refused.exit_code == 2
-        assert told in refused.output
+        assert message in refused.output

@@ -30,7 +30,7 @@ END:
 """
 
 
-def test_a_label_behind_the_last_instruction_is_a_target_like_others() -> None:
+def test_a_label_after_the_last_instruction_is_a_target_like_others() -> None:
     out = np.zeros(4, np.uint32)
     ptxlab.parse(TO_THE_END)["k"].launch(1, 4, [out])
     assert out.tolist() == [0, 1, 0, 2]

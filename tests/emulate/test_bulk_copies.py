@@ -71,7 +71,7 @@ def test_there_and_back(seed: int, space: str) -> None:
     assert counters["bytes"]["global"] == {"read": 4096, "written": 2048}
 
 
-def test_several_copies_tell_one_barrier() -> None:
+def test_several_copies_complete_on_one_barrier() -> None:
     x, y = words(), np.zeros(1024, np.uint32)
     parts = "\n".join(
         f"@!%p1 {LOAD} [tile+{at}], [%x+{4096 - 1024 - at}], 1024, [full];" for at in range(0, 4096, 1024)
@@ -198,7 +198,7 @@ def test_blocks_that_reduce_to_the_same_place() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_what_nobody_waited_for_is_old(seed: int) -> None:
+def test_what_no_thread_waited_for_is_stale(seed: int) -> None:
     """Whoever forgets to wait reads what was there before, in every run, and is told so."""
     x, y = words(), np.zeros(1024, np.uint32)
     body = "st.shared.u32 [%own], 7;\nbar.sync 0;\n" + EXPECT.format(256) + f"@!%p1 {LOAD} [tile], [%x], 256, [full];"

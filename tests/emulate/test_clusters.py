@@ -273,7 +273,7 @@ def test_a_block_that_has_exited_is_one_finding_and_the_rest_runs_on(checks: boo
     )
 
 
-def test_a_race_between_blocks_is_told() -> None:
+def test_a_race_between_blocks_is_reported() -> None:
     (found,) = findings(RING.replace(SYNC, "bar.sync 0;\n") + SYNC)
     assert found.message == "unsynchronized: one thread reads shared memory that another writes"
     assert "of `tile` of block (" in found.labels[1].text or "of `tile` of block (" in found.labels[0].text

@@ -59,7 +59,7 @@ def test_blocks_meet(blocks: int, checks: bool) -> None:
         assert np.array_equal(seen, np.roll(np.arange(100, 100 + blocks), -1))
 
 
-def test_blocks_that_nobody_lets_meet() -> None:
+def test_blocks_that_cannot_synchronize() -> None:
     out = np.zeros(4, np.uint32)
     with pytest.raises(ptxlab.KernelError, match="out-of-bounds"):
         ptxlab.parse(MEET)["k"].launch(4, 64, [out, np.zeros_like(out)], device="cpu")
@@ -104,7 +104,7 @@ KEPT = """.version 8.0
 
 @pytest.mark.parametrize("name", ["begin", "0", "1"])
 @pytest.mark.parametrize("dynamic", [256, 166912 - 256])
-def test_shared_memory_of_the_system_is_nobody_elses(name: str, dynamic: int) -> None:
+def test_reserved_shared_memory_is_separate(name: str, dynamic: int) -> None:
     out = np.zeros(64, np.uint32)
     kernel = ptxlab.parse(KEPT.replace("REGISTER", f"%reserved_smem_offset_{name}"))["k"]
     result = kernel.launch(1, 64, [out], shared=dynamic, device="cpu")

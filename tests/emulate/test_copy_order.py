@@ -210,7 +210,7 @@ def uninitialised(body: str, **how: Any) -> list[str]:
     return [diagnostic.labels[0].text for diagnostic in found]
 
 
-def test_shared_memory_that_nobody_has_written() -> None:
+def test_shared_memory_that_no_thread_has_written() -> None:
     assert uninitialised("ld.shared.u32 %r1, [%own];") == ["thread (0,0,0) of block (0,0,0) read bytes 0..4 of `tile`"]
     assert uninitialised("st.shared.u32 [%own], 0; ld.shared.u32 %r1, [%own];") == []
     assert len(uninitialised("st.shared.u32 [%own], 0; ld.shared.u32 %r1, [%own+2048];")) == 1
@@ -218,7 +218,7 @@ def test_shared_memory_that_nobody_has_written() -> None:
     assert uninitialised("st.shared.u32 [%own], 0; red.shared.add.u32 [%own], 1;") == []
 
 
-def test_each_block_begins_with_shared_memory_that_nobody_has_written() -> None:
+def test_each_block_starts_with_unwritten_shared_memory() -> None:
     body = "setp.eq.u32 %p1, %b, 0; @%p1 st.shared.u32 [%own], 1; ld.shared.u32 %r1, [%own];"
     assert uninitialised(body, grid=2) == ["thread (0,0,0) of block (1,0,0) read bytes 0..4 of `tile`"]
 

@@ -181,7 +181,7 @@ def test_lanes_in_different_iterations_make_different_requests() -> None:
     assert (found["global_requests"], found["sectors"]) == (200, 800)
 
 
-def test_lanes_meet_again_behind_a_loop() -> None:
+def test_lanes_reconverge_after_a_loop() -> None:
     text = LOOP.replace("setp.LIMIT", "setp.le.u32 %p2, %r2, %r1;")  # each lane goes round once more than the last
     found = requests(text, "ld.global.u32 %r6")
     assert (found["global_requests"], found["sectors"]) == (1, 4)

@@ -56,13 +56,13 @@ def test_too_little_memory_to_remember_everything(monkeypatch: pytest.MonkeyPatc
     assert launch(body) == [("warning", "incomplete-check")]
 
 
-def test_each_pair_of_instructions_is_told_once() -> None:
+def test_each_pair_of_instructions_is_reported_once() -> None:
     assert len(run(RACE, grid=5)) == 1
     assert len(run(f"{RACE}\n bar.sync 0;\n {RACE}")) == 2
     assert len(run("\n bar.sync 0;\n".join([RACE] * 50))) == 20
 
 
-def test_a_race_is_told_beside_the_fault_it_may_explain() -> None:
+def test_a_race_is_reported_beside_the_fault_it_may_explain() -> None:
     found = launch(f"{RACE}\n setp.eq.u32 %p1, %t, 63;\n @%p1 trap;")
     assert found == [("error", "trap"), ("error", "data-race")]
 

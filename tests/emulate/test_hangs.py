@@ -160,7 +160,7 @@ def test_a_phase_that_misses_an_arrival() -> None:
     ]  # fmt: skip
 
 
-def test_a_phase_that_nobody_arrives_in() -> None:
+def test_a_phase_without_an_arrival() -> None:
     again = phase().replace(
         "ret;", "second:\nmbarrier.test_wait.parity.shared.b64 %p2, [full], 1;\n@!%p2 bra second;\nret;"
     )
@@ -175,7 +175,7 @@ def test_a_wait_for_the_phase_before_the_first_is_over_at_once() -> None:
     silent(phase(parity=1, arrive="nanosleep.u32 1;"), block=32)
 
 
-def test_an_mbarrier_that_nobody_initialised() -> None:
+def test_an_mbarrier_that_is_not_initialised() -> None:
     wrong = phase().replace("@%p1 mbarrier.init.shared.b64 [full], 1;", "")
     found = problem(wrong, block=32)
     assert found.code == "bad-barrier"

@@ -89,7 +89,7 @@ def test_every_seed_finds_the_same() -> None:
     assert len(context_of(found).memory.heap.regions) == 0
 
 
-def test_what_no_kernel_wrote_is_told_where_it_is_allocated() -> None:
+def test_what_no_kernel_wrote_is_reported_where_it_is_allocated() -> None:
     last = "ld.global.u32 %r2, [%rd2];"
     (found,) = module(last)["make"].launch(1, 1).diagnostics
     assert (found.level, found.code) == ("warning", "uninitialised-read")

@@ -57,7 +57,7 @@ def test_a_wrong_argument_is_refused(parameters: str, args: list[object], text: 
     assert found.line is not None
 
 
-def test_all_wrong_arguments_are_told_at_once() -> None:
+def test_all_wrong_arguments_are_reported_at_once() -> None:
     with pytest.raises(ptxlab.KernelError) as caught:
         launch("ret;", ".u32 a, .u64 b, .u32 c", [1 << 32, 5, 1 << 32])
     assert [found.message.split(":")[0] for found in caught.value.diagnostics] == [
@@ -228,7 +228,7 @@ def test_arrays_that_overlap_are_one_memory() -> None:
         ("mov.u32 %r2, 0;\nmov.u32 %r3, 5;\ndiv.u32 %r2, %r3, %r2;\ncvt.u64.u32 %rd1, %r2;", "misaligned", None),
     ],
 )  # fmt: skip
-def test_a_bad_address_is_told(address: str, code: str, note: str | None) -> None:
+def test_a_bad_address_is_reported(address: str, code: str, note: str | None) -> None:
     array = np.zeros(4, "u4")
     found = problem(STORE.replace("mov.u32", f"{address}\nmov.u32"), ".u64 p", [array])
     assert found.code == code
@@ -241,7 +241,7 @@ def test_a_bad_address_is_told(address: str, code: str, note: str | None) -> Non
 
 @pytest.mark.parametrize("space", ["global", "shared", "local"])
 @pytest.mark.parametrize(("type", "size"), [("u8", 1), ("u16", 2), ("u32", 4), ("u64", 8), ("v2.u64", 16)])
-def test_every_place_around_the_ends_is_told_apart(space: str, type: str, size: int) -> None:
+def test_every_place_around_the_ends_is_distinguished(space: str, type: str, size: int) -> None:
     """An access that is right comes first, so that the emulator knows where to look."""
     bytes = 48 if space == "local" else 47  # local memory is a multiple of 16 bytes
     base = "ld.param.u64 %rd1, [p];" if space == "global" else "mov.u64 %rd1, memory;"
@@ -268,12 +268,12 @@ again:
         assert [found.code for found in result.diagnostics] == wanted, offset
 
 
-def test_the_last_address_of_all_is_no_memory() -> None:
+def test_the_last_address_is_not_memory() -> None:
     found = problem("mov.u64 %rd1, -1;\nld.global.u8 %r1, [%rd1];\nret;", checks=False)
     assert found.code == "out-of-bounds"
 
 
-def test_an_mbarrier_lies_in_shared_memory() -> None:
+def test_an_mbarrier_is_in_shared_memory() -> None:
     array = np.zeros(4, "u8")
     body = "ld.param.u64 %rd1, [p];\nmbarrier.init.b64 [%rd1], 1;\nret;"
     found = problem(body, ".u64 p", [array])
@@ -281,7 +281,7 @@ def test_an_mbarrier_lies_in_shared_memory() -> None:
     assert array.tolist() == [0, 0, 0, 0]
 
 
-def test_a_fault_of_all_blocks_is_told_once() -> None:
+def test_a_fault_of_all_blocks_is_reported_once() -> None:
     found = problem("mov.u64 %rd1, 0;\nld.global.u32 %r1, [%rd1];\nret;", grid=64, checks=False, workers=2)
     assert found.code == "out-of-bounds"
 

@@ -149,7 +149,7 @@ def test_a_ring_that_turns_too_fast(how: dict[str, str], code: str) -> None:
         ({"bytes": 8192}, "4096 of 8192 bytes"),
     ],
 )
-def test_a_ring_that_stands_still(how: dict[str, Any], said: str) -> None:
+def test_a_ring_without_progress(how: dict[str, Any], said: str) -> None:
     (found,) = run(**how)[1]
     assert found.code == "hang"
     stands = "".join(found.notes) + "".join(label.text for label in found.labels)

@@ -233,7 +233,7 @@ def test_what_is_looked_at(address: str, load: str, block: int, said: str) -> No
     assert found.labels[0].text.partition(" poll")[2].removeprefix("s") == f" {said} here"
 
 
-def test_a_loop_that_writes_is_no_hang() -> None:
+def test_a_loop_that_writes_is_not_a_hang() -> None:
     body = """
     ld.param.u64 %rd1, [p];
     again:

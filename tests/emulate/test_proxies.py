@@ -174,7 +174,7 @@ def test_a_wait_that_orders_nothing() -> None:
     races(loaded(wait=WAIT.replace("y.sh", "y.relaxed.cta.sh"), marks="// with"))
 
 
-def test_the_wait_of_one_thread_and_a_barrier_tell_all() -> None:
+def test_the_wait_of_one_thread_and_a_barrier_order_all() -> None:
     silent(loaded(wait=f"@%p1 bra after; {WAIT} after: bar.sync 0;"))
 
 

@@ -109,7 +109,7 @@ def test_words_of_a_race() -> None:
     )
 
 
-def test_the_seed_is_told() -> None:
+def test_the_seed_is_reported() -> None:
     (found,) = run(EXCHANGE.format("", "%far"), seed=7)
     assert "replay with `--seed 7`" in found.notes
 
@@ -323,7 +323,7 @@ def test_what_an_atomic_operation_finds_is_before_what_its_thread_does_next(acce
     races(COUNTED.format(0, access))
 
 
-def test_what_an_atomic_operation_finds_is_before_what_a_barrier_orders_behind_it() -> None:
+def test_what_an_atomic_operation_finds_is_before_what_a_barrier_orders_after_it() -> None:
     body = """
     setp.eq.u32 %p1, %t, 0;
     @%p1 atom.global.add.u32 %r1, [%flag], 1; // with

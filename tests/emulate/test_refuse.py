@@ -48,7 +48,7 @@ def test_a_parameter_of_open_size() -> None:
     assert refusals(call, function) == [("`rest`, a parameter of open size, is not emulated", 4)]
 
 
-def test_an_instruction_without_a_meaning() -> None:
+def test_an_instruction_without_semantics() -> None:
     store = "ld.param.u64 %rd1, [out];\nst.global.u32 [%rd1], 1;\n"
     assert refusals(store) == []
     reduce = "multimem.red.relaxed.sys.global.add.u32 [%rd1], %r1;\n"
@@ -93,12 +93,12 @@ def test_a_variable_of_another_file() -> None:
     ]
 
 
-def test_a_function_that_nobody_calls_is_not_looked_at() -> None:
+def test_a_function_without_a_call_is_not_translated() -> None:
     unused = ".func unused() { .reg .b64 %rd<2>; multimem.red.relaxed.sys.global.add.u32 [%rd1], 1; ret; }\n"
     assert refusals("", unused) == []
 
 
-def test_a_branch_behind_the_last_instruction_ends_the_thread() -> None:
+def test_a_branch_after_the_last_instruction_ends_the_thread() -> None:
     text = HEADER + ".entry kernel() { .reg .pred %p; setp.eq.u32 %p, 1, 1; @%p bra end; trap; end: }"
     for changed, codes in ((text, []), (text.replace("@%p", "@!%p"), ["trap"])):
         found = ptxlab.parse(changed, name="kernel.ptx")["kernel"].launch(grid=1, block=32, on_error="collect")

@@ -244,7 +244,7 @@ join:
     races(body.format(arrive=right, join=""), grid=3)
 
 
-def test_more_blocks_than_are_told_apart() -> None:
+def test_more_blocks_than_are_tracked_separately() -> None:
     body = """
     mad.wide.u32 %rd1, %b, 4, %out;
     st.global.u32 [%rd1], 5;

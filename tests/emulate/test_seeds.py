@@ -37,7 +37,7 @@ def test_every_seed_sees_the_same_data_and_the_arrays_are_changed_once() -> None
     assert module.get("launches") == 32
 
 
-def test_a_finding_of_any_seed_is_told_with_the_seed() -> None:
+def test_a_finding_of_any_seed_is_reported_with_the_seed() -> None:
     with pytest.raises(ptxlab.KernelError, match="data-race"):
         ptxlab.parse(WRONG)["k"].launch(1, 32, [np.zeros(1, np.uint32)], seeds=[3, 4])
     result = ptxlab.parse(WRONG)["k"].launch(1, 32, [np.zeros(1, np.uint32)], seeds=[3, 4], on_error="collect")

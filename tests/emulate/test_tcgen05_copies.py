@@ -88,7 +88,7 @@ def test_factors_that_threads_wrote() -> None:
     assert "missing-proxy-fence" in {diagnostic.code for diagnostic in found}
 
 
-def test_what_only_pictures_tell_is_refused() -> None:
+def test_what_the_manual_only_draws_is_refused() -> None:
     for line in ("tcgen05.cp.cta_group::1.4x256b [%r1], %rd1;", "tcgen05.shift.cta_group::1.down [%r1];"):
         text = f"{HEAD}.entry k()\n{{ .reg .b32 %r<2>; .reg .b64 %rd<2>; {line} ret; }}\n"
         with pytest.raises(ptxlab.KernelError) as refused:
@@ -131,7 +131,7 @@ def pair(mask: int) -> list[ptxlab.Diagnostic]:
     return found
 
 
-def test_a_commit_tells_several_blocks() -> None:
+def test_a_commit_arrives_in_several_blocks() -> None:
     assert pair(3) == []
     assert [diagnostic.code for diagnostic in pair(1)] == ["hang"]
     assert [diagnostic.code for diagnostic in pair(5)] == ["out-of-bounds"]

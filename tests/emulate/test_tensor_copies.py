@@ -299,7 +299,7 @@ def test_reductions_that_there_are_not(operation: str, type: Any) -> None:
 # Who is told.
 
 
-def test_a_copy_that_nobody_waited_for() -> None:
+def test_a_copy_without_a_wait() -> None:
     map = ptxlab.tensor_map(some((64, 64)), (32, 64))
     tile, found = run(map, LOAD.partition("wait:")[0], (0, 0))
     assert {diagnostic.code for diagnostic in found} == {"data-race"}
@@ -322,7 +322,7 @@ def test_too_many_bytes_are_expected() -> None:
 
 
 @pytest.mark.parametrize("base", [16, 32, 64])
-def test_a_box_lies_at_multiples_of_128(base: int) -> None:
+def test_a_box_is_at_multiples_of_128(base: int) -> None:
     (found,) = run(ptxlab.tensor_map(some((64, 64)), (32, 64)), LOAD, (0, 0), base=base)[1]
     assert (found.code, found.message[-21:]) == ("misaligned", "not a multiple of 128")
 
@@ -332,7 +332,7 @@ def test_a_box_beyond_shared_memory() -> None:
     assert (found.code, found.message) == ("out-of-bounds", "write of 32768 bytes outside of shared memory")
 
 
-def test_what_is_no_tensor_map() -> None:
+def test_what_is_not_a_tensor_map() -> None:
     map = ptxlab.tensor_map(some((64, 64)), (32, 64))
     (found,) = run(map, LOAD.replace("DIM", "1d").replace("BOX", "[%rd4, {%c0}]"), (0, 0))[1]
     assert (found.code, found.message) == ("bad-tensor-map", "a tensor map of 2 dimensions for a copy with 1")

@@ -97,14 +97,14 @@ LOAD = "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%d0, %d1}, [%band];"
 STORE = "tcgen05.st.sync.aligned.32x32b.x2.b32 [%band], {%t, %t};"
 
 
-def test_a_load_behind_a_store() -> None:
+def test_a_load_after_a_store() -> None:
     silent(f"{STORE}\n{STORED}\n{LOAD}\n{WAIT}\n{put_out(2)}", [np.zeros((128, 2), np.uint32)])
     found = finds(f"{STORE} // with\n{LOAD} // here\n{WAIT}", "data-race")
     assert len(launch(f"{STORE}\n{LOAD}\n{WAIT}", [np.zeros(1, np.uint32)]).diagnostics) == 1  # not of the end, too
     assert found.message == "a load reads tensor memory that a store still writes"
 
 
-def test_a_store_behind_a_load() -> None:
+def test_a_store_after_a_load() -> None:
     begin = f"{STORE}\n{STORED}\n"
     silent(f"{begin}{LOAD}\n{WAIT}\n{STORE}\n{STORED}", [np.zeros(1, np.uint32)])
     finds(
@@ -157,7 +157,7 @@ def test_a_deallocation_waits_for_nobody() -> None:
     assert found.message == "a load may use tensor memory after `tcgen05.dealloc` has freed it"
 
 
-def test_cells_that_nobody_has_written() -> None:
+def test_unwritten_tensor_memory() -> None:
     silent(f"{STORE}\n{STORED}\n{LOAD}\n{WAIT}", [np.zeros(1, np.uint32)])
     finds(f"{LOAD} // here\n{WAIT}", "uninitialised-read", "a thread reads tensor memory that no thread has written")
 

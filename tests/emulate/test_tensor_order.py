@@ -33,13 +33,13 @@ def finds(code: str, message: str, edits: Edits, **how: Any) -> ptxlab.Diagnosti
     return found
 
 
-def test_nobody_waits_for_the_product() -> None:
+def test_no_thread_waits_for_the_mma() -> None:
     silent()
     found = finds("data-race", "a load reads tensor memory that an MMA ", ((WAIT, ""),))
     assert found.notes[-1] == "the MMA is complete when the mbarrier of a `tcgen05.commit` after it completes"
 
 
-def test_the_fence_behind_the_wait() -> None:
+def test_the_fence_after_the_wait() -> None:
     message = "a load of tensor memory may run ahead of the synchronization that orders it after an MMA"
     finds("missing-tensor-fence", message, ((AFTER, "    mul.lo.u32"),))
 
@@ -106,7 +106,7 @@ def test_a_descriptor_that_reaches_outside() -> None:
         (5, "this kind does not have the type of D with these types of A and B"),
     ],
 )
-def test_an_instruction_descriptor_that_stands_for_nothing(bit: int, message: str) -> None:
+def test_a_reserved_instruction_descriptor(bit: int, message: str) -> None:
     read = "ld.global.b32 %r10, [%rd2+16];"
     (found,) = found_in(((read, f"{read} xor.b32 %r10, %r10, {1 << bit};"),))
     assert found.code == "bad-descriptor"

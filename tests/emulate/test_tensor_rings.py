@@ -67,7 +67,7 @@ def test_synchronization_that_is_left_out(name: str, blocks: int) -> None:
         ),
     ],
 )
-def test_an_arrival_is_no_commit(name: str, line: str, message: str) -> None:
+def test_an_arrival_is_not_a_commit(name: str, line: str, message: str) -> None:
     for seed in range(4):
         _, found = Ring(edits=((name, line),)).run(seed)
         assert any(d.code == "data-race" and message in d.message for d in found), ptxlab.report.render(found)

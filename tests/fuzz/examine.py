@@ -85,16 +85,16 @@ def _disagreement(text: str, errors: list[Diagnostic]) -> Finding | None:
     if unterminated_comment(text) is not None:  # ptxas would never end
         return None
     verdicts = judge(text, timeout=30)
-    told = [one for one in verdicts if one.level not in ("warning", "info")]
-    no_answer = told and all(one.level in ("crash", "timeout") or one.message.startswith("Internal ") for one in told)
-    if no_answer or accepted(verdicts) == (not errors) or any(one.message.startswith(ELSEWHERE) for one in told):
+    shown = [one for one in verdicts if one.level not in ("warning", "info")]
+    no_answer = shown and all(one.level in ("crash", "timeout") or one.message.startswith("Internal ") for one in shown)
+    if no_answer or accepted(verdicts) == (not errors) or any(one.message.startswith(ELSEWHERE) for one in shown):
         return None
     if errors and all(one.code.startswith(EXCESSIVE) for one in errors):
         return None
     if errors and any(int(one, 16 if "x" in one else 10) >= OVERFLOW for one in _NUMBER.findall(text)):
         return None
     ours = f"{errors[0].line}: {errors[0].code}: {errors[0].message}" if errors else "accepted"
-    theirs = "; ".join(f"{one.line}: {one.message}" for one in told) or "accepted"
+    theirs = "; ".join(f"{one.line}: {one.message}" for one in shown) or "accepted"
     return Finding("missed" if not errors else "false refusal", f"ptxlab: {ours}\nptxas: {theirs}")
 
 

@@ -20,10 +20,10 @@ from tests.emulate import calling, calling_mixed
 from tests.emulate.defined import STRIDE, interpret
 from tests.emulate.defined import Program as Defined
 from tests.emulate.kernels.case import ROOT as KERNELS
-from tests.emulate.test_float_meanings import CHAPTERS as FLOATS
-from tests.emulate.test_float_meanings import make_group as make_float_group
-from tests.emulate.test_meanings import ADDRESSES
-from tests.emulate.test_meanings import CHAPTERS as INTEGERS
+from tests.emulate.test_float_semantics import CHAPTERS as FLOATS
+from tests.emulate.test_float_semantics import make_group as make_float_group
+from tests.emulate.test_semantics import ADDRESSES
+from tests.emulate.test_semantics import CHAPTERS as INTEGERS
 from tests.isa.cases import exact
 from tests.isa.kernels import LANES, home, kernel, make_group, output, pack, unpack
 from tests.isa.mutants import mutants

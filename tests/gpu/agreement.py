@@ -219,7 +219,7 @@ def spell(words: Any) -> str:
 
 
 def largest_distance(group: Group, here: Any, there: Any) -> int:
-    """How many floats lie between two results at most; 0 where results are no floats."""
+    """The most floats between two results; 0 where results are not floats."""
     (first, *others) = registers(group, "write")
     sizes = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
     if others or first.type is None or first.type.name not in sizes or first.count:
@@ -270,7 +270,7 @@ def main() -> int:
     options = parser.parse_args()
     started = time.perf_counter()
     tallies = []
-    # The slowest first, so that nobody waits for the last.
+    # The slowest first, so that no worker waits for the last.
     asked = sorted(questions(options), key=lambda question: forms()[question.number].chapter not in MATRICES)
     with ProcessPoolExecutor(options.workers, get_context("spawn")) as pool:
         for done in as_completed([pool.submit(examine, question) for question in asked]):

@@ -7,7 +7,7 @@ import pytest
 
 from ptxlab.gpu import absence, driver, hardware, loading
 from tests.gpu.driver_of_python import Driver
-from tests.gpu.stand_ins import saxpy
+from tests.gpu.fakes import saxpy
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -21,7 +21,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Driver]:
-    """An H200 whose kernel `saxpy` is Python, and a cubin that nobody had to compile."""
+    """An H200 whose kernel `saxpy` is Python, and a cubin that need not be compiled."""
     made = Driver(saxpy)
     made.parameters = 4
     monkeypatch.setenv("PTXLAB_CACHE", str(tmp_path))

@@ -1,6 +1,6 @@
 """A CUDA driver made of Python: memory is this machine's, a kernel is a function of its parameters.
 
-It stands in for `cuda.bindings.driver` in tests of what is done with the driver: what is copied, what is freed, and
+It replaces `cuda.bindings.driver` in tests of what is done with the driver: what is copied, what is freed, and
 what is said when it answers with an error. `fail["cuMemAlloc"] = 2` makes that call fail with that status.
 """
 
@@ -38,7 +38,7 @@ class _Names:
 
 
 class Driver:
-    """An H200 as far as the driver tells of it; `kernel` is what runs, with the addresses of its parameters."""
+    """An H200 as far as the driver reports it; `kernel` is what runs, with the addresses of its parameters."""
 
     CUresult = CUresult
     CUlaunchConfig = SimpleNamespace

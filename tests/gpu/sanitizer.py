@@ -4,10 +4,10 @@
     PYTHONPATH=src:. python3 -m tests.gpu.sanitizer run build/sanitizer.json          # on a machine with a GPU
 
 `collect` runs the tests of the detectors and keeps every kernel they launch, wrong or right, with its arguments, its
-code for a GPU and what the emulator says of it. ptxas leaves out loads whose value nobody uses, and with them the races
+code for a GPU and what the emulator says of it. ptxas leaves out loads whose value is not used, and with them the races
 of many a test, so values that are loaded are stored to a word of the thread's own; the emulator must say the same of
 both. `run` launches each kernel under every tool of compute-sanitizer, and without any, and writes
-evidence/sanitizer.json. Many kernels share a process, which is started again behind one that breaks its context or
+evidence/sanitizer.json. Many kernels share a process, which is started again after one that breaks its context or
 never ends; a report belongs to the kernel that it names.
 """
 
@@ -117,7 +117,7 @@ def thin_out(cases: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def keep_loads(case: dict[str, Any]) -> str:
-    """The text with a store behind every load of 32 bits, where the emulator finds the same in it."""
+    """The text with a store after every load of 32 bits, where the emulator finds the same in it."""
     before, entry, body = re.split(r"((?:\.visible\s+)?\.entry\b)", case["text"], maxsplit=1)
     changed, count = LOAD.subn(r"\g<0> \g<1>st.global.u32 [%kept_at], \g<2>;", body)
     if not count or not re.search(r"\.reg\s+\.[bus]32\s+[^;]*%r<", body):
@@ -180,7 +180,7 @@ def read_arguments(written: Sequence[Any]) -> list[Any]:
 
 
 def named(number: int) -> str:
-    """What a kernel is called, so that a report tells which it is about."""
+    """What a kernel is called, so that a report says which it is about."""
     return f"case_{number}_k"
 
 
@@ -188,7 +188,7 @@ def named(number: int) -> str:
 
 
 def child(path: Path, numbers: Sequence[int]) -> None:
-    """Launch kernels one after the other; end behind one that leaves the GPU unusable."""
+    """Launch kernels one after the other; end after one that leaves the GPU unusable."""
     cases = json.loads(path.read_text(encoding="utf-8"))["cases"]
     for number in numbers:
         case = cases[number]
@@ -276,7 +276,7 @@ def read_output(output: str, unended: str | None, numbers: Sequence[int], found:
             found[number] = {"verdict": "refused", "said": codes[0].removeprefix("refused: ")}
         else:
             found[number] = {"verdict": "stops", "said": codes[0]}
-    if not done and unended is not None:  # it did not even begin: the end of what was said tells why
+    if not done and unended is not None:  # it did not even start: the end of its output says why
         found[numbers[0]] = {"verdict": "other", "said": output[-300:]}
     return max(done, 1)
 

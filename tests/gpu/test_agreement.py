@@ -34,7 +34,7 @@ def test_a_difference_is_counted_and_shown(monkeypatch: pytest.MonkeyPatch) -> N
 
     def wrong(self, *given, **how):
         result = launch(self, *given, **how)
-        if not how.get("workers"):  # the side that stands for the GPU
+        if not how.get("workers"):  # the side that replaces the GPU
             results = how["args"][1][0, :, 0]
             results[np.isfinite(results.astype(np.uint32).view(np.float32)).argmax()] ^= 1  # a NaN has no distance
         return result

@@ -1,4 +1,4 @@
-"""The same launch on the emulator and on a GPU, for which a driver of Python stands in."""
+"""The same launch on the emulator and on a GPU, which a driver in Python replaces."""
 
 import ctypes
 from pathlib import Path
@@ -11,7 +11,7 @@ import ptxlab
 from ptxlab.cli.group import ptxlab as command_line
 from tests.gpu import programs
 from tests.gpu.driver_of_python import Driver
-from tests.gpu.stand_ins import OnGpu, launch, ramp, saxpy
+from tests.gpu.fakes import OnGpu, launch, ramp, saxpy
 
 
 def test_both_give_the_emulators_arrays_and_name_the_first_difference(fake: Driver) -> None:

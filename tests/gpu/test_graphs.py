@@ -7,7 +7,7 @@ import ptxlab
 from ptxlab import gpu
 from tests.gpu import programs
 from tests.gpu.driver_of_python import CUresult, Driver
-from tests.gpu.stand_ins import OnGpu, launch, ramp
+from tests.gpu.fakes import OnGpu, launch, ramp
 
 
 def test_a_graph_runs_what_was_recorded(fake: Driver) -> None:

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 def test_kernel(case: Case) -> None:
     target = ptxlab.load(case.path).target
     if gpu().architecture_for(target) is None:
-        pytest.skip(f"this GPU is no `{target}`")
+        pytest.skip(f"this GPU is not an `{target}`")
     fails = case.make(np.random.default_rng(0)).fails
     if not fails:
         execute(case, device="cuda")

@@ -298,7 +298,7 @@ def test_a_version_that_the_driver_does_not_read() -> None:
         kernel(programs.SAXPY.replace("8.0", "9.4")).launch(1, 1, [0, 0, 1.0, 0], device="cuda", compile="driver")
 
 
-def test_messages_of_the_driver_stand_on_their_line() -> None:
+def test_messages_of_the_driver_are_on_their_line() -> None:
     text = programs.SAXPY.replace("fma.rn.f32", "fma.f32")
     log = bytearray(4096)
     with pytest.raises(Exception, match="CUDA_ERROR_INVALID_PTX"):
@@ -309,7 +309,7 @@ def test_messages_of_the_driver_stand_on_their_line() -> None:
     assert "fma" in found[0].labels[0].span.source.line(found[0].line)
 
 
-def test_too_little_memory_leaves_nothing_behind(tmp_path) -> None:
+def test_too_little_memory_leaks_nothing(tmp_path) -> None:
     gc.collect()  # modules of other tests
     before = free_memory()
     big = np.memmap(tmp_path / "big", dtype=np.float32, mode="w+", shape=(200 << 30) // 4)

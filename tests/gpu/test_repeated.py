@@ -1,4 +1,4 @@
-"""Launches that repeat: what is looked at once, what each time; without a GPU."""
+"""Launches that repeat: what is checked once, what each time; without a GPU."""
 
 import ctypes
 from pathlib import Path
@@ -13,7 +13,7 @@ from ptxlab.launch import prepare
 from ptxlab.launch.contexts import context_of
 from tests.gpu import programs
 from tests.gpu.driver_of_python import Driver
-from tests.gpu.stand_ins import OnGpu, Tensor, ramp
+from tests.gpu.fakes import OnGpu, Tensor, ramp
 
 
 def test_a_prepared_launch_takes_arrays_on_the_gpu_only(fake: Driver) -> None:
@@ -35,7 +35,7 @@ def test_a_module_is_loaded_once(fake: Driver) -> None:
     assert fake.calls.count("cuModuleLoadDataEx") == 1
 
 
-def test_what_repeats_is_looked_at_once(fake: Driver) -> None:
+def test_what_repeats_is_checked_once(fake: Driver) -> None:
     module = ptxlab.parse(programs.SAXPY)
     x, y = ramp(), np.ones(8, np.float32)
 
@@ -52,7 +52,7 @@ def test_what_repeats_is_looked_at_once(fake: Driver) -> None:
     np.testing.assert_array_equal(y, np.where(np.arange(8) < 4, 5.5, 5) * x + 1)
 
 
-def test_what_changes_is_looked_at_again(fake: Driver) -> None:
+def test_what_changes_is_checked_again(fake: Driver) -> None:
     module = ptxlab.parse(programs.SAXPY)
     args = [OnGpu(ramp()), OnGpu(ramp()), 2.0, 8]
     for grid, shared, stream in ((1, 0, 5), (2, 0, 5), (2, 64, 5), (2, 64, 6), (1, 0, 5)):
@@ -62,7 +62,7 @@ def test_what_changes_is_looked_at_again(fake: Driver) -> None:
     for wrong, words in (
         ([*args[:3], -1 << 40], "does not fit `.u32`"),
         ([*args[:2], 1e39, 8], "argument 2"),
-        ([*args[:3], 8.0], "8.0 is no integer"),
+        ([*args[:3], 8.0], "8.0 is not an integer"),
         (args[:3], "takes 4 arguments, not 3"),
         ([OnGpu(ramp(), strides=(8,)), *args[1:]], "the array has gaps"),
     ):

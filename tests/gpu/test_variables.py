@@ -12,7 +12,7 @@ from ptxlab.device.options import LaunchOptions
 from ptxlab.launch import prepare
 from tests.gpu import programs
 from tests.gpu.driver_of_python import CUresult, Driver
-from tests.gpu.stand_ins import OnGpu
+from tests.gpu.fakes import OnGpu
 
 # Adds a step of constant memory to a counter, which it returns.
 STEPS = programs.text(
@@ -112,7 +112,7 @@ def test_a_prepared_launch_counts_as_one(fake: Driver) -> None:
     assert module.get("total") == 41
 
 
-def test_what_a_gpu_says_is_told_in_words(fake: Driver) -> None:
+def test_what_a_gpu_says_is_explained(fake: Driver) -> None:
     Steps(fake)
     module = ptxlab.parse(STEPS)
     launch(module, "cuda")

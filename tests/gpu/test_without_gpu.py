@@ -20,7 +20,7 @@ from ptxlab.gpu.streams import stream_handle
 from ptxlab.report import Source
 from tests.gpu import programs
 from tests.gpu.driver_of_python import CUresult, Driver
-from tests.gpu.stand_ins import OnGpu, Tensor, launch, ramp
+from tests.gpu.fakes import OnGpu, Tensor, launch, ramp
 from tests.tools import needs_ptxas
 
 H200 = gpu.Gpu(0, "NVIDIA H200", "sm_90", 140 << 30, 132, 232448, (13, 0))
@@ -274,7 +274,7 @@ def test_a_version_that_the_driver_does_not_read(fake: Driver) -> None:
         )
 
 
-def test_messages_of_the_drivers_compiler_stand_on_their_line(fake: Driver) -> None:
+def test_messages_of_the_drivers_compiler_are_on_their_line(fake: Driver) -> None:
     fake.fail["cuModuleLoadDataEx"] = CUresult.CUDA_ERROR_INVALID_PTX
     fake.log = b"ptxas application ptx input, line 19; error   : Unknown symbol '%p'\n"
     fake.log += b"ptxas fatal   : Ptx assembly aborted due to errors\n"
@@ -302,7 +302,7 @@ def test_cubins_are_kept_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @needs_ptxas
-def test_what_ptxas_refuses_stands_on_the_line_that_the_author_wrote() -> None:
+def test_what_ptxas_refuses_is_on_the_line_that_the_author_wrote() -> None:
     text = programs.SAXPY.replace("ret;", "\n\n    bra nowhere;")
     with pytest.raises(ptxlab.PtxError) as raised:
         loading.compile_text(text.replace("\n\n", "\n"), "sm_90", Source("saxpy.ptx", text))
@@ -328,7 +328,7 @@ def test_the_names_of_failures_are_the_drivers() -> None:
 
 
 @pytest.mark.parametrize("name", ["CUDA_ERROR_NO_DEVICE", "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "CUDA_ERROR_UNKNOWN"])
-def test_no_gpu_has_a_reason_and_a_remedy(name: str) -> None:
+def test_no_gpu_has_a_reason_and_a_help(name: str) -> None:
     found = explain_initialisation(name)
     assert found.code == "no-gpu"
     assert len(found.notes) == 1

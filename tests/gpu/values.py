@@ -30,7 +30,7 @@ def draw(rng: np.random.Generator, one: Expected, m: Modifiers, chapter: str, op
         if chapter in MATRICES:
             low = matrix_words(rng, one, m, threads)
         elif one.name == "membermask":
-            # What `shfl` reads from a lane that is no member is undefined.
+            # What `shfl` reads from a lane that is not a member is undefined.
             low = member_masks(rng, threads) if opcode != "shfl" else np.full(threads, 0xFFFFFFFF, np.uint64)
         elif one.type.width > 64:
             low, high = integers(rng, 64, threads), integers(rng, 64, threads)
@@ -96,7 +96,7 @@ def floats(rng: np.random.Generator, format: Format, count: int, calm: bool = Fa
         near = power + rng.integers(-2, 3, count).astype(np.int64).view(np.uint64)
         found = np.choose(rng.integers(0, 6, count), [edges, near, anything, usual, usual, usual])
     found = (found & top) << np.uint64(format.padding)
-    if format.padding:  # bits that the hardware must not look at
+    if format.padding:  # bits that the hardware must ignore
         found |= rng.integers(0, 1 << format.padding, count).astype(np.uint64)
     return found
 

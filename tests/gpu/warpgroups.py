@@ -36,7 +36,7 @@ from tests.gpu.values import HALVES, PAIRS, floats, integers
 from tests.isa.sample import sample_choices
 
 IMAGE = 1 << 16
-HALF = IMAGE // 2  # A lies in the first half of the image, B in the second
+HALF = IMAGE // 2  # A is in the first half of the image, B in the second
 STEPS = (16, 32, 64, 128, 144, 256, 272, 512, 1024, 1152, 2048, 4096)
 Task = tuple[int, int, int, str]  # the number of a form of these, spellings of it, tiles of each, and where they run
 Found = dict[str, Any]
@@ -88,7 +88,7 @@ def packed(rng: np.random.Generator, type: str, bytes: int, calm: bool) -> npt.N
 
 
 def any_descriptor(rng: np.random.Generator, rows: int, chunks: int, turned: int, start: int) -> Descriptor:
-    """A descriptor of a matrix that lies within half an image, from `start` on."""
+    """A descriptor of a matrix within half an image, from `start` on."""
     while True:
         mode, leading, stride = int(rng.integers(0, 4)), int(rng.choice(STEPS)), int(rng.choice(STEPS))
         width = WIDTHS[mode]
@@ -141,7 +141,7 @@ def run(product: Product, tiles: int, device: str) -> Found:
 
 
 def examine(task: Task) -> Found:
-    """All spellings of a form that are looked at."""
+    """All spellings of a form that are compared."""
     number, most, tiles, device = task
     return {"form": number, "spellings": [run(product, tiles, device) for product in products(number, most)]}
 
@@ -183,7 +183,7 @@ def measure(options: argparse.Namespace) -> int:
 
 
 def tallies_of(measured: list[Found], emulated: list[Found]) -> list[agreement.Tally]:
-    """How many elements of D were compared, form by form, and how many lie in tiles that differ."""
+    """How many elements of D were compared, form by form, and how many are in tiles that differ."""
     tallies = []
     for there, here in zip(measured, emulated, strict=True):
         form = examined()[there["form"]]
@@ -205,7 +205,7 @@ def tallies_of(measured: list[Found], emulated: list[Found]) -> list[agreement.T
 
 
 def compare(options: argparse.Namespace) -> int:
-    """Run the same on the emulator, and tell where it differs."""
+    """Run the same on the emulator, and report where it differs."""
     kept = json.loads(options.file.read_text(encoding="utf-8"))
     head, measured = kept["head"], kept["found"]
     numbers = [one["form"] for one in measured]

@@ -1,4 +1,4 @@
-"""Every edit of a program is noticed, and what is no edit is not."""
+"""Every edit of a program is noticed, and what is not an edit is not."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -127,7 +127,7 @@ def test_no_method_of_a_list_that_changes_it_is_left_out() -> None:
             assert same == [3, 1, 2], name
 
 
-def test_what_is_no_edit_is_not_noticed() -> None:
+def test_what_is_not_an_edit_is_not_noticed() -> None:
     module = program()
     other = TEXT.replace("%r1, 1;", "%r1, 2;")
 

@@ -1,4 +1,4 @@
-"""Cases for the meanings of instructions: a form, a choice of modifiers and the bits of its operands.
+"""Cases for the semantics of instructions: a form, a choice of modifiers and the bits of its operands.
 
 A machine is a function of a case that gives the bits of the results, the carry flag last; `exact` is the reference.
 What the bits must be is said in `oracles`.

@@ -2,7 +2,7 @@
 
 `python -m tests.isa.conformance integer convert` prints each disagreement, and tests/isa/test_conformance.py asserts
 that there are none. `--mutants=60 --seed=1` asks about damaged instructions instead. `--orders` also swaps neighbouring
-modifiers and tells where ptxas and the table differ on that. `--only=TEXT` and `--most=N` narrow the questions.
+modifiers and reports where ptxas and the table differ on that. `--only=TEXT` and `--most=N` narrow the questions.
 """
 
 import re
@@ -130,8 +130,8 @@ def disagreements(asked: list[Question]) -> list[Disagreement]:
 def ask(lines: list[str], version: Version, target: str) -> list[tuple[str, ...]]:
     """The errors of ptxas for each instruction.
 
-    Its front end tells all errors of one function and then stops, so the instructions first stand in one function
-    together; those that pass then each stand alone, for what its later phases refuse.
+    Its front end reports all errors of one function and then stops, so the instructions are first in one function
+    together; those that pass are then alone, for what its later phases refuse.
     """
     answers: list[tuple[str, ...]] = [()] * len(lines)
     passed = list(range(len(lines)))
@@ -155,11 +155,11 @@ def _ask(lines: list[str], version: Version, target: str, together: bool) -> lis
         else:
             elsewhere = True
     stopped = re.search(r"line (\d+); fatal\s*: ", output)
-    if together and not elsewhere and stopped and int(stopped[1]) in where:  # it has judged what stands before
+    if together and not elsewhere and stopped and int(stopped[1]) in where:  # it has judged what is before
         at = where[int(stopped[1])] + 1
         return [tuple(messages[n]) for n in range(at)] + (_ask(lines[at:], version, target, True) if lines[at:] else [])
     if elsewhere or stopped or (messages and not together) or (status and not messages):
-        if len(lines) == 1:  # a complaint without a line, or a crash
+        if len(lines) == 1:  # an error without a line, or a crash
             return [tuple(messages[0]) or (output.strip() or f"ptxas ended with status {status}",)]
         half = len(lines) // 2
         return _ask(lines[:half], version, target, together) + _ask(lines[half:], version, target, together)

@@ -145,7 +145,7 @@ def _register_type(type: Type) -> str:
 
 
 class _Body:
-    """One instruction, with the loads before it and the stores behind it, in a block of its own."""
+    """One instruction, with the loads before it and the stores after it, in a block of its own."""
 
     def __init__(self, group: Group, read: int, written: int, threads: int) -> None:
         self.group = group

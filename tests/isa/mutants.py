@@ -186,7 +186,7 @@ def _damage_modifiers(parts: list[str], generator: random.Random) -> list[str]:
 
 
 def akin(part: str) -> list[str]:
-    """Words that could stand in the same place in some instruction."""
+    """Words that could be in the same place in some instruction."""
     if part in TYPES:
         return list(TYPES)
     found = sorted({v for form in forms() for slot in form.slots if part in slot.values for v in slot.values} - {part})

@@ -498,7 +498,7 @@ def second_operation(case: Case, result: int) -> int:
     name = case.form.name[0]
     if name in ("vadd", "vsub") or (name in ("vshl", "vshr") and case.m.sat):
         result = number_of(type_named("s32"), wrap(32, result))  # measured: these are extended by bit 31
-    # `vset` has no type of a result; measured: that of `a` stands in for it.
+    # `vset` has no type of a result; measured: that of `a` is used.
     if (case.m.dtype or case.m.atype) == "s32":
         c = number_of(type_named("s32"), case.bits["c"])
     else:

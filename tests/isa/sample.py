@@ -14,7 +14,7 @@ Choice = dict[str, str | None]
 
 
 def sample_choices(form: Form, most: int = 64, seed: int = 0) -> list[Choice]:
-    """All choices of modifiers if there are few, else a sample in which each value of each modifier stands."""
+    """All choices of modifiers if there are few, else a sample with each value of each modifier."""
     if prod(len(slot.values) + slot.optional for slot in form.slots) <= 4 * most:
         every = list(form.spellings())
         if len(every) <= most:

@@ -1,4 +1,4 @@
-"""The reference machine: its operators, and that it refuses what a meaning must not do."""
+"""The reference machine: its operators, and that it refuses what semantics must not do."""
 
 from collections.abc import Callable
 
@@ -63,7 +63,7 @@ def test_operators(found: Pattern, expected: int) -> None:
         lambda: bool(of("u32", 1) == 1),
     ],
 )
-def test_what_a_meaning_must_not_do_is_refused(careless: Callable[[], object]) -> None:
+def test_what_semantics_must_not_do_is_refused(careless: Callable[[], object]) -> None:
     with pytest.raises(AssertionError):
         careless()
 

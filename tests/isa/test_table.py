@@ -55,7 +55,7 @@ def test_an_instruction_is_declared_in_one_place() -> None:
     assert sorted(name for name, chapters in homes.items() if len(chapters) > 1) == sorted(SEVERAL)
 
 
-def test_meanings_name_their_operands() -> None:
+def test_semantics_name_their_operands() -> None:
     # What a form does not have, another form of the same function does.
     known: dict[Any, set[str]] = defaultdict(set)
     for form in forms():

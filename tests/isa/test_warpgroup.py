@@ -117,7 +117,7 @@ def test_a_swizzled_tile_is_what_tensor_copies_write(name: str) -> None:
             assert descriptor.offset(row, column, 16) == 2048 + swizzle.place(row * width + column * 2)
 
 
-def test_a_transposed_tile_goes_on_after_its_swizzle() -> None:
+def test_a_transposed_tile_continues_after_its_swizzle() -> None:
     descriptor = Descriptor(start=0, leading=4096, stride=1024, swizzle="128B")
     assert descriptor.offset(row=64, column=0, bits=16, major=MN_MAJOR) == 4096
     assert descriptor.offset(row=0, column=8, bits=16, major=MN_MAJOR) == 1024
@@ -145,5 +145,5 @@ def test_what_has_no_room_is_refused(wrong: dict[str, Any], words: str) -> None:
         Descriptor(**wrong).encode()
 
 
-def test_majors_are_told_apart() -> None:
+def test_majors_are_distinguished() -> None:
     assert (K_MAJOR, MN_MAJOR) == (0, 1)  # as `trans_a` and `trans_b` have them

@@ -36,7 +36,7 @@ def test_trans_on_a_multiplies_by_the_transposed_tiles() -> None:
     a, b, c = arrays()
     wrong = changed("m8n8.x4.shared", "m8n8.x4.trans.shared")
     mma_tile.launch(wrong, a, b, c).run()
-    # Each 8 by 8 matrix is transposed where it stands; here, the 16 by 16 tiles of A.
+    # Each 8 by 8 matrix is transposed in place; here, the 16 by 16 tiles of A.
     turned = a.reshape(2, 8, 4, 8).transpose(0, 3, 2, 1).reshape(16, 32).astype(np.float32)
     assert (c == turned @ b.astype(np.float32)).all()
     assert (c != a.astype(np.float32) @ b.astype(np.float32)).any()

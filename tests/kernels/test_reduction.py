@@ -34,7 +34,7 @@ def test_no_more_blocks_than_there_is_room_for() -> None:
     assert np.isclose(total[0], x.sum(dtype=np.float64), rtol=1e-6)
 
 
-def test_nothing_to_sum_is_told_in_words() -> None:
+def test_nothing_to_sum_is_explained() -> None:
     with pytest.raises(KernelError, match="grid"):
         last_block(*problem(0)).run(device="cpu")
 

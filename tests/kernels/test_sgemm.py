@@ -1,4 +1,4 @@
-"""The rungs of the ladder that are written in Python: other tilings, and what shared memory costs."""
+"""The optimization steps that are written in Python: other tilings, and what shared memory costs."""
 
 from typing import Any
 

@@ -14,7 +14,7 @@ from ptxlab.launch import contexts
 from tests.gpu import programs
 from tests.gpu.conftest import fake  # noqa: F401
 from tests.gpu.driver_of_python import Driver
-from tests.gpu.stand_ins import ramp
+from tests.gpu.fakes import ramp
 
 COUNT = """.version 8.0
 .target sm_80
@@ -152,7 +152,7 @@ def test_a_module_is_printed_and_checked_once(monkeypatch: pytest.MonkeyPatch) -
     module.set("step", 2)
     module.get("step")
     assert sorted(calls) == ["check", "format"]
-    ptxlab.parse(COUNT)  # which is no edit
+    ptxlab.parse(COUNT)  # which is not an edit
     run(module)
     assert sorted(calls) == ["check", "format"]
     subtract(module)

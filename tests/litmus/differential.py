@@ -86,7 +86,7 @@ def _race(about: Allowed) -> str:
     if about.clearly_racy == about.executions:
         return "racy"
     if about.racy == about.executions:
-        return "behind an observed write"
+        return "after an observed write"
     return "ordered by fence.sc" if about.racy == 0 else "undecided"
 
 

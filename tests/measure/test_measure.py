@@ -31,7 +31,7 @@ def record() -> Record:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6])
-def test_every_arm_has_every_place_and_comes_after_every_other(count: int) -> None:
+def test_every_contender_has_every_position_and_comes_after_every_other(count: int) -> None:
     names = "abcdef"[:count]
     seen: list[str] = []
     timers = {name: lambda name=name: seen.append(name) or 1.0 for name in names}
@@ -58,7 +58,7 @@ def test_a_record_reads_back_as_it_was_written(tmp_path: Path) -> None:
     assert Record.read(tmp_path / "kept" / "sgemm.json") == record()
 
 
-def test_text_and_markdown_have_a_row_an_arm() -> None:
+def test_text_and_markdown_have_a_row_per_contender() -> None:
     text = as_text(record()).splitlines()
     assert text[0] == "product, on an NVIDIA H200"
     assert [line.split("  ")[0] for line in text[4:8]] == ["ours", "library", "(copy)", "(f32 product)"]
@@ -67,7 +67,7 @@ def test_text_and_markdown_have_a_row_an_arm() -> None:
 
 
 @pytest.mark.parametrize("spoil", [np.nan, 1.001])
-def test_a_wrong_answer_is_told_with_its_place(spoil: float) -> None:
+def test_a_wrong_answer_is_reported_with_its_place(spoil: float) -> None:
     entry = kernels.entry("vector_addition")
     arrays = entry.arrays(Host(0), n=100)
     expected = expect(np, entry, arrays)
@@ -82,7 +82,7 @@ def test_an_answer_that_was_never_written_is_wrong() -> None:
     entry = kernels.entry("vector_addition")
     arrays = entry.arrays(Host(0), n=100)
     with pytest.raises(WrongAnswerError, match="instead of"):
-        check(np, entry, {"n": 100}, arrays, expect(np, entry, arrays), "nobody")
+        check(np, entry, {"n": 100}, arrays, expect(np, entry, arrays), "no contender")
 
 
 @pytest.mark.gpu

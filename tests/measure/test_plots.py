@@ -18,7 +18,7 @@ def measured(name: str) -> Record:
 
 
 def texts(figure: Any) -> list[tuple[str, Any]]:
-    """Each text of a figure but the numbers of its scales, and the box it stands in."""
+    """Each text of a figure but the numbers of its scales, and its box."""
     from matplotlib.text import Text
 
     renderer = figure.canvas.get_renderer()
@@ -29,7 +29,7 @@ def texts(figure: Any) -> list[tuple[str, Any]]:
 
 
 @pytest.mark.parametrize("name", ["attention", "copy", "mma_variants", "sgemm"])
-def test_no_text_stands_on_another_or_beyond_the_edge(name: str) -> None:
+def test_no_text_overlaps_another_or_the_edge(name: str) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     figure = bars(measured(name))
@@ -48,7 +48,7 @@ def test_bars_are_labelled_with_the_unit_of_their_ceiling() -> None:
     assert not is_memory_bound(measured("sgemm").sizes[0])
 
 
-def test_each_arm_of_a_roofline_has_a_mark_of_its_own() -> None:
+def test_each_contender_of_a_roofline_has_its_own_mark() -> None:
     (axis,) = roofline(measured("prefetch")).axes
     drawn = [
         (tuple(points.get_facecolor()[0]), points.get_paths()[0].vertices.tobytes()) for points in axis.collections

@@ -58,15 +58,15 @@ def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
 
 @pytest.mark.filterwarnings("default")  # Dask's own
 @pytest.mark.skipif(gpu.absence() is None, reason="where there is a GPU, it decides")
-def test_what_is_right_is_told_from_what_is_not(executor: Executor) -> None:
-    told: list[str] = []
+def test_right_and_wrong_are_distinguished(executor: Executor) -> None:
+    reported: list[str] = []
     found = tune(
-        make, {"each": [1, 3, 8], "step": [128]}, vector_addition.entry, executor=executor, progress=told.append
+        make, {"each": [1, 3, 8], "step": [128]}, vector_addition.entry, executor=executor, progress=reported.append
     )
     assert [(trial.parameters["each"], trial.is_right) for trial in found.trials] == [(8, False), (1, True), (3, True)]
     assert found.trials[0].problem == "8 are too many for a thread"
     assert all(trial.registers for trial in found.trials[1:])
-    assert told == ["assembled 1 of 2", "assembled 2 of 2", "checked 1 of 2", "checked 2 of 2"]
+    assert reported == ["assembled 1 of 2", "assembled 2 of 2", "checked 1 of 2", "checked 2 of 2"]
 
 
 @pytest.mark.skipif(gpu.absence() is None, reason="where there is a GPU, it decides")
@@ -82,12 +82,12 @@ def test_what_is_kept_is_not_tried_again(tmp_path: Path) -> None:
     kept = tmp_path / "add.json"
     size = {"n": 5000}
     first = tune(make, {"each": [1, 2], "step": [128]}, vector_addition.entry, size, keep=kept)
-    told: list[str] = []
+    reported: list[str] = []
     second = tune(
-        make, {"each": [1, 2, 4], "step": [128]}, vector_addition.entry, size, keep=kept, progress=told.append
+        make, {"each": [1, 2, 4], "step": [128]}, vector_addition.entry, size, keep=kept, progress=reported.append
     )
     assert second.trials[:2] == first.trials
-    assert "assembled 1 of 1" in told
+    assert "assembled 1 of 1" in reported
     assert second.best.is_right
 
 
@@ -100,9 +100,9 @@ def test_what_was_found_before_an_interrupt_is_kept(tmp_path: Path) -> None:
     kept = tmp_path / "add.json"
     with pytest.raises(KeyboardInterrupt):
         tune(make, {"each": [1, 2], "step": [128]}, vector_addition.entry, keep=kept, progress=interrupt)
-    told: list[str] = []
-    found = tune(make, {"each": [1, 2], "step": [128]}, vector_addition.entry, keep=kept, progress=told.append)
-    assert told == ["assembled 1 of 1", "checked 1 of 1"]
+    reported: list[str] = []
+    found = tune(make, {"each": [1, 2], "step": [128]}, vector_addition.entry, keep=kept, progress=reported.append)
+    assert reported == ["assembled 1 of 1", "checked 1 of 1"]
     assert [trial.is_right for trial in found.trials] == [True, True]
 
 
@@ -126,10 +126,12 @@ def test_a_file_keeps_what_other_calls_found(tmp_path: Path) -> None:
     first = tune(make, {"each": np.array([1]), "step": [128]}, vector_addition.entry, size, keep=kept)
     second = tune(make, {"each": [2], "step": [128]}, vector_addition.entry, size, keep=kept)
     assert [trial.parameters["each"] for trial in second.trials] == [2]
-    told: list[str] = []
-    third = tune(make, {"each": [1, 2], "step": [128]}, vector_addition.entry, size, keep=kept, progress=told.append)
+    reported: list[str] = []
+    third = tune(
+        make, {"each": [1, 2], "step": [128]}, vector_addition.entry, size, keep=kept, progress=reported.append
+    )
     assert third.trials == first.trials + second.trials
-    assert not any(text.startswith("assembled") for text in told)
+    assert not any(text.startswith("assembled") for text in reported)
     assert [path.name for path in Path(kept).parent.iterdir()] == ["add.json"]
 
 
@@ -151,15 +153,15 @@ def test_results_of_another_size_are_not_lost(tmp_path: Path) -> None:
         tune(make, {"each": [1], "step": [128]}, vector_addition.entry, {"n": 6000}, keep=kept)
 
 
-def test_a_file_that_cannot_be_written_is_told_before_the_work(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_reported_before_the_work(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    told: list[str] = []
+    reported: list[str] = []
     with pytest.raises(OSError, match="file"):
         tune(
             make, {"each": [1], "step": [128]}, vector_addition.entry, keep=tmp_path / "file" / "add.json",
-            progress=told.append,
+            progress=reported.append,
         )  # fmt: skip
-    assert told == []
+    assert reported == []
 
 
 def test_nothing_right_is_an_error_that_lists_the_reasons() -> None:

@@ -116,7 +116,7 @@ def test_directed_modes_bracket_and_nearest_modes_pick_the_nearer(format: Format
     rounded = {rounding: number(format, bits) for rounding, bits in patterns.items()}
     low, high = rounded["rm"], rounded["rp"]
     assert low <= value <= high
-    # Nothing lies between the two: they are the same pattern or neighbours.
+    # Nothing is between the two: they are the same pattern or neighbours.
     magnitudes = [patterns[rounding] & ~format.sign_bit for rounding in ("rm", "rp")]
     assert abs(magnitudes[0] - magnitudes[1]) == (0 if low == high else 1 << format.padding)
     assert rounded["rz"] == (low if value > 0 else high)

@@ -81,9 +81,9 @@ def number(format: Format, pattern: int) -> Fraction | float:
 # By hand, each: the largest exponent decides what of the others is kept, and nothing is rounded up.
 
 
-def test_what_lies_below_the_fraction_is_cut() -> None:
+def test_what_is_below_the_fraction_is_cut() -> None:
     one, tiny = bf16(1.0), bf16(2.0**-13)
-    # 1 + 2**-26: the small product lies one bit below 25 fraction bits; 2**-25 would be kept, but not by f32.
+    # 1 + 2**-26: the small product is one bit below 25 fraction bits; 2**-25 would be kept, but not by f32.
     assert total("bf16", [one, tiny], [one, tiny], 0) == 0x3F800000
     assert total("bf16", [one, bf16(2.0**-12)], [one, tiny], 0) == 0x3F800000
     # Four times 2**-25 are 2**-23: kept one by one, they count; with 24 fraction bits they do not.

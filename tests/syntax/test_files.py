@@ -1,4 +1,4 @@
-"""Files that are no PTX get an explanation, not a traceback."""
+"""Files that are not PTX get an explanation, not a traceback."""
 
 import os
 import threading

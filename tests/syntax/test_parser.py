@@ -11,7 +11,7 @@ HEADER = header("8.0", "sm_90")
 
 
 def body(text: str, before: str = "") -> list[ir.Statement]:
-    """The statements of a kernel that declares a few registers and goes on with `text`."""
+    """The statements of a kernel that declares a few registers and continues with `text`."""
     module = parse(
         f"{HEADER}{before}.entry k(.param .u64 p0, .param .u32 p1) {{\n"
         ".reg .pred %p<3>; .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f32 %f<9>; .reg .v4 .b32 %v;\n"

@@ -38,10 +38,10 @@ def test_time_is_linear() -> None:
     assert seconds(large) / seconds(small) < 24
 
 
-def test_progress_is_told() -> None:
-    told: list[int] = []
+def test_progress_is_reported() -> None:
+    reported: list[int] = []
     text = program(4_000)
-    read(text, "k.ptx", told.append)
-    assert told == sorted(told)
-    assert told[0] < 100
-    assert told[-1] > len(text) * 0.4
+    read(text, "k.ptx", reported.append)
+    assert reported == sorted(reported)
+    assert reported[0] < 100
+    assert reported[-1] > len(text) * 0.4

@@ -40,7 +40,7 @@ def test_a_well_formed_pipeline_is_silent(ptxas: Tool) -> None:
     assert _codes(_kernel(FENCE + MULTIPLY + COMMIT + WAIT + STORE), ptxas) == {}
 
 
-def test_a_missing_wait_is_told_where_it_is_inserted(ptxas: Tool) -> None:
+def test_a_missing_wait_is_reported_where_it_is_inserted(ptxas: Tool) -> None:
     found = _codes(_kernel(FENCE + MULTIPLY + COMMIT + STORE), ptxas)
     assert found == {"inserted-wgmma-wait": "st.global.f32 [%rd1+0], %f0;"}
 

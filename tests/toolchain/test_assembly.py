@@ -110,7 +110,7 @@ def test_a_known_cause_of_a_crash_is_marked(fake_ptxas: Callable[[str], Tool], k
     assert "1 to 1048575" in diagnostic.notes[0]
 
 
-def test_a_comment_is_no_cause_of_a_crash(fake_ptxas: Callable[[str], Tool], kernel: str) -> None:
+def test_a_comment_is_not_a_cause_of_a_crash(fake_ptxas: Callable[[str], Tool], kernel: str) -> None:
     text = kernel.replace("    ret;", "    // mbarrier.init.shared.b64 [bar], 0;\n    ret;")
     (diagnostic,) = assemble(text, tool=fake_ptxas("kill -SEGV $$")).diagnostics
     assert (diagnostic.labels, "this is a bug of ptxas" in diagnostic.notes[0]) == ((), True)

@@ -75,7 +75,7 @@ def test_a_target_specific_module_is_shown_on_others(kernel: str) -> None:
     assert blackwell.sass
 
 
-def test_an_object_that_is_none_says_so(nvdisasm: Tool) -> None:
+def test_what_is_not_an_object_is_reported(nvdisasm: Tool) -> None:
     with pytest.raises(PtxError) as caught:
         disassemble(b"not an object", tool=nvdisasm)
     assert caught.value.diagnostics[0].code == "nvdisasm-error"

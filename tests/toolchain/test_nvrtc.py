@@ -63,7 +63,7 @@ def test_any_source_has_an_answer(source: str) -> None:
     assert compilation.text is not None or compilation.diagnostics
 
 
-def test_a_message_about_another_file_is_told_without_a_span() -> None:
+def test_a_message_about_another_file_is_reported_without_a_span() -> None:
     log = (
         'other.h(3): error: expected a ";"\n      int x\n           ^\n\n1 error detected in the compilation of "a.cu".'
     )

@@ -1,4 +1,4 @@
-"""Children end when they should and leave nothing behind."""
+"""Children end when they should and leave nothing running."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_output_and_status(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("script", ["kill -SEGV $$", "sh -c 'kill -SEGV $$'; exit $?"])
-def test_a_signal_is_named_also_behind_a_wrapper(tmp_path: Path, script: str) -> None:
+def test_a_signal_is_named_also_through_a_wrapper(tmp_path: Path, script: str) -> None:
     assert run(["sh", "-c", script], tmp_path).signal_name == "SIGSEGV"
 
 

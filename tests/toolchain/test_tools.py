@@ -37,7 +37,7 @@ def test_a_path_that_does_not_exist_is_named() -> None:
         find("ptxas", "/nowhere/ptxas")
 
 
-def test_the_option_wins_and_tells_its_version(fake_ptxas: Callable[[str], Tool]) -> None:
+def test_the_option_wins_and_has_its_version(fake_ptxas: Callable[[str], Tool]) -> None:
     tool = fake_ptxas("exit 0")
     assert (tool.version, tool.origin) == ("1.2.3", "the option")
     assert str(tool) == f"ptxas 1.2.3 from the option ({tool.path})"

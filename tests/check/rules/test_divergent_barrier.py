@@ -238,7 +238,7 @@ RIGHT_WARP = {
         "mov.u32 %r2, %ctaid.x;\n    mov.u32 %r3, %ntid.x;\n    mad.lo.s32 %r4, %r2, %r3, %r1;\n"
         "    shr.u32 %r5, %r4, 5;\n    ld.param.u32 %r6, [n];\n    setp.ge.u32 %p1, %r5, %r6;"
     ),
-    "lane 0 tells": "shfl.sync.idx.b32 %r2, %r1, 0, 31, -1;\n    setp.eq.u32 %p1, %r2, 64;",
+    "lane 0 broadcasts": "shfl.sync.idx.b32 %r2, %r1, 0, 31, -1;\n    setp.eq.u32 %p1, %r2, 64;",
     "a vote": "setp.eq.u32 %p2, %r1, 3;\n    vote.sync.any.pred %p1, %p2, -1;",
     "a row of a block": "mov.u32 %r2, %tid.y;\n    setp.eq.u32 %p1, %r2, 0;",
 }

@@ -28,7 +28,7 @@ WRONG = {
     "closed too early": (LOAD, FENCE, COMMIT, MULTIPLY, WAIT_0, STORE),
     "closed too late": (LOAD, FENCE, MULTIPLY, WAIT_0, COMMIT, STORE),
     "in a loop": (ZERO, LOOP, FENCE, MULTIPLY, WAIT_0, AGAIN, STORE),
-    "closed on one way only": (LOAD, FENCE, MULTIPLY, SKIP, COMMIT, "skip:\n", WAIT_0, STORE),
+    "closed on one path only": (LOAD, FENCE, MULTIPLY, SKIP, COMMIT, "skip:\n", WAIT_0, STORE),
 }
 
 

@@ -32,7 +32,7 @@ WRONG = {
     "A after the fence": ((ZERO, FENCE, LOAD_A, MULTIPLY_A, END), "`%r1`"),
     "the second group": ((ZERO, FENCE, MULTIPLY, END, ZERO, MULTIPLY.replace("f16 {", "f16  {"), END), "`%f1`"),
     "A of the next turn": ((ZERO, FENCE, LOOP, LOAD_A, MULTIPLY_A, COMMIT, WAIT_0, AGAIN, STORE), "`%r1`"),
-    "a fence on one way only": ((LOAD, SKIP, FENCE, "skip:\n", MULTIPLY, END), "`%f1`"),
+    "a fence on one path only": ((LOAD, SKIP, FENCE, "skip:\n", MULTIPLY, END), "`%f1`"),
     "an accumulator changed between turns": (
         (LOAD, FENCE, LOOP, MULTIPLY, COMMIT, WAIT_0, "    mul.f32 %f3, %f3, %f3;\n", AGAIN, STORE), "`%f3`"),
 }  # fmt: skip
@@ -59,7 +59,7 @@ def test_the_first_product_needs_a_fence_in_any_case() -> None:
 RIGHT = {
     "fenced": (LOAD, FENCE, MULTIPLY, END),
     "one fence for many": (LOAD, LOAD_A, FENCE, MULTIPLY, MULTIPLY_A, OTHER, END, STORE_OTHER),
-    "the next group goes on": (LOAD, FENCE, MULTIPLY, COMMIT, WAIT_0, STORE, MULTIPLY, END),
+    "the next group continues": (LOAD, FENCE, MULTIPLY, COMMIT, WAIT_0, STORE, MULTIPLY, END),
     "a loop": (ZERO, LOOP, LOAD_A, FENCE, MULTIPLY_A, COMMIT, WAIT_0, AGAIN, STORE),
     "a fence on both ways": (LOAD, SKIP, FENCE, "    bra go;\nskip:\n", FENCE, "go:\n", MULTIPLY, END),
     "other registers": (LOAD, FENCE, LOAD_A, MULTIPLY, END),
@@ -68,5 +68,5 @@ RIGHT = {
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_a_product_behind_a_fence_is_fine(name: str) -> None:
+def test_an_mma_after_a_fence_is_fine(name: str) -> None:
     assert findings(wgmma_kernel(*RIGHT[name]), CODE) == []

@@ -12,7 +12,7 @@ DECLARED = (
 )
 H100 = {"target": "sm_90a", "version": "8.6"}
 WRONG = {
-    "one behind": ("ld.shared.u32 %r1, [tile+64];", 64, 68, "tile", 64),
+    "one past": ("ld.shared.u32 %r1, [tile+64];", 64, 68, "tile", 64),
     "across the end": ("ld.shared.u64 %rd1, [odd+8];", 8, 16, "odd", 10),
     "before the start": ("ld.shared.u32 %r1, [tile+-4];", -4, 0, "tile", 64),
     "vector": ("ld.shared.v4.f32 {%f1, %f2, %f3, %f4}, [tile+64];", 64, 80, "tile", 64),

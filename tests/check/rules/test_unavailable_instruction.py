@@ -1,4 +1,4 @@
-"""What a later PTX took away is said to be gone, with what stands in its place."""
+"""What a later PTX took away is said to be gone, with what replaces it."""
 
 import pytest
 

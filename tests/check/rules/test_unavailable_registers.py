@@ -55,7 +55,7 @@ RIGHT = {
     "maxnreg": kernel(".maxntid 256 .maxnreg 100", dec(40), inc(168)),
     "usual split": kernel(".maxntid 384 .minnctapersm 1", dec(40), inc(232)),
     "threads left open": kernel(".maxnreg 128", dec(24), inc(240)),
-    "header tells nothing": kernel("", dec(24), inc(240)),
+    "header says nothing": kernel("", dec(24), inc(240)),
     "dead code": kernel(TWO, "ret;" + dec(240), ""),
 }
 REFUSED = {

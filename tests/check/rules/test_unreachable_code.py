@@ -16,7 +16,7 @@ WRONG = {
     "after a branch": ("\n    bra done;\n    STORE\ndone:", "bra"),
     "after a return": ("\n    ret;\n    STORE", "ret"),
     "after an exit": ("\n    exit;\n    STORE", "exit"),
-    "behind a label nobody knows": ("\n    bra done;\nlost:\n    STORE\ndone:", "bra"),
+    "after a label that is not a target": ("\n    bra done;\nlost:\n    STORE\ndone:", "bra"),
     "a loop that only knows itself": (
         "\n    bra done;\nloop:\n    STORE\n    ld.param.u32 %r1, [n];\n    setp.eq.u32 %p1, %r1, 0;\n"
         "    @%p1 bra loop;\ndone:",
@@ -60,7 +60,7 @@ def test_code_that_is_reached_or_only_leaves_is_fine(name: str) -> None:
     assert findings(kernel(RIGHT[name].replace("STORE", STORE), before=TILE), CODE) == []
 
 
-def test_one_region_is_one_finding_that_tells_its_size() -> None:
+def test_one_region_is_one_finding_with_its_size() -> None:
     text = kernel(
         f"\n    ret;\n    {STORE}\n    mov.u32 %r1, 1;\nagain:\n    st.shared.u32 [tile], %r1;\n    bra again;"
     )

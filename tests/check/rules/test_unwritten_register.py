@@ -1,4 +1,4 @@
-"""Registers that are read before anything writes them: everywhere, on some way, when a loop begins."""
+"""Registers that are read before anything writes them: everywhere, on some path, when a loop starts."""
 
 import pytest
 

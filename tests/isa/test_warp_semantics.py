@@ -1,4 +1,4 @@
-"""The meanings of instructions that lanes of a warp execute together, against what the manual says of them."""
+"""The semantics of instructions that lanes of a warp execute together, against what the manual says of them."""
 
 import functools
 import math

@@ -1,6 +1,6 @@
-"""The meanings of instructions against what the manual says of them, written down independently in `oracles`.
+"""The semantics of instructions against what the manual says of them, written down independently in `oracles`.
 
-Where a GPU computes something else, the meanings and the oracles follow it. `h200_integers.txt` holds what an H200
+Where a GPU computes something else, the semantics and the oracles follow it. `h200_integers.txt` holds what an H200
 returned there (driver 580.159, code of ptxas 13.0; evidence/agreement_gpu.json): an instruction, its operands, its
 result. Cases of `d.h1` are not among them, because ptxas 13.0 takes the wrong half there, which 13.4 does not.
 """

@@ -15,7 +15,7 @@ from tests.isa.kernels import LANES, Group, home
 from tests.isa.sample import Choice, sample_choices
 from tests.numbers.samples import sample
 
-from .test_meanings import emulate
+from .test_semantics import emulate
 
 CHAPTERS = ("floating_point", "half", "mixed_precision", "convert")
 TOGETHER = 32  # instructions in one kernel

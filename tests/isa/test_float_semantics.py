@@ -1,4 +1,4 @@
-"""The meanings of the floating-point chapters and of cvt: against an H200, and against exact values.
+"""The semantics of the floating-point chapters and of cvt: against an H200, and against exact values.
 
 `h200_floats.txt` holds what an H200 returned (driver 580.159, code of ptxas 13.4): a spelling, then operands and result
 of a few cases. What that chip does not have is compared with values that are rounded exactly.
@@ -40,7 +40,7 @@ from .sample import Choice
 CHAPTERS = ("floating_point", "half", "mixed_precision", "convert")
 MEASURED = [line.split() for line in Path(__file__).with_name("h200_floats.txt").read_text().splitlines()]
 # ptxas takes these, which are not in the manual, and makes something else of them.
-WITHOUT_MEANING = {"fma.rnd{.relu}.type d, a, b, c", "fma.rnd.oob{.relu}.type d, a, b, c"}
+WITHOUT_SEMANTICS = {"fma.rnd{.relu}.type d, a, b, c", "fma.rnd.oob{.relu}.type d, a, b, c"}
 
 
 @cache
@@ -69,9 +69,9 @@ def run(spelling: str, *operands: int | tuple[int, ...]) -> int:
     return result.bits
 
 
-def test_every_form_has_a_meaning() -> None:
+def test_every_form_has_semantics() -> None:
     missing = {form.syntax for form in forms() if form.chapter in CHAPTERS and form.semantics is None}
-    assert missing == WITHOUT_MEANING
+    assert missing == WITHOUT_SEMANTICS
 
 
 @pytest.mark.parametrize("head", sorted({line[0].partition(".")[0] for line in MEASURED}))
@@ -137,7 +137,7 @@ def test_the_least_and_the_greatest_of_three(operation: str) -> None:
 
 
 def run_form(syntax: str, spelling: str, *operands: int) -> int:
-    """The result of an instruction whose spelling alone does not tell how many operands it has."""
+    """The result of an instruction whose spelling alone does not say how many operands it has."""
     (form,) = (form for form in forms() if form.syntax == syntax)
     (choice,) = (choice for choice in form.spellings() if form.spell(choice) == spelling)
     values = {name: Pattern.of("f32", bits) for name, bits in zip("abc", operands, strict=True)}
