@@ -1,4 +1,4 @@
-"""The tensor memory of a block as machine code sees it, and the work of its tensor core that has not been done yet."""
+"""The tensor memory of a block as machine code sees it, and the asynchronous operations on it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ptxlab.isa.tensor_mma import TensorMma
 from ptxlab.native import Array, Growable, Pointer, struct, u32, u64
 
 UNITS = 16  # of 32 columns each: what is allocated
-RECENT = 1024  # pieces of work of which it is remembered what they accumulate to
+RECENT = 1024  # operations whose accumulators are remembered
 
 
 @struct
@@ -71,16 +71,18 @@ class Operation:
 class Tensor:
     """Tensor memory, its allocation, and what uses it."""
 
-    cells: Pointer[u32]  # 512 for each of 128 lanes
-    sizes: Array[u32, 16]  # the columns of the allocation that begins at each unit; 0: none does
-    allocated_at: Array[u32, 16]  # the instructions that did it
-    owners: Array[u32, 16]  # and their warps
-    freed_at: Array[u32, 16]  # 1 + the instruction that last gave each unit back; 0: it has not been since it was taken
+    cells: Pointer[u32]  # the TMEM words: 512 for each of 128 lanes
+    sizes: Array[u32, 16]  # the columns of the allocation that starts at each unit; 0: none does
+    allocated_at: Array[u32, 16]  # the instruction of the allocation that starts at each unit
+    owners: Array[u32, 16]  # the warp of the allocation that starts at each unit
+    freed_at: Array[u32, 16]  # 1 + the instruction that last freed each unit; 0: it is allocated, or never was
     used: u32  # units that are allocated, a bit for each
     least: u32  # columns of the last allocation; 0: there was none
     is_relinquished: u32
-    begun: u32  # pieces of work
-    pages: Pages  # who accessed it
-    operations: Growable[Operation]
-    stamps: Array[u32, 1024]  # of the threads that started recent operations, when they did, by their numbers
-    accumulators: Array[u64, 1024]  # where recent pieces of work accumulate, and in which shape, by their numbers
+    begun: u32  # operations that have started
+    pages: Pages  # accesses to it
+    operations: Growable[Operation]  # that are not done yet, oldest first
+    stamps: Array[
+        u32, 1024
+    ]  # of recent operations, by their numbers: the stamp of the thread that started it, when it did
+    accumulators: Array[u64, 1024]  # of recent operations, by their numbers: where they accumulate, and in which shape

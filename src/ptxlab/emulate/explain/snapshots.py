@@ -168,8 +168,7 @@ def snapshot_of(launch: Launch, worker: Worker) -> BlockSnapshot | None:
 
 def block_name(launch: Launch, number: int) -> str:
     """`block (1,0,0)`"""
-    x, y, _ = launch.grid
-    return f"block ({number % x},{number // x % y},{number // x // y})"
+    return f"block {_coordinates(launch.grid, number)}"
 
 
 def thread_name(launch: Launch, block: int, thread: int) -> str:
@@ -179,8 +178,13 @@ def thread_name(launch: Launch, block: int, thread: int) -> str:
 
 def thread_name_in_block(launch: Launch, thread: int) -> str:
     """`thread (1,0,0)`"""
-    x, y, _ = launch.block
-    return f"thread ({thread % x},{thread // x % y},{thread // x // y})"
+    return f"thread {_coordinates(launch.block, thread)}"
+
+
+def _coordinates(extents: tuple[int, int, int], number: int) -> str:
+    """`(1,0,0)`"""
+    x, y, _ = extents
+    return f"({number % x},{number // x % y},{number // x // y})"
 
 
 def companion(launch: Launch, number: int, rank: int) -> int:

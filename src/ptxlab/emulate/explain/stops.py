@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import thread_parts
 from ptxlab.emulate.explain.polling import spin_around
-from ptxlab.emulate.explain.snapshots import WAITING, BlockSnapshot, ThreadSnapshot, do, snapshot_of
+from ptxlab.emulate.explain.snapshots import WAITING, ThreadSnapshot, do, snapshot_of, thread_name
 from ptxlab.isa import Jump
 from ptxlab.report import Diagnostic, Label, error
 
@@ -46,7 +46,7 @@ def explain_stop(launch: Launch, outcome: str, timeout: float | None) -> Diagnos
         outcome,
         message,
         launch.span_of(place),
-        f"{_name(launch, snapshot, spinning[0])} {verb}{_and_others(len(spinning))}",
+        f"{thread_name(launch, snapshot.number, spinning[0].number)} {verb}{_and_others(len(spinning))}",
         others=others,
         notes=notes,
         helps=helps,
@@ -69,12 +69,6 @@ def _loop(launch: Launch, place: int) -> tuple[list[Label], bool]:
         if span is not None and all(label.span != span for label in labels):
             labels.append(Label(span, text))
     return labels, True
-
-
-def _name(launch: Launch, snapshot: BlockSnapshot, thread: ThreadSnapshot) -> str:
-    bx, by = launch.block[0], launch.block[1]
-    number = thread.number
-    return f"thread ({number % bx},{number // bx % by},{number // bx // by}) of {snapshot.name}"
 
 
 def _and_others(count: int) -> str:
