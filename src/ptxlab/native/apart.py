@@ -81,7 +81,7 @@ def compile_at_once(texts: Sequence[tuple[str, int]]) -> list[bytes]:
         with ExitStack() as stack:
             begun = [stack.enter_context(Compilation(text, speed=speed)) for text, speed in texts]
             return [cached(kept_as(*text), one.result) for text, one in zip(texts, begun, strict=True)]
-    except (OSError, GaveUpError):  # there can be no other process
+    except (OSError, GaveUpError):  # another process cannot be started
         return [compile_kept(text, speed=speed) for text, speed in texts]
 
 

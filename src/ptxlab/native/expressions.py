@@ -301,7 +301,7 @@ class Expressions(Inference):
         return self._nonzero(self.raw(node), self.type_of(node))
 
     def branch_on(self, node: ast.expr, yes: str, no: str) -> None:
-        """Go to one of two blocks; `and` and `or` look at their right side only if they need to."""
+        """Go to one of two blocks; `and` and `or` evaluate their right side only if they need to."""
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             self.branch_on(node.operand, no, yes)
         elif isinstance(node, ast.BoolOp):
@@ -337,7 +337,7 @@ class Expressions(Inference):
         sides = [node.left, *node.comparators]
         found_types = [self.infer(side) for side in sides]
         texts: list[str | None] = [None] * len(sides)
-        if len(sides) > 2:  # the middle of `a < b < c` is looked at once
+        if len(sides) > 2:  # the middle of `a < b < c` is evaluated once
             texts = [self.raw(side) if isinstance(self.infer(side), Type) else None for side in sides]
         found = "true"
         for index, op in enumerate(node.ops):

@@ -22,7 +22,7 @@ class Signature:
     def __init__(
         self, function: Any, symbol: str, *, inline: bool, external: bool, arguments: Mapping[str, Type] | None = None
     ) -> None:
-        self.arguments = arguments or {}  # the types that the parameters of a generic function stand for, by name
+        self.arguments = arguments or {}  # the types of a generic function's parameters, by name
         self._instances: dict[tuple[Type, ...], Any] = {}
         self.function = function
         self.symbol = symbol
@@ -108,7 +108,7 @@ def _parameters_in(type: Type) -> set[str]:
 
 
 def _matches(pattern: Type, type: Type, found: dict[str, Type]) -> bool:
-    """Whether a type has the form of a parameter's; `found` collects what its type parameters stand for."""
+    """Whether a type has the form of a parameter's; `found` collects the types of its type parameters."""
     if isinstance(pattern, TypeParameter):
         return found.setdefault(pattern.name, type) is type
     if isinstance(pattern, PointerType) and _parameters_in(pattern):

@@ -1,4 +1,4 @@
-"""Machine code of this process and its lines, under `PTXLAB_NATIVE_DEBUG=1`: for profiles, crashes and whoever asks.
+"""Machine code of this process and its lines, under `PTXLAB_NATIVE_DEBUG=1`: for profiles and crashes.
 
 `locate` names the line of an address. Linux's `perf` reads functions and lines from `/tmp/perf-<pid>.map`, gdb from the
 object files themselves, which LLVM registers with it. A crash in native code is reported with its line; see `crashes`.

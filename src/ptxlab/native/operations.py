@@ -1,7 +1,7 @@
 """What native functions may do besides Python's operators, as plain Python does it.
 
 Where the width matters and Python cannot see it, the type comes first: `leading_zeros(u32, x)`. What touches memory
-by address has no meaning in plain Python and says so.
+by address does not work in plain Python and says so.
 """
 
 from __future__ import annotations

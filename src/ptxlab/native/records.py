@@ -41,7 +41,7 @@ def _values(e: Inference, node: ast.Call, type: StructType) -> dict[str, ast.exp
 
 
 def make_record(e: Expressions, node: ast.Call, type: StructType) -> str:
-    """Fill a structure on the stack; where it lies."""
+    """Fill a structure on the stack; its address."""
     place = e.stack(type.stride)
     for name, value in _values(e, node, type).items():
         offset, wanted = type.fields[name]

@@ -116,7 +116,7 @@ class ArrayType(Type):
 class StructType(Type):
     """A reference to a structure. Its fields are laid out when they are first asked for, so that they may name it.
 
-    `arguments` are the types that the parameters of a generic structure stand for, by name.
+    `arguments` are the types of a generic structure's parameters, by name.
     """
 
     __slots__ = ("_alignment", "_extent", "_fields", "arguments", "owner")
@@ -178,7 +178,7 @@ class TupleType(Type):
 
 
 class TypeParameter(Type):
-    """The `T` of a generic function or structure, before it is known which type it stands for."""
+    """The `T` of a generic function or structure, before its type is known."""
 
     __slots__ = ()
 
