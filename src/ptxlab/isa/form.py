@@ -142,6 +142,7 @@ class Declared:
     """A form as declared: its syntax is read when an instruction of its name is first met."""
 
     head: str
+    chapter: str
     build: Callable[[], Form]
 
 
@@ -169,6 +170,8 @@ def form(
     """Declare one syntax line of the instruction that the decorated function describes."""
 
     def declare(function: F) -> F:
+        chapter = function.__module__.rpartition(".")[2]
+
         def build() -> Form:
             opcode, _, rest = syntax.partition(" ")
             fixed, slots = _read_opcode(opcode, values, name)
@@ -195,10 +198,11 @@ def form(
                 text=inspect.cleandoc(function.__doc__ or ""),
                 semantics=function if function.__code__.co_argcount else None,
                 unknown=getattr(function, "unknown", function.__globals__.get("UNKNOWN", "")),
-                chapter=function.__module__.rpartition(".")[2],
+                chapter=chapter,
             )
 
-        DECLARED.append(Declared(syntax.partition(" ")[0].partition(".")[0].partition("{")[0], build))
+        head = syntax.partition(" ")[0].partition(".")[0].partition("{")[0]
+        DECLARED.append(Declared(head, chapter, build))
         return function
 
     return declare

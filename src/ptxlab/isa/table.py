@@ -54,7 +54,8 @@ def _declared() -> dict[str, list[Declared]]:
     for chapter in CHAPTERS:
         import_module(f"{__package__}.{chapter}")
     found: dict[str, list[Declared]] = {}
-    for declared in DECLARED:
+    # In the order of the chapters, whichever was imported first.
+    for declared in sorted(DECLARED, key=lambda declared: CHAPTERS.index(declared.chapter)):
         found.setdefault(declared.head, []).append(declared)
     return found
 
