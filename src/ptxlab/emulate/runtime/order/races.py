@@ -194,7 +194,9 @@ def note_word(
     strong: u32 = place.about
     if not is_polled_again(thread, place, about, instruction):
         note_place(thread, place, address, 4, about, instruction, space)
-    note_outcome(thread, flags, address, address, 4, about, instruction, space, written, strong)
+    if written == 0:
+        note_unwritten(thread, address, address, 4, about, instruction, space)
+    note_synchronization(thread, flags, address, 4, about, strong)
 
 
 @native(inline=True)
@@ -272,7 +274,9 @@ def note(
                 note_place(thread, place, address, bytes, about, instruction, space)
             place = place + 1
             at += step
-    note_outcome(thread, flags, address, start, bytes, about, instruction, space, written, strong)
+    if written == 0:
+        note_unwritten(thread, address, start, bytes, about, instruction, space)
+    note_synchronization(thread, flags, start, bytes, about, strong)
 
 
 @native
@@ -289,17 +293,23 @@ def note_place(
 
 
 @native(inline=True)
-def note_outcome(
-    thread: Pointer[Thread], flags: Pointer[Flags], address: u64, start: u64, bytes: u32, about: u32, instruction: u32,
-    space: u32, written: u32, strong: u32,
-) -> None:  # fmt: skip
-    """Look at what an access read or handed over; `written` and `strong` tell of the last writes to its bytes."""
-    if about & OBJECT != 0:
-        return
-    if written == 0 and about & KIND != STORE:
+def note_unwritten(
+    thread: Pointer[Thread], address: u64, start: u64, bytes: u32, about: u32, instruction: u32, space: u32
+) -> None:
+    """Report an access that reads what no thread has written, unless the memory is not the kernel's to write first."""
+    if about & OBJECT == 0 and about & KIND != STORE:
         begin: u64 = thread.worker.memory.heap if space == GLOBAL_SPACE else u64(thread.worker.shared.reserved)
         if space == TENSOR_SPACE or start >= begin:
             report_unwritten(thread, address, bytes, about, instruction, space)
+
+
+@native(inline=True)
+def note_synchronization(
+    thread: Pointer[Thread], flags: Pointer[Flags], start: u64, bytes: u32, about: u32, strong: u32
+) -> None:
+    """Follow what an access hands over; `strong` are the attributes of the last writes to its bytes."""
+    if about & OBJECT != 0:
+        return
     if about & STRONG != 0:
         if flags.entries.count != 0 or about & RELEASE != 0 or thread.order.fence.block != 0:
             synchronise_all(thread, flags, start, bytes, about)
