@@ -22,8 +22,16 @@ TASKS: dict[str, tuple[str, list[list[str]]]] = {
     "demo": ("a tour of what works", [["ptxlab", "tour"]]),
     "test": ("the tests that matter most, on all cores: under 2 minutes on two", [[*PYTEST, "--quick"]]),
     "check": (
-        "format, lint, types, layers, all tests, docs: what must pass",
-        [["ruff", "format", "--check"], ["ruff", "check"], ["mypy"], ["lint-imports"], *TESTS, *DOCS],
+        "format, lint, words, types, layers, all tests, docs: what must pass",
+        [
+            ["ruff", "format", "--check"],
+            ["ruff", "check"],
+            ["python", "docs/words.py"],
+            ["mypy"],
+            ["lint-imports"],
+            *TESTS,
+            *DOCS,
+        ],
     ),
     "bulk": (
         "all tests with optimised kernels, and ptxas asked about every form: what `check` has no time for",

@@ -1,4 +1,4 @@
-"""Kernels on tensor memory from their middle part: it is allocated before and given back behind it."""
+"""Kernels on tensor memory from their middle part: it is allocated before and freed after it."""
 
 from collections.abc import Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""Random programs whose results are defined: integers, floats, predicates, branches, loops, calls and meetings.
+"""Random programs whose results are defined: integers, floats, predicates, branches, loops, calls and warp collectives.
 
 `Program` writes one; `interpret` runs it on the reference machine, a lane at a time, so that what the emulator makes of
 registers across branches, guards and waits can be compared bit for bit.
@@ -48,7 +48,7 @@ PREDICATE_STATEMENTS = [
     "setp.lt.s32 P, R, R;", "setp.ge.u32 P, R, I;", "setp.ne.and.s32 P, R, R, P;", "setp.lt.f32 P, F, F;",
     "and.pred P, P, P;", "not.pred P, P;", "xor.pred P, P, P;", "setp.gtu.f32 P, F, F;", "setp.eq.u64 P, D, D;",
 ]  # fmt: skip
-MEETINGS = [
+COLLECTIVES = [
     "shfl.sync.bfly.b32 R|P, R, I, 31, -1;", "shfl.sync.idx.b32 R|P, R, R, 31, -1;", "vote.sync.ballot.b32 R, P, -1;",
     "match.any.sync.b32 R, R, -1;", "redux.sync.add.s32 R, R, -1;", "bar.warp.sync -1;", "bar.sync 0;",
 ]  # fmt: skip
@@ -106,7 +106,7 @@ class Program:
             elif kind < 0.16 and depth < 2:
                 lines += self.loop(depth, together)
             elif kind < 0.26 and together:
-                lines.append(self.filled(self.random.choice(MEETINGS)))
+                lines.append(self.filled(self.random.choice(COLLECTIVES)))
             elif kind < 0.30 and together:
                 lines += [self.filled("st.param.b32 [pa], R;"), self.filled("st.param.b32 [pb], R;")]
                 lines += ["call (pc), mix, (pa, pb);", self.filled("ld.param.b32 R, [pc];")]
@@ -169,7 +169,7 @@ class Thread:
         self.output: dict[int, int] = {}
 
     def run(self, function: ir.Function, given: Mapping[str, int]) -> Generator[Any, Any, int]:
-        """Execute a function; stops at meetings, returns the first result."""
+        """Execute a function; stops at warp collectives, returns the first result."""
         instructions = list(function.instructions())
         flow = flow_of(function)
         registers: dict[int, int] = {}
@@ -256,21 +256,21 @@ def interpret(module: ir.Module, threads: int) -> list[dict[int, int]]:
     running = {number: lane.run(module["k"], {}) for number, lane in enumerate(lanes)}
     answers: dict[int, Any] = dict.fromkeys(running)
     while running:
-        meetings: dict[int, Any] = {}
+        stopped: dict[int, Any] = {}
         for number in list(running):
             try:
-                meetings[number] = running[number].send(answers[number])
+                stopped[number] = running[number].send(answers[number])
             except StopIteration:
                 del running[number]
-        answers = dict.fromkeys(meetings)
-        for warp in {number // 32 for number in meetings}:
-            here = {number: meeting for number, meeting in meetings.items() if number // 32 == warp}
+        answers = dict.fromkeys(stopped)
+        for warp in {number // 32 for number in stopped}:
+            here = {number: stop for number, stop in stopped.items() if number // 32 == warp}
             first = next(iter(here.values()))
             if first is None:
                 continue
             match = first[0]
             machines = {number % 32: lanes[number].machine for number in here}
-            operands = {number % 32: meeting[1] for number, meeting in here.items()}
+            operands = {number % 32: stop[1] for number, stop in here.items()}
             for lane, results in evaluate_warp(match.form, match.candidate.modifiers, operands, machines).items():
                 answers[32 * warp + lane] = results
     return [lane.output for lane in lanes]

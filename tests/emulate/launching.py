@@ -67,6 +67,6 @@ def silent(
 
 
 def line_of(found: ptxlab.Diagnostic) -> str:
-    """The text of the line that a finding stands on."""
+    """The text of the line of a finding."""
     assert found.line is not None
     return found.labels[0].span.source.text.splitlines()[found.line - 1].strip()

@@ -1,9 +1,9 @@
-"""Is order that is taken away missed? `python -m tests.emulate.mutation` tells, for each instruction that makes order.
+"""Is order that is taken away missed? `python -m tests.emulate.mutation` tries it, for each instruction that orders.
 
 A mutant is a kernel that was correct, with one instruction that orders its threads removed or weakened. It is run with
 checks on seeds 0 and 1. It is `reported` where there is an error (a race, a hang, a timeout, …). If nothing is reported
 it is `wrong` where the result is not what NumPy says, and has `survived` where it is. `survivors.py` says of each of
-those two why it is none the worse for what it lost, or that it is missed.
+those two why it is still right without it, or that it is missed.
 
 `--only=NAME` takes kernels whose name has NAME in it, `--most=N` the first N mutants, `--evidence` writes the score and
 all mutants that are not reported to `evidence/mutation.json`.
@@ -261,7 +261,7 @@ class Score:
 
     @property
     def missed(self) -> list[Outcome]:
-        """All others, those that nobody has looked at included."""
+        """All others, those that were not examined included."""
         return [o for o in self.outcomes if o.verdict != "reported" and survivor_of(o.mutant) not in EQUIVALENT]
 
     @property
@@ -314,7 +314,7 @@ def main(arguments: list[str]) -> int:
         outcome = judge(mutant)
         outcomes.append(outcome)
         known = survivor_of(mutant)
-        why = ", ".join(outcome.findings) or (known.reason if known else "NOT LOOKED AT YET")
+        why = ", ".join(outcome.findings) or (known.reason if known else "NOT EXAMINED YET")
         print(f"{len(outcomes)} {outcome.verdict}: {mutant.name}: {why}", flush=True)
     score = Score(outcomes)
     print(score)

@@ -61,9 +61,9 @@ def races(body: str, level: str = "error", seeds: Sequence[int] = (2, 1, 0), **h
     expected = ("data-race", level, (*second, *(line for line in first if line not in second)))
     for seed in seeds:
         found = run(body, seed=seed, **how)
-        told = [(diagnostic.code, diagnostic.level, lines_of(diagnostic)) for diagnostic in found]
-        assert {(code, level) for code, level, _ in told} <= {expected[:2]}, (seed, expected, told)
-    assert expected in told, (seed, expected, told)
+        reported = [(diagnostic.code, diagnostic.level, lines_of(diagnostic)) for diagnostic in found]
+        assert {(code, level) for code, level, _ in reported} <= {expected[:2]}, (seed, expected, reported)
+    assert expected in reported, (seed, expected, reported)
     return next(diagnostic for diagnostic in found if lines_of(diagnostic) == expected[2])
 
 

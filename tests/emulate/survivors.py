@@ -35,7 +35,7 @@ NOTHING_WRITTEN = "with these data nothing is written to what others read around
 MEET = "lanes meet at a collective instruction beside it, which by decision orders them"
 TWICE = "another one beside it does the same"
 NONE_LEFT = "an earlier wait has waited for these groups already"
-ELSEWHERE = "the group that may still be on its way writes where nobody else does any more"
+ELSEWHERE = "the group that may still be on its way writes where no other thread does any more"
 ORDERED = "a barrier or fences order it anyway, so that it need not be strong"
 STALE = "a stale value may be read, but by strong accesses on both sides, which do not race; the emulator shows none"
 VOTES = "the votes of other threads are lost, which changes a value, not the order of any accesses"
@@ -48,7 +48,7 @@ EQUIVALENT = [
     Survivor("pipeline_sums-library.sm_80", (498,), WEAK, ORDERED),
     Survivor("pipeline_sums-library.sm_90", (495,), WEAK, ORDERED),
     Survivor("group_copy-library.sm_80", (865, 871), WARP, ONE_WARP),
-    Survivor("semaphore_of_two-library.sm_80", (1142,), ("acquire to relaxed",), "the `atom.cas` behind it acquires"),
+    Survivor("semaphore_of_two-library.sm_80", (1142,), ("acquire to relaxed",), "the `atom.cas` after it acquires"),
     Survivor("semaphore_of_two-library.sm_80", (1168, 1170, 1172, 1174), SCOPE, ONE_BLOCK),
     Survivor("double_matmul-matmuls.sm_80", (1104,), BARRIER, LAST),
     Survivor("wmma_half_sums-wmma.sm_80", (444, 449), ("remove warp barrier",), MEET),
@@ -83,7 +83,7 @@ EQUIVALENT = [
     Survivor(
         "triton_attention-triton_attention.sm_80", (642,), WARP, "a warp writes only where it has copied to itself"
     ),
-    Survivor("triton_column_maxima-triton_column_maxima.sm_80", (213,), BARRIER, "what is written next lies elsewhere"),
+    Survivor("triton_column_maxima-triton_column_maxima.sm_80", (213,), BARRIER, "what is written next is elsewhere"),
     Survivor("triton_sort-triton_sort.sm_80", (430,), BARRIER, f"a warp writes only where it has read itself; {MEET}"),
     Survivor("triton_histogram-triton_histogram.sm_80", (129, 138), BARRIER, LAST),
     Survivor("triton_histogram-triton_histogram.sm_80", (135,), ("acq_rel to relaxed",), "it publishes only itself"),

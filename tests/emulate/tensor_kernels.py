@@ -75,7 +75,7 @@ clear:
     tcgen05.wait::st.sync.aligned;
     tcgen05.fence::before_thread_sync;
 """
-# Rows of A, a lane of 32 bytes for each step, behind the tiles: from 256 columns on.
+# Rows of A, a lane of 32 bytes for each step, after the tiles: from 256 columns on.
 FILL = """
     add.u32 %r21, %band, 256; mov.u32 %r23, 0; mul.wide.u32 %rd15, %r11, 16; add.u64 %rd15, %rd15, %rd1;
     mul.wide.u32 %rd16, %t, 32; add.u64 %rd15, %rd15, %rd16;
@@ -91,7 +91,7 @@ fill:
 
 @dataclass(frozen=True)
 class Case:
-    """One product: what it is, how A and B lie in shared memory, and how many steps it takes."""
+    """One MMA: what it is, where A and B are in shared memory, and how many steps it takes."""
 
     descriptor: InstructionDescriptor
     a_mode: str = "none"
@@ -99,11 +99,11 @@ class Case:
     steps: int = 1
     in_cells: bool = False
     lane: int = 0
-    more: str = ""  # operands behind `enable-input-d`
+    more: str = ""  # operands after `enable-input-d`
     lanes: str = ""  # those that are not written
     seed: int = 0
     exact: bool = True
-    edits: tuple[tuple[str, str], ...] = ()  # texts of the kernel, and what stands there instead
+    edits: tuple[tuple[str, str], ...] = ()  # texts of the kernel, and what replaces them
     how: dict[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:

@@ -1,7 +1,8 @@
 """A GEMM on tensor memory as production kernels write it: a ring of stages that TMA fills and `tcgen05.commit` frees.
 
 Thread 0 copies A and B into a stage, thread 32 multiplies and commits, warps 4 to 7 read the accumulators. With two
-blocks, each copies its half, thread 64 of the second tells the first that its half is there, and the first multiplies.
+blocks, each copies its half, thread 64 of the second signals to the first that its half is there, and the first
+multiplies.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What an mbarrier is and tells besides its phases: its layout, its reports, and who may use it after which fence."""
+"""What an mbarrier is and reports besides its phases: its layout, its reports, and who may use it after which fence."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def run(body: str) -> list[int]:
 
 @pytest.mark.parametrize(("layout", "expected"), [("", [1, 0]), (".layout::v0", [1, 0]), (".layout::v1", [0, 1])])
 def test_the_layout_of_a_barrier(layout: str, expected: list[int]) -> None:
-    """It is kept through the phases, and an arrival tells it as part of no count."""
+    """It is kept through the phases, and an arrival returns it as part of no count."""
     body = f"""
     mbarrier.init{layout}.shared.b64 [bar], 1;
     mbarrier.arrive.shared.b64 %rd2, [bar];
@@ -53,7 +53,7 @@ def test_the_layout_of_nothing() -> None:
 @pytest.mark.parametrize(("parity", "phase"), [("", "%rd2"), (".parity", "0")])
 @pytest.mark.parametrize("arrives", [True, False])
 def test_reports(wait: str, parity: str, phase: str, arrives: bool) -> None:
-    """Nothing that is emulated reports anything, so a phase that is over has nothing to tell."""
+    """Nothing that is emulated reports anything, so a phase that is over has nothing to report."""
     name = f"mbarrier.{wait}{parity}.phase_type::primary.shared.b64"
     body = f"""
     mbarrier.init.layout::v1.shared.b64 [bar], 2;

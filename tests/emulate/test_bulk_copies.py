@@ -199,7 +199,7 @@ def test_blocks_that_reduce_to_the_same_place() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_what_no_thread_waited_for_is_stale(seed: int) -> None:
-    """Whoever forgets to wait reads what was there before, in every run, and is told so."""
+    """A thread that does not wait reads stale data, in every run, and this is reported."""
     x, y = words(), np.zeros(1024, np.uint32)
     body = "st.shared.u32 [%own], 7;\nbar.sync 0;\n" + EXPECT.format(256) + f"@!%p1 {LOAD} [tile], [%x], 256, [full];"
     read = "ld.shared.u32 %r1, [%own];\nmad.wide.u32 %rd1, %t, 4, %y;\nst.global.u32 [%rd1], %r1;\n"

@@ -77,7 +77,7 @@ def test_a_constant_size() -> None:
         (1 << 25, 0, "misaligned", "`st.bulk.weak.shared::cta` of 33554432 bytes, not a multiple of 8 up to 16777216"),
     ],
 )
-def test_ranges_that_are_none(size: int, at: int, code: str, message: str) -> None:
+def test_ranges_that_are_wrong(size: int, at: int, code: str, message: str) -> None:
     (found,) = run(FORMS[0], size, at)[1]
     assert (found.code, found.message) == (code, message)
 

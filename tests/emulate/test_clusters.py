@@ -1,4 +1,4 @@
-"""Clusters: how they are launched, where their blocks stand, what they see of each other, and what is found wrong."""
+"""Clusters: how they are launched, where their blocks are, what they see of each other, and what is found wrong."""
 
 from typing import Any
 
@@ -70,7 +70,7 @@ def registers(names: str, grid: Any, cluster: Any, directives: str = "", **how: 
     return [row for row in out.tolist() if row[0] != 9999]
 
 
-def test_where_a_block_stands() -> None:
+def test_where_a_block_is() -> None:
     """As an H200 has it."""
     found = registers(PLACES, (4, 4, 2), (2, 2, 1))
     expected = [
@@ -202,7 +202,7 @@ def test_addresses_that_are_nowhere(body: str, message: str, note: str | None) -
     assert list(found.notes) == ([] if note is None else [note])
 
 
-# Order. Each wrong kernel stands beside a right one.
+# Order. Each wrong kernel is beside a right one.
 
 ADD = "atom{}.shared::cluster.add.u32 %r20, [%r5], 1;\n"
 
@@ -210,7 +210,7 @@ ADD = "atom{}.shared::cluster.add.u32 %r20, [%r5], 1;\n"
 @pytest.mark.parametrize(
     ("wrong", "code", "right"),
     [
-        # Nobody has waited until the words are there.
+        # No thread has waited until the words are there.
         (RING.replace(SYNC, "") + SYNC, "data-race", RING + SYNC),
         (RING.replace("arrive;", "arrive.relaxed;") + SYNC, "data-race",
          RING.replace("barrier.cluster.arrive;", "fence.acq_rel.cluster; barrier.cluster.arrive.relaxed;") + SYNC),
@@ -367,7 +367,7 @@ def test_scopes_in_global_memory(scope: str, cluster: int, is_right: bool) -> No
 
 
 # mbarriers of other blocks: the first block writes to the second one and arrives there.
-MAIL = """
+MESSAGES = """
     @%p1 mbarrier.init.shared.b64 [bar], {expected};
     {begin}
     mov.u32 %r10, bar; mapa.shared::cluster.u32 %r11, %r10, %r3;
@@ -398,7 +398,7 @@ RELAXED = "barrier.cluster.arrive.relaxed; barrier.cluster.wait;"
     ],
 )
 def test_an_mbarrier_of_another_block(begin: str, release: str, acquire: str, expected: set[str]) -> None:
-    body = MAIL.format(expected=32, begin=begin, release=release, acquire=acquire)
+    body = MESSAGES.format(expected=32, begin=begin, release=release, acquire=acquire)
     assert set(codes(body)) == expected
     assert (run(body, on_error="collect")[1] == 7).all()
 
@@ -420,7 +420,7 @@ def test_bytes_that_another_block_expects() -> None:
 
 
 def test_a_hang_that_the_cluster_waits_for() -> None:
-    (found,) = findings(MAIL.format(expected=33, begin=SYNC, release="", acquire=""))
+    (found,) = findings(MESSAGES.format(expected=33, begin=SYNC, release="", acquire=""))
     assert (found.code, found.message) == ("hang", "32 threads wait on an mbarrier phase that never completes")
     texts = [label.text for label in found.labels]
     assert "warp 0 of block (1,0,0) waits here for phase 0 of the mbarrier `bar`" in texts
@@ -465,7 +465,7 @@ def test_misuse(body: str, code: str, message: str) -> None:
         "cvt.u64.u32 %rd2, %r4; cvta.shared.u64 %rd2, %rd2; atom.add.f32 %f2, [%rd2], %f1;",
     ],
 )
-def test_floats_are_added_in_other_blocks_as_in_the_own(add: str) -> None:
+def test_floats_are_added_in_other_blocks_as_in_their_own(add: str) -> None:
     """Subnormal numbers stay, as on an H200."""
     body = f"st.shared.u32 [%r4], 3;\n{SYNC}.reg .f32 %f<3>; mov.b32 %f1, 5;\n{add}\n{SYNC}"
     assert (run(body + "ld.shared.u32 %r20, [%r4]; st.global.u32 [%rd1], %r20;") == 8).all()

@@ -5,7 +5,7 @@ import pytest
 
 import ptxlab
 
-# As `grid.sync()` of CUDA's cooperative groups: a counter behind an address that the driver gives in two registers.
+# As `grid.sync()` of CUDA's cooperative groups: a counter at an address that the driver gives in two registers.
 MEET = """.version 8.0
 .target sm_80
 .address_size 64

@@ -1,4 +1,4 @@
-"""Order by mbarriers, and copies that nobody waited for."""
+"""Order by mbarriers, and copies without a wait."""
 
 from typing import Any
 
@@ -200,7 +200,7 @@ wait:
     races(body.format("cp.async.mbarrier.arrive.noinc.shared.b64 [full];"))
 
 
-# Memory that nobody has written.
+# Memory that no thread has written.
 
 
 def uninitialised(body: str, **how: Any) -> list[str]:

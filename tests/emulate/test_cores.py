@@ -32,7 +32,7 @@ APART = {
         cvt.u64.u32 %rd3, %b;
         add.u64 %rd2, %rd2, %rd3;
         @%p1 st.global.u8 [%rd2], %b;""",
-    "all read what nobody writes": f"ld.global.u32 %r3, [%out+16000];\n{OWN}",
+    "all read what no thread writes": f"ld.global.u32 %r3, [%out+16000];\n{OWN}",
     "block-wide exchange": f"""
         st.shared.u32 [%own], %r1;
         bar.sync 0;
@@ -43,7 +43,7 @@ APART = {
         bar.sync 0;
         atom.shared.add.u32 %r3, [tile], 1;
         st.global.u32 [%rd1], %r3;""",
-    "a part of local memory that nobody wrote": """
+    "a part of local memory that is not written": """
         .local .align 4 .b8 own[4];
         st.local.u8 [own], %b;
         ld.local.u32 %r3, [own];
@@ -58,17 +58,17 @@ APART = {
         {OWN}""",
 }
 
-# They have, or something is wrong with one of them: one core must tell it.
+# They have, or something is wrong with one of them: one core must report it.
 TOGETHER = {
     "all write one word": "st.global.u32 [%out], %b;",
     "some write a word that others read": f"{OWN}ld.global.u32 %r3, [%out+10236];",
     "all write the same": "@%p1 st.global.u32 [%out+16000], 1;",
     "one writes a byte of a word of another": f"{OWN}@%p2 st.global.u8 [%out+10001], %t;",
-    "the word behind the own one": "st.global.v2.u32 [%flag], {%b, %t};\n st.global.u32 [%rd1+4], %t;",
+    "the word after its own": "st.global.v2.u32 [%flag], {%b, %t};\n st.global.u32 [%rd1+4], %t;",
     "a variable": "@%p2 st.global.u32 [word], 1;\n ld.global.u32 %r3, [word];",
     "a race in every block": f"{OWN}{SHARED_RACE}",
     "a race in one block": f"{OWN}@%p2 {SHARED_RACE}",
-    "a read of what nobody wrote": f"{OWN}@%p2 ld.shared.u32 %r3, [tile+8];",
+    "a read of what was not written": f"{OWN}@%p2 ld.shared.u32 %r3, [tile+8];",
     "bad addresses from block 5 on": f"{OWN}@%p3 ld.global.u32 %r3, [%out+-4];",
     "a race and a fault": f"{SHARED_RACE}{OWN}@%p3 trap;",
     "a hang": f"{OWN}@%p2 bar.sync 1, 96;",
@@ -144,7 +144,7 @@ def test_blocks_that_all_wait(cores: list[int]) -> None:
     assert cores == [1, 4, 1]
 
 
-def test_every_core_is_used_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch, cores: list[int]) -> None:
+def test_every_core_is_used_by_default(monkeypatch: pytest.MonkeyPatch, cores: list[int]) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 3)
     outcome(OWN, None)  # type: ignore[arg-type]
     outcome(OWN, None, profile=True)  # type: ignore[arg-type]

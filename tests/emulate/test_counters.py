@@ -83,7 +83,7 @@ def test_bytes_of_asynchronous_copies() -> None:
 
 
 def access(space: str, stride: int, type: str = "u32", offset: int = 0) -> str:
-    """A kernel whose lane `i` reads what lies at `i * stride + offset`."""
+    """A kernel whose lane `i` reads at `i * stride + offset`."""
     registers = {"v2": "{%r3, %r4}", "v4": "{%r3, %r4, %r5, %r6}"}.get(type.partition(".")[0], "%r3")
     base = "mov.u64 %rd1, buffer;" if space == "shared" else "ld.param.u64 %rd1, [data];"
     return (

@@ -67,7 +67,7 @@ def test_a_race_is_reported_beside_the_fault_it_may_explain() -> None:
     assert found == [("error", "trap"), ("error", "data-race")]
 
 
-def test_blocks_that_end_leave_nothing_behind() -> None:
+def test_blocks_that_end_leave_no_trace() -> None:
     body = "st.shared.u32 [%own], %b;\n bar.sync 0;\n ld.shared.u32 %r1, [%far];"
     assert run(body, grid=200) == []
 

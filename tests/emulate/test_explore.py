@@ -206,7 +206,7 @@ def everything(threads: Sequence[str]) -> set[tuple[Any, ...]]:
 
 
 def some_program(chance: random.Random, threads: int, length: int) -> list[str]:
-    """Loads, stores and atomics, relaxed and weak, on three words; what was loaded decides whether to go on."""
+    """Loads, stores and atomics, relaxed and weak, on three words; what was loaded decides whether to continue."""
     found = []
     for number in range(threads):
         text, register = "", 1

@@ -1,4 +1,4 @@
-"""Arithmetic written as LLVM's text, compiled, against arithmetic on exact values."""
+"""Arithmetic written as LLVM IR, compiled, against arithmetic on exact values."""
 
 import ctypes
 import random

@@ -224,10 +224,10 @@ def test_a_lock_that_is_held_while_waiting_for_lanes() -> None:
 
 
 @pytest.mark.parametrize(
-    "meeting", ["bar.warp.sync -1;", "shfl.sync.idx.b32 %r2, %r1, 0, 31, -1;", "activemask.b32 %r2;"]
+    "collective", ["bar.warp.sync -1;", "shfl.sync.idx.b32 %r2, %r1, 0, 31, -1;", "activemask.b32 %r2;"]
 )
-def test_warps_that_meet_in_a_loop_let_others_run(meeting: str) -> None:
-    """One warp waits for what the other writes, and never stands still meanwhile."""
+def test_warps_that_synchronize_in_a_loop_let_others_run(collective: str) -> None:
+    """One warp waits for what the other writes, and never stops meanwhile."""
     body = f"""
     .shared .align 4 .b32 flag;
     mov.u32 %r1, %tid.x;
@@ -236,7 +236,7 @@ def test_warps_that_meet_in_a_loop_let_others_run(meeting: str) -> None:
     @%p1 st.volatile.shared.u32 [flag], %r3;
     @%p1 ret;
     again:
-    {meeting}
+    {collective}
     ld.volatile.shared.u32 %r4, [flag];
     setp.eq.u32 %p2, %r4, 0;
     @%p2 bra again;

@@ -1,4 +1,4 @@
-"""What no GPU would take, or what a kernel must not do: told on its line, with everything else left as it was."""
+"""What no GPU would take, or what a kernel must not do: reported on its line, with everything else left as it was."""
 
 import gc
 import re

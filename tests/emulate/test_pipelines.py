@@ -123,9 +123,9 @@ def test_a_ring(seed: int) -> None:
 
 
 WRONG = {
-    "nobody waits for a stage that is free": ({"free": ""}, "bad-barrier"),
-    "nobody waits for a stage that is full": ({"wait": ""}, "uninitialised-read"),
-    "a while is no wait": ({"wait": "nanosleep.u32 100;"}, "data-race"),
+    "no thread waits for a stage that is free": ({"free": ""}, "bad-barrier"),
+    "no thread waits for a stage that is full": ({"wait": ""}, "uninitialised-read"),
+    "a delay is not a wait": ({"wait": "nanosleep.u32 100;"}, "data-race"),
     "the parity is always that of the first round": ({"wait": WAIT.replace("%r6", "0")}, "data-race"),
     "a stage is given back before it is read": ({"early": RELEASE, "late": ""}, "data-race"),
 }
@@ -134,12 +134,12 @@ WRONG = {
 @pytest.mark.parametrize(("how", "code"), WRONG.values(), ids=WRONG.keys())
 def test_a_ring_that_turns_too_fast(how: dict[str, str], code: str) -> None:
     """Every schedule shows that something is wrong, and some show what."""
-    told = set()
+    reported = set()
     for seed in range(4):
         found = run(**how, seed=seed)[1]  # type: ignore[arg-type]
         assert any(diagnostic.level == "error" for diagnostic in found), seed
-        told |= {diagnostic.code for diagnostic in found}
-    assert code in told
+        reported |= {diagnostic.code for diagnostic in found}
+    assert code in reported
 
 
 @pytest.mark.parametrize(
@@ -152,5 +152,5 @@ def test_a_ring_that_turns_too_fast(how: dict[str, str], code: str) -> None:
 def test_a_ring_without_progress(how: dict[str, Any], said: str) -> None:
     (found,) = run(**how)[1]
     assert found.code == "hang"
-    stands = "".join(found.notes) + "".join(label.text for label in found.labels)
-    assert said in stands
+    shown = "".join(found.notes) + "".join(label.text for label in found.labels)
+    assert said in shown

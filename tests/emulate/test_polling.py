@@ -92,7 +92,7 @@ def test_a_flag_of_other_blocks(together: str, checks: bool) -> None:
 
 @pytest.mark.parametrize("time", range(5))
 def test_a_flag_of_a_block_on_another_core(time: int) -> None:
-    """Weak accesses, which race: whether the flag is seen is not promised, but that is no reason to call it a hang."""
+    """Weak accesses, which race: whether the flag is seen is not promised, but that does not make it a hang."""
     body = BLOCKS.format(together="").replace(".relaxed.gpu", "").replace("red.global.add.u32", "st.global.u32")
     body = body.replace("%r2, 3", "%r2, 1")
     silent(body, ".u64 p", [np.zeros(1, "u4")], grid=2, checks=False)
@@ -132,14 +132,14 @@ def test_more_blocks_wait_than_run_by_turns(monkeypatch: pytest.MonkeyPatch, how
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_forty_blocks_with_weak_loads_and_all_detectors(workers: int) -> None:
-    """The word is no word to wait for then, and that is what is told once somebody writes it."""
+    """The word is then not one to wait for, and that is reported once a thread writes it."""
     given = {"grid": 40, "block": 32, "workers": workers}
     hang(ONE_WORD.format(how="", writer=40), ".u64 p", [np.zeros(1, "u4")], **given)
     assert problem(ONE_WORD.format(how="", writer=39), ".u64 p", [np.zeros(1, "u4")], **given).code == "data-race"
 
 
 def test_more_blocks_wait_than_there_is_memory_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether they hang, only those can tell that have not begun; what time can end, time ends."""
+    """Whether they hang depends on those that have not started; what time can end, time ends."""
     monkeypatch.setattr(needs, "available", lambda: 200_000)
     found = problem(ONE_WORD.format(how=".volatile", writer=999), ".u64 p", [np.zeros(1, "u4")], grid=1000)
     assert found.code == "out-of-memory"
@@ -173,7 +173,7 @@ def test_one_block_hangs_while_others_run() -> None:
 
 
 def test_values_that_are_written_again() -> None:
-    """Lanes pass on what one of them has read, as Triton does it: a store that changes nothing helps nobody."""
+    """Lanes pass on what one of them has read, as Triton does it: a store that changes nothing helps no thread."""
     body = """
     .shared .align 4 .b32 seen;
     ld.param.u64 %rd1, [p];
@@ -228,7 +228,7 @@ GENERIC = "add.u32 %r2, %r2, 8;\ncvt.u64.u32 %rd2, %r2;\ncvta.shared.u64 %rd2, %
         ("", "xor.b64 %rd3, %rd3, 4;\nld.volatile.global.u32 %r3, [%rd3];", 1, "memory"),
     ],
 )
-def test_what_is_looked_at(address: str, load: str, block: int, said: str) -> None:
+def test_what_is_polled(address: str, load: str, block: int, said: str) -> None:
     found = hang(PLACES.format(address=address, load=load), ".u64 p", [np.zeros(16, "u4")], block=block, checks=False)
     assert found.labels[0].text.partition(" poll")[2].removeprefix("s") == f" {said} here"
 
@@ -353,7 +353,7 @@ def test_a_deadline(how: dict[str, Any], sleep: str) -> None:
 
 
 def test_a_delay() -> None:
-    """Nobody waits for anything but the time, which then flies."""
+    """No thread waits for anything but the time, which then advances."""
     body = """
     mov.u64 %rd1, %clock64;
     again:
@@ -391,7 +391,7 @@ def test_a_hundred_deadlines_one_after_the_other() -> None:
 
 
 def test_a_counter_that_only_time_moves() -> None:
-    """What is counted with the help of a clock is no mere time: this loop ends, after hours."""
+    """What is counted with the help of a clock is more than time: this loop ends, after hours."""
     body = """
     .shared .align 4 .b32 flag;
     st.volatile.shared.u32 [flag], 0;
@@ -412,7 +412,7 @@ def test_a_counter_that_only_time_moves() -> None:
     silent(body)
 
 
-# What stops a kernel that is no hang.
+# What stops a kernel that is not a hang.
 
 
 def test_a_timeout_shows_where_threads_ask() -> None:

@@ -64,11 +64,11 @@ def test_many_instructions_that_write_what_a_copy_still_reads_are_one_finding() 
     silent(body.format(f"cp.async.bulk.wait_group 0; {writes}"))
 
 
-def test_a_fence_for_global_memory_is_none_for_shared_memory() -> None:
+def test_a_fence_for_global_memory_does_not_cover_shared_memory() -> None:
     unfenced(stored("fence.proxy.async.global; bar.sync 0;"))
 
 
-def test_a_fence_of_one_thread_is_none_for_what_others_wrote() -> None:
+def test_a_fence_of_one_thread_does_not_cover_what_others_wrote() -> None:
     unfenced(stored("setp.eq.u32 %p2, %t, 0; @%p2 fence.proxy.async; bar.sync 0;"))
 
 
@@ -76,7 +76,7 @@ def test_a_fence_between_the_barrier_and_the_copy_will_do() -> None:
     silent(stored("bar.sync 0;", "fence.proxy.async;"))
 
 
-def test_a_fence_before_the_write_is_none() -> None:
+def test_a_fence_before_the_write_does_not_count() -> None:
     body = stored("bar.sync 0;")
     unfenced(body.replace("st.shared", "fence.proxy.async; st.shared"))
 

@@ -182,7 +182,7 @@ def test_each_half_of_a_block_has_a_barrier() -> None:
     races("xor.b32 %r3, %own, 256;" + GROUPS.format("%r3"), block=128)
 
 
-def test_what_is_known_through_one_barrier_goes_on_through_another() -> None:
+def test_order_by_one_barrier_continues_through_another() -> None:
     chain = """
     setp.lt.u32 %p1, %t, 64;
     setp.ge.u32 %p2, %t, 32;

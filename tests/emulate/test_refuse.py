@@ -26,7 +26,7 @@ HEADER = header("8.6", "sm_90a")
 
 
 def refusals(body: str, before: str = "") -> list[tuple[str, int | None]]:
-    """What is said of a kernel with that body, which stands from line 7 on where nothing stands before it."""
+    """What is said of a kernel with that body, which is from line 7 on where nothing precedes it."""
     registers = ".reg .b32 %r<9>; .reg .b64 %rd<9>;"
     text = f"{HEADER}{before}.entry kernel(.param .u64 out)\n{{\n{registers}\n{body}\nret;\n}}\n"
     module = ptxlab.parse(text, name="kernel.ptx")

@@ -1,4 +1,4 @@
-"""The meanings of instructions on the emulator: kernels made of cases give what the reference machine gives."""
+"""The semantics of instructions on the emulator: kernels made of cases give what the reference machine gives."""
 
 import random
 from collections import defaultdict
@@ -41,7 +41,7 @@ def test_threads_compute_what_the_reference_machine_does(form: Form) -> None:
             assert found == exact(case)[: len(found)], case
 
 
-def make_meeting(form: Form, number: int) -> Group:
+def make_collective(form: Form, number: int) -> Group:
     """A group whose lanes meet in two parts of the warp, at random."""
     generator = random.Random(f"{form.syntax}{number}")
     choices = sample_choices(form, 8)
@@ -56,7 +56,7 @@ def make_meeting(form: Form, number: int) -> Group:
 
 @pytest.mark.parametrize("form", TOGETHER, ids=_identity)
 def test_lanes_get_what_the_reference_machine_gives_them(form: Form) -> None:
-    groups = [make_meeting(form, number) for number in range(8)]
+    groups = [make_collective(form, number) for number in range(8)]
     results = [found for _, found in emulate(groups)]
     for number, group in enumerate(groups):
         expected = exact_warp(dict(enumerate(group.cases)))

@@ -96,7 +96,7 @@ def test_what_the_manual_only_draws_is_refused() -> None:
         assert refused.value.diagnostics[0].code == "not-emulated"
 
 
-# One block tells another, too.
+# One block signals to another, too.
 
 PAIR = """
     .reg .b32 %r<4>;

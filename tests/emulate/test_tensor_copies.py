@@ -1,4 +1,4 @@
-"""Copies of boxes of tensors: what lies where in shared memory, what is beyond the tensor, and who is told.
+"""Copies of boxes of tensors: what is where in shared memory, what is out of bounds, and which mbarrier counts it.
 
 `placed` is what an H200 does, as it was found there: with a swizzle, rows of a box are as far apart as that spans, and
 bits of the address in shared memory itself decide where a piece of 16 bytes goes.
@@ -296,7 +296,7 @@ def test_reductions_that_there_are_not(operation: str, type: Any) -> None:
     assert (found.code, found.message) == ("bad-tensor-map", "a reduction that elements of this tensor map do not have")
 
 
-# Who is told.
+# Which mbarrier counts it.
 
 
 def test_a_copy_without_a_wait() -> None:
@@ -374,7 +374,7 @@ def test_a_forged_tensor_map_reaches_no_memory_of_the_host() -> None:
         assert [diagnostic.code for diagnostic in found] == ["out-of-bounds"]
 
 
-def test_a_parameter_that_is_none() -> None:
+def test_a_parameter_that_is_not_a_map() -> None:
     module = ptxlab.parse(".version 8.0\n.target sm_90\n.address_size 64\n.entry k(.param .u32 x) { ret; }")
     with pytest.raises(ptxlab.KernelError, match=r"a tensor map needs a parameter of 128 bytes"):
         module["k"].launch(1, 1, [ptxlab.tensor_map(some((64, 64)), (32, 64))], device="cpu")

@@ -150,7 +150,7 @@ def test_from_warpgroup_to_warpgroup() -> None:
     assert found.level == "warning"
 
 
-def test_a_deallocation_waits_for_nobody() -> None:
+def test_a_deallocation_waits_for_no_thread() -> None:
     silent(f"{STORE}\n{STORED}\n{LOAD}\n{WAIT}", [np.zeros(1, np.uint32)])
     (found,) = launch(f"{STORE}\n{STORED}\n{LOAD}", [np.zeros(1, np.uint32)]).diagnostics
     assert found.code == "use-after-free"

@@ -1,4 +1,4 @@
-"""What is missing around `tcgen05.mma`: waits, fences, commits; beside each wrong kernel stands the right one."""
+"""What is missing around `tcgen05.mma`: waits, fences, commits; beside each wrong kernel is the right one."""
 
 from functools import partial
 from typing import Any

@@ -10,7 +10,7 @@ from tests.emulate import blackwell
 from tests.emulate.tensor_kernels import BODY, CLEAR, laid_out, values
 
 SHARED = 16384
-# Each block has its own tiles and rows of the result; the first begins the product and tells both.
+# Each block has its own tiles and rows of the result; the first issues the MMA and commits to both.
 BEGIN = """
     mov.u32 %r30, %cluster_ctarank;
     mul.lo.u32 %r31, %r30, {bytes}; cvt.u64.u32 %rd30, %r31; add.u64 %rd1, %rd1, %rd30;

@@ -48,12 +48,12 @@ IN_PAIRS = ("wait peer", "wait full", "wait read", "commit tile")
     [*((name, 1) for name in LEFT_OUT if name != "wait peer"), *((name, 2) for name in IN_PAIRS)],
 )
 def test_synchronization_that_is_left_out(name: str, blocks: int) -> None:
-    told = set()
+    reported = set()
     for seed in range(3):
         _, found = Ring(blocks=blocks, edits=((name, ""),)).run(seed)
         assert any(diagnostic.level == "error" for diagnostic in found), ptxlab.report.render(found)
-        told |= {f"{diagnostic.code}: {diagnostic.message}" for diagnostic in found}
-    assert any(text.startswith(LEFT_OUT[name]) for text in told), told
+        reported |= {f"{diagnostic.code}: {diagnostic.message}" for diagnostic in found}
+    assert any(text.startswith(LEFT_OUT[name]) for text in reported), reported
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,7 @@ def test_memory_is_written_after_the_wait() -> None:
     assert findings(wait=WAIT + ONE_STORES) == []
 
 
-def test_a_group_that_may_go_on_is_still_read() -> None:
+def test_a_group_that_may_stay_pending_is_still_read() -> None:
     (found,) = findings(wait=ONE_LEFT + ONE_STORES + WAIT)
     assert found.code == "data-race"
     assert findings(commit=COMMIT + COMMIT, wait=ONE_LEFT + ONE_STORES + WAIT) == []

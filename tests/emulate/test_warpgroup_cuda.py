@@ -118,5 +118,5 @@ def test_a_ring_of_stages(seed: int) -> None:
 
 def test_a_stage_is_given_back_too_early() -> None:
     _, _, result = run(SOURCE.replace("WAIT", ""), on_error="collect")
-    told = {(found.code, found.message) for found in result.diagnostics}
-    assert told == {("data-race", "a copy writes shared memory that an MMA still reads")}
+    reported = {(found.code, found.message) for found in result.diagnostics}
+    assert reported == {("data-race", "a copy writes shared memory that an MMA still reads")}

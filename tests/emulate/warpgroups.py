@@ -17,7 +17,7 @@ Bits = npt.NDArray[np.uint32]  # of the elements of a matrix
 DEPTHS = {"f16": 16, "bf16": 16, "tf32": 8, "e4m3": 32, "e5m2": 32, "s8": 32, "u8": 32, "b1": 256}
 THREADS = 128
 
-# Everybody copies a part of the image, tells the asynchronous proxy, and waits for all others.
+# Each thread copies a part of the image, executes a proxy fence, and waits for all others.
 COPY = """
     mov.u32 %r0, %tid.x;
     mov.u32 %r1, %ctaid.x;

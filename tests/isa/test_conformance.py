@@ -44,7 +44,7 @@ def test_forms_begin_where_the_table_says(chapter: str, pytestconfig: pytest.Con
 
 
 def _line(form: Form, about: list[Question]) -> str:
-    """A form, and a digest of what is asked about it and of whom."""
+    """A form, and a digest of what is asked about it, and of which ptxas."""
     said = [(one.instruction, one.version, one.target, one.legal) for one in about]
     judges = [(find_assembler(version).version, version) for version in sorted({one.version for one in about})]
     return f"{form.syntax} {sha256(repr((judges, said)).encode()).hexdigest()[:16]}"

@@ -27,7 +27,7 @@ Check = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch: an integer stands for one dimension."""
+    """One launch: an integer is one dimension."""
 
     entry: str
     grid: int | tuple[int, ...]
@@ -107,13 +107,13 @@ def close(actual: np.ndarray, expected: Any, relative: float, absolute: float = 
 
 
 def same_set(actual: np.ndarray, expected: Any) -> Check:
-    """The first elements of the array are those of `expected`, in any order; what lies behind them is untouched."""
+    """The first elements of the array are those of `expected`, in any order; what follows them is untouched."""
     expected = np.sort(np.array(expected, dtype=actual.dtype))
-    behind = actual[len(expected) :].copy()
+    rest = actual[len(expected) :].copy()
 
     def check(printed: str) -> None:
         np.testing.assert_array_equal(np.sort(actual[: len(expected)]), expected)
-        np.testing.assert_array_equal(actual[len(expected) :], behind)
+        np.testing.assert_array_equal(actual[len(expected) :], rest)
 
     return check
 
@@ -150,7 +150,7 @@ def to_bf16(x: np.ndarray) -> np.ndarray:
 
 
 def from_bf16(bits: np.ndarray) -> np.ndarray:
-    """The numbers that bits of bf16 stand for."""
+    """The numbers that bits of bf16 represent."""
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
 

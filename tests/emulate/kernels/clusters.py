@@ -34,7 +34,7 @@ def cluster_transpose(rng):
     return Run([Launch("cluster_transpose", (4, 4), (8, 8), [x, out, 32])], [same(out, x.T)])
 
 
-@case("clusters", BUILDS)  # without order it uses barriers before they are set up, which is told first
+@case("clusters", BUILDS)  # without order it uses barriers before they are set up, which is reported first
 def cluster_mail(rng):
     x, out = whole(rng, -999, 999, 5, 32), np.zeros((3, 5, 32), np.int32)
     launch = Launch("cluster_mail", 4, 32, [x, out, 5], cluster=(4, 1, 1))

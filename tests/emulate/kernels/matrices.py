@@ -67,7 +67,7 @@ def wmma_tf32(rng):
 
 
 def to_tf32(x):
-    """The nearest numbers of ten bits behind the point, ties away from zero."""
+    """The nearest numbers of ten fraction bits, ties away from zero."""
     return ((x.view(np.uint32) + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32)
 
 

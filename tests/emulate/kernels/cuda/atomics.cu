@@ -91,7 +91,7 @@ extern "C" __global__ void largest_by_swap(const float* x, float* largest, unsig
     while ((found = atomicCAS(&shorts[i % 2], expected, (unsigned short)(expected + 3))) != expected) expected = found;
 }
 
-// A lock around a counter that is no atomic itself.
+// A lock around a counter that is not atomic itself.
 __device__ int locked = 0;
 
 extern "C" __global__ void under_lock(int* counter, int rounds) {

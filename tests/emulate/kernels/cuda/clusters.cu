@@ -65,7 +65,7 @@ extern "C" __global__ void __cluster_dims__(2, 2, 1) cluster_transpose(const flo
     cluster.sync();
 }
 
-// The first block hands tiles to the others, and goes on when all of them say that they have read the last one.
+// The first block hands tiles to the others, and continues when all of them say that they have read the last one.
 extern "C" __global__ void cluster_mail(const int* x, int* out, int tiles) {
     namespace ptx = cuda::ptx;
     __shared__ int tile[32];

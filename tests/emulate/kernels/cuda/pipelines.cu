@@ -73,7 +73,7 @@ extern "C" __global__ void two_stage_copy(const float4* x, float* sums, int tile
     sums[t] = sum;
 }
 
-// Four bytes each, fewer at the end: what lies behind is filled with zeros; an mbarrier tells that the copies have landed.
+// Four bytes each, fewer at the end: what follows is filled with zeros; an mbarrier counts the copies that have landed.
 extern "C" __global__ void copies_on_barrier(const int* x, int* out, int n) {
     using barrier = cuda::barrier<cuda::thread_scope_block>;
     __shared__ int tile[128];

@@ -123,7 +123,7 @@ def triton_random(out, seed, BLOCK: tl.constexpr):
 
 @triton.jit
 def triton_spin(lock, total, x, BLOCK: tl.constexpr):
-    """One number a program is added under a lock that is no part of the number."""
+    """One number a program is added under a lock that is not a part of the number."""
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     sum = tl.sum(tl.load(x + at), 0)
     while tl.atomic_cas(lock, 0, 1) == 1:

@@ -1,0 +1,62 @@
+"""The word list finds the words it should, and only those."""
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+@pytest.fixture(scope="module")
+def words() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("words", DOCS / "words.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "found"),
+    [
+        ("a.md", "A tool t" + "ells where it s" + "tands.\n", ["t" + "ells", "s" + "tands"]),
+        ("a.py", "lane_m" + "ail = LaneM" + "ail()\n", ["m" + "ail", "M" + "ail"]),
+        ("a.py", "# what i" + "s\n    # no multiple of 16\n", ["i" + "s # no"]),
+        ("a.py", "def test_it_i" + "s_no_race(): ...\n", ["i" + "s_no"]),
+        (
+            "a.md",
+            "There is no barrier, and it is no longer there; x is None. Understand standards, harms, email.\n",
+            [],
+        ),
+        ("a.py", "name.strip()\n", []),
+        ("src/ptxlab/measure/record.py", 'given["a' + 'rms"]\n', []),
+    ],
+)
+def test_words_are_found_in_text_and_in_names(words: ModuleType, path: str, text: str, found: list[str]) -> None:
+    assert sorted(use.text for use in words.search(path, text)) == sorted(found)
+
+
+def test_every_exemption_is_used(words: ModuleType) -> None:
+    unused = []
+    for allowed in words.ALLOWED:
+        texts = [
+            (words.ROOT / name).read_text("utf-8") for name in words.tracked() if words.fnmatch(name, allowed.path)
+        ]
+        if not any(re.search(allowed.text, text) for text in texts):
+            unused.append(allowed)
+    assert unused == []
+
+
+def test_a_count_is_exact(words: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(words, "ROOT", tmp_path)
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / "a.py").write_text("# be" + "hind, be" + "hind\n")
+    names = ["p/a.py"]
+    assert words.problems(names, {"p": 2}) == []
+    assert words.problems(names, {"p": 1}) == ["p: 2 words of the list: use none of them"]
+    assert words.problems(names, {"p": 3}) == ["p: 2 words of the list: lower its count in UNFINISHED from 3"]
+    assert words.problems(names, {}) == ["p/a.py:1: `be" + "hind`: say: after, past"] * 2
