@@ -3,37 +3,39 @@
 How it adds up is that of MMA-Sim (arXiv 2511.10909) for `tcgen05.mma`: all products of an element and what D held in
 one step, 25 bits below the largest exponent. Nothing of it was measured for this program.
 
-Row `i` of D is lane `i`; of 64 rows, each 16 have the first half of a warp's lanes (layouts D and F of the manual). In
-shared memory sixteen elements of 4, 6 or 8 bits take a chunk of 16 bytes; only kinds of nothing but fp4 pack 32 there.
+Row `i` of D is lane `i`; of 64 rows, each 16 have the first half of a warp's lanes (layouts D and F of the manual).
+Where the elements of A and B are is in `tensor_matrix`.
 """
 
 from dataclasses import dataclass
 
-from ptxlab.native import Array, Pointer, array, native, s32, s64, struct, table, u8, u32, u64
+from ptxlab.native import Array, Pointer, array, native, s32, s64, struct, u8, u32, u64
 from ptxlab.numbers import parameters, soft
 from ptxlab.numbers.parameters import RN
 from ptxlab.numbers.tensor_core import F16 as TO_F16
 from ptxlab.numbers.tensor_core import F32 as TO_F32
-from ptxlab.numbers.tensor_core import MANTISSA_BITS, NUMBER_OF, Accumulation, add_products, unpack
+from ptxlab.numbers.tensor_core import MANTISSA_BITS, Accumulation, add_products
 
-from .descriptor import MN_MAJOR, tensor_chunk_offset
-from .instruction_descriptor import DEPTHS, F16, I8, MXF4, MXF8F6F4, PAIR, PLAIN, TF32, columns_of, rows_of
+from .instruction_descriptor import DEPTHS, I8, MXF8F6F4, PAIR, PLAIN, columns_of, rows_of
 from .multiplication_scaled import UE4M3, UE8M0, add_sums, scale_row, unpack_factor
+from .tensor_matrix import (
+    IN_TENSOR_MEMORY,
+    Matrix,
+    a_code,
+    b_code,
+    bits_of,
+    each_of,
+    fetch_element,
+    format_of,
+    lane_of,
+    unpack_row,
+)
 from .tensor_memory import COLUMNS
 from .warpgroup_multiplication import byte_of
 
 FRACTION = 25
 LONGEST = 64
 LARGEST = 256 * LONGEST
-IN_TENSOR_MEMORY = 2  # besides K_MAJOR and MN_MAJOR: how A is there
-
-_SMALL = ("e4m3", "e5m2", "e4m3", "e2m3", "e3m2", "e2m1", "e4m3", "e4m3")
-SMALL_FORMATS = table(u32, [NUMBER_OF[name] for name in _SMALL])
-SMALL_BITS = (8, 8, 8, 6, 6, 4, 8, 8)
-HALF = NUMBER_OF["f16"]
-BRAIN = NUMBER_OF["bf16"]
-TENSOR = NUMBER_OF["tf32"]
-FP4 = NUMBER_OF["e2m1"]
 
 
 @struct
@@ -53,20 +55,6 @@ class TensorMma:
     scale_a: u32  # the address of the scale factors of A in tensor memory
     scale_b: u32  # the address of the scale factors of B in tensor memory
     disabled_lanes: Array[u32, 8]  # lanes that are not written, a bit for each, of one block or of two
-
-
-@struct
-@dataclass
-class Matrix:
-    """A, or B transposed: where its elements are."""
-
-    start: u64  # a shared memory descriptor, or an address in tensor memory
-    memory: Pointer[u8]  # the shared memory of the block that holds it
-    cells: Pointer[u32]  # the tensor memory of the block
-    major: u32  # K_MAJOR, MN_MAJOR or IN_TENSOR_MEMORY
-    rows: u32  # of a matrix in tensor memory: which lanes its rows have, see `lane_of`
-    bits: u32  # of an element
-    each: u32  # elements of a chunk of 16 bytes
 
 
 @struct
@@ -93,61 +81,6 @@ class HalvesOfB:
     columns: u32  # that each has
 
 
-@native
-def format_of(code: u32, kind: u32) -> u32:
-    """The format of a factor, by its number in an instruction descriptor."""
-    if kind == F16:
-        return HALF if code == 0 else BRAIN
-    if kind == TF32:
-        return TENSOR
-    if kind >= MXF4:
-        return FP4
-    return SMALL_FORMATS[code]
-
-
-@native
-def bits_of(code: u32, kind: u32) -> u32:
-    """The bits of a factor in shared memory."""
-    if kind == F16:
-        return 16
-    if kind == TF32:
-        return 32
-    if kind == I8:
-        return 8
-    if kind >= MXF4:
-        return 4
-    return SMALL_BITS[code]
-
-
-@native(inline=True)
-def each_of(kind: u32) -> u32:
-    """The elements of a chunk of 16 bytes."""
-    return DEPTHS[kind] // 2
-
-
-@native
-def fetch(memory: Pointer[u8], descriptor: u64, row: u32, index: u32, bits: u32, each: u32, major: u32) -> u32:
-    """Element `index` of a row of A, or of B transposed, in shared memory."""
-    at: u64 = 0
-    bit: u32 = 0
-    if major == MN_MAJOR:
-        at = tensor_chunk_offset(descriptor, index, row // each, major)
-        bit = row % each * bits
-    else:
-        at = tensor_chunk_offset(descriptor, row, index // each, major)
-        bit = index % each * bits
-    value: u32 = 0
-    for byte in range((bit % 8 + bits + 7) // 8):
-        value = value | u32(memory[at + u64(bit // 8) + u64(byte)]) << (8 * byte)
-    return (value >> (bit % 8)) & (u32(0xFFFFFFFF) >> (32 - bits))
-
-
-@native(inline=True)
-def lane_of(row: u32, rows: u32) -> u32:
-    """The lane that a row of D, or of A in tensor memory, has, counted from that of its address."""
-    return row if rows == 128 else row % 16 + row // 16 * 32
-
-
 @native(inline=True)
 def cell_of(row: u32, column: u32, rows: u32, columns: u32, form: u32) -> u32:
     """The cell of an element of D, counted from that of its address.
@@ -171,25 +104,6 @@ def is_disabled(tile: Tile, row: u32) -> u32:
     """Whether the lane of a row of D is not written."""
     lane: u32 = tile.lane + lane_of(row, rows_in_lanes(tile))
     return tile.disabled_lanes[lane // 32] >> (lane % 32) & 1
-
-
-@native(inline=True)
-def fetch_element(matrix: Matrix, row: u32, index: u32) -> u32:
-    """An element, from either memory; in tensor memory elements are packed into cells, 8, 16 or 32 bits each."""
-    bits: u32 = matrix.bits
-    if matrix.major != IN_TENSOR_MEMORY:
-        return fetch(matrix.memory, matrix.start, row, index, bits, matrix.each, matrix.major)
-    lane: u32 = u32(matrix.start >> 16) + lane_of(row, matrix.rows)
-    cell: u32 = matrix.cells[lane * COLUMNS + (u32(matrix.start) & 0xFFFF) + index * bits // 32]
-    return (cell >> (index * bits % 32)) & (u32(0xFFFFFFFF) >> (32 - bits))
-
-
-@native
-def unpack_row(matrix: Matrix, row: u32, kind: u32, format: u32, sign: u32, into: Pointer[u32], first: u32) -> None:
-    """One row as `add_products` takes it, each element XORed with `sign`."""
-    padding: u32 = 13 if kind == TF32 else 0
-    for index in range(DEPTHS[kind]):
-        into[first + index] = unpack((fetch_element(matrix, row, index) ^ sign) >> padding, format)
 
 
 @native
@@ -255,18 +169,6 @@ def multiply_in_tensor_memory(
         multiply_bytes(mma, tile, a, b, halves)
     else:
         multiply_floats(mma, tile, a, b, halves)
-
-
-@native(inline=True)
-def a_code(bits: u32) -> u32:
-    """The number of the type of A in an instruction descriptor."""
-    return bits >> 7 & 7
-
-
-@native(inline=True)
-def b_code(bits: u32, kind: u32) -> u32:
-    """The number of the type of B in an instruction descriptor."""
-    return bits >> 10 & 7 if kind < MXF4 else bits >> 10 & 3
 
 
 @native

@@ -11,7 +11,8 @@ from ptxlab.emulate.runtime.tensor_memory.accesses import is_allocated, next_num
 from ptxlab.emulate.runtime.tensor_memory.operands import fail_description, use_operands
 from ptxlab.emulate.runtime.tensor_memory.operations import MULTIPLY, next_operation, note_start
 from ptxlab.isa.instruction_descriptor import MXF4, MXF8F6F4, PAIR, STATIONARY, columns_of, rows_of, violation_in
-from ptxlab.isa.tensor_mma import TensorMma, bits_of
+from ptxlab.isa.tensor_matrix import bits_of
+from ptxlab.isa.tensor_mma import TensorMma
 from ptxlab.native import Pointer, address_of, boolean, cast, copy_bytes, native, size_of, u8, u32, u64
 
 MMA_SIZE = size_of(TensorMma)

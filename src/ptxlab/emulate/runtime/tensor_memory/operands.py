@@ -17,7 +17,8 @@ from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_WORK
 from ptxlab.emulate.runtime.tensor_memory.accesses import is_allocated
 from ptxlab.isa.descriptor import CHUNK, tensor_chunk_offset
 from ptxlab.isa.instruction_descriptor import DEPTHS, PAIR, PLAIN, TF32, columns_of, rows_of
-from ptxlab.isa.tensor_mma import TensorMma, bits_of, each_of
+from ptxlab.isa.tensor_matrix import bits_of, each_of
+from ptxlab.isa.tensor_mma import TensorMma
 from ptxlab.native import Pointer, boolean, native, struct, u32, u64
 
 
