@@ -138,6 +138,7 @@ def test_seeds_that_are_spread_find_the_same(executor: Executor) -> None:
     assert [str(one) for one in here.diagnostics] == [str(one) for one in there.diagnostics]
 
 
+@pytest.mark.slow
 def test_many_seeds_are_spread_over_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ptxlab.emulate.search.seeds.SOON", 0.0)
     out, module = np.array([100], np.uint32), ptxlab.parse(RIGHT)

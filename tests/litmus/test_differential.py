@@ -10,6 +10,7 @@ PROGRAMS = 60
 GROUPS = 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_the_emulator_agrees_with_the_model(group: int) -> None:
     counts: Counter[str] = Counter()
