@@ -71,7 +71,7 @@ RELAXED_ORDER = 4
 def order(m: Modifiers) -> int:
     """How far an operation on a barrier orders memory, and whether only a fence makes it do so.
 
-    Without a scope it is `.cta` to the manual, but what everybody writes to arrive in other blocks, and works.
+    Without a scope it is `.cta` to the manual, but common code arrives in other blocks with it, and that works.
     """
     scope = IN_BLOCK if m.scope == "cta" else IN_CLUSTER
     return scope | (RELAXED_ORDER if m.sem == "relaxed" else 0)
