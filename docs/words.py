@@ -66,7 +66,7 @@ ALLOWED = (
 # Packages whose text still has words of the list, and how often. A count is lowered with each use that goes; it is
 # exact, so that it cannot grow again.
 UNFINISHED: dict[str, int] = {
-    "src/ptxlab/emulate": 328,
+    "src/ptxlab/emulate": 326,
 }
 
 FINISHED = ("src/ptxlab/emulate/explain/pages",)  # parts of unfinished packages in which no word is left
