@@ -3,12 +3,12 @@
     PYTHONPATH=src:. python3 -m tests.gpu.sanitizer collect build/sanitizer.json      # anywhere
     PYTHONPATH=src:. python3 -m tests.gpu.sanitizer run build/sanitizer.json          # on a machine with a GPU
 
-`collect` runs the tests of the detectors and keeps every kernel they launch, wrong or right, with its arguments, its
-code for a GPU and what the emulator says of it. ptxas leaves out loads whose value is not used, and with them the races
-of many a test, so values that are loaded are stored to a word of the thread's own; the emulator must say the same of
-both. `run` launches each kernel under every tool of compute-sanitizer, and without any, and writes
-evidence/sanitizer.json. Many kernels share a process, which is started again after one that breaks its context or
-never ends; a report belongs to the kernel that it names.
+`collect` runs the tests of the detectors and the files of `tests/cases`, and keeps every kernel, wrong or right, with
+its arguments, its code for a GPU and what the emulator says of it. ptxas leaves out loads whose value is not used, and
+with them the races of many a test, so values that are loaded are stored to a word of the thread's own; the emulator
+must say the same of both. `run` launches each kernel under every tool of compute-sanitizer, and without any, and writes
+evidence/sanitizer.json. Many kernels share a process, which is started again after one that breaks its context or never
+ends; a report belongs to the kernel that it names.
 """
 
 import argparse
@@ -25,6 +25,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -32,13 +33,19 @@ from typing import Any
 import numpy as np
 
 import ptxlab
+from ptxlab import ir
+from ptxlab.device.options import LaunchOptions
+from ptxlab.device.result import Result
+from ptxlab.emulate.host.module_memory import EmulatedModule
 from ptxlab.gpu import Gpu
 from ptxlab.gpu.loading import compile_text
 from ptxlab.launch.contexts import context_of
 from ptxlab.report import KernelError, PtxError
 
 ROOT = Path(__file__).resolve().parents[2]
-TESTS = ("pages", "races", "hangs", "copy_order", "release_acquire", "misuse")
+TESTS = [f"tests/emulate/test_{name}.py" for name in ("pages", "races", "hangs", "copy_order", "misuse")]
+TESTS += ["tests/emulate/test_release_acquire.py", "tests/cases"]
+SIZES = ("grid", "block", "shared", "cluster")
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 ALONE = "none"  # no tool: what the GPU itself says
 ENDLESS = ("hang", "timeout", "barrier-divergence")
@@ -68,27 +75,27 @@ def collect(path: Path, target_name: str) -> None:
 
         @pytest.hookimpl(wrapper=True)
         def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
-            self.test = item.nodeid.rpartition("/")[2]
+            self.test = f"{item.path.name}::{item.name}"
             return (yield)
 
     names = Names()
 
-    def keep(module: Any, kernel: Any, **how: Any) -> Any:
-        args = [write_argument(value, how["args"][:number]) for number, value in enumerate(how["args"])]
-        result = emulate(module, kernel, **{**how, "on_error": "collect"})
-        found = sorted({diagnostic.code for diagnostic in result.diagnostics})
-        sizes = {name: how[name] for name in ("grid", "block", "shared")}
-        case = {"text": module.source.text, "entry": kernel.name, **sizes, "args": args}
-        if how["blocks"] is None and how["detectors"]:
-            cases.setdefault(json.dumps(case), {"test": names.test, **case, "emulator": found})
-        if how["on_error"] == "raise" and any(diagnostic.level == "error" for diagnostic in result.diagnostics):
+    def keep(emulated: EmulatedModule, kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) -> Result:
+        written = [write_argument(value, args[:number]) for number, value in enumerate(args)]
+        result = emulate(emulated, kernel, args, replace(options, on_error="collect"))
+        sizes = {name: getattr(options, name) for name in SIZES}
+        case = {"text": emulated.module.source.text, "entry": kernel.name, **sizes, "args": written}
+        if options.blocks is None and options.checks:
+            kept = cases.setdefault(json.dumps(case), {"test": names.test, **case, "emulator": []})
+            # What any seed shows, a GPU may do.
+            kept["emulator"] = sorted({*kept["emulator"], *(diagnostic.code for diagnostic in result.diagnostics)})
+        if options.on_error == "raise" and any(diagnostic.level == "error" for diagnostic in result.diagnostics):
             raise KernelError(result.diagnostics)
         return result
 
     door.emulate = keep
     target = Gpu(0, "", target_name, 0, 0, 0, (13, 0))
-    files = [f"tests/emulate/test_{name}.py" for name in TESTS]
-    status = pytest.main(["-q", "-n", "0", "-p", "no:cacheprovider", *files], plugins=[names])
+    status = pytest.main(["-q", "-n", "0", "-p", "no:cacheprovider", *TESTS], plugins=[names])
     assert status == 0, "the tests must pass: they say which kernels are wrong"
     door.emulate = emulate
     chosen = []
@@ -109,7 +116,8 @@ def thin_out(cases: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     seen: Counter[tuple[str, ...]] = Counter()
     chosen = []
     for case in cases:
-        kind = (case["test"].partition("[")[0] if "page" not in case["test"] else case["test"], *case["emulator"])
+        is_alone = "page" in case["test"] or "::test_case[" in case["test"]  # each parameter is a subject of its own
+        kind = (case["test"] if is_alone else case["test"].partition("[")[0], *case["emulator"])
         seen[kind] += 1
         if tuple(case["emulator"]) in HARMLESS or seen[kind] <= ALIKE:
             chosen.append(case)
@@ -127,8 +135,7 @@ def keep_loads(case: dict[str, Any]) -> str:
     text = f"{before}.global .align 4 .b8 kept[{4 * words}];\n{entry}{changed}"
     try:
         found = ptxlab.parse(text)[case["entry"]].launch(
-            case["grid"], case["block"], read_arguments(case["args"]), shared=case["shared"], device="cpu",
-            timeout=5, on_error="collect",
+            args=read_arguments(case["args"]), **sizes_of(case), device="cpu", timeout=5, on_error="collect",
         )  # fmt: skip
     except PtxError:
         return str(case["text"])
@@ -143,6 +150,11 @@ OWN_WORD = """
     mad.lo.u32 %kept0, %kept0, %kept1, %kept2;
     mov.u64 %kept_start, kept; mad.wide.u32 %kept_at, %kept0, 4, %kept_start;
 """
+
+
+def sizes_of(case: dict[str, Any]) -> dict[str, Any]:
+    """How large a launch of the kernel is."""
+    return {name: case[name] for name in SIZES if name in case}
 
 
 def name_anew(text: str, entry: str, number: int) -> str:
@@ -201,8 +213,8 @@ def child(path: Path, numbers: Sequence[int]) -> None:
                 file.write(zlib.decompress(base64.b64decode(case["cubin"])))
                 file.flush()
                 result = module[named(number)].launch(
-                    case["grid"], case["block"], read_arguments(case["args"]), shared=case["shared"], device="cuda",
-                    compile=file.name, timeout=PATIENCE, on_error="collect",
+                    args=read_arguments(case["args"]), **sizes_of(case), device="cuda", compile=file.name,
+                    timeout=PATIENCE, on_error="collect",
                 )  # fmt: skip
             codes = [found.code for found in result.diagnostics]
         except (PtxError, KernelError) as problem:
