@@ -5,9 +5,10 @@ What may be written: assignments (a variable keeps the type that it begins with:
 `x if c else y`; `p[i]`, `p.field`, `p + n` on pointers; the operations of `operations`; numbers and tuples of integers
 of the module (constant tables), other native functions. `assert` is for plain Python and costs nothing here.
 
-Integers of the same sign meet in the wider type, an unsigned one meets a wider signed one there; anything else is said
-by a conversion. `//` and `%` round down and shifts by too much give 0 (or the sign), as in Python; a division by zero
-is undefined. A float that does not fit an integer becomes the nearest one that does.
+Arithmetic is done in the type of its operands, which is the same for both; a literal takes it from the other. Anything
+else is said by a conversion. `//` and `%` round down and shifts by too much give 0 (or the sign), as in Python; a
+division by zero is undefined. A float that does not fit an integer becomes the nearest one that does. The whole
+language is in docs/native.md.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ class StructType(Type):
         for name, annotation in self.owner.__annotations__.items():
             type = type_of(annotation, namespace)
             assert type is not None, f"{name}: a field has a type"
-            size, alignment = _room(type)
+            size, alignment = _extent_of(type)
             offset = (offset + alignment - 1) // alignment * alignment
             self._fields[name] = (offset, type)
             offset += size
@@ -156,12 +156,12 @@ class StructType(Type):
         self._extent = (offset + self._alignment - 1) // self._alignment * self._alignment
 
 
-def _room(type: Type) -> tuple[int, int]:
+def _extent_of(type: Type) -> tuple[int, int]:
     """The size and the alignment of a field."""
     if isinstance(type, StructType):
         return type.stride, type._alignment
     if isinstance(type, ArrayType):
-        size, alignment = _room(type.element)
+        size, alignment = _extent_of(type.element)
         return size * type.length, alignment
     return type.size, type.size
 
