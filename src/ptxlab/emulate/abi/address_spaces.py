@@ -10,10 +10,10 @@ SHARED_WINDOW = 1 << 56
 LOCAL_WINDOW = 2 << 56
 PARAMETER_WINDOW = 3 << 56
 FUNCTION_WINDOW = 4 << 56
-# An address in shared memory may name a block of the cluster: its rank plus 1 is above the offset; 0 is the own block.
+# An address in shared memory may name a block of the cluster: its rank plus 1 is above the offset; 0: its own.
 RANK_SHIFT = 24
 OFFSET_MASK = (1 << RANK_SHIFT) - 1
-NOBODY = 255
+NO_RANK = 255
 
 # Where an access goes.
 GENERIC_SPACE = 0

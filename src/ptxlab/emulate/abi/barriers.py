@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.clocks import Knowledge
+from ptxlab.emulate.abi.clocks import VectorClock
 from ptxlab.native import Array, struct, u32, u64
 
 KNOWN_PHASES = 64  # mbarriers of a block that an explanation can describe
@@ -20,7 +20,7 @@ class Barrier:
     any: u32
     ones: u32
     instruction: u32
-    known: Knowledge  # what the threads that arrived and continued have handed over
+    known: VectorClock  # what the threads that arrived and continued have handed over
 
 
 @struct

@@ -1,8 +1,9 @@
-"""What the detectors of order remember while a kernel runs: who did what to which bytes, and who knows of whom.
+"""What the detectors of order remember while a kernel runs: vector clocks, and the accesses to each byte.
 
-Each thread has a stamp, a number that grows whenever it makes known what it did: at a barrier, at a release. An access
-is remembered with the stamp its thread then had. A fact says that everything which a thread, a warp or a block did up
-to a stamp has happened before. What a thread knows is a list of facts: an access happened before if one covers it.
+Each thread has an epoch, a number that grows whenever it makes known what it did: at a barrier, at a release. An access
+is remembered with the epoch its thread then had. A clock entry says that everything that a thread, a warp or a block
+did up to an epoch has happened before. What a thread knows is a vector clock: an access happened before if an entry
+covers it.
 """
 
 from __future__ import annotations
@@ -13,29 +14,29 @@ from ptxlab.native import Growable, Pointer, struct, u32, u64
 
 
 @struct
-class Fact:
-    """Everything up to `stamp` of whom `key` names has happened before; see `clocks` for keys."""
+class ClockEntry:
+    """Everything that `key` did up to `epoch` has happened before; see `vector_clocks` for keys."""
 
     key: u64
-    stamp: u64
+    epoch: u64
 
 
-Knowledge: TypeAlias = Growable[Fact]  # facts, by rising key
+VectorClock: TypeAlias = Growable[ClockEntry]  # entries, by rising key
 
 
 @struct
 class Access:
-    """An access to some bytes by lanes of one warp, all with the same stamp; stamp 0: there was none.
+    """An access to some bytes by lanes of one warp, all with the same epoch; epoch 0: there was none.
 
     The one for some bytes is their last write. `next` numbers the first of a chain of others that still matter: reads
     since then, and earlier accesses that were not ordered with it because both are strong.
     """
 
-    stamp: u32
+    epoch: u32
     block: u32
     lanes: u32
     instruction: u32
-    about: u32  # see `shadow`
+    flags: u32  # see `shadow`
     next: u32
     link: u32  # which write it is, or which one it observed; see `chains`
 
@@ -60,7 +61,7 @@ class Pages:
 
 
 @struct
-class Flag:
+class SyncVariable:
     """A place through which threads synchronise: by release and acquire, or an mbarrier.
 
     `known` is what its last write hands over, `near` what it hands over only to the block `near_block`, `close` only to
@@ -70,39 +71,39 @@ class Flag:
 
     address: u64
     writer: u64  # the key of the thread that wrote last
-    version: u64  # another one with each write to any flag
+    version: u64  # another one with each write to any variable
     last: u32  # the scope and the size of the last write; see `shadow`
     near_block: u32
     close_block: u32
     unused: u32
-    known: Knowledge
-    near: Knowledge
-    close: Knowledge
+    known: VectorClock
+    near: VectorClock
+    close: VectorClock
 
 
 @struct
-class Flags:
-    """Flags, and a table of their positions (plus 1) by address; their capacity is a power of two."""
+class SyncVariables:
+    """SyncVariables, and a table of their positions (plus 1) by address; their capacity is a power of two."""
 
-    entries: Growable[Flag]
+    entries: Growable[SyncVariable]
     slots: Pointer[u32]
 
 
 @struct
 class Finding:
-    """Two accesses without order, or (kind `UNWRITTEN`) one that reads what nobody wrote."""
+    """Two accesses without order, or (kind `UNWRITTEN`) one that reads what no thread wrote."""
 
     kind: u32
     instruction: u32
     thread: u32
-    about: u32
+    flags: u32
     block: u64
     address: u64
     bytes: u32
     space: u32
     other_instruction: u32
     other_thread: u32
-    other_about: u32
+    other_flags: u32
     is_near: u32  # whether both are lanes of one warp
     other_block: u64
     is_started: u32  # whether the other is known to be started, and only not known to be done; of tensor memory
@@ -114,16 +115,16 @@ class History:
     """What is remembered during a launch."""
 
     pages: Pages  # of global memory
-    flags: Flags
+    variables: SyncVariables
     chained: Growable[Access]  # the accesses of all chains; the first is never used
     chained_free: u32
-    unwatched: u32  # accesses that were not looked at, since there was no memory left to remember them
+    unwatched: u32  # accesses that were not checked, since there was no memory left to remember them
     bytes: u64
     limit: u64
     findings: Pointer[Finding]
     finding_count: u32
     finding_room: u32
-    scratch: Knowledge
-    versions: u64  # of flags so far
+    scratch: VectorClock
+    versions: u64  # of variables so far
     is_trial: u32  # whether other cores run blocks at the same time, each with a history of its own; see `sharing`
     unused: u32

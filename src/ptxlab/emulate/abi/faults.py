@@ -94,7 +94,7 @@ class DescriptorReason(IntEnum):
 
 
 class TensorMapReason(IntEnum):
-    """Why a tensor map is a BAD_TENSOR_MAP: it is none, does not fit its copy, or a field (`value`) is wrong."""
+    """Why a copy has a BAD_TENSOR_MAP: it is not a map, does not fit the copy, or a field (`value`) is wrong."""
 
     NO_MAP = 1
     OTHER_RANK = 2  # `value`: its rank, `limit`: that of the copy

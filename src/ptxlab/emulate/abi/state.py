@@ -10,7 +10,7 @@ from __future__ import annotations
 from ptxlab.emulate.abi.address_spaces import Hint
 from ptxlab.emulate.abi.barriers import BlockBarriers
 from ptxlab.emulate.abi.bulk import TensorMap
-from ptxlab.emulate.abi.clocks import Flags, History, Knowledge, Pages
+from ptxlab.emulate.abi.clocks import History, Pages, SyncVariables, VectorClock
 from ptxlab.emulate.abi.code import Program
 from ptxlab.emulate.abi.faults import Fault
 from ptxlab.emulate.abi.quiescence import Watch
@@ -92,11 +92,11 @@ class BlockOrder:
     """What all threads of a block know, and what was done to its shared memory, for the detectors."""
 
     phase: u32  # of the cluster's barrier: up to which all its threads know what the others did
-    barrier_stamp: u32  # up to which all its threads know what all did that had not exited
-    settled_stamp: u32  # up to which all its threads know what all did
+    barrier_epoch: u32  # up to which all its threads know what all did that had not exited
+    settled_epoch: u32  # up to which all its threads know what all did
     pages: Pages  # accesses to shared memory
-    flags: Flags  # synchronization variables in shared memory
-    known: Knowledge  # what all its threads know of other blocks
+    variables: SyncVariables  # synchronization variables in shared memory
+    known: VectorClock  # what all its threads know of other blocks
 
 
 @struct
@@ -121,7 +121,7 @@ class Transfer:
     number: u32  # among those of its block
     rank: u32  # of a box of a tensor: its dimensions; 0: it is a copy of bytes
     coordinates: Array[u32, 5]  # of a box of a tensor: where it starts, innermost dimension first
-    about: u32  # its accesses to global memory, for the detectors; see `runtime.order.shadow`
+    flags: u32  # its accesses to global memory, for the detectors; see `runtime.order.shadow`
     map: TensorMap  # of a box of a tensor
 
 
@@ -165,8 +165,8 @@ class Cluster:
     block_order: Array[u8, 16]  # with a seed, the order in which blocks are asked whether they can run
     arrived: u32  # threads that have arrived at its barrier, and not exited
     phase: u32  # how often its barrier was completed
-    gathered: Knowledge  # what the threads that have arrived handed over
-    known: Knowledge  # what all threads did that arrived in the phase before
+    gathered: VectorClock  # what the threads that have arrived handed over
+    known: VectorClock  # what all threads did that arrived in the phase before
     watch: Watch
 
 

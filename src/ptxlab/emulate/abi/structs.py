@@ -21,7 +21,7 @@ def room_of(size: int) -> ctypes.Array[ctypes.c_char]:
 
 
 class Record:
-    """One structure, or an array of `count` of them; `address` is where it lies."""
+    """One structure, or an array of `count` of them; `address` is where it is."""
 
     def __init__(self, owner: type, count: int = 1) -> None:
         self.owner = owner

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptxlab.emulate.abi.clocks import Knowledge, Pages
+from ptxlab.emulate.abi.clocks import Pages, VectorClock
 from ptxlab.isa.tensor_mma import TensorMma
 from ptxlab.native import Array, Growable, Pointer, struct, u32, u64
 
@@ -62,7 +62,7 @@ class Operation:
     instruction: u32
     blocks: u32  # of a commit: the blocks of the cluster that it signals, a bit for each; 0: that of the mbarrier
     barrier: u64  # of a commit: the mbarrier, in shared memory of the cluster
-    known: Knowledge  # of a commit: what its arrival hands over
+    known: VectorClock  # of a commit: what its arrival hands over
     mma: TensorMma
     copy: TensorCopy
 
@@ -82,7 +82,7 @@ class Tensor:
     begun: u32  # operations that have started
     pages: Pages  # accesses to it
     operations: Growable[Operation]  # that are not done yet, oldest first
-    stamps: Array[
+    epochs: Array[
         u32, 1024
-    ]  # of recent operations, by their numbers: the stamp of the thread that started it, when it did
+    ]  # of recent operations, by their numbers: the epoch of the thread that started it, when it did
     accumulators: Array[u64, 1024]  # of recent operations, by their numbers: where they accumulate, and in which shape

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.clocks import Knowledge
+from ptxlab.emulate.abi.clocks import VectorClock
 from ptxlab.native import Growable, Pointer, struct, u8, u32, u64
 
 # What a thread is doing: its status.
 READY = 0  # it can run
 YIELDED = 1  # it can run after others: it may be waiting for what they write
 DONE = 2
-MEETING = 3  # it waits for lanes of its warp
+AT_COLLECTIVE = 3  # it waits for lanes of its warp
 ACTIVE = 4  # it waits for whatever lanes are there: `activemask`
 AT_BARRIER = 5
 AT_PHASE = 6  # it waits for an mbarrier
@@ -113,8 +113,8 @@ class ClusterArrival:
 
     phase: u32  # 1 + the phase in which it arrived; 0 once it has waited
     instruction: u32
-    released: u32  # the stamp up to which it handed over what it did
-    arrived: u32  # the stamp of an arrival without a release
+    released: u32  # the epoch up to which it handed over what it did
+    arrived: u32  # the epoch of an arrival without a release
 
 
 @struct
@@ -127,7 +127,7 @@ class Starting:
 
 @struct
 class StampByScope:
-    """A stamp for each scope."""
+    """A epoch for each scope."""
 
     block: u32
     cluster: u32
@@ -138,26 +138,26 @@ class StampByScope:
 class KnowledgeByScope:
     """Vector clocks for each scope."""
 
-    block: Knowledge
-    cluster: Knowledge
-    gpu: Knowledge
+    block: VectorClock
+    cluster: VectorClock
+    gpu: VectorClock
 
 
 @struct
 class ThreadOrder:
     """What happened before what a thread does now, for the detectors; see `clocks`."""
 
-    stamp: u32  # of what it does now
-    warp_stamp: u32  # up to which it knows what its warp did
-    converged_stamp: u32  # up to which it would know what its warp did, if all warp collectives ordered memory
+    epoch: u32  # of what it does now
+    warp_epoch: u32  # up to which it knows what its warp did
+    converged_epoch: u32  # up to which it would know what its warp did, if all warp collectives ordered memory
     fence: StampByScope  # when it last passed a releasing fence
-    init_fence: u32  # the stamp when it last passed a fence for mbarriers that it has initialised
-    tensor_stamp: u32  # the stamp when it last started an operation on tensor memory
+    init_fence: u32  # the epoch when it last passed a fence for mbarriers that it has initialised
+    tensor_epoch: u32  # the epoch when it last started an operation on tensor memory
     unfenced: u32  # whether a `tcgen05.fence` is known to be missing since it last passed one
-    exit_stamp: u32  # of a thread that has exited: up to which all threads of the block know what it did
+    exit_epoch: u32  # of a thread that has exited: up to which all threads of the block know what it did
     seen_version: u64  # of the synchronization variable that it last acquired from, at once or for its next fence
     acquired_version: u64  # of the synchronization variable that it last acquired from at once
-    known: Knowledge  # what it knows of others, beyond what its whole warp or block knows
+    known: VectorClock  # what it knows of others, beyond what its whole warp or block knows
     pending: KnowledgeByScope  # what it has read, and will know when it passes a fence
     fenced: KnowledgeByScope  # what it knew, and had done itself, when it last passed a releasing fence
-    tensor_known: Knowledge  # of operations on tensor memory, what it has passed a fence for
+    tensor_known: VectorClock  # of operations on tensor memory, what it has passed a fence for

@@ -30,11 +30,11 @@ class Party:
     instruction: int
     thread: int
     block: int
-    about: int
+    flags: int
 
     @property
     def kind(self) -> int:
-        return self.about & shadow.KIND
+        return self.flags & shadow.KIND
 
     @property
     def does(self) -> str:
@@ -49,12 +49,12 @@ class Party:
     @property
     def is_copy(self) -> bool:
         """Whether it is done in the background: by `cp.async`, or by another asynchronous operation."""
-        return bool(self.about & shadow.COPY)
+        return bool(self.flags & shadow.COPY)
 
     @property
     def is_async(self) -> bool:
         """Whether it is done through the async proxy."""
-        return bool(self.about & shadow.ASYNC)
+        return bool(self.flags & shadow.ASYNC)
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Race:
 
 def parties_of(found: Record, number: int) -> tuple[Party, Party]:
     """The two accesses that a finding is about, the earlier one first."""
-    names = ("instruction", "thread", "block", "about")
+    names = ("instruction", "thread", "block", "flags")
     later = Party(*(found.get(name, number) for name in names))
     return Party(*(found.get(f"other_{name}", number) for name in names)), later
 
@@ -145,9 +145,9 @@ def excuse(launch: Launch, earlier: Party, later: Party) -> str | None:
     """Why a race does no harm on the hardware that there is, if so: it is a warning then."""
     instructions = [launch.compiled.places[party.instruction][1] for party in (earlier, later)]
     kinds = [earlier.kind, later.kind]
-    if earlier.about & later.about & shadow.STRONG:
+    if earlier.flags & later.flags & shadow.STRONG:
         scope = shadow.CLUSTER if are_companions(launch, earlier, later) else shadow.WIDE
-        in_scope = earlier.block == later.block or earlier.about & later.about & scope
+        in_scope = earlier.block == later.block or earlier.flags & later.flags & scope
         if in_scope and any("cas" in instruction.opcode.modifiers for instruction in instructions):
             return "harmless where the `cas` changes only some of its bytes, and tries again if others have changed"
         return None

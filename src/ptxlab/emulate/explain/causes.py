@@ -117,14 +117,14 @@ def _key(launch: Launch, found: Record, number: int, parties: tuple[Party, Party
     kind, space = found.get("kind", number), found.get("space", number)
     earlier, later = parties
     is_plain = kind in (reports.RACE, reports.COLLECTIVE_ONLY) and space != address_spaces.TENSOR_SPACE
-    if not is_plain or any(party.about & (shadow.COPY | shadow.STALE) for party in parties):
+    if not is_plain or any(party.flags & (shadow.COPY | shadow.STALE) for party in parties):
         return number
     if kind == reports.RACE and excuse(launch, earlier, later):
         return number
     functions = frozenset(id(launch.compiled.places[party.instruction][0]) for party in parties)
     if len(functions) > 1:  # their instructions have no common order
         functions |= {earlier.instruction, later.instruction}
-    strong = earlier.about & later.about & shadow.STRONG
+    strong = earlier.flags & later.flags & shadow.STRONG
     if earlier.block == later.block:
         return kind, functions, strong
     region = launch.regions.at(found.get("address", number))

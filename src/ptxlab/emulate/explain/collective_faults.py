@@ -10,7 +10,7 @@ from ptxlab.emulate.explain.hangs import explain_divergence, explain_hang
 from ptxlab.emulate.explain.snapshots import WAITING
 from ptxlab.report import Diagnostic
 
-_STATUS = {"block": thread_parts.AT_BARRIER, "cluster": thread_parts.AT_CLUSTER, None: thread_parts.MEETING}
+_STATUS = {"block": thread_parts.AT_BARRIER, "cluster": thread_parts.AT_CLUSTER, None: thread_parts.AT_COLLECTIVE}
 
 
 def explain_barrier_divergence(fault: FaultSnapshot) -> Diagnostic:

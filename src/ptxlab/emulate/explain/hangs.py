@@ -22,7 +22,7 @@ def explain_hang(launch: Launch, snapshot: BlockSnapshot) -> Diagnostic:
     waits = Waits(launch, snapshot)
     group = waits.cause()
     others = waits.others(group)
-    if group.status in (thread_parts.MEETING, thread_parts.ACTIVE) or waits.is_parted(group):
+    if group.status in (thread_parts.AT_COLLECTIVE, thread_parts.ACTIVE) or waits.is_parted(group):
         near = [one for one in waits.groups if one.snapshot is group.snapshot]
         lanes = [thread for one in near for thread in one.threads if thread.warp == group.first.warp]
         return explain_divergence(launch, group.snapshot, lanes, group.first)
@@ -51,7 +51,7 @@ def explain_divergence(
     if len(groups) == 1 and gone:
         message = f"lanes of one warp have exited before `{opcode.text}`, which needs the whole warp"
         helps = ["keep every lane until the last such instruction, and guard what it loads and stores instead"]
-    elif culprit.status == thread_parts.MEETING:
+    elif culprit.status == thread_parts.AT_COLLECTIVE:
         message = f"lanes of one warp wait in `{opcode.text}` for lanes that never execute it"
         is_aligned = launch.compiled.effects(culprit.instruction).aligned
         helps = ["move it out of the branch: all lanes execute the same one" if is_aligned else
@@ -165,7 +165,7 @@ def describe_wait(launch: Launch, group: Group, of: str = "") -> str:
     one, several = ("polls", "poll") if polls else ("waits here", "wait here")
     text = do(group.threads, group.snapshot.threads, f"{of} {one}", f"{of} {several}").replace("  ", " ")
     match first.status:
-        case thread_parts.MEETING:
+        case thread_parts.AT_COLLECTIVE:
             return f"{text} for lanes {ranges(lane for lane in range(32) if first.members >> lane & 1)}"
         case thread_parts.AT_CLUSTER:
             return f"{text} at the cluster barrier"

@@ -43,7 +43,7 @@ def explain_race(launch: Launch, found: Record, number: int) -> Diagnostic:
         return (explain_missing_fence if race.kind == reports.UNFENCED_TENSOR else explain_tensor_race)(race)
     if race.earlier.is_copy:
         account = _with_operation_in_flight(race)
-    elif (race.later.about | race.earlier.about) & shadow.STALE:
+    elif (race.later.flags | race.earlier.flags) & shadow.STALE:
         account = _through_stale_cache(race)
     else:
         account = _without_synchronization(race)
@@ -118,10 +118,10 @@ def _without_synchronization(race: Race) -> _Account:
 def _reason(race: Race) -> str:
     """Why two accesses are not ordered."""
     launch, earlier, later = race.launch, race.earlier, race.later
-    if earlier.about & later.about & shadow.STRONG:
-        if (earlier.about ^ later.about) & shadow.SIZE:
+    if earlier.flags & later.flags & shadow.STRONG:
+        if (earlier.flags ^ later.flags) & shadow.SIZE:
             return "both are strong, but of different sizes: such accesses race as weak ones do"
-        scope = ".cluster" if earlier.about & later.about & shadow.CLUSTER else ".cta"
+        scope = ".cluster" if earlier.flags & later.flags & shadow.CLUSTER else ".cta"
         return f"both are strong, but the scope `{scope}` of one does not include the other thread"
     line = launch.name_line(later.instruction, later.instruction)
     other_line = launch.name_line(earlier.instruction, later.instruction)

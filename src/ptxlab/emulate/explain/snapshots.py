@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SPINS = -1  # like a status: a thread that polls in a loop
 WAITING = (
-    thread_parts.MEETING,
+    thread_parts.AT_COLLECTIVE,
     thread_parts.ACTIVE,
     thread_parts.AT_BARRIER,
     thread_parts.AT_PHASE,

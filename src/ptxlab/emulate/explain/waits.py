@@ -25,7 +25,7 @@ _ORDER = (
     thread_parts.AT_PHASE,
     SPINS,
     thread_parts.AT_PRODUCTS,
-    thread_parts.MEETING,
+    thread_parts.AT_COLLECTIVE,
     thread_parts.ACTIVE,
     thread_parts.AT_BARRIER,
     thread_parts.AT_CLUSTER,
@@ -102,7 +102,7 @@ class Waits:
         """All other groups: first those of its block, lanes that wait for its own before the others."""
 
         def rank(other: Group) -> tuple[bool, bool, int]:
-            is_near = other.status == thread_parts.MEETING and bool(other.warps & group.warps)
+            is_near = other.status == thread_parts.AT_COLLECTIVE and bool(other.warps & group.warps)
             return other.snapshot is not group.snapshot, not is_near, _ORDER.index(other.status)
 
         return sorted((other for other in self.groups if other is not group), key=rank)
@@ -117,7 +117,7 @@ class Waits:
         """Whether a thread waits at an instruction that its whole warp, or lanes of it, execute together."""
         if thread.status in (thread_parts.AT_BARRIER, thread_parts.AT_CLUSTER):
             return self.paths.effects(thread.instruction).aligned
-        return thread.status == thread_parts.MEETING
+        return thread.status == thread_parts.AT_COLLECTIVE
 
     def _lanes_elsewhere(self, group: Group) -> Iterator[Group]:
         """The groups with lanes that this one waits for in its own warps."""
@@ -126,7 +126,7 @@ class Waits:
                 continue
             if any(
                 thread.warp in group.warps
-                and (group.status != thread_parts.MEETING or group.first.members >> thread.lane & 1)
+                and (group.status != thread_parts.AT_COLLECTIVE or group.first.members >> thread.lane & 1)
                 for thread in other.threads
             ):
                 yield other
@@ -142,7 +142,7 @@ class Waits:
     def _comes(self, group: Group, other: Group) -> bool:
         """Whether lanes of another group come to the instruction of this one, or exit, by continuing."""
         here, there = group.instruction, other.instruction
-        if group.status == thread_parts.MEETING and not self.paths.effects(here).aligned:
+        if group.status == thread_parts.AT_COLLECTIVE and not self.paths.effects(here).aligned:
             return any(self.paths.rejoins(there, like) for like in self.paths.like(here))
         if self.paths.rejoins(there, here):
             return True
@@ -204,7 +204,7 @@ def grouped(threads: Iterable[ThreadSnapshot]) -> list[list[ThreadSnapshot]]:
     found: dict[object, list[ThreadSnapshot]] = {}
     for thread in threads:
         subject = {
-            thread_parts.MEETING: thread.members,
+            thread_parts.AT_COLLECTIVE: thread.members,
             thread_parts.AT_PHASE: thread.waits_at,
             thread_parts.AT_BARRIER: thread.barrier,
         }.get(thread.status)

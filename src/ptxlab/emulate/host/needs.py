@@ -46,7 +46,7 @@ def needs_of(compiled: Compiled, block: tuple[int, int, int], shared: int, clust
     local = max(STACK, sum(locals)) if calls or facts["stack"] else locals[0]
     threads = block[0] * block[1] * block[2]
     warps = -(-threads // 32)
-    bytes = threads * (size_of(state.Thread) + frame + local) + 128 * warps * facts["mail_words"]
+    bytes = threads * (size_of(state.Thread) + frame + local) + 128 * warps * facts["exchange_words"]
     bytes = cluster * (bytes + size_of(state.Block) + shared) + size_of(state.Cluster)
     limit = max(1, available() // 2 // workers // bytes)
     return Needs(frame, local, bytes, min(RESIDENTS if facts["talks"] else QUIET_RESIDENTS, limit), limit)

@@ -26,7 +26,7 @@ from ptxlab.emulate.host.services import Services
 from ptxlab.emulate.host.worker import Worker
 from ptxlab.emulate.runtime.memory import profile as requests
 from ptxlab.emulate.runtime.memory.block_independence import put_back, share_bytes
-from ptxlab.emulate.runtime.schedule.grid import end_broken, go_on_alone, run_grid, take_over
+from ptxlab.emulate.runtime.schedule.grid import continue_alone, end_broken, run_grid, take_over
 from ptxlab.emulate.runtime.schedule.search import run_search
 from ptxlab.emulate.translate.compile import Compiled
 from ptxlab.ir.origin import Origins
@@ -227,7 +227,7 @@ class Launch:
         """Let one worker continue the blocks of all: those of each wait for others."""
         for other in others:
             self.call(take_over, worker, other)
-        self.call(go_on_alone, worker)
+        self.call(continue_alone, worker)
         return worker
 
     def _work(self, worker: Worker) -> None:

@@ -58,10 +58,10 @@ class Worker:
         self.counters = (ctypes.c_uint64 * max(len(facts["counters"]), 1)).from_buffer(
             room_of(8 * len(facts["counters"]))
         )
-        # Room for the clusters of all workers, should this one go on with them; it takes memory only where it is used.
+        # Space for the clusters of all workers, in case this one continues them; it takes memory only where it is used.
         room = max(1, min(launch.clusters, launch.needs.limit * workers))
         self.residents = share((ctypes.c_void_p * room).from_buffer(mmap.mmap(-1, 8 * room)))
-        self.end = threading.Event()  # unlike a thread, it tells the truth after an interrupted wait
+        self.end = threading.Event()  # unlike a thread, it is right after an interrupted wait
         self.end.set()
         self._set_code(launch)
         self._set_extents(launch)
@@ -84,7 +84,7 @@ class Worker:
             largest_frame=max(facts["frame_sizes"]),
             largest_local=max(facts["local_sizes"]),
             entry_local=facts["local_sizes"][0],
-            exchange_words=facts["mail_words"],
+            exchange_words=facts["exchange_words"],
         )
 
     def _set_extents(self, launch: Launch) -> None:
@@ -140,7 +140,7 @@ class Worker:
         )
 
     def _set_findings(self, launch: Launch) -> None:
-        """What is looked for, and what is counted to tell threads that make progress from those that do not."""
+        """What is looked for, and what is counted to know whether threads make progress."""
         facts = launch.compiled.facts
         self.record.set(
             checks=int(launch.checks),

@@ -13,7 +13,7 @@ from typing import Any
 from .memory.block_independence import put_back, share_bytes
 from .memory.profile import settle_all
 from .schedule.directed import run_directed
-from .schedule.grid import end_broken, go_on_alone, run_grid, take_over
+from .schedule.grid import continue_alone, end_broken, run_grid, take_over
 from .schedule.search import run_search
 
 
@@ -35,5 +35,5 @@ RARE = frozenset("""
     tensor_memory.mma tensor_memory.operands tensor_memory.operations
 """.split())  # fmt: skip
 ENTRIES: tuple[Callable[..., Any], ...] = (
-    run_directed, run_grid, run_search, take_over, go_on_alone, end_broken, settle_all, share_bytes, put_back,
+    run_directed, run_grid, run_search, take_over, continue_alone, end_broken, settle_all, share_bytes, put_back,
 )  # fmt: skip

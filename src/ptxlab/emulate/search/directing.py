@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ptxlab.emulate.abi import worker_parts
 from ptxlab.emulate.abi.structs import Record
 from ptxlab.emulate.host.running import Launch
-from ptxlab.emulate.runtime.schedule.directed import GIVE_UP, NOBODY, run_directed
+from ptxlab.emulate.runtime.schedule.directed import GIVE_UP, NO_THREAD, run_directed
 from ptxlab.native import size_of
 from ptxlab.native.checking import share
 
@@ -80,7 +80,7 @@ class _Direction:
         try:
             at_points = [number for number, here in enumerate(bytes(self.states)) if here]
             chosen = self.director(Moment(self.read_events(), {number: self.marks[number] for number in at_points}))
-            return NOBODY if chosen is None else chosen
+            return NO_THREAD if chosen is None else chosen
         except StopIteration:
             return GIVE_UP
         except BaseException as problem:

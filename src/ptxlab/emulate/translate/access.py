@@ -80,8 +80,8 @@ def _in_cluster(function: Function, address: Address, bytes: int, kind: int) -> 
     builder.branch(inside, near, far, likely=True)
     builder.label(far)
     search = function.unit.calls.search(address.space, bytes, kind)
-    about = f"ptr %thread, i64 {at}, i32 {function.instruction_number}, ptr null"
-    searched = builder.value(f"call ptr @{search}({about})")
+    flags = f"ptr %thread, i64 {at}, i32 {function.instruction_number}, ptr null"
+    searched = builder.value(f"call ptr @{search}({flags})")
     builder.branch(builder.value(f"icmp eq ptr {searched}, null"), fail, found, likely=False)
     builder.label(fail)
     function.fail()
@@ -104,8 +104,8 @@ def _by_hint(function: Function, address: Address, bytes: int, kind: int) -> str
     builder.branch(inside, near, far, likely=True)
     builder.label(far)
     search = function.unit.calls.search(address.space, bytes, kind)
-    about = f"ptr %thread, i64 {at}, i32 {function.instruction_number}, ptr {hint}"
-    searched = builder.value(f"call ptr @{search}({about})")
+    flags = f"ptr %thread, i64 {at}, i32 {function.instruction_number}, ptr {hint}"
+    searched = builder.value(f"call ptr @{search}({flags})")
     lost = builder.value(f"icmp eq ptr {searched}, null")
     fail = builder.new_label("fail")
     builder.branch(lost, fail, found, likely=False)

@@ -28,12 +28,12 @@ class Calls:
         self.wrappers: list[str] = []
         self.constants: list[str] = []
         self.constant_types: dict[str, str] = {}
-        self.mail_words = 1
+        self.exchange_words = 1
         self._constant_names: dict[object, str] = {}
         self._specials: dict[object, str] = {}
         self._written: set[str] = set()
         self._keys: dict[object, int] = {}
-        self._meetings: dict[object, str] = {}
+        self._collectives: dict[object, str] = {}
 
     def site(
         self,
@@ -46,7 +46,7 @@ class Calls:
         orders: bool = False,
     ) -> int:
         """A warp collective: what its lanes do together, as a function without the constants."""
-        self.mail_words = max(self.mail_words, words)
+        self.exchange_words = max(self.exchange_words, words)
         known = signature(action)
         self.natives.setdefault(known.symbol, action)
         arguments = ["ptr %exchange", "i32 %members", *["ptr %shared"] * reads_shared]
@@ -54,15 +54,15 @@ class Calls:
             arguments.append(f"{type.llvm} {static if isinstance(static, int) else self._constant(static)}")
         number = len(self.sites)
         what = (known.symbol, tuple(statics))
-        if what not in self._meetings:
-            self._meetings[what] = f"@meeting.{len(self._meetings)}"
+        if what not in self._collectives:
+            self._collectives[what] = f"@collective.{len(self._collectives)}"
             self.wrappers.append(
-                f"void {self._meetings[what]}(ptr %exchange, i32 %members, ptr %shared) nounwind {{\n"
+                f"void {self._collectives[what]}(ptr %exchange, i32 %members, ptr %shared) nounwind {{\n"
                 f'  call void @"{known.symbol}"({", ".join(arguments)})\n  ret void\n}}\n'
             )
         key = (*what, number if aligned else None)  # who is aligned meets at the same instruction
         self.sites.append(
-            f"{{ ptr, i32, i32, i32, i32 }} {{ ptr {self._meetings[what]}, "
+            f"{{ ptr, i32, i32, i32, i32 }} {{ ptr {self._collectives[what]}, "
             f"i32 {self._keys.setdefault(key, len(self._keys))}, "
             f"i32 {function.instruction_number}, i32 {int(aligned)}, i32 {int(orders)} }}"
         )
@@ -141,11 +141,11 @@ class Calls:
         symbol = f"search.{access.SPACES[space]}.{bytes}.{kind}"
         if symbol not in self._written:
             self._written.add(symbol)
-            about = f"i32 {bytes}, i32 {bytes}, i32 {access.SPACES[space]}, i32 {kind}"
+            flags = f"i32 {bytes}, i32 {bytes}, i32 {access.SPACES[space]}, i32 {kind}"
             self.wrappers.append(
                 f"ptr @{symbol}(ptr %thread, i64 %address, i32 %instruction, ptr %hint) nounwind "
                 f"cold noinline {{\n  %found = call ptr @{self.runtime('find_memory')}"
-                f"(ptr %thread, i64 %address, {about}, i32 %instruction, ptr %hint)\n  ret ptr %found\n}}\n"
+                f"(ptr %thread, i64 %address, {flags}, i32 %instruction, ptr %hint)\n  ret ptr %found\n}}\n"
             )
         return symbol
 

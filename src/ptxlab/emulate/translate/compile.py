@@ -152,7 +152,7 @@ def _translate(
         "counters": unit.counting.counters,
         "traffic": unit.counting.traffic,
         "profile_sites": unit.counting.profile_sites,
-        "mail_words": unit.calls.mail_words,
+        "exchange_words": unit.calls.exchange_words,
         "frame_sizes": unit.frame_sizes,
         "local_sizes": unit.local_sizes,
         "talks": unit.talks,

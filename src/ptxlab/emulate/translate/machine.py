@@ -195,7 +195,7 @@ class Machine:
         given = str(members) if isinstance(members, int) else members.text
         self.function.store_field("waiting.members", "i32", given)
         self.function.store_field("waiting.site", "i32", site)
-        self.function.frame.wait_here(thread_parts.MEETING)
+        self.function.frame.wait_here(thread_parts.AT_COLLECTIVE)
         found = []
         for type in types:
             parts = []
@@ -308,10 +308,10 @@ class Machine:
 
     def address_in(self, address: Value, rank: Value, space: str | None) -> Value:
         """The address that corresponds, in another block of the cluster, to one in shared memory, generic or not."""
-        known = self.select(rank < address_spaces.NOBODY, rank + 1, address_spaces.NOBODY)
+        known = self.select(rank < address_spaces.NO_RANK, rank + 1, address_spaces.NO_RANK)
         type = address.type.name
         if space is None:  # what is not in shared memory is in no block
-            known = self.select(self.is_in("shared::cluster", self.cast(address, "u64")), known, address_spaces.NOBODY)
+            known = self.select(self.is_in("shared::cluster", self.cast(address, "u64")), known, address_spaces.NO_RANK)
             window = address_spaces.SHARED_WINDOW
         else:
             window = 0
@@ -319,7 +319,7 @@ class Machine:
 
     def rank_of(self, address: Value) -> Value:
         """The rank in the cluster of the block whose shared memory contains an address."""
-        named = self.cast(address >> address_spaces.RANK_SHIFT & address_spaces.NOBODY, "u32")
+        named = self.cast(address >> address_spaces.RANK_SHIFT & address_spaces.NO_RANK, "u32")
         own = special_register(self.function, ir.SpecialRegister("%cluster_ctarank", None))
         return self.select(named == 0, own, named - 1)
 

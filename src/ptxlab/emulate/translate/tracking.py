@@ -36,18 +36,18 @@ class Tracking:
         unchanged: str = "false",
     ) -> None:
         """Track an access to `bytes` bytes in elements of `element`, which may change nothing."""
-        number = about_of(kind, order, element)
+        number = flags_of(kind, order, element)
         self._note(function, address, bytes, kind, number, unchanged, number | shadow.UNCHANGED)
 
     def note_update(
         self, function: Function, address: Address, bytes: int, order: str, writes: Value | None, returns: bool
     ) -> None:
         """Track an atomic operation, which is only a read if `writes` does not hold."""
-        number = about_of(address_spaces.ATOMIC, order, bytes) | (0 if returns else shadow.REDUCTION)
+        number = flags_of(address_spaces.ATOMIC, order, bytes) | (0 if returns else shadow.REDUCTION)
         failed, otherwise = "false", number
         if writes is not None and self.checks:
             failed = function.builder.value(f"xor i1 {writes.text}, true")
-            otherwise = about_of(address_spaces.LOAD, order, bytes) | shadow.UNCHANGED
+            otherwise = flags_of(address_spaces.LOAD, order, bytes) | shadow.UNCHANGED
         self._note(function, address, bytes, address_spaces.ATOMIC, number, failed, otherwise)
 
     def _note(
@@ -83,8 +83,8 @@ class Tracking:
         what = str(number | followed)
         if condition != "false":
             what = builder.value(f"select i1 {condition}, i32 {otherwise | followed}, i32 {number | followed}")
-        about = f"i32 {bytes}, i32 {what}, i32 {function.instruction_number}"
-        builder.emit(f"call void @{function.unit.calls.runtime(name)}(ptr %thread, i64 {address.value.text}, {about})")
+        flags = f"i32 {bytes}, i32 {what}, i32 {function.instruction_number}"
+        builder.emit(f"call void @{function.unit.calls.runtime(name)}(ptr %thread, i64 {address.value.text}, {flags})")
         if after is not None:
             builder.jump(after)
             builder.label(after)
@@ -146,26 +146,26 @@ _NOTES = {
 }  # fmt: skip
 
 
-def about_of(kind: int, order: str, element: int) -> int:
+def flags_of(kind: int, order: str, element: int) -> int:
     """The flags by which the detectors know what an access is; see `runtime.shadow`."""
     semantics, _, scope = order.partition(".")
-    about = kind | (element.bit_length() - 1) << shadow.SIZE_SHIFT
+    flags = kind | (element.bit_length() - 1) << shadow.SIZE_SHIFT
     if semantics == "barrier":
-        return about | shadow.OBJECT | (0 if kind == address_spaces.STORE else shadow.STRONG)
+        return flags | shadow.OBJECT | (0 if kind == address_spaces.STORE else shadow.STRONG)
     if semantics == "same-address":
-        return about | shadow.ANY_PROXY
+        return flags | shadow.ANY_PROXY
     if semantics in ("", "weak", "constant"):
-        return about | (shadow.STALE if semantics == "constant" else 0)
-    about |= shadow.STRONG
+        return flags | (shadow.STALE if semantics == "constant" else 0)
+    flags |= shadow.STRONG
     if scope in ("gpu", "sys"):
-        about |= shadow.WIDE
+        flags |= shadow.WIDE
     if scope != "cta":
-        about |= shadow.CLUSTER
+        flags |= shadow.CLUSTER
     if semantics in ("acquire", "acq_rel"):
-        about |= shadow.ACQUIRE
+        flags |= shadow.ACQUIRE
     if semantics in ("release", "acq_rel"):
-        about |= shadow.RELEASE
-    return about
+        flags |= shadow.RELEASE
+    return flags
 
 
 def _names_parameter(instruction: ir.Instruction) -> bool:

@@ -1,7 +1,7 @@
 """What asynchronous work does to memory, as the detectors see it: bulk copies, matrix products on shared memory.
 
 A piece of work begins when its thread says so, and so do its accesses: whatever comes before must be over by then, and
-seen by the asynchronous proxy. They end when somebody waits for its channel; see `clocks`.
+seen by the asynchronous proxy. They end when a thread waits for its channel; see `vector_clocks`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ptxlab.emulate.runtime.memory.memory import in_block
 from ptxlab.emulate.runtime.order.races import note
 from ptxlab.emulate.runtime.order.reports import report_start
 from ptxlab.emulate.runtime.order.shadow import ASYNC, COPY, GENERIC, OBJECT, SIZE_SHIFT, STRONG, WIDE
-from ptxlab.emulate.runtime.order.vector_clocks import key_of, tell
+from ptxlab.emulate.runtime.order.vector_clocks import advance, key_of
 from ptxlab.native import Pointer, address_of, native, u32, u64
 
 
@@ -23,27 +23,34 @@ def note_shared_work(
     block: Pointer[Block],
     offset: u64,
     bytes: u32,
-    about: u32,
+    flags: u32,
     channel: u32,
     number: u32,
     instruction: u32,
 ) -> None:
-    """Look at an access to shared memory of `block` by the piece of work `number` of a channel of this thread's block.
+    """Check an access to shared memory of `block` by operation `number` of a channel of this thread's block.
 
-    `about` is LOAD or STORE (or ATOMIC, with what else `shadow` has on it).
+    `flags` is LOAD or STORE (or ATOMIC, with what else `shadow` has on it).
     """
     if thread.worker.checks == 0:
         return
     thread.starting.channel = channel
     thread.starting.number = number
-    about = about | COPY | ASYNC | WIDE
+    flags = flags | COPY | ASYNC | WIDE
     address: u64 = offset
     space: u32 = SHARED_SPACE
     if block != thread.block:
         address = in_block(offset, block.rank)
         space = CLUSTER_SPACE
     note(
-        thread, address_of(block.order.pages), address_of(block.order.flags), address, bytes, about, instruction, space
+        thread,
+        address_of(block.order.pages),
+        address_of(block.order.variables),
+        address,
+        bytes,
+        flags,
+        instruction,
+        space,
     )
 
 
@@ -54,28 +61,37 @@ def note_signal(
     """Inspect what an operation does to the mbarrier of `block` that it signals: it is done with the operation."""
     if thread.worker.checks == 0:
         return
-    about: u32 = ATOMIC | STRONG | OBJECT | GENERIC | 3 << SIZE_SHIFT
+    flags: u32 = ATOMIC | STRONG | OBJECT | GENERIC | 3 << SIZE_SHIFT
     if block != thread.block and not has_begun(thread, block):
-        report_start(thread, in_block(offset, block.rank), 8, about, instruction)
-    note_shared_work(thread, block, offset, 8, about, channel, number, instruction)
+        report_start(thread, in_block(offset, block.rank), 8, flags, instruction)
+    note_shared_work(thread, block, offset, 8, flags, channel, number, instruction)
 
 
 @native
 def note_global_work(
-    thread: Pointer[Thread], address: u64, bytes: u32, about: u32, channel: u32, number: u32, instruction: u32
+    thread: Pointer[Thread], address: u64, bytes: u32, flags: u32, channel: u32, number: u32, instruction: u32
 ) -> None:
-    """Look at an access to global memory by the piece of work `number` of a channel of this thread's block."""
+    """Check an access to global memory by operation `number` of a channel of this thread's block."""
     if thread.worker.checks == 0:
         return
     history = thread.worker.history
     thread.starting.channel = channel
     thread.starting.number = number
-    about = about | COPY | ASYNC | WIDE
-    note(thread, address_of(history.pages), address_of(history.flags), address, bytes, about, instruction, GLOBAL_SPACE)
+    flags = flags | COPY | ASYNC | WIDE
+    note(
+        thread,
+        address_of(history.pages),
+        address_of(history.variables),
+        address,
+        bytes,
+        flags,
+        instruction,
+        GLOBAL_SPACE,
+    )
 
 
 @native
 def end_work(thread: Pointer[Thread], channel: u32, number: u32) -> None:
     """A thread has waited for its work: it knows that all of that channel up to `number` is done."""
     if thread.worker.checks != 0:
-        tell(address_of(thread.order.known), key_of(thread.block.number, channel), u64(number))
+        advance(address_of(thread.order.known), key_of(thread.block.number, channel), u64(number))

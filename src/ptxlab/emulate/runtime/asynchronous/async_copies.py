@@ -1,4 +1,4 @@
-"""`cp.async`: copies that are done as late as the rules allow, when their thread waits for them or nobody can go on."""
+"""`cp.async`: copies are done as late as the rules allow, when their thread waits or no thread can continue."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from ptxlab.emulate.abi.bulk import AsyncStore
 from ptxlab.emulate.abi.faults import NO_MEMORY
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_shared_work, note_signal
-from ptxlab.emulate.runtime.asynchronous.bulk_copies import about_write, next_transfer, write_of
+from ptxlab.emulate.runtime.asynchronous.bulk_copies import flags_of_write, next_transfer, write_of
 from ptxlab.emulate.runtime.asynchronous.mbarriers import target_of
 from ptxlab.emulate.runtime.memory.memory import fail, find_memory
 from ptxlab.emulate.runtime.order.shadow import GENERIC
@@ -28,12 +28,12 @@ def start_async_store(thread: Pointer[Thread], store: AsyncStore, instruction: u
         return
     to = target_of(thread, store.destination, store.barrier, CLUSTER_SPACE, instruction)
     if cast(u64, to) != 0:
-        send_value(thread, to, store, about_write(store.reduction, store.type) | GENERIC, instruction)
+        send_value(thread, to, store, flags_of_write(store.reduction, store.type) | GENERIC, instruction)
 
 
 @native
-def send_value(thread: Pointer[Thread], to: Pointer[Block], store: AsyncStore, about: u32, instruction: u32) -> None:
-    """Start a store to shared memory of a block; `about` is its access for the detectors, see `shadow`."""
+def send_value(thread: Pointer[Thread], to: Pointer[Block], store: AsyncStore, flags: u32, instruction: u32) -> None:
+    """Start a store to shared memory of a block; `flags` is its access for the detectors, see `shadow`."""
     transfer = next_transfer(thread, instruction)
     if cast(u64, transfer) == 0:
         return
@@ -53,7 +53,7 @@ def send_value(thread: Pointer[Thread], to: Pointer[Block], store: AsyncStore, a
     transfer.barrier = store.barrier & OFFSET_MASK
     channel: u32 = channel_of(to, transfer.barrier)
     note_signal(thread, to, transfer.barrier, channel, transfer.number, instruction)
-    note_shared_work(thread, to, transfer.destination, store.size, about, channel, transfer.number, instruction)
+    note_shared_work(thread, to, transfer.destination, store.size, flags, channel, transfer.number, instruction)
 
 
 CALLED = (start_async_store,)

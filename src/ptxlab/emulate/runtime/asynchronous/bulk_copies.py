@@ -1,7 +1,8 @@
-"""Bulk copies: done by an agent of the block, as late as the rules allow, one at a time and in any order.
+"""Bulk copies: executed by the block as late as the rules allow, one at a time and in any order.
 
-One is done when no thread of the block can go on, when its thread waits for its group, or when the block ends. It reads
-all its bytes, then writes them, then tells its mbarrier; who waits for a group with `.read` waits only for the first.
+One is executed when no thread of the block can continue, when its thread waits for its group, or when the block ends.
+It reads all its bytes, then writes them, then completes its transaction on the mbarrier; a wait with `.read` waits only
+for the reads.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ def write_of(reduction: u32) -> u32:
 
 
 @native
-def about_write(reduction: u32, type: u32) -> u32:
-    """And how the detectors are told of it: each value that is reduced is changed in one step."""
+def flags_of_write(reduction: u32, type: u32) -> u32:
+    """The same as flags for the detectors: each value that is reduced is changed in one step."""
     if reduction == 0:
         return STORE
     return ATOMIC | STRONG | OBJECT | trailing_zeros(u32, WIDTHS[type]) << SIZE_SHIFT
@@ -106,7 +107,7 @@ def wait_for_transfers(thread: Pointer[Thread], groups: u32, reads: u32) -> None
 
 @native
 def read_transfer(block: Pointer[Block], transfer: Pointer[Transfer]) -> None:
-    """Have a copy read all its bytes; what they lie in may have been freed since it began."""
+    """Have a copy read all its bytes; the memory may have been freed since it was issued."""
     if cast(u64, transfer.data) != 0 or transfer.size == 0:
         return
     thread = block.threads + transfer.thread
@@ -177,7 +178,7 @@ def write_transfer(block: Pointer[Block], transfer: Pointer[Transfer]) -> None:
 
 @native
 def finish_transfer(block: Pointer[Block], index: u32) -> None:
-    """Do a copy, tell its mbarrier, and take it off the list."""
+    """Execute a copy, complete its bytes on the mbarrier, and take it off the list."""
     transfer = block.bulk.pending.items + index
     thread = block.threads + transfer.thread
     to = transfer.to

@@ -8,7 +8,13 @@ from ptxlab.emulate.abi.faults import BAD_COPY_SIZE, BAD_SIZE
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.abi.thread_parts import FAILED
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_global_work, note_shared_work, note_signal
-from ptxlab.emulate.runtime.asynchronous.bulk_copies import ALIGNMENT, EVERY_BYTE, about_write, next_transfer, write_of
+from ptxlab.emulate.runtime.asynchronous.bulk_copies import (
+    ALIGNMENT,
+    EVERY_BYTE,
+    flags_of_write,
+    next_transfer,
+    write_of,
+)
 from ptxlab.emulate.runtime.asynchronous.mbarriers import target_of
 from ptxlab.emulate.runtime.asynchronous.tensor_issue import start_box_load, start_box_store
 from ptxlab.emulate.runtime.memory.memory import fail, fail_with, find_memory, in_block
@@ -127,14 +133,14 @@ def start_byte_store(thread: Pointer[Thread], store: Pointer[BulkStore], instruc
     transfer.type = store.type
     group: u32 = thread.copies.bulk_group + 1
     note_shared_work(thread, thread.block, store.source, size, LOAD, BULK_READS + thread.number, group, instruction)
-    about: u32 = about_write(store.reduction, store.type)
+    flags: u32 = flags_of_write(store.reduction, store.type)
     channel: u32 = BULK_WRITES + thread.number
     if store.mask & EVERY_BYTE == EVERY_BYTE:
-        note_global_work(thread, store.destination, size, about, channel, group, instruction)
+        note_global_work(thread, store.destination, size, flags, channel, group, instruction)
         return
     for at in range(size):
         if store.mask >> at % ALIGNMENT & 1 != 0:
-            note_global_work(thread, store.destination + u64(at), 1, about, channel, group, instruction)
+            note_global_work(thread, store.destination + u64(at), 1, flags, channel, group, instruction)
 
 
 @native
@@ -162,10 +168,10 @@ def start_exchange(thread: Pointer[Thread], store: Pointer[BulkStore], instructi
     transfer.barrier = store.barrier & OFFSET_MASK
     channel: u32 = channel_of(to, transfer.barrier)
     number: u32 = transfer.number
-    about: u32 = about_write(store.reduction, store.type)
+    flags: u32 = flags_of_write(store.reduction, store.type)
     note_signal(thread, to, transfer.barrier, channel, number, instruction)
     note_shared_work(thread, thread.block, store.source, size, LOAD, channel, number, instruction)
-    note_shared_work(thread, to, transfer.destination, size, about, channel, number, instruction)
+    note_shared_work(thread, to, transfer.destination, size, flags, channel, number, instruction)
 
 
 @native

@@ -77,7 +77,7 @@ def is_intact(thread: Pointer[Thread], block: Pointer[Block], offset: u64, instr
 
 @native
 def check_intact(thread: Pointer[Thread], block: Pointer[Block], offset: u64, instruction: u32) -> None:
-    """Note a fault if an mbarrier was overwritten, as long as it is known by whom: the next access hides that."""
+    """Note a fault if an mbarrier was overwritten, while the access that did it is known: the next one hides it."""
     is_intact(thread, block, offset, instruction)
 
 
@@ -85,18 +85,18 @@ def check_intact(thread: Pointer[Thread], block: Pointer[Block], offset: u64, in
 def report_overwritten(
     thread: Pointer[Thread], block: Pointer[Block], offset: u64, changed: u64, instruction: u32
 ) -> None:
-    """Note that an mbarrier was overwritten, and by whom if accesses are tracked."""
+    """Note that an mbarrier was overwritten, and by which access if accesses are tracked."""
     fault = thread.worker.fault
     at: u64 = offset + u64(trailing_zeros(u64, changed) // 8)
     if fault.kind == 0 and thread.worker.checks != 0:
         page = find_page(thread.worker.history, address_of(block.order.pages), at)
         if cast(u64, page) != 0:
             place = page.accesses + ((at & (PAGE - 1)) if page.fine != 0 else (at & (PAGE - 1)) >> 2)
-            if place.stamp != 0:
+            if place.epoch != 0:
                 fault.other_instruction = place.instruction + 1
                 fault.other_block = u64(place.block)
-                fault.other_thread = place.about >> WARP_SHIFT
-                if place.about & ASYNC == 0:
+                fault.other_thread = place.flags >> WARP_SHIFT
+                if place.flags & ASYNC == 0:
                     fault.other_thread = fault.other_thread * 32 + trailing_zeros(u32, place.lanes)
     fail_barrier(thread, block, offset, BarrierReason.OVERWRITTEN, changed, instruction)
 

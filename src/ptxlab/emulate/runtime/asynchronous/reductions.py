@@ -47,7 +47,7 @@ def can_reduce(operation: u32, type: u32) -> boolean:
 
 @native
 def reduced(old: u64, new: u64, operation: u32, type: u32) -> u64:
-    """What stands in memory afterwards."""
+    """What is in memory afterwards."""
     if operation == AND:
         return old & new
     if operation == OR:
@@ -109,6 +109,6 @@ def is_greater(a: u64, b: u64, type: u32) -> boolean:
 
 @native
 def place_of(pattern: u64, format: u32) -> s64:
-    """Where a float stands among all others; both zeros at 0."""
+    """The rank of a float among all others; both zeros at 0."""
     sign: u64 = SIGN[format]
     return s64(pattern) if pattern & sign == 0 else 0 - s64(pattern ^ sign)

@@ -7,7 +7,7 @@ from ptxlab.emulate.abi.bulk import BulkLoad, BulkStore
 from ptxlab.emulate.abi.faults import BAD_COORDINATE, BAD_TENSOR_MAP, CoordinateReason, TensorMapReason
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_signal
-from ptxlab.emulate.runtime.asynchronous.bulk_copies import about_write, next_transfer
+from ptxlab.emulate.runtime.asynchronous.bulk_copies import flags_of_write, next_transfer
 from ptxlab.emulate.runtime.asynchronous.mbarriers import target_of
 from ptxlab.emulate.runtime.asynchronous.reductions import can_reduce
 from ptxlab.emulate.runtime.asynchronous.tensor_maps import (
@@ -39,7 +39,7 @@ def start_box_load(thread: Pointer[Thread], load: Pointer[BulkLoad], instruction
     transfer.is_global = 1
     transfer.destination = load.destination & OFFSET_MASK
     transfer.barrier = load.barrier & OFFSET_MASK
-    transfer.about = LOAD
+    transfer.flags = LOAD
     extent: u32 = extent_of_box(address_of(transfer.map))
     nowhere = cast(Pointer[Hint], 0)
     place = find_memory(thread, load.destination, extent, BOX_ALIGNMENT, load.space, STORE, instruction, nowhere)
@@ -80,7 +80,7 @@ def start_box_store(thread: Pointer[Thread], store: Pointer[BulkStore], instruct
     if store.reduction != 0 and not can_reduce(store.reduction, transfer.type):
         fail_because(thread, BAD_TENSOR_MAP, TensorMapReason.NO_REDUCTION, instruction, 0)
         return
-    transfer.about = about_write(store.reduction, transfer.type)
+    transfer.flags = flags_of_write(store.reduction, transfer.type)
     extent: u32 = extent_of_box(address_of(transfer.map))
     nowhere = cast(Pointer[Hint], 0)
     place = find_memory(thread, store.source, extent, BOX_ALIGNMENT, SHARED_SPACE, LOAD, instruction, nowhere)

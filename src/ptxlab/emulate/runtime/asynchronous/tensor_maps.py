@@ -1,7 +1,7 @@
-"""Tensor maps: where the elements of a box lie in global memory, and where in shared memory.
+"""Tensor maps: where the elements of a box are in global memory, and where in shared memory.
 
-A box is cut into rows along the innermost dimension; what of a row lies within the tensor is one piece of memory. In
-shared memory rows lie one behind the other, each piece of 16 bytes where the swizzle puts it (PTX ISA 5.5).
+A box is cut into rows along the innermost dimension; the part of a row within the tensor is one piece of memory. In
+shared memory rows are one after the other, each piece of 16 bytes where the swizzle puts it (PTX ISA 5.5).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WRITE = 3
 def take_map(
     thread: Pointer[Thread], transfer: Pointer[Transfer], address: u64, rank: u32, instruction: u32
 ) -> boolean:
-    """Have a copy use the tensor map at an address; a fault if it is none, or one of another rank."""
+    """Have a copy use the tensor map at an address; a fault if it is not a map, or one of another rank."""
     nowhere = cast(Pointer[Hint], 0)
     place = find_memory(thread, address, MAP_SIZE, MAP_ALIGNMENT, GENERIC_SPACE, LOAD, instruction, nowhere)
     if cast(u64, place) == 0:
@@ -154,7 +154,7 @@ def count_along(map: Pointer[TensorMap], dimension: u32) -> u32:
 
 @native
 def visit_box(thread: Pointer[Thread], transfer: Pointer[Transfer], what: u32) -> None:
-    """Do something with each piece of a box that lies within the tensor."""
+    """Do something with each piece of a box that is within the tensor."""
     map = address_of(transfer.map)
     width: u64 = u64(map.width)
     length: u32 = count_along(map, 0)
@@ -187,7 +187,7 @@ def visit_box(thread: Pointer[Thread], transfer: Pointer[Transfer], what: u32) -
 def visit_piece(
     thread: Pointer[Thread], transfer: Pointer[Transfer], address: u64, bytes: u32, offset: u64, what: u32
 ) -> None:
-    """Find a piece in global memory, look at it, read it to where it belongs in the box, or write it from there."""
+    """Find a piece in global memory, check it, read it to where it belongs in the box, or write it from there."""
     access: u32 = LOAD
     if transfer.is_global == 0:
         access = ATOMIC if transfer.reduction != 0 else STORE
@@ -200,7 +200,7 @@ def visit_piece(
             thread,
             address,
             bytes,
-            transfer.about,
+            transfer.flags,
             thread.starting.channel,
             thread.starting.number,
             transfer.instruction,
@@ -218,7 +218,7 @@ def visit_piece(
 
 @native
 def place_of_chunk(transfer: Pointer[Transfer], start: u64, at: u32) -> u64:
-    """Where in shared memory a chunk of a box lies: its number is XORed with bits of that of its 128 bytes."""
+    """Where in shared memory a chunk of a box is: its number is XORed with bits of that of its 128 bytes."""
     map = address_of(transfer.map)
     row: u32 = bytes_of_row(map)
     offset: u64 = start + u64(at // row) * u64(pitch_of(map)) + u64(at % row)
@@ -227,17 +227,17 @@ def place_of_chunk(transfer: Pointer[Transfer], start: u64, at: u32) -> u64:
 
 @native
 def note_box(
-    thread: Pointer[Thread], block: Pointer[Block], transfer: Pointer[Transfer], start: u64, about: u32, number: u32
+    thread: Pointer[Thread], block: Pointer[Block], transfer: Pointer[Transfer], start: u64, flags: u32, number: u32
 ) -> None:
-    """Look at the accesses of a copy to a box in shared memory."""
+    """Check the accesses of a copy to a box in shared memory."""
     channel: u32 = thread.starting.channel
     instruction: u32 = transfer.instruction
     if pitch_of(address_of(transfer.map)) == bytes_of_row(address_of(transfer.map)):
-        note_shared_work(thread, block, start, transfer.size, about, channel, number, instruction)
+        note_shared_work(thread, block, start, transfer.size, flags, channel, number, instruction)
         return
     for chunk in range(transfer.size // CHUNK):
         place: u64 = place_of_chunk(transfer, start, chunk * CHUNK)
-        note_shared_work(thread, block, place, CHUNK, about, channel, number, instruction)
+        note_shared_work(thread, block, place, CHUNK, flags, channel, number, instruction)
 
 
 @native
@@ -254,7 +254,7 @@ def copy_box(block: Pointer[Block], transfer: Pointer[Transfer], start: u64, to_
 
 @native
 def fill_box(transfer: Pointer[Transfer]) -> None:
-    """Fill a box with what stands for elements outside of the tensor."""
+    """Fill a box with what a copy reads outside of the tensor."""
     width: u32 = transfer.map.width
     for element in range(transfer.size // width):
         for byte in range(width):

@@ -1,8 +1,8 @@
 """`wgmma`: products that four warps begin together and wait for by groups.
 
 Each warp reads its part of shared memory when it begins a product, which is as early as the rules allow; for the
-detectors the bytes are read until somebody has waited for the group. A group is done only when all four warps have
-closed it, so that whoever waits for it waits for the other warps, too.
+detectors the bytes are read until a thread has waited for the group. A group is done only when all four warps have
+closed it, so that a wait for it waits for the other warps, too.
 """
 
 from __future__ import annotations

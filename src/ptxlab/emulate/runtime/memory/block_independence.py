@@ -43,7 +43,7 @@ def keep_page(thread: Pointer[Thread], address: u64) -> None:
 
 @native
 def keep(allocation: Pointer[Allocation], start: u64) -> None:
-    """Keep the part of an allocation that lies in a page; whoever comes while another does so waits for it."""
+    """Keep the part of an allocation that is in a page; a worker that comes while another does so waits for it."""
     mark = allocation.marks + ((start >> PAGE_SHIFT) - (allocation.base >> PAGE_SHIFT))
     if atomic_compare_exchange(mark, 0, KEEPING) == 0:
         move(allocation, start, True)
@@ -54,7 +54,7 @@ def keep(allocation: Pointer[Allocation], start: u64) -> None:
 
 @native
 def move(allocation: Pointer[Allocation], start: u64, away: boolean) -> None:
-    """Copy the part of an allocation that lies in a page, away or back."""
+    """Copy the part of an allocation that is in a page, away or back."""
     first: u64 = max(start, allocation.base) - allocation.base
     past: u64 = min(start + PAGE - allocation.base, allocation.size)
     if away:
@@ -105,6 +105,6 @@ def overlap(page: Pointer[Page], twin: Pointer[Page]) -> boolean:
     for at in range(count):
         mine = page.accesses + (at >> shift)
         theirs = twin.accesses + (at >> twin_shift)
-        if (mine.stamp != 0 and theirs.stamp | theirs.next != 0) or (theirs.stamp != 0 and mine.next != 0):
+        if (mine.epoch != 0 and theirs.epoch | theirs.next != 0) or (theirs.epoch != 0 and mine.next != 0):
             return True
     return False

@@ -8,10 +8,10 @@ from __future__ import annotations
 from ptxlab.emulate.abi.address_spaces import LOAD, RANK_SHIFT
 from ptxlab.emulate.abi.clocks import Access
 from ptxlab.emulate.abi.state import Block, Thread
-from ptxlab.emulate.runtime.order.happens_before import companion, doubt_of, is_told, tells_of
+from ptxlab.emulate.runtime.order.happens_before import companion, covers, doubt_of, is_covered
 from ptxlab.emulate.runtime.order.reports import report_absence
 from ptxlab.emulate.runtime.order.shadow import ASYNC, KIND, PAGE, PAGE_SHIFT, WARP_SHIFT, WORDS
-from ptxlab.emulate.runtime.order.vector_clocks import tell_all
+from ptxlab.emulate.runtime.order.vector_clocks import join
 from ptxlab.native import Pointer, address_of, boolean, native, u32, u64
 
 
@@ -20,7 +20,7 @@ def has_begun(thread: Pointer[Thread], block: Pointer[Block]) -> boolean:
     """Whether a thread knows that another block of its cluster has begun: by the cluster's barrier, or any order."""
     if block.cluster.phase != 0:
         return True
-    return tells_of(address_of(thread.order.known), block.number) or tells_of(
+    return covers(address_of(thread.order.known), block.number) or covers(
         address_of(thread.block.order.known), block.number
     )
 
@@ -33,7 +33,7 @@ def note_exit(thread: Pointer[Thread]) -> None:
         return
     for index in range(block.count):
         if index != thread.number:
-            tell_all(address_of(thread.order.known), address_of(block.threads[index].order.known))
+            join(address_of(thread.order.known), address_of(block.threads[index].order.known))
     for slot in range(block.order.pages.room):
         page = block.order.pages.slots + slot
         if page.number == 0:
@@ -43,7 +43,7 @@ def note_exit(thread: Pointer[Thread]) -> None:
         for at in range(count):
             access = page.accesses + at
             offset: u64 = ((page.number - 1) << PAGE_SHIFT) + u64(at) * u64(size)
-            if access.stamp != 0:
+            if access.epoch != 0:
                 note_late(thread, access, offset, size)
             number: u32 = access.next
             while number != 0:
@@ -58,12 +58,12 @@ def is_over(thread: Pointer[Thread], access: Pointer[Access]) -> boolean:
 
     Those who wait there stay until then all the same: only what is written needs a release to be over.
     """
-    if access.about & KIND != LOAD or access.about & ASYNC != 0:
+    if access.flags & KIND != LOAD or access.flags & ASYNC != 0:
         return False
     reader = companion(thread, access.block)
     for lane in range(32):
-        number: u32 = (access.about >> WARP_SHIFT) * 32 + lane
-        if access.lanes >> lane & 1 != 0 and reader.threads[number].arrival.arrived < access.stamp:
+        number: u32 = (access.flags >> WARP_SHIFT) * 32 + lane
+        if access.lanes >> lane & 1 != 0 and reader.threads[number].arrival.arrived < access.epoch:
             return False
     return True
 
@@ -71,7 +71,7 @@ def is_over(thread: Pointer[Thread], access: Pointer[Access]) -> boolean:
 @native
 def note_late(thread: Pointer[Thread], access: Pointer[Access], offset: u64, bytes: u32) -> None:
     """Note an access of another block that may come after the exit of the last thread of this one."""
-    if access.block == u32(thread.block.number) or is_told(thread, access, 0) or doubt_of(thread, access) != 0:
+    if access.block == u32(thread.block.number) or is_covered(thread, access, 0) or doubt_of(thread, access) != 0:
         return
     if not is_over(thread, access):
         report_absence(thread, access, offset | (u64(thread.block.rank) + 1) << RANK_SHIFT, bytes)

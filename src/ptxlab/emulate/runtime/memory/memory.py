@@ -120,7 +120,7 @@ def find_memory(
     instruction: u32,
     hint: Pointer[Hint],
 ) -> Pointer[u8]:
-    """The host's memory behind an address, and the hint for next time; null, with the fault noted, if there is none."""
+    """The host's memory for an address, and the hint for next time; null, with the fault noted, if there is none."""
     if address & (u64(alignment) - 1) != 0:
         if thread.worker.fault.kind == 0:
             thread.worker.fault.alignment = alignment
@@ -174,7 +174,7 @@ def find_memory(
 
 @native
 def find_in_cluster(thread: Pointer[Thread], address: u64, size: u32, access: u32, instruction: u32) -> Pointer[u8]:
-    """The host's memory behind an address that names a block of the cluster."""
+    """The host's memory for an address that names a block of the cluster."""
     cluster = thread.block.cluster
     rank: u64 = (address >> RANK_SHIFT) - 1
     offset: u64 = address & OFFSET_MASK
@@ -190,7 +190,7 @@ def find_in_cluster(thread: Pointer[Thread], address: u64, size: u32, access: u3
 
 @native
 def owner_of(thread: Pointer[Thread], address: u64) -> Pointer[Block]:
-    """The block of the cluster in whose shared memory an address lies, which has been found to be there."""
+    """The block of the cluster whose shared memory contains an address, which has been found to be there."""
     if address >> RANK_SHIFT == 0:
         return thread.block
     return thread.block.cluster.blocks[(address >> RANK_SHIFT) - 1]
@@ -232,7 +232,7 @@ def find_callee(thread: Pointer[Thread], address: u64, signature: u32, instructi
 
 @native
 def enter(thread: Pointer[Thread], own_size: u64, callee: Pointer[Callee], resume: u32, instruction: u32) -> boolean:
-    """Make room for a callee on both stacks, note where the caller goes on, and turn to the callee."""
+    """Reserve both stacks for a callee, note where the caller continues, and turn to the callee."""
     frame = thread.memory.frame + own_size
     base: u64 = thread.memory.local_top
     if (
@@ -290,7 +290,7 @@ def restore_stack(thread: Pointer[Thread], top: u64) -> None:
 
 @native
 def read_clock(thread: Pointer[Thread]) -> u64:
-    """A clock that goes on with each look at it: the same in every run."""
+    """A clock that advances with each read of it: the same in every run."""
     thread.worker.clock += 20
     thread.block.schedule.times += 1
     return thread.worker.clock

@@ -45,7 +45,7 @@ class Request:
     """An access of lanes that run together; without lanes the place is free."""
 
     key: u64
-    stamp: u64
+    epoch: u64
     site: u32
     lanes: u32
     size: u32
@@ -76,7 +76,7 @@ class Profile:
 
     requests: Pointer[Request]
     tallies: Pointer[Tally]
-    stamp: u64
+    epoch: u64
     split: u64
 
 
@@ -99,13 +99,13 @@ def note_request(thread: Pointer[Thread], site: u32, key: u64, address: u64, siz
     mixed = u64((mixed ^ key) * SPREAD)
     mixed = u64((mixed ^ u64(site)) * SPREAD)
     request = find_request(profile, mixed, site, thread.lane)
-    profile.stamp += 1
+    profile.epoch += 1
     if request.lanes == 0:
         request.key = mixed
         request.site = site
         request.size = size
         request.shared = shared
-    request.stamp = profile.stamp
+    request.epoch = profile.epoch
     request.lanes = request.lanes | (u32(1) << thread.lane)
     request.addresses[thread.lane] = address
     left: u32 = thread.block.count - thread.number // 32 * 32
@@ -130,7 +130,7 @@ def find_request(profile: Pointer[Profile], key: u64, site: u32, lane: u32) -> P
         if request.lanes == 0:
             if chosen.lanes != 0:
                 chosen = request
-        elif chosen.lanes != 0 and request.stamp < chosen.stamp:
+        elif chosen.lanes != 0 and request.epoch < chosen.epoch:
             chosen = request
     if chosen.lanes != 0:
         profile.split += 1

@@ -3,7 +3,7 @@
 Writes to a place are counted: by generations, each of which a plain write begins, and within one by the atomic
 operations that follow, as long as each is morally strong with what it reads. That is the `link` of a write; the link of
 a strong read is that of the write which it observed, if the two are morally strong. So a read observed a write if its
-link is of the same generation and not lower (PTX ISA 8.9.2), and whoever comes after the read comes after that write in
+link is of the same generation and not lower (PTX ISA 8.9.2), and what comes after the read comes after that write in
 causality order (8.9.5), wherever they both access the same bytes.
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 from ptxlab.emulate.abi.address_spaces import ATOMIC, GLOBAL_SPACE, LOAD, SHARED_SPACE
 from ptxlab.emulate.abi.clocks import Access, History
 from ptxlab.emulate.abi.state import Thread
-from ptxlab.emulate.runtime.order.happens_before import are_told, companion, is_known, untold_lanes
+from ptxlab.emulate.runtime.order.happens_before import are_covered, companion, is_known, uncovered_lanes
 from ptxlab.emulate.runtime.order.shadow import (
     ALL_BEFORE,
     ASYNC,
@@ -36,41 +36,41 @@ from ptxlab.native import Pointer, boolean, cast, native, u32, u64
 
 SERIAL_SHIFT = 12  # of the numbers of copies; see `copies`
 LONGEST = 64  # accesses in a chain; of more, the oldest are forgotten
-GENERATION = 16  # where the number of the generation stands in a link
+GENERATION = 16  # the first bit of the number of the generation in a link
 IN_GENERATION = (1 << GENERATION) - 1
 
 
 @native(inline=True)
-def is_covered(thread: Pointer[Thread], access: Pointer[Access], about: u32, space: u32) -> boolean:
+def is_covered(thread: Pointer[Thread], access: Pointer[Access], flags: u32, space: u32) -> boolean:
     """Whether all that conflicts with an access before the new one conflicts with that, too, or cannot come again."""
-    if about & STRONG == 0:
+    if flags & STRONG == 0:
         return True
-    if access.block == u32(thread.block.number) and access.about & STRONG != 0:
-        return ((access.about ^ about) & SIZE | about & ~access.about & (WIDE | CLUSTER)) == 0
+    if access.block == u32(thread.block.number) and access.flags & STRONG != 0:
+        return ((access.flags ^ flags) & SIZE | flags & ~access.flags & (WIDE | CLUSTER)) == 0
     if space != SHARED_SPACE or thread.block.cluster.count != 1:
         return False
-    return access.about & COPY == 0 and access.stamp <= thread.block.order.settled_stamp
+    return access.flags & COPY == 0 and access.epoch <= thread.block.order.settled_epoch
 
 
 @native
-def is_between(thread: Pointer[Thread], access: Pointer[Access], last: Pointer[Access], about: u32) -> boolean:
+def is_between(thread: Pointer[Thread], access: Pointer[Access], last: Pointer[Access], flags: u32) -> boolean:
     """Whether an access, before the last write, which is before the new one, need not be remembered beside those two.
 
     What conflicts with it, yet with neither of them, would have to be strong, and near both: but they are by threads of
     different blocks, so that its scope includes all blocks, and the access as well.
     """
-    if access.about & last.about & about & (STRONG | WIDE) != STRONG | WIDE or access.about & BEFORE == 0:
+    if access.flags & last.flags & flags & (STRONG | WIDE) != STRONG | WIDE or access.flags & BEFORE == 0:
         return False
-    if (access.about ^ about) & SIZE != 0 or last.block == u32(thread.block.number):
+    if (access.flags ^ flags) & SIZE != 0 or last.block == u32(thread.block.number):
         return False
     return cast(u64, companion(thread, last.block)) == 0 or cast(u64, companion(thread, access.block)) != 0
 
 
 @native(inline=True)
-def is_compatible(thread: Pointer[Thread], access: Pointer[Access], about: u32) -> boolean:
+def is_compatible(thread: Pointer[Thread], access: Pointer[Access], flags: u32) -> boolean:
     """Whether two accesses may happen at once: both strong, of one size, in the scope of each other."""
-    both: u32 = access.about & about
-    if both & STRONG == 0 or (access.about ^ about) & SIZE != 0:
+    both: u32 = access.flags & flags
+    if both & STRONG == 0 or (access.flags ^ flags) & SIZE != 0:
         return False
     if both & WIDE != 0 or access.block == u32(thread.block.number):
         return True
@@ -81,21 +81,21 @@ def is_compatible(thread: Pointer[Thread], access: Pointer[Access], about: u32) 
 
 
 @native(inline=True)
-def is_linked(thread: Pointer[Thread], write: Pointer[Access], about: u32) -> boolean:
+def is_linked(thread: Pointer[Thread], write: Pointer[Access], flags: u32) -> boolean:
     """Whether a read, or the read of an atomic operation, is morally strong with the last write, which it observes."""
-    if write.stamp == 0 or about & (ASYNC | COPY) != 0 or about & STRONG == 0:
+    if write.epoch == 0 or flags & (ASYNC | COPY) != 0 or flags & STRONG == 0:
         return False
-    if is_compatible(thread, write, about):
+    if is_compatible(thread, write, flags):
         return True
     is_own: boolean = write.block == u32(thread.block.number) and write.lanes == u32(1) << thread.lane
-    is_own = is_own and write.about >> WARP_SHIFT == thread.number // 32 and write.about & COPY == 0
-    return is_own and (write.about ^ about) & SIZE == 0
+    is_own = is_own and write.flags >> WARP_SHIFT == thread.number // 32 and write.flags & COPY == 0
+    return is_own and (write.flags ^ flags) & SIZE == 0
 
 
 @native
-def next_link(thread: Pointer[Thread], place: Pointer[Access], about: u32) -> u32:
-    """The link of a new write, which goes on with the generation of the last one or begins another."""
-    if about & KIND == ATOMIC and is_linked(thread, place, about):
+def next_link(thread: Pointer[Thread], place: Pointer[Access], flags: u32) -> u32:
+    """The link of a new write, which continues the generation of the last one or starts another."""
+    if flags & KIND == ATOMIC and is_linked(thread, place, flags):
         return place.link if place.link & IN_GENERATION == IN_GENERATION else place.link + 1
     return max((place.link | IN_GENERATION) + 1, u32(1 << GENERATION))
 
@@ -105,67 +105,67 @@ def observes(access: Pointer[Access], write: Pointer[Access]) -> boolean:
     """Whether an access observed a write."""
     if access.link >> GENERATION != write.link >> GENERATION:
         return False
-    return access.link > write.link or (access.link == write.link and access.about & KIND == LOAD)
+    return access.link > write.link or (access.link == write.link and access.flags & KIND == LOAD)
 
 
 @native
 def is_observed(
-    thread: Pointer[Thread], place: Pointer[Access], write: Pointer[Access], about: u32, space: u32
+    thread: Pointer[Thread], place: Pointer[Access], write: Pointer[Access], flags: u32, space: u32
 ) -> boolean:
     """Whether a thread comes after an access that observed a write."""
-    if write.link == 0 or write.about & KIND == LOAD or write.about & COPY != 0:
+    if write.link == 0 or write.flags & KIND == LOAD or write.flags & COPY != 0:
         return False
-    if observes(place, write) and is_reached(thread, place, about, space):
+    if observes(place, write) and is_reached(thread, place, flags, space):
         return True
     number: u32 = place.next
     while number != 0:
         access = thread.worker.history.chained.items + number
-        if observes(access, write) and is_reached(thread, access, about, space):
+        if observes(access, write) and is_reached(thread, access, flags, space):
             return True
         number = access.next
     return False
 
 
 @native
-def is_reached(thread: Pointer[Thread], access: Pointer[Access], about: u32, space: u32) -> boolean:
+def is_reached(thread: Pointer[Thread], access: Pointer[Access], flags: u32, space: u32) -> boolean:
     """Whether one of the lanes made an access before what a thread does now; before asynchronous work, by a fence."""
     how: u64 = 0
-    if about & (ASYNC | GENERIC) == ASYNC:
+    if flags & (ASYNC | GENERIC) == ASYNC:
         how = GLOBAL_FENCE if space == GLOBAL_SPACE else u64(SHARED_FENCE)
-        if are_told(thread, access, how):
+        if are_covered(thread, access, how):
             return True
     elif is_known(thread, access):
         return True
-    return access.about & COPY == 0 and untold_lanes(thread, access, how) != access.lanes
+    return access.flags & COPY == 0 and uncovered_lanes(thread, access, how) != access.lanes
 
 
 @native
 def comes_after(
-    thread: Pointer[Thread], place: Pointer[Access], access: Pointer[Access], about: u32, space: u32
+    thread: Pointer[Thread], place: Pointer[Access], access: Pointer[Access], flags: u32, space: u32
 ) -> boolean:
     """Whether a new access comes after one that its thread does not know of: by what was observed of these bytes."""
-    if is_observed(thread, place, access, about, space):
+    if is_observed(thread, place, access, flags, space):
         return True
-    if access.about & BEFORE == 0:
+    if access.flags & BEFORE == 0:
         return False
-    return is_reached(thread, place, about, space) or is_observed(thread, place, place, about, space)
+    return is_reached(thread, place, flags, space) or is_observed(thread, place, place, flags, space)
 
 
 # Remembering.
 
 
 @native
-def remember_read(thread: Pointer[Thread], place: Pointer[Access], about: u32, instruction: u32, space: u32) -> None:
-    """Remember a read; reads that it follows need not be remembered any more, it stands for what they observed."""
+def remember_read(thread: Pointer[Thread], place: Pointer[Access], flags: u32, instruction: u32, space: u32) -> None:
+    """Remember a read; reads that it follows need not be remembered any more, it represents what they observed."""
     history = thread.worker.history
-    link: u32 = place.link if about & STRONG != 0 and is_linked(thread, place, about) else 0
-    what: u32 = about & REMEMBERED | (thread.number // 32) << WARP_SHIFT
+    link: u32 = place.link if flags & STRONG != 0 and is_linked(thread, place, flags) else 0
+    what: u32 = flags & REMEMBERED | (thread.number // 32) << WARP_SHIFT
     bit: u32 = u32(1) << thread.lane
-    stamp: u32 = thread.order.stamp
-    if about & ASYNC != 0:
-        what = about & REMEMBERED | thread.number << WARP_SHIFT
+    epoch: u32 = thread.order.epoch
+    if flags & ASYNC != 0:
+        what = flags & REMEMBERED | thread.number << WARP_SHIFT
         bit = thread.starting.channel
-        stamp = thread.starting.number
+        epoch = thread.starting.number
     block: u32 = u32(thread.block.number)
     number: u32 = place.next
     length: u32 = 0
@@ -173,10 +173,10 @@ def remember_read(thread: Pointer[Thread], place: Pointer[Access], about: u32, i
     while number != 0:
         access = history.chained.items + number
         if (
-            access.stamp == stamp
+            access.epoch == epoch
             and access.block == block
-            and access.about == what
-            and (about & ASYNC == 0 or access.lanes == bit)
+            and access.flags == what
+            and (flags & ASYNC == 0 or access.lanes == bit)
             and (access.lanes & bit != 0 or access.instruction == instruction)
             and (access.link == link or (access.lanes == bit and replaces(link, access.link)))
         ):
@@ -193,13 +193,13 @@ def remember_read(thread: Pointer[Thread], place: Pointer[Access], about: u32, i
     before = 0
     number = place.next
     if number != 0 and length & (length - 1) != 0 and not is_known(thread, history.chained.items + number):
-        number = 0  # the latest is needed, so most are; now and then all are looked at
+        number = 0  # the latest is needed, so most are; now and then all are checked
     length = 0
     while number != 0:
         access = history.chained.items + number
         next: u32 = access.next
         is_over: boolean = (
-            access.about & KIND == LOAD and is_covered(thread, access, about, space) and is_known(thread, access)
+            access.flags & KIND == LOAD and is_covered(thread, access, flags, space) and is_known(thread, access)
         )
         if is_over and access.link != 0:
             if replaces(link, access.link) or replaces(access.link, link):
@@ -221,13 +221,13 @@ def remember_read(thread: Pointer[Thread], place: Pointer[Access], about: u32, i
         history.unwatched += 1
         return
     place.next = new
-    place.about = place.about & ~u32(ALL_BEFORE)
+    place.flags = place.flags & ~u32(ALL_BEFORE)
     access = history.chained.items + new
-    access.stamp = stamp
+    access.epoch = epoch
     access.block = block
     access.lanes = bit
     access.instruction = instruction
-    access.about = what
+    access.flags = what
     access.link = link
 
 
@@ -238,26 +238,26 @@ def replaces(link: u32, other: u32) -> boolean:
 
 
 @native
-def remember_write(thread: Pointer[Thread], place: Pointer[Access], about: u32, instruction: u32, space: u32) -> None:
+def remember_write(thread: Pointer[Thread], place: Pointer[Access], flags: u32, instruction: u32, space: u32) -> None:
     """Remember a write in place of the last one, and forget whatever it makes pointless to remember."""
     kept: u32 = 0
-    if about & STRONG != 0:
-        kept = make_way(thread, place, about, space)
+    if flags & STRONG != 0:
+        kept = make_way(thread, place, flags, space)
     else:
         if place.next != 0:
             forget_chain(thread.worker.history, place)
         place.link = max((place.link | IN_GENERATION) + 1, u32(1 << GENERATION))
-    place.stamp = thread.order.stamp
-    if about & (COPY | ASYNC) == COPY:
-        place.stamp = (thread.copies.group + 1) << SERIAL_SHIFT | thread.copies.index
+    place.epoch = thread.order.epoch
+    if flags & (COPY | ASYNC) == COPY:
+        place.epoch = (thread.copies.group + 1) << SERIAL_SHIFT | thread.copies.index
     place.block = u32(thread.block.number)
     place.lanes = u32(1) << thread.lane
     place.instruction = instruction
-    place.about = about & REMEMBERED | kept | (thread.number // 32) << WARP_SHIFT
-    if about & ASYNC != 0:
-        place.stamp = thread.starting.number
+    place.flags = flags & REMEMBERED | kept | (thread.number // 32) << WARP_SHIFT
+    if flags & ASYNC != 0:
+        place.epoch = thread.starting.number
         place.lanes = thread.starting.channel
-        place.about = about & REMEMBERED | kept | thread.number << WARP_SHIFT
+        place.flags = flags & REMEMBERED | kept | thread.number << WARP_SHIFT
 
 
 @native
@@ -272,27 +272,27 @@ def forget_chain(history: Pointer[History], place: Pointer[Access]) -> None:
 
 
 @native
-def make_way(thread: Pointer[Thread], place: Pointer[Access], about: u32, space: u32) -> u32:
+def make_way(thread: Pointer[Thread], place: Pointer[Access], flags: u32, space: u32) -> u32:
     """Forget what a strong write makes pointless to remember, and keep the rest in the chain, perhaps the last write.
 
     The result is `HAS_WRITES` if writes are kept, and `ALL_BEFORE` if all that is kept is ordered before the new write.
     """
     history = thread.worker.history
-    link: u32 = next_link(thread, place, about)
+    link: u32 = next_link(thread, place, flags)
     is_after = False
     is_last_kept = False
-    if place.stamp != 0:
+    if place.epoch != 0:
         is_after = (
             link >> GENERATION == place.link >> GENERATION
             or is_known(thread, place)
-            or is_observed(thread, place, place, about, space)
+            or is_observed(thread, place, place, flags, space)
         )
-        is_last_kept = not (is_after and is_covered(thread, place, about, space))
-        if not is_last_kept and place.about & ALL_BEFORE != 0:
+        is_last_kept = not (is_after and is_covered(thread, place, flags, space))
+        if not is_last_kept and place.flags & ALL_BEFORE != 0:
             place.link = link
-            return place.about & (HAS_WRITES | ALL_BEFORE)
-    if is_after and place.about & HAS_WRITES != 0:
-        mark_observed(thread, place, about, space)
+            return place.flags & (HAS_WRITES | ALL_BEFORE)
+    if is_after and place.flags & HAS_WRITES != 0:
+        mark_observed(thread, place, flags, space)
     before: u32 = 0
     number: u32 = place.next
     length: u32 = 0
@@ -302,18 +302,18 @@ def make_way(thread: Pointer[Thread], place: Pointer[Access], about: u32, space:
         next: u32 = access.next
         is_kept: boolean = length < LONGEST
         if is_kept:
-            if (is_after and access.about & BEFORE != 0) or is_known(thread, access):
-                is_kept = not is_covered(thread, access, about, space)
-                is_kept = is_kept and not (is_last_kept and is_after and is_between(thread, access, place, about))
-                access.about = access.about | BEFORE
+            if (is_after and access.flags & BEFORE != 0) or is_known(thread, access):
+                is_kept = not is_covered(thread, access, flags, space)
+                is_kept = is_kept and not (is_last_kept and is_after and is_between(thread, access, place, flags))
+                access.flags = access.flags | BEFORE
             else:
-                access.about = access.about & ~u32(BEFORE)
+                access.flags = access.flags & ~u32(BEFORE)
         if is_kept:
             before = number
             length += 1
-            if access.about & KIND != LOAD:
+            if access.flags & KIND != LOAD:
                 kept = kept | HAS_WRITES
-            if access.about & BEFORE == 0:
+            if access.flags & BEFORE == 0:
                 kept = kept & ~u32(ALL_BEFORE)
         else:
             if before == 0:
@@ -332,29 +332,29 @@ def make_way(thread: Pointer[Thread], place: Pointer[Access], about: u32, space:
 
 
 @native
-def mark_observed(thread: Pointer[Thread], place: Pointer[Access], about: u32, space: u32) -> None:
+def mark_observed(thread: Pointer[Thread], place: Pointer[Access], flags: u32, space: u32) -> None:
     """Mark those writes of a chain that a thread comes after, by what it observed, as it comes after the last one."""
     number: u32 = place.next
     while number != 0:
         access = thread.worker.history.chained.items + number
-        if access.about & BEFORE == 0 and is_observed(thread, place, access, about, space):
-            access.about = access.about | BEFORE
+        if access.flags & BEFORE == 0 and is_observed(thread, place, access, flags, space):
+            access.flags = access.flags | BEFORE
         number = access.next
 
 
 @native
 def keep_write(history: Pointer[History], place: Pointer[Access], before: u32) -> None:
     """Move the last write into the chain."""
-    about: u32 = place.about & ~u32(HAS_WRITES | ALL_BEFORE) | before
+    flags: u32 = place.flags & ~u32(HAS_WRITES | ALL_BEFORE) | before
     number: u32 = place.next
     while number != 0:
         access = history.chained.items + number
         if (
-            access.stamp == place.stamp
+            access.epoch == place.epoch
             and access.block == place.block
-            and access.about == about
+            and access.flags == flags
             and access.instruction == place.instruction
-            and (place.about & ASYNC == 0 or access.lanes == place.lanes)
+            and (place.flags & ASYNC == 0 or access.lanes == place.lanes)
         ):
             access.lanes = access.lanes | place.lanes
             access.link = 0
@@ -365,5 +365,5 @@ def keep_write(history: Pointer[History], place: Pointer[Access], before: u32) -
         history.unwatched += 1
         return
     copy_access(history.chained.items + number, place)
-    history.chained.items[number].about = about
+    history.chained.items[number].flags = flags
     place.next = number

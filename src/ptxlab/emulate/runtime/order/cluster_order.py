@@ -1,18 +1,18 @@
 """What the barrier of a cluster puts in order: everything before the arrivals that release, before what follows waits.
 
 Where all threads of a block wait there together, one number says that each knows what all of them did, as at a barrier
-of the block; one fact tells that to the other blocks. Otherwise there is a fact for the block, up to what all of its
-threads handed over, and more for warps and threads that handed over more.
+of the block; one clock entry gives that to the other blocks. Otherwise there is an entry for the block, up to what all
+of its threads handed over, and more for warps and threads that handed over more.
 """
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.clocks import Knowledge
+from ptxlab.emulate.abi.clocks import VectorClock
 from ptxlab.emulate.abi.state import Block, Cluster, Thread
 from ptxlab.emulate.abi.thread_parts import AT_CLUSTER, DONE
-from ptxlab.emulate.runtime.order.release_acquire import tell_of_block
+from ptxlab.emulate.runtime.order.release_acquire import join_block
 from ptxlab.emulate.runtime.order.synchronization import order_block
-from ptxlab.emulate.runtime.order.vector_clocks import COPIES, THREAD, WARP, key_of, tell, tell_all
+from ptxlab.emulate.runtime.order.vector_clocks import COPIES, THREAD, WARP, advance, join, key_of
 from ptxlab.native import Pointer, address_of, boolean, native, u32, u64
 
 MANY = 0xFFFFFFFF
@@ -20,19 +20,19 @@ MANY = 0xFFFFFFFF
 
 @native
 def order_cluster_arrival(thread: Pointer[Thread], releases: u32) -> None:
-    """A thread has come to the barrier of its cluster; without a release it hands over what lies before a fence."""
+    """A thread has come to the barrier of its cluster; without a release it hands over what is before a fence."""
     if thread.worker.checks == 0:
         return
     if releases != 0:
-        thread.arrival.released = thread.order.stamp
+        thread.arrival.released = thread.order.epoch
     else:
         thread.arrival.released = max(thread.order.fence.cluster, thread.order.init_fence)
-        thread.arrival.arrived = thread.order.stamp
+        thread.arrival.arrived = thread.order.epoch
     if thread.arrival.released != 0:
         gathered = address_of(thread.block.cluster.gathered)
-        tell_all(gathered, address_of(thread.order.known))
-        tell(gathered, key_of(thread.block.number, COPIES + thread.number), u64(thread.copies.done))
-    thread.order.stamp += 1
+        join(gathered, address_of(thread.order.known))
+        advance(gathered, key_of(thread.block.number, COPIES + thread.number), u64(thread.copies.done))
+    thread.order.epoch += 1
 
 
 @native
@@ -46,17 +46,17 @@ def order_cluster(cluster: Pointer[Cluster], last: Pointer[Thread]) -> None:
         if are_together(block, last):
             order_block(block)
             block.order.phase = cluster.phase
-            tell_of_block(gathered, block, 0)
+            join_block(gathered, block, 0)
         else:
-            tell_arrivals(block, gathered)
-        tell_all(gathered, address_of(block.order.known))
+            join_arrivals(block, gathered)
+        join(gathered, address_of(block.order.known))
     cluster.known.count = 0
-    tell_all(address_of(cluster.known), gathered)
+    join(address_of(cluster.known), gathered)
     gathered.count = 0
     for rank in range(cluster.count):
         block = cluster.blocks[rank]
         if block.order.phase == cluster.phase:
-            tell_all(address_of(block.order.known), address_of(cluster.known))
+            join(address_of(block.order.known), address_of(cluster.known))
 
 
 @native
@@ -68,35 +68,35 @@ def are_together(block: Pointer[Block], last: Pointer[Thread]) -> boolean:
             continue
         if thread.status != AT_CLUSTER and thread != last:
             return False
-        if thread.arrival.released + 1 != thread.order.stamp:
+        if thread.arrival.released + 1 != thread.order.epoch:
             return False
     return True
 
 
 @native
-def tell_arrivals(block: Pointer[Block], known: Pointer[Knowledge]) -> None:
+def join_arrivals(block: Pointer[Block], known: Pointer[VectorClock]) -> None:
     """Add what the threads of a block handed over."""
     least: u32 = MANY
     for index in range(block.count):
         least = min(least, handed_over(block.threads + index))
-    tell(known, key_of(block.number, 0), u64(least))
+    advance(known, key_of(block.number, 0), u64(least))
     for warp in range(block.warps):
         last: u32 = min(32 * warp + 32, block.count)
         least_of_warp: u32 = MANY
         for index in range(32 * warp, last):
             least_of_warp = min(least_of_warp, handed_over(block.threads + index))
         if least_of_warp > least:
-            tell(known, key_of(block.number, WARP + warp), u64(least_of_warp))
+            advance(known, key_of(block.number, WARP + warp), u64(least_of_warp))
         for index in range(32 * warp, last):
-            stamp: u32 = handed_over(block.threads + index)
-            if stamp > least_of_warp:
-                tell(known, key_of(block.number, THREAD + index), u64(stamp))
+            epoch: u32 = handed_over(block.threads + index)
+            if epoch > least_of_warp:
+                advance(known, key_of(block.number, THREAD + index), u64(epoch))
 
 
 @native(inline=True)
 def handed_over(thread: Pointer[Thread]) -> u32:
-    """Up to which stamp a thread has handed over what it did; exiting hands nothing over."""
-    return max(thread.arrival.released, thread.order.exit_stamp) if thread.status == DONE else thread.arrival.released
+    """Up to which epoch a thread has handed over what it did; exiting hands nothing over."""
+    return max(thread.arrival.released, thread.order.exit_epoch) if thread.status == DONE else thread.arrival.released
 
 
 @native
@@ -104,15 +104,15 @@ def acquire_from_cluster(thread: Pointer[Thread]) -> None:
     """A thread has waited at the barrier of its cluster: it knows what those did who came there."""
     block = thread.block
     if thread.worker.checks != 0 and block.order.phase != block.cluster.phase:
-        tell_all(address_of(thread.order.known), address_of(block.cluster.known))
+        join(address_of(thread.order.known), address_of(block.cluster.known))
 
 
 @native
 def pass_init_fence(thread: Pointer[Thread]) -> None:
     """A thread passes `fence.mbarrier_init`: others of the cluster may use mbarriers that it has initialised."""
     if thread.worker.checks != 0:
-        thread.order.init_fence = thread.order.stamp
-        thread.order.stamp += 1
+        thread.order.init_fence = thread.order.epoch
+        thread.order.epoch += 1
 
 
 CALLED = (pass_init_fence,)

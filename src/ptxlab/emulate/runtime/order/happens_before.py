@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.clocks import Access, Knowledge
+from ptxlab.emulate.abi.clocks import Access, VectorClock
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.thread_parts import DONE
 from ptxlab.emulate.runtime.order.shadow import ASYNC, COPY, WARP_SHIFT
@@ -14,10 +14,10 @@ from ptxlab.emulate.runtime.order.vector_clocks import (
     FAILED,
     THREAD,
     WARP,
+    epoch_of,
+    epoch_of_everyone,
     key_of,
     position_of,
-    stamp_of,
-    stamp_of_everyone,
 )
 from ptxlab.native import Pointer, address_of, boolean, cast, native, trailing_zeros, u32, u64, unlikely
 
@@ -41,34 +41,34 @@ def companion(thread: Pointer[Thread], number: u32) -> Pointer[Block]:
 def is_known(thread: Pointer[Thread], access: Pointer[Access]) -> boolean:
     """Whether an access happened before what a thread does now."""
     block = thread.block
-    if access.block == u32(block.number) and access.about & COPY == 0:
-        if access.stamp <= block.order.settled_stamp:
+    if access.block == u32(block.number) and access.flags & COPY == 0:
+        if access.epoch <= block.order.settled_epoch:
             return True
-        if access.about >> WARP_SHIFT == thread.number // 32:
+        if access.flags >> WARP_SHIFT == thread.number // 32:
             if access.lanes == u32(1) << thread.lane:
                 return True
-            if access.stamp <= thread.order.warp_stamp and not has_left(block, access, IN_WARP):
+            if access.epoch <= thread.order.warp_epoch and not has_left(block, access, IN_WARP):
                 return True
         if (
-            unlikely(block.order.barrier_stamp != block.order.settled_stamp)
-            and access.stamp <= block.order.barrier_stamp
+            unlikely(block.order.barrier_epoch != block.order.settled_epoch)
+            and access.epoch <= block.order.barrier_epoch
         ):
-            return not has_left(block, access, IN_BLOCK) or is_told(thread, access, 0)
-    return is_told(thread, access, 0)
+            return not has_left(block, access, IN_BLOCK) or is_covered(thread, access, 0)
+    return is_covered(thread, access, 0)
 
 
 @native
 def doubt_of(thread: Pointer[Thread], access: Pointer[Access]) -> u64:
     """In what doubt an access happened before what a thread does now; 0: it did not at all."""
-    if access.block == u32(thread.block.number) and access.about & COPY == 0:
-        is_near: boolean = access.about >> WARP_SHIFT == thread.number // 32
-        if is_near and access.stamp <= thread.order.converged_stamp and not has_left(thread.block, access, IN_DOUBT):
+    if access.block == u32(thread.block.number) and access.flags & COPY == 0:
+        is_near: boolean = access.flags >> WARP_SHIFT == thread.number // 32
+        if is_near and access.epoch <= thread.order.converged_epoch and not has_left(thread.block, access, IN_DOUBT):
             return COLLECTIVE
-    if is_told(thread, access, COLLECTIVE):
+    if is_covered(thread, access, COLLECTIVE):
         return COLLECTIVE
-    if is_told(thread, access, FAILED):
+    if is_covered(thread, access, FAILED):
         return FAILED
-    return DOUBTS if is_told(thread, access, DOUBTS) else u64(0)
+    return DOUBTS if is_covered(thread, access, DOUBTS) else u64(0)
 
 
 @native(inline=True)
@@ -84,96 +84,96 @@ def has_left(block: Pointer[Block], access: Pointer[Access], where: u32) -> bool
 def has_left_since(block: Pointer[Block], access: Pointer[Access], where: u32) -> boolean:
     lanes: u32 = access.lanes
     while lanes != 0:
-        owner = block.threads + ((access.about >> WARP_SHIFT) * 32 + trailing_zeros(u32, lanes))
-        ordered: u32 = owner.order.converged_stamp
+        owner = block.threads + ((access.flags >> WARP_SHIFT) * 32 + trailing_zeros(u32, lanes))
+        ordered: u32 = owner.order.converged_epoch
         if where != IN_DOUBT:
-            ordered = owner.order.exit_stamp if where == IN_BLOCK else owner.order.warp_stamp
-        if owner.status == DONE and access.stamp > ordered:
+            ordered = owner.order.exit_epoch if where == IN_BLOCK else owner.order.warp_epoch
+        if owner.status == DONE and access.epoch > ordered:
             return True
         lanes = lanes & (lanes - 1)
     return False
 
 
 @native
-def is_told(thread: Pointer[Thread], access: Pointer[Access], doubt: u64) -> boolean:
-    """Whether facts, or those in `doubt`, say that an access happened before, for all lanes that made it."""
+def is_covered(thread: Pointer[Thread], access: Pointer[Access], doubt: u64) -> boolean:
+    """Whether clock entries, or those in `doubt`, cover an access, for all lanes that made it."""
     block = thread.block
     lanes: u32 = access.lanes
-    warp: u32 = access.about >> WARP_SHIFT
+    warp: u32 = access.flags >> WARP_SHIFT
     number: u64 = u64(access.block)
-    stamp: u64 = u64(access.stamp)
+    epoch: u64 = u64(access.epoch)
     known = address_of(thread.order.known)
     shared = address_of(block.order.known)
-    if access.about & ASYNC != 0:
+    if access.flags & ASYNC != 0:
         channel: u64 = key_of(number, lanes) | doubt
-        return stamp <= stamp_of(known, channel) or stamp <= stamp_of(shared, channel)
-    if access.about & COPY != 0:
+        return epoch <= epoch_of(known, channel) or epoch <= epoch_of(shared, channel)
+    if access.flags & COPY != 0:
         home = companion(thread, access.block)
         owner = home.threads + (warp * 32 + trailing_zeros(u32, lanes))
-        if access.stamp <= owner.copies.shared and (home == block or is_heard_of(thread, number)):
+        if access.epoch <= owner.copies.shared and (home == block or is_heard_of(thread, number)):
             return True
-        if owner == thread and access.stamp <= thread.copies.done:
+        if owner == thread and access.epoch <= thread.copies.done:
             return True
         copies: u64 = key_of(number, COPIES + owner.number) | doubt
-        return stamp <= stamp_of(known, copies) or stamp <= stamp_of(shared, copies)
+        return epoch <= epoch_of(known, copies) or epoch <= epoch_of(shared, copies)
     if known.count == 0 and shared.count == 0:
         return False
-    if stamp <= stamp_of_everyone(known) or stamp <= stamp_of_everyone(shared):
+    if epoch <= epoch_of_everyone(known) or epoch <= epoch_of_everyone(shared):
         return True
-    return are_told(thread, access, doubt)
+    return are_covered(thread, access, doubt)
 
 
 @native
 def is_heard_of(thread: Pointer[Thread], number: u64) -> boolean:
     """Whether a thread knows what threads of another block did up to some time."""
-    return tells_of(address_of(thread.order.known), number) or tells_of(address_of(thread.block.order.known), number)
+    return covers(address_of(thread.order.known), number) or covers(address_of(thread.block.order.known), number)
 
 
 @native
-def tells_of(known: Pointer[Knowledge], number: u64) -> boolean:
-    """Whether a fact is about a block."""
+def covers(known: Pointer[VectorClock], number: u64) -> boolean:
+    """Whether a clock entry is of a block."""
     at: u32 = position_of(known, key_of(number, 0))
     return at < known.count and known.items[at].key >> BLOCK_SHIFT == number
 
 
 @native
-def are_told(thread: Pointer[Thread], access: Pointer[Access], how: u64) -> boolean:
-    """Whether facts, or those behind a fence or in doubt (`how`), say that an access by lanes of a warp came before."""
+def are_covered(thread: Pointer[Thread], access: Pointer[Access], how: u64) -> boolean:
+    """Whether clock entries, or those past a fence or in doubt (`how`), cover an access by lanes of a warp."""
     known = address_of(thread.order.known)
     shared = address_of(thread.block.order.known)
     number: u64 = u64(access.block)
-    stamp: u64 = u64(access.stamp)
+    epoch: u64 = u64(access.epoch)
     key: u64 = key_of(number, 0) + how
-    if stamp <= stamp_of(known, key) or stamp <= stamp_of(shared, key):
+    if epoch <= epoch_of(known, key) or epoch <= epoch_of(shared, key):
         return True
-    warp: u32 = access.about >> WARP_SHIFT
+    warp: u32 = access.flags >> WARP_SHIFT
     key = key_of(number, WARP + warp) + how
-    if stamp <= stamp_of(known, key) or stamp <= stamp_of(shared, key):
+    if epoch <= epoch_of(known, key) or epoch <= epoch_of(shared, key):
         return True
-    return untold_lanes(thread, access, how) == 0
+    return uncovered_lanes(thread, access, how) == 0
 
 
 @native
-def untold_lanes(thread: Pointer[Thread], access: Pointer[Access], how: u64) -> u32:
-    """The lanes that made an access of which no fact about a thread, or one behind a fence or in doubt, tells."""
-    warp: u32 = access.about >> WARP_SHIFT
+def uncovered_lanes(thread: Pointer[Thread], access: Pointer[Access], how: u64) -> u32:
+    """The lanes that made an access which no clock entry of a thread covers, or none past a fence or in doubt."""
+    warp: u32 = access.flags >> WARP_SHIFT
     lanes: u32 = access.lanes
-    if access.about & COPY != 0:
+    if access.flags & COPY != 0:
         return lanes
     if how == 0 and access.block == u32(thread.block.number) and warp == thread.number // 32:
         lanes = lanes & ~(u32(1) << thread.lane)
     first: u64 = key_of(u64(access.block), THREAD + warp * 32) + how
-    lanes = lanes & ~told_lanes(address_of(thread.order.known), first, u64(access.stamp))
-    return lanes & ~told_lanes(address_of(thread.block.order.known), first, u64(access.stamp))
+    lanes = lanes & ~covered_lanes(address_of(thread.order.known), first, u64(access.epoch))
+    return lanes & ~covered_lanes(address_of(thread.block.order.known), first, u64(access.epoch))
 
 
 @native
-def told_lanes(known: Pointer[Knowledge], first: u64, stamp: u64) -> u32:
-    """The lanes of a warp, of which `first` is the key of the first, that are known up to a stamp."""
+def covered_lanes(known: Pointer[VectorClock], first: u64, epoch: u64) -> u32:
+    """The lanes of a warp, of which `first` is the key of the first, that are known up to a epoch."""
     lanes: u32 = 0
     at: u32 = position_of(known, first)
     while at < known.count and known.items[at].key < first + 32:
-        if known.items[at].stamp >= stamp:
+        if known.items[at].epoch >= epoch:
             lanes = lanes | (u32(1) << u32(known.items[at].key - first))
         at += 1
     return lanes

@@ -1,4 +1,4 @@
-"""Data races and reads of what nobody wrote (PTX ISA 8.7.1).
+"""Data races and reads of what no thread wrote (PTX ISA 8.7.1).
 
 Two accesses to the same bytes race if one of them writes, no order puts one before the other, and they are not both
 strong, of the same size, and in the scope of each other. Of each pair of instructions the first race is noted.
@@ -20,7 +20,7 @@ from ptxlab.emulate.abi.address_spaces import (
     STORE,
     TENSOR_SPACE,
 )
-from ptxlab.emulate.abi.clocks import Access, Flags, Pages
+from ptxlab.emulate.abi.clocks import Access, Pages, SyncVariables
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.memory.block_independence import keep_page
 from ptxlab.emulate.runtime.memory.block_lifetime import has_begun
@@ -28,7 +28,7 @@ from ptxlab.emulate.runtime.memory.memory import owner_of, without_own_rank
 from ptxlab.emulate.runtime.order.access_history import comes_after, is_compatible, remember_read, remember_write
 from ptxlab.emulate.runtime.order.happens_before import is_known
 from ptxlab.emulate.runtime.order.proxies import is_fenced
-from ptxlab.emulate.runtime.order.release_acquire import acquire, empty, find_flag, synchronise
+from ptxlab.emulate.runtime.order.release_acquire import acquire, empty, find_sync_variable, synchronise
 from ptxlab.emulate.runtime.order.reports import report_race, report_start, report_unwritten
 from ptxlab.emulate.runtime.order.shadow import (
     ACQUIRE,
@@ -59,67 +59,67 @@ from ptxlab.native import Pointer, address_of, boolean, calloc, cast, native, u8
 
 
 @native
-def note_shared(thread: Pointer[Thread], offset: u64, bytes: u32, about: u32, instruction: u32) -> None:
-    """Look at an access to shared memory of the own block."""
+def note_shared(thread: Pointer[Thread], offset: u64, bytes: u32, flags: u32, instruction: u32) -> None:
+    """Check an access to the shared memory of the thread's block."""
     block = thread.block
-    if block.cluster.count == 1 or about & OBJECT != 0:
-        about = about | WIDE  # no other block accesses it, or only by what needs no scope: every scope is as good
+    if block.cluster.count == 1 or flags & OBJECT != 0:
+        flags = flags | WIDE  # no other block accesses it, or only by what needs no scope: every scope is as good
     pages = address_of(block.order.pages)
     if bytes != 4 or offset & 3 != 0:
-        note(thread, pages, address_of(block.order.flags), offset, bytes, about, instruction, SHARED_SPACE)
-    elif not is_read_again(thread, pages, offset, about, instruction):
-        note_word(thread, pages, address_of(block.order.flags), offset, about, instruction, SHARED_SPACE)
+        note(thread, pages, address_of(block.order.variables), offset, bytes, flags, instruction, SHARED_SPACE)
+    elif not is_read_again(thread, pages, offset, flags, instruction):
+        note_word(thread, pages, address_of(block.order.variables), offset, flags, instruction, SHARED_SPACE)
 
 
 @native
-def note_cluster(thread: Pointer[Thread], address: u64, bytes: u32, about: u32, instruction: u32) -> None:
-    """Look at an access to shared memory of a block of the cluster."""
+def note_cluster(thread: Pointer[Thread], address: u64, bytes: u32, flags: u32, instruction: u32) -> None:
+    """Check an access to shared memory of a block of the cluster."""
     address = without_own_rank(thread, address)
     if address >> RANK_SHIFT == 0:
-        note_shared(thread, address, bytes, about, instruction)
+        note_shared(thread, address, bytes, flags, instruction)
         return
-    if about & OBJECT != 0:
-        about = about | WIDE
+    if flags & OBJECT != 0:
+        flags = flags | WIDE
     owner = owner_of(thread, address)
     if not has_begun(thread, owner):
-        report_start(thread, address, bytes, about, instruction)
+        report_start(thread, address, bytes, flags, instruction)
     note(
         thread,
         address_of(owner.order.pages),
-        address_of(owner.order.flags),
+        address_of(owner.order.variables),
         address,
         bytes,
-        about,
+        flags,
         instruction,
         CLUSTER_SPACE,
     )
 
 
 @native
-def note_global(thread: Pointer[Thread], address: u64, bytes: u32, about: u32, instruction: u32) -> None:
-    """Look at an access to global memory."""
+def note_global(thread: Pointer[Thread], address: u64, bytes: u32, flags: u32, instruction: u32) -> None:
+    """Check an access to global memory."""
     history = thread.worker.history
     pages = address_of(history.pages)
     if bytes != 4 or address & 3 != 0:
-        note(thread, pages, address_of(history.flags), address, bytes, about, instruction, GLOBAL_SPACE)
-    elif not is_read_again(thread, pages, address, about, instruction):
-        note_word(thread, pages, address_of(history.flags), address, about, instruction, GLOBAL_SPACE)
+        note(thread, pages, address_of(history.variables), address, bytes, flags, instruction, GLOBAL_SPACE)
+    elif not is_read_again(thread, pages, address, flags, instruction):
+        note_word(thread, pages, address_of(history.variables), address, flags, instruction, GLOBAL_SPACE)
 
 
 @native
-def note_generic(thread: Pointer[Thread], address: u64, bytes: u32, about: u32, instruction: u32) -> None:
-    """Look at an access by a generic address."""
+def note_generic(thread: Pointer[Thread], address: u64, bytes: u32, flags: u32, instruction: u32) -> None:
+    """Check an access by a generic address."""
     if address < SHARED_WINDOW:
-        note_global(thread, address, bytes, about, instruction)
+        note_global(thread, address, bytes, flags, instruction)
     elif address < LOCAL_WINDOW:
-        note_cluster(thread, address - SHARED_WINDOW, bytes, about, instruction)
-    elif address < PARAMETER_WINDOW and about & FOLLOWED != 0:
-        note_local(thread, address - LOCAL_WINDOW, bytes, about, instruction)
+        note_cluster(thread, address - SHARED_WINDOW, bytes, flags, instruction)
+    elif address < PARAMETER_WINDOW and flags & FOLLOWED != 0:
+        note_local(thread, address - LOCAL_WINDOW, bytes, flags, instruction)
 
 
 @native
-def note_local(thread: Pointer[Thread], offset: u64, bytes: u32, about: u32, instruction: u32) -> None:
-    """Look at an access to local memory: only whether somebody wrote there."""
+def note_local(thread: Pointer[Thread], offset: u64, bytes: u32, flags: u32, instruction: u32) -> None:
+    """Check an access to local memory: only whether the thread wrote there."""
     block = thread.block
     if cast(u64, block.memory.local_marks) == 0:
         block.memory.local_marks = calloc(u64(block.count), thread.memory.local_size // 8 + 1)
@@ -130,23 +130,23 @@ def note_local(thread: Pointer[Thread], offset: u64, bytes: u32, about: u32, ins
     for index in range(bytes):
         at: u64 = offset + u64(index)
         bit: u8 = u8(1) << u32(at % 8)
-        if about & KIND == LOAD:
+        if flags & KIND == LOAD:
             written = written | u32(marks[at // 8] & bit)
         else:
             marks[at // 8] = marks[at // 8] | bit
-    if about & KIND == LOAD and written == 0:
-        report_unwritten(thread, offset, bytes, about, instruction, LOCAL_SPACE)
+    if flags & KIND == LOAD and written == 0:
+        report_unwritten(thread, offset, bytes, flags, instruction, LOCAL_SPACE)
 
 
 @native(inline=True)
 def is_read_again(
-    thread: Pointer[Thread], pages: Pointer[Pages], address: u64, about: u32, instruction: u32
+    thread: Pointer[Thread], pages: Pointer[Pages], address: u64, flags: u32, instruction: u32
 ) -> boolean:
-    """Whether a weak read of a word is as one before it, by a lane of the same warp; then that one stands for it, too.
+    """Whether a weak read of a word is as one before it, by a lane of the same warp; then that one represents it, too.
 
-    This is the way of most reads, where nothing else has to be looked at: all know of the last write.
+    This is the path of most reads, where nothing else has to be checked: all threads are past the last write.
     """
-    if about & (KIND | STRONG | STALE) != LOAD or pages.room == 0:
+    if flags & (KIND | STRONG | STALE) != LOAD or pages.room == 0:
         return False
     number: u64 = (address >> PAGE_SHIFT) + 1
     page = pages.slots + slot_of(pages, number)
@@ -154,18 +154,18 @@ def is_read_again(
         return False
     place = page.accesses + ((address & (PAGE - 1)) >> 2)
     block = thread.block
-    if place.stamp != 0 and (
-        place.stamp > block.order.settled_stamp
-        or place.about & (COPY | HAS_WRITES) != 0
+    if place.epoch != 0 and (
+        place.epoch > block.order.settled_epoch
+        or place.flags & (COPY | HAS_WRITES) != 0
         or place.block != u32(block.number)
     ):
         return False
     read = thread.worker.history.chained.items + place.next
     if (
         place.next == 0
-        or read.stamp != thread.order.stamp
+        or read.epoch != thread.order.epoch
         or read.block != u32(block.number)
-        or read.about != (about & REMEMBERED | (thread.number // 32) << WARP_SHIFT)
+        or read.flags != (flags & REMEMBERED | (thread.number // 32) << WARP_SHIFT)
         or read.instruction != instruction
     ):
         return False
@@ -175,48 +175,48 @@ def is_read_again(
 
 @native
 def note_word(
-    thread: Pointer[Thread], pages: Pointer[Pages], flags: Pointer[Flags], address: u64, about: u32, instruction: u32,
-    space: u32,
+    thread: Pointer[Thread], pages: Pointer[Pages], variables: Pointer[SyncVariables], address: u64, flags: u32,
+    instruction: u32, space: u32,
 ) -> None:  # fmt: skip
     """What `note` does, for an aligned word: without loops, since most accesses are to one."""
     page = find_page(thread.worker.history, pages, address)
     if unlikely(cast(u64, page) == 0) or page.fine != 0:
-        note(thread, pages, flags, address, 4, about, instruction, space)
+        note(thread, pages, variables, address, 4, flags, instruction, space)
         return
-    if about & ACQUIRE != 0:
-        acquire_all(thread, flags, address, 4, about)
-    if about & KIND != LOAD:
+    if flags & ACQUIRE != 0:
+        acquire_all(thread, variables, address, 4, flags)
+    if flags & KIND != LOAD:
         if page.written == 0 and space == GLOBAL_SPACE:
             keep_page(thread, address)
         page.written = 1
     place = page.accesses + ((address & (PAGE - 1)) >> 2)
-    written: u32 = place.stamp
-    strong: u32 = place.about
-    if not is_polled_again(thread, place, about, instruction):
-        note_place(thread, place, address, 4, about, instruction, space)
+    written: u32 = place.epoch
+    strong: u32 = place.flags
+    if not is_polled_again(thread, place, flags, instruction):
+        note_place(thread, place, address, 4, flags, instruction, space)
     if written == 0:
-        note_unwritten(thread, address, address, 4, about, instruction, space)
-    note_synchronization(thread, flags, address, 4, about, strong)
+        note_unwritten(thread, address, address, 4, flags, instruction, space)
+    note_synchronization(thread, variables, address, 4, flags, strong)
 
 
 @native(inline=True)
-def is_polled_again(thread: Pointer[Thread], place: Pointer[Access], about: u32, instruction: u32) -> boolean:
-    """Whether a strong read is as one before it, by a lane of the same warp, that stands for it: it polls.
+def is_polled_again(thread: Pointer[Thread], place: Pointer[Access], flags: u32, instruction: u32) -> boolean:
+    """Whether a strong read is as one before it, by a lane of the same warp, that represents it: it polls.
 
     It conflicts with nothing: there is no write, or it is morally strong with the last one, and there are no others.
     """
-    if about & (KIND | STRONG | STALE | ASYNC | UNCHANGED) != LOAD | STRONG or place.about & HAS_WRITES != 0:
+    if flags & (KIND | STRONG | STALE | ASYNC | UNCHANGED) != LOAD | STRONG or place.flags & HAS_WRITES != 0:
         return False
-    if place.next == 0 or (place.stamp != 0 and not is_compatible(thread, place, about)):
+    if place.next == 0 or (place.epoch != 0 and not is_compatible(thread, place, flags)):
         return False
     read = thread.worker.history.chained.items + place.next
     bit = u32(1) << thread.lane
     if (
-        read.stamp != thread.order.stamp
+        read.epoch != thread.order.epoch
         or read.block != u32(thread.block.number)
-        or read.about != (about & REMEMBERED | (thread.number // 32) << WARP_SHIFT)
+        or read.flags != (flags & REMEMBERED | (thread.number // 32) << WARP_SHIFT)
         or (read.lanes & bit == 0 and read.instruction != instruction)
-        or read.link != (place.link if place.stamp != 0 else u32(0))
+        or read.link != (place.link if place.epoch != 0 else u32(0))
     ):
         return False
     read.lanes = read.lanes | bit
@@ -227,10 +227,10 @@ def is_polled_again(thread: Pointer[Thread], place: Pointer[Access], about: u32,
 def note(
     thread: Pointer[Thread],
     pages: Pointer[Pages],
-    flags: Pointer[Flags],
+    variables: Pointer[SyncVariables],
     address: u64,
     bytes: u32,
-    about: u32,
+    flags: u32,
     instruction: u32,
     space: u32,
 ) -> None:
@@ -243,19 +243,19 @@ def note(
     end: u64 = start + u64(bytes)
     written: u32 = 0
     strong: u32 = 0
-    if about & ACQUIRE != 0:
-        acquire_all(thread, flags, start, bytes, about)
+    if flags & ACQUIRE != 0:
+        acquire_all(thread, variables, start, bytes, flags)
     while at < end:
         page = find_page(history, pages, at)
         stop: u64 = (at | (PAGE - 1)) + 1
         if stop > end:
             stop = end
-        if space == GLOBAL_SPACE and about & KIND != LOAD and (cast(u64, page) == 0 or page.written == 0):
+        if space == GLOBAL_SPACE and flags & KIND != LOAD and (cast(u64, page) == 0 or page.written == 0):
             keep_page(thread, at)
         if unlikely(cast(u64, page) == 0):
             history.unwatched += 1
             return
-        if about & KIND != LOAD:
+        if flags & KIND != LOAD:
             page.written = 1
         if page.fine == 0 and ((at | stop) & 3) != 0 and not split_page(history, page):
             history.unwatched += 1
@@ -268,117 +268,119 @@ def note(
         else:
             place = place + ((at & (PAGE - 1)) >> 2)
         while at < stop:
-            written = written | place.stamp
-            strong = strong | place.about
-            if not is_polled_again(thread, place, about, instruction):
-                note_place(thread, place, address, bytes, about, instruction, space)
+            written = written | place.epoch
+            strong = strong | place.flags
+            if not is_polled_again(thread, place, flags, instruction):
+                note_place(thread, place, address, bytes, flags, instruction, space)
             place = place + 1
             at += step
     if written == 0:
-        note_unwritten(thread, address, start, bytes, about, instruction, space)
-    note_synchronization(thread, flags, start, bytes, about, strong)
+        note_unwritten(thread, address, start, bytes, flags, instruction, space)
+    note_synchronization(thread, variables, start, bytes, flags, strong)
 
 
 @native
 def note_place(
-    thread: Pointer[Thread], place: Pointer[Access], address: u64, bytes: u32, about: u32, instruction: u32, space: u32
+    thread: Pointer[Thread], place: Pointer[Access], address: u64, bytes: u32, flags: u32, instruction: u32, space: u32
 ) -> None:
     """Compare an access with those before it to the same word or byte, and remember it there."""
-    if unlikely(has_conflict(thread, place, about, space)):
-        report_conflicts(thread, place, address, bytes, about, instruction, space)
-    if about & KIND == LOAD:
-        remember_read(thread, place, about, instruction, space)
+    if unlikely(has_conflict(thread, place, flags, space)):
+        report_conflicts(thread, place, address, bytes, flags, instruction, space)
+    if flags & KIND == LOAD:
+        remember_read(thread, place, flags, instruction, space)
     else:
-        remember_write(thread, place, about, instruction, space)
+        remember_write(thread, place, flags, instruction, space)
 
 
 @native(inline=True)
 def note_unwritten(
-    thread: Pointer[Thread], address: u64, start: u64, bytes: u32, about: u32, instruction: u32, space: u32
+    thread: Pointer[Thread], address: u64, start: u64, bytes: u32, flags: u32, instruction: u32, space: u32
 ) -> None:
     """Report an access that reads what no thread has written, unless the memory is not the kernel's to write first."""
-    if about & OBJECT == 0 and about & KIND != STORE:
+    if flags & OBJECT == 0 and flags & KIND != STORE:
         begin: u64 = thread.worker.memory.heap if space == GLOBAL_SPACE else u64(thread.worker.shared.reserved)
         if space == TENSOR_SPACE or start >= begin:
-            report_unwritten(thread, address, bytes, about, instruction, space)
+            report_unwritten(thread, address, bytes, flags, instruction, space)
 
 
 @native(inline=True)
 def note_synchronization(
-    thread: Pointer[Thread], flags: Pointer[Flags], start: u64, bytes: u32, about: u32, strong: u32
+    thread: Pointer[Thread], variables: Pointer[SyncVariables], start: u64, bytes: u32, flags: u32, strong: u32
 ) -> None:
     """Follow what an access hands over; `strong` are the attributes of the last writes to its bytes."""
-    if about & OBJECT != 0:
+    if flags & OBJECT != 0:
         return
-    if about & STRONG != 0:
-        if flags.entries.count != 0 or about & RELEASE != 0 or thread.order.fence.block != 0:
-            synchronise_all(thread, flags, start, bytes, about)
-    elif strong & STRONG != 0 and about & KIND != LOAD:
-        flag = find_flag(flags, start)
-        if cast(u64, flag) != 0:
-            empty(flag)
+    if flags & STRONG != 0:
+        if variables.entries.count != 0 or flags & RELEASE != 0 or thread.order.fence.block != 0:
+            synchronise_all(thread, variables, start, bytes, flags)
+    elif strong & STRONG != 0 and flags & KIND != LOAD:
+        variable = find_sync_variable(variables, start)
+        if cast(u64, variable) != 0:
+            empty(variable)
 
 
 @native(inline=True)
-def element_size(about: u32) -> u64:
+def element_size(flags: u32) -> u64:
     """The bytes of an element: each one of a vector is an access of its own (PTX ISA 8.2.4)."""
-    return u64(1) << u64((about & SIZE) >> SIZE_SHIFT)
+    return u64(1) << u64((flags & SIZE) >> SIZE_SHIFT)
 
 
 @native
-def acquire_all(thread: Pointer[Thread], flags: Pointer[Flags], start: u64, bytes: u32, about: u32) -> None:
+def acquire_all(thread: Pointer[Thread], variables: Pointer[SyncVariables], start: u64, bytes: u32, flags: u32) -> None:
     """Take over what is handed over by all elements that an access reads."""
     at: u64 = start
     while at < start + u64(bytes):
-        acquire(thread, flags, at, about)
-        at += element_size(about)
+        acquire(thread, variables, at, flags)
+        at += element_size(flags)
 
 
 @native
-def synchronise_all(thread: Pointer[Thread], flags: Pointer[Flags], start: u64, bytes: u32, about: u32) -> None:
+def synchronise_all(
+    thread: Pointer[Thread], variables: Pointer[SyncVariables], start: u64, bytes: u32, flags: u32
+) -> None:
     """Synchronise through all elements of an access."""
     at: u64 = start
     while at < start + u64(bytes):
-        synchronise(thread, flags, at, about)
-        at += element_size(about)
+        synchronise(thread, variables, at, flags)
+        at += element_size(flags)
 
 
 @native(inline=True)
 def is_conflict(
-    thread: Pointer[Thread], place: Pointer[Access], access: Pointer[Access], about: u32, space: u32
+    thread: Pointer[Thread], place: Pointer[Access], access: Pointer[Access], flags: u32, space: u32
 ) -> boolean:
     """Whether a new access races with one before it to the same place; two writes of the same value do not.
 
     In a trial they do, if they are by different blocks: which of them changes the value may then be chance.
     """
-    if about & KIND == LOAD and access.about & KIND == LOAD:
+    if flags & KIND == LOAD and access.flags & KIND == LOAD:
         return False
-    if about & STALE != 0:
+    if flags & STALE != 0:
         return True
     if space == TENSOR_SPACE:
-        return order_of(thread, access, about) != ORDERED
-    if about & (STRONG | ASYNC) == STRONG and is_compatible(thread, access, about):
+        return order_of(thread, access, flags) != ORDERED
+    if flags & (STRONG | ASYNC) == STRONG and is_compatible(thread, access, flags):
         return False
     if is_known(thread, access):
-        return about & (ASYNC | GENERIC) == ASYNC and not is_fenced(thread, access, space, 0)
-    if is_compatible(thread, access, about) or comes_after(thread, place, access, about, space):
+        return flags & (ASYNC | GENERIC) == ASYNC and not is_fenced(thread, access, space, 0)
+    if is_compatible(thread, access, flags) or comes_after(thread, place, access, flags, space):
         return False
-    if about & UNCHANGED == 0 or about & KIND == LOAD or access.about & (KIND | COPY) != STORE:
+    if flags & UNCHANGED == 0 or flags & KIND == LOAD or access.flags & (KIND | COPY) != STORE:
         return True  # a `cas` that failed is a read
     return thread.worker.history.is_trial != 0 and access.block != u32(thread.block.number)
 
 
 @native
-def has_conflict(thread: Pointer[Thread], place: Pointer[Access], about: u32, space: u32) -> boolean:
+def has_conflict(thread: Pointer[Thread], place: Pointer[Access], flags: u32, space: u32) -> boolean:
     """Whether a new access races with any of those before it."""
-    if place.stamp != 0 and is_conflict(thread, place, place, about, space):
+    if place.epoch != 0 and is_conflict(thread, place, place, flags, space):
         return True
-    if about & KIND == LOAD and place.about & HAS_WRITES == 0:
+    if flags & KIND == LOAD and place.flags & HAS_WRITES == 0:
         return False
     number: u32 = place.next
     while number != 0:
         access = thread.worker.history.chained.items + number
-        if is_conflict(thread, place, access, about, space):
+        if is_conflict(thread, place, access, flags, space):
             return True
         number = access.next
     return False
@@ -390,18 +392,18 @@ def report_conflicts(
     place: Pointer[Access],
     address: u64,
     bytes: u32,
-    about: u32,
+    flags: u32,
     instruction: u32,
     space: u32,
 ) -> None:
     """Note every race of a new access."""
-    if place.stamp != 0 and is_conflict(thread, place, place, about, space):
-        report_race(thread, place, address, bytes, about, instruction, space)
+    if place.epoch != 0 and is_conflict(thread, place, place, flags, space):
+        report_race(thread, place, address, bytes, flags, instruction, space)
     number: u32 = place.next
     while number != 0:
         access = thread.worker.history.chained.items + number
-        if is_conflict(thread, place, access, about, space):
-            report_race(thread, access, address, bytes, about, instruction, space)
+        if is_conflict(thread, place, access, flags, space):
+            report_race(thread, access, address, bytes, flags, instruction, space)
         number = access.next
 
 

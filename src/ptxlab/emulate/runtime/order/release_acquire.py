@@ -10,7 +10,7 @@ pseudo-code it writes the old value back: what it would release is handed over i
 from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import LOAD, STORE
-from ptxlab.emulate.abi.clocks import Flag, Flags, Knowledge
+from ptxlab.emulate.abi.clocks import SyncVariable, SyncVariables, VectorClock
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.thread_parts import DONE
 from ptxlab.emulate.runtime.order.happens_before import companion
@@ -31,11 +31,11 @@ from ptxlab.emulate.runtime.order.vector_clocks import (
     FAILED,
     THREAD,
     WARP,
+    advance,
     forget,
+    join,
+    join_in_doubt,
     key_of,
-    tell,
-    tell_all,
-    tell_in_doubt,
 )
 from ptxlab.native import (
     Pointer,
@@ -68,112 +68,112 @@ GPU_SCOPE = 3
 
 
 @native
-def slot_of(flags: Pointer[Flags], address: u64) -> u32:
-    """Where the position of a flag stands in the table, or the free slot where it would."""
-    mask: u32 = flags.entries.capacity - 1
+def slot_of(variables: Pointer[SyncVariables], address: u64) -> u32:
+    """Where the position of a variable is in the table, or the free slot where it would be."""
+    mask: u32 = variables.entries.capacity - 1
     at: u32 = u32(u64(address * SCATTER) >> 40) & mask
-    while flags.slots[at] != 0 and flags.entries.items[flags.slots[at] - 1].address != address:
+    while variables.slots[at] != 0 and variables.entries.items[variables.slots[at] - 1].address != address:
         at = (at + 1) & mask
     return at
 
 
 @native
-def find_flag(flags: Pointer[Flags], address: u64) -> Pointer[Flag]:
-    """The flag at an address, or null."""
-    if flags.entries.count != 0:
-        position: u32 = flags.slots[slot_of(flags, address)]
+def find_sync_variable(variables: Pointer[SyncVariables], address: u64) -> Pointer[SyncVariable]:
+    """The variable at an address, or null."""
+    if variables.entries.count != 0:
+        position: u32 = variables.slots[slot_of(variables, address)]
         if position != 0:
-            return flags.entries.items + (position - 1)
-    return cast(Pointer[Flag], 0)
+            return variables.entries.items + (position - 1)
+    return cast(Pointer[SyncVariable], 0)
 
 
 @native
-def flag_at(flags: Pointer[Flags], address: u64) -> Pointer[Flag]:
-    """The flag at an address, a new one if there is none; null if there is no memory for it."""
-    found = find_flag(flags, address)
+def sync_variable_at(variables: Pointer[SyncVariables], address: u64) -> Pointer[SyncVariable]:
+    """The variable at an address, a new one if there is none; null if there is no memory for it."""
+    found = find_sync_variable(variables, address)
     if cast(u64, found) != 0:
         return found
-    if flags.entries.count * 2 >= flags.entries.capacity and not grow(flags):
+    if variables.entries.count * 2 >= variables.entries.capacity and not grow(variables):
         return found
-    slot: u32 = slot_of(flags, address)
-    flag = append(flags.entries)
-    flag.address = address
-    flags.slots[slot] = flags.entries.count
-    return flag
+    slot: u32 = slot_of(variables, address)
+    variable = append(variables.entries)
+    variable.address = address
+    variables.slots[slot] = variables.entries.count
+    return variable
 
 
 @native
-def grow(flags: Pointer[Flags]) -> boolean:
+def grow(variables: Pointer[SyncVariables]) -> boolean:
     """Make the table larger."""
-    room: u32 = flags.entries.capacity * 2
+    room: u32 = variables.entries.capacity * 2
     if room == 0:
         room = FIRST_ROOM
     slots = cast(Pointer[u32], calloc(u64(room), 4))
     if cast(u64, slots) == 0:
         return False
-    if not resize(flags.entries, room):
+    if not resize(variables.entries, room):
         free(cast(Pointer[u8], slots))
         return False
-    free(cast(Pointer[u8], flags.slots))
-    flags.slots = slots
-    for index in range(flags.entries.count):
-        flags.slots[slot_of(flags, flags.entries.items[index].address)] = index + 1
+    free(cast(Pointer[u8], variables.slots))
+    variables.slots = slots
+    for index in range(variables.entries.count):
+        variables.slots[slot_of(variables, variables.entries.items[index].address)] = index + 1
     return True
 
 
 @native
-def free_flags(flags: Pointer[Flags]) -> None:
-    for index in range(flags.entries.count):
-        forget(address_of(flags.entries.items[index].known))
-        forget(address_of(flags.entries.items[index].near))
-        forget(address_of(flags.entries.items[index].close))
-    free_items(flags.entries)
-    free(cast(Pointer[u8], flags.slots))
-    flags.slots = cast(Pointer[u32], 0)
+def free_variables(variables: Pointer[SyncVariables]) -> None:
+    for index in range(variables.entries.count):
+        forget(address_of(variables.entries.items[index].known))
+        forget(address_of(variables.entries.items[index].near))
+        forget(address_of(variables.entries.items[index].close))
+    free_items(variables.entries)
+    free(cast(Pointer[u8], variables.slots))
+    variables.slots = cast(Pointer[u32], 0)
 
 
 @native
-def hand_over(thread: Pointer[Thread], known: Pointer[Knowledge], stamp: u32) -> None:
-    """Add what a thread knows, and what it did itself up to a stamp."""
+def hand_over(thread: Pointer[Thread], known: Pointer[VectorClock], epoch: u32) -> None:
+    """Add what a thread knows, and what it did itself up to a epoch."""
     block = thread.block
-    tell_of_block(known, block, 0)
-    tell_of_warp(known, thread, 0)
-    if thread.order.converged_stamp > thread.order.warp_stamp:
-        tell(known, key_of(block.number, WARP + thread.number // 32) | COLLECTIVE, u64(thread.order.converged_stamp))
-    tell(known, key_of(block.number, THREAD + thread.number), u64(stamp))
-    tell_all(known, address_of(thread.order.known))
-    tell_all(known, address_of(block.order.known))
+    join_block(known, block, 0)
+    join_warp(known, thread, 0)
+    if thread.order.converged_epoch > thread.order.warp_epoch:
+        advance(known, key_of(block.number, WARP + thread.number // 32) | COLLECTIVE, u64(thread.order.converged_epoch))
+    advance(known, key_of(block.number, THREAD + thread.number), u64(epoch))
+    join(known, address_of(thread.order.known))
+    join(known, address_of(block.order.known))
 
 
 @native
-def tell_of_block(known: Pointer[Knowledge], block: Pointer[Block], fence: u32) -> None:
-    """Add what all threads of a block know that its threads did, as facts behind a `fence` if there is one."""
-    tell(known, key_of(block.number, fence), u64(block.order.settled_stamp))
-    if block.order.settled_stamp != block.order.barrier_stamp:
+def join_block(known: Pointer[VectorClock], block: Pointer[Block], fence: u32) -> None:
+    """Join what all threads of a block know that its threads did, as entries past a `fence` if there is one."""
+    advance(known, key_of(block.number, fence), u64(block.order.settled_epoch))
+    if block.order.settled_epoch != block.order.barrier_epoch:
         for warp in range(block.warps):
             if has_exited_lanes(block, warp):
                 for index in range(32 * warp, min(32 * warp + 32, block.count)):
                     thread = block.threads + index
-                    stamp: u32 = thread.order.exit_stamp if thread.status == DONE else block.order.barrier_stamp
-                    tell(known, key_of(block.number, fence + THREAD + index), u64(stamp))
+                    epoch: u32 = thread.order.exit_epoch if thread.status == DONE else block.order.barrier_epoch
+                    advance(known, key_of(block.number, fence + THREAD + index), u64(epoch))
             else:
-                tell(known, key_of(block.number, fence + WARP + warp), u64(block.order.barrier_stamp))
+                advance(known, key_of(block.number, fence + WARP + warp), u64(block.order.barrier_epoch))
 
 
 @native
-def tell_of_warp(known: Pointer[Knowledge], thread: Pointer[Thread], fence: u32) -> None:
-    """Add what a thread knows that its warp did, as facts behind a `fence` if there is one."""
+def join_warp(known: Pointer[VectorClock], thread: Pointer[Thread], fence: u32) -> None:
+    """Join what a thread knows that its warp did, as entries past a `fence` if there is one."""
     block = thread.block
     warp: u32 = thread.number // 32
     if block.live == block.count or not has_exited_lanes(block, warp):
-        tell(known, key_of(block.number, fence + WARP + warp), u64(thread.order.warp_stamp))
+        advance(known, key_of(block.number, fence + WARP + warp), u64(thread.order.warp_epoch))
         return
     for index in range(32 * warp, min(32 * warp + 32, block.count)):
         other = block.threads + index
-        stamp: u32 = thread.order.warp_stamp
+        epoch: u32 = thread.order.warp_epoch
         if other.status == DONE:
-            stamp = min(stamp, other.order.warp_stamp)
-        tell(known, key_of(block.number, fence + THREAD + index), u64(stamp))
+            epoch = min(epoch, other.order.warp_epoch)
+        advance(known, key_of(block.number, fence + THREAD + index), u64(epoch))
 
 
 @native
@@ -186,98 +186,98 @@ def has_exited_lanes(block: Pointer[Block], warp: u32) -> boolean:
 
 
 @native
-def empty(flag: Pointer[Flag]) -> None:
-    """Have a flag hand nothing over any more."""
-    flag.known.count = 0
-    flag.near.count = 0
-    flag.close.count = 0
+def empty(variable: Pointer[SyncVariable]) -> None:
+    """Have a variable hand nothing over any more."""
+    variable.known.count = 0
+    variable.near.count = 0
+    variable.close.count = 0
 
 
 @native
-def acquire(thread: Pointer[Thread], flags: Pointer[Flags], address: u64, about: u32) -> None:
+def acquire(thread: Pointer[Thread], variables: Pointer[SyncVariables], address: u64, flags: u32) -> None:
     """What an acquire takes over, before anything else: what is released happens before the acquire itself."""
-    flag = find_flag(flags, address)
-    if cast(u64, flag) == 0 or about & REDUCTION != 0 or not is_in_scope(thread, flag, about):
+    variable = find_sync_variable(variables, address)
+    if cast(u64, variable) == 0 or flags & REDUCTION != 0 or not is_in_scope(thread, variable, flags):
         return
-    if thread.order.acquired_version != flag.version:
-        take_over(thread, flag, True)
-        thread.order.acquired_version = flag.version
-        thread.order.seen_version = flag.version
+    if thread.order.acquired_version != variable.version:
+        take_over(thread, variable, True)
+        thread.order.acquired_version = variable.version
+        thread.order.seen_version = variable.version
 
 
 @native(inline=True)
-def is_in_scope(thread: Pointer[Thread], flag: Pointer[Flag], about: u32) -> boolean:
-    """Whether an access is morally strong with the last write to a flag."""
-    if (flag.last ^ about) & SIZE != 0:
+def is_in_scope(thread: Pointer[Thread], variable: Pointer[SyncVariable], flags: u32) -> boolean:
+    """Whether an access is morally strong with the last write to a variable."""
+    if (variable.last ^ flags) & SIZE != 0:
         return False
-    distance: u32 = distance_of(thread, u32(flag.writer >> BLOCK_SHIFT))
-    return distance == NEAR or flag.last & about & (CLUSTER if distance == CLOSE else WIDE) != 0
+    distance: u32 = distance_of(thread, u32(variable.writer >> BLOCK_SHIFT))
+    return distance == NEAR or variable.last & flags & (CLUSTER if distance == CLOSE else WIDE) != 0
 
 
 @native
-def synchronise(thread: Pointer[Thread], flags: Pointer[Flags], address: u64, about: u32) -> None:
+def synchronise(thread: Pointer[Thread], variables: Pointer[SyncVariables], address: u64, flags: u32) -> None:
     """What a strong access hands over, and what it takes over when its thread next passes a fence."""
-    kind: u32 = about & KIND
+    kind: u32 = flags & KIND
     own: u64 = key_of(thread.block.number, THREAD + thread.number)
-    releases: boolean = about & RELEASE != 0 or (
-        thread.order.fence.block != 0 and (kind != LOAD or about & UNCHANGED != 0)
+    releases: boolean = flags & RELEASE != 0 or (
+        thread.order.fence.block != 0 and (kind != LOAD or flags & UNCHANGED != 0)
     )
-    flag = flag_at(flags, address) if releases else find_flag(flags, address)
-    if cast(u64, flag) == 0:
+    variable = sync_variable_at(variables, address) if releases else find_sync_variable(variables, address)
+    if cast(u64, variable) == 0:
         return
     if kind == STORE:
-        if flag.writer != own:
-            empty(flag)
-    elif is_in_scope(thread, flag, about):
-        if about & (ACQUIRE | REDUCTION) == 0 and thread.order.seen_version != flag.version:
-            take_over(thread, flag, False)
-            thread.order.seen_version = flag.version
+        if variable.writer != own:
+            empty(variable)
+    elif is_in_scope(thread, variable, flags):
+        if flags & (ACQUIRE | REDUCTION) == 0 and thread.order.seen_version != variable.version:
+            take_over(thread, variable, False)
+            thread.order.seen_version = variable.version
     elif kind != LOAD:
-        empty(flag)
+        empty(variable)
     if kind == LOAD and not releases:
         return
     thread.worker.history.versions += 1
-    if kind != LOAD or flag.version == 0:
-        flag.writer = own
-        flag.last = about & (WIDE | CLUSTER | SIZE)
-    flag.version = thread.worker.history.versions
+    if kind != LOAD or variable.version == 0:
+        variable.writer = own
+        variable.last = flags & (WIDE | CLUSTER | SIZE)
+    variable.version = thread.worker.history.versions
     doubt: u64 = FAILED if kind == LOAD else u64(0)
-    if about & RELEASE != 0:
-        known = address_of(flag.known)
-        if about & WIDE == 0:
-            known = close_to(thread, flag) if about & CLUSTER != 0 else near_to(thread, flag)
+    if flags & RELEASE != 0:
+        known = address_of(variable.known)
+        if flags & WIDE == 0:
+            known = close_to(thread, variable) if flags & CLUSTER != 0 else near_to(thread, variable)
         release(thread, known, doubt)
     # A fence hands over as far as both it and the write reach.
-    wide: u32 = thread.order.fence.gpu if about & WIDE != 0 else 0
-    close: u32 = thread.order.fence.cluster if about & CLUSTER != 0 else 0
+    wide: u32 = thread.order.fence.gpu if flags & WIDE != 0 else 0
+    close: u32 = thread.order.fence.cluster if flags & CLUSTER != 0 else 0
     if wide != 0:
-        pass_on(address_of(flag.known), address_of(thread.order.fenced.gpu), doubt)
+        pass_on(address_of(variable.known), address_of(thread.order.fenced.gpu), doubt)
     if close > wide:
-        pass_on(close_to(thread, flag), address_of(thread.order.fenced.cluster), doubt)
+        pass_on(close_to(thread, variable), address_of(thread.order.fenced.cluster), doubt)
     if thread.order.fence.block > close:
-        pass_on(near_to(thread, flag), address_of(thread.order.fenced.block), doubt)
+        pass_on(near_to(thread, variable), address_of(thread.order.fenced.block), doubt)
 
 
 @native
-def release(thread: Pointer[Thread], known: Pointer[Knowledge], doubt: u64) -> None:
+def release(thread: Pointer[Thread], known: Pointer[VectorClock], doubt: u64) -> None:
     """Add what a thread knows and did until now, in doubt if there is one."""
     if doubt == 0:
-        hand_over(thread, known, thread.order.stamp)
+        hand_over(thread, known, thread.order.epoch)
     else:
         scratch = address_of(thread.worker.history.scratch)
         scratch.count = 0
-        hand_over(thread, scratch, thread.order.stamp)
-        tell_in_doubt(known, scratch, doubt)
-    thread.order.stamp += 1
+        hand_over(thread, scratch, thread.order.epoch)
+        join_in_doubt(known, scratch, doubt)
+    thread.order.epoch += 1
 
 
 @native(inline=True)
-def pass_on(known: Pointer[Knowledge], source: Pointer[Knowledge], doubt: u64) -> None:
-    """Add all facts of another list, in doubt if there is one."""
+def pass_on(known: Pointer[VectorClock], source: Pointer[VectorClock], doubt: u64) -> None:
+    """Join another clock, in doubt if there is one."""
     if doubt != 0:
-        tell_in_doubt(known, source, doubt)
+        join_in_doubt(known, source, doubt)
     else:
-        tell_all(known, source)
+        join(known, source)
 
 
 @native(inline=True)
@@ -289,41 +289,41 @@ def distance_of(thread: Pointer[Thread], number: u32) -> u32:
 
 
 @native
-def close_to(thread: Pointer[Thread], flag: Pointer[Flag]) -> Pointer[Knowledge]:
-    """What a flag hands over to the threads of the same cluster only."""
+def close_to(thread: Pointer[Thread], variable: Pointer[SyncVariable]) -> Pointer[VectorClock]:
+    """What a variable hands over to the threads of the same cluster only."""
     number: u32 = u32(thread.block.cluster.blocks[0].number)
-    if flag.close_block != number:
-        flag.close.count = 0
-    flag.close_block = number
-    return address_of(flag.close)
+    if variable.close_block != number:
+        variable.close.count = 0
+    variable.close_block = number
+    return address_of(variable.close)
 
 
 @native
-def near_to(thread: Pointer[Thread], flag: Pointer[Flag]) -> Pointer[Knowledge]:
-    """What a flag hands over to the threads of the same block only."""
+def near_to(thread: Pointer[Thread], variable: Pointer[SyncVariable]) -> Pointer[VectorClock]:
+    """What a variable hands over to the threads of the same block only."""
     number: u32 = u32(thread.block.number)
-    if flag.near_block != number:
-        flag.near.count = 0
-    flag.near_block = number
-    return address_of(flag.near)
+    if variable.near_block != number:
+        variable.near.count = 0
+    variable.near_block = number
+    return address_of(variable.near)
 
 
 @native
-def take_over(thread: Pointer[Thread], flag: Pointer[Flag], acquires: boolean) -> None:
-    """Know what a flag hands over, now or at the next fence."""
+def take_over(thread: Pointer[Thread], variable: Pointer[SyncVariable], acquires: boolean) -> None:
+    """Know what a variable hands over, now or at the next fence."""
     known = address_of(thread.order.known)
     if not acquires:
-        distance: u32 = distance_of(thread, u32(flag.writer >> BLOCK_SHIFT))
+        distance: u32 = distance_of(thread, u32(variable.writer >> BLOCK_SHIFT))
         known = address_of(thread.order.pending.block)
         if distance == CLOSE:
             known = address_of(thread.order.pending.cluster)
         elif distance == FAR:
             known = address_of(thread.order.pending.gpu)
-    tell_all(known, address_of(flag.known))
-    if flag.close_block == u32(thread.block.cluster.blocks[0].number):
-        tell_all(known, address_of(flag.close))
-    if flag.near_block == u32(thread.block.number):
-        tell_all(known, address_of(flag.near))
+    join(known, address_of(variable.known))
+    if variable.close_block == u32(thread.block.cluster.blocks[0].number):
+        join(known, address_of(variable.close))
+    if variable.near_block == u32(thread.block.number):
+        join(known, address_of(variable.near))
 
 
 @native
@@ -334,24 +334,24 @@ def pass_fence(thread: Pointer[Thread], semantics: u32, scope: u32) -> None:
     is_close: boolean = scope >= CLUSTER_SCOPE
     is_wide: boolean = scope >= GPU_SCOPE
     if semantics != FENCE_RELEASE:
-        tell_all(address_of(thread.order.known), address_of(thread.order.pending.block))
+        join(address_of(thread.order.known), address_of(thread.order.pending.block))
         thread.order.pending.block.count = 0
         if is_close:
-            tell_all(address_of(thread.order.known), address_of(thread.order.pending.cluster))
+            join(address_of(thread.order.known), address_of(thread.order.pending.cluster))
             thread.order.pending.cluster.count = 0
         if is_wide:
-            tell_all(address_of(thread.order.known), address_of(thread.order.pending.gpu))
+            join(address_of(thread.order.known), address_of(thread.order.pending.gpu))
             thread.order.pending.gpu.count = 0
     if semantics != FENCE_ACQUIRE:
-        thread.order.fence.block = thread.order.stamp
-        hand_over(thread, address_of(thread.order.fenced.block), thread.order.stamp)
+        thread.order.fence.block = thread.order.epoch
+        hand_over(thread, address_of(thread.order.fenced.block), thread.order.epoch)
         if is_close:
-            thread.order.fence.cluster = thread.order.stamp
-            tell_all(address_of(thread.order.fenced.cluster), address_of(thread.order.fenced.block))
+            thread.order.fence.cluster = thread.order.epoch
+            join(address_of(thread.order.fenced.cluster), address_of(thread.order.fenced.block))
         if is_wide:
-            thread.order.fence.gpu = thread.order.stamp
-            tell_all(address_of(thread.order.fenced.gpu), address_of(thread.order.fenced.block))
-        thread.order.stamp += 1
+            thread.order.fence.gpu = thread.order.epoch
+            join(address_of(thread.order.fenced.gpu), address_of(thread.order.fenced.block))
+        thread.order.epoch += 1
 
 
 CALLED = (pass_fence,)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ptxlab.emulate.abi.address_spaces import CLUSTER_SPACE, LOAD, SHARED_SPACE, STORE, TENSOR_SPACE
 from ptxlab.emulate.abi.clocks import Access, Finding, History
 from ptxlab.emulate.abi.state import Thread
-from ptxlab.emulate.runtime.order.happens_before import doubt_of, is_known, untold_lanes
+from ptxlab.emulate.runtime.order.happens_before import doubt_of, is_known, uncovered_lanes
 from ptxlab.emulate.runtime.order.proxies import is_fenced
 from ptxlab.emulate.runtime.order.shadow import ASYNC, GENERIC, KIND, SIZE, STALE, WARP_SHIFT
 from ptxlab.emulate.runtime.order.tensor_happens_before import WITHOUT_FENCE, is_started, order_of
@@ -34,7 +34,7 @@ def report_race(
     other: Pointer[Access],
     address: u64,
     bytes: u32,
-    about: u32,
+    flags: u32,
     instruction: u32,
     space: u32,
 ) -> None:
@@ -46,20 +46,20 @@ def report_race(
     end_trial(thread)
     kind: u32 = RACE
     if space == TENSOR_SPACE:
-        if order_of(thread, other, about) == WITHOUT_FENCE:
+        if order_of(thread, other, flags) == WITHOUT_FENCE:
             kind = UNFENCED_TENSOR
             if thread.order.unfenced != 0:
                 return
             thread.order.unfenced = 1
-    elif about & STALE == 0:
-        kind = kind_of(thread, other, about, space)
-    warp: u32 = other.about >> WARP_SHIFT
+    elif flags & STALE == 0:
+        kind = kind_of(thread, other, flags, space)
+    warp: u32 = other.flags >> WARP_SHIFT
     number: u32 = warp * 32 + trailing_zeros(u32, other.lanes)
-    if other.about & ASYNC != 0:
+    if other.flags & ASYNC != 0:
         number = warp
         warp = number // 32
     elif kind == RACE or kind >= COLLECTIVE_ONLY:
-        number = warp * 32 + trailing_zeros(u32, untold_lanes(thread, other, 0))
+        number = warp * 32 + trailing_zeros(u32, uncovered_lanes(thread, other, 0))
     is_near: u32 = u32(other.block == u32(thread.block.number) and warp == thread.number // 32)
     for index in range(history.finding_count):
         found = history.findings + index
@@ -70,23 +70,23 @@ def report_race(
             return
         is_tensor: boolean = found.space == TENSOR_SPACE
         is_like: boolean = found.kind == kind and is_tensor == (space == TENSOR_SPACE)
-        if is_like and is_same_work(found, other, about, instruction):
+        if is_like and is_same_work(found, other, flags, instruction):
             return
     if history.finding_count == history.finding_room:
         return
-    found = add_finding(thread, kind, address, bytes, about, instruction, space)
+    found = add_finding(thread, kind, address, bytes, flags, instruction, space)
     found.other_instruction = other.instruction
     found.other_thread = number
-    found.other_about = other.about
+    found.other_flags = other.flags
     found.is_near = is_near
     found.other_block = u64(other.block)
     found.is_started = u32(space == TENSOR_SPACE and is_started(thread, other))
 
 
 @native
-def kind_of(thread: Pointer[Thread], other: Pointer[Access], about: u32, space: u32) -> u32:
+def kind_of(thread: Pointer[Thread], other: Pointer[Access], flags: u32, space: u32) -> u32:
     """What is wrong with the order of two accesses that conflict."""
-    needs_fence: boolean = about & (ASYNC | GENERIC) == ASYNC
+    needs_fence: boolean = flags & (ASYNC | GENERIC) == ASYNC
     if is_known(thread, other):
         return UNFENCED if needs_fence else u32(RACE)
     doubt: u64 = doubt_of(thread, other)
@@ -98,21 +98,21 @@ def kind_of(thread: Pointer[Thread], other: Pointer[Access], about: u32, space: 
 
 
 @native
-def is_same_work(found: Pointer[Finding], other: Pointer[Access], about: u32, instruction: u32) -> boolean:
+def is_same_work(found: Pointer[Finding], other: Pointer[Access], flags: u32, instruction: u32) -> boolean:
     """Whether a finding is about the same asynchronous work, and about threads that do the same to its bytes.
 
     In tensor memory, where all is asynchronous: whether one of the two is the same, and the other does the same.
     """
     if found.space == TENSOR_SPACE:
         return (
-            (found.instruction == instruction and is_alike(found.other_about, other.about))
-            or (found.other_instruction == other.instruction and is_alike(found.about, about))
-            or (found.instruction == other.instruction and is_alike(found.other_about, about))
-            or (found.other_instruction == instruction and is_alike(found.about, other.about))
+            (found.instruction == instruction and is_alike(found.other_flags, other.flags))
+            or (found.other_instruction == other.instruction and is_alike(found.flags, flags))
+            or (found.instruction == other.instruction and is_alike(found.other_flags, flags))
+            or (found.other_instruction == instruction and is_alike(found.flags, other.flags))
         )
-    if about & ASYNC != other.about & ASYNC:
-        does: boolean = (found.about ^ about) & (ASYNC | KIND) == 0
-        did: boolean = (found.other_about ^ other.about) & (ASYNC | KIND) == 0
+    if flags & ASYNC != other.flags & ASYNC:
+        does: boolean = (found.flags ^ flags) & (ASYNC | KIND) == 0
+        did: boolean = (found.other_flags ^ other.flags) & (ASYNC | KIND) == 0
         return does and did and (found.instruction == instruction or found.other_instruction == other.instruction)
     return False
 
@@ -125,25 +125,25 @@ def is_alike(one: u32, other: u32) -> boolean:
 
 @native
 def report_unwritten(
-    thread: Pointer[Thread], address: u64, bytes: u32, about: u32, instruction: u32, space: u32
+    thread: Pointer[Thread], address: u64, bytes: u32, flags: u32, instruction: u32, space: u32
 ) -> None:
-    """Note a read of what nobody wrote, unless this instruction has had one."""
+    """Note a read of what no thread wrote, unless this instruction has had one."""
     history = thread.worker.history
     end_trial(thread)
     if has_finding(history, UNWRITTEN, instruction):
         return
     if history.finding_count >= history.finding_room // 2:  # the rest is for races, which matter more
         return
-    add_finding(thread, UNWRITTEN, address, bytes, about, instruction, space)
+    add_finding(thread, UNWRITTEN, address, bytes, flags, instruction, space)
 
 
 @native
-def report_start(thread: Pointer[Thread], address: u64, bytes: u32, about: u32, instruction: u32) -> None:
+def report_start(thread: Pointer[Thread], address: u64, bytes: u32, flags: u32, instruction: u32) -> None:
     """Note an access to a block of the cluster that may not have begun, unless this instruction has had one."""
     history = thread.worker.history
     end_trial(thread)
     if not has_finding(history, UNSTARTED, instruction) and history.finding_count < history.finding_room:
-        add_finding(thread, UNSTARTED, address, bytes, about, instruction, CLUSTER_SPACE)
+        add_finding(thread, UNSTARTED, address, bytes, flags, instruction, CLUSTER_SPACE)
 
 
 @native
@@ -163,10 +163,10 @@ def report_absence(thread: Pointer[Thread], access: Pointer[Access], address: u6
     end_trial(thread)
     if has_finding(history, EXITED, access.instruction) or history.finding_count == history.finding_room:
         return
-    found = add_finding(thread, EXITED, address, bytes, access.about, access.instruction, CLUSTER_SPACE)
+    found = add_finding(thread, EXITED, address, bytes, access.flags, access.instruction, CLUSTER_SPACE)
     found.block = u64(access.block)
-    found.thread = access.about >> WARP_SHIFT
-    if access.about & ASYNC == 0:
+    found.thread = access.flags >> WARP_SHIFT
+    if access.flags & ASYNC == 0:
         found.thread = found.thread * 32 + trailing_zeros(u32, access.lanes)
 
 
@@ -181,7 +181,7 @@ def has_finding(history: Pointer[History], kind: u32, instruction: u32) -> boole
 
 @native
 def add_finding(
-    thread: Pointer[Thread], kind: u32, address: u64, bytes: u32, about: u32, instruction: u32, space: u32
+    thread: Pointer[Thread], kind: u32, address: u64, bytes: u32, flags: u32, instruction: u32, space: u32
 ) -> Pointer[Finding]:
     """One more finding, with the access that it is about."""
     history = thread.worker.history
@@ -190,7 +190,7 @@ def add_finding(
     found.kind = kind
     found.instruction = instruction
     found.thread = thread.number
-    found.about = about
+    found.flags = flags
     found.block = thread.block.number
     found.address = address
     found.bytes = bytes
@@ -200,6 +200,6 @@ def add_finding(
 
 @native
 def end_trial(thread: Pointer[Thread]) -> None:
-    """Stop a launch that several cores try: something was found, and one core is to tell it."""
+    """Stop a launch that several cores try: something was found, and one core reports it."""
     if thread.worker.history.is_trial != 0:
         atomic_store(thread.worker.stop, 1)

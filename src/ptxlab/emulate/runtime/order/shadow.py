@@ -30,7 +30,7 @@ STRONG = 4
 WIDE = 8  # its scope includes all blocks
 SIZE_SHIFT = 4
 SIZE = 7 << SIZE_SHIFT
-COPY = 128  # it is done by a copy, its stamp is the copy's number
+COPY = 128  # it is done by a copy, its epoch is the copy's number
 ACQUIRE = 256
 RELEASE = 512
 OBJECT = 1024  # it is an operation on an mbarrier
@@ -40,8 +40,8 @@ HAS_WRITES = 4096  # of a last write: its chain has writes, too
 BEFORE = 256
 ALL_BEFORE = 512
 STALE = 8192  # it may not see what the kernel writes: `ld.global.nc`
-FOLLOWED = 16384  # local memory is looked at, too
-ASYNC = 32768  # it is done by asynchronous work; `lanes` is then the channel, the stamp the number of the work
+FOLLOWED = 16384  # local memory is checked, too
+ASYNC = 32768  # it is done by asynchronous work; `lanes` is then the channel, the epoch the number of the work
 CLUSTER = 65536  # its scope includes the blocks of its cluster
 GENERIC = 131072  # it is done by asynchronous work, yet by the way of threads: no proxy fence is needed
 ANY_PROXY = 262144  # it is ordered with accesses to the same bytes by any proxy: no fence is needed
@@ -60,7 +60,7 @@ SCATTER = 0x9E3779B97F4A7C15
 
 @native(inline=True)
 def slot_of(pages: Pointer[Pages], number: u64) -> u32:
-    """Where a page stands in the table, or the free slot where it would."""
+    """Where a page is in the table, or the free slot where it would be."""
     mask: u32 = pages.room - 1
     at: u32 = u32(u64(number * SCATTER) >> 40) & mask
     while pages.slots[at].number != number and pages.slots[at].number != 0:
@@ -185,11 +185,11 @@ def unchain(history: Pointer[History], number: u32) -> None:
 @native(inline=True)
 def copy_access(to: Pointer[Access], source: Pointer[Access]) -> None:
     """Copy all but `next`."""
-    to.stamp = source.stamp
+    to.epoch = source.epoch
     to.block = source.block
     to.lanes = source.lanes
     to.instruction = source.instruction
-    to.about = source.about
+    to.flags = source.flags
     to.link = source.link
 
 

@@ -7,10 +7,10 @@ from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.abi.tensor_memory import RECENT
 from ptxlab.emulate.runtime.order.happens_before import companion, is_known
 from ptxlab.emulate.runtime.order.shadow import ASYNC, SIZE, SIZE_SHIFT, WARP_SHIFT
-from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_ISSUED, THREAD, WARP, key_of, stamp_of
+from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_ISSUED, THREAD, WARP, epoch_of, key_of
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64
 
-# What accesses tensor memory; it stands where other accesses have their size.
+# What accesses tensor memory; it is kept where other accesses have their size.
 OTHER = 0  # allocation
 MOVE = 1  # a load or store of a warp
 PRODUCT = 2
@@ -23,40 +23,40 @@ UNORDERED = 2
 
 
 @native
-def order_of(thread: Pointer[Thread], access: Pointer[Access], about: u32) -> u32:
-    """How an access stands to a new one."""
-    if access.about & ASYNC == 0 or about & ASYNC == 0:
+def order_of(thread: Pointer[Thread], access: Pointer[Access], flags: u32) -> u32:
+    """How an access is ordered with a new one."""
+    if access.flags & ASYNC == 0 or flags & ASYNC == 0:
         return ORDERED if is_known(thread, access) else UNORDERED
     own = address_of(thread.order.tensor_known)
-    stamp: u64 = u64(access.stamp)
-    if stamp <= stamp_of(own, key_of(u64(access.block), access.lanes)):
+    epoch: u64 = u64(access.epoch)
+    if epoch <= epoch_of(own, key_of(u64(access.block), access.lanes)):
         return ORDERED
-    if access.block == u32(thread.block.number) and is_pipelined(thread, access, about):
-        by: u32 = access.about >> WARP_SHIFT
+    if access.block == u32(thread.block.number) and is_pipelined(thread, access, flags):
+        by: u32 = access.flags >> WARP_SHIFT
         issued: u64 = key_of(u64(access.block), TENSOR_ISSUED + by)
-        if by == thread.number or stamp <= stamp_of(own, issued):
+        if by == thread.number or epoch <= epoch_of(own, issued):
             return ORDERED
         known = address_of(thread.order.known)
         shared = address_of(thread.block.order.known)
-        if stamp <= stamp_of(known, issued) or stamp <= stamp_of(shared, issued):
+        if epoch <= epoch_of(known, issued) or epoch <= epoch_of(shared, issued):
             return WITHOUT_FENCE
     return WITHOUT_FENCE if is_known(thread, access) else UNORDERED
 
 
 @native
-def is_pipelined(thread: Pointer[Thread], access: Pointer[Access], about: u32) -> boolean:
+def is_pipelined(thread: Pointer[Thread], access: Pointer[Access], flags: u32) -> boolean:
     """Whether the second of two pieces of work waits for the first by itself (PTX ISA 9.7.16.6.2).
 
     Of copies after products, and after copies that a product has read, the manual says nothing; that they wait is what
     CUTLASS's products with scale factors need.
     """
-    first: u32 = (access.about & SIZE) >> SIZE_SHIFT
-    second: u32 = (about & SIZE) >> SIZE_SHIFT
+    first: u32 = (access.flags & SIZE) >> SIZE_SHIFT
+    second: u32 = (flags & SIZE) >> SIZE_SHIFT
     if first == PRODUCT and second == PRODUCT:
         accumulators = thread.block.tensor.accumulators
-        if thread.starting.number - access.stamp >= RECENT:
+        if thread.starting.number - access.epoch >= RECENT:
             return True  # not remembered
-        return accumulators[access.stamp % RECENT] == accumulators[thread.starting.number % RECENT]
+        return accumulators[access.epoch % RECENT] == accumulators[thread.starting.number % RECENT]
     return first != MOVE and second != MOVE
 
 
@@ -64,25 +64,25 @@ def is_pipelined(thread: Pointer[Thread], access: Pointer[Access], about: u32) -
 def is_started(thread: Pointer[Thread], access: Pointer[Access]) -> boolean:
     """Whether an operation that made an access was started before what a thread does now, be it done or not."""
     home = companion(thread, access.block)
-    if access.about & ASYNC == 0 or cast(u64, home) == 0 or cast(u64, home.tensor) == 0:
+    if access.flags & ASYNC == 0 or cast(u64, home) == 0 or cast(u64, home.tensor) == 0:
         return False
-    if home.tensor.begun - access.stamp >= RECENT:
+    if home.tensor.begun - access.epoch >= RECENT:
         return False  # not remembered
-    by: u32 = access.about >> WARP_SHIFT
-    stamp: u32 = home.tensor.stamps[access.stamp % RECENT]
+    by: u32 = access.flags >> WARP_SHIFT
+    epoch: u32 = home.tensor.epochs[access.epoch % RECENT]
     if home == thread.block:
-        if by == thread.number or stamp <= home.order.barrier_stamp:
+        if by == thread.number or epoch <= home.order.barrier_epoch:
             return True
-        if by // 32 == thread.number // 32 and stamp <= thread.order.warp_stamp:
+        if by // 32 == thread.number // 32 and epoch <= thread.order.warp_epoch:
             return True
-    return knows(thread, access, 0, stamp) or (
-        knows(thread, access, WARP + by // 32, stamp) or knows(thread, access, THREAD + by, stamp)
+    return knows(thread, access, 0, epoch) or (
+        knows(thread, access, WARP + by // 32, epoch) or knows(thread, access, THREAD + by, epoch)
     )
 
 
 @native
-def knows(thread: Pointer[Thread], access: Pointer[Access], part: u32, stamp: u32) -> boolean:
-    """Whether a thread knows what a part of the block that made an access did up to a stamp."""
+def knows(thread: Pointer[Thread], access: Pointer[Access], part: u32, epoch: u32) -> boolean:
+    """Whether a thread knows what a part of the block that made an access did up to a epoch."""
     key: u64 = key_of(u64(access.block), part)
-    known: u64 = stamp_of(address_of(thread.order.known), key)
-    return u64(stamp) <= known or u64(stamp) <= stamp_of(address_of(thread.block.order.known), key)
+    known: u64 = epoch_of(address_of(thread.order.known), key)
+    return u64(epoch) <= known or u64(epoch) <= epoch_of(address_of(thread.block.order.known), key)

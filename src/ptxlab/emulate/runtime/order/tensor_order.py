@@ -1,8 +1,8 @@
 """What happens before what in tensor memory (PTX ISA 9.7.16.6).
 
 Everything there is asynchronous: loads and stores of a warp until it waits for them, products and copies until an
-mbarrier tells of a commit behind them. Some pairs are done in the order in which they were begun, if that is an order:
-in one thread, or from thread to thread by a fence before and a fence behind some synchronisation. What a thread knows
+mbarrier completes a commit after them. Some pairs are done in the order in which they were begun, if that is an order:
+in one thread, or from thread to thread by a fence before and a fence after some synchronization. What a thread knows
 to be done, its own work on tensor memory may still run ahead of, until `tcgen05.fence::after_thread_sync`.
 """
 
@@ -12,16 +12,16 @@ from ptxlab.emulate.abi.address_spaces import TENSOR_SPACE
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.tensor_memory import TensorAccess
 from ptxlab.emulate.runtime.order.races import note
-from ptxlab.emulate.runtime.order.release_acquire import FENCE_ACQUIRE, FENCE_RELEASE, flag_at, pass_fence
+from ptxlab.emulate.runtime.order.release_acquire import FENCE_ACQUIRE, FENCE_RELEASE, pass_fence, sync_variable_at
 from ptxlab.emulate.runtime.order.shadow import ASYNC, COPY, SIZE_SHIFT, WIDE, free_pages
 from ptxlab.emulate.runtime.order.synchronization import MBARRIER
 from ptxlab.emulate.runtime.order.vector_clocks import (
     TENSOR_ISSUED,
     TENSOR_LOADS,
     TENSOR_STORES,
+    advance,
+    join_tensor_entries,
     key_of,
-    tell,
-    tell_of_tensor_memory,
 )
 from ptxlab.isa.tensor_memory import COLUMNS
 from ptxlab.native import Pointer, address_of, cast, native, u32, u64
@@ -36,14 +36,14 @@ def note_tensor(thread: Pointer[Thread], block: Pointer[Block], access: TensorAc
         return
     thread.starting.channel = access.channel
     thread.starting.number = access.number
-    about: u32 = access.kind | access.operation << SIZE_SHIFT | WIDE
+    flags: u32 = access.kind | access.operation << SIZE_SHIFT | WIDE
     if access.channel != 0:
-        about = about | COPY | ASYNC
+        flags = flags | COPY | ASYNC
     pages = address_of(block.tensor.pages)
-    flags = address_of(block.order.flags)
+    variables = address_of(block.order.variables)
     for row in range(access.lane, access.lane + access.lanes):
         address: u64 = (u64(row) * COLUMNS + u64(access.column)) * 4
-        note(thread, pages, flags, address, access.columns * 4, about, instruction, TENSOR_SPACE)
+        note(thread, pages, variables, address, access.columns * 4, flags, instruction, TENSOR_SPACE)
 
 
 @native
@@ -61,8 +61,8 @@ def wait_for_cells(thread: Pointer[Thread], stores: u32) -> None:
         return
     channel: u32 = TENSOR_STORES if stores != 0 else TENSOR_LOADS
     key: u64 = key_of(thread.block.number, channel + thread.number // 32)
-    tell(address_of(thread.order.known), key, u64(tensor.begun))
-    tell(address_of(thread.order.tensor_known), key, u64(tensor.begun))
+    advance(address_of(thread.order.known), key, u64(tensor.begun))
+    advance(address_of(thread.order.tensor_known), key, u64(tensor.begun))
 
 
 @native
@@ -72,7 +72,7 @@ def fence_before(thread: Pointer[Thread]) -> None:
         return
     if cast(u64, thread.block.tensor) != 0:
         key: u64 = key_of(thread.block.number, TENSOR_ISSUED + thread.number)
-        tell(address_of(thread.order.known), key, u64(thread.block.tensor.begun))
+        advance(address_of(thread.order.known), key, u64(thread.block.tensor.begun))
     pass_fence(thread, FENCE_RELEASE, CTA_SCOPE)
 
 
@@ -83,8 +83,8 @@ def fence_after(thread: Pointer[Thread]) -> None:
         return
     pass_fence(thread, FENCE_ACQUIRE, CTA_SCOPE)
     thread.order.unfenced = 0
-    tell_of_tensor_memory(address_of(thread.order.tensor_known), address_of(thread.order.known))
-    tell_of_tensor_memory(address_of(thread.order.tensor_known), address_of(thread.block.order.known))
+    join_tensor_entries(address_of(thread.order.tensor_known), address_of(thread.order.known))
+    join_tensor_entries(address_of(thread.order.tensor_known), address_of(thread.block.order.known))
 
 
 @native
@@ -92,10 +92,10 @@ def release_tensor_work(thread: Pointer[Thread], block: Pointer[Block], offset: 
     """A relaxed arrival at an mbarrier: of what a thread knows, that on tensor memory is handed over."""
     if thread.worker.checks == 0 or cast(u64, thread.block.tensor) == 0:
         return
-    flag = flag_at(address_of(block.order.flags), offset + MBARRIER)
-    if cast(u64, flag) != 0:
-        tell_of_tensor_memory(address_of(flag.known), address_of(thread.order.known))
-        tell_of_tensor_memory(address_of(flag.known), address_of(thread.block.order.known))
+    variable = sync_variable_at(address_of(block.order.variables), offset + MBARRIER)
+    if cast(u64, variable) != 0:
+        join_tensor_entries(address_of(variable.known), address_of(thread.order.known))
+        join_tensor_entries(address_of(variable.known), address_of(thread.block.order.known))
 
 
 CALLED = (

@@ -1,8 +1,8 @@
-"""Who knows of whom: facts, and lists of them."""
+"""Vector clocks: lists of entries, each a key and the epoch up to which what it names has happened before."""
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.clocks import Knowledge
+from ptxlab.emulate.abi.clocks import VectorClock
 from ptxlab.native import Pointer, free_items, native, reserve, u32, u64
 
 # A key is the number of a block, then what of it: all of it, a warp, a thread, or the copies that a thread has begun.
@@ -12,10 +12,10 @@ WARP = 1
 THREAD = 64
 COPIES = 2048
 
-# Asynchronous work goes by the channel that tells of its end: groups of a thread, of bulk copies or matrix products, or
-# an mbarrier, by its offset and the rank of its block. The stamp is the number of the piece of work.
+# Asynchronous operations go by the channel that reports their end: groups of a thread, of bulk copies or MMAs, or an
+# mbarrier, by its offset and the rank of its block. The epoch is the number of the operation.
 CHANNELS = 3072
-BULK_READS = 3072  # what bulk copies of a thread read, for they tell of that first
+BULK_READS = 3072  # what bulk copies of a thread read, which they report first
 BULK_WRITES = 4096
 PRODUCTS = 5120
 TENSOR_LOADS = 8192  # of a warp from tensor memory
@@ -26,7 +26,7 @@ TENSOR_END = 11264
 PHASES = 1 << 19
 RANK_IN_CHANNEL = 15
 
-# Added to a block, a warp or a thread: up to this stamp a fence stands between what it did and asynchronous work.
+# Added to a block, a warp or a thread: up to this epoch a fence is between what it did and asynchronous operations.
 SHARED_FENCE = 1 << 20
 GLOBAL_FENCE = 1 << 21
 
@@ -37,7 +37,7 @@ DOUBTS = COLLECTIVE | FAILED
 
 EVERYONE = (1 << 64) - 1  # a key above all others: all threads of all blocks
 
-MOST = 2048  # facts in a list; of more, those on the threads of a block become one on the block
+MOST = 2048  # entries of a clock; of more, those of the threads of a block become one of the block
 
 
 @native(inline=True)
@@ -46,8 +46,8 @@ def key_of(block: u64, part: u32) -> u64:
 
 
 @native
-def position_of(known: Pointer[Knowledge], key: u64) -> u32:
-    """Where the fact about `key` is or would be."""
+def position_of(known: Pointer[VectorClock], key: u64) -> u32:
+    """Where the entry of `key` is or would be."""
     low: u32 = 0
     high: u32 = known.count
     while low < high:
@@ -60,48 +60,48 @@ def position_of(known: Pointer[Knowledge], key: u64) -> u32:
 
 
 @native
-def stamp_of(known: Pointer[Knowledge], key: u64) -> u64:
-    """Up to which stamp `key` is known."""
+def epoch_of(known: Pointer[VectorClock], key: u64) -> u64:
+    """Up to which epoch `key` is known."""
     if known.count == 0:
         return 0
     at: u32 = position_of(known, key)
     if at < known.count and known.items[at].key == key:
-        return known.items[at].stamp
+        return known.items[at].epoch
     return 0
 
 
 @native
-def tell(known: Pointer[Knowledge], key: u64, stamp: u64) -> None:
-    """Add one fact."""
-    if stamp == 0:
+def advance(known: Pointer[VectorClock], key: u64, epoch: u64) -> None:
+    """Advance one entry to `epoch`."""
+    if epoch == 0:
         return
     at: u32 = position_of(known, key)
     if at < known.count and known.items[at].key == key:
-        if known.items[at].stamp < stamp:
-            known.items[at].stamp = stamp
+        if known.items[at].epoch < epoch:
+            known.items[at].epoch = epoch
         return
     if not reserve(known, known.count + 1):
         return
     left: u32 = known.count
     while left > at:
         known.items[left].key = known.items[left - 1].key
-        known.items[left].stamp = known.items[left - 1].stamp
+        known.items[left].epoch = known.items[left - 1].epoch
         left -= 1
     known.items[at].key = key
-    known.items[at].stamp = stamp
+    known.items[at].epoch = epoch
     known.count += 1
     if known.count > MOST:
         coarsen(known)
 
 
 @native
-def tell_all(known: Pointer[Knowledge], source: Pointer[Knowledge]) -> None:
-    """Add all facts of another list."""
+def join(known: Pointer[VectorClock], source: Pointer[VectorClock]) -> None:
+    """Join another clock: each entry becomes the later of both."""
     if source.count == 0:
         return
     if known.count > 16 * source.count:
         for index in range(source.count):
-            tell(known, source.items[index].key, source.items[index].stamp)
+            advance(known, source.items[index].key, source.items[index].epoch)
         return
     missing: u32 = 0
     at: u32 = 0
@@ -110,8 +110,8 @@ def tell_all(known: Pointer[Knowledge], source: Pointer[Knowledge]) -> None:
         while at < known.count and known.items[at].key < key:
             at += 1
         if at < known.count and known.items[at].key == key:
-            if known.items[at].stamp < source.items[index].stamp:
-                known.items[at].stamp = source.items[index].stamp
+            if known.items[at].epoch < source.items[index].epoch:
+                known.items[at].epoch = source.items[index].epoch
         else:
             missing += 1
     if missing == 0 or not reserve(known, known.count + missing):
@@ -128,52 +128,52 @@ def tell_all(known: Pointer[Knowledge], source: Pointer[Knowledge]) -> None:
                 to -= 1
                 old -= 1
                 known.items[to].key = known.items[old].key
-                known.items[to].stamp = known.items[old].stamp
+                known.items[to].epoch = known.items[old].epoch
         else:
             to -= 1
             new -= 1
             known.items[to].key = source.items[new].key
-            known.items[to].stamp = source.items[new].stamp
+            known.items[to].epoch = source.items[new].epoch
     if known.count > MOST:
         coarsen(known)
 
 
 @native
-def tell_in_doubt(known: Pointer[Knowledge], source: Pointer[Knowledge], doubt: u64) -> None:
-    """Add the facts of another list that are not in this one, as facts in `doubt`."""
+def join_in_doubt(known: Pointer[VectorClock], source: Pointer[VectorClock], doubt: u64) -> None:
+    """Join the entries of another clock that are not in this one, as entries in `doubt`."""
     for index in range(source.count):
         key: u64 = source.items[index].key
-        stamp: u64 = source.items[index].stamp
-        if key != EVERYONE and stamp_of(known, key) < stamp:
-            tell(known, key | doubt, stamp)
+        epoch: u64 = source.items[index].epoch
+        if key != EVERYONE and epoch_of(known, key) < epoch:
+            advance(known, key | doubt, epoch)
 
 
 @native
-def tell_of_tensor_memory(known: Pointer[Knowledge], source: Pointer[Knowledge]) -> None:
-    """Add those facts of another list that are on tensor memory."""
+def join_tensor_entries(known: Pointer[VectorClock], source: Pointer[VectorClock]) -> None:
+    """Join those entries of another clock that are of tensor memory."""
     for index in range(source.count):
         part: u32 = u32(source.items[index].key) & PART_MASK
         if part >= TENSOR_LOADS and part < TENSOR_END:
-            tell(known, source.items[index].key, source.items[index].stamp)
+            advance(known, source.items[index].key, source.items[index].epoch)
 
 
 @native
-def coarsen(known: Pointer[Knowledge]) -> None:
-    """Make a list that is too long shorter: it then says more than is known, so that races are missed, not invented."""
+def coarsen(known: Pointer[VectorClock]) -> None:
+    """Shorten a clock that is too long: it then covers more than it should, so that races are missed, not invented."""
     kept: u32 = 0
     top: u64 = 0
     for index in range(known.count):
         key: u64 = known.items[index].key
-        stamp: u64 = known.items[index].stamp
+        epoch: u64 = known.items[index].epoch
         if key != EVERYONE and u32(key) & PART_MASK < COPIES:
             key = key & ~u64(PART_MASK)
         if (u32(key) & PART_MASK < COPIES and key & DOUBTS == 0) or key == EVERYONE:
-            top = max(top, stamp)
+            top = max(top, epoch)
         if kept != 0 and known.items[kept - 1].key == key:
-            known.items[kept - 1].stamp = max(known.items[kept - 1].stamp, stamp)
+            known.items[kept - 1].epoch = max(known.items[kept - 1].epoch, epoch)
         else:
             known.items[kept].key = key
-            known.items[kept].stamp = stamp
+            known.items[kept].epoch = epoch
             kept += 1
     known.count = kept
     if kept <= MOST // 2:
@@ -183,22 +183,22 @@ def coarsen(known: Pointer[Knowledge]) -> None:
         part: u32 = u32(known.items[index].key) & PART_MASK
         if part >= COPIES and known.items[index].key != EVERYONE:
             known.items[kept].key = known.items[index].key
-            known.items[kept].stamp = known.items[index].stamp
+            known.items[kept].epoch = known.items[index].epoch
             kept += 1
     known.items[kept].key = EVERYONE
-    known.items[kept].stamp = top
+    known.items[kept].epoch = top
     known.count = kept + 1
 
 
 @native(inline=True)
-def stamp_of_everyone(known: Pointer[Knowledge]) -> u64:
-    """Up to which stamp all threads are known."""
+def epoch_of_everyone(known: Pointer[VectorClock]) -> u64:
+    """Up to which epoch all threads are known."""
     if known.count != 0 and known.items[known.count - 1].key == EVERYONE:
-        return known.items[known.count - 1].stamp
+        return known.items[known.count - 1].epoch
     return 0
 
 
 @native
-def forget(known: Pointer[Knowledge]) -> None:
-    """Know nothing any more, and give the memory back."""
+def forget(known: Pointer[VectorClock]) -> None:
+    """Empty a clock, and free its memory."""
     free_items(known)

@@ -61,7 +61,7 @@ def arrive_at_barrier(
 
 @native
 def is_beside_its_warp(thread: Pointer[Thread], number: u32, instruction: u32) -> boolean:
-    """Whether lanes of the warp that wait at this barrier already do so at the same instruction; one tells for all."""
+    """Whether lanes of the warp that wait at this barrier already do so at the same instruction; one represents all."""
     block = thread.block
     first: u32 = thread.number // 32 * 32
     last: u32 = first + 32

@@ -34,7 +34,7 @@ def arrive_at_cluster(thread: Pointer[Thread], how: u32, releases: u32, instruct
 
 @native
 def is_beside_its_warp(thread: Pointer[Thread], instruction: u32) -> boolean:
-    """Whether lanes of the warp that have arrived already did so at the same instruction; one tells for all."""
+    """Whether lanes of the warp that have arrived already did so at the same instruction; one represents all."""
     block = thread.block
     first: u32 = thread.number // 32 * 32
     last: u32 = min(first + 32, block.count)

@@ -39,7 +39,7 @@ def take_clusters(worker: Pointer[Worker]) -> boolean:
 
 @native
 def take_number(worker: Pointer[Worker]) -> u64:
-    """The number of that cluster, which now nobody else begins."""
+    """The number of that cluster, which now no other worker starts."""
     number: u64 = worker.clusters.first if worker.seed == 0 else permuted(worker, worker.clusters.first)
     worker.clusters.first += 1
     if cast(u64, worker.clusters.numbers) != 0:
@@ -49,7 +49,7 @@ def take_number(worker: Pointer[Worker]) -> u64:
 
 @native
 def has_more(worker: Pointer[Worker]) -> boolean:
-    """Whether there are clusters left that nobody has begun."""
+    """Whether there are clusters left that no worker has started."""
     return worker.clusters.first < worker.clusters.past or atomic_load(worker.clusters.next) < worker.clusters.total
 
 

@@ -7,7 +7,7 @@ for others. Asynchronous work completes when no thread can take a step.
 from __future__ import annotations
 
 from ptxlab.emulate.abi.state import Block, Cluster, Thread, Worker
-from ptxlab.emulate.abi.thread_parts import ACTIVE, AT_PHASE, AT_PRODUCTS, MEETING, READY, YIELDED
+from ptxlab.emulate.abi.thread_parts import ACTIVE, AT_COLLECTIVE, AT_PHASE, AT_PRODUCTS, READY, YIELDED
 from ptxlab.emulate.runtime.asynchronous.mbarriers import has_completed
 from ptxlab.emulate.runtime.asynchronous.wgmma import have_finished
 from ptxlab.emulate.runtime.schedule.cluster_barrier import live_in
@@ -19,7 +19,7 @@ from ptxlab.emulate.runtime.schedule.steps import DELIVER, log, number_of
 from ptxlab.native import Pointer, atomic_load, atomic_store, boolean, call, cast, native, u32, u64
 
 AT_POINT = 1  # the rank of a thread that is there
-NOBODY = 0xFFFFFFFE  # the host chooses no thread: all of those at a point poll what does not change
+NO_THREAD = 0xFFFFFFFE  # the host chooses no thread: all of those at a point poll what does not change
 GIVE_UP = 0xFFFFFFFF  # the host has seen enough
 
 
@@ -39,12 +39,12 @@ def run_directed(worker: Pointer[Worker]) -> None:
         left: u32 = first_alive(worker)
         if left == worker.clusters.waiting:
             break
-        chosen: u32 = NOBODY
+        chosen: u32 = NO_THREAD
         if worker.directed.at_points != 0:
             chosen = call(u32, worker.directed.choose)
         if chosen == GIVE_UP:
             break
-        if chosen == NOBODY:
+        if chosen == NO_THREAD:
             if not deliver(worker):
                 explain_points(worker)
                 report_hang(worker.clusters.residents[left])
@@ -114,7 +114,7 @@ def settle_warp(block: Pointer[Block], warp: u32) -> boolean:
     base: u32 = 32 * warp
     lanes: u32 = min(block.count - base, 32)
     ran = False
-    can_meet = False
+    can_converge = False
     for lane in range(lanes):
         thread = block.threads + (base + lane)
         if thread.status == AT_PHASE:  # a wait is a test here: the thread polls
@@ -127,8 +127,8 @@ def settle_warp(block: Pointer[Block], warp: u32) -> boolean:
             ran = True
         if block.worker.fault.kind != 0:
             return ran
-        can_meet = can_meet or thread.status == MEETING or thread.status == ACTIVE
-    return (can_meet and meet(block, base, lanes)) or ran
+        can_converge = can_converge or thread.status == AT_COLLECTIVE or thread.status == ACTIVE
+    return (can_converge and meet(block, base, lanes)) or ran
 
 
 @native

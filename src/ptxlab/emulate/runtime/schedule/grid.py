@@ -34,7 +34,7 @@ LESS = (1 << 64) - 1  # added to a count, it makes that one less
 def run_grid(worker: Pointer[Worker]) -> None:
     """Run clusters until none is left, one breaks, the launch is stopped, or no worker can do anything but spin.
 
-    One that is not alone also ends if all it has wait for those of others: one worker shall go on with all of them.
+    One that is not alone also ends if all it has wait for those of others: one worker continues all of them.
     """
     spare = cast(Pointer[Cluster], 0)
     is_stuck = False
@@ -87,7 +87,7 @@ def begin_next(worker: Pointer[Worker], spare: Pointer[Cluster]) -> Pointer[Clus
 
 @native
 def visit_residents(worker: Pointer[Worker]) -> u32:
-    """Let each cluster that waits have a turn; how many can go on only if others change something."""
+    """Let each cluster that waits have a turn; how many can continue only if others change something."""
     position: u32 = 0
     still: u32 = 0
     while position < worker.clusters.waiting and atomic_load(worker.stop) == 0:
@@ -126,7 +126,7 @@ def has_to_leave(worker: Pointer[Worker], still: u32) -> boolean:
         if still >= worker.clusters.room:
             worker.clusters.room = min(worker.clusters.room * 2, worker.clusters.limit)
     elif worker.clusters.is_alone != 0:
-        go_on_together(worker, still)
+        continue_together(worker, still)
     elif not has_more(worker):
         return True
     return False
@@ -174,10 +174,10 @@ def leave_residents(worker: Pointer[Worker]) -> None:
 
 
 @native
-def go_on_together(worker: Pointer[Worker], count: u32) -> None:
+def continue_together(worker: Pointer[Worker], count: u32) -> None:
     """Let time pass for clusters of which each waits for the others; or say that they hang.
 
-    All others have ended, or else there is no memory for them to begin: then nobody can know whether these hang.
+    All others have ended, or else there is no memory for them to start: then it is not known whether these hang.
     """
     first: u32 = 0
     in_vain = True
@@ -211,7 +211,7 @@ def take_over(worker: Pointer[Worker], other: Pointer[Worker]) -> None:
 
 
 @native
-def go_on_alone(worker: Pointer[Worker]) -> None:
+def continue_alone(worker: Pointer[Worker]) -> None:
     """Watch all clusters anew, now that no other worker has any: what those have changed is not counted here."""
     worker.clusters.is_alone = 1
     for index in range(worker.clusters.waiting):

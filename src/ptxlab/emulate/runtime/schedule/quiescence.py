@@ -1,21 +1,21 @@
-"""Clusters that run and yet go nowhere: every thread waits, or looks again and again at what nobody changes.
+"""Livelock and quiescence: clusters in which every thread waits, or polls again and again what no thread changes.
 
 After a round of all its warps a cluster has a state: what each thread does, where, with which values; what has come to
 the barriers. Once nothing in memory changes any more, the same state a second time means that it comes again for ever,
 in whatever order the threads run: they see of each other only what they bring to barriers and to other lanes.
 
-The time is another matter, for it goes on. Registers that tell nothing but the time are no part of the state, and a
-cluster that looks at a clock gets to see later and later times, up to years, until it is believed to wait for none.
+The time is another matter, for it advances. Clock-dependent registers are not part of the state, and a
+cluster that reads a clock gets to see later and later times, up to years, until it is believed to wait for none.
 """
 
 from __future__ import annotations
 
 from ptxlab.emulate.abi.state import Block, Cluster, Thread, Worker
-from ptxlab.emulate.abi.thread_parts import AT_BARRIER, AT_CLUSTER, AT_PRODUCTS, DONE, MEETING
+from ptxlab.emulate.abi.thread_parts import AT_BARRIER, AT_CLUSTER, AT_COLLECTIVE, AT_PRODUCTS, DONE
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u8, u32, u64
 
 PATIENCE = 4  # rounds without a change until states are compared
-TIMED_PATIENCE = 64  # where a loop looks at a clock: it may be waiting for a certain time that comes often
+TIMED_PATIENCE = 64  # where a loop reads a clock: it may be waiting for a certain time that comes often
 LEAPS = 24  # in time that must make no difference
 SHORT_LEAP = 1 << 28  # sixteen of them take a clock of 32 bits once around
 LONG_LEAP = 33  # the binary logarithm of what the first one takes one of 64 bits ahead
@@ -23,7 +23,7 @@ SPREAD = 0x9E3779B97F4A7C15
 
 
 @native
-def goes_nowhere(cluster: Pointer[Cluster]) -> boolean:
+def makes_no_progress(cluster: Pointer[Cluster]) -> boolean:
     """Whether, after this round, the cluster is in a state in which it was before, with nothing changed since."""
     worker = cluster.worker
     watch = address_of(cluster.watch)
@@ -97,7 +97,7 @@ def watch_anew(cluster: Pointer[Cluster]) -> None:
 
 @native
 def outlasts_time(cluster: Pointer[Cluster]) -> boolean:
-    """Whether a cluster that goes nowhere has seen enough of the future without going elsewhere."""
+    """Whether a cluster in livelock has seen enough of the future without leaving its loops."""
     watch = address_of(cluster.watch)
     if watch.is_timed == 0:
         return True
@@ -109,7 +109,7 @@ def outlasts_time(cluster: Pointer[Cluster]) -> boolean:
 
 @native
 def leap(cluster: Pointer[Cluster]) -> None:
-    """Let a long time pass for a cluster that goes nowhere, and watch it anew."""
+    """Let a long time pass for a cluster in livelock, and watch it again."""
     watch = address_of(cluster.watch)
     watch.leaps += 1
     watch_anew(cluster)
@@ -133,7 +133,7 @@ def counted(worker: Pointer[Worker], counters: Pointer[u32], count: u32) -> u64:
 
 @native
 def times_of(cluster: Pointer[Cluster]) -> u64:
-    """How often threads of a cluster looked at a clock so far."""
+    """How often threads of a cluster have read a clock."""
     total: u64 = 0
     for rank in range(cluster.count):
         total += cluster.blocks[rank].schedule.times
@@ -149,7 +149,7 @@ def has_waiters(cluster: Pointer[Cluster]) -> boolean:
             status: u32 = block.threads[index].status
             if status == AT_BARRIER or status == AT_CLUSTER:  # noqa: SIM109 - native functions know no tuples
                 return True
-            if status == MEETING or status == AT_PRODUCTS:  # noqa: SIM109
+            if status == AT_COLLECTIVE or status == AT_PRODUCTS:  # noqa: SIM109
                 return True
     return False
 
@@ -221,7 +221,7 @@ def beyond(start: Pointer[u8], frame: Pointer[u8], size: u32, limit: Pointer[u8]
 
 @native
 def mark_of_entry(worker: Pointer[Worker], words: Pointer[u64], mark: u64) -> u64:
-    """The frame of the kernel itself, but for what tells only the time."""
+    """The frame of the kernel itself, without its clock-dependent registers."""
     for index in range(worker.progress.mark_size // 8):
         if worker.progress.marked[index] != 0:
             mark = mixed(mark, words[index])

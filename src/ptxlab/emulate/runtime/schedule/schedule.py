@@ -1,7 +1,7 @@
-"""Taking threads to their next meeting point: lanes of a warp, warps of a block, blocks of a cluster.
+"""Running threads to their next synchronization point: lanes of a warp, warps of a block, blocks of a cluster.
 
 A warp runs until all its lanes wait for something outside of it, or do nothing but spin; then the next has its turn.
-A cluster in which nobody can go on, and for which no copy is under way, hangs; so does one that only seems to go on.
+A cluster in which no thread can continue, and for which no copy is under way, hangs; so does one in livelock.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from ptxlab.emulate.abi.code import Site
 from ptxlab.emulate.abi.faults import BAD_MEMBERMASK, BARRIER_DIVERGENCE, HANG
 from ptxlab.emulate.abi.state import Block, Cluster, Thread, Worker
-from ptxlab.emulate.abi.thread_parts import ACTIVE, AT_PHASE, AT_PRODUCTS, DONE, FAILED, MEETING, READY, YIELDED
+from ptxlab.emulate.abi.thread_parts import ACTIVE, AT_COLLECTIVE, AT_PHASE, AT_PRODUCTS, DONE, FAILED, READY, YIELDED
 from ptxlab.emulate.runtime.asynchronous.async_copies import finish_copies
 from ptxlab.emulate.runtime.asynchronous.bulk_copies import finish_transfer, finish_transfers
 from ptxlab.emulate.runtime.asynchronous.mbarriers import has_completed
@@ -20,9 +20,9 @@ from ptxlab.emulate.runtime.order.synchronization import order_exit, order_lanes
 from ptxlab.emulate.runtime.order.vector_clocks import COLLECTIVE
 from ptxlab.emulate.runtime.schedule.barrier import release_everyone
 from ptxlab.emulate.runtime.schedule.cluster_barrier import leave_cluster, live_in
-from ptxlab.emulate.runtime.schedule.quiescence import changes_of, goes_nowhere, is_still, leap, outlasts_time
+from ptxlab.emulate.runtime.schedule.quiescence import changes_of, is_still, leap, makes_no_progress, outlasts_time
 from ptxlab.emulate.runtime.schedule.random import next_random
-from ptxlab.emulate.runtime.schedule.steps import is_logged, log_meeting
+from ptxlab.emulate.runtime.schedule.steps import is_logged, log_collective
 from ptxlab.emulate.runtime.tensor_memory.allocation import check_allocations
 from ptxlab.emulate.runtime.tensor_memory.execution import finish_operations
 from ptxlab.native import Pointer, atomic_load, boolean, call, native, u32, u64
@@ -32,7 +32,7 @@ FINISHED = 0
 SPINNING = 1
 STOPPED = 2
 BROKEN = 3
-STILL = 4  # it can go on only if other clusters change something
+STILL = 4  # it can continue only if other clusters change something
 
 SELDOM = 8  # rounds after which a cluster that makes progress is asked whether it goes anywhere
 STEPS = 1024  # calls and returns of a thread until others have a turn
@@ -108,7 +108,7 @@ def run_cluster(cluster: Pointer[Cluster]) -> u32:
         elif not deliver_copies(cluster) and not deliver_work(cluster) and not wake_waiters(cluster) and can_run == 0:
             report_hang(cluster)
             return BROKEN
-        if (idle != 0 or rounds % SELDOM == 0) and goes_nowhere(cluster) and not deliver_work(cluster):
+        if (idle != 0 or rounds % SELDOM == 0) and makes_no_progress(cluster) and not deliver_work(cluster):
             if cluster.watch.is_near == 0:
                 return STILL
             if outlasts_time(cluster):
@@ -147,7 +147,7 @@ def has_changed(worker: Pointer[Worker]) -> boolean:
 
 @native
 def moves_of(cluster: Pointer[Cluster]) -> u64:
-    """How often something happened that only happens when somebody makes progress."""
+    """How often something happened that only happens when a thread makes progress."""
     total: u64 = 0
     for rank in range(cluster.count):
         total += cluster.blocks[rank].schedule.moves
@@ -156,7 +156,7 @@ def moves_of(cluster: Pointer[Cluster]) -> u64:
 
 @native
 def deliver_copies(cluster: Pointer[Cluster]) -> boolean:
-    """Let every copy that is under way arrive: nobody can go on otherwise."""
+    """Let every copy that is under way arrive: no thread can continue otherwise."""
     delivered = False
     for rank in range(cluster.count):
         block = cluster.blocks[rank]
@@ -170,7 +170,7 @@ def deliver_copies(cluster: Pointer[Cluster]) -> boolean:
 
 @native
 def deliver_work(cluster: Pointer[Cluster]) -> boolean:
-    """Let a bulk copy of each block arrive, or its tensor core go on; with a seed, either may come first."""
+    """Let a bulk copy of each block arrive, or its tensor core continue; with a seed, either may come first."""
     if cluster.worker.seed != 0 and next_random(cluster.blocks[0]) & 1 != 0:
         return deliver_operations(cluster) or deliver_transfers(cluster)
     return deliver_transfers(cluster) or deliver_operations(cluster)
@@ -178,7 +178,7 @@ def deliver_work(cluster: Pointer[Cluster]) -> boolean:
 
 @native
 def deliver_operations(cluster: Pointer[Cluster]) -> boolean:
-    """Let the tensor core of each block go on, until it tells of it."""
+    """Let the tensor core of each block continue, until it completes a commit."""
     delivered = False
     for rank in range(cluster.count):
         if finish_operations(cluster.blocks[rank], 0):
@@ -201,7 +201,7 @@ def deliver_transfers(cluster: Pointer[Cluster]) -> boolean:
 
 @native
 def wake_waiters(cluster: Pointer[Cluster]) -> boolean:
-    """Tell those that wait for a phase that it has not come, as the hardware does after a while."""
+    """Let waits for a phase return false, as the hardware does after a while."""
     woken = False
     for rank in range(cluster.count):
         block = cluster.blocks[rank]
@@ -230,7 +230,7 @@ def report_hang(cluster: Pointer[Cluster]) -> None:
 
 @native
 def run_warp(block: Pointer[Block], warp: u32) -> u32:
-    """Run the lanes of a warp and let them meet, until none can go on but by spinning; 1 if some spin."""
+    """Run the lanes of a warp and let them converge, until none can continue but by spinning; 1 if some spin."""
     base: u32 = 32 * warp
     lanes: u32 = block.count - base
     if lanes > 32:
@@ -257,7 +257,7 @@ def run_warp(block: Pointer[Block], warp: u32) -> u32:
                 if thread.status == FAILED:
                     return 0
             seen = seen | u32(1) << thread.status
-        if seen & (1 << MEETING | 1 << ACTIVE) != 0 and meet(block, base, lanes):
+        if seen & (1 << AT_COLLECTIVE | 1 << ACTIVE) != 0 and meet(block, base, lanes):
             if block.worker.fault.kind != 0:
                 return 0
             ran = True
@@ -294,7 +294,7 @@ def meet(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
         bit: u32 = u32(1) << lane
         if status != DONE:
             alive = alive | bit
-        if status == MEETING:
+        if status == AT_COLLECTIVE:
             waiting = waiting | bit
         elif status == ACTIVE:
             watching = watching | bit
@@ -349,11 +349,11 @@ def meet(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
 
 @native
 def perform(block: Pointer[Block], base: u32, members: u32, site: Pointer[Site]) -> None:
-    """Do what lanes do together, and let them go on."""
+    """Execute a warp collective, and let its lanes continue."""
     call(None, site.code, block.threads[base].memory.exchange, members, block.threads[base].memory.shared)
     order_lanes(block, base, members, u64(0) if site.orders != 0 else u64(COLLECTIVE))
     if is_logged(block.worker):
-        log_meeting(block, base, members)
+        log_collective(block, base, members)
     for lane in range(32):
         if members >> lane & 1 != 0:
             block.threads[base + lane].status = READY

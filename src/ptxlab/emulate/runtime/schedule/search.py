@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from ptxlab.device.coverage import DEPTHS, MAGNITUDES
 from ptxlab.emulate.abi.state import Block, Cluster, Search, Thread, Worker
-from ptxlab.emulate.abi.thread_parts import ACTIVE, AT_PHASE, AT_PRODUCTS, DONE, MEETING, READY, YIELDED
+from ptxlab.emulate.abi.thread_parts import ACTIVE, AT_COLLECTIVE, AT_PHASE, AT_PRODUCTS, DONE, READY, YIELDED
 from ptxlab.emulate.runtime.asynchronous.mbarriers import has_completed
 from ptxlab.emulate.runtime.asynchronous.wgmma import have_finished
 from ptxlab.emulate.runtime.schedule.cluster_barrier import live_in
@@ -255,7 +255,7 @@ def choose_lane(search: Pointer[Search], block: Pointer[Block], warp: u32, first
     """A thread of a warp, after lanes have met that wait for each other."""
     base: u32 = 32 * warp
     lanes: u32 = min(block.count - base, 32)
-    can_meet = False
+    can_converge = False
     for lane in range(lanes):
         thread = block.threads + (base + lane)
         if thread.status == AT_PHASE:
@@ -263,8 +263,8 @@ def choose_lane(search: Pointer[Search], block: Pointer[Block], warp: u32, first
         elif thread.status == AT_PRODUCTS and have_finished(thread):
             thread.status = READY
             block.schedule.moves += 1
-        can_meet = can_meet or thread.status == MEETING or thread.status == ACTIVE
-    if can_meet:
+        can_converge = can_converge or thread.status == AT_COLLECTIVE or thread.status == ACTIVE
+    if can_converge:
         meet(block, base, lanes)
         if block.worker.fault.kind != 0:
             return cast(Pointer[Thread], 0)

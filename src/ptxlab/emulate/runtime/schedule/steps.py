@@ -66,7 +66,7 @@ def log_barrier(thread: Pointer[Thread], kind: u32, barrier: u64, how: u32) -> N
 
 
 @native
-def log_meeting(block: Pointer[Block], base: u32, members: u32) -> None:
+def log_collective(block: Pointer[Block], base: u32, members: u32) -> None:
     """Log that lanes of a warp have converged."""
     log(block.worker, number_of(block.threads + base), MEET, 0, 0, members)
 

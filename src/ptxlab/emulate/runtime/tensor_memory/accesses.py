@@ -99,13 +99,13 @@ def next_number(thread: Pointer[Thread]) -> u32:
     tensor = thread.block.tensor
     tensor.begun += 1
     tensor.accumulators[tensor.begun % RECENT] = 0
-    tensor.stamps[tensor.begun % RECENT] = thread.order.stamp
+    tensor.epochs[tensor.begun % RECENT] = thread.order.epoch
     return tensor.begun
 
 
 @native
 def read_cell(thread: Pointer[Thread], cell: u32) -> u32:
-    """A cell by its number; whether the kernel may read it has been looked at."""
+    """A cell by its number; whether the kernel may read it has been checked."""
     tensor = thread.block.tensor
     if cast(u64, tensor) == 0:
         return 0

@@ -1,6 +1,6 @@
 """Tensor memory: its allocation in columns (PTX ISA 9.7.16.7).
 
-Each block has all of it: that blocks share a multiprocessor, and its tensor memory, is not told apart here.
+Each block has all of it: that blocks share an SM, and its tensor memory, is not modelled.
 """
 
 from __future__ import annotations

@@ -8,21 +8,21 @@ then is not handed over, as with other arrivals that follow asynchronous operati
 from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import CLUSTER_SPACE, OFFSET_MASK
-from ptxlab.emulate.abi.clocks import Knowledge
+from ptxlab.emulate.abi.clocks import VectorClock
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.abi.tensor_memory import Operation
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_signal
 from ptxlab.emulate.runtime.asynchronous.mbarriers import arrive_at_phase, target_of
 from ptxlab.emulate.runtime.memory.memory import in_block, owner_of
-from ptxlab.emulate.runtime.order.release_acquire import flag_at, hand_over
+from ptxlab.emulate.runtime.order.release_acquire import hand_over, sync_variable_at
 from ptxlab.emulate.runtime.order.synchronization import MBARRIER
-from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_ISSUED, TENSOR_WORK, key_of, tell, tell_all
+from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_ISSUED, TENSOR_WORK, advance, join, key_of
 from ptxlab.emulate.runtime.tensor_memory.accesses import next_number
 from ptxlab.emulate.runtime.tensor_memory.allocation import tensor_of
 from ptxlab.emulate.runtime.tensor_memory.operations import COMMIT, next_operation
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64
 
-SEVERAL = 1 << 31  # a bit of `blocks` that tells that they are meant
+SEVERAL = 1 << 31  # a bit of `blocks`: they are meant
 
 
 @native
@@ -44,9 +44,9 @@ def start_commit(thread: Pointer[Thread], barrier: u64, blocks: u32, instruction
     operation.blocks = blocks
     if thread.worker.checks != 0:
         known = address_of(operation.known)
-        hand_over(thread, known, thread.order.tensor_stamp)
-        tell(known, key_of(thread.block.number, TENSOR_WORK + thread.number), u64(number))
-        tell(known, key_of(thread.block.number, TENSOR_ISSUED + thread.number), u64(number))
+        hand_over(thread, known, thread.order.tensor_epoch)
+        advance(known, key_of(thread.block.number, TENSOR_WORK + thread.number), u64(number))
+        advance(known, key_of(thread.block.number, TENSOR_ISSUED + thread.number), u64(number))
 
 
 @native
@@ -60,26 +60,26 @@ def has_barrier(thread: Pointer[Thread], barrier: u64, number: u32, instruction:
 
 
 @native
-def tell_barriers(thread: Pointer[Thread], operation: Pointer[Operation]) -> None:
+def complete_barriers(thread: Pointer[Thread], operation: Pointer[Operation]) -> None:
     """Arrive at an mbarrier, or at those of several blocks."""
     known = address_of(operation.known)
     if operation.blocks == 0:
-        tell_barrier(thread, operation.barrier, known, operation.instruction)
+        complete_barrier(thread, operation.barrier, known, operation.instruction)
         return
     for rank in range(16):
         if operation.blocks >> rank & 1 != 0:
-            tell_barrier(thread, in_block(operation.barrier, rank), known, operation.instruction)
+            complete_barrier(thread, in_block(operation.barrier, rank), known, operation.instruction)
 
 
 @native
-def tell_barrier(thread: Pointer[Thread], barrier: u64, known: Pointer[Knowledge], instruction: u32) -> None:
+def complete_barrier(thread: Pointer[Thread], barrier: u64, known: Pointer[VectorClock], instruction: u32) -> None:
     """Arrive at an mbarrier, and hand over what is known."""
     to = owner_of(thread, barrier)
     offset: u64 = barrier & OFFSET_MASK
     if thread.worker.checks != 0:
-        flag = flag_at(address_of(to.order.flags), offset + MBARRIER)
-        if cast(u64, flag) != 0:
-            tell_all(address_of(flag.known), known)
+        variable = sync_variable_at(address_of(to.order.variables), offset + MBARRIER)
+        if cast(u64, variable) != 0:
+            join(address_of(variable.known), known)
     arrive_at_phase(thread, to, offset, 1, 0, instruction)
 
 

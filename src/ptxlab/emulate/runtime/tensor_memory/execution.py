@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.state import Block
 from ptxlab.emulate.abi.tensor_memory import Operation
-from ptxlab.emulate.runtime.tensor_memory.commits import tell_barriers
+from ptxlab.emulate.runtime.tensor_memory.commits import complete_barriers
 from ptxlab.emulate.runtime.tensor_memory.copies import copy_in
 from ptxlab.emulate.runtime.tensor_memory.operations import COMMIT, COPY, MULTIPLY, drop_operation
 from ptxlab.isa.instruction_descriptor import PAIR
@@ -46,7 +46,7 @@ def finish_operation(block: Pointer[Block]) -> u32:
     elif what == COPY:
         copy_in(block, address_of(operation.copy))
     else:
-        tell_barriers(block.threads + operation.thread, operation)
+        complete_barriers(block.threads + operation.thread, operation)
     drop_operation(block.tensor)
     block.schedule.moves += 1
     block.worker.progress.deliveries += 1

@@ -156,7 +156,7 @@ def wrong_mode(descriptor: u64) -> u32:
 
 @native
 def read_matrix(thread: Pointer[Thread], block: Pointer[Block], read: MatrixRead, instruction: u32) -> boolean:
-    """Inspect all chunks of a matrix in shared memory; a fault if some are outside, or if the descriptor is none."""
+    """Inspect all chunks of a matrix in shared memory; a fault if some are outside, or if the descriptor is not one."""
     mode: u32 = u32(read.descriptor >> 61)
     reason: u32 = wrong_mode(read.descriptor)
     if reason == 0 and (mode == 1) != (read.major != 0 and read.kind == TF32):

@@ -47,8 +47,8 @@ def next_operation(thread: Pointer[Thread], what: u32, instruction: u32) -> Poin
 def note_start(thread: Pointer[Thread]) -> None:
     """An operation of a thread comes after all that the thread did before it; see `tensor_commits`."""
     if thread.worker.checks != 0:
-        thread.order.tensor_stamp = thread.order.stamp
-        thread.order.stamp += 1
+        thread.order.tensor_epoch = thread.order.epoch
+        thread.order.epoch += 1
 
 
 @native
