@@ -7,8 +7,7 @@ It reads every text file that git tracks: names, comments, docstrings, messages 
 import re
 import subprocess
 import sys
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import NamedTuple
@@ -63,13 +62,6 @@ ALLOWED = (
     Allowed("tests/emulate/kernels/*", "mail", "a name in kernels whose compiled PTX is committed"),
 )
 
-# Packages whose text still has words of the list, and how often. A count is lowered with each use that goes; it is
-# exact, so that it cannot grow again.
-UNFINISHED: dict[str, int] = {
-    "src/ptxlab/emulate": 326,
-}
-
-FINISHED = ("src/ptxlab/emulate/explain/pages",)  # parts of unfinished packages in which no word is left
 SKIPPED = (
     "evidence/*",  # written by programs
     "tests/corpus/*",  # written by others
@@ -123,30 +115,9 @@ def tracked() -> list[str]:
     ]
 
 
-def problems(names: Sequence[str], unfinished: dict[str, int]) -> list[str]:
-    """The uses in finished files, and the unfinished packages whose count is not the one that is kept."""
-    counts = Counter[str]()
-    found = []
-    for name in names:
-        package = next((each for each in unfinished if name.startswith(f"{each}/")), None)
-        if name.startswith(FINISHED):
-            package = None
-        for use in sorted(search(name, (ROOT / name).read_text(encoding="utf-8"))):
-            if package is None:
-                found.append(str(use))
-            else:
-                counts[package] += 1
-    for package, kept in unfinished.items():
-        if counts[package] != kept:
-            verdict = "use none of them" if counts[package] > kept else f"lower its count in UNFINISHED from {kept}"
-            found.append(f"{package}: {counts[package]} words of the list: {verdict}")
-    return found
-
-
 def main() -> int:
-    """Print what is wrong; the exit status is 1 if anything is."""
-    every = "--list" in sys.argv[1:]  # those in unfinished packages too
-    found = problems(tracked(), {} if every else UNFINISHED)
+    """Print every use of a word of the list; the exit status is 1 if there is any."""
+    found = [str(use) for name in tracked() for use in sorted(search(name, (ROOT / name).read_text(encoding="utf-8")))]
     print("\n".join(found) or "words: none of the list")
     return 1 if found else 0
 

@@ -49,14 +49,3 @@ def test_every_exemption_is_used(words: ModuleType) -> None:
         if not any(re.search(allowed.text, text) for text in texts):
             unused.append(allowed)
     assert unused == []
-
-
-def test_a_count_is_exact(words: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(words, "ROOT", tmp_path)
-    (tmp_path / "p").mkdir()
-    (tmp_path / "p" / "a.py").write_text("# be" + "hind, be" + "hind\n")
-    names = ["p/a.py"]
-    assert words.problems(names, {"p": 2}) == []
-    assert words.problems(names, {"p": 1}) == ["p: 2 words of the list: use none of them"]
-    assert words.problems(names, {"p": 3}) == ["p: 2 words of the list: lower its count in UNFINISHED from 3"]
-    assert words.problems(names, {}) == ["p/a.py:1: `be" + "hind`: say: after, past"] * 2
