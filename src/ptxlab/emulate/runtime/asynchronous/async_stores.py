@@ -13,8 +13,8 @@ from ptxlab.emulate.runtime.asynchronous.async_accesses import note_shared_work,
 from ptxlab.emulate.runtime.asynchronous.bulk_copies import flags_of_write, next_transfer, write_of
 from ptxlab.emulate.runtime.asynchronous.mbarriers import target_of
 from ptxlab.emulate.runtime.memory.memory import fail, find_memory
+from ptxlab.emulate.runtime.order.mbarrier_order import channel_of
 from ptxlab.emulate.runtime.order.shadow import GENERIC
-from ptxlab.emulate.runtime.order.synchronization import channel_of
 from ptxlab.native import Pointer, calloc, cast, native, u8, u32, u64
 
 

@@ -15,8 +15,8 @@ from ptxlab.emulate.runtime.asynchronous.mbarriers import complete_bytes
 from ptxlab.emulate.runtime.asynchronous.reductions import WIDTHS, reduce_bytes
 from ptxlab.emulate.runtime.asynchronous.tensor_maps import READ, WRITE, copy_box, fill_box, visit_box
 from ptxlab.emulate.runtime.memory.memory import fail, find_memory, in_block, note_exited
+from ptxlab.emulate.runtime.order.mbarrier_order import release_work
 from ptxlab.emulate.runtime.order.shadow import OBJECT, SIZE_SHIFT, STRONG
-from ptxlab.emulate.runtime.order.synchronization import release_work
 from ptxlab.emulate.runtime.order.vector_clocks import BULK_READS, BULK_WRITES
 from ptxlab.native import (
     Pointer,

@@ -18,7 +18,7 @@ from ptxlab.emulate.runtime.asynchronous.bulk_copies import (
 from ptxlab.emulate.runtime.asynchronous.mbarriers import target_of
 from ptxlab.emulate.runtime.asynchronous.tensor_issue import start_box_load, start_box_store
 from ptxlab.emulate.runtime.memory.memory import fail, fail_with, find_memory, in_block
-from ptxlab.emulate.runtime.order.synchronization import channel_of
+from ptxlab.emulate.runtime.order.mbarrier_order import channel_of
 from ptxlab.emulate.runtime.order.vector_clocks import BULK_READS, BULK_WRITES
 from ptxlab.native import Pointer, boolean, cast, native, u32, u64
 

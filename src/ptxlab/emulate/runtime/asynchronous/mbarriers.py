@@ -25,7 +25,7 @@ from ptxlab.emulate.runtime.asynchronous.mbarrier_memory import (
     take_notes,
 )
 from ptxlab.emulate.runtime.memory.memory import fail_because, find_memory, owner_of
-from ptxlab.emulate.runtime.order.synchronization import (
+from ptxlab.emulate.runtime.order.mbarrier_order import (
     acquire_from_phase,
     acquire_tensor_work,
     begin_phases,

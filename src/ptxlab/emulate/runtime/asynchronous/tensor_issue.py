@@ -19,7 +19,7 @@ from ptxlab.emulate.runtime.asynchronous.tensor_maps import (
     visit_box,
 )
 from ptxlab.emulate.runtime.memory.memory import fail_because, find_memory
-from ptxlab.emulate.runtime.order.synchronization import channel_of
+from ptxlab.emulate.runtime.order.mbarrier_order import channel_of
 from ptxlab.emulate.runtime.order.vector_clocks import BULK_READS, BULK_WRITES
 from ptxlab.native import Pointer, address_of, cast, native, s32, s64, u32, u64
 

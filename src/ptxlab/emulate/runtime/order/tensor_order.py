@@ -11,10 +11,10 @@ from __future__ import annotations
 from ptxlab.emulate.abi.address_spaces import TENSOR_SPACE
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.tensor_memory import TensorAccess
+from ptxlab.emulate.runtime.order.mbarrier_order import MBARRIER
 from ptxlab.emulate.runtime.order.races import note
 from ptxlab.emulate.runtime.order.release_acquire import FENCE_ACQUIRE, FENCE_RELEASE, pass_fence, sync_variable_at
 from ptxlab.emulate.runtime.order.shadow import ASYNC, COPY, SIZE_SHIFT, WIDE, free_pages
-from ptxlab.emulate.runtime.order.synchronization import MBARRIER
 from ptxlab.emulate.runtime.order.vector_clocks import (
     TENSOR_ISSUED,
     TENSOR_LOADS,

@@ -14,8 +14,8 @@ from ptxlab.emulate.abi.tensor_memory import Operation
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_signal
 from ptxlab.emulate.runtime.asynchronous.mbarriers import arrive_at_phase, target_of
 from ptxlab.emulate.runtime.memory.memory import in_block, owner_of
+from ptxlab.emulate.runtime.order.mbarrier_order import MBARRIER
 from ptxlab.emulate.runtime.order.release_acquire import hand_over, sync_variable_at
-from ptxlab.emulate.runtime.order.synchronization import MBARRIER
 from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_ISSUED, TENSOR_WORK, advance, join, key_of
 from ptxlab.emulate.runtime.tensor_memory.accesses import next_number
 from ptxlab.emulate.runtime.tensor_memory.allocation import tensor_of
