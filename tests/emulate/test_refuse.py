@@ -112,6 +112,7 @@ def test_which_forms_are_refused() -> None:
     compare_with_file(HERE / "refused_forms.txt", [form.syntax for form in forms() if not is_emulated(form)])
 
 
+@pytest.mark.slow
 def test_which_spellings_of_other_forms_are_refused() -> None:
     compare_with_file(
         HERE / "refused_spellings.txt",

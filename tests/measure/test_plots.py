@@ -28,6 +28,7 @@ def texts(figure: Any) -> list[tuple[str, Any]]:
     return [(one.get_text(), one.get_window_extent(renderer)) for one in shown]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["attention", "copy", "mma_variants", "sgemm"])
 def test_no_text_overlaps_another_or_the_edge(name: str) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -62,6 +63,7 @@ def test_what_counts_no_operations_has_no_roofline(tmp_path: Path) -> None:
     assert not (tmp_path / "roofline.png").exists()
 
 
+@pytest.mark.slow
 def test_plots_are_pictures(tmp_path: Path) -> None:
     draw_bars(measured("sgemm"), tmp_path / "bars.png")
     draw_roofline(measured("sgemm"), tmp_path / "roofline.svg")

@@ -14,6 +14,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_an_example_runs(number: int, tmp_path: Path) -> None:
+    assert "\nassert " in EXAMPLES[number], "an example says what it computes"
     file = tmp_path / f"example_{number}.py"
     file.write_text(EXAMPLES[number])
     runpy.run_path(str(file), run_name="__main__")
