@@ -13,7 +13,7 @@ import pytest
 import ptxlab
 from ptxlab.emulate.translate import effort
 from ptxlab.native import apart
-from tests.emulate.launching import launch
+from tests.emulate.launching import kernel, launch
 from tests.processes import ROOT
 
 pytestmark = [pytest.mark.optimised, pytest.mark.slow]  # how much LLVM can do is what they are about
@@ -173,3 +173,14 @@ except KeyboardInterrupt:
     time.sleep(1)
     process.send_signal(signal.SIGINT)
     assert process.communicate(timeout=60)[0] == "interrupted\n"
+
+
+def test_the_time_limit_holds_while_compiling_for_all_schedules() -> None:
+    large = kernel(tangle(20_000) + "\nret;")
+    started = time.process_time()
+    found = ptxlab.explore(large, 1, 1, timeout=0.5)
+    assert time.process_time() - started < 10
+    assert not found.is_complete
+    assert [one.message for one in found.diagnostics] == [
+        "the kernel was stopped after 0.5 seconds, while it was compiled"
+    ]

@@ -47,7 +47,8 @@ def launch(emulated: EmulatedModule, kernel: ir.Function, args: Sequence[Any], o
             emulated.module, kernel, emulated.digest, configuration.checks, options.profile, preemption, until
         )
     except OutOfTimeError:
-        result, outcome = _uncompiled(emulated.module, kernel, timeout, time.perf_counter() - started), None
+        found = [uncompiled(emulated.module, kernel, timeout)]
+        result, outcome = Result(found, seconds=time.perf_counter() - started), None
     else:
         if timeout is not None and until is not None:
             until = min(time.perf_counter() + timeout, until)
@@ -128,9 +129,9 @@ def diagnostics_of(running: Launch, outcome: str | None, options: LaunchOptions)
     return add_sources(running.compiled.module, running.compiled.functions, found)
 
 
-def _uncompiled(module: ir.Module, kernel: ir.Function, timeout: float | None, seconds: float) -> Result:
-    """What comes of a kernel whose time was over before it could run."""
-    found = error(
+def uncompiled(module: ir.Module, kernel: ir.Function, timeout: float | None) -> Diagnostic:
+    """What is found of a kernel whose time was over before it could run."""
+    return error(
         "timeout",
         f"the kernel was stopped after {timeout:g} seconds, while it was compiled",
         module.name_span(kernel),
@@ -138,7 +139,6 @@ def _uncompiled(module: ir.Module, kernel: ir.Function, timeout: float | None, s
         notes=[f"it has {sum(1 for _ in kernel.instructions())} instructions"],
         helps=["raise the time limit: what was compiled once is kept"],
     )
-    return Result([found], seconds=seconds)
 
 
 def _clusters_of(blocks: Sequence[Extents], grid: Extents, cluster: Extents) -> list[int]:

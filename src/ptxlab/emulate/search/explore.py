@@ -16,11 +16,12 @@ from ptxlab.device.result import Result
 from ptxlab.emulate.explain.counters import count
 from ptxlab.emulate.host.module_memory import EmulatedModule
 from ptxlab.emulate.host.running import Launch
-from ptxlab.emulate.launch import configure, diagnostics_of
+from ptxlab.emulate.launch import GRACE, configure, diagnostics_of, uncompiled
 from ptxlab.emulate.search.directing import Director, Event, Moment, direct
 from ptxlab.emulate.search.exploration import Explorer
-from ptxlab.emulate.translate.compile import compile_kernel
+from ptxlab.emulate.translate.compile import compile_kernel, runtime_code
 from ptxlab.emulate.translate.preemption import LOGGED
+from ptxlab.native.apart import OutOfTimeError
 from ptxlab.report import Diagnostic
 
 
@@ -77,10 +78,15 @@ class Program:
     options: LaunchOptions
 
     def run(self, args: Sequence[Any], director: Director, watch: Watch) -> tuple[Result, list[Event], bool]:
-        """Run it once, as directed; also what happened last, and whether it came to an end."""
+        """Run it once, as directed; also what happened last, and whether it came to an end.
+
+        `OutOfTimeError` if it is not compiled in time.
+        """
         module, memory = self.emulated.module, self.emulated.memory
         configuration = configure(module, self.kernel, self.options)
-        compiled = compile_kernel(module, self.kernel, self.emulated.digest, configuration.checks, False, LOGGED)
+        until = watch.until + GRACE
+        checks, digest = configuration.checks, self.emulated.digest
+        compiled = compile_kernel(module, self.kernel, digest, checks, False, LOGGED, until)
         launch = Launch(compiled, memory, args, configuration, 1)
         try:
             with watch.over(launch):
@@ -98,7 +104,8 @@ class Watch:
     """Stops the launch that runs when the time is over."""
 
     def __init__(self, seconds: float) -> None:
-        self._until = time.monotonic() + seconds
+        runtime_code()  # which is not the kernel's fault, if it takes a while
+        self.until = time.perf_counter() + seconds
         self._launch: Launch | None = None
         self._timer = threading.Timer(seconds, self._stop)
         self._timer.daemon = True
@@ -106,7 +113,7 @@ class Watch:
 
     @property
     def is_over(self) -> bool:
-        return time.monotonic() >= self._until
+        return time.perf_counter() >= self.until
 
     @contextmanager
     def over(self, launch: Launch) -> Iterator[None]:
@@ -161,6 +168,8 @@ def explore(
                 progress(found.executions)
             if reported and not every:
                 break
+    except OutOfTimeError:
+        reported[None] = uncompiled(program.emulated.module, program.kernel, timeout)
     finally:
         watch.end()
     found.is_complete = explorer.is_done and not explorer.is_cut
@@ -181,6 +190,8 @@ def follow(program: Program, args: Sequence[Any], schedule: Sequence[int]) -> Re
     started = time.perf_counter()
     try:
         result, _, _ = program.run(args, choose, watch)
+    except OutOfTimeError:
+        result = Result([uncompiled(program.emulated.module, program.kernel, program.options.timeout)])
     finally:
         watch.end()
     result.seconds = time.perf_counter() - started
