@@ -273,7 +273,7 @@ def test_clusters(size) -> None:
 
 
 def test_a_cluster_that_does_not_divide_the_grid() -> None:
-    with pytest.raises(ptxlab.KernelError, match="no multiple of the cluster"):
+    with pytest.raises(ptxlab.KernelError, match="is not a multiple of the cluster"):
         kernel(programs.CLUSTER).launch(3, 32, [np.zeros(96, np.uint32)], cluster=2, device="cuda")
 
 

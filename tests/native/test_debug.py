@@ -24,7 +24,7 @@ from ptxlab.native.locating import locate
 
 @native(inline=True)
 def element(place: Pointer[u32], index: u32) -> u32:
-    return place[index]  # inlined
+    return u32(place[index] * 5)  # inlined
 
 @native
 def follow(address: u64, index: u32) -> u32:
@@ -42,7 +42,7 @@ map.unlink()
 if sys.argv[1:] == ["crash"]:
     library.function(follow)(64, 3)
 size = sum(int(line.split()[1], 16) for line in text.splitlines())
-for offset in range(0, size, 4):
+for offset in range(size):
     print(locate(start + offset))
 print("outside", locate(start - 64), locate(start + size + 64))
 print(text)
