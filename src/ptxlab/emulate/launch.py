@@ -14,8 +14,6 @@ from ptxlab.device.options import DETECTORS, Extents, LaunchOptions
 from ptxlab.device.result import Result
 from ptxlab.emulate.explain.counters import count
 from ptxlab.emulate.explain.coverage import schedule_of
-from ptxlab.emulate.explain.faults import explain
-from ptxlab.emulate.explain.locations import add_sources
 from ptxlab.emulate.host.module_memory import EmulatedModule
 from ptxlab.emulate.host.running import Configuration, Launch
 from ptxlab.emulate.translate.compile import Compiled, compile_kernel, runtime_code
@@ -123,7 +121,12 @@ def configure(module: ir.Module, kernel: ir.Function, options: LaunchOptions) ->
 
 
 def diagnostics_of(running: Launch, outcome: str | None, options: LaunchOptions) -> list[Diagnostic]:
-    """What a launch found, by the detectors that were asked for."""
+    """What a launch found, by the detectors that were asked for; a clean one needs no explanation."""
+    if outcome is None and running.is_clean:
+        return []
+    from ptxlab.emulate.explain.faults import explain
+    from ptxlab.emulate.explain.locations import add_sources
+
     left_out = DETECTORS - options.detectors
     found = [one for one in explain(running, outcome, options.timeout) if one.code not in left_out]
     return add_sources(running.compiled.module, running.compiled.functions, found)

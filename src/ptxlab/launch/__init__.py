@@ -1,6 +1,7 @@
 """One call for both devices: check the program, choose where to run, run.
 
-`contexts` has what devices hold of a module between launches, `comparison` a launch on both of them.
+`contexts` has what devices hold of a module between launches, `comparison` a launch on both of them. That one and
+`search.explore` are imported when they are used: most launches need neither.
 """
 
 from __future__ import annotations
@@ -8,18 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptxlab import gpu, ir
 from ptxlab.device.options import Extent, LaunchOptions
 from ptxlab.device.result import Result
 from ptxlab.emulate.launch import launch as emulate
-from ptxlab.emulate.search.explore import Exploration, Program, follow, read_schedule
-from ptxlab.emulate.search.explore import explore as explore_program
 from ptxlab.emulate.search.seeds import copies_of, raised, try_seeds
-from ptxlab.launch.comparison import compare
 from ptxlab.launch.contexts import Context, context_of
 from ptxlab.report import KernelError, error
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.search.explore import Exploration
 
 EXPLORED = 60.0  # seconds that an exploration takes at most by default
 
@@ -35,6 +36,8 @@ def launch(kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) -> 
         return _emulate(module, kernel, context, args, options)
     if place == "cuda":
         return gpu.launch(module, kernel, chosen, context.on_gpu, args, options)
+    from ptxlab.launch.comparison import compare
+
     return compare(context.emulated(module), kernel, chosen, context.on_gpu, args, options)
 
 
@@ -45,6 +48,8 @@ def _emulate(
     emulated = context.emulated(module)
     values = [gpu.host_view(value) for value in args]
     if options.schedule is not None:
+        from ptxlab.emulate.search.explore import Program, follow, read_schedule
+
         schedule = options.schedule
         steps = read_schedule(schedule) if isinstance(schedule, str) else list(schedule)
         return raised(follow(Program(emulated, kernel, options), values, steps), options.on_error)
@@ -110,6 +115,9 @@ def explore_all(
     progress: Callable[[int], None] | None = None,
 ) -> Exploration:
     """As `explore`, with the options of a launch."""
+    from ptxlab.emulate.search.explore import Program
+    from ptxlab.emulate.search.explore import explore as explore_program
+
     module = module_of(kernel)
     context = context_of(module)
     context.refuse_wrong(module)

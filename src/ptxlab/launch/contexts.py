@@ -8,15 +8,18 @@ loaded again, and its variables begin anew, as they were set or as the PTX says.
 from __future__ import annotations
 
 import weakref
+from typing import TYPE_CHECKING
 
-from ptxlab import ir
+from ptxlab import gpu, ir
 from ptxlab.check import check
 from ptxlab.device.digest import digest_of
 from ptxlab.device.host_variables import HostVariables
 from ptxlab.emulate.host.module_memory import EmulatedModule, ModuleMemory
-from ptxlab.gpu import GpuState
 from ptxlab.ir.node import latest_edit
 from ptxlab.report import Diagnostic, PtxError
+
+if TYPE_CHECKING:
+    from ptxlab.gpu import GpuState
 
 
 class Context:
@@ -33,7 +36,14 @@ class Context:
         """Have variables begin anew on every device, as they were set or as the PTX says."""
         self.host.ran_on = None
         self.memory = ModuleMemory(self.host)
-        self.on_gpu = GpuState(self.host)
+        self._on_gpu: GpuState | None = None
+
+    @property
+    def on_gpu(self) -> GpuState:
+        """What GPUs hold of the module."""
+        if self._on_gpu is None:
+            self._on_gpu = gpu.GpuState(self.host)
+        return self._on_gpu
 
     def notice_edit(self, module: ir.Module) -> None:
         """Forget what was made of another text than the module's."""

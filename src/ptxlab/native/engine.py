@@ -15,7 +15,6 @@ from . import checking, locating
 from .cache import cached
 from .functions import signature
 from .modes import CHECKED, DEBUG
-from .translate import emit
 from .types import Boolean, Float, Integer, PointerType, StructType, Type
 
 __all__ = ["Library", "build", "cached", "compile_kept", "compile_text", "compiled", "kept_as", "load", "verify_text"]
@@ -221,6 +220,8 @@ _SCALARS: dict[str, Any] = {
 
 def build(functions: Sequence[Callable[..., Any]], *, speed: int = 2) -> Library:
     """Native functions as machine code, from the cache if they are there."""
+    from .translate import emit  # a process that links cached code alone does without it
+
     text = emit(functions)
     return load([compile_kept(text, speed=speed)])
 

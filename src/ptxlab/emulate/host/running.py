@@ -140,6 +140,11 @@ class Launch:
                 worker.record.part("memory").set(allocation_count=len(self.regions))
                 worker.forget_hints()
 
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing was found: no fault, no race, nothing wrong with `printf`."""
+        return not self.services.remarks and not any(worker.found_something for worker in self.workers)
+
     # Places in the text.
 
     def span_of(self, number: int) -> Span | None:

@@ -158,6 +158,12 @@ class Worker:
             marked=ctypes.addressof(launch.marked),
         )
 
+    @property
+    def found_something(self) -> bool:
+        """Whether there is a fault or a finding of its blocks, or an access that was not checked."""
+        faulty = self.fault.get("kind") or self.late.get("kind")
+        return bool(faulty or self.history.get("finding_count") or self.history.get("unwatched"))
+
     def forget_hints(self) -> None:
         """Make every instruction look for its memory again."""
         for index in range(self.hint_count):

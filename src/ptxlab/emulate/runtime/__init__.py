@@ -29,8 +29,9 @@ RUNTIME: dict[str, Callable[..., Any]] = {
 RARE = frozenset("""
     asynchronous.async_accesses asynchronous.async_stores asynchronous.bulk_copies asynchronous.bulk_issue
     asynchronous.cancellations asynchronous.reductions asynchronous.tensor_issue asynchronous.tensor_maps
-    asynchronous.wgmma memory.block_lifetime memory.profile order.cluster_order order.proxies order.reports
-    order.tensor_happens_before order.tensor_order schedule.cluster_barrier schedule.clusters schedule.directed
+    asynchronous.wgmma memory.block_independence memory.block_lifetime memory.profile order.cluster_order order.proxies
+    order.reports order.tensor_happens_before order.tensor_order schedule.cluster_barrier schedule.clusters
+    schedule.directed schedule.search schedule.steps
     tensor_memory.accesses tensor_memory.allocation tensor_memory.commits tensor_memory.copies tensor_memory.execution
     tensor_memory.mma tensor_memory.operands tensor_memory.operations
 """.split())  # fmt: skip

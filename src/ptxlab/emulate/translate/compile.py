@@ -1,27 +1,23 @@
-"""A kernel as machine code: translated once, kept on disk, loaded beside the runtime."""
+"""A kernel as machine code: translated once, kept on disk, loaded beside the runtime.
+
+What is in the cache is loaded without the translator: `building.py` is imported where something has to be built.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 from ptxlab import ir
 from ptxlab.device import layout
-from ptxlab.emulate.runtime import ENTRIES, RARE, RUNTIME
 from ptxlab.emulate.translate import effort
 from ptxlab.emulate.translate.preemption import NEVER
-from ptxlab.emulate.translate.refuse import refuse
 from ptxlab.emulate.translate.sharing import share_tables
-from ptxlab.emulate.translate.unit import Unit
 from ptxlab.ir.shapes import match_of
 from ptxlab.isa.effects import Effects
 from ptxlab.native import engine
-from ptxlab.native.apart import compile_at_once
-from ptxlab.native.cache import Provisional, sources
-from ptxlab.native.functions import signature
-from ptxlab.native.translate import callees, emit, reachable
+from ptxlab.native.cache import sources
 
 KEPT = 64  # kernels that stay linked
 
@@ -60,7 +56,19 @@ def _sources() -> str:
 @cache
 def runtime_code() -> list[bytes]:
     """The machine code of the runtime, in two parts: what every kernel runs, and what few do."""
-    return _unpacked(engine.cached(f"runtime {_sources()}", _compile_runtime))
+    return _unpacked(engine.cached(f"runtime {_sources()}", _build_runtime))
+
+
+def _build_runtime() -> bytes:
+    from ptxlab.emulate.translate.building import compile_runtime
+
+    return compile_runtime()
+
+
+def _build(*arguments: Any) -> bytes:
+    from ptxlab.emulate.translate.building import translate_kernel
+
+    return translate_kernel(*arguments)
 
 
 def _runtime() -> engine.Library:
@@ -71,45 +79,6 @@ def _runtime() -> engine.Library:
 
 
 _linked: list[engine.Library] = []
-
-
-def _compile_runtime() -> bytes:
-    """Compile the runtime; what few kernels run with less effort, so that the first launch does not wait for it.
-
-    Many changes of the source leave the LLVM IR as it was: what was made of that is kept as well.
-    """
-    roots = [*RUNTIME.values(), *ENTRIES]
-    everything = reachable(roots)
-    often = [function for function in everything if not _is_rare(function)]
-    rare = [function for function in everything if _is_rare(function)]
-    texts = []
-    for own, others, speed in ((often, rare, 2), (rare, often, 1)):
-        called = _called(others)
-        doors = [function for function in own if function in roots or function in called]
-        elsewhere = [function for function in others if not signature(function).inline]
-        texts.append((emit(doors, elsewhere=elsewhere), speed))
-    return _packed(compile_at_once(texts))
-
-
-def _called(functions: Iterable[Callable[..., Any]]) -> set[Callable[..., Any]]:
-    """What functions call, also from within what is inlined into them."""
-    found: set[Callable[..., Any]] = set()
-    pending = list(functions)
-    while pending:
-        for callee in callees(pending.pop()):
-            if callee not in found:
-                found.add(callee)
-                if signature(callee).inline:
-                    pending.append(callee)
-    return found
-
-
-def _is_rare(function: Callable[..., Any]) -> bool:
-    """Whether a function is one of those that few kernels call; those of other packages serve tensor memory."""
-    module = function.__module__
-    if not module.startswith("ptxlab.emulate."):
-        return True
-    return module.removeprefix("ptxlab.emulate.runtime.") in RARE
 
 
 def compile_kernel(
@@ -128,7 +97,7 @@ def compile_kernel(
     key = f"kernel {checks} {profile} {preemption} {effort.HIGHEST} {kernel.name} {_sources()} {digest}"
     loaded = _loaded.pop(key, None)
     if loaded is None:
-        packed = engine.cached(key, lambda: _translate(module, kernel, checks, profile, preemption, until))
+        packed = engine.cached(key, lambda: _build(module, kernel, checks, profile, preemption, until))
         facts, *codes = _unpacked(packed)
         loaded = json.loads(facts), engine.load(codes, libraries=[_runtime()])
         share_tables(loaded[1], len(codes))
@@ -140,43 +109,6 @@ def compile_kernel(
 
 # Kernels that were launched in this process, the latest one last: linking takes longer than many a launch.
 _loaded: dict[str, tuple[dict[str, Any], engine.Library]] = {}
-
-
-def _translate(
-    module: ir.Module, kernel: ir.Function, checks: bool, profile: bool, preemption: int, until: float | None
-) -> bytes:
-    refuse(module, kernel)
-    unit, codes = effort.make(partial(Unit, module, kernel, checks, profile, preemption), until)
-    facts = {
-        "hints": unit.hints,
-        "counters": unit.counting.counters,
-        "traffic": unit.counting.traffic,
-        "profile_sites": unit.counting.profile_sites,
-        "exchange_words": unit.calls.exchange_words,
-        "frame_sizes": unit.frame_sizes,
-        "local_sizes": unit.local_sizes,
-        "talks": unit.talks,
-        "clock": "read_clock" in unit.calls.runtime_functions,
-        "stack": unit.uses_stack,
-        "written": unit.tracking.written,
-        "changes": sorted(unit.counting.changes),
-        "looks": [
-            counter
-            for far in (True, False)
-            for counter in sorted(unit.counting.looks)
-            if unit.counting.looks[counter] is far
-        ],
-        "far": sum(unit.counting.looks.values()),
-        "timed_slots": unit.timed_slots,
-        "address_slots": unit.address_slots,
-    }
-    packed = _packed([json.dumps(facts).encode(), *codes])
-    return Provisional(packed) if unit.hurried else packed
-
-
-def _packed(parts: Sequence[bytes]) -> bytes:
-    """Parts one after another, each after its size."""
-    return b"".join(len(part).to_bytes(8, "little") + part for part in parts)
 
 
 def _unpacked(packed: bytes) -> list[bytes]:

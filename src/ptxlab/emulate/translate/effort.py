@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ptxlab.device.limits import available
-from ptxlab.emulate.translate.unit import Unit
 from ptxlab.native import engine
 from ptxlab.native.apart import FOREVER, Compilation, GaveUpError, OutOfTimeError
 from ptxlab.report import Diagnostic, KernelError, error
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.translate.unit import Unit
 
 SMALL = 150_000  # characters of LLVM IR that LLVM optimises in a second or two, whatever they are
 FEW = 200  # basic blocks of PTX, with which it does so for any text that is not large (`unit.LARGE`)

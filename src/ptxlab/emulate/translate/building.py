@@ -1,0 +1,95 @@
+"""Machine code from source: the runtime, and one kernel. It is imported where nothing in the cache serves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from ptxlab import ir
+from ptxlab.emulate.runtime import ENTRIES, RARE, RUNTIME
+from ptxlab.emulate.translate import effort
+from ptxlab.emulate.translate.refuse import refuse
+from ptxlab.emulate.translate.unit import Unit
+from ptxlab.native.apart import compile_at_once
+from ptxlab.native.cache import Provisional
+from ptxlab.native.functions import signature
+from ptxlab.native.translate import callees, emit, reachable
+
+
+def compile_runtime() -> bytes:
+    """Compile the runtime; what few kernels run with less effort, so that the first launch does not wait for it.
+
+    Many changes of the source leave the LLVM IR as it was: what was made of that is kept as well.
+    """
+    roots = [*RUNTIME.values(), *ENTRIES]
+    everything = reachable(roots)
+    often = [function for function in everything if not _is_rare(function)]
+    rare = [function for function in everything if _is_rare(function)]
+    texts = []
+    for own, others, speed in ((often, rare, 2), (rare, often, 1)):
+        called = _called(others)
+        doors = [function for function in own if function in roots or function in called]
+        elsewhere = [function for function in others if not signature(function).inline]
+        texts.append((emit(doors, elsewhere=elsewhere), speed))
+    return _packed(compile_at_once(texts))
+
+
+def _called(functions: Iterable[Callable[..., Any]]) -> set[Callable[..., Any]]:
+    """What functions call, also from within what is inlined into them."""
+    found: set[Callable[..., Any]] = set()
+    pending = list(functions)
+    while pending:
+        for callee in callees(pending.pop()):
+            if callee not in found:
+                found.add(callee)
+                if signature(callee).inline:
+                    pending.append(callee)
+    return found
+
+
+def _is_rare(function: Callable[..., Any]) -> bool:
+    """Whether a function is one of those that few kernels call; those of other packages serve tensor memory."""
+    module = function.__module__
+    if not module.startswith("ptxlab.emulate."):
+        return True
+    return module.removeprefix("ptxlab.emulate.runtime.") in RARE
+
+
+def translate_kernel(
+    module: ir.Module, kernel: ir.Function, checks: bool, profile: bool, preemption: int, until: float | None
+) -> bytes:
+    """A kernel as machine code, and what running it needs to know."""
+    refuse(module, kernel)
+    unit, codes = effort.make(partial(Unit, module, kernel, checks, profile, preemption), until)
+    facts = {
+        "hints": unit.hints,
+        "counters": unit.counting.counters,
+        "traffic": unit.counting.traffic,
+        "profile_sites": unit.counting.profile_sites,
+        "exchange_words": unit.calls.exchange_words,
+        "frame_sizes": unit.frame_sizes,
+        "local_sizes": unit.local_sizes,
+        "talks": unit.talks,
+        "clock": "read_clock" in unit.calls.runtime_functions,
+        "stack": unit.uses_stack,
+        "written": unit.tracking.written,
+        "changes": sorted(unit.counting.changes),
+        "looks": [
+            counter
+            for far in (True, False)
+            for counter in sorted(unit.counting.looks)
+            if unit.counting.looks[counter] is far
+        ],
+        "far": sum(unit.counting.looks.values()),
+        "timed_slots": unit.timed_slots,
+        "address_slots": unit.address_slots,
+    }
+    packed = _packed([json.dumps(facts).encode(), *codes])
+    return Provisional(packed) if unit.hurried else packed
+
+
+def _packed(parts: Sequence[bytes]) -> bytes:
+    """Parts one after another, each after its size."""
+    return b"".join(len(part).to_bytes(8, "little") + part for part in parts)
