@@ -201,9 +201,10 @@ class Variables:
             self.allocated.append((address, variable))
 
     def _place_shared(self) -> None:
-        used = _shared_names(self.functions)
         local = [v for function in self.functions for v in _declared(function) if v.state_space.startswith("shared")]
-        outer = [v for v in self.by_name.values() if v.state_space.startswith("shared") and v.name in used]
+        outer = [v for v in self.by_name.values() if v.state_space.startswith("shared")]
+        used = _shared_names(self.functions) if outer else set()
+        outer = [v for v in outer if v.name in used]
         layout = Layout(size=self.reserved_size)
         dynamic = []
         for variable in (*outer, *local):
