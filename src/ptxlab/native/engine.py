@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
-from . import checking, locating
+from . import checking
 from .cache import cached
 from .functions import signature
 from .modes import CHECKED, DEBUG
@@ -199,6 +199,8 @@ def load(
     name = linker.next_name()
     library = Library(linker, name, builder.link(linker.jit, name), libraries)
     if DEBUG and is_located:
+        from . import locating
+
         locating.register(library, objects)
     return library
 

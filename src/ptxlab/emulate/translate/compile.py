@@ -13,11 +13,11 @@ from ptxlab import ir
 from ptxlab.device import layout
 from ptxlab.emulate.translate import effort
 from ptxlab.emulate.translate.preemption import NEVER
-from ptxlab.emulate.translate.sharing import share_tables
 from ptxlab.ir.shapes import match_of
 from ptxlab.isa.effects import Effects
 from ptxlab.native import engine
 from ptxlab.native.cache import sources
+from ptxlab.native.modes import CHECKED
 
 KEPT = 64  # kernels that stay linked
 
@@ -100,7 +100,10 @@ def compile_kernel(
         packed = engine.cached(key, lambda: _build(module, kernel, checks, profile, preemption, until))
         facts, *codes = _unpacked(packed)
         loaded = json.loads(facts), engine.load(codes, libraries=[_runtime()])
-        share_tables(loaded[1], len(codes))
+        if CHECKED:
+            from ptxlab.emulate.translate.sharing import share_tables
+
+            share_tables(loaded[1], len(codes))
     _loaded[key] = loaded
     if len(_loaded) > KEPT:
         del _loaded[next(iter(_loaded))]

@@ -34,6 +34,5 @@ def sharing_function(name: str, places: Mapping[str, str], beside: str = "") -> 
 
 def share_tables(library: Library, texts: int) -> None:
     """Let native code access the tables of a kernel, which was made from one text or two."""
-    if CHECKED:
-        for name in TABLES[:texts]:
-            ctypes.CFUNCTYPE(None)(library.address(name))()
+    for name in TABLES[:texts]:
+        ctypes.CFUNCTYPE(None)(library.address(name))()
