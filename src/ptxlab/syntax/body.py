@@ -24,7 +24,7 @@ from ptxlab.syntax.functions import (
     read_target,
 )
 from ptxlab.syntax.instructions import OPCODES, PARTS, instruction_of_match, read_instruction
-from ptxlab.syntax.labels import resolve_labels
+from ptxlab.syntax.labels import resolve_labels, too_many_branches
 from ptxlab.syntax.reader import Reader
 from ptxlab.syntax.recovery import next_statement
 from ptxlab.syntax.scope import Complicated, Scope
@@ -48,7 +48,7 @@ _LABELLED = frozenset((".branchtargets", ".calltargets", ".callprototype"))
 class BodyReader:
     """Reads one body; `statements` and `scope` are those of the innermost open braces."""
 
-    __slots__ = ("at", "function", "open", "opening", "reader", "scope", "statements", "text")
+    __slots__ = ("at", "function", "has_lists", "open", "opening", "reader", "scope", "statements", "text")
 
     def __init__(self, reader: Reader, function: Function, scope: Scope, opening: int) -> None:
         self.reader = reader
@@ -59,6 +59,7 @@ class BodyReader:
         self.open: list[tuple[int, list[Any], Scope]] = []  # where a block starts, and what is around it
         self.opening = opening
         self.at = opening + 1
+        self.has_lists = False  # of labels, for indexed branches
 
     def read(self) -> int:
         """Read to the brace that closes the body; returns the offset after it."""
@@ -70,6 +71,8 @@ class BodyReader:
                 self._leave()
             self.function.body = outermost
         resolve_labels(outermost, self.scope)
+        if self.has_lists and (fault := too_many_branches(outermost)) is not None:
+            self.reader.note(fault)
         return self.at
 
     def _read_statements(self) -> None:
@@ -187,6 +190,7 @@ class BodyReader:
 
     def _labelled(self, cursor: Cursor, name: str, start: int) -> Statement:
         if cursor.at(".branchtargets"):
+            self.has_lists = True
             return read_branch_targets(cursor, name, start)
         if cursor.at(".calltargets"):
             return read_call_targets(cursor, self.scope, name, start)

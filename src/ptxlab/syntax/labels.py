@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ptxlab.ir import (
     Address,
     Block,
@@ -16,7 +18,10 @@ from ptxlab.ir import (
     Unresolved,
     Vector,
 )
+from ptxlab.syntax.errors import ParseError
 from ptxlab.syntax.scope import Scope
+
+MOST_EDGES = 1_000_000  # of all indexed branches of a function to the labels of their lists
 
 
 def resolve_labels(body: list[Statement], scope: Scope) -> None:
@@ -45,3 +50,40 @@ def _visible(operand: Operand, visible: frozenset[str]) -> Operand:
         base = _visible(operand.base, visible)
         return Address(base, operand.offset, operand.arguments, operand.unified, operand.plus_zero)
     return operand
+
+
+def too_many_branches(body: list[Statement]) -> ParseError | None:
+    """Refuse indexed branches that go to more labels in all than any program needs: analyses follow each of them."""
+    statements = list(_inner(body))
+    sizes: dict[str, int] = {}
+    for statement in statements:
+        if isinstance(statement, BranchTargets):
+            sizes[statement.name] = max(sizes.get(statement.name, 0), len(statement.targets))
+    edges = 0
+    for statement in statements:
+        if isinstance(statement, Instruction):
+            edges += sum(sizes.get(each.name, 0) for each in statement.operands if isinstance(each, LabelReference))
+            if edges > MOST_EDGES:
+                assert statement.start is not None
+                assert statement.end is not None
+                return ParseError(
+                    "too-many-branches",
+                    f"the indexed branches up to here go to more than {MOST_EDGES:,} labels in all",
+                    statement.start,
+                    statement.end,
+                    help="share one `brx.idx` between the places that branch by the same list",
+                )
+    return None
+
+
+def _inner(body: list[Statement]) -> Iterator[Statement]:
+    """All statements, those of blocks too."""
+    pending = [iter(body)]
+    while pending:
+        for statement in pending[-1]:
+            if isinstance(statement, Block):
+                pending.append(iter(statement.body))
+                break
+            yield statement
+        else:
+            pending.pop()

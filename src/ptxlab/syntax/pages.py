@@ -56,6 +56,11 @@ PAGES = {
     "unclosed-brace": _page("A `{` has no `}`.", f"{_HEADER}.entry k() {{\n    ret;"),
     "stray-brace": _page("A `}` has no `{`.", f"{_HEADER}.entry k() {{ ret; }}\n}}"),
     "nested-too-deeply": "More braces or parentheses are open at once than any program needs.",
+    "too-many-branches": (
+        "All `brx.idx` of a function together go to more than 1,000,000 labels, counted once for each branch.\n\n"
+        "Every analysis follows each of these branches. Share one `brx.idx` between the places that branch by the same "
+        "list, or call a function."
+    ),
     "unterminated-comment": _page(
         "A `/*` has no `*/`.\n\nptxas does not terminate on such a file.", f"{_HEADER}.entry k() {{ ret; }}\n/* the end"
     ),
