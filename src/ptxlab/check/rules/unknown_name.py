@@ -46,6 +46,7 @@ from ..program import Program
 
 def check(program: Program) -> Iterator[Diagnostic]:
     reported: set[tuple[int, str]] = set()
+    declared: dict[int, dict[str, ir.Variable | None]] = {}  # by function, collected once
     for failure in program.failures["unknown-name"]:
         for name in names_missing(failure.instruction):
             if (id(failure.function), name) in reported:
@@ -56,7 +57,10 @@ def check(program: Program) -> Iterator[Diagnostic]:
             if jump is not None and jump.branches:
                 yield _explain_label(failure.function, name, span)
             else:
-                yield _explain(program, failure.function, name, span)
+                function = failure.function
+                if id(function) not in declared:
+                    declared[id(function)] = _declared(program, function)
+                yield _explain(program, declared[id(function)], name, span)
     yield from _missing_function_names(program)
     yield from _missing_labels(program)
     for facts in program.functions:
@@ -110,7 +114,7 @@ def _missing_targets(program: Program, function: ir.Function, statements: list[i
         elif isinstance(statement, ir.CallTargets):
             for target in statement.targets:
                 if isinstance(target, ir.Unresolved):
-                    yield _explain(program, function, target.name, program.module.span(statement))
+                    yield _explain(program, _declared(program, function), target.name, program.module.span(statement))
 
 
 def names_missing(instruction: ir.Instruction) -> Iterator[str]:
@@ -156,8 +160,7 @@ def _rename(name: str, meant: str, span: Span | None) -> Help:
     return Help(f"did you mean `{meant}`?", (Edit(span, meant),) if is_safe and span is not None else ())
 
 
-def _explain(program: Program, function: ir.Function, name: str, span: Span | None) -> Diagnostic:
-    declared = _declared(program, function)
+def _explain(program: Program, declared: Mapping[str, ir.Variable | None], name: str, span: Span | None) -> Diagnostic:
     helps: list[Help] = []
     numbered = re.fullmatch(r"(.*?)(\d+)", name)
     variable = declared.get(numbered[1]) if numbered else None
