@@ -11,14 +11,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ptxlab.gpu.arrays import host_view, is_on_gpu
-    from ptxlab.gpu.driver import absence
-    from ptxlab.gpu.graphs import Graph, graph
-    from ptxlab.gpu.hardware import Gpu, devices, gpu
-    from ptxlab.gpu.launching import launch, prepare
-    from ptxlab.gpu.loading import GpuState
-    from ptxlab.gpu.prepared import Prepared
-    from ptxlab.gpu.variables import read_variable, write_variable
+    from ptxlab.gpu.arrays import host_view as host_view
+    from ptxlab.gpu.arrays import is_on_gpu as is_on_gpu
+    from ptxlab.gpu.driver import absence as absence
+    from ptxlab.gpu.graphs import Graph as Graph
+    from ptxlab.gpu.graphs import graph as graph
+    from ptxlab.gpu.hardware import Gpu as Gpu
+    from ptxlab.gpu.hardware import devices as devices
+    from ptxlab.gpu.hardware import gpu as gpu
+    from ptxlab.gpu.launching import launch as launch
+    from ptxlab.gpu.launching import prepare as prepare
+    from ptxlab.gpu.loading import GpuState as GpuState
+    from ptxlab.gpu.prepared import Prepared as Prepared
+    from ptxlab.gpu.variables import read_variable as read_variable
+    from ptxlab.gpu.variables import write_variable as write_variable
 
 _HOME = {
     "Gpu": "hardware",
@@ -37,10 +43,7 @@ _HOME = {
     "write_variable": "variables",
 }
 
-__all__ = [
-    "Gpu", "GpuState", "Graph", "Prepared", "absence", "devices", "gpu", "graph", "host_view", "is_on_gpu", "launch",
-    "prepare", "read_variable", "write_variable",
-]  # fmt: skip
+__all__ = [*_HOME]
 
 
 def __getattr__(name: str) -> Any:
