@@ -2,8 +2,8 @@
 
 Threads of one CTA are warps of a block, or lanes of one warp. Variables are in global memory, or in the shared memory
 of a block that all threads can reach. Blocks of one GPU may be in a cluster. Threads of several GPUs are blocks of
-several clusters: `.gpu` then becomes `.cluster`, and `.sys` becomes `.gpu`, so that each scope includes the threads
-that it includes in the test.
+several clusters: `.gpu` then becomes `.cluster`, `.sys` becomes `.gpu`, and `.cluster` becomes `.cta`, since each CTA
+of such a test is a cluster of its own, so that each scope includes the threads that it includes in the test.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ptxlab.litmus.program import Barrier, ClusterBarrier, Instruction, Litmus, Load, Operand, ProxyFence, Thread
 
-NARROWER = {"cta": "cta", "cluster": "cluster", "gpu": "cluster", "sys": "gpu"}
+NARROWER = {"cta": "cta", "cluster": "cta", "gpu": "cluster", "sys": "gpu"}
 MOST_BLOCKS = 8  # of a cluster
 MOST_LANES = 32
 
