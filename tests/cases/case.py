@@ -5,17 +5,28 @@
     // expect: data-race 25 with 23 within 20 seeds
     // expect: warning unordered-collective 14
     // expect: results 3 3
+    // says: nothing orders line 23 before line 25
     // check: warning divergent-barrier 30
 
 `run` names the launch: `grid`, `block`, `cluster` (`2` or `2,2`), `shared` (bytes), `entry` (if there are several),
-`args` (an array of zeros `u32[64]`, of ones `u32[64]=1`, of 0, 1, 2, … `u32[64]=range`, or a scalar `u32=5`), and
-`seeds`, how many schedules to try (3 unless it says so). A file without `run` is only checked.
+`args` (an array of zeros `u32[64]`, of ones `u32[64]=1`, of 0, 1, 2, … `u32[64]=range`, a scalar `u32=5`, or `same`,
+the array before it again), `checks=no` to run without detectors of races, and `seeds`, how many schedules to try (3
+unless it says so). A file without `run` is only checked.
 
 `expect` names what a run finds, one line a finding: its level unless it is an error, its code, the line of its primary
 label, the lines of the others after `with`. Which of two accesses is the primary one depends on the schedule, so
 either will do. Each seed must find this and nothing else; what only some schedules show says `within N seeds`.
 `silent` means no finding. `results` are the first elements of the first array after every run, `results[1]` those of
-the second. `check` is the same for what `ptxlab.check` finds, without running.
+the second. `says` is text that the report of the first seed contains. `check` is the same as `expect` for what
+`ptxlab.check` finds, without running.
+
+A comment after a line of the kernel may give other spellings of that line; all of this must come of each:
+
+    bar.sync 0;
+    // or: bar.sync 1, 64;
+    // or: barrier.sync 5;
+
+Where several lines have such comments, the first of each go together, then the second of each.
 
 Lines are those of the file, as an editor counts them. `BLESS=1 pytest tests/cases` writes the `expect` and `check`
 lines anew from what is found (`git diff` then shows what changed); it leaves the `within` of a finding as it is.
@@ -32,13 +43,14 @@ import numpy as np
 
 import ptxlab
 from ptxlab import ir
-from ptxlab.report import Diagnostic
+from ptxlab.report import Diagnostic, render
 
 FOLDER = Path(__file__).parent
 SEEDS = 3
-_HEADER = re.compile(r"//\s*(run|expect|check):\s*(.*?)\s*$")
+_HEADER = re.compile(r"//\s*(run|expect|says|check):\s*(.*?)\s*$")
 _RESULTS = re.compile(r"results(?:\[(\d+)\])?\s+(.+)")
 _FINDING = re.compile(r"(?:(warning|note) )?([\w-]+)(?: (\d+))?(?: with ([\d, ]+?))?(?: within (\d+) seeds)?$")
+_OTHER = re.compile(r"\s*// or:\s*(.*)")
 _ARGUMENT = re.compile(r"(\w+?)(?:\[(\d+)\])?(?:=(\S+))?$")
 
 
@@ -71,20 +83,29 @@ class Seen:
 
     findings: list[Finding]
     arrays: list[np.ndarray[Any, Any]]
+    report: str
 
 
 @dataclass(frozen=True)
 class Case:
-    """A file of `tests/cases`."""
+    """A file of `tests/cases`, with the spellings that it has (0) or with the first, second, … of its others."""
 
     path: Path
+    spelling: int = 0
 
     def __str__(self) -> str:
-        return self.path.relative_to(FOLDER).with_suffix("").as_posix()
+        name = self.path.relative_to(FOLDER).with_suffix("").as_posix()
+        return f"{name}-{self.spelling}" if self.spelling else name
 
     @cached_property
     def text(self) -> str:
-        return self.path.read_text(encoding="utf-8")
+        text = self.path.read_text(encoding="utf-8")
+        return text if not self.spelling else _respell(text, self.spelling)
+
+    @property
+    def others(self) -> int:
+        """How many other spellings it has."""
+        return max(map(len, _others(self.text.splitlines()).values()), default=0)
 
     def lines(self, word: str) -> list[str]:
         """What the header says after this word, line by line."""
@@ -132,7 +153,7 @@ class Case:
         kernel = self.module[how.get("entry") or self.module.entries[0]]
         options: dict[str, Any] = {"device": device, "on_error": "collect"}
         if device == "cpu":
-            options |= {"seed": seed, "timeout": 60}
+            options |= {"seed": seed, "timeout": 60, "checks": how.get("checks") != "no"}
         if "cluster" in how:
             options["cluster"] = _shape(how["cluster"])
         if "shared" in how:
@@ -141,12 +162,14 @@ class Case:
             found = kernel.launch(_shape(how["grid"]), _shape(how["block"]), args, **options).diagnostics
         except (ptxlab.KernelError, ptxlab.PtxError) as problem:
             found = list(problem.diagnostics)
-        return Seen([_finding(diagnostic) for diagnostic in found], [a for a in args if isinstance(a, np.ndarray)])
+        arrays = [value for value in args if isinstance(value, np.ndarray)]
+        return Seen([_finding(diagnostic) for diagnostic in found], arrays, render(found))
 
 
 def cases() -> list[Case]:
-    """All files, by name."""
-    return [Case(path) for path in sorted(FOLDER.rglob("*.ptx"))]
+    """All files, by name, each followed by its other spellings."""
+    files = [Case(path) for path in sorted(FOLDER.rglob("*.ptx"))]
+    return [Case(file.path, number) for file in files for number in range(1 + file.others)]
 
 
 def differences(case: Case, seen: Sequence[Seen]) -> list[str]:
@@ -168,7 +191,7 @@ def differences(case: Case, seen: Sequence[Seen]) -> list[str]:
     for key, (finding, within) in expected.items():
         if within and not any(key == other.key for run in seen[:within] for other in run.findings):
             found.append(f"did not find {finding} within {within} seeds")
-    return found
+    return found + [f"does not say {text!r}" for text in case.lines("says") if seen and text not in seen[0].report]
 
 
 def bless(case: Case, seen: Sequence[Seen], checked: Sequence[Finding]) -> None:
@@ -208,6 +231,28 @@ def _results(run: Seen, number: int, like: str) -> str:
     return " ".join(f"{value:g}" if value.dtype.kind == "f" else str(value) for value in values)
 
 
+def _others(lines: Sequence[str]) -> dict[int, list[str]]:
+    """The other spellings of each line that has some."""
+    found: dict[int, list[str]] = {}
+    last = 0
+    for at, line in enumerate(lines):
+        if match := _OTHER.match(line):
+            found.setdefault(last, []).append(match[1])
+        else:
+            last = at
+    if len({len(others) for others in found.values()}) > 1:
+        raise ValueError("lines with other spellings must have as many as each other")
+    return found
+
+
+def _respell(text: str, number: int) -> str:
+    """The text with the other spelling of this number for each line that has some."""
+    lines = text.splitlines()
+    for at, others in _others(lines).items():
+        lines[at] = lines[at][: len(lines[at]) - len(lines[at].lstrip())] + others[number - 1]
+    return "\n".join(lines) + "\n"
+
+
 def _is_finding(line: str) -> bool:
     return line != "silent" and not _RESULTS.match(line)
 
@@ -234,15 +279,20 @@ def _shape(text: str) -> tuple[int, ...]:
 
 def _arguments(text: str) -> Iterator[Any]:
     """The arguments that `args=` names."""
+    before: Any = None
     for word in filter(None, text.split(",")):
+        if word == "same":
+            yield before
+            continue
         match = _ARGUMENT.match(word)
         if match is None:
             raise ValueError(f"not an argument: {word}")
         name, count, value = match.groups()
         type = np.dtype(f"{name[0].replace('s', 'i').replace('b', 'u')}{int(name[1:]) // 8}")
         if count is None:
-            yield type.type(value or 0).item()
+            before = type.type(value or 0).item()
         elif value == "range":
-            yield np.arange(int(count), dtype=type)
+            before = np.arange(int(count), dtype=type)
         else:
-            yield np.full(int(count), value or 0, dtype=type)
+            before = np.full(int(count), value or 0, dtype=type)
+        yield before
