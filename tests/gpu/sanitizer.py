@@ -44,7 +44,7 @@ from ptxlab.report import KernelError, PtxError
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = [f"tests/emulate/test_{name}.py" for name in ("pages", "races", "hangs", "copy_order", "misuse")]
-TESTS += ["tests/emulate/test_release_acquire.py", "tests/cases"]
+TESTS += ["tests/cases"]
 SIZES = ("grid", "block", "shared", "cluster")
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 ALONE = "none"  # no tool: what the GPU itself says
