@@ -43,7 +43,7 @@ from ptxlab.launch.contexts import context_of
 from ptxlab.report import KernelError, PtxError
 
 ROOT = Path(__file__).resolve().parents[2]
-TESTS = [f"tests/emulate/test_{name}.py" for name in ("pages", "races", "hangs", "misuse")]
+TESTS = [f"tests/emulate/test_{name}.py" for name in ("pages", "races", "hangs", "arguments", "addresses", "stopping")]
 TESTS += ["tests/cases"]
 SIZES = ("grid", "block", "shared", "cluster")
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
