@@ -12,7 +12,6 @@ all mutants that are not reported to `evidence/mutation.json`.
 import datetime
 import json
 import platform
-import re
 import subprocess
 import sys
 from collections import Counter
@@ -22,34 +21,30 @@ from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 
-import numpy as np
-
-import ptxlab
 from ptxlab import ir
-from ptxlab.device.result import Result
-from tests.emulate.kernels import CASES, Case, Launch
+from tests.emulate.mutation_operators import changes
+from tests.emulate.mutation_subjects import Subject, subjects
 from tests.emulate.survivors import EQUIVALENT, MISSED, Survivor
 
 EVIDENCE = Path(__file__).resolve().parents[2] / "evidence" / "mutation.json"
 SEEDS = (0, 1)
-TIMEOUT = 5
 
 
 @dataclass(frozen=True)
 class Mutant:
     """One kernel with one change."""
 
-    case: Case = field(repr=False)
+    subject: Subject = field(repr=False)
     line: int
     kind: str
-    """What was done, for example `remove barrier`; see `changes`."""
+    """What was done, for example `remove barrier`; see `mutation_operators`."""
     before: str
     after: str
     text: str = field(repr=False)
 
     @property
     def name(self) -> str:
-        return f"{self.case.name} line {self.line}, {self.kind}"
+        return f"{self.subject.name} line {self.line}, {self.kind}"
 
 
 @dataclass(frozen=True)
@@ -69,7 +64,7 @@ class Outcome:
         m = self.mutant
         found = survivor_of(m)
         return {
-            "case": m.case.name,
+            "case": m.subject.name,
             "line": m.line,
             "kind": m.kind,
             "before": m.before,
@@ -79,91 +74,19 @@ class Outcome:
         }
 
 
-# What can be done to an instruction.
-
-
-def changes(text: str) -> Iterator[tuple[str, str]]:
-    """Each change to an instruction that takes order from it: its kind, and the instruction instead; "" removes it."""
-    match = re.fullmatch(r"((?:@!?%?\w+\s+)?)([\w.:]+)(.*)", text, re.DOTALL)
-    assert match, text
-    guard, opcode, rest = match.groups()
-    mnemonic, *modifiers = opcode.split(".")
-    operands = [part.strip() for part in rest.rstrip(";").split(",")]
-    if mnemonic in ("bar", "barrier"):
-        yield from barrier_changes(guard, modifiers, operands)
-    elif mnemonic in ("membar", "fence"):
-        yield "remove fence", ""
-        wide = re.search(r"\.(gl|gpu|sys|cluster)\b", opcode)
-        if wide:
-            yield "narrow scope", f"{guard}{opcode.replace(wide[0], '.cta')}{rest}"
-    elif opcode.startswith("cp.async.wait_"):
-        yield "remove wait", ""
-        if modifiers[1] == "wait_group":
-            yield "wait for one group less", f"{guard}{opcode} {int(operands[0]) + 1};"
-    elif opcode.startswith(("cp.async.mbarrier.arrive", "mbarrier.arrive")):
-        yield "remove arrive", ""
-    elif mnemonic == "mbarrier" and modifiers[0] in ("test_wait", "try_wait"):
-        yield "remove wait", f"{guard}setp.eq.u32 {operands[0]}, 0, 0;"
-    elif mnemonic in ("ld", "st", "atom", "red"):
-        yield from access_changes(guard, mnemonic, modifiers, rest)
-
-
-def barrier_changes(guard: str, modifiers: list[str], operands: list[str]) -> Iterator[tuple[str, str]]:
-    """A block's barrier becomes nothing, or one of the warp; one that counts votes counts only the thread's own."""
-    if modifiers[0] == "warp":
-        yield "remove warp barrier", ""
-    elif "red" in modifiers:
-        own = f"selp.u32 {operands[0]}, 1, 0, {operands[-1]};" if "popc" in modifiers else ""
-        yield "remove barrier", f"{guard}{own or f'mov.pred {operands[0]}, {operands[-1]};'}"
-    else:
-        yield "remove barrier", ""
-        if "sync" in modifiers:
-            yield "barrier of the warp only", f"{guard}bar.warp.sync 0xffffffff;"
-
-
-def access_changes(guard: str, mnemonic: str, modifiers: list[str], rest: str) -> Iterator[tuple[str, str]]:
-    """Less order, a smaller scope, or a weak access instead of a strong one."""
-
-    def with_modifiers(changed: list[str]) -> str:
-        return f"{guard}{'.'.join([mnemonic, *changed])}{rest}"
-
-    order = next((word for word in modifiers if word in ("acquire", "release", "acq_rel")), None)
-    scope = next((word for word in modifiers if word in ("gpu", "sys", "cluster", "cta")), None)
-    if order:
-        yield f"{order} to relaxed", with_modifiers([word.replace(order, "relaxed") for word in modifiers])
-    if "volatile" in modifiers:
-        yield "volatile to weak", with_modifiers([word for word in modifiers if word != "volatile"])
-    if "relaxed" in modifiers and mnemonic in ("ld", "st"):
-        yield "relaxed to weak", with_modifiers([word for word in modifiers if word not in ("relaxed", scope)])
-    if any(word.startswith("shared") for word in modifiers):
-        return  # no other block accesses it: every scope is as good
-    if scope not in (None, "cta"):
-        yield "narrow scope", with_modifiers(["cta" if word == scope else word for word in modifiers])
-    if scope is None and mnemonic in ("atom", "red"):
-        yield "narrow scope", with_modifiers(["cta", *modifiers])  # without a scope it is `.gpu`
-
-
 def mutants(only: str = "") -> Iterator[Mutant]:
-    """Each change to each instruction that is executed, of each kernel that synchronises, in the first of its builds.
-
-    With an mbarrier, sm_90 as well, where waiting for one is another instruction.
-    """
-    seen = set()
-    for case in CASES:
-        kernel = case.name.partition("-")[0]
-        again = "mbarrier" in case.synchronises and case.path.name.endswith("sm_90.ptx")
-        if case.synchronises and (kernel not in seen or again):
-            seen.add(kernel)
-            if only in case.name:
-                yield from mutants_of(case)
+    """Each change to each instruction that is executed, of each kernel."""
+    for subject in subjects():
+        if only in subject.name:
+            yield from mutants_of(subject)
 
 
-def mutants_of(case: Case) -> Iterator[Mutant]:
-    """The mutants of one case."""
-    module = ptxlab.load(case.path)
+def mutants_of(subject: Subject) -> Iterator[Mutant]:
+    """The mutants of one kernel."""
+    module = subject.parse(subject.text)
     assert module.source is not None
     text = module.source.text
-    executed = lines_executed(case, module)
+    executed = lines_executed(subject, module)
     for function in module.functions:
         for instruction in function.instructions():
             start, end = instruction.start, instruction.end
@@ -172,69 +95,39 @@ def mutants_of(case: Case) -> Iterator[Mutant]:
             line = module.source.position(start)[0]
             if line in executed:
                 for kind, after in changes(text[start:end]):
-                    yield Mutant(case, line, kind, text[start:end], after, text[:start] + after + text[end:])
+                    yield Mutant(subject, line, kind, text[start:end], after, text[:start] + after + text[end:])
 
 
-def lines_executed(case: Case, module: ir.Module) -> set[int]:
-    """The lines that a case executes; it must be correct."""
-    run = case.make(np.random.default_rng(0))
-    lines: set[int] = set()
-    printed = ""
-    for launch in run.launches:
-        result = start_launch(module, launch, 0)
-        assert not [found for found in result.diagnostics if found.level == "error"], case.name
-        lines |= set(result.counters["lines"])
-        printed += result.output
-    for check in run.checks:
-        check(printed)
-    return lines
-
-
-# Running.
-
-
-def start_launch(module: ir.Module, launch: Launch, seed: int) -> Result:
-    """Run one launch with all checks."""
-    result: Result = module[launch.entry].launch(
-        launch.grid,
-        launch.block,
-        launch.args,
-        shared=launch.shared,
-        cluster=launch.cluster,
-        device="cpu",
-        seed=seed,
-        on_error="collect",
-        timeout=TIMEOUT,
-    )
-    return result
+def lines_executed(subject: Subject, module: ir.Module) -> set[int]:
+    """The lines that a kernel executes; it must be right, and nothing may be found."""
+    results, is_right = subject.run(module, 0)
+    assert is_right, subject.name
+    assert not [found for result in results for found in result.diagnostics if found.level == "error"], subject.name
+    return {line for result in results for line in result.counters["lines"]}
 
 
 def judge(mutant: Mutant) -> Outcome:
     """Run a mutant until a seed reports it."""
-    module = ptxlab.parse(mutant.text, name=mutant.case.path.name)
-    right = True
+    is_right = True
+    warned: tuple[str, ...] = ()
     for seed in SEEDS:
-        run = mutant.case.make(np.random.default_rng(0))
-        printed = ""
-        for launch in run.launches:
-            result = start_launch(module, launch, seed)
-            found = {diagnostic.code for diagnostic in result.diagnostics if diagnostic.level == "error"}
-            if found:
-                return Outcome(mutant, "reported", tuple(sorted(found)), seed)
-            printed += result.output
-        try:
-            for check in run.checks:
-                check(printed)
-        except AssertionError:
-            right = False
-    return Outcome(mutant, "survived" if right else "wrong")
+        results, right = mutant.subject.run(mutant.subject.parse(mutant.text), seed)
+        found = [diagnostic for result in results for diagnostic in result.diagnostics]
+        errors = {diagnostic.code for diagnostic in found if diagnostic.level == "error"}
+        if errors:
+            return Outcome(mutant, "reported", tuple(sorted(errors)), seed)
+        warned = warned or tuple(sorted({diagnostic.code for diagnostic in found}))
+        is_right = is_right and right
+    if warned and mutant.subject.is_asynchronous:
+        return Outcome(mutant, "reported", tuple(f"warning {code}" for code in warned))
+    return Outcome(mutant, "survived" if is_right else "wrong")
 
 
 def survivor_of(mutant: Mutant) -> Survivor | None:
     """What is known of a mutant that is not reported."""
     for survivor in (*EQUIVALENT, *MISSED):
         if (survivor.case, True, True) == (
-            mutant.case.name,
+            mutant.subject.name,
             mutant.line in survivor.lines,
             mutant.kind in survivor.kinds,
         ):
@@ -290,7 +183,7 @@ def evidence(score: Score, commit: str) -> dict[str, object]:
         "platform": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         "commit": commit,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "kernels": len({o.mutant.case.name for o in score.outcomes}),
+        "kernels": len({o.mutant.subject.name for o in score.outcomes}),
         "mutants": len(score.outcomes),
         "reported": len(score.reported),
         "reported_by_seed_0": sum(o.seed == 0 for o in score.reported),

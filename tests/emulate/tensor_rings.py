@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 import ptxlab
+from ptxlab import ir
+from ptxlab.device.result import Result
 from ptxlab.isa.instruction_descriptor import PAIR, PLAIN, InstructionDescriptor
 
 ROWS, DEPTH = 128, 16  # of a stage, in each block
@@ -203,6 +205,13 @@ class Ring:
     steps: int = 3
     edits: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def name(self) -> str:
+        """`2 stages, 1 accumulator, 1 block`"""
+        parts = {"stage": self.stages, "accumulator": self.buffers, "block": self.blocks}
+        named = ", ".join(f"{count} {name}{'s' * (count > 1)}" for name, count in parts.items())
+        return named + ", copied" * self.copies
+
     def text(self) -> str:
         pair = self.blocks == 2
         group = f"cta_group::{self.blocks}"
@@ -244,18 +253,22 @@ class Ring:
 
     def run(self, seed: int = 0, **how: Any) -> tuple[bool, list[ptxlab.Diagnostic]]:
         """Whether the result is right, and what was found."""
+        is_right, result = self.launch(ptxlab.parse(self.text(), name="ring.ptx"), seed, **how)
+        return is_right, result.diagnostics
+
+    def launch(self, module: ir.Module, seed: int = 0, **how: Any) -> tuple[bool, Result]:
+        """Whether the result of a module, which may be another than `text` says, is right."""
         random = np.random.default_rng(1)
         shape = (self.tiles, self.steps, self.blocks)
         a = random.integers(-4, 5, (*shape, ROWS, DEPTH)).astype(np.float16)
         b = random.integers(-4, 5, (*shape, COLUMNS, DEPTH)).astype(np.float16)
         data = np.concatenate([_chunks(a), _chunks(b)], axis=-1)
         out = np.zeros((self.tiles, self.blocks * ROWS, self.blocks * COLUMNS), np.float32)
-        kernel = ptxlab.parse(self.text(), name="ring.ptx")["ring"]
         options: dict[str, Any] = {"device": "cpu", "on_error": "collect", "timeout": 60, "seed": seed} | how
-        found = kernel.launch(self.blocks, 256, [out, data], **options).diagnostics
+        result = module["ring"].launch(self.blocks, 256, [out, data], **options)
         left = a.astype(np.float64).transpose(0, 2, 3, 1, 4).reshape(self.tiles, self.blocks * ROWS, -1)
         right = b.astype(np.float64).transpose(0, 2, 3, 1, 4).reshape(self.tiles, self.blocks * COLUMNS, -1)
-        return bool(np.array_equal(out, left @ right.transpose(0, 2, 1))), found
+        return bool(np.array_equal(out, left @ right.transpose(0, 2, 1))), result
 
 
 def _chunks(matrix: np.ndarray) -> np.ndarray:

@@ -3,7 +3,9 @@
 import pytest
 
 from tests.emulate.kernels import CASES
-from tests.emulate.mutation import changes, judge, mutants_of, survivor_of
+from tests.emulate.mutation import judge, mutants_of, survivor_of
+from tests.emulate.mutation_operators import changes
+from tests.emulate.mutation_subjects import subject_of
 from tests.emulate.survivors import EQUIVALENT, MISSED
 
 SAMPLE = [
@@ -35,7 +37,7 @@ SAMPLE = [
 @pytest.mark.parametrize(("name", "kind", "code"), SAMPLE, ids=[f"{name} {kind}" for name, kind, _ in SAMPLE])
 def test_the_first_mutant_of_a_kind_is_reported(name: str, kind: str, code: str) -> None:
     case = next(case for case in CASES if case.name == name)
-    mutant = next(mutant for mutant in mutants_of(case) if mutant.kind == kind)
+    mutant = next(mutant for mutant in mutants_of(subject_of(case)) if mutant.kind == kind)
     outcome = judge(mutant)
     assert (outcome.verdict, outcome.seed) == ("reported", 0)
     assert code in outcome.findings
@@ -43,7 +45,7 @@ def test_the_first_mutant_of_a_kind_is_reported(name: str, kind: str, code: str)
 
 def test_a_mutant_that_is_as_good_as_the_kernel_survives() -> None:
     case = next(case for case in CASES if case.name == "game_of_life-stencils.sm_80")
-    *_, last = [mutant for mutant in mutants_of(case) if mutant.kind == "remove barrier"]
+    *_, last = [mutant for mutant in mutants_of(subject_of(case)) if mutant.kind == "remove barrier"]
     assert judge(last).verdict == "survived"
     assert survivor_of(last) in EQUIVALENT
 
@@ -78,7 +80,7 @@ def test_survivors_are_of_cases() -> None:
         ("atom.global.add.u32 %r1, [%rd1], 1;", {"narrow scope": "atom.cta.global.add.u32 %r1, [%rd1], 1;"}),
         ("atom.shared.add.u32 %r1, [%r2], 1;", {}),
         ("ld.global.u32 %r1, [%rd1];", {}),
-        ("mbarrier.init.shared.b64 [%r1], 1;", {}),
+        ("mbarrier.init.shared.b64 [%r1], 1;", {"one arrival more": "mbarrier.init.shared.b64 [%r1], 2;"}),
     ],
 )
 def test_changes(before: str, after: dict[str, str]) -> None:

@@ -1,0 +1,147 @@
+"""The kernels that `mutation.py` changes: those of `kernels` that synchronise, and asynchronous ones.
+
+The asynchronous ones are those of the gallery with copies, mbarriers or MMAs in flight, and rings on tensor memory.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import ptxlab
+from ptxlab import ir, kernels
+from ptxlab.device.result import Result
+from ptxlab.kernels import wgmma_gemm
+from ptxlab.measure import Host, check
+from ptxlab.measure.checking import WrongAnswerError, expect
+from ptxlab.measure.entry import Size
+from tests.emulate.kernels import CASES, Case
+from tests.emulate.tensor_rings import Ring
+
+Run = Callable[[ir.Module, int], tuple[list[Result], bool]]
+TIMEOUT = 5
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A kernel: its PTX, and what runs a module that was made of it, with a seed: the results, whether it is right."""
+
+    name: str
+    text: str = field(repr=False)
+    run: Run = field(repr=False)
+    file: str = "kernel.ptx"
+    is_asynchronous: bool = False
+    """Whether what is found of it may be a warning: the original has none, and a fence of tensor memory is one."""
+
+    def parse(self, text: str) -> ir.Module:
+        return ptxlab.parse(text, name=self.file)
+
+
+def subjects() -> Iterator[Subject]:
+    """All of them."""
+    seen = set()
+    for case in CASES:
+        kernel = case.name.partition("-")[0]
+        again = "mbarrier" in case.synchronises and case.path.name.endswith("sm_90.ptx")
+        if case.synchronises and (kernel not in seen or again):  # the first build; sm_90 waits by another instruction
+            seen.add(kernel)
+            yield subject_of(case)
+    yield from gallery()
+    for ring in RINGS:
+        yield Subject(f"ring {ring.name}", ring.text(), partial(_run_ring, ring), "ring.ptx", is_asynchronous=True)
+
+
+# Cases.
+
+
+def subject_of(case: Case) -> Subject:
+    """A kernel of `tests/emulate/kernels`."""
+    is_asynchronous = case.name.startswith("blackwell")
+    return Subject(case.name, case.path.read_text(), partial(_run_case, case), case.path.name, is_asynchronous)
+
+
+def _run_case(case: Case, module: ir.Module, seed: int) -> tuple[list[Result], bool]:
+    run = case.make(np.random.default_rng(0))
+    results = []
+    for launch in run.launches:
+        how = {"shared": launch.shared, "cluster": launch.cluster}
+        results.append(_launch(module[launch.entry], seed, launch.grid, launch.block, launch.args, **how))
+    try:
+        for verify in run.checks:
+            verify("".join(result.output for result in results))
+    except AssertionError:
+        return results, False
+    return results, True
+
+
+def _launch(kernel: ir.Function, seed: int, *args: Any, **how: Any) -> Result:
+    result: Result = kernel.launch(*args, **how, device="cpu", seed=seed, on_error="collect", timeout=TIMEOUT)
+    return result
+
+
+# The gallery.
+
+SIZES: dict[tuple[str, str], Size] = {
+    ("attention", "mma.sync"): {
+        "batch": 1, "heads": 1, "length": 130, "size": 64, "type": "bf16", "mask": "causal",
+    },
+    ("mma_gemm", "mma.sync"): {"type": "bf16", "m": 64, "n": 128, "k": 256},
+    ("mma_tile", "PTX"): {"m": 16, "n": 8, "k": 16},
+    ("pipelined", "cp.async, 2 stages"): {"n": 200, "terms": 7, "blocks": 2},
+    ("pipelined", "cp.async, 4 stages"): {"n": 200, "terms": 7, "blocks": 2},
+    ("sgemm", "double buffering"): {"m": 40, "n": 72, "k": 40},
+}  # fmt: skip
+
+
+def gallery() -> Iterator[Subject]:
+    """The asynchronous kernels of the gallery."""
+    for (name, variant), size in SIZES.items():
+        entry = kernels.entry(name)
+        (launch,) = entry.launches(variant, entry.arrays(Host(7), **size))
+        text = ptxlab.format(launch.module)
+        yield Subject(
+            f"{name} {variant}", text, partial(_run_entry, name, variant, size), f"{name}.ptx", is_asynchronous=True
+        )
+    text = wgmma_gemm.specialize("f16", wgmma_gemm.SMALL).ptx
+    yield Subject("wgmma_gemm wgmma", text, _run_wgmma, "wgmma_gemm.ptx", is_asynchronous=True)
+
+
+def _run_entry(name: str, variant: str, size: Size, module: ir.Module, seed: int) -> tuple[list[Result], bool]:
+    entry = kernels.entry(name)
+    arrays = entry.arrays(Host(7), **size)
+    expected = expect(np, entry, arrays)
+    (launch,) = entry.launches(variant, arrays)
+    how = {"shared": launch.shared, "cluster": launch.cluster}
+    kernel = module[launch.function.name]
+    result = _launch(kernel, seed, launch.grid, launch.block, launch.args, **how)
+    try:
+        check(np, entry, size, arrays, expected, variant)
+    except WrongAnswerError:
+        return [result], False
+    return [result], True
+
+
+def _run_wgmma(module: ir.Module, seed: int) -> tuple[list[Result], bool]:
+    """Two blocks, each with two tiles."""
+    random = np.random.default_rng(0)
+    a, b = (random.integers(-4, 5, (128, 264)).astype(np.float16) for _ in range(2))
+    d = np.zeros((128, 128), np.float16)
+    launch = wgmma_gemm.product(a, b, d, wgmma_gemm.SMALL)
+    result = _launch(module[module.entries[0]], seed, 2, launch.block, launch.args, shared=launch.shared)
+    return [result], bool(np.array_equal(d, a @ b.T))
+
+
+# Rings.
+
+RINGS = [
+    Ring(stages=2, buffers=1),
+    Ring(stages=3, buffers=2, copies=True),
+    Ring(stages=2, buffers=2, blocks=2),
+]
+
+
+def _run_ring(ring: Ring, module: ir.Module, seed: int) -> tuple[list[Result], bool]:
+    is_right, result = ring.launch(module, seed, timeout=TIMEOUT)
+    return [result], is_right
