@@ -1,5 +1,6 @@
 """How a hang is reported; what is one, and what is not, are the files of `tests/cases/hangs`."""
 
+import json
 from typing import Any
 
 import ptxlab
@@ -111,3 +112,74 @@ after:
         "   = note: phase 0: 1 of 1 arrivals (line 13, thread 0), 0 of 64 bytes; no running thread or copy can arrive",
         "   = help: start a copy of that many bytes that signals this mbarrier, or expect no bytes",
     ]
+
+
+LEDGER = """.version 8.0
+.target sm_90
+.address_size 64
+.shared .align 8 .b64 fulls[2];
+.shared .align 8 .b64 empty;
+.entry k() {
+.reg .b32 %r<2>;
+.reg .pred %p<4>;
+mov.u32 %r1, %tid.x;
+setp.eq.u32 %p1, %r1, 0;
+@%p1 mbarrier.init.shared.b64 [fulls], 32;
+@%p1 mbarrier.init.shared.b64 [fulls+8], 2;
+@%p1 mbarrier.init.shared.b64 [empty], 1;
+bar.sync 0;
+setp.ge.u32 %p3, %r1, 32;
+@%p3 bra consumer;
+mbarrier.arrive.shared.b64 _, [fulls];
+@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [fulls+8], 64;
+producer:
+mbarrier.try_wait.parity.shared.b64 %p2, [empty], 0;
+@!%p2 bra producer;
+ret;
+consumer:
+mbarrier.try_wait.parity.shared.b64 %p2, [fulls], 0;
+@!%p2 bra consumer;
+second:
+mbarrier.try_wait.parity.shared.b64 %p2, [fulls+8], 0;
+@!%p2 bra second;
+ret;
+}
+"""
+
+
+def test_all_mbarriers_of_a_hang_are_listed() -> None:
+    (found,) = ptxlab.parse(LEDGER)["k"].launch(1, 64, device="cpu", on_error="collect", timeout=20).diagnostics
+    assert found.notes[-1].splitlines() == [
+        "mbarriers in use:",
+        "`fulls`+8: phase 0: 1 of 2 arrivals (line 18: thread 0); 0 of 64 bytes; warp 1 waits for parity 0 (line 27)",
+        "`empty`: phase 0: 0 of 1 arrivals; warp 0 waits for parity 0 (line 20)",
+    ]
+    listed = {entry["mbarrier"]: entry for entry in found.facts["mbarriers"]}
+    assert list(listed) == ["fulls+8", "empty", "fulls"]
+    first, second = listed["fulls"]["phases"]
+    assert first == {
+        "phase": 0, "is_complete": True, "arrivals": 32,
+        "by": [{"at": "line 17", "threads": "warp 0", "arrivals": 32}],
+        "bytes": 0, "expected_bytes": 0, "waits_passed": 32,
+    }  # fmt: skip
+    assert (second["phase"], second["is_complete"], second["by"]) == (1, False, [])
+    assert json.loads(render([found], "json"))[0]["facts"] == found.facts
+
+
+def test_a_wait_with_the_parity_of_the_next_phase() -> None:
+    late = """
+    .shared .align 8 .b64 full;
+    mov.u32 %r1, %tid.x;
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 mbarrier.init.shared.b64 [full], 1;
+    bar.sync 0;
+    @%p1 mbarrier.arrive.shared.b64 %rd1, [full];
+    bar.sync 0;
+    again:
+    mbarrier.test_wait.parity.shared.b64 %p2, [full], 1;
+    @!%p2 bra again;
+    ret;
+    """
+    found = problem(late, block=32)
+    assert found.notes[0].startswith("phase 1: 0 of 1 arrivals")
+    assert found.helps[0].text == "wait for parity 0: phase 0 is complete, and no wait has seen it"

@@ -7,8 +7,8 @@ nothing of how it is shown; `render` does that.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from ptxlab.report.source import Span
 
@@ -49,6 +49,8 @@ class Diagnostic:
     labels: tuple[Label, ...] = ()
     notes: tuple[str, ...] = ()
     helps: tuple[Help, ...] = ()
+    facts: dict[str, Any] = field(default_factory=dict, compare=False)
+    """More than the text says, for programs: numbers, strings, lists and objects, as JSON has them."""
 
     def __str__(self) -> str:
         from ptxlab.report.render import render

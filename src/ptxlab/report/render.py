@@ -67,6 +67,7 @@ def _as_object(diagnostic: Diagnostic) -> dict[str, Any]:
             }
             for help in diagnostic.helps
         ],
+        **({"facts": diagnostic.facts} if diagnostic.facts else {}),
     }
 
 

@@ -6,6 +6,8 @@ from ptxlab.emulate.abi.clocks import VectorClock
 from ptxlab.native import Array, struct, u32, u64
 
 KNOWN_PHASES = 64  # mbarriers of a block that an explanation can describe
+RECENT_PHASES = 4  # of an mbarrier that it describes
+SOURCES = 4  # instructions of a phase whose arrivals it describes
 
 
 @struct
@@ -21,6 +23,29 @@ class Barrier:
     ones: u32
     instruction: u32
     known: VectorClock  # what the threads that arrived and continued have handed over
+
+
+@struct
+class Arrivals:
+    """The arrivals at an mbarrier in one phase by one instruction and one block."""
+
+    instruction: u32
+    count: u32  # of arrivals; 0: there is none
+    thread: u32  # the first that arrived
+    warps: u32  # a bit for each warp of its block that arrived
+    block: u64
+
+
+@struct
+class PhaseRecord:
+    """What arrived at an mbarrier in one phase."""
+
+    number: u64
+    arrived: u32  # arrivals in all
+    passed: u32  # waits that have seen the phase complete
+    expected_bytes: u64
+    bytes: u64  # that came
+    sources: Array[Arrivals, 4]
 
 
 @struct
@@ -41,6 +66,7 @@ class Phase:
     expected_at: u32  # the instruction of the last `expect_tx`
     passed: u32  # how many waits have succeeded
     bits: u64  # what the last operation on it left in memory
+    recent: Array[PhaseRecord, 4]  # the phase it is in and those before, by their numbers
 
 
 @struct

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import address_spaces, thread_parts
 from ptxlab.emulate.explain.mbarrier_hangs import explain_phase, name_mbarrier
+from ptxlab.emulate.explain.mbarrier_ledger import entries_of, list_entries
 from ptxlab.emulate.explain.memory_names import name_bytes
 from ptxlab.emulate.explain.polling import spin_around
 from ptxlab.emulate.explain.snapshots import SPINS, BlockSnapshot, ThreadSnapshot, do, ranges
@@ -18,9 +20,20 @@ if TYPE_CHECKING:
 
 
 def explain_hang(launch: Launch, snapshot: BlockSnapshot) -> Diagnostic:
-    """Why no thread of a cluster can continue."""
+    """Why no thread of a cluster can continue, and what is known of all its mbarriers."""
     waits = Waits(launch, snapshot)
     group = waits.cause()
+    found = _explain_group(launch, waits, group)
+    entries = entries_of(launch, snapshot, waits.groups, group.instruction)
+    if not entries:
+        return found
+    listed = list_entries(entries)
+    facts = {"mbarriers": [entry.fact() for entry in entries]}
+    return replace(found, notes=(*found.notes, *([listed] if listed else [])), facts=facts)
+
+
+def _explain_group(launch: Launch, waits: Waits, group: Group) -> Diagnostic:
+    """Why the wait of a group does not end."""
     others = waits.others(group)
     if group.status in (thread_parts.AT_COLLECTIVE, thread_parts.ACTIVE) or waits.is_parted(group):
         near = [one for one in waits.groups if one.snapshot is group.snapshot]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ptxlab.device import layout
 from ptxlab.emulate.abi import thread_parts
 from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.explain.mbarrier_ledger import skipped_phase
 from ptxlab.emulate.explain.operations import operation_of
 from ptxlab.emulate.explain.snapshots import Mbarrier, block_name
 from ptxlab.emulate.explain.waits import Group
@@ -106,6 +107,9 @@ def _help(mbarrier: Mbarrier, is_cycle: bool) -> str:
         return "let the producer's first wait use parity 1: the phase before phase 0 counts as complete"
     if pending and arrived:
         return f"initialise the mbarrier with {arrived}, or let {pending} more arrive"
+    skipped = skipped_phase(mbarrier)
+    if pending and skipped is not None:
+        return f"wait for parity {skipped & 1}: phase {skipped} is complete, and no wait has seen it"
     if pending:
         return f"let {pending} thread{'s' * (pending > 1)} arrive in this phase, or wait for the other parity"
     if bytes < 0:

@@ -125,10 +125,12 @@ class BlockSnapshot:
 
     def phase(self, offset: int) -> Record | None:
         """What is known of the mbarrier at an offset of shared memory."""
-        found = Record.at(
-            barriers.Phase, self._inside("barriers.phases", offset // 8 % barriers.KNOWN_PHASES, barriers.Phase)
-        )
+        found = Record.at(barriers.Phase, self.phase_address(offset // 8 % barriers.KNOWN_PHASES))
         return found if found.get("is_known") and found.get("offset") == offset else None
+
+    def phase_address(self, index: int) -> int:
+        """Where the notes on mbarriers with that index are."""
+        return self._inside("barriers.phases", index, barriers.Phase)
 
     def mbarrier(self, offset: int) -> Mbarrier:
         """The mbarrier at an offset of shared memory."""

@@ -9,6 +9,7 @@ from ptxlab.emulate.abi.address_spaces import ATOMIC, OFFSET_MASK, Hint
 from ptxlab.emulate.abi.faults import BAD_BARRIER, BarrierReason
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.thread_parts import AT_PHASE
+from ptxlab.emulate.runtime.asynchronous.mbarrier_ledger import begin_record, record_arrival, record_of, record_pass
 from ptxlab.emulate.runtime.asynchronous.mbarrier_memory import (
     BYTES,
     BYTES_MASK,
@@ -60,6 +61,7 @@ def initialise_phase(
     notes.expected_bytes = 0
     notes.passed = 0
     notes.is_known = 1
+    begin_record(notes)
     begin_phases(thread, block, offset)
     thread.block.schedule.moves += 1
 
@@ -130,6 +132,7 @@ def expect_bytes(thread: Pointer[Thread], block: Pointer[Block], offset: u64, by
     notes = notes_on(block, offset)
     notes.expected_bytes += u64(bytes)
     notes.expected_at = instruction
+    record_of(notes, notes.completed).expected_bytes += u64(bytes)
     change_bytes(thread, block, offset, u64(bytes), instruction)
 
 
@@ -140,6 +143,7 @@ def complete_bytes(thread: Pointer[Thread], block: Pointer[Block], offset: u64, 
     notes.copied += u64(bytes)
     notes.copied_at = instruction
     notes.copies += 1
+    record_of(notes, notes.completed).bytes += u64(bytes)
     change_bytes(thread, block, offset, 0 - u64(bytes), instruction)
 
 
@@ -161,6 +165,7 @@ def arrive_at_phase(
     notes.arrived_at = instruction
     notes.arrived_by = thread.number
     notes.arrived_from = thread.block.number
+    record_arrival(notes, thread, count, instruction)
     thread.block.schedule.moves += 1
     complete_phase(thread, block, offset)
     return before
@@ -212,6 +217,7 @@ def complete_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64) 
         notes.copied = 0
         notes.copies = 0
         notes.expected_bytes = 0
+        begin_record(notes)
         order_phase(block, offset)
         thread.block.schedule.moves += 1
 
@@ -238,7 +244,9 @@ def has_completed(thread: Pointer[Thread]) -> boolean:
         return False
     if not is_intact(thread, block, thread.target.offset, thread.waiting.instruction):
         return False
-    notes_on(block, thread.target.offset).passed += 1
+    notes = notes_on(block, thread.target.offset)
+    notes.passed += 1
+    record_pass(notes)
     order: u32 = u32(thread.target.number >> 1)
     acquire_from_phase(thread, block, thread.target.offset, order)
     if order & RELAXED_ORDER != 0:
