@@ -151,7 +151,7 @@ def list_entries(entries: Sequence[Entry]) -> str:
 
 
 def skipped_phase(mbarrier: Mbarrier) -> int | None:
-    """The phase before the one that an mbarrier is in, if nothing has arrived since and no wait has seen it complete."""
+    """The last phase that is complete, if nothing has arrived since then and no wait has seen it."""
     notes = mbarrier.phase
     if notes is None or mbarrier.has_begun or not notes.get("completed"):
         return None
