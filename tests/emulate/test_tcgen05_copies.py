@@ -7,12 +7,13 @@ import ptxlab
 from ptxlab.isa.instruction_descriptor import InstructionDescriptor as Descriptor
 from tests.emulate.blackwell import HEAD, launch
 from tests.emulate.tensor_kernels import BODY, CLEAR, SHARED, laid_out, values
-from tests.emulate.tensor_tiles import tile
+from tests.emulate.tensor_tiles import chunks, tile
 from tests.emulate.test_tensor_scaled import factors
 
-# The result has eight columns; `%rd10` is the descriptor of what is copied.
+# The result has eight columns; `%rd10` is the descriptor of what is copied. What is in the lanes of no row is zero.
 SHAPES = {
     "128x256b": (128, 2, lambda lane: lane),
+    "4x256b": (4, 2, lambda lane: lane // 32 if lane % 32 == 31 else None),
     "128x128b": (128, 1, lambda lane: lane),
     "64x128b.warpx2::02_13": (64, 1, lambda lane: lane % 64),
     "64x128b.warpx2::01_23": (64, 1, lambda lane: lane // 64 * 32 + lane % 32),
@@ -23,19 +24,37 @@ SHAPES = {
 @pytest.mark.parametrize("mode", ["none", "128B"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_rows_go_to_lanes(shape: str, mode: str) -> None:
-    rows, chunks, row_of = SHAPES[shape]
-    data = np.random.default_rng(2).integers(0, 256, (rows, chunks, 16), np.uint8)
+    rows, width, row_of = SHAPES[shape]
+    data = np.random.default_rng(2).integers(0, 256, (rows, width, 16), np.uint8)
     made = tile(data, 0, mode=mode)
     filled = made.data.ljust(-(-len(made.data) // 2048) * 2048, b"\0")
-    given = [made.descriptor, 0, 0, len(filled) // 16, 8, 1, 0, 0, 0, 0]
-    body = BODY.replace("PREPARE", CLEAR).replace("MULTIPLY", f"tcgen05.cp.cta_group::1.{shape} [%r14], %rd10;")
+    given = [made.descriptor, 0, 0, len(filled) // 16, 8, 1, 0, 0, 0, 31 << 16]
+    to = "%r15" if rows == 4 else "%r14"
+    body = BODY.replace("PREPARE", CLEAR).replace("MULTIPLY", f"tcgen05.cp.cta_group::1.{shape} [{to}], %rd10;")
     out = np.zeros((128, 8), np.uint32)
     found = launch(body, [out, np.frombuffer(filled, np.uint8).copy(), np.array(given, np.uint64)], shared=SHARED)
     assert not found.diagnostics, ptxlab.report.render(found.diagnostics)
-    expected = data.reshape(rows, chunks * 16).view(np.uint32)
+    expected = data.reshape(rows, width * 16).view(np.uint32)
     for lane in range(128):
-        assert np.array_equal(out[lane, : chunks * 4], expected[row_of(lane)])
-        assert not out[lane, chunks * 4 :].any()
+        row = row_of(lane)
+        assert np.array_equal(out[lane, : width * 4], np.zeros(8) if row is None else expected[row])
+        assert not out[lane, width * 4 :].any()
+
+
+@pytest.mark.parametrize(("bits", "packing"), [(6, "b6x16_p32"), (4, "b4x16_p64")])
+def test_elements_become_bytes(bits: int, packing: str) -> None:
+    """Six bits are at the bottom of a byte, four in its middle, where `tcgen05.mma` takes them from."""
+    elements = np.random.default_rng(4).integers(0, 1 << bits, (32, 16), np.uint32)
+    made = tile(chunks(elements, bits), 0)
+    filled = made.data.ljust(2048, b"\0")
+    given = [made.descriptor, 0, 0, len(filled) // 16, 8, 1, 0, 0, 0, 0]
+    copy = f"tcgen05.cp.cta_group::1.32x128b.warpx4.b8x16.{packing} [%r14], %rd10;"
+    out = np.zeros((128, 8), np.uint32)
+    body = BODY.replace("PREPARE", CLEAR).replace("MULTIPLY", copy)
+    found = launch(body, [out, np.frombuffer(filled, np.uint8).copy(), np.array(given, np.uint64)], shared=SHARED)
+    assert not found.diagnostics, ptxlab.report.render(found.diagnostics)
+    expected = (elements << (2 if bits == 4 else 0)).astype(np.uint8).view(np.uint32)
+    assert np.array_equal(out[:, :4], np.tile(expected, (4, 1)))
 
 
 def scaled(
@@ -89,7 +108,7 @@ def test_factors_that_threads_wrote() -> None:
 
 
 def test_what_the_manual_only_draws_is_refused() -> None:
-    for line in ("tcgen05.cp.cta_group::1.4x256b [%r1], %rd1;", "tcgen05.shift.cta_group::1.down [%r1];"):
+    for line in ("tcgen05.shift.cta_group::1.down [%r1];",):
         text = f"{HEAD}.entry k()\n{{ .reg .b32 %r<2>; .reg .b64 %rd<2>; {line} ret; }}\n"
         with pytest.raises(ptxlab.KernelError) as refused:
             ptxlab.parse(text, name="k.ptx")["k"].launch(1, 32, device="cpu")

@@ -1,4 +1,4 @@
-"""Products of two blocks of a cluster, `.cta_group::2`: each has half of A, half of B, and half of D."""
+"""Operations of two blocks of a cluster, `.cta_group::2`: each has half of A, half of B, and half of D."""
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ from ptxlab.isa.instruction_descriptor import PAIR
 from ptxlab.isa.instruction_descriptor import InstructionDescriptor as Descriptor
 from tests.emulate import blackwell
 from tests.emulate.tensor_kernels import BODY, CLEAR, laid_out, values
+from tests.emulate.tensor_tiles import tile
 
 SHARED = 16384
 # Each block has its own tiles and rows of the result; the first issues the MMA and commits to both.
@@ -28,11 +29,30 @@ BOTH = """mov.u16 %h, 3; mov.u32 %r32, done;
     tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%r32], %h;"""
 
 
+def run(
+    instruction: str, blocks: list[bytes], given: list[int], columns: int, *, prepare: str = CLEAR, meet: str = MEET
+) -> tuple[np.ndarray, list[ptxlab.Diagnostic]]:
+    """What both blocks have in the first columns of tensor memory after an instruction that the first one starts.
+
+    `given` are the parameters of `BODY`, and `blocks` what each block copies to its shared memory, and fills in.
+    """
+    body = BODY.replace("PREPARE", prepare).replace("MULTIPLY", instruction).replace(COMMIT, BOTH)
+    body = body.replace("    bar.sync 0;\n", f"    bar.sync 0;\n{meet}")
+    text = blackwell.REGISTERS.format(shared=SHARED) + "    .reg .b16 %h;\n" + blackwell.BEGIN + BEGIN + body + MEET
+    text = (text + blackwell.END).replace("{columns}", "512").replace("{bytes}", str(len(blocks[0])))
+    text = text.replace("cta_group::1", "cta_group::2")
+    head = f"{blackwell.HEAD}.visible .entry k{blackwell.PARAMETERS} .reqnctapercluster 2"
+    kernel = ptxlab.parse(f"{head}\n{{\n{text}}}\n", name="k.ptx")["k"]
+    out = np.zeros((256, columns), np.uint32)
+    args = [out, np.frombuffer(b"".join(blocks), np.uint8).copy(), np.array(given, np.uint64)]
+    return out, kernel.launch(2, 128, args, device="cpu", on_error="collect", timeout=100).diagnostics
+
+
 def multiply(said: Descriptor, *, meet: str = MEET) -> tuple[np.ndarray, np.ndarray, list[ptxlab.Diagnostic]]:
     random = np.random.default_rng(1)
     a = values(said.atype, said.rows, said.depth, random, exact=True)
     b = values(said.btype, said.columns, said.depth, random, exact=True)
-    data = b""
+    blocks = []
     for rank in range(2):
         half = a[rank * said.rows // 2 : (rank + 1) * said.rows // 2]
         first, a_descriptor = laid_out(half, said.atype, 0, "64B", said.transpose_a)
@@ -40,20 +60,10 @@ def multiply(said: Descriptor, *, meet: str = MEET) -> tuple[np.ndarray, np.ndar
         half = b[rank * said.columns // 2 : (rank + 1) * said.columns // 2]
         second, b_descriptor = laid_out(half, said.btype, start, "none", said.transpose_b)
         block = first.ljust(start, b"\0") + second
-        block = block.ljust(-(-len(block) // 2048) * 2048, b"\0")
-        data += block
-    given = [a_descriptor, b_descriptor, said.encode(), len(block) // 16, said.columns, 1, 0, 0, 0, 0]
+        blocks.append(block.ljust(-(-len(block) // 2048) * 2048, b"\0"))
+    given = [a_descriptor, b_descriptor, said.encode(), len(blocks[0]) // 16, said.columns, 1, 0, 0, 0, 0]
     instruction = f"tcgen05.mma.cta_group::2.kind::{said.kind} [%r14], %rd10, %rd11, %r10, %p2;"
-    body = BODY.replace("PREPARE", CLEAR).replace("MULTIPLY", instruction).replace(COMMIT, BOTH)
-    body = body.replace("    bar.sync 0;\n", f"    bar.sync 0;\n{meet}")
-    text = blackwell.REGISTERS.format(shared=SHARED) + "    .reg .b16 %h;\n" + blackwell.BEGIN + BEGIN + body + MEET
-    text = (text + blackwell.END).replace("{columns}", "512").replace("{bytes}", str(len(block)))
-    text = text.replace("cta_group::1", "cta_group::2")
-    head = f"{blackwell.HEAD}.visible .entry k{blackwell.PARAMETERS} .reqnctapercluster 2"
-    kernel = ptxlab.parse(f"{head}\n{{\n{text}}}\n", name="k.ptx")["k"]
-    out = np.zeros((256, said.columns), np.uint32)
-    args = [out, np.frombuffer(data, np.uint8).copy(), np.array(given, np.uint64)]
-    found = kernel.launch(2, 128, args, device="cpu", on_error="collect", timeout=100).diagnostics
+    out, found = run(instruction, blocks, given, said.columns, meet=meet)
     if said.rows == 128:
         parts = [out[at : at + 64, : said.columns // 2] for at in range(0, 256, 64)]
         out = np.block([[parts[0], parts[1]], [parts[2], parts[3]]])
@@ -79,3 +89,13 @@ def test_two_blocks_multiply(said: Descriptor) -> None:
 def test_operands_of_the_other_block_must_be_there() -> None:
     *_, found = multiply(Descriptor("f16", 256, 64, "f16", "f16", form=PAIR), meet="")
     assert {"data-race", "out-of-bounds", "unstarted-block"} & {diagnostic.code for diagnostic in found}
+
+
+def test_each_block_copies_what_it_has() -> None:
+    data = np.random.default_rng(6).integers(0, 256, (2, 128, 2, 16), np.uint8)
+    made = [tile(half, 0, mode="64B") for half in data]
+    given = [made[0].descriptor, 0, 0, len(made[0].data) // 16, 8, 1, 0, 0, 0, 0]
+    copy = "tcgen05.cp.cta_group::2.128x256b [%r14], %rd10;"
+    out, found = run(copy, [each.data for each in made], given, 8)
+    assert not found, ptxlab.report.render(found)
+    assert np.array_equal(out, data.reshape(256, 32).view(np.uint32))

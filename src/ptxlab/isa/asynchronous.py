@@ -246,16 +246,20 @@ class Mma(Generic[V, A]):
 class MatrixCopy(Generic[V, A]):
     """A `tcgen05.cp`: `rows` rows of `chunks` chunks of 16 bytes from shared to tensor memory.
 
-    Groups of 32 rows are `step` lanes apart; each row is written `copies` times, `stride` lanes apart.
+    Groups of `group` rows are `step` lanes apart; each row is written `copies` times, `stride` lanes apart. `bits` are
+    those of an element that becomes a byte, and 8 if nothing is expanded. Of two blocks, each copies what it has.
     """
 
     address: A
     descriptor: V
     rows: int
     chunks: int
+    group: int
     step: int
     stride: int
     copies: int
+    bits: int
+    is_pair: bool
 
 
 class TensorMemory(Protocol[V, A]):

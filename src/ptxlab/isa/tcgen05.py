@@ -240,26 +240,15 @@ def tcgen05_wait_st(k: Machine, m: Modifiers) -> None:
 COPIED: Slots = {"cta_group": CTA_GROUP, "types": {"taddr": TENSOR, "s_desc": "u64"}, "since": BLACKWELL}
 EXPANDED: Slots = {"to": "b8x16", "from": "b6x16_p32 b4x16_p64"}
 PAIRS = "warpx2::02_13 warpx2::01_23"
-# How many lanes lie between 32 rows and the next 32, how many between a row and its copy, and how many copies it has.
+# How many lanes are between 32 rows and the next 32, how many between a row and its copy, and how many copies it has.
 SPREAD = {None: (32, 0, 1), "warpx2::02_13": (32, 64, 2), "warpx2::01_23": (64, 32, 2), "warpx4": (0, 32, 4)}
+SOURCE_BITS = {None: 8, "b6x16_p32": 6, "b4x16_p64": 4}
 
 
 @form("tcgen05.cp.cta_group.shape [taddr], s_desc", shape="128x256b 128x128b", **COPIED)
 @form("tcgen05.cp.cta_group.shape.multicast [taddr], s_desc", shape="64x128b", multicast=PAIRS, **COPIED)
 @form("tcgen05.cp.cta_group.shape.multicast [taddr], s_desc", shape="32x128b", multicast="warpx4", **COPIED)
-def tcgen05_cp(k: Machine, m: Modifiers, taddr: Address, s_desc: Value) -> None:
-    """Start copying a matrix from shared memory, named by a descriptor, to tensor memory."""
-    rows, bits = m.shape.removesuffix("b").split("x")
-    step, further, copies = SPREAD[m.multicast]
-    k.tensor_memory.copy(MatrixCopy(taddr, s_desc, int(rows), int(bits) // 128, step, further, copies))
-
-
 @form("tcgen05.cp.cta_group.shape [taddr], s_desc", shape="4x256b", **COPIED)
-@unknown("the manual does not say which four lanes are written", effects="tensor_memory.copy")
-def tcgen05_cp_four() -> None:
-    """Start copying four rows from shared memory, named by a descriptor, to tensor memory."""
-
-
 @form("tcgen05.cp.cta_group.shape.to.from [taddr], s_desc", shape="128x256b 4x256b 128x128b", **EXPANDED, **COPIED)
 @form(
     "tcgen05.cp.cta_group.shape.multicast.to.from [taddr], s_desc",
@@ -275,9 +264,24 @@ def tcgen05_cp_four() -> None:
     **EXPANDED,
     **COPIED,
 )
-@unknown("how elements of four and six bits are expanded is only drawn in the manual", effects="tensor_memory.copy")
-def tcgen05_cp_expanded() -> None:
-    """Start copying a matrix from shared memory to tensor memory, expanding its elements."""
+def tcgen05_cp(k: Machine, m: Modifiers, taddr: Address, s_desc: Value) -> None:
+    """Start copying a matrix from shared memory, named by a descriptor, to tensor memory; elements may become bytes."""
+    rows, bits = m.shape.removesuffix("b").split("x")
+    step, further, copies = SPREAD[m.multicast]
+    k.tensor_memory.copy(
+        MatrixCopy(
+            address=taddr,
+            descriptor=s_desc,
+            rows=int(rows),
+            chunks=int(bits) // 128,
+            group=1 if rows == "4" else 32,  # four rows go to the same lane of each sub-partition (CUTLASS's UTCCP_4dp)
+            step=step,
+            stride=further,
+            copies=copies,
+            bits=SOURCE_BITS[getattr(m, "from")],
+            is_pair=m.cta_group == "cta_group::2",
+        )
+    )
 
 
 @form(

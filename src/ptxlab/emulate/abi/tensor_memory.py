@@ -48,9 +48,12 @@ class TensorCopy:
     address: u32  # in tensor memory
     rows: u32
     chunks: u32  # of each row
-    step: u32  # lanes from 32 rows to the next 32
+    group: u32  # rows in consecutive lanes
+    step: u32  # lanes from a group of rows to the next
     stride: u32  # lanes from a row to its next copy
     copies: u32  # of each row
+    bits: u32  # of an element that becomes a byte; 8: nothing is expanded
+    is_pair: u32  # whether both blocks of a pair copy, each from its own shared memory
 
 
 @struct

@@ -14,7 +14,7 @@ _MORE: dict[int, str] = {
     Reason.NO_MODE: "modes of swizzling are 0, 1, 2, 4 and 6, the descriptor says {}",
     Reason.COARSE_MODE: "128-byte swizzling with 32-byte atoms is that of MN-major tf32, and of nothing else here",
     Reason.ROWS_IN_TMEM: "with `.ws`, 32 or 64 rows of A in tensor memory are not emulated: they are only drawn",
-    Reason.NO_PEER: "an MMA of two blocks needs a cluster that has the second one",
+    Reason.NO_PEER: "with `.cta_group::2` it needs a cluster that has the second block of the pair",
     Reason.BAD_FACTORS: "its scale factors reach beyond the four bytes of a TMEM word",
 }
 

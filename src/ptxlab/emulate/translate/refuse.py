@@ -77,7 +77,9 @@ _WORDS = {
 
 
 # What is emulated for two blocks of a cluster.
-_PAIRED = frozenset(Step("tensor_memory", name) for name in ("allocate", "free", "relinquish", "multiply", "commit"))
+_PAIRED = frozenset(
+    Step("tensor_memory", name) for name in ("allocate", "free", "relinquish", "multiply", "copy", "commit")
+)
 
 
 def reason_of(candidate: Candidate) -> str | None:

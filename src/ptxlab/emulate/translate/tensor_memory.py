@@ -86,9 +86,12 @@ class TensorMemory:
             address=self.address(copy.address),
             rows=copy.rows,
             chunks=copy.chunks,
+            group=copy.group,
             step=copy.step,
             stride=copy.stride,
             copies=copy.copies,
+            bits=copy.bits,
+            is_pair=int(copy.is_pair),
         )
         machine.runtime("start_tensor_copy", record, machine.place)
         machine.check()
