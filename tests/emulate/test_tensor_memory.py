@@ -262,11 +262,3 @@ def test_blocks_one_after_the_other_have_tensor_memory_of_their_own() -> None:
     kernel_of_blocks = kernel(f"{STORE}\n{STORED}\n{LOAD}\n{WAIT}")
     none = np.zeros(1, np.uint32)
     assert kernel_of_blocks.launch(40, 128, [none, none, none], device="cpu", on_error="collect").diagnostics == []
-
-
-def test_copies_for_two_blocks_are_refused() -> None:
-    copy = ".reg .b64 %rd; tcgen05.cp.cta_group::2.128x256b [%r1], %rd;"
-    text = f"{HEAD}.entry k()\n{{{ALONE}{copy}\nret;\n}}\n"
-    with pytest.raises(ptxlab.KernelError) as refused:
-        ptxlab.parse(text, name="k.ptx")["k"].launch(1, 32, device="cpu")
-    assert refused.value.diagnostics[0].code == "not-emulated"

@@ -270,16 +270,16 @@ class TensorMemory(Protocol[V, A]):
         """An address in tensor memory as a u32."""
 
     @step("allocate", result="u32")
-    def allocate(self, columns: V) -> V:
-        """The address of newly allocated columns."""
+    def allocate(self, columns: V, is_pair: bool) -> V:
+        """The address of newly allocated columns; both blocks of a pair allocate together."""
 
     @step("free", starts=DEALLOCATION)
-    def free(self, address: V, columns: V) -> None:
-        """Deallocate columns."""
+    def free(self, address: V, columns: V, is_pair: bool) -> None:
+        """Deallocate columns; both blocks of a pair do it together."""
 
     @step("relinquish")
-    def relinquish(self) -> None:
-        """Promise that the block allocates no more."""
+    def relinquish(self, is_pair: bool) -> None:
+        """Promise that the block, or both of a pair, allocates no more."""
 
     @step("", result="u32")
     def route(self, address: V) -> V:

@@ -27,6 +27,11 @@ REPETITIONS = "x1 x2 x4 x8 x16 x32 x64 x128"
 EXCLUSIVE = [("exclusive", "9.4 sm_100f sm_110f")]
 
 
+def is_pair(m: Modifiers) -> bool:
+    """Whether it is an operation of two blocks."""
+    return bool(m.cta_group == "cta_group::2")
+
+
 def count(m: Modifiers) -> int:
     """How many registers a lane loads or stores."""
     return REGISTERS[m.shape] * int(m.num[1:])
@@ -82,7 +87,7 @@ def tcgen05_alloc(k: Machine, m: Modifiers, dst: Address, columns: Value) -> Non
     """Wait for free columns of tensor memory, take them and write their address to shared memory."""
     k.collect(meet, ALL_LANES, (), (), aligned=True)
     # PTX ISA 9.7.16.6.1: what it writes keeps its order with other instructions on that address, copies among them.
-    k.store(dst, (k.tensor_memory.allocate(columns),), when=k.lane == 0, order="same-address")
+    k.store(dst, (k.tensor_memory.allocate(columns, is_pair(m)),), when=k.lane == 0, order="same-address")
     k.collect(meet, ALL_LANES, (), (), aligned=True, orders=True)
 
 
@@ -96,14 +101,14 @@ def tcgen05_alloc(k: Machine, m: Modifiers, dst: Address, columns: Value) -> Non
 def tcgen05_dealloc(k: Machine, m: Modifiers, taddr: Value, columns: Value) -> None:
     """Give back columns of tensor memory."""
     k.collect(meet, ALL_LANES, (), (), aligned=True)
-    k.tensor_memory.free(taddr, columns)
+    k.tensor_memory.free(taddr, columns, is_pair(m))
 
 
 @form("tcgen05.relinquish_alloc_permit.cta_group.sync.aligned", cta_group=CTA_GROUP, since=BLACKWELL)
 def tcgen05_relinquish_alloc_permit(k: Machine, m: Modifiers) -> None:
     """Promise that this block allocates no more tensor memory."""
     k.collect(meet, ALL_LANES, (), (), aligned=True)
-    k.tensor_memory.relinquish()
+    k.tensor_memory.relinquish(is_pair(m))
 
 
 @form(
@@ -279,7 +284,7 @@ def tcgen05_cp(k: Machine, m: Modifiers, taddr: Address, s_desc: Value) -> None:
             stride=further,
             copies=copies,
             bits=SOURCE_BITS[getattr(m, "from")],
-            is_pair=m.cta_group == "cta_group::2",
+            is_pair=is_pair(m),
         )
     )
 

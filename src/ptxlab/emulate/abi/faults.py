@@ -69,6 +69,8 @@ class AllocationReason(IntEnum):
     RELINQUISHED = 4
     NOT_ALLOCATED = 5  # `address` is where no allocation starts
     OTHER_SIZE = 6  # `limit`: columns that are allocated at `address`
+    NO_PEER = 7  # the cluster has no second block
+    OTHER_IN_PEER = 8  # the other block of the pair executes another operation; `limit`: its columns
 
 
 class TensorAddressReason(IntEnum):

@@ -10,6 +10,12 @@ from ptxlab.native import Array, Growable, Pointer, struct, u32, u64
 
 UNITS = 16  # of 32 columns each: what is allocated
 RECENT = 1024  # operations whose accumulators are remembered
+RECENT_JOINS = 8  # operations of a pair that are remembered
+
+# What a warp of each block of a pair executes together.
+ALLOCATE = 1
+FREE = 2
+RELINQUISH = 3
 
 
 @struct
@@ -82,10 +88,12 @@ class Tensor:
     used: u32  # units that are allocated, a bit for each
     least: u32  # columns of the last allocation; 0: there was none
     is_relinquished: u32
+    joined: u32  # operations that its warps have executed with the other block of the pair
     begun: u32  # operations that have started
     pages: Pages  # accesses to it
     operations: Growable[Operation]  # that are not done yet, oldest first
     epochs: Array[
         u32, 1024
     ]  # of recent operations, by their numbers: the epoch of the thread that started it, when it did
+    joins: Array[u64, 8]  # of recent operations with the other block, by their numbers: which, and how many columns
     accumulators: Array[u64, 1024]  # of recent operations, by their numbers: where they accumulate, and in which shape

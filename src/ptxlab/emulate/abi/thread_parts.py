@@ -16,6 +16,7 @@ AT_PHASE = 6  # it waits for an mbarrier
 FAILED = 7
 AT_CLUSTER = 8  # it waits at the barrier of its cluster
 AT_PRODUCTS = 9  # it waits for MMAs by `wgmma`, and for all warps that start them
+AT_PEER = 10  # it waits for the other block of its pair to execute the same operation on tensor memory
 
 
 @struct

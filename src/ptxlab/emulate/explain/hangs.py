@@ -50,6 +50,8 @@ def _explain_group(launch: Launch, waits: Waits, group: Group) -> Diagnostic:
             return _explain_products(launch, group, label, labels)
         case thread_parts.AT_CLUSTER:
             return _explain_cluster(launch, group, label, labels)
+        case thread_parts.AT_PEER:
+            return _explain_pair(launch, group, label, labels)
     return _explain_barrier(launch, group, label, labels)
 
 
@@ -154,6 +156,24 @@ def _explain_cluster(launch: Launch, group: Group, label: str, others: list[Labe
     )
 
 
+def _explain_pair(launch: Launch, group: Group, label: str, others: list[Label]) -> Diagnostic:
+    opcode, peer = launch.compiled.places[group.instruction][1].opcode, group.snapshot.peer
+    assert peer is not None
+    gone = all(thread.status == thread_parts.DONE for thread in peer.threads)
+    return error(
+        "hang",
+        f"{_threads(group)} for {peer.name}, which never executes its `{opcode.text}`",
+        launch.span_of(group.instruction),
+        label,
+        others=others[:3],
+        notes=[
+            "with `.cta_group::2` a warp of each block of the pair executes it, and the first may wait for the other",
+            *([f"{peer.name} has exited"] if gone else []),
+        ],
+        helps=["let one warp of each of the two blocks execute it, in the same order with other such instructions"],
+    )
+
+
 def exited(snapshot: BlockSnapshot) -> list[str]:
     """A note on the threads of a block that have exited."""
     gone = [thread for thread in snapshot.threads if thread.status == thread_parts.DONE]
@@ -190,6 +210,8 @@ def describe_wait(launch: Launch, group: Group, of: str = "") -> str:
             return f"{text} for {which}{name_mbarrier(launch, first.waits_at)}"
         case thread_parts.AT_PRODUCTS:
             return f"{text} for an MMA"
+        case thread_parts.AT_PEER:
+            return f"{text} for the other block of the pair"
     return f"{text} {_polled(launch, group)} here" if polls else text
 
 

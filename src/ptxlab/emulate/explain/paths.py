@@ -68,6 +68,12 @@ class Paths:
         effects = (self.effects(number) for number in range(len(self.places)))
         return [number for number, one in enumerate(effects) if one.barrier == "cluster" and not one.waits]
 
+    def of_pairs(self) -> list[int]:
+        """The instructions that a warp of each block of a pair may have to execute together."""
+        effects = (self.effects(number) for number in range(len(self.places)))
+        steps = ("allocate", "free", "relinquish")
+        return [number for number, one in enumerate(effects) if any(one.does("tensor_memory", step) for step in steps)]
+
     def synchronizations_before(self, number: int) -> frozenset[int]:
         """The synchronization that an instruction may directly follow, with no `tcgen05.fence` between the two."""
         flow, first, _ = self._flow(number)

@@ -25,6 +25,7 @@ WAITING = (
     thread_parts.AT_PHASE,
     thread_parts.AT_PRODUCTS,
     thread_parts.AT_CLUSTER,
+    thread_parts.AT_PEER,
 )
 
 
@@ -108,6 +109,12 @@ class BlockSnapshot:
     def name(self) -> str:
         """`block (1,0,0)`"""
         return block_name(self.launch, self.number)
+
+    @property
+    def peer(self) -> BlockSnapshot | None:
+        """The other block of its pair, if the cluster has one."""
+        rank = self.record.get("rank") ^ 1
+        return next((other for other in self.cluster if other.record.get("rank") == rank), None)
 
     @property
     def is_cause(self) -> bool:

@@ -74,6 +74,18 @@ def _explain_allocation(fault: FaultSnapshot) -> Explained:
                 "give back the address that `tcgen05.alloc` has written",
                 [],
             )
+        case AllocationReason.NO_PEER:
+            return (
+                "`.cta_group::2` in a cluster that has no second block for the pair",
+                "launch clusters with an even number of blocks (`.reqnctapercluster 2`), or use `.cta_group::1`",
+                [],
+            )
+        case AllocationReason.OTHER_IN_PEER:
+            return (
+                f"the other block of the pair executes another operation here: {limit} columns instead of {columns}",
+                "let both blocks allocate and free the same columns in the same order",
+                ["with `.cta_group::2` a warp of each block of the pair executes an allocation together"],
+            )
     return (
         f"`tcgen05.dealloc` of {columns} columns, where {limit} have been allocated",
         f"give back all {limit} at once",

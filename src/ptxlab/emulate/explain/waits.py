@@ -25,6 +25,7 @@ _ORDER = (
     thread_parts.AT_PHASE,
     SPINS,
     thread_parts.AT_PRODUCTS,
+    thread_parts.AT_PEER,
     thread_parts.AT_COLLECTIVE,
     thread_parts.ACTIVE,
     thread_parts.AT_BARRIER,
@@ -142,6 +143,8 @@ class Waits:
     def _comes(self, group: Group, other: Group) -> bool:
         """Whether lanes of another group come to the instruction of this one, or exit, by continuing."""
         here, there = group.instruction, other.instruction
+        if here == there and other.status == thread_parts.AT_PEER:
+            return True  # one lane waits for the other block, in the middle of what the warp executes together
         if group.status == thread_parts.AT_COLLECTIVE and not self.paths.effects(here).aligned:
             return any(self.paths.rejoins(there, like) for like in self.paths.like(here))
         if self.paths.rejoins(there, here):
@@ -158,6 +161,8 @@ class Waits:
                 return self.paths.reaches(there, self.paths.at_barrier(group.first.barrier))
             case thread_parts.AT_CLUSTER if any(not thread.arrival for thread in other.threads):
                 return self.paths.reaches(there, self.paths.at_cluster_barrier())
+            case thread_parts.AT_PEER if other.snapshot is group.snapshot.peer:
+                return self.paths.reaches(there, self.paths.of_pairs())
             case thread_parts.AT_PRODUCTS if other.snapshot is group.snapshot:
                 late = {thread.number for thread in missing(group)}
                 return any(thread.number in late for thread in other.threads)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import address_spaces
-from ptxlab.emulate.abi.tensor_memory import TensorCopy, TensorMove
+from ptxlab.emulate.abi.tensor_memory import ALLOCATE, FREE, RELINQUISH, TensorCopy, TensorMove
 from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_LOADS, TENSOR_STORES
 from ptxlab.emulate.runtime.tensor_memory.commits import SEVERAL
 from ptxlab.emulate.translate.records import Record
@@ -27,16 +27,22 @@ class TensorMemory:
     def address(self, taddr: Address) -> Value:
         return self._machine.cast(taddr.value, "u32")
 
-    def allocate(self, columns: Value) -> Value:
+    def allocate(self, columns: Value, is_pair: bool) -> Value:
+        if is_pair:
+            self._join(ALLOCATE, columns)
         found = self._machine.ask_runtime("allocate_columns", columns, self._machine.place, result="u32")
         self._machine.check()
         return found
 
-    def free(self, address: Value, columns: Value) -> None:
+    def free(self, address: Value, columns: Value, is_pair: bool) -> None:
+        if is_pair:
+            self._join(FREE, columns)
         self._machine.runtime("free_columns", address, columns, self._machine.place)
         self._machine.check()
 
-    def relinquish(self) -> None:
+    def relinquish(self, is_pair: bool) -> None:
+        if is_pair:
+            self._join(RELINQUISH, 0)
         self._machine.runtime("relinquish_columns")
 
     def route(self, address: Value) -> Value:
@@ -111,6 +117,11 @@ class TensorMemory:
 
     def fence_after(self) -> None:
         self._machine.runtime("fence_after")
+
+    def _join(self, what: int, columns: Value | int) -> None:
+        """Have a warp of each block of a pair execute an operation together."""
+        self._machine.runtime("join_peer", what, columns, self._machine.place)
+        self._machine.wait()
 
     def _move(self, kind: int, address: Value, is_uniform: Value, lanes: int, columns: int, split: int) -> None:
         record = Record(

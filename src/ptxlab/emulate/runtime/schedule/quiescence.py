@@ -11,7 +11,7 @@ cluster that reads a clock gets to see later and later times, up to years, until
 from __future__ import annotations
 
 from ptxlab.emulate.abi.state import Block, Cluster, Thread, Worker
-from ptxlab.emulate.abi.thread_parts import AT_BARRIER, AT_CLUSTER, AT_COLLECTIVE, AT_PRODUCTS, DONE
+from ptxlab.emulate.abi.thread_parts import AT_BARRIER, AT_CLUSTER, AT_COLLECTIVE, AT_PEER, AT_PRODUCTS, DONE
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u8, u32, u64
 
 PATIENCE = 4  # rounds without a change until states are compared
@@ -149,7 +149,7 @@ def has_waiters(cluster: Pointer[Cluster]) -> boolean:
             status: u32 = block.threads[index].status
             if status == AT_BARRIER or status == AT_CLUSTER:  # noqa: SIM109 - native functions know no tuples
                 return True
-            if status == AT_COLLECTIVE or status == AT_PRODUCTS:  # noqa: SIM109
+            if status == AT_COLLECTIVE or status == AT_PRODUCTS or status == AT_PEER:  # noqa: SIM109
                 return True
     return False
 
