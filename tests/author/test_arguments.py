@@ -6,8 +6,22 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ptxlab.author import b32, bf16, f16, f16x2, f32, f64, kernel, pointer, ptx, s16, struct, u8, u32
-from ptxlab.report import KernelError
+from ptxlab.author import (
+    b32,
+    bf16,
+    f16,
+    f16x2,
+    f32,
+    f64,
+    kernel,
+    pointer,
+    ptx,
+    s16,
+    struct,
+    u8,
+    u32,
+)
+from ptxlab.report import KernelError, PtxError
 
 
 class Point(struct):
@@ -118,3 +132,24 @@ def test_structures_refused(options: Any, message: str) -> None:
     with pytest.raises(KernelError) as raised:
         read.launch(grid=1, block=1, args=[np.zeros(5), options, 1.0])
     assert raised.value.diagnostics[0].message == f"argument 1 of `read`: {message}"
+
+
+def test_parameters_need_types() -> None:
+    @kernel
+    def untyped(x):
+        pass
+
+    with pytest.raises(PtxError, match="parameter `x` of `untyped` has no type"):
+        str(untyped)
+
+
+def test_compile_time_arguments_have_names() -> None:
+    @kernel
+    def tiled(*, TILE: int = 4):  # noqa: N803
+        ptx.shared(f32, TILE)
+
+    assert tiled.specialise(TILE=8).name == "tiled_TILE_8"
+    assert tiled.specialise(TILE=8) is tiled.specialise(TILE=8)
+    assert "tile[8]" in str(tiled.specialise(TILE=8))
+    with pytest.raises(PtxError, match="has no compile-time argument `TILES`"):
+        str(tiled.specialise(TILES=8))

@@ -1,28 +1,20 @@
 """Branches and loops print as labels and branches, run, and are refused where they cannot mean anything."""
 
 import linecache
-import struct as struct_module
 from typing import Any
 
 import numpy as np
 import pytest
 
 from ptxlab.author import (
-    f16,
     f32,
-    f64,
-    function,
-    generic_pointer,
     kernel,
     pointer,
     ptx,
     s32,
-    shared_pointer,
-    struct,
-    u8,
     u32,
 )
-from ptxlab.report import KernelError, PtxError
+from ptxlab.report import PtxError
 
 from .writing import lines, refusal
 
@@ -350,112 +342,6 @@ def test_a_kernel_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     assert refusal(write).message == "`k` has more than 1,000 lines and does not end"
 
 
-@function
-def squared_distance(x: f32, y: f32) -> tuple[f32, u32]:
-    """Its square, and whether x is smaller."""
-    difference = x - y
-    return difference * difference, ptx.selp.u32(1, 0, x < y)
-
-
-class Options(struct):
-    scale: f32
-    out: pointer[f32]
-    count: u32
-
-
-@kernel
-def distances(x: pointer[f32], options: Options, smaller: pointer[u32]):
-    i = ptx.tid.x
-    with ptx.when(i < options.count):
-        square, less = squared_distance(x[i], options.scale)
-        options.out[i] = square
-        smaller[i] = less
-
-
-def test_device_functions_and_structures() -> None:
-    assert "call.uni (result), squared_distance, (argument_0, argument_1);" in str(distances)
-    assert str(distances).count(".func") == 1
-    assert ".param .align 8 .b8 options[24]" in str(distances)
-
-
-class Scaling(struct):
-    factor: f32
-    shift: s32
-
-
-def test_a_structure_is_passed_as_bytes() -> None:
-    @kernel
-    def scale(x: pointer[f32], how: Scaling, raw: struct[8, 4]):
-        i = ptx.tid.x
-        x[i] = how.factor * x[i] + ptx.cvt.rn.f32.s32(how.shift) + raw.field(f32, 4)
-
-    x = np.arange(4, dtype=np.float32)
-    scale.launch(grid=1, block=4, args=[x, struct_module.pack("fi", 2.0, -1), struct_module.pack("ff", 0.0, 0.5)])
-    assert x.tolist() == [-0.5, 1.5, 3.5, 5.5]
-
-
-def test_what_check_refuses_shows_the_line_of_python() -> None:
-    @kernel
-    def far(x: pointer[f32]):
-        ptx.text("ld.global.f32 %f99, [%rd2];")
-
-    with pytest.raises(PtxError) as raised:
-        far.launch(grid=1, block=1, args=[np.zeros(4, np.float32)])
-    assert raised.value.diagnostics[0].file == __file__
-    assert raised.value.diagnostics[0].code == "unknown-name"
-
-
-def test_printf_constants_and_globals() -> None:
-    @kernel
-    def talk(x: pointer[f32]):
-        table = ptx.constant(f32, [1.0, 2.5, -3.0, 0.25], name="table")
-        counter = ptx.global_(u32, 1, name="counter")
-        i = ptx.tid.x
-        x[i] = table[i]
-        before = ptx.atom.global_.add.u32(counter, 1)
-        with ptx.when(i == 0):
-            ptx.printf("lane %u saw %u, %.2f, %s%%\n".replace("%s", "%d"), i, before, table[1], -7)
-
-    x = np.zeros(4, np.float32)
-    result = talk.launch(grid=1, block=4, args=[x])
-    assert x.tolist() == [1.0, 2.5, -3.0, 0.25]
-    assert result.output.startswith("lane 0 saw ")
-    assert result.output.endswith(", 2.50, -7%\n")
-
-
-@pytest.mark.parametrize(
-    ("format", "arguments", "message"),
-    [
-        ("%d %d", [1], "'%d %d' prints 2 values, 1 given"),
-        ("100%%", [1], "'100%%' prints 0 values, 1 given"),
-        ("%*d", [1], "'%*d' prints 2 values, 1 given"),
-        ("100%", [], "'%' is not a conversion"),
-        ("%q", [1], "'%q' is not a conversion"),
-        ("%f", ["n"], "`%f` prints a float, and is given a `u32`"),
-        ("%5.1d", ["a"], "`%5.1d` prints a whole number of 32 bits, and is given a `f32`"),
-        ("%llu", ["n"], "`%llu` prints a whole number of 64 bits, and is given a `u32`"),
-        ("%d", [1.5], "`%d` prints a whole number of 32 bits, and is given the Python float 1.5"),
-        ("%s", ["text"], "`%s` prints text, by its generic address of 64 bits, and is given the Python str 'text'"),
-    ],
-)
-def test_what_printf_would_misread(format: str, arguments: list[Any], message: str) -> None:
-    def write(x: Any, n: Any, s: Any, a: Any) -> None:
-        ptx.printf(format, *({"n": n, "a": a}.get(one, one) for one in arguments))
-
-    found = refusal(write)
-    assert (found.message, found.file) == (message, __file__)
-
-
-def test_printf_of_wide_and_narrow_numbers() -> None:
-    @kernel
-    def talk(x: pointer[f16], n: u32):
-        big = ptx.mul.wide.u32(n, 1 << 31)
-        ptx.printf("%u %llu %d %lld %*d %g %d|", n, big, -1, -(1 << 40), 5, n, x[0], n == 3)
-
-    result = talk.launch(grid=1, block=1, args=[np.array([0.5], np.float16), 3])
-    assert result.output == f"3 {3 << 31} -1 {-(1 << 40)} {3:5d} 0.5 1|"
-
-
 def test_a_branch_by_number() -> None:
     @kernel
     def choose(x: pointer[u32]):
@@ -478,86 +364,6 @@ def test_a_branch_by_number_to_a_label_that_is_not_there() -> None:
     found = refusal(lambda x, n, s, a: ptx.brx.idx(n, ("here", "there")))
     assert found.message == "there is no label `here` in `k`"
     assert found.file == __file__
-
-
-def test_dynamic_shared_memory() -> None:
-    @kernel
-    def reverse(x: pointer[f32], n: u32):
-        tile = ptx.dynamic_shared(f32, 0)
-        i = ptx.tid.x
-        tile[i] = x[i]
-        ptx.bar.sync(0)
-        x[i] = tile[n - 1 - i]
-
-    x = np.arange(64, dtype=np.float32)
-    reverse.launch(grid=1, block=64, args=[x, 64], shared=256)
-    assert np.array_equal(x, np.arange(64)[::-1])
-
-
-def test_findings_show_the_line_of_python() -> None:
-    @kernel
-    def race(x: pointer[f32]):
-        tile = ptx.shared(f32, 1)
-        tile[0] = f32(1.0)
-        x[ptx.tid.x + 5] = f32(2.0)  # beyond the end
-
-    with pytest.raises(KernelError) as raised:
-        race.launch(grid=1, block=1, args=[np.zeros(4, np.float32)])
-    (found,) = raised.value.diagnostics
-    assert found.code == "out-of-bounds"
-    assert found.file == __file__
-    assert "x[ptx.tid.x + 5] = f32(2.0)  # beyond the end" in str(raised.value)
-    assert "st.global.f32 [%rd3], %f2;" in str(raised.value)
-
-
-def test_pointers_of_all_kinds() -> None:
-    @function
-    def accumulate(tile: shared_pointer[f32], count: u32) -> f32:
-        total = f32(0.0)
-        for i in ptx.range(count):
-            total += tile[i]
-        return total
-
-    @kernel
-    def sums(x: pointer[f16], y: generic_pointer[f64], bytes: pointer[u8], h: f16, delta: s32):
-        tile = ptx.shared(f32, 2, 4)
-        i = ptx.tid.x
-        tile[1, i] = ptx.cvt.f32.f16(x[i] + h)
-        ptx.bar.sync(0)
-        y[i] = ptx.cvt.f64.f32(accumulate(tile.at(1, 0), 4)) / 4.0
-        bytes[i] = bytes[i] + 250
-        last = x + 3
-        with ptx.when(i == 0):
-            (last + delta)[0] = 9.0
-
-    x = np.arange(4, dtype=np.float16)
-    y = np.zeros(4)
-    data = np.arange(4, dtype=np.uint8) + 3
-    sums.launch(grid=1, block=4, args=[x, y, data, 0.5, -1])
-    assert y.tolist() == [2.0] * 4
-    assert data.tolist() == [253, 254, 255, 0]
-    assert x.tolist() == [0, 1, 9, 3]
-
-
-def test_parameters_need_types() -> None:
-    @kernel
-    def untyped(x):
-        pass
-
-    with pytest.raises(PtxError, match="parameter `x` of `untyped` has no type"):
-        str(untyped)
-
-
-def test_compile_time_arguments_have_names() -> None:
-    @kernel
-    def tiled(*, TILE: int = 4):  # noqa: N803
-        ptx.shared(f32, TILE)
-
-    assert tiled.specialise(TILE=8).name == "tiled_TILE_8"
-    assert tiled.specialise(TILE=8) is tiled.specialise(TILE=8)
-    assert "tile[8]" in str(tiled.specialise(TILE=8))
-    with pytest.raises(PtxError, match="has no compile-time argument `TILES`"):
-        str(tiled.specialise(TILES=8))
 
 
 def numbered(x: Any, n: Any, s: Any, a: Any) -> None:

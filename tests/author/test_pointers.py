@@ -6,7 +6,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxlab.author import f32, f64, function, generic_pointer, kernel, pointer, pred, ptx, shared_pointer, u32
+from ptxlab.author import (
+    f16,
+    f32,
+    f64,
+    function,
+    generic_pointer,
+    kernel,
+    pointer,
+    pred,
+    ptx,
+    s32,
+    shared_pointer,
+    u8,
+    u32,
+)
 from ptxlab.report import PtxError
 
 from .writing import lines, refusal
@@ -215,3 +229,46 @@ def test_an_array_has_the_name_of_its_variable() -> None:
     declared = [line for line in lines(write) if line.startswith((".shared", ".local"))]
     names = [line.split()[-1].partition("[")[0] for line in declared]
     assert names == ["parts", "tile", "tile_2", "own", "again", "again_2"]
+
+
+def test_dynamic_shared_memory() -> None:
+    @kernel
+    def reverse(x: pointer[f32], n: u32):
+        tile = ptx.dynamic_shared(f32, 0)
+        i = ptx.tid.x
+        tile[i] = x[i]
+        ptx.bar.sync(0)
+        x[i] = tile[n - 1 - i]
+
+    x = np.arange(64, dtype=np.float32)
+    reverse.launch(grid=1, block=64, args=[x, 64], shared=256)
+    assert np.array_equal(x, np.arange(64)[::-1])
+
+
+def test_pointers_of_all_kinds() -> None:
+    @function
+    def accumulate(tile: shared_pointer[f32], count: u32) -> f32:
+        total = f32(0.0)
+        for i in ptx.range(count):
+            total += tile[i]
+        return total
+
+    @kernel
+    def sums(x: pointer[f16], y: generic_pointer[f64], bytes: pointer[u8], h: f16, delta: s32):
+        tile = ptx.shared(f32, 2, 4)
+        i = ptx.tid.x
+        tile[1, i] = ptx.cvt.f32.f16(x[i] + h)
+        ptx.bar.sync(0)
+        y[i] = ptx.cvt.f64.f32(accumulate(tile.at(1, 0), 4)) / 4.0
+        bytes[i] = bytes[i] + 250
+        last = x + 3
+        with ptx.when(i == 0):
+            (last + delta)[0] = 9.0
+
+    x = np.arange(4, dtype=np.float16)
+    y = np.zeros(4)
+    data = np.arange(4, dtype=np.uint8) + 3
+    sums.launch(grid=1, block=4, args=[x, y, data, 0.5, -1])
+    assert y.tolist() == [2.0] * 4
+    assert data.tolist() == [253, 254, 255, 0]
+    assert x.tolist() == [0, 1, 9, 3]
