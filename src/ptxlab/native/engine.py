@@ -135,24 +135,25 @@ class Library:
 
     def address(self, symbol: str) -> int:
         """The address of a function, of this library or of one that it was linked with."""
-        found = self._own_address(symbol)
-        for other in self._others:
-            if found is None:
-                found = other._own_address(symbol)
-        if found is None:
-            raise KeyError(f"there is no `{symbol}` in the machine code")
-        return found
+        if symbol not in self._addresses:
+            found = (library._own_address(symbol) for library in (self, *self._others))
+            address = next((address for address in found if address is not None), None)
+            if address is None:
+                raise KeyError(f"there is no `{symbol}` in the machine code")
+            self._addresses[symbol] = address  # also of another library: to find out that it is not here takes a while
+        return self._addresses[symbol]
 
     def _own_address(self, symbol: str) -> int | None:
-        if symbol not in self._addresses:
-            try:
-                tracker = self.linker.jit.lookup(self.name, symbol)
-            except RuntimeError as error:
-                if "Symbols not found" not in str(error):
-                    raise
-                return None
-            self._trackers.append(tracker)
-            self._addresses[symbol] = tracker[symbol]
+        if symbol in self._addresses:
+            return self._addresses[symbol]
+        try:
+            tracker = self.linker.jit.lookup(self.name, symbol)
+        except RuntimeError as error:
+            if "Symbols not found" not in str(error):
+                raise
+            return None
+        self._trackers.append(tracker)
+        self._addresses[symbol] = int(tracker[symbol])
         return self._addresses[symbol]
 
     def function(self, function: Callable[..., Any]) -> Callable[..., Any]:

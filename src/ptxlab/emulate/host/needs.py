@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ptxlab.device.arguments import Region
-from ptxlab.device.limits import available
 from ptxlab.emulate.abi import state
 from ptxlab.emulate.runtime.order import shadow
 from ptxlab.native import size_of
@@ -37,8 +36,8 @@ class Needs:
     limit: int  # as many as memory has room for
 
 
-def needs_of(compiled: Compiled, block: tuple[int, int, int], shared: int, cluster: int, workers: int) -> Needs:
-    """What a launch needs, with that many blocks in a cluster."""
+def needs_of(compiled: Compiled, block: tuple[int, int, int], shared: int, cluster: int, free: int) -> Needs:
+    """What a launch needs, with that many blocks in a cluster and that many bytes of memory for each worker."""
     facts = compiled.facts
     frames, locals = facts["frame_sizes"], facts["local_sizes"]
     calls = len(frames) > 1
@@ -48,7 +47,7 @@ def needs_of(compiled: Compiled, block: tuple[int, int, int], shared: int, clust
     warps = -(-threads // 32)
     bytes = threads * (size_of(state.Thread) + frame + local) + 128 * warps * facts["exchange_words"]
     bytes = cluster * (bytes + size_of(state.Block) + shared) + size_of(state.Cluster)
-    limit = max(1, available() // 2 // workers // bytes)
+    limit = max(1, free // 2 // bytes)
     return Needs(frame, local, bytes, min(RESIDENTS if facts["talks"] else QUIET_RESIDENTS, limit), limit)
 
 

@@ -80,11 +80,13 @@ class Launch:
         self.callback = Callback(self.services.answer)
         self.lock = threading.Lock()
         workers = max(1, min(workers, self.clusters))
-        self.needs = needs_of(compiled, self.block, self.shared_size, self.cluster_size, workers)
-        workers = max(1, min(workers, available() // self.needs.cluster))
+        self.free_memory = available()
+        free = self.free_memory // workers
+        self.needs = needs_of(compiled, self.block, self.shared_size, self.cluster_size, free)
+        workers = max(1, min(workers, self.free_memory // self.needs.cluster))
         workers = self._take_regions(parameters.regions, workers)
         threads = math.prod(self.block)
-        check_memory(compiled.module, compiled.kernel, threads, self.cluster_size, self.needs.cluster, available())
+        check_memory(compiled.module, compiled.kernel, threads, self.cluster_size, self.needs.cluster, self.free_memory)
         self.profiles: list[tuple[Record, Record, Record]] = []
         facts = compiled.facts
         self.changes, self.looks = (_array(facts[name]) for name in ("changes", "looks"))

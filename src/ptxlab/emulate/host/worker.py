@@ -8,7 +8,6 @@ import threading
 from typing import TYPE_CHECKING
 
 from ptxlab.device import layout
-from ptxlab.device.limits import available
 from ptxlab.emulate.abi import address_spaces, clocks, faults, state
 from ptxlab.emulate.abi.structs import Record, room_of
 from ptxlab.emulate.host.needs import RESIDENTS
@@ -51,7 +50,7 @@ class Worker:
         self.findings = Record(clocks.Finding, MOST_FINDINGS)
         self.history.set(findings=self.findings.address, finding_room=MOST_FINDINGS)
         if launch.checks:
-            self.history.set(limit=min(available() // 4, MOST_HISTORY) // workers, is_trial=int(launch.is_trial))
+            self.history.set(limit=min(launch.free_memory // 4, MOST_HISTORY) // workers, is_trial=int(launch.is_trial))
         self.hints = Record(address_spaces.Hint, facts["hints"])
         self.hint_count = facts["hints"]
         self.forget_hints()
