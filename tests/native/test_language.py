@@ -7,6 +7,7 @@ import random
 from typing import Any
 
 import pytest
+from tests.native.agreement import agree
 
 from ptxlab.native import (
     Pointer,
@@ -37,8 +38,6 @@ from ptxlab.native import (
 )
 from ptxlab.native.engine import compile_text, compiled, load
 from ptxlab.native.translate import callees, declaration_text, emit, text_of
-
-from .agreement import agree
 
 PRIMES = (2, 3, 5, 7, 11, 13)
 WIDE = table(u64, (1 << 63, 12345678901234567890))

@@ -6,6 +6,7 @@ import ctypes
 from dataclasses import dataclass
 
 import numpy
+from tests.native.agreement import agree
 
 from ptxlab.native import (
     Array,
@@ -25,8 +26,6 @@ from ptxlab.native import (
     u64,
 )
 from ptxlab.native.engine import compiled
-
-from .agreement import agree
 
 
 @struct
