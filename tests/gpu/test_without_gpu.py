@@ -1,6 +1,8 @@
 """What is done with a GPU, tried without one: a driver of Python answers in its place."""
 
+import ctypes
 import re
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -55,6 +57,23 @@ def test_arrays_on_the_gpu_are_passed_as_they_are(fake: Driver) -> None:
     launch(x.ctypes.data, y.ctypes.data)
     np.testing.assert_array_equal(y, 4 * x + 1)
     assert "cuMemAlloc" not in fake.calls
+
+
+def test_arrays_in_a_structure_are_copied_there_and_back(fake: Driver) -> None:
+    def run(places: list[int], config: object) -> None:
+        address, other, count = struct.unpack("<QQI", ctypes.string_at(places[0], 20))
+        given, changed = ((ctypes.c_float * count).from_address(at) for at in (address, other))
+        changed[:] = [2 * value for value in given]
+
+    fake.parameters, fake.kernel = 1, run
+    x, y = ramp(), np.zeros(8, np.float32)
+    body = "ld.param.b64 %rd1, [p];\n    ld.param.b64 %rd2, [p+8];\n    ld.param.b32 %r1, [p+16];\n    ret;"
+    kernel = ptxlab.parse(programs.text(body, ".param .align 8 .b8 p[24]"))["k"]
+    kernel.launch(1, 1, [((x, y), 8)], device="cuda")
+    np.testing.assert_array_equal(y, 2 * x)
+    kernel.launch(1, 1, [(OnGpu(y), x, 8)])  # on the GPU, where one of the arrays is
+    np.testing.assert_array_equal(x, 2 * y)
+    assert fake.memory == {}
 
 
 def test_a_stream_that_an_array_is_made_on_is_waited_for(fake: Driver) -> None:

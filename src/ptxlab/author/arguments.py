@@ -58,7 +58,7 @@ def _structure(type: StructType, value: Any) -> bytes:
     for name, (offset, annotation) in type.fields.items():
         part = getattr(value, name)
         if isinstance(annotation, PointerType):
-            raise ValueError(f"the field `{name}` is a pointer, and only the launch knows addresses: pass `bytes`")
+            raise ValueError(f"the field `{name}` is a pointer, and only the launch knows addresses: give a tuple")
         found = (
             _structure(annotation, part) if isinstance(annotation, StructType) else _number(annotation.type, name, part)
         )

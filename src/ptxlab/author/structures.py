@@ -110,7 +110,7 @@ def check_given(what: str, annotation: Any, value: Any) -> None:
             helps += [f"`x.view({element})` points to other elements"] * is_other
             helps += ["`x.generic` may point anywhere"] * (annotation.space is None is not value.space)
         elif not isinstance(value, Value):
-            helps += ["an array of the host is an argument of its own: only the launch knows its address"]
+            helps += ["as an argument of a launch, give the fields as a tuple: `(array, 2.0)`"]
     elif isinstance(annotation, StructType):
         given = value._type if isinstance(value, InMemory) else structure_of(type(value), here())
         fits = isinstance(given, StructType) and given.cls is annotation.cls

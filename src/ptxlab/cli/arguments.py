@@ -208,6 +208,12 @@ def type_of(name: str) -> dtype[Any]:
 def parse_argument(text: str, option: str = "--arg") -> Argument:
     """`f16[64,64]=random` as an argument; what is wrong with it is a usage error."""
     found = _ARGUMENT.fullmatch(text)
+    if text.startswith(("(", "{")):
+        raise click.BadParameter(
+            f"`{text}`: a structure is given by its bytes, `bytes=0100…` or `bytes=@FILE`; "
+            "a tuple with arrays is for Python's `launch`",
+            param_hint=option,
+        )
     if found is None:
         raise click.BadParameter(f"`{text}` is not like `f32=2.0` or `f32[1024]=random`", param_hint=option)
     type, shape = found["type"], found["shape"]

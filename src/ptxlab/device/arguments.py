@@ -10,8 +10,12 @@ from typing import Any
 
 from ptxlab import ir
 from ptxlab.device import layout
+from ptxlab.device.parameter_fields import Field, fields_of
+from ptxlab.device.placing import Encoded, is_record, place
+from ptxlab.device.structures import is_container
 from ptxlab.device.tensor_maps import BYTES as MAP_BYTES
 from ptxlab.device.tensor_maps import TensorMap
+from ptxlab.isa.types import Type
 from ptxlab.report import Diagnostic, KernelError, error
 
 ARGUMENTS = 0x7000_0000_0000  # where arrays begin in the generic address space
@@ -32,60 +36,117 @@ class Region:
     tensor: int = 0  # of a tensor map that is pointed to: where its tensor is
 
 
+@dataclass(frozen=True)
+class Slot:
+    """Bytes of the parameters that are another address on a GPU: of an array, or those of a tensor map."""
+
+    offset: int
+    map: TensorMap | None = None
+    is_pointer: bool = True  # whether an address is there, or the map itself
+
+
 @dataclass
 class Parameters:
-    """The parameters as bytes, and the memory they point to."""
+    """The parameters as bytes, the memory they point to, and where in the bytes they do."""
 
     data: bytearray
-    regions: list[Region]
+    regions: list[Region] = field(default_factory=list)
+    slots: list[Slot] = field(default_factory=list)
 
 
 def pack(module: ir.Module, kernel: ir.Function, args: Sequence[Any]) -> Parameters:
     """Turn arguments into parameters; what does not fit is reported for all of them at once."""
-    area = layout.block_of(kernel.parameters)
     problems: list[Diagnostic] = []
     if len(args) != len(kernel.parameters):
         raise KernelError([_count_problem(module, kernel, len(args))])
-    data = bytearray(area.size)
-    regions: list[Region] = []
-    at = ARGUMENTS
+    packing = _Packing(kernel)
     for number, (parameter, value) in enumerate(zip(kernel.parameters, args, strict=True)):
         try:
-            if isinstance(value, TensorMap):
-                region = _region(value.array, at, f"argument {number} (`{parameter.name}`)", regions)
-                at = -(-(max(at, region.base + region.size) + _GAP) // 256) * 256
-                place = region.base + (_array_address(value.array) - region.data) + value.offset
-                value = value.encode(place)
-                if area.sizes[id(parameter)] not in (8, MAP_BYTES):
-                    raise ValueError(
-                        f"a tensor map needs a parameter of {MAP_BYTES} bytes, `.align 64 .b8 name[128]`, or a pointer"
-                    )
-                if area.sizes[id(parameter)] == 8:
-                    regions.append(_map_region(value, at, f"the tensor map of argument {number}", place))
-                    value, at = at, at + _GAP
-            elif is_array(value):
-                region = _region(value, at, f"argument {number} (`{parameter.name}`)", regions)
-                at = -(-(max(at, region.base + region.size) + _GAP) // 256) * 256
-                found = region.base + (_array_address(value) - region.data)
-                value = found
-                if area.sizes[id(parameter)] != 8:
-                    raise ValueError(f"an array needs a 64-bit parameter, this one is `.{parameter.type.name}`")
-            offset, size = area.offsets[id(parameter)], area.sizes[id(parameter)]
-            data[offset : offset + size] = scalar_bytes(parameter, value, size)
+            if _is_structure(parameter, value):
+                fields = fields_of(module, kernel)[number]
+                for one in place(parameter, fields, value):
+                    packing.add(number, one.field, one.value, f" at +{one.field.offset}")
+            else:
+                packing.add(number, Field(0, packing.area.sizes[id(parameter)], parameter.type.name), value)
         except (TypeError, ValueError, OverflowError) as caught:
-            large = isinstance(caught, OverflowError)  # Python's words for it are about `struct`
-            problem = f"the number is too large for `.{parameter.type.name}`" if large else caught
-            problems.append(
-                error(
-                    "bad-argument",
-                    f"argument {number} of `{kernel.name}`: {problem}",
-                    module.span(parameter),
-                    "the parameter is declared here",
-                )
-            )
+            problems.append(_problem(module, kernel, number, caught))
     if problems:
         raise KernelError(problems)
-    return Parameters(data, regions)
+    return packing.parameters
+
+
+def _is_structure(parameter: ir.Variable, value: Any) -> bool:
+    """Whether an argument is packed by the fields of a structure, not as one number, array or tensor map."""
+    if not (parameter.dimensions or parameter.vector > 1):
+        return is_container(value)
+    if isinstance(value, (TensorMap, Encoded)):
+        return layout.size_of_variable(parameter) not in (8, MAP_BYTES)
+    return not isinstance(value, (bytes, bytearray, memoryview))
+
+
+class _Packing:
+    """Parameters while arguments are added."""
+
+    def __init__(self, kernel: ir.Function) -> None:
+        self.kernel = kernel
+        self.area = layout.block_of(kernel.parameters)
+        self.parameters = Parameters(bytearray(self.area.size))
+        self.at = ARGUMENTS
+
+    def add(self, number: int, field: Field, value: Any, where: str = "") -> None:
+        """Write a value to a field of a parameter."""
+        parameter = self.kernel.parameters[number]
+        offset = self.area.offsets[id(parameter)] + field.offset
+        name = f"argument {number}{where}"
+        if isinstance(value, (TensorMap, Encoded)):
+            value = self._map(value, offset, field, name, parameter.name)
+        elif is_array(value):
+            if field.size != 8:
+                raise ValueError(f"an array needs a 64-bit parameter, this one is `.{field.kind}`")
+            region = self._region(value, f"{name} (`{parameter.name}`)")
+            value = region.base + (_array_address(value) - region.data)
+            self.parameters.slots.append(Slot(offset))
+        self.parameters.data[offset : offset + field.size] = number_bytes(field.type, value, field.size)
+
+    def _map(self, map: TensorMap | Encoded, offset: int, field: Field, name: str, parameter: str) -> bytes | int:
+        """A tensor map as the bytes of a parameter, or as the address of memory that holds it."""
+        if field.size not in (8, MAP_BYTES):
+            raise ValueError(
+                f"a tensor map needs a parameter of {MAP_BYTES} bytes, `.align 64 .b8 name[128]`, or a pointer"
+            )
+        place, encoded = 0, map.data if isinstance(map, Encoded) else b""
+        if isinstance(map, TensorMap):
+            region = self._region(map.array, f"{name} (`{parameter}`)")
+            place = region.base + (_array_address(map.array) - region.data) + map.offset
+            encoded = map.encode(place)
+        given = map if isinstance(map, TensorMap) else None
+        if field.size == MAP_BYTES:
+            self.parameters.slots += [Slot(offset, given, False)] if given is not None else []
+            return encoded
+        self.parameters.regions.append(_map_region(encoded, self.at, f"the tensor map of {name}", place))
+        self.parameters.slots.append(Slot(offset, given))
+        self.at += _GAP
+        return self.at - _GAP
+
+    def _region(self, array: Any, name: str) -> Region:
+        region = _region(array, self.at, name, self.parameters.regions)
+        self.at = -(-(max(self.at, region.base + region.size) + _GAP) // 256) * 256
+        return region
+
+
+def _problem(module: ir.Module, kernel: ir.Function, number: int, caught: Exception) -> Diagnostic:
+    """What is wrong with an argument, as a diagnostic."""
+    parameter = kernel.parameters[number]
+    large = isinstance(caught, OverflowError)  # Python's words for it are about `struct`
+    problem = f"the number is too large for `.{parameter.type.name}`" if large else caught
+    return error(
+        "bad-argument",
+        f"argument {number} of `{kernel.name}`: {problem}",
+        module.span(parameter),
+        "the parameter is declared here",
+        notes=getattr(caught, "notes", ()),
+        helps=getattr(caught, "helps", ()),
+    )
 
 
 def _count_problem(module: ir.Module, kernel: ir.Function, given: int) -> Diagnostic:
@@ -102,9 +163,9 @@ def _count_problem(module: ir.Module, kernel: ir.Function, given: int) -> Diagno
 
 def is_array(value: Any) -> bool:
     """Whether a value is an array of the host, not one of NumPy's numbers."""
-    return hasattr(value, "__array_interface__") and not (
-        hasattr(value, "item") and getattr(value, "shape", None) == () and not hasattr(value, "__setitem__")
-    )
+    if not hasattr(value, "__array_interface__") or is_record(value):
+        return False
+    return not (hasattr(value, "item") and getattr(value, "shape", None) == () and not hasattr(value, "__setitem__"))
 
 
 def _array_address(value: Any) -> int:
@@ -139,36 +200,48 @@ def _map_region(encoded: bytes, base: int, name: str, tensor: int) -> Region:
     return Region(base, MAP_BYTES, ctypes.addressof(memory), name, False, memory, tensor)
 
 
-def scalar_bytes(parameter: ir.Variable, value: Any, size: int) -> bytes:
-    """A Python or NumPy number, or bytes, as a parameter of that type."""
+def number_bytes(type: Type, value: Any, size: int) -> bytes:
+    """A Python or NumPy number, or bytes, as a value of that type and that many bytes."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         given = bytes(value)
         if len(given) != size:
             raise ValueError(f"{len(given)} byte{'s' * (len(given) != 1)} for a parameter of {size}")
         return given
+    if 8 * size != type.width:
+        raise TypeError(f"the parameter is an aggregate of {size} bytes: pass `bytes`")
+    if is_float_of(value, size) and type.kind == "b":
+        return bytes(value.tobytes())
     if hasattr(value, "item"):
         value = value.item()
-    kind, bits = parameter.type.kind, parameter.type.bits
-    if parameter.dimensions or parameter.vector > 1:
-        raise TypeError(f"the parameter is an aggregate of {size} bytes: pass `bytes`")
     if isinstance(value, bool):
         value = int(value)
-    if isinstance(value, float) and (kind == "f" or (kind == "b" and bits in (32, 64))):
-        if bits == 64:
-            return struct.pack("<d", value)
-        if bits == 32:
-            return struct.pack("<f", value)
-        if bits == 16 and parameter.type.name in ("f16", "b16"):
-            return struct.pack("<e", value)
-        raise TypeError(f"a float does not fit `.{parameter.type.name}`")
-    if isinstance(value, int) and kind == "f":
-        return scalar_bytes(parameter, float(value), size)
     if isinstance(value, float):
-        raise TypeError(f"{value} is not an integer, which `.{parameter.type.name}` needs")
+        return _float_bytes(type, value)
     if not isinstance(value, int):
-        raise TypeError(f"{type(value).__name__} is not a number, array or bytes")
-    low = -(1 << (bits - 1))  # compilers declare every integer of C as unsigned
-    high = (1 << (bits - 1)) - 1 if kind == "s" else (1 << bits) - 1
+        raise TypeError(f"{value.__class__.__name__} is not a number, array or bytes")
+    if type.kind == "f":
+        return _float_bytes(type, float(value))
+    low = -(1 << (type.bits - 1))  # compilers declare every integer of C as unsigned
+    high = (1 << (type.bits - 1)) - 1 if type.kind == "s" else (1 << type.bits) - 1
     if not low <= value <= high:
-        raise ValueError(f"{value} does not fit `.{parameter.type.name}` ({low} to {high})")
+        raise ValueError(f"{value} does not fit `.{type.name}` ({low} to {high})")
     return (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+
+
+def is_float_of(value: Any, size: int) -> bool:
+    """Whether a value is a float of NumPy's or of ml_dtypes' with that many bytes."""
+    dtype = getattr(value, "dtype", None)
+    return dtype is not None and dtype.kind in "fV" and dtype.itemsize == size and dtype.names is None
+
+
+def _float_bytes(type: Type, value: float) -> bytes:
+    if type.name == "bf16":
+        from ml_dtypes import bfloat16
+
+        return bytes(bfloat16(value).tobytes())
+    codes = {"f64": "<d", "b64": "<d", "f32": "<f", "b32": "<f", "f16": "<e"}
+    if type.name in codes:
+        return struct.pack(codes[type.name], value)
+    if type.kind == "f":
+        raise TypeError(f"a float does not fit `.{type.name}`")
+    raise TypeError(f"{value} is not an integer, which `.{type.name}` needs")

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
+from ptxlab.device.structures import is_container, leaves, map_leaves
 from ptxlab.device.tensor_maps import TensorMap
 
 _HOST = (1, 3)  # DLPack: memory of the host, and such memory that stays where it is for a GPU
@@ -48,6 +49,8 @@ def memory_of(value: Any) -> Memory | None:
 
 def is_on_gpu(value: Any) -> bool:
     """Whether an argument is an array in a GPU's memory; nothing is copied for that."""
+    if is_container(value):
+        return any(is_on_gpu(leaf) for leaf in leaves(value))
     if isinstance(value, TensorMap):
         value = value.array
     if is_torch(value.__class__):
@@ -70,6 +73,8 @@ def is_ready(tensor: Any, gpu: int) -> bool:
 
 def host_view(value: Any) -> Any:
     """A NumPy array of the bytes of an array in the host's memory that is not NumPy's; other values as they are."""
+    if is_container(value):
+        return map_leaves(host_view, value)
     if isinstance(value, TensorMap):
         return replace(value, array=host_view(value.array))
     memory = memory_of(value)

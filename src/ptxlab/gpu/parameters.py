@@ -10,7 +10,9 @@ from typing import Any
 
 from ptxlab import ir
 from ptxlab.device import layout
-from ptxlab.device.arguments import Region, is_array, pack
+from ptxlab.device.arguments import Region, Slot, pack
+from ptxlab.device.placing import Encoded
+from ptxlab.device.structures import is_container, map_leaves
 from ptxlab.device.tensor_maps import BYTES, TensorMap, address_in
 from ptxlab.gpu.arrays import Memory, host_view, is_ready, is_torch, memory_of
 from ptxlab.gpu.driver import bindings, broken, call, current
@@ -104,9 +106,8 @@ class Parameters:
     `streams` are those that arrays say they are made on.
     """
 
-    signature: Signature
-    values: Sequence[Any]
     data: bytes
+    slots: Sequence[Slot]
     copies: Copies
     owners: Sequence[Any]
     streams: Sequence[int]
@@ -116,16 +117,15 @@ class Parameters:
         if not self.copies.regions:
             return self.data
         found = bytearray(self.data)
-        for (at, size), value in zip(self.signature.slots, self.values, strict=True):
-            if is_array(value):
-                virtual = int.from_bytes(found[at : at + 8], "little")
-                found[at : at + 8] = self.copies.address_of(virtual).to_bytes(8, "little")
-            elif isinstance(value, TensorMap) and size == BYTES:
+        for slot in self.slots:
+            at = slot.offset
+            if slot.map is not None and not slot.is_pointer:
                 virtual = address_in(found[at : at + BYTES])
-                found[at : at + BYTES] = encode(value, self.copies.address_of(virtual))
-            elif isinstance(value, TensorMap):
-                virtual = int.from_bytes(found[at : at + 8], "little")
-                found[at : at + 8] = self.copies.place_map(value, virtual).to_bytes(8, "little")
+                found[at : at + BYTES] = encode(slot.map, self.copies.address_of(virtual))
+                continue
+            virtual = int.from_bytes(found[at : at + 8], "little")
+            place = self.copies.address_of(virtual) if slot.map is None else self.copies.place_map(slot.map, virtual)
+            found[at : at + 8] = place.to_bytes(8, "little")
         return bytes(found)
 
 
@@ -134,35 +134,16 @@ _NO_COPIES = Copies(())
 
 def convert(module: ir.Module, kernel: ir.Function, signature: Signature, args: Sequence[Any], gpu: Gpu) -> Parameters:
     """Turn arguments into parameters; what does not fit is reported for all of them at once."""
-    owners: list[Any] = []
-    streams: list[int] = []
     values: list[Any] = []
     problems: list[Diagnostic] = []
-    simple = True
+    conversion = _Conversion(gpu)
     for number, value in enumerate(args):
         if type(value) is int or type(value) is float:
             values.append(value)
             continue
-        if is_torch(value.__class__) and is_ready(value, gpu.number):
-            values.append(value.data_ptr())
-            owners.append(value)
-            continue
         try:
-            memory = memory_of(value.array if isinstance(value, TensorMap) else value)
-            if memory is None or memory.gpu is None:
-                values.append(host_view(value))
-                simple = False
-                continue
-            if memory.gpu != gpu.number:
-                _require_gpu(memory, gpu)
-            if isinstance(value, TensorMap):
-                values.append(_encoded(kernel, number, encode(value, memory.address + value.offset)))
-                simple = False
-            else:
-                values.append(memory.address)
-            owners.append(memory.owner)
-            if memory.stream is not None:
-                streams.append(memory.stream)
+            values.append(map_leaves(conversion.convert, value) if is_container(value) else conversion.convert(value))
+            conversion.is_simple = conversion.is_simple and not is_container(value)
         except (TypeError, ValueError) as problem:
             values.append(0)
             span = module.span(kernel.parameters[number]) if number < len(kernel.parameters) else None
@@ -170,19 +151,43 @@ def convert(module: ir.Module, kernel: ir.Function, signature: Signature, args: 
                                   "the parameter is declared here"))  # fmt: skip
     if problems:
         raise KernelError(problems)
-    data = signature.pack(values) if simple else None
+    owners, streams = conversion.owners, conversion.streams
+    data = signature.pack(values) if conversion.is_simple else None
     if data is not None:
-        return Parameters(signature, values, data, _NO_COPIES, owners, streams)
+        return Parameters(data, (), _NO_COPIES, owners, streams)
     parameters = pack(module, kernel, values)
-    return Parameters(signature, values, bytes(parameters.data), Copies(parameters.regions), owners, streams)
+    return Parameters(bytes(parameters.data), parameters.slots, Copies(parameters.regions), owners, streams)
 
 
-def _encoded(kernel: ir.Function, number: int, encoded: bytes) -> Any:
-    """A tensor map as an argument; where a parameter is a pointer to it, as an array."""
-    import numpy
+class _Conversion:
+    """Values of arguments as `pack` takes them: arrays on the GPU are their addresses there."""
 
-    is_pointer = number < len(kernel.parameters) and layout.size_of_variable(kernel.parameters[number]) == 8
-    return numpy.frombuffer(encoded, numpy.uint8) if is_pointer else encoded
+    def __init__(self, gpu: Gpu) -> None:
+        self.gpu = gpu
+        self.owners: list[Any] = []
+        self.streams: list[int] = []
+        self.is_simple = True  # whether all values are numbers
+
+    def convert(self, value: Any) -> Any:
+        """A number, an array of the host, or the address of an array on the GPU."""
+        if type(value) is int or type(value) is float:
+            return value
+        if is_torch(value.__class__) and is_ready(value, self.gpu.number):
+            self.owners.append(value)
+            return value.data_ptr()
+        memory = memory_of(value.array if isinstance(value, TensorMap) else value)
+        if memory is None or memory.gpu is None:
+            self.is_simple = False
+            return host_view(value)
+        if memory.gpu != self.gpu.number:
+            _require_gpu(memory, self.gpu)
+        self.owners.append(memory.owner)
+        if memory.stream is not None:
+            self.streams.append(memory.stream)
+        if isinstance(value, TensorMap):
+            self.is_simple = False
+            return Encoded(encode(value, memory.address + value.offset))
+        return memory.address
 
 
 def _require_gpu(memory: Memory, gpu: Gpu) -> None:

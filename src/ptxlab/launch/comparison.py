@@ -12,6 +12,7 @@ from ptxlab.device import layout
 from ptxlab.device.arguments import Region, pack
 from ptxlab.device.options import LaunchOptions
 from ptxlab.device.result import Result
+from ptxlab.device.structures import leaves, map_leaves
 from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.emulate.host.module_memory import EmulatedModule
 from ptxlab.emulate.launch import launch as emulate
@@ -70,21 +71,20 @@ def mirror(args: Sequence[Any], gpu: Gpu) -> tuple[list[Any], list[tuple[Memory,
     import numpy
 
     copies: dict[tuple[int, int], tuple[Memory, Any]] = {}
-    values = []
-    for value in args:
-        array = value.array if isinstance(value, TensorMap) else value
-        memory = memory_of(array)
+
+    def mirrored(value: Any) -> Any:
+        memory = memory_of(value.array if isinstance(value, TensorMap) else value)
         if memory is None or memory.gpu is None:
-            values.append(host_view(value))
-            continue
+            return host_view(value)
         key = memory.address, memory.size
         if key not in copies:
             copy = numpy.zeros(memory.size, numpy.uint8)
             _read(memory, copy.ctypes.data, gpu)
             copies[key] = memory, copy
         copy = copies[key][1]
-        values.append(replace(value, array=copy) if isinstance(value, TensorMap) else copy)
-    return values, list(copies.values())
+        return replace(value, array=copy) if isinstance(value, TensorMap) else copy
+
+    return [map_leaves(mirrored, value) for value in args], list(copies.values())
 
 
 def bring_back(mirrors: Sequence[tuple[Memory, Any]], gpu: Gpu) -> dict[int, bytearray]:
@@ -139,8 +139,7 @@ def _difference(
     """The first element of an array that differs."""
     import numpy
 
-    arrays = [value.array if isinstance(value, TensorMap) else value for value in values]
-    number = next(index for index, array in enumerate(arrays) if array is region.owner)
+    number = next(index for index, value in enumerate(values) if _has(value, region.owner))
     kind = region.owner.dtype
     here = numpy.frombuffer(ctypes.string_at(region.data, region.size), numpy.uint8)
     there = numpy.frombuffer(image, numpy.uint8)
@@ -162,6 +161,11 @@ def _difference(
             helps=[REASONS],
         )
     ]  # fmt: skip
+
+
+def _has(argument: Any, array: Any) -> bool:
+    """Whether an array is in an argument."""
+    return any((leaf.array if isinstance(leaf, TensorMap) else leaf) is array for leaf in leaves(argument))
 
 
 def _order(array: Any) -> Literal["C", "F"]:

@@ -18,6 +18,7 @@ from ptxlab import ir
 from ptxlab.device.coverage import Coverage, Schedule
 from ptxlab.device.options import LaunchOptions
 from ptxlab.device.result import Result
+from ptxlab.device.structures import leaves, map_leaves
 from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.emulate.host.module_memory import EmulatedModule, ModuleMemory
 from ptxlab.emulate.launch import launch
@@ -158,11 +159,12 @@ def raised(result: Result, on_error: str) -> Result:
 
 def copies_of(args: Sequence[Any]) -> list[Any]:
     """The arguments with arrays of their own; one array twice stays one."""
-    arrays = [value.array if isinstance(value, TensorMap) else value for value in args]
+    arrays = [leaf.array if isinstance(leaf, TensorMap) else leaf for value in args for leaf in leaves(value)]
     copies = {id(array): array.copy() for array in arrays if hasattr(array, "__array_interface__")}
-    return [
-        replace(value, array=copies.get(id(value.array), value.array))
-        if isinstance(value, TensorMap)
-        else copies.get(id(value), value)
-        for value in args
-    ]
+
+    def copied(leaf: Any) -> Any:
+        if isinstance(leaf, TensorMap):
+            return replace(leaf, array=copies.get(id(leaf.array), leaf.array))
+        return copies.get(id(leaf), leaf)
+
+    return [map_leaves(copied, value) for value in args]

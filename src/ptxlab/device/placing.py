@@ -1,0 +1,198 @@
+"""Which bytes of a parameter each value of an argument becomes.
+
+A structure is given as values in the order of its fields, nested as one likes: `(map, (rows, columns), x, 1.0)`. Fields
+are what the kernel reads (see `parameter_fields`); fields that it does not read may be given too, where their count is
+clear from the alignment of the parameter. `{0: map, 136: 1.0}` says the offsets itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ptxlab import ir
+from ptxlab.device import layout
+from ptxlab.device.parameter_fields import MAP, POINTER, Field
+from ptxlab.device.structures import is_container, leaves
+from ptxlab.device.tensor_maps import BYTES as MAP_BYTES
+from ptxlab.device.tensor_maps import TensorMap
+
+POINTER_BYTES = 8
+
+
+class PlacingError(ValueError):
+    """What is wrong with an argument, with the layout that was read as notes."""
+
+    def __init__(self, problem: str, notes: Sequence[str] = (), helps: Sequence[str] = ()) -> None:
+        super().__init__(problem)
+        self.notes, self.helps = list(notes), list(helps)
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A tensor map as a GPU reads it, for a field of 128 bytes or one that points to it."""
+
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A value and the bytes of the parameter that it becomes."""
+
+    field: Field
+    value: Any
+
+
+def place(parameter: ir.Variable, fields: Sequence[Field], value: Any) -> list[Placed]:
+    """The values that an argument for a structure consists of, each with its field."""
+    size = layout.size_of_variable(parameter)
+    data = _as_bytes(value, size)
+    if data is not None:
+        return [Placed(Field(0, len(data), "b8"), data)]
+    if isinstance(value, dict) and all(isinstance(key, int) for key in value) and value:
+        return [one for start, part in value.items() for one in _place_at(fields, start, part, size)]
+    values = list(leaves(value))
+    alignment = layout.alignment_of(parameter)
+    for candidate in (fields, _with_gaps(fields, size, alignment, 8), _with_gaps(fields, size, alignment, 4)):
+        if (found := _matched(candidate, values)) is not None:
+            return found
+    if not values:
+        return []  # an empty structure of C++ has a byte that nothing reads
+    raise PlacingError(_problem(parameter, fields, values), [describe(parameter, fields)], [_HELP])
+
+
+_HELP = (
+    "give one value for each field, in this order; or by offset, `{0: x, 8: 1.0}`, or the bytes of the whole structure"
+)
+
+
+def describe(parameter: ir.Variable, fields: Sequence[Field]) -> str:
+    """The layout of a parameter, as a note."""
+    size = layout.size_of_variable(parameter)
+    listed = ", ".join(map(str, fields)) or "nothing"
+    end, unread = 0, []
+    for field in (*fields, Field(size, 0, "b8")):
+        if field.offset > end:
+            unread.append(f"{end}..{field.offset}")
+        end = field.offset + field.size
+    rest = f"; bytes {', '.join(unread)} are not read" if unread else ""
+    return f"of the {size} bytes of `{parameter.name}`, the kernel reads {listed}{rest}"
+
+
+def _problem(parameter: ir.Variable, fields: Sequence[Field], values: Sequence[Any]) -> str:
+    size = layout.size_of_variable(parameter)
+    if not fields:
+        return f"the parameter is an aggregate of {size} bytes, and the kernel reads none of them: pass `()` or `bytes`"
+    if len(values) != len(fields):
+        given = f"{len(values)} value{'s' * (len(values) != 1)}"
+        return (
+            f"{given} for `{parameter.name}`, of which the kernel reads {len(fields)} field{'s' * (len(fields) != 1)}"
+        )
+    field, value = next(pair for pair in zip(fields, values, strict=True) if not _fits(*pair))
+    return f"{_spell(value)} for the field at {field} of `{parameter.name}`"
+
+
+def _spell(value: Any) -> str:
+    if isinstance(value, (TensorMap, Encoded)):
+        return "a tensor map"
+    if _is_memory(value):
+        return "an array"
+    return f"{value!r:.40}" if not isinstance(value, bytes) else f"{len(value)} bytes"
+
+
+def _as_bytes(value: Any, size: int) -> bytes | None:
+    """The whole structure as its bytes, where that is what is given: `bytes`, a record or an array of NumPy's."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        data = bytes(value)
+    elif is_record(value) or (_is_array(value) and value.nbytes == size != POINTER_BYTES):
+        data = value.tobytes()
+    elif hasattr(value, "_fields_") and not isinstance(value, tuple):  # a structure of ctypes
+        data = bytes(value)
+    else:
+        return None
+    if len(data) != size:
+        raise PlacingError(f"{len(data)} byte{'s' * (len(data) != 1)} for a parameter of {size}")
+    return data
+
+
+def is_record(value: Any) -> bool:
+    """Whether a value is one record of NumPy's, not an array of them."""
+    names = getattr(getattr(value, "dtype", None), "names", None)
+    return names is not None and value.shape == () and not hasattr(value, "ctypes")
+
+
+def _is_memory(value: Any) -> bool:
+    """Whether a value is an array, which a pointer points to."""
+    return hasattr(value, "__array_interface__") and getattr(value, "shape", ()) != ()
+
+
+def _is_array(value: Any) -> bool:
+    return _is_memory(value) or getattr(getattr(value, "dtype", None), "names", None) is not None
+
+
+def _place_at(fields: Sequence[Field], start: int, value: Any, size: int) -> Iterator[Placed]:
+    """Values from an offset on, one after the other; a field that is not read is as large as its value."""
+    at = start
+    for leaf in leaves(value):
+        field = next((one for one in fields if one.offset >= at), None)
+        if is_container(value) and field is not None:
+            at = field.offset
+        if field is None or field.offset != at:
+            field = Field(at, _size_of(leaf), MAP if isinstance(leaf, TensorMap) else "b8")
+            field = Field(at, field.size, field.kind if field.kind == MAP else f"b{8 * field.size}")
+        if not 0 <= at <= at + field.size <= size:
+            raise PlacingError(f"{_spell(leaf)} at offset {at} is not within the {size} bytes of the parameter")
+        if not _fits(field, leaf):
+            raise PlacingError(f"{_spell(leaf)} for the field at {field}")
+        yield Placed(field, leaf)
+        at += field.size
+
+
+def _size_of(value: Any) -> int:
+    """The bytes of a value whose field is not read by the kernel, so that only the value says it."""
+    if isinstance(value, (TensorMap, Encoded)):
+        return MAP_BYTES
+    if _is_memory(value):
+        return POINTER_BYTES
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return len(value)
+    return int(getattr(getattr(value, "dtype", None), "itemsize", 4))
+
+
+def _with_gaps(fields: Sequence[Field], size: int, alignment: int, most: int) -> list[Field]:
+    """The fields and, for what is not read between them, words as large as the alignment allows."""
+    found: list[Field] = []
+    at = 0
+    for field in (*fields, Field(size, 0, "b8")):
+        while at < field.offset:
+            width = min(alignment, most)
+            while at % width or at + width > field.offset:
+                width //= 2
+            found.append(Field(at, width, f"b{8 * width}"))
+            at += width
+        if field.size:
+            found.append(field)
+        at = field.offset + field.size
+    return found
+
+
+def _matched(fields: Sequence[Field], values: Sequence[Any]) -> list[Placed] | None:
+    """Each value with its field, if there are as many and each fits."""
+    if len(fields) != len(values) or not values:
+        return None
+    pairs = list(zip(fields, values, strict=True))
+    return [Placed(*pair) for pair in pairs] if all(_fits(*pair) for pair in pairs) else None
+
+
+def _fits(field: Field, value: Any) -> bool:
+    """Whether a value can be what a field holds; numbers are checked when they become bytes."""
+    if isinstance(value, (TensorMap, Encoded)):
+        return field.kind in (MAP, POINTER) or field.size == POINTER_BYTES
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return len(value) == field.size
+    if field.kind == MAP:
+        return False
+    if _is_memory(value):
+        return field.size == POINTER_BYTES
+    return not (isinstance(value, float) and field.kind == POINTER)

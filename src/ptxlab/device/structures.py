@@ -1,0 +1,45 @@
+"""Arguments that consist of several values: tuples, lists and dictionaries of them, one in another.
+
+`leaves` are the numbers, arrays, bytes and tensor maps in an argument, in order; an argument that is not a
+container is its own leaf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+CONTAINERS = (tuple, list, dict)
+
+
+def is_container(value: Any) -> bool:
+    """Whether an argument consists of others."""
+    return isinstance(value, CONTAINERS)
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """The values that an argument consists of.
+
+    >>> list(leaves((1, (2.0, ()), {"size": 3})))
+    [1, 2.0, 3]
+    """
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, CONTAINERS):
+        yield value
+        return
+    for part in value:
+        yield from leaves(part)
+
+
+def map_leaves(change: Callable[[Any], Any], value: Any) -> Any:
+    """The argument with each of its leaves changed.
+
+    >>> map_leaves(lambda leaf: leaf + 1, (1, {128: [2]}))
+    (2, {128: (3,)})
+    """
+    if isinstance(value, dict):
+        return {name: map_leaves(change, part) for name, part in value.items()}
+    if isinstance(value, CONTAINERS):
+        return tuple([map_leaves(change, part) for part in value])
+    return change(value)
