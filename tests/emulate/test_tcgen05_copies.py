@@ -107,14 +107,6 @@ def test_factors_that_threads_wrote() -> None:
     assert "missing-proxy-fence" in {diagnostic.code for diagnostic in found}
 
 
-def test_what_the_manual_only_draws_is_refused() -> None:
-    for line in ("tcgen05.shift.cta_group::1.down [%r1];",):
-        text = f"{HEAD}.entry k()\n{{ .reg .b32 %r<2>; .reg .b64 %rd<2>; {line} ret; }}\n"
-        with pytest.raises(ptxlab.KernelError) as refused:
-            ptxlab.parse(text, name="k.ptx")["k"].launch(1, 32, device="cpu")
-        assert refused.value.diagnostics[0].code == "not-emulated"
-
-
 # One block signals to another, too.
 
 PAIR = """

@@ -262,3 +262,36 @@ def test_blocks_one_after_the_other_have_tensor_memory_of_their_own() -> None:
     kernel_of_blocks = kernel(f"{STORE}\n{STORED}\n{LOAD}\n{WAIT}")
     none = np.zeros(1, np.uint32)
     assert kernel_of_blocks.launch(40, 128, [none, none, none], device="cpu", on_error="collect").diagnostics == []
+
+
+def test_loads_that_reduce() -> None:
+    random = np.random.default_rng(5)
+    words = random.standard_normal((128, 8)).astype(np.float32)
+    words[3, 2], words[4], words[5, :4], words[6] = np.nan, np.nan, (0.0, -0.0, 0.0, -0.0), -np.inf
+    rounds = [("min", "f32"), ("max", "f32"), ("max.abs", "f32"), ("min.NaN", "f32"), ("max.abs.NaN", "f32"),
+              ("min", "s32"), ("max", "u32"), ("min", "u32")]  # fmt: skip
+    body = """
+        mul.wide.u32 %rd3, %t, 32; add.u64 %rd4, %rd1, %rd3; add.u64 %rd5, %rd0, %rd3;
+        ld.global.v4.b32 {%d0, %d1, %d2, %d3}, [%rd4]; ld.global.v4.b32 {%d4, %d5, %d6, %d7}, [%rd4+16];
+        tcgen05.st.sync.aligned.32x32b.x8.b32 [%band], {%d0, %d1, %d2, %d3, %d4, %d5, %d6, %d7};
+        tcgen05.wait::st.sync.aligned;
+    """
+    for at, (operation, type) in enumerate(rounds):
+        body += f"""tcgen05.ld.red.sync.aligned.32x32b.x8.{operation}.{type} {{%d10, %d11, %d12, %d13, %d14, %d15,
+            %d16, %d17}}, %r{at}, [%band];
+            tcgen05.wait::ld.sync.aligned; st.global.b32 [%rd5+{4 * at}], %r{at};
+            """
+    out = np.zeros((128, 8), np.uint32)
+    module = kernel(body).module
+    text = ptxlab.format(module).replace("sm_100a", "sm_103a").replace(".version 8.7", ".version 8.8")
+    found = ptxlab.parse(text)["k"].launch(1, 128, [out, words, words], device="cpu")
+    assert found.diagnostics == []
+    with np.errstate(invalid="ignore"):
+        expected = [np.fmin.reduce(words, 1), np.fmax.reduce(words, 1), np.fmax.reduce(np.abs(words), 1),
+                    words.min(1), np.abs(words).max(1)]  # fmt: skip
+    for at, floats in enumerate(expected):
+        assert np.array_equal(out[:, at].view(np.float32), floats, equal_nan=True)
+    assert (out[3, 3], out[3, 4], out[4, 0]) == (0x7FFFFFFF,) * 3
+    bits = words.view(np.uint32)
+    integers = [words.view(np.int32).min(1).view(np.uint32), bits.max(1), bits.min(1)]
+    assert np.array_equal(out[:, 5:], np.stack(integers, axis=1))

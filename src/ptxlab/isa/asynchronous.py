@@ -37,6 +37,7 @@ WARPGROUP_MMA = AsyncOperation("MMA", "the MMA is complete after `wgmma.wait_gro
 TENSOR_MMA = AsyncOperation("MMA", _BY_COMMIT.format("MMA"))
 DEALLOCATION = AsyncOperation("deallocation", "the deallocation is known to other warps after a later barrier")
 TENSOR_COPY = AsyncOperation("copy", _BY_COMMIT.format("copy"))
+TENSOR_SHIFT = AsyncOperation("shift", _BY_COMMIT.format("shift"))
 TENSOR_LOAD = AsyncOperation("load", _BY_WARP.format("load", "tcgen05.wait::ld"))
 TENSOR_STORE = AsyncOperation("store", _BY_WARP.format("store", "tcgen05.wait::st"))
 
@@ -240,6 +241,10 @@ class Mma(Generic[V, A]):
     scale_b: A | None
     scale_factors: int  # per row
     form: int  # see `isa.instruction_descriptor`
+    metadata: A | None = None  # of a sparse A
+    is_shifted: bool = False  # whether a row of A is taken from the lane above its own
+    collector: int = 0  # see `isa.collector`
+    zero_columns: V | None = None  # see `isa.zero_column_mask`
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +312,10 @@ class TensorMemory(Protocol[V, A]):
     @step("copy", starts=TENSOR_COPY)
     def copy(self, copy: MatrixCopy[V, A]) -> None:
         """Start a copy from shared memory."""
+
+    @step("shift", starts=TENSOR_SHIFT)
+    def shift(self, address: A, is_pair: bool) -> None:
+        """Start moving the rows of 32 lanes down by one."""
 
     @step("commit", completes="barrier", starts=TENSOR_MMA)
     def commit(self, barrier: A, blocks: V | None = None) -> None:

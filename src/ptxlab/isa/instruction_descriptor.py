@@ -38,6 +38,8 @@ BAD_SPARSITY = 6
 BAD_SIGN = 7
 BAD_STATIONARY = 8
 BAD_PAIR = 9
+NOT_SPARSE = 10
+BAD_SELECTOR = 11
 
 # The forms of an MMA: of one block, of one block with `.ws`, of two blocks.
 PLAIN = 0
@@ -67,9 +69,26 @@ def is_type(code: u32, kind: u32) -> u32:
     return 1 if code <= 5 and code != 2 else 0
 
 
+@native(inline=True)
+def depth_of(kind: u32, is_sparse: u32) -> u32:
+    """The columns of A, of which a sparse one stores half."""
+    return DEPTHS[kind] << is_sparse
+
+
 @native
-def violation_in(bits: u32, kind: u32, form: u32) -> u32:
-    """What is wrong with a descriptor, without `.sp`; 0: nothing.
+def violation_of_sparsity(bits: u32, kind: u32, is_sparse: u32) -> u32:
+    """Whether the descriptor and the instruction say different things of A, or the selector is not one; 0: no."""
+    if bits >> 2 & 1 != is_sparse:
+        return NOT_SPARSE if is_sparse != 0 else BAD_SPARSITY
+    # PTX ISA 9.7.16.10.8.4: the kinds with scale factors ignore the selector.
+    if is_sparse != 0 and kind < MXF8F6F4 and bits & 3 > (1 if kind <= TF32 else 0):
+        return BAD_SELECTOR
+    return 0
+
+
+@native
+def violation_in(bits: u32, kind: u32, form: u32, is_sparse: u32) -> u32:
+    """What is wrong with a descriptor of an instruction with or without `.sp`; 0: nothing.
 
     PTX ISA 9.7.16.2.1 has a table of what goes together.
     """
@@ -79,15 +98,16 @@ def violation_in(bits: u32, kind: u32, form: u32) -> u32:
     second: u32 = (bits >> 10) & 7 if kind < MXF4 else (bits >> 10) & 3
     result: u32 = (bits >> 4) & 3
     transposed: u32 = (bits >> 15) & 3
-    if bits & 4 != 0:
-        return BAD_SPARSITY
+    sparsity: u32 = violation_of_sparsity(bits, kind, is_sparse)
+    if sparsity != 0:
+        return sparsity
     if form == PAIR:
         if kind >= MXF8F6F4 or (rows != 256 and rows != 128) or columns % (32 if kind == I8 else 16) != 0:
             return BAD_PAIR
     elif form == STATIONARY:
         if rows != 128 and rows != 64 and rows != 32:
             return BAD_STATIONARY
-        if columns != 256 and columns != 128 and columns != 64:
+        if (columns != 256 or is_sparse != 0) and columns != 128 and columns != 64:
             return BAD_STATIONARY
     elif rows != 128 and (rows != 64 or kind >= MXF8F6F4):
         return BAD_ROWS
@@ -125,7 +145,9 @@ VIOLATIONS = {
     BAD_SPARSITY: "it says that A is sparse, which `.sp` must say, too",
     BAD_SIGN: "integers are not negated",
     BAD_PAIR: "two blocks multiply 128 or 256 rows, without scale factors, columns in sixteens or, of bytes, in 32s",
-    BAD_STATIONARY: "with `.ws` there are 32, 64 or 128 rows, and 64, 128 or 256 columns",
+    BAD_STATIONARY: "with `.ws` there are 32, 64 or 128 rows, and 64, 128 or 256 columns, not 256 of a sparse A",
+    NOT_SPARSE: "it says that A is dense, but the instruction has `.sp`",
+    BAD_SELECTOR: "the sparsity selector is 0 or 1 for 16 bits and tf32, and 0 for smaller types",
 }
 
 
@@ -147,13 +169,15 @@ class InstructionDescriptor:
     scale: str = "ue8m0"
     a_id: int = 0
     b_id: int = 0
+    selector: int | None = None
+    """Which of two columns of TMEM has the metadata of a sparse A (`.sp`); `None`: A is dense."""
     form: int = PLAIN
     """Whether it is for `.ws`, or for two blocks, which have other shapes; the bits do not say."""
 
     @property
     def depth(self) -> int:
         """The columns of A, which are the rows of B."""
-        return DEPTHS[KINDS.index(self.kind)]
+        return depth_of(KINDS.index(self.kind), int(self.selector is not None))
 
     def encode(self) -> int:
         """The 32 bits; a `ValueError` says what the hardware does not multiply."""
@@ -171,7 +195,9 @@ class InstructionDescriptor:
             bits |= self.rows >> 7 << 27 | self.a_id << 29 | self.b_id << 4 | (self.scale == "ue8m0") << 23
         else:
             bits |= self.rows >> 4 << 24 | results[self.dtype] << 4 | self.saturate << 3
-        violation = violation_in(bits, KINDS.index(self.kind), self.form)
+        if self.selector is not None:
+            bits |= 4 | self.selector & 3
+        violation = violation_in(bits, KINDS.index(self.kind), self.form, int(self.selector is not None))
         if violation or self.columns % 8 or self.rows % 32:
             raise ValueError(f"{self}: {VIOLATIONS[violation or BAD_COLUMNS]}")
         return bits
@@ -201,6 +227,7 @@ class InstructionDescriptor:
             scale="ue4m3" if is_scaled and not bits >> 23 & 1 else "ue8m0",
             a_id=bits >> 29 & 3 if is_scaled else 0,
             b_id=bits >> 4 & 3 if is_scaled else 0,
+            selector=bits & 3 if bits >> 2 & 1 else None,
         )
 
     def __str__(self) -> str:
@@ -208,4 +235,5 @@ class InstructionDescriptor:
         majors = f"A {'MN' if self.transpose_a else 'K'}-major, B {'MN' if self.transpose_b else 'K'}-major"
         more = f", factors {self.scale} from bytes {self.a_id} and {self.b_id}" if self.is_scaled else ""
         more += ", saturated" if self.saturate else ""
+        more += "" if self.selector is None else f", A sparse with selector {self.selector}"
         return f"{self.rows}x{self.columns}x{self.depth}: {self.dtype} += {left} * {right}, {majors}{more}"

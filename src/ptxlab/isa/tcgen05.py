@@ -4,9 +4,14 @@ Tensor memory has its own 32-bit addresses, which no state space names. ptxas do
 and stores. The multiplications are in tcgen05_mma.py.
 """
 
+import functools
 from collections.abc import Callable, Iterator
 
+from ptxlab.numbers.extremum import maximum, minimum
+
 from .asynchronous import MatrixCopy
+from .bits import larger, smaller
+from .floats import extremum
 from .form import Modifiers, form, unknown
 from .held import Held, holds
 from .machine import Address, Machine, Value
@@ -172,6 +177,25 @@ def start_move(
     type="u32 s32",
     **REDUCED_SPLIT,
 )
+def tcgen05_ld_red(k: Machine, m: Modifiers, taddr: Address, split: int | None) -> tuple[Vector, Value]:
+    """Start loading from tensor memory into the registers of a warp, and take the least or greatest of each thread's.
+
+    That a NaN counts only with `.NaN`, and -0 is less than +0, is as with `min` and `max`; of `.16x32bx2`, each of the
+    two threads of a lane takes its own half. Both are modelled, not measured.
+    """
+    cell = start_move(k, m, k.tensor_memory.start_load, taddr, split, False)
+    words = tuple(
+        k.tensor_memory.read(cell + next_cell(m.shape, register, packed=False)) for register in range(count(m))
+    )
+    if m.type in ("u32", "s32"):
+        typed = [k.reinterpret(word, m.type) for word in words]
+        found = functools.reduce(functools.partial(smaller if m.operation == "min" else larger, k), typed)
+    else:
+        typed = [k.reinterpret(word, "f32") for word in words]
+        found = extremum(k, m, minimum if m.operation == "min" else maximum, *typed)
+    return words, k.reinterpret(found, "b32")
+
+
 @form(
     "tcgen05.ld.spcompress.sync.aligned.shape.num.operation.sp::2:4{.abs}.f32.b2 indices, d, [taddr]",
     shape="32x32b",
@@ -191,12 +215,9 @@ def start_move(
     writes="indices d reduced",
     since="9.4 sm_107a",
 )
-@unknown(
-    "the manual does not say in which order NaN and zeros of both signs are reduced, or what is kept of four",
-    effects="tensor_memory.load",
-)
-def tcgen05_ld_reduced() -> None:
-    """Start loading from tensor memory into the registers of a warp, and reduce or compress what each lane loads."""
+@unknown("the manual does not say which of equal elements are kept of four", effects="tensor_memory.load")
+def tcgen05_ld_compressed() -> None:
+    """Start loading from tensor memory into the registers of a warp, and compress or reduce what each lane loads."""
 
 
 @form(
@@ -295,9 +316,9 @@ def tcgen05_cp(k: Machine, m: Modifiers, taddr: Address, s_desc: Value) -> None:
     types={"taddr": TENSOR},
     since="8.6 sm_100a sm_101a | 8.8 sm_103a",
 )
-@unknown("the manual does not say which rows move where", effects="tensor_memory.shift")
-def tcgen05_shift() -> None:
+def tcgen05_shift(k: Machine, m: Modifiers, taddr: Address) -> None:
     """Start moving the rows of a matrix in tensor memory down by one."""
+    k.tensor_memory.shift(taddr, m.cta_group == "cta_group::2")
 
 
 READ_A = [("sync_restrict::shared::read::mma::a", "9.4 sm_107f")]

@@ -6,9 +6,11 @@ and without and with the mask `disabled` of output lanes.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from .asynchronous import Mma
+from .collector import USES, collector_of
 from .form import Modifiers, Specification, form, unknown
 from .instruction_descriptor import KINDS as KIND_NUMBERS
 from .instruction_descriptor import PAIR, STATIONARY
@@ -23,7 +25,6 @@ KINDS = ("kind::f16 kind::tf32 kind::f8f6f4", ("kind::i8", CHIP), ("kind::ti16",
 # ptxas also takes `scale_d` for i8, where the manual has it for f16 and tf32 only (but not with `disabled` and `.sp`).
 SCALED_KINDS = (("kind::f16 kind::tf32", "8.6 sm_100a | 8.8 sm_100f"), ("kind::i8", CHIP))
 
-USES = ("fill", "use", "lastuse", "discard")
 COLLECTORS: Slots = {
     "collector_a": " ".join(f"collector::a::{use}" for use in USES),
     "collector_b": [(" ".join(f"collector::b::{use}" for use in USES), "9.4 sm_107f")],
@@ -77,63 +78,6 @@ TABLE: Slots = {"kind": "kind::f8f6f4", "cta_group": CTA_GROUP, "since": "9.4 sm
 @multiply(SHIFT, "[d], [a], b_desc, idesc, disabled, {!}enable_d", **PLAIN)
 @multiply(SHIFT, "[d], [a], b_desc, idesc, {!}enable_d, scale_d", **SCALED)
 @multiply(SHIFT, "[d], [a], b_desc, idesc, disabled, {!}enable_d, scale_d", **SCALED)
-def tcgen05_mma(
-    k: Machine,
-    m: Modifiers,
-    d: Address,
-    a: Address | None,
-    a_desc: Value | None,
-    b_desc: Value,
-    idesc: Value,
-    disabled: Vector | None,
-    enable_d: Value,
-    scale_d: int | None,
-) -> None:
-    """Start an MMA of A and B, added to D if `enable_d` holds."""
-    form = PAIR if m.cta_group == "cta_group::2" else ALONE
-    start(k, m, d, a, a_desc, b_desc, idesc, enable_d, scale_d=scale_d or 0, disabled=disabled, form=form)
-
-
-def start(
-    k: Machine,
-    m: Modifiers,
-    d: Address,
-    a: Address | None,
-    a_desc: Value | None,
-    b_desc: Value,
-    idesc: Value,
-    enable_d: Value,
-    *,
-    scale_d: int = 0,
-    disabled: Vector | None = None,
-    scales: tuple[Address, Address, int] | None = None,
-    form: int = ALONE,
-) -> None:
-    """Start an MMA; `scales` are the addresses of the scale factors of A and B, and how many a row has."""
-    # How `ti16` is computed is not known: the emulator refuses it, but its effects are those of any MMA.
-    kind = (*KIND_NUMBERS, "ti16").index(m.kind.removeprefix("kind::"))
-    where = k.cast(k.tensor_memory.address(a), "u64") if a is not None else a_desc
-    assert where is not None
-    scale_a, scale_b, scale_factors = scales or (None, None, 0)
-    k.tensor_memory.multiply(
-        Mma(
-            d=d,
-            a=where,
-            a_in_tensor_memory=a is not None,
-            b=b_desc,
-            instruction_descriptor=idesc,
-            kind=kind,
-            accumulate=enable_d,
-            scale_d=scale_d,
-            disabled_lanes=disabled or (),
-            scale_a=scale_a,
-            scale_b=scale_b,
-            scale_factors=scale_factors,
-            form=form,
-        )
-    )
-
-
 @multiply(SP, "[d], a_desc, b_desc, [sp_meta], idesc, {!}enable_d", **PLAIN)
 @multiply(SP, "[d], a_desc, b_desc, [sp_meta], idesc, disabled, {!}enable_d", **PLAIN)
 @multiply(SP, "[d], a_desc, b_desc, [sp_meta], idesc, {!}enable_d, scale_d", **SCALED)
@@ -142,9 +86,79 @@ def start(
 @multiply(SP_SHIFT, "[d], [a], b_desc, [sp_meta], idesc, disabled, {!}enable_d", **PLAIN)
 @multiply(SP_SHIFT, "[d], [a], b_desc, [sp_meta], idesc, {!}enable_d, scale_d", **SCALED)
 @multiply(SP_SHIFT, "[d], [a], b_desc, [sp_meta], idesc, disabled, {!}enable_d, scale_d", **SCALED | NO_I8)
-@unknown("the manual only draws where metadata is in tensor memory", effects="tensor_memory.multiply")
-def tcgen05_mma_sp() -> None:
-    """Start an MMA of a sparse A, of which half is stored, and B."""
+def tcgen05_mma(
+    k: Machine,
+    m: Modifiers,
+    d: Address,
+    a: Address | None,
+    a_desc: Value | None,
+    b_desc: Value,
+    sp_meta: Address | None,
+    idesc: Value,
+    disabled: Vector | None,
+    enable_d: Value,
+    scale_d: int | None,
+) -> None:
+    """Start an MMA of A and B, added to D if `enable_d` holds; with `.sp`, half of A is stored."""
+    start(
+        k,
+        m,
+        Operands(
+            d, a, a_desc, b_desc, idesc, enable_d, metadata=sp_meta, scale_d=scale_d or 0, disabled=disabled or ()
+        ),
+        form=PAIR if m.cta_group == "cta_group::2" else ALONE,
+        collector=collector_of(m.collector_a),
+    )
+
+
+@dataclass(frozen=True)
+class Operands:
+    """The operands of an MMA; what an instruction does not have is `None` or 0."""
+
+    d: Address
+    a: Address | None
+    a_desc: Value | None
+    b_desc: Value
+    idesc: Value
+    enable_d: Value
+    metadata: Address | None = None
+    scale_d: int = 0
+    disabled: Vector = ()
+    scale_a: Address | None = None
+    scale_b: Address | None = None
+    zero_mask: Value | None = None
+
+
+def start(
+    k: Machine, m: Modifiers, operands: Operands, *, form: int, collector: int = 0, scale_factors: int = 0
+) -> None:
+    """Start an MMA; `scale_factors` is how many a row has."""
+    # How `ti16` is computed is not known: the emulator refuses it, but its effects are those of any MMA.
+    kind = (*KIND_NUMBERS, "ti16").index(m.kind.removeprefix("kind::"))
+    a = operands.a
+    where = k.cast(k.tensor_memory.address(a), "u64") if a is not None else operands.a_desc
+    assert where is not None
+    k.tensor_memory.multiply(
+        Mma(
+            d=operands.d,
+            a=where,
+            a_in_tensor_memory=a is not None,
+            b=operands.b_desc,
+            instruction_descriptor=operands.idesc,
+            kind=kind,
+            accumulate=operands.enable_d,
+            scale_d=operands.scale_d,
+            disabled_lanes=operands.disabled,
+            scale_a=operands.scale_a,
+            scale_b=operands.scale_b,
+            scale_factors=scale_factors,
+            form=form,
+            metadata=operands.metadata,
+            is_shifted=bool(getattr(m, "ashift", False)),
+            collector=collector,
+            zero_columns=operands.zero_mask,
+        )
+    )
 
 
 @multiply(LUT, "[d], a_desc, b_desc, [table], idesc, {!}enable_d", **TABLE)
@@ -162,6 +176,10 @@ WS_SP = "tcgen05.mma.ws.sp.cta_group::1.kind{.collector}"
 
 @multiply(WS, "[d], a_desc, b_desc, idesc, {!}enable_d", kind=KINDS, collector=BUFFERS)
 @multiply(WS, "[d], [a], b_desc, idesc, {!}enable_d", kind=KINDS, collector=BUFFERS)
+@multiply(WS, "[d], a_desc, b_desc, idesc, {!}enable_d, zero_mask", kind=KINDS, collector=BUFFERS)
+@multiply(WS, "[d], [a], b_desc, idesc, {!}enable_d, zero_mask", kind=KINDS, collector=BUFFERS)
+@multiply(WS_SP, "[d], a_desc, b_desc, [sp_meta], idesc, {!}enable_d{, zero_mask}", kind=KINDS, collector=BUFFERS)
+@multiply(WS_SP, "[d], [a], b_desc, [sp_meta], idesc, {!}enable_d{, zero_mask}", kind=KINDS, collector=BUFFERS)
 def tcgen05_mma_ws(
     k: Machine,
     m: Modifiers,
@@ -169,17 +187,11 @@ def tcgen05_mma_ws(
     a: Address | None,
     a_desc: Value | None,
     b_desc: Value,
+    sp_meta: Address | None,
     idesc: Value,
     enable_d: Value,
+    zero_mask: Value | None,
 ) -> None:
-    """Start an MMA of A and B with B kept in a collector buffer, so that several MMAs can share it."""
-    start(k, m, d, a, a_desc, b_desc, idesc, enable_d, form=STATIONARY)
-
-
-@multiply(WS, "[d], a_desc, b_desc, idesc, {!}enable_d, zero_mask", kind=KINDS, collector=BUFFERS)
-@multiply(WS, "[d], [a], b_desc, idesc, {!}enable_d, zero_mask", kind=KINDS, collector=BUFFERS)
-@multiply(WS_SP, "[d], a_desc, b_desc, [sp_meta], idesc, {!}enable_d{, zero_mask}", kind=KINDS, collector=BUFFERS)
-@multiply(WS_SP, "[d], [a], b_desc, [sp_meta], idesc, {!}enable_d{, zero_mask}", kind=KINDS, collector=BUFFERS)
-@unknown("masks of columns of B, and where metadata lie, are not emulated yet", effects="tensor_memory.multiply")
-def tcgen05_mma_ws_masked() -> None:
-    """Start such an MMA with a sparse A, or with a B of which a mask leaves out columns."""
+    """Start an MMA of A and B with B kept in a collector buffer; a mask can leave out columns of B."""
+    operands = Operands(d, a, a_desc, b_desc, idesc, enable_d, metadata=sp_meta, zero_mask=zero_mask)
+    start(k, m, operands, form=STATIONARY, collector=collector_of(m.collector or "collector::b0::discard"))

@@ -6,11 +6,13 @@ the shape) or, for whole families of chips, by `.block16` and `.block32`.
 
 from typing import Any
 
+from .collector import collector_of
 from .form import Modifiers, unknown
+from .instruction_descriptor import PLAIN as ALONE
 from .machine import Address, Machine, Value
 from .matrix import Slots
 from .tcgen05 import CTA_GROUP
-from .tcgen05_mma import CHIP, COLLECTORS, multiply, start
+from .tcgen05_mma import CHIP, COLLECTORS, Operands, multiply, start
 
 MX = "kind::mxf8f6f4"
 MX4 = "kind::mxf4 kind::mxf4nvf4"
@@ -55,6 +57,12 @@ BY_TABLE = scaled(MX, since="9.4 sm_107f")
 @multiply(SIZED, "[d], [a], b_desc, idesc, [scale_a], [scale_b], {!}enable_d", **BY_BLOCK)
 @multiply(SIZED, "[d], a_desc, b_desc, idesc, [scale_a], [scale_b], {!}enable_d", **BY_VECTOR)
 @multiply(SIZED, "[d], [a], b_desc, idesc, [scale_a], [scale_b], {!}enable_d", **BY_VECTOR)
+@multiply(SP_DEFAULT, "[d], a_desc, b_desc, [sp_meta], idesc, [scale_a], [scale_b], {!}enable_d", **SP_BY_DEFAULT)
+@multiply(SP_DEFAULT, "[d], [a], b_desc, [sp_meta], idesc, [scale_a], [scale_b], {!}enable_d", **SP_BY_DEFAULT)
+@multiply(SP_SIZED, "[d], a_desc, b_desc, [sp_meta], idesc, [scale_a], [scale_b], {!}enable_d", **SP_BY_BLOCK)
+@multiply(SP_SIZED, "[d], [a], b_desc, [sp_meta], idesc, [scale_a], [scale_b], {!}enable_d", **SP_BY_BLOCK)
+@multiply(SP_SIZED, "[d], a_desc, b_desc, [sp_meta], idesc, [scale_a], [scale_b], {!}enable_d", **BY_VECTOR)
+@multiply(SP_SIZED, "[d], [a], b_desc, [sp_meta], idesc, [scale_a], [scale_b], {!}enable_d", **BY_VECTOR)
 def tcgen05_mma_block_scale(
     k: Machine,
     m: Modifiers,
@@ -62,13 +70,15 @@ def tcgen05_mma_block_scale(
     a: Address | None,
     a_desc: Value | None,
     b_desc: Value,
+    sp_meta: Address | None,
     idesc: Value,
     scale_a: Address,
     scale_b: Address,
     enable_d: Value,
 ) -> None:
     """Start an MMA of A and B, each block of them multiplied by its own scale factor from tensor memory."""
-    start(k, m, d, a, a_desc, b_desc, idesc, enable_d, scales=(scale_a, scale_b, count_factors(m)))
+    operands = Operands(d, a, a_desc, b_desc, idesc, enable_d, metadata=sp_meta, scale_a=scale_a, scale_b=scale_b)
+    start(k, m, operands, form=ALONE, collector=collector_of(m.collector_a), scale_factors=count_factors(m))
 
 
 def count_factors(m: Modifiers) -> int:
@@ -78,17 +88,8 @@ def count_factors(m: Modifiers) -> int:
     return 4 if m.size in ("scale_vec::4X", "block16") else 2
 
 
-@multiply(SP_DEFAULT, "[d], a_desc, b_desc, [sp_meta], idesc, [scale_a], [scale_b], {!}enable_d", **SP_BY_DEFAULT)
-@multiply(SP_DEFAULT, "[d], [a], b_desc, [sp_meta], idesc, [scale_a], [scale_b], {!}enable_d", **SP_BY_DEFAULT)
-@multiply(SP_SIZED, "[d], a_desc, b_desc, [sp_meta], idesc, [scale_a], [scale_b], {!}enable_d", **SP_BY_BLOCK)
-@multiply(SP_SIZED, "[d], [a], b_desc, [sp_meta], idesc, [scale_a], [scale_b], {!}enable_d", **SP_BY_BLOCK)
-@multiply(SP_SIZED, "[d], a_desc, b_desc, [sp_meta], idesc, [scale_a], [scale_b], {!}enable_d", **BY_VECTOR)
-@multiply(SP_SIZED, "[d], [a], b_desc, [sp_meta], idesc, [scale_a], [scale_b], {!}enable_d", **BY_VECTOR)
 @multiply(LUT_SCALED, "[d], a_desc, b_desc, [table], idesc, [scale_a], [scale_b], {!}enable_d", **BY_TABLE)
 @multiply(LUT_SCALED, "[d], [a], b_desc, [table], idesc, [scale_a], [scale_b], {!}enable_d", **BY_TABLE)
-@unknown(
-    "sparse products with scale factors, and tables that expand B, are only drawn in the manual",
-    effects="tensor_memory.multiply",
-)
-def tcgen05_mma_block_scale_sp() -> None:
-    """Start such an MMA with a sparse A, or with a B that a table expands."""
+@unknown("the tables by which it expands B are not known", effects="tensor_memory.multiply")
+def tcgen05_mma_block_scale_lut() -> None:
+    """Start such an MMA with a B that a table expands."""

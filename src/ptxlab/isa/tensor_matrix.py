@@ -6,11 +6,11 @@ In shared memory sixteen elements of 4, 6 or 8 bits take a chunk of 16 bytes; ki
 from dataclasses import dataclass
 
 from ptxlab.native import Pointer, native, struct, table, u8, u32, u64
-from ptxlab.numbers.tensor_core import NUMBER_OF, unpack
+from ptxlab.numbers.tensor_core import NUMBER_OF
 
 from .descriptor import MN_MAJOR, tensor_chunk_offset
 from .instruction_descriptor import DEPTHS, F16, I8, MXF4, TF32
-from .tensor_memory import COLUMNS
+from .tensor_memory import BAND, COLUMNS
 
 IN_TENSOR_MEMORY = 2  # besides K_MAJOR and MN_MAJOR: how A is there
 
@@ -35,6 +35,7 @@ class Matrix:
     rows: u32  # of a matrix in tensor memory: which lanes its rows have, see `lane_of`
     bits: u32  # of an element
     each: u32  # elements of a chunk of 16 bytes
+    is_shifted: u32  # of a matrix in tensor memory: whether a row is taken from the lane above its own (`.ashift`)
 
 
 @native(inline=True)
@@ -106,18 +107,20 @@ def lane_of(row: u32, rows: u32) -> u32:
 
 @native(inline=True)
 def fetch_element(matrix: Matrix, row: u32, index: u32) -> u32:
-    """An element, from either memory; in tensor memory elements are packed into cells, 8, 16 or 32 bits each."""
+    """An element, from either memory; in tensor memory the elements of a row take eight columns.
+
+    There a byte holds an element of four or six bits, but of kinds that have nothing but fp4: fp6 at its bottom, fp4 in
+    its middle, as in the registers of `mma.sync` (PTX ISA 9.7.16.10.4.3, 9.7.14.5.14).
+    """
     bits: u32 = matrix.bits
     if matrix.major != IN_TENSOR_MEMORY:
         return fetch(matrix.memory, matrix.start, row, index, bits, matrix.each, matrix.major)
     lane: u32 = u32(matrix.start >> 16) + lane_of(row, matrix.rows)
-    cell: u32 = matrix.cells[lane * COLUMNS + (u32(matrix.start) & 0xFFFF) + index * bits // 32]
-    return (cell >> (index * bits % 32)) & (u32(0xFFFFFFFF) >> (32 - bits))
-
-
-@native
-def unpack_row(matrix: Matrix, row: u32, kind: u32, format: u32, sign: u32, into: Pointer[u32], first: u32) -> None:
-    """One row as `add_products` takes it, each element XORed with `sign`."""
-    padding: u32 = 13 if kind == TF32 else 0
-    for index in range(DEPTHS[kind]):
-        into[first + index] = unpack((fetch_element(matrix, row, index) ^ sign) >> padding, format)
+    if matrix.is_shifted != 0 and lane % BAND != BAND - 1:
+        lane += 1
+    size: u32 = 128 // matrix.each
+    bit: u32 = index * size
+    cell: u32 = matrix.cells[lane * COLUMNS + (u32(matrix.start) & 0xFFFF) + bit // 32]
+    if bits == 4 and size == 8:
+        bit += 2
+    return (cell >> (bit % 32)) & (u32(0xFFFFFFFF) >> (32 - bits))

@@ -36,6 +36,7 @@ BAD_INSTRUCTION_DESCRIPTOR = 25
 BAD_COPY_SIZE = 26
 BAD_PRINTF = 27
 DIVERGENT_DESCRIPTOR = 30
+BAD_COLLECTOR = 31
 
 
 class CallReason(IntEnum):
@@ -81,18 +82,28 @@ class TensorAddressReason(IntEnum):
     NOT_UNIFORM = 3  # the lanes of the warp give different addresses
     OUTSIDE = 4
     FREED = 5  # the other access is the instruction that freed it
+    NOT_A_BAND = 6  # a shift starts at a lane that is not a multiple of 32
+
+
+class CollectorReason(IntEnum):
+    """Why the use of the collector buffer `value` is a BAD_COLLECTOR."""
+
+    EMPTY = 1  # the other access is the instruction that emptied it, if it ever was full
+    OTHER_MATRIX = 2  # the other access is the instruction that filled it
 
 
 class DescriptorReason(IntEnum):
     """Why `value` is a BAD_INSTRUCTION_DESCRIPTOR, besides the violations that `isa.instruction_descriptor` has."""
 
-    PACKED_IN_TMEM = 64  # A of less than eight bits in tensor memory
     ABSOLUTE = 65  # the leading dimension is an absolute address
     NO_MODE = 66  # `value`: the swizzle mode
     COARSE_MODE = 67  # 32-byte atoms, where they are not allowed
     BAD_FACTORS = 68  # scale factors reach beyond a word
-    ROWS_IN_TMEM = 69  # `.ws` with fewer than 128 rows of A in tensor memory
     NO_PEER = 70  # the cluster has no second block
+    ODD_METADATA = 71  # the column of metadata, of which the selector chooses one of two
+    OTHER_HALF = 72  # D has 16 of each 32 lanes, and A or its metadata the other 16
+    SHIFTED_ROWS = 73  # `.ashift` with fewer rows than fill the lanes
+    FAR_SHIFT = 74  # the shift of a zero-column mask is more than the instruction descriptor says
 
 
 class TensorMapReason(IntEnum):

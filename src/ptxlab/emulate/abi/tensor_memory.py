@@ -64,16 +64,27 @@ class TensorCopy:
 
 @struct
 class Operation:
-    """An asynchronous operation on tensor memory that is not done yet: an MMA, a copy, or a commit of those before."""
+    """An asynchronous operation on tensor memory that is not done yet: an MMA, a copy, a shift, or a commit."""
 
-    what: u32  # MULTIPLY, COPY or COMMIT, see `runtime.tensor_memory.operations`
+    what: u32  # MULTIPLY, COPY, SHIFT or COMMIT, see `runtime.tensor_memory.operations`
     thread: u32
     instruction: u32
     blocks: u32  # of a commit: the blocks of the cluster that it signals, a bit for each; 0: that of the mbarrier
     barrier: u64  # of a commit: the mbarrier, in shared memory of the cluster
     known: VectorClock  # of a commit: what its arrival hands over
     mma: TensorMma
-    copy: TensorCopy
+    copy: TensorCopy  # of a shift: only where, and in how many blocks
+
+
+@struct
+class Collector:
+    """What a collector buffer holds: A, or with `.ws` B, of the MMA that filled it."""
+
+    matrix: u64  # its descriptor, or its address in tensor memory
+    shape: u32  # see `runtime.tensor_memory.collectors`
+    filled_at: u32  # 1 + the instruction that filled it; 0: it is empty
+    emptied_at: u32  # 1 + the instruction that last emptied it; 0: it never was full
+    unused: u32
 
 
 @struct
@@ -90,6 +101,7 @@ class Tensor:
     is_relinquished: u32
     joined: u32  # operations that its warps have executed with the other block of the pair
     begun: u32  # operations that have started
+    collectors: Array[Collector, 5]  # one for A and four for B
     pages: Pages  # accesses to it
     operations: Growable[Operation]  # that are not done yet, oldest first
     epochs: Array[

@@ -9,13 +9,16 @@ from ptxlab.isa.instruction_descriptor import KINDS, VIOLATIONS, InstructionDesc
 from ptxlab.report import Diagnostic
 
 _MORE: dict[int, str] = {
-    Reason.PACKED_IN_TMEM: "A of four or six bits in tensor memory is not emulated: the manual only draws it",
     Reason.ABSOLUTE: "a leading dimension as an absolute address, which only `sm_103a` has, is not emulated",
     Reason.NO_MODE: "modes of swizzling are 0, 1, 2, 4 and 6, the descriptor says {}",
     Reason.COARSE_MODE: "128-byte swizzling with 32-byte atoms is that of MN-major tf32, and of nothing else here",
-    Reason.ROWS_IN_TMEM: "with `.ws`, 32 or 64 rows of A in tensor memory are not emulated: they are only drawn",
     Reason.NO_PEER: "with `.cta_group::2` it needs a cluster that has the second block of the pair",
     Reason.BAD_FACTORS: "its scale factors reach beyond the four bytes of a TMEM word",
+    Reason.ODD_METADATA: "metadata for 16 bits and tf32 are at an even column; the selector chooses it or the next one",
+    Reason.OTHER_HALF: "D has 16 of each 32 lanes; A in tensor memory and metadata must have the same ones",
+    Reason.SHIFTED_ROWS: "`.ashift` needs 128 rows, or 256 of two blocks",
+    Reason.FAR_SHIFT: "the zero-column mask shifts B further than the maximum in bits 30 and 31 of the instruction "
+    "descriptor, or by more than 16 columns with 32 rows",
 }
 
 
@@ -23,6 +26,8 @@ def explain_bad_instruction_descriptor(fault: FaultSnapshot) -> Diagnostic:
     """A descriptor of an MMA that there is not, or of a matrix that can't be copied."""
     bits, reason, kind = fault.value, fault.reason, KINDS[fault.record.get("mma_kind")]
     instruction = "`tcgen05.cp`" if _copies(fault) else f"`tcgen05.mma`, kind `{kind}`"
+    if fault.effects.does("tensor_memory", "shift"):
+        instruction = "`tcgen05.shift`"
     if reason in _MORE:
         return fault.error("bad-descriptor", f"{instruction}: {_MORE[reason].format(bits)}")
     said = InstructionDescriptor.decode(bits, kind)

@@ -52,6 +52,7 @@ EXPLAINERS: dict[int, Callable[[FaultSnapshot], Diagnostic]] = {
     faults.BAD_ALLOCATION: tensor_faults.explain_bad_allocation,
     faults.BAD_TENSOR_ADDRESS: tensor_faults.explain_bad_tensor_address,
     faults.TENSOR_LEAK: tensor_faults.explain_tensor_leak,
+    faults.BAD_COLLECTOR: tensor_faults.explain_bad_collector,
     faults.BAD_TENSOR_MAP: tensor_map_faults.explain_bad_tensor_map,
     faults.BAD_COORDINATE: tensor_map_faults.explain_bad_coordinate,
 }

@@ -71,14 +71,13 @@ _WORDS = {
     "cta_group::2": "it works on the memory of two blocks of a cluster",
     "sync_restrict::shared::read": "it reports the end of reads, which is not distinguished here",
     "exclusive": "what it excludes is not known",
-    "ashift": "the manual does not say which rows move where",
     "kind::ti16": "how its values are computed is not known",
 }
 
 
 # What is emulated for two blocks of a cluster.
 _PAIRED = frozenset(
-    Step("tensor_memory", name) for name in ("allocate", "free", "relinquish", "multiply", "copy", "commit")
+    Step("tensor_memory", name) for name in ("allocate", "free", "relinquish", "multiply", "copy", "shift", "commit")
 )
 
 

@@ -63,7 +63,8 @@ class TensorMemory:
 
     def multiply(self, mma: Mma[Value, Address]) -> None:
         machine = self._machine
-        scale_a, scale_b = (0 if scale is None else self.address(scale) for scale in (mma.scale_a, mma.scale_b))
+        given = (mma.scale_a, mma.scale_b, mma.metadata)
+        scale_a, scale_b, metadata = (0 if address is None else self.address(address) for address in given)
         record = Record(
             TensorMma,
             kind=mma.kind,
@@ -78,6 +79,11 @@ class TensorMemory:
             scale_factors=mma.scale_factors,
             scale_a=scale_a,
             scale_b=scale_b,
+            is_sparse=int(mma.metadata is not None),
+            metadata=metadata,
+            is_shifted=int(mma.is_shifted),
+            collector=mma.collector,
+            zero_columns=0 if mma.zero_columns is None else mma.zero_columns,
             disabled_lanes=mma.disabled_lanes,
         )
         machine.runtime("start_mma", record, machine.place)
@@ -100,6 +106,11 @@ class TensorMemory:
             is_pair=int(copy.is_pair),
         )
         machine.runtime("start_tensor_copy", record, machine.place)
+        machine.check()
+
+    def shift(self, address: Address, is_pair: bool) -> None:
+        machine = self._machine
+        machine.runtime("start_shift", self.address(address), int(is_pair), machine.place)
         machine.check()
 
     def commit(self, barrier: Address, blocks: Value | None = None) -> None:

@@ -10,7 +10,8 @@ from ptxlab.emulate.abi.state import Block
 from ptxlab.emulate.abi.tensor_memory import Operation
 from ptxlab.emulate.runtime.tensor_memory.commits import complete_barriers
 from ptxlab.emulate.runtime.tensor_memory.copies import copy_in
-from ptxlab.emulate.runtime.tensor_memory.operations import COMMIT, COPY, MULTIPLY, drop_operation
+from ptxlab.emulate.runtime.tensor_memory.operations import COMMIT, COPY, MULTIPLY, SHIFT, drop_operation
+from ptxlab.emulate.runtime.tensor_memory.shifts import shift_rows
 from ptxlab.isa.instruction_descriptor import PAIR
 from ptxlab.isa.tensor_mma import multiply_in_tensor_memory
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64
@@ -45,6 +46,8 @@ def finish_operation(block: Pointer[Block]) -> u32:
         multiply(block, operation)
     elif what == COPY:
         copy_in(block, address_of(operation.copy))
+    elif what == SHIFT:
+        shift_rows(block, operation.copy.address, operation.copy.copies)
     else:
         complete_barriers(block.threads + operation.thread, operation)
     drop_operation(block.tensor)

@@ -8,11 +8,12 @@ from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.abi.tensor_memory import RECENT, TensorAccess
 from ptxlab.emulate.runtime.order.tensor_happens_before import PRODUCT
 from ptxlab.emulate.runtime.tensor_memory.accesses import is_allocated, next_number
+from ptxlab.emulate.runtime.tensor_memory.collectors import use_collector
 from ptxlab.emulate.runtime.tensor_memory.operands import fail_description, use_operands
 from ptxlab.emulate.runtime.tensor_memory.operations import MULTIPLY, next_operation, note_start
-from ptxlab.isa.instruction_descriptor import MXF4, MXF8F6F4, PAIR, STATIONARY, columns_of, rows_of, violation_in
-from ptxlab.isa.tensor_matrix import bits_of
+from ptxlab.isa.instruction_descriptor import MXF8F6F4, PAIR, PLAIN, TF32, columns_of, rows_of, violation_in
 from ptxlab.isa.tensor_mma import TensorMma
+from ptxlab.isa.zero_column_mask import most_shift, shift_of
 from ptxlab.native import Pointer, address_of, boolean, cast, copy_bytes, native, size_of, u8, u32, u64
 
 MMA_SIZE = size_of(TensorMma)
@@ -28,6 +29,8 @@ def start_mma(thread: Pointer[Thread], mma: Pointer[TensorMma], instruction: u32
     if cast(u64, thread.block.tensor) == 0:
         refuse_without_allocation(thread, mma.d, instruction)
         return
+    if not use_collector(thread, mma, instruction):
+        return
     number: u32 = next_number(thread)
     thread.block.tensor.accumulators[number % RECENT] = u64(mma.d) | shape_of(mma)
     if not use_all_operands(thread, mma, number, instruction):
@@ -41,22 +44,35 @@ def start_mma(thread: Pointer[Thread], mma: Pointer[TensorMma], instruction: u32
 
 @native
 def wrong_with(thread: Pointer[Thread], mma: Pointer[TensorMma]) -> u32:
-    """What is wrong with the instruction descriptor, or with where A is; 0: nothing."""
+    """What is wrong with the instruction descriptor, or with other operands; 0: nothing."""
     bits: u32 = mma.instruction_descriptor
     kind: u32 = mma.kind
-    reason: u32 = violation_in(bits, kind, mma.form)
+    rows: u32 = rows_of(bits, kind)
+    reason: u32 = violation_in(bits, kind, mma.form, mma.is_sparse)
     if reason != 0:
         return reason
-    if mma.a_in_tensor_memory != 0:
-        if mma.form == STATIONARY and rows_of(bits, kind) != 128:
-            return DescriptorReason.ROWS_IN_TMEM
-        if kind < MXF4 and bits_of(bits >> 7 & 7, kind) < 8:
-            return DescriptorReason.PACKED_IN_TMEM
+    if mma.is_shifted != 0 and rows != (256 if mma.form == PAIR else 128):
+        return DescriptorReason.SHIFTED_ROWS
+    if mma.is_sparse != 0 and kind <= TF32 and mma.metadata & 1 != 0:
+        return DescriptorReason.ODD_METADATA
+    if uses_half_the_lanes(mma, rows):
+        if mma.a_in_tensor_memory != 0 and (u32(mma.a) ^ mma.d) >> 16 & 16 != 0:
+            return DescriptorReason.OTHER_HALF
+        if mma.is_sparse != 0 and (mma.metadata ^ mma.d) >> 16 & 16 != 0:
+            return DescriptorReason.OTHER_HALF
+    if shift_of(mma.zero_columns) > min(most_shift(bits), 16 if rows == 32 else 32):
+        return DescriptorReason.FAR_SHIFT
     if kind >= MXF8F6F4 and max(bits >> 29 & 3, bits >> 4 & 3) + mma.scale_factors > 4:
         return DescriptorReason.BAD_FACTORS
     if mma.form == PAIR and (thread.block.rank | 1) >= thread.block.cluster.count:
         return DescriptorReason.NO_PEER
     return 0
+
+
+@native(inline=True)
+def uses_half_the_lanes(mma: Pointer[TensorMma], rows: u32) -> boolean:
+    """Whether D has 16 of each 32 lanes: layouts F and C of PTX ISA 9.7.16.10.5."""
+    return rows == 64 if mma.form == PLAIN else mma.form == PAIR and rows == 128 and mma.is_sparse != 0
 
 
 @native

@@ -16,10 +16,14 @@ from ptxlab.emulate.runtime.order.tensor_order import note_tensor
 from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_WORK
 from ptxlab.emulate.runtime.tensor_memory.accesses import is_allocated
 from ptxlab.isa.descriptor import CHUNK, tensor_chunk_offset
-from ptxlab.isa.instruction_descriptor import DEPTHS, PAIR, PLAIN, TF32, columns_of, rows_of
-from ptxlab.isa.tensor_matrix import bits_of, each_of
-from ptxlab.isa.tensor_mma import TensorMma
+from ptxlab.isa.instruction_descriptor import DEPTHS, PAIR, TF32, columns_of, depth_of, rows_of
+from ptxlab.isa.tensor_matrix import each_of
+from ptxlab.isa.tensor_mma import TensorMma, width_of
+from ptxlab.isa.tensor_sparsity import metadata_address, metadata_columns
+from ptxlab.isa.zero_column_mask import shift_of
 from ptxlab.native import Pointer, boolean, native, struct, u32, u64
+
+COLUMNS_OF_A = 8  # that rows of A take in tensor memory
 
 
 @struct
@@ -30,6 +34,7 @@ class MatrixRead:
     descriptor: u64
     major: u32
     rows: u32
+    depth: u32  # columns of A that are stored, or rows of B
     kind: u32  # of the MMA, see `isa.instruction_descriptor`
     is_b: u32  # whether it is B, and not A
     number: u32  # of the MMA among the operations of its block
@@ -44,45 +49,39 @@ def use_operands(
     kind: u32 = mma.kind
     rows: u32 = rows_of(bits, kind)
     columns: u32 = columns_of(bits)
-    own: u32 = columns
+    own: u32 = columns + shift_of(mma.zero_columns)
     if mma.form == PAIR:
         rows = rows // 2
         own = columns // 2
-    channel: u32 = TENSOR_WORK + thread.number
+    width: u32 = width_of(rows, columns, mma.form, mma.is_sparse)
     d = TensorAccess(
         lane=mma.d >> 16,
         column=mma.d & 0xFFFF,
-        lanes=rows,
-        columns=columns,
+        lanes=rows if width == columns else u32(128),
+        columns=width,
         kind=ATOMIC,
         operation=PRODUCT,
-        channel=channel,
+        channel=TENSOR_WORK + thread.number,
         number=number,
     )
-    if mma.form != PLAIN:
-        d.lanes = 128
-        d.columns = columns * rows // 128
     if not are_allocated(thread, block, d, instruction):
         return False
     if mma.a_in_tensor_memory != 0:
-        held = TensorAccess(
-            lane=u32(mma.a) >> 16,
-            column=u32(mma.a) & 0xFFFF,
-            lanes=rows if mma.form == PLAIN else u32(128),
-            columns=DEPTHS[kind] * bits_of(bits >> 7 & 7, kind) // 32,
-            kind=LOAD,
-            operation=PRODUCT,
-            channel=channel,
-            number=number,
-        )
-        if not use_rows(thread, block, held, instruction):
+        if not read_rows(thread, block, d, u32(mma.a), COLUMNS_OF_A, instruction):
             return False
     else:
-        a = MatrixRead(descriptor=mma.a, major=bits >> 15 & 1, rows=rows, kind=kind, is_b=0, number=number)
+        a = MatrixRead(
+            descriptor=mma.a, major=bits >> 15 & 1, rows=rows, depth=DEPTHS[kind], kind=kind, is_b=0, number=number
+        )
         if not read_matrix(thread, block, a, instruction):
             return False
-    b = MatrixRead(descriptor=mma.b, major=bits >> 16 & 1, rows=own, kind=kind, is_b=1, number=number)
+    depth: u32 = depth_of(kind, mma.is_sparse)
+    b = MatrixRead(descriptor=mma.b, major=bits >> 16 & 1, rows=own, depth=depth, kind=kind, is_b=1, number=number)
     if not read_matrix(thread, block, b, instruction):
+        return False
+    if mma.is_sparse != 0 and not read_rows(
+        thread, block, d, metadata_address(mma.metadata, bits, kind), metadata_columns(kind), instruction
+    ):
         return False
     if mma.scale_factors != 0 and not (
         use_factors(thread, mma.scale_a, rows, number, instruction)
@@ -91,6 +90,24 @@ def use_operands(
         return False
     d.kind = u32(ATOMIC) if mma.accumulate != 0 else u32(STORE)
     return use_rows(thread, block, d, instruction)
+
+
+@native
+def read_rows(
+    thread: Pointer[Thread], block: Pointer[Block], d: TensorAccess, address: u32, columns: u32, instruction: u32
+) -> boolean:
+    """Inspect what an MMA reads at an address of tensor memory, in as many lanes as it writes `d`."""
+    read = TensorAccess(
+        lane=address >> 16,
+        column=address & 0xFFFF,
+        lanes=d.lanes,
+        columns=columns,
+        kind=LOAD,
+        operation=PRODUCT,
+        channel=d.channel,
+        number=d.number,
+    )
+    return use_rows(thread, block, read, instruction)
 
 
 @native
@@ -166,9 +183,9 @@ def read_matrix(thread: Pointer[Thread], block: Pointer[Block], read: MatrixRead
         return False
     each: u32 = each_of(read.kind)
     lines: u32 = read.rows
-    chunks: u32 = 2
+    chunks: u32 = read.depth // each
     if read.major != 0:
-        lines = DEPTHS[read.kind]
+        lines = read.depth
         chunks = (read.rows + each - 1) // each
     channel: u32 = TENSOR_WORK + thread.number
     for row in range(lines):

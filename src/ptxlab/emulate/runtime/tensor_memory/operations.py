@@ -27,6 +27,7 @@ OPERATION_SIZE = size_of(Operation)
 MULTIPLY = 1
 COMMIT = 2
 COPY = 3
+SHIFT = 4
 
 
 @native
