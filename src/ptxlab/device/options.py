@@ -18,7 +18,14 @@ Extents = tuple[int, int, int]
 
 # What is looked for while a kernel runs and can be left out; what stops a kernel is always reported.
 DETECTORS = frozenset(
-    ("data-race", "unordered-collective", "missing-proxy-fence", "missing-tensor-fence", "uninitialised-read")
+    (
+        "data-race",
+        "unordered-collective",
+        "missing-proxy-fence",
+        "missing-tensor-fence",
+        "stale-phase",
+        "uninitialised-read",
+    )
 )
 
 

@@ -7,6 +7,7 @@ from ptxlab.native import Array, struct, u32, u64
 
 KNOWN_PHASES = 64  # mbarriers of a block that an explanation can describe
 RECENT_PHASES = 4  # of an mbarrier that it describes
+EARLY_READS = 4  # that are remembered of an mbarrier
 SOURCES = 4  # instructions of a phase whose arrivals it describes
 
 
@@ -49,6 +50,19 @@ class PhaseRecord:
 
 
 @struct
+class EarlyRead:
+    """A read of shared memory after a wait that no phase had to complete for; see `runtime.order.early_waits`."""
+
+    offset: u64  # of what was read
+    generation: u32  # of the last write to it
+    instruction: u32  # of the read
+    wait: u32  # the instruction of the wait
+    thread: u32
+    filled_at: u32  # 1 + the instruction of the next write, if the mbarrier hands it over; 0: it is not known
+    unused: u32
+
+
+@struct
 class Phase:
     """What an explanation says of an mbarrier: its initialisation, its arrivals, its bytes, its completed phases."""
 
@@ -66,6 +80,9 @@ class Phase:
     expected_at: u32  # the instruction of the last `expect_tx`
     passed: u32  # how many waits have succeeded
     bits: u64  # what the last operation on it left in memory
+    early_count: u32  # how many of `early` there are
+    skipped: u32  # phases that no wait saw complete before the next one did
+    early: Array[EarlyRead, 4]
     recent: Array[PhaseRecord, 4]  # the phase it is in and those before, by their numbers
 
 

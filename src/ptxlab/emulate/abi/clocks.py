@@ -107,7 +107,7 @@ class Finding:
     is_near: u32  # whether both are lanes of one warp
     other_block: u64
     is_started: u32  # whether the other is known to be started, and only not known to be done; of tensor memory
-    unused: u32
+    third_instruction: u32  # one more that has to do with it; of STALE_PHASE: the wait
 
 
 @struct

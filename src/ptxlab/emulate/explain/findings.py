@@ -11,6 +11,7 @@ from ptxlab.emulate.abi.structs import Record
 from ptxlab.emulate.explain.accesses import bytes_of, parties_of, race_of
 from ptxlab.emulate.explain.barrier_faults import explain_not_invalidated
 from ptxlab.emulate.explain.causes import causes_of, other_lines
+from ptxlab.emulate.explain.mbarrier_findings import explain_stale_phase
 from ptxlab.emulate.explain.memory_names import name_memory
 from ptxlab.emulate.explain.races import explain_race, started
 from ptxlab.emulate.explain.snapshots import block_name, companion, thread_name
@@ -42,6 +43,10 @@ def explain_findings(launch: Launch) -> Iterator[Diagnostic]:
     for number in numbers:
         if kinds[number] == reports.NOT_INVALIDATED:
             yield explain_not_invalidated(launch, found, number)
+    for number in numbers:
+        if kinds[number] == reports.STALE_PHASE and found.get("instruction", number) not in racing:
+            racing.add(found.get("instruction", number))
+            yield explain_stale_phase(launch, found, number)
     for number in numbers:
         if kinds[number] == reports.UNWRITTEN and found.get("instruction", number) not in racing:
             yield _explain_unwritten(launch, found, number)

@@ -6,15 +6,16 @@ seen by the asynchronous proxy. They end when a thread waits for its channel; se
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.address_spaces import ATOMIC, CLUSTER_SPACE, GLOBAL_SPACE, SHARED_SPACE
+from ptxlab.emulate.abi.address_spaces import ATOMIC, CLUSTER_SPACE, GLOBAL_SPACE, LOAD, SHARED_SPACE
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.runtime.memory.block_lifetime import has_begun
 from ptxlab.emulate.runtime.memory.memory import in_block
+from ptxlab.emulate.runtime.order.early_waits import note_early_read
 from ptxlab.emulate.runtime.order.races import note
 from ptxlab.emulate.runtime.order.reports import report_start
-from ptxlab.emulate.runtime.order.shadow import ASYNC, COPY, GENERIC, OBJECT, SIZE_SHIFT, STRONG, WIDE
+from ptxlab.emulate.runtime.order.shadow import ASYNC, COPY, GENERIC, KIND, OBJECT, SIZE_SHIFT, STRONG, WIDE
 from ptxlab.emulate.runtime.order.vector_clocks import advance, key_of
-from ptxlab.native import Pointer, address_of, native, u32, u64
+from ptxlab.native import Pointer, address_of, native, u32, u64, unlikely
 
 
 @native
@@ -36,6 +37,8 @@ def note_shared_work(
         return
     thread.starting.channel = channel
     thread.starting.number = number
+    if unlikely(thread.order.early != 0) and flags & (KIND | OBJECT) == LOAD and block == thread.block:
+        note_early_read(thread, offset, instruction)
     flags = flags | COPY | ASYNC | WIDE
     address: u64 = offset
     space: u32 = SHARED_SPACE

@@ -26,16 +26,18 @@ from ptxlab.emulate.runtime.asynchronous.mbarrier_memory import (
     take_notes,
 )
 from ptxlab.emulate.runtime.memory.memory import fail_because, find_memory, owner_of
+from ptxlab.emulate.runtime.order.early_waits import note_filled, note_wait
 from ptxlab.emulate.runtime.order.mbarrier_order import (
     acquire_from_phase,
     acquire_tensor_work,
     begin_phases,
+    channel_of,
     order_phase,
     release_copies,
     release_to_phase,
 )
 from ptxlab.isa.mbarrier import ARRIVALS, PARITY, RELAXED_ORDER
-from ptxlab.native import Pointer, boolean, cast, native, u32, u64
+from ptxlab.native import Pointer, boolean, cast, native, u32, u64, unlikely
 
 ONE_PHASE = 1 << PARITY
 MOST_BYTES = (1 << 20) - 1  # PTX ISA 9.7.13.15.2: the range of the tx-count, to both sides of 0
@@ -60,6 +62,8 @@ def initialise_phase(
     notes.copies = 0
     notes.expected_bytes = 0
     notes.passed = 0
+    notes.early_count = 0
+    notes.skipped = 0
     notes.is_known = 1
     begin_record(notes)
     begin_phases(thread, block, offset)
@@ -144,6 +148,8 @@ def complete_bytes(thread: Pointer[Thread], block: Pointer[Block], offset: u64, 
     notes.copied_at = instruction
     notes.copies += 1
     record_of(notes, notes.completed).bytes += u64(bytes)
+    if unlikely(notes.early_count != 0) and notes.completed == 0:
+        note_filled(block, notes, thread, channel_of(block, offset))
     change_bytes(thread, block, offset, 0 - u64(bytes), instruction)
 
 
@@ -154,6 +160,9 @@ def arrive_at_phase(
     """Arrive `count` times; the result is the state before. `order` is that of `isa.mbarrier`; 0: it orders nothing."""
     if not is_barrier(thread, block, offset, instruction):
         return 0
+    notes = notes_on(block, offset)
+    if unlikely(notes.early_count != 0) and notes.completed == 0:
+        note_filled(block, notes, thread, 0)
     if order != 0:
         release_to_phase(thread, block, offset, order)
     before: u64 = barrier_at(block, offset)[0]
@@ -161,7 +170,6 @@ def arrive_at_phase(
         fail_barrier(thread, block, offset, BarrierReason.TOO_MANY_ARRIVALS, u64(count), instruction)
         return 0
     set_bits(block, offset, before - u64(count))
-    notes = notes_on(block, offset)
     notes.arrived_at = instruction
     notes.arrived_by = thread.number
     notes.arrived_from = thread.block.number
@@ -213,6 +221,8 @@ def complete_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64) 
         expected: u64 = state >> EXPECTED & ARRIVALS
         set_bits(block, offset, (state ^ ONE_PHASE) & ~u64(ARRIVALS) | expected)
         notes = notes_on(block, offset)
+        if notes.completed != 0 and record_of(notes, notes.completed - 1).passed == 0:
+            notes.skipped += 1
         notes.completed += 1
         notes.copied = 0
         notes.copies = 0
@@ -247,6 +257,7 @@ def has_completed(thread: Pointer[Thread]) -> boolean:
     notes = notes_on(block, thread.target.offset)
     notes.passed += 1
     record_pass(notes)
+    note_wait(thread, notes)
     order: u32 = u32(thread.target.number >> 1)
     acquire_from_phase(thread, block, thread.target.offset, order)
     if order & RELAXED_ORDER != 0:

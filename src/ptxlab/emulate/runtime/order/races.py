@@ -27,6 +27,7 @@ from ptxlab.emulate.runtime.memory.block_lifetime import has_begun
 from ptxlab.emulate.runtime.memory.memory import owner_of, without_own_rank
 from ptxlab.emulate.runtime.order.access_history import is_compatible, remember_read, remember_write
 from ptxlab.emulate.runtime.order.conflicts import has_conflict, report_conflicts
+from ptxlab.emulate.runtime.order.early_waits import note_early_read
 from ptxlab.emulate.runtime.order.release_acquire import acquire, empty, find_sync_variable, synchronise
 from ptxlab.emulate.runtime.order.reports import report_start, report_unwritten
 from ptxlab.emulate.runtime.order.shadow import (
@@ -59,6 +60,8 @@ from ptxlab.native import Pointer, address_of, boolean, calloc, cast, native, u8
 def note_shared(thread: Pointer[Thread], offset: u64, bytes: u32, flags: u32, instruction: u32) -> None:
     """Check an access to the shared memory of the thread's block."""
     block = thread.block
+    if unlikely(thread.order.early != 0) and flags & (KIND | OBJECT) == LOAD:
+        note_early_read(thread, offset, instruction)
     if block.cluster.count == 1 or flags & OBJECT != 0:
         flags = flags | WIDE  # no other block accesses it, or only by what needs no scope: every scope is as good
     pages = address_of(block.order.pages)

@@ -16,6 +16,7 @@ from ptxlab.emulate.runtime.asynchronous.mbarriers import has_completed
 from ptxlab.emulate.runtime.asynchronous.wgmma import have_finished
 from ptxlab.emulate.runtime.memory.block_lifetime import note_exit
 from ptxlab.emulate.runtime.memory.memory import fail
+from ptxlab.emulate.runtime.order.early_waits import check_early_reads
 from ptxlab.emulate.runtime.order.synchronization import order_exit, order_lanes
 from ptxlab.emulate.runtime.order.vector_clocks import COLLECTIVE
 from ptxlab.emulate.runtime.schedule.barrier import release_everyone
@@ -54,6 +55,7 @@ def thread_exit(thread: Pointer[Thread]) -> None:
         finish_transfers(block)
         finish_operations(block, 1)
         check_allocations(thread)
+        check_early_reads(thread)
     if block.cluster.arrived != 0:
         leave_cluster(thread)
     if block.live == 0:

@@ -1,0 +1,36 @@
+"""Findings about mbarriers that are not hangs: a wait for another phase than the one that brings the data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.explain.mbarrier_hangs import name_mbarrier
+from ptxlab.emulate.explain.operations import operation_of
+from ptxlab.emulate.explain.snapshots import thread_name
+from ptxlab.report import Diagnostic, Label, error
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.host.running import Launch
+
+
+def explain_stale_phase(launch: Launch, found: Record, number: int) -> Diagnostic:
+    """A read after a wait that was over before the phase that brings what is read had begun."""
+    read, write, wait = (found.get(name, number) for name in ("instruction", "other_instruction", "third_instruction"))
+    mbarrier = name_mbarrier(launch, found.get("address", number))
+    effects = launch.compiled.effects(read)
+    subject = f"{operation_of(effects)} reads" if effects.steps else "a thread reads"
+    texts = [
+        (wait, "this wait is over at once: it is for the parity of the phase before phase 0"),
+        (write, "what phase 0 brings is written here, after that"),
+    ]
+    return error(
+        "stale-phase",
+        f"{subject} shared memory before the phase that brings the data",
+        launch.span_of(read),
+        f"{thread_name(launch, found.get('block', number), found.get('thread', number))} reads what was there "
+        f"before phase 0 of {mbarrier}",
+        others=[Label(span, text) for at, text in texts if (span := launch.span_of(at)) is not None],
+        notes=["a later phase of the same mbarrier is seen by no wait: what it brought is lost"],
+        helps=["wait for parity 0 first, and flip the parity once for each time that the ring is through"],
+    )
