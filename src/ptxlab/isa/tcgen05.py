@@ -18,7 +18,7 @@ from .machine import Address, Machine, Value
 from .matrix import Slots
 from .rearrangement import agree, meet
 from .tensor_memory import SHAPES as MOVED
-from .tensor_memory import first_cell, moved, next_cell
+from .tensor_memory import TWO_BLOCKS, first_cell, moved, next_cell
 from .warp_mma import ALL_LANES, Vector
 
 BLACKWELL = "8.6 sm_100a sm_101a | 8.8 sm_100f sm_101f"
@@ -34,7 +34,7 @@ EXCLUSIVE = [("exclusive", "9.4 sm_100f sm_110f")]
 
 def is_pair(m: Modifiers) -> bool:
     """Whether it is an operation of two blocks."""
-    return bool(m.cta_group == "cta_group::2")
+    return bool(m.cta_group == TWO_BLOCKS)
 
 
 def count(m: Modifiers) -> int:

@@ -15,6 +15,7 @@ from .machine import Machine, Value
 
 LANES = 128
 COLUMNS = 512
+TWO_BLOCKS = "cta_group::2"  # the modifier of operations of a pair: two blocks of a cluster
 BAND = 32  # lanes that a warp may load and store: those of its number in its warpgroup
 
 Step = tuple[int, int]  # lanes and columns

@@ -38,6 +38,7 @@ class BulkLoad:
     tracked: u32  # whether the kernel may write the memory that it reads
     is_multicast: u32
     blocks: u32  # of a multicast: the blocks of the cluster that it goes to, a bit for each
+    is_pair: u32  # whether the mbarrier may be in the other block of the pair that the destination is in
     rank: u32  # of a box: its dimensions; 0: it is a copy of bytes
     coordinates: Array[u32, 5]  # of a box: where it starts, innermost dimension first
 

@@ -105,8 +105,9 @@ class Transfer:
 
     destination: u64
     source: u64
-    barrier: u64  # the mbarrier that it signals, in shared memory of the block `to`
+    barrier: u64  # the mbarrier that it signals, in shared memory of the block `signals`, or `to` if that is null
     to: Pointer[Block]  # whose shared memory it writes; null: it writes global memory
+    signals: Pointer[Block]  # the other block of a pair, if that has the mbarrier
     data: Pointer[u8]  # what it has read so far; null: nothing
     size: u32
     is_global: u32  # whether it reads global memory

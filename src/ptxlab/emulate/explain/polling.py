@@ -63,6 +63,8 @@ def polled_by(launch: Launch, thread: ThreadSnapshot, spin: Spin) -> int | None:
         if slot is None or any(address.base.index in written for written in writes):
             return None
         base = int.from_bytes(ctypes.string_at(thread.frame + slot, address.base.type.width // 8), "little")
+        if space in ("shared", "shared::cta"):
+            base &= address_spaces.OFFSET_MASK  # it may have the rank of the block, too
     else:
         return None
     return base + address.offset + address_spaces.SHARED_WINDOW * space.startswith("shared")

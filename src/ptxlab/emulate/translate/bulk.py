@@ -12,6 +12,7 @@ from ptxlab.emulate.runtime.asynchronous.reductions import OPERATIONS
 from ptxlab.emulate.translate.records import Record
 from ptxlab.emulate.translate.values import Address, Value
 from ptxlab.isa.asynchronous import Reduction
+from ptxlab.isa.tensor_memory import TWO_BLOCKS
 
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.machine import Machine
@@ -151,12 +152,14 @@ class BulkCopies:
         self._machine.check()
 
     def _blocks(self, blocks: Value | None) -> dict[str, Value | int]:
-        """The blocks that a copy goes to: one, which may be another one, or those of a mask."""
-        if blocks is not None:
-            return {"is_multicast": 1, "blocks": blocks}
+        """The blocks that a copy goes to: one, which may be another one, or those of a mask; and whether in pairs."""
         assert self._machine.instruction is not None
         words = self._machine.instruction.opcode.modifiers
-        return {"space": address_spaces.CLUSTER_SPACE if "shared::cluster" in words else address_spaces.SHARED_SPACE}
+        is_pair = int(TWO_BLOCKS in words)
+        if blocks is not None:
+            return {"is_multicast": 1, "blocks": blocks, "is_pair": is_pair}
+        space = address_spaces.CLUSTER_SPACE if "shared::cluster" in words else address_spaces.SHARED_SPACE
+        return {"space": space, "is_pair": is_pair}
 
     def _end(self, destination: Address, source: Address, size: Value, kind: int = address_spaces.STORE) -> None:
         """Stop if something was wrong; count what is moved, and that it changes memory."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
 from ptxlab.emulate.abi import state, thread_parts
+from ptxlab.emulate.translate import ranked_addresses
 from ptxlab.emulate.translate.control import HANDLERS
 from ptxlab.emulate.translate.frame import Frame
 from ptxlab.emulate.translate.liveness import AlwaysLive, Liveness
@@ -185,6 +186,8 @@ class Function:
         loads.append(f"  %at.fuel = getelementptr i8, ptr %thread, i64 {quantum}")
         loads.append("  %quantum = load i32, ptr %at.fuel")
         loads.append("  store i32 %quantum, ptr %fuel")
+        if self.unit.ranked:
+            loads += ranked_addresses.entry_loads()
         return loads
 
     def _translate_block(self, number: int) -> None:

@@ -9,7 +9,7 @@ from ptxlab import ir
 from ptxlab.device import layout
 from ptxlab.emulate.abi import address_spaces, thread_parts
 from ptxlab.emulate.runtime.schedule.barrier import ALIGNED
-from ptxlab.emulate.translate import access, floats
+from ptxlab.emulate.translate import access, floats, ranked_addresses
 from ptxlab.emulate.translate.async_copies import AsyncCopies
 from ptxlab.emulate.translate.bulk import BulkCopies
 from ptxlab.emulate.translate.mbarriers import Mbarriers
@@ -308,7 +308,8 @@ class Machine:
 
     def address_in(self, address: Value, rank: Value, space: str | None) -> Value:
         """The address that corresponds, in another block of the cluster, to one in shared memory, generic or not."""
-        known = self.select(rank < address_spaces.NO_RANK, rank + 1, address_spaces.NO_RANK)
+        first = 0 if self.function.unit.ranked else 1
+        known = self.select(rank < address_spaces.NO_RANK, rank + first, address_spaces.NO_RANK)
         type = address.type.name
         if space is None:  # what is not in shared memory is in no block
             known = self.select(self.is_in("shared::cluster", self.cast(address, "u64")), known, address_spaces.NO_RANK)
@@ -320,6 +321,8 @@ class Machine:
     def rank_of(self, address: Value) -> Value:
         """The rank in the cluster of the block whose shared memory contains an address."""
         named = self.cast(address >> address_spaces.RANK_SHIFT & address_spaces.NO_RANK, "u32")
+        if self.function.unit.ranked:
+            return named
         own = special_register(self.function, ir.SpecialRegister("%cluster_ctarank", None))
         return self.select(named == 0, own, named - 1)
 
@@ -369,6 +372,8 @@ class Machine:
         """Whether a generic address is in a state space."""
         window = _WINDOWS[self._space(space)]
         if space in ("shared", "shared::cta"):
+            if self.function.unit.ranked:
+                return ranked_addresses.is_own(self.function, address - window)
             address = self.own_offset(address - window) + window
             return (address >= window) & (address < window + (1 << address_spaces.RANK_SHIFT))
         if window:

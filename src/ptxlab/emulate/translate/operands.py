@@ -6,6 +6,7 @@ import ctypes
 from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
+from ptxlab.emulate.translate import ranked_addresses
 from ptxlab.emulate.translate.special import special_register
 from ptxlab.emulate.translate.values import Address, Value, constant_text, resize
 from ptxlab.isa.operand import Expected
@@ -93,13 +94,24 @@ def scalar(function: Function, type: Type, operand: ir.Operand) -> Value:
         case ir.Sum():
             return scalar(function, type, operand.base) + operand.offset
         case ir.VariableReference():
-            return _fit(function, function.unit.address_of(function, operand.variable) + operand.offset, type)
+            address = function.unit.address_of(function, operand.variable) + operand.offset
+            return _fit(function, _as_value(function, operand.variable, address), type)
         case ir.FunctionReference():
-            address = function.unit.function_address(operand.name)
-            return _fit(function, Value(function, _U64, str(address)), type)
+            number = function.unit.function_address(operand.name)
+            return _fit(function, Value(function, _U64, str(number)), type)
         case ir.Element():
-            return _fit(function, _element_address(function, operand), type)
+            address = _element_address(function, operand)
+            if isinstance(operand.base, ir.VariableReference):
+                address = _as_value(function, operand.base.variable, address)
+            return _fit(function, address, type)
     raise AssertionError(f"{operand!r} as a value")
+
+
+def _as_value(function: Function, variable: ir.Variable, address: Value) -> Value:
+    """The address of a variable as the kernel computes with it."""
+    if function.unit.ranked and function.unit.space_of(function, variable) == "shared":
+        return ranked_addresses.named(function, address)
+    return address
 
 
 def _fit(function: Function, value: Value, type: Type) -> Value:
@@ -163,9 +175,18 @@ def address_of(function: Function, space: str | None, operand: ir.Operand) -> Ad
             value = Value(function, _U64, resize(special_register(function, base), 64, signed=False)) + offset
         case _:
             raise AssertionError(f"{operand!r} as an address")
+    if function.unit.ranked and not _is_of_variable(base):
+        value = ranked_addresses.resolved(function, space, value)
     if space == "param" and not function.is_entry:
         space = "local"
     return Address(space, value)
+
+
+def _is_of_variable(base: ir.Operand) -> bool:
+    """Whether an address is that of a variable, and none that the kernel has computed."""
+    return isinstance(base, ir.VariableReference) or (
+        isinstance(base, ir.Element) and isinstance(base.base, ir.VariableReference)
+    )
 
 
 def write(function: Function, results: list[Result], returned: Any) -> None:

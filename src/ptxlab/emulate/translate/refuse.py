@@ -12,7 +12,6 @@ from ptxlab.emulate.translate.special import NAMES
 from ptxlab.ir.node import Node
 from ptxlab.ir.shapes import shape_of
 from ptxlab.isa import Candidate, Jump, Match
-from ptxlab.isa.effects import Step
 from ptxlab.isa.form import Form
 from ptxlab.report import Diagnostic, KernelError, Span, error
 
@@ -75,18 +74,12 @@ _WORDS = {
 }
 
 
-# What is emulated for two blocks of a cluster.
-_PAIRED = frozenset(
-    Step("tensor_memory", name) for name in ("allocate", "free", "relinquish", "multiply", "copy", "shift", "commit")
-)
-
-
 def reason_of(candidate: Candidate) -> str | None:
     """Why an instruction is not emulated, if it is not."""
     if not is_emulated(candidate.form):
         return candidate.form.unknown
     words = [word for word in candidate.chosen.values() if word is not None]
-    if "block_scale" not in words and not _PAIRED.isdisjoint(candidate.effects.steps):
+    if "block_scale" not in words:
         words = [word for word in words if word != "cta_group::2"]
     return next((why for word in words for start, why in _WORDS.items() if word.startswith(start)), None)
 

@@ -24,6 +24,7 @@ from ptxlab.emulate.translate.sharing import TABLES, sharing_function
 from ptxlab.emulate.translate.tracking import Tracking
 from ptxlab.emulate.translate.values import Value
 from ptxlab.ir.shapes import match_of
+from ptxlab.isa.tensor_memory import TWO_BLOCKS
 from ptxlab.isa.types import type_named
 from ptxlab.native.apart import OutOfTimeError
 from ptxlab.native.text import METADATA
@@ -65,6 +66,7 @@ class Unit:
         self.by_name = layout.functions_of(module)
         self.tracking = Tracking(checks, is_alone=len(self.functions) == 1)
         self.variables = layout.Variables(module, self.functions)
+        self.ranked = any(_is_of_pair(one) for function in self.functions for one in function.instructions())
         self.parameter_size = layout.block_of(entry.parameters).size
 
     def translate(self) -> tuple[str, str]:
@@ -183,6 +185,11 @@ class Unit:
             if not function.is_entry:
                 number = self.signature_number(function.function.returns, function.function.parameters)
         return f"{{ ptr, i32, i32, i32, i32 }} {{ ptr {code}, i32 {frame}, i32 {local}, i32 {number}, i32 0 }}"
+
+
+def _is_of_pair(instruction: ir.Instruction) -> bool:
+    """Whether an instruction is one of two blocks; kernels with such compute with ranks in addresses."""
+    return TWO_BLOCKS in instruction.opcode.modifiers
 
 
 def _is_loud(instruction: ir.Instruction) -> bool:

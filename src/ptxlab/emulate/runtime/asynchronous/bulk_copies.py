@@ -181,7 +181,7 @@ def finish_transfer(block: Pointer[Block], index: u32) -> None:
     """Execute a copy, complete its bytes on the mbarrier, and take it off the list."""
     transfer = block.bulk.pending.items + index
     thread = block.threads + transfer.thread
-    to = transfer.to
+    signals = signals_of(transfer)
     barrier: u64 = transfer.barrier
     size: u32 = transfer.size
     instruction: u32 = transfer.instruction
@@ -199,18 +199,24 @@ def finish_transfer(block: Pointer[Block], index: u32) -> None:
     block.bulk.pending.count = last
     block.schedule.moves += 1
     block.worker.progress.deliveries += 1
-    if cast(u64, to) != 0:
-        release_work(to, barrier, block.number, done_up_to(block, to, barrier))
-        complete_bytes(thread, to, barrier, size, instruction)
+    if cast(u64, signals) != 0:
+        release_work(signals, barrier, block.number, done_up_to(block, signals, barrier))
+        complete_bytes(thread, signals, barrier, size, instruction)
+
+
+@native(inline=True)
+def signals_of(transfer: Pointer[Transfer]) -> Pointer[Block]:
+    """The block whose mbarrier a copy signals; null if it signals none."""
+    return transfer.to if cast(u64, transfer.signals) == 0 else transfer.signals
 
 
 @native
-def done_up_to(block: Pointer[Block], to: Pointer[Block], barrier: u64) -> u32:
+def done_up_to(block: Pointer[Block], signals: Pointer[Block], barrier: u64) -> u32:
     """The number up to which all copies are done that an mbarrier hears of."""
     done: u32 = block.bulk.started
     for index in range(block.bulk.pending.count):
         transfer = block.bulk.pending.items + index
-        if transfer.to == to and transfer.barrier == barrier and transfer.number <= done:
+        if signals_of(transfer) == signals and transfer.barrier == barrier and transfer.number <= done:
             done = transfer.number - 1
     return done
 

@@ -17,7 +17,7 @@ from ptxlab.emulate.runtime.asynchronous.bulk_copies import (
 )
 from ptxlab.emulate.runtime.asynchronous.mbarriers import target_of
 from ptxlab.emulate.runtime.asynchronous.tensor_issue import start_box_load, start_box_store
-from ptxlab.emulate.runtime.memory.memory import fail, fail_with, find_memory, in_block
+from ptxlab.emulate.runtime.memory.memory import fail, fail_with, find_memory, in_block, rank_in
 from ptxlab.emulate.runtime.order.mbarrier_order import channel_of
 from ptxlab.emulate.runtime.order.vector_clocks import BULK_READS, BULK_WRITES
 from ptxlab.native import Pointer, boolean, cast, native, u32, u64
@@ -46,10 +46,12 @@ def start_load(thread: Pointer[Thread], load: Pointer[BulkLoad], instruction: u3
         start_load_to(thread, load, instruction)
         return
     load.space = CLUSTER_SPACE
+    parity: u32 = rank_in(thread, load.barrier) & 1
     for rank in range(32):
         if load.blocks >> rank & 1 != 0 and thread.status != FAILED:
             load.destination = in_block(load.destination, rank)
-            load.barrier = in_block(load.barrier, rank)
+            # PTX ISA 9.7.9.27.1.2: of each pair, the block with the parity of that of the mbarrier is signalled.
+            load.barrier = in_block(load.barrier, (rank & 0xFFFFFFFE) | parity if load.is_pair != 0 else rank)
             start_load_to(thread, load, instruction)
 
 

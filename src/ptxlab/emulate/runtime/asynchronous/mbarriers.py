@@ -115,6 +115,22 @@ def target_of(thread: Pointer[Thread], destination: u64, barrier: u64, space: u3
 
 
 @native
+def signalled_in_pair(
+    thread: Pointer[Thread], destination: u64, barrier: u64, space: u32, instruction: u32
+) -> Pointer[Block]:
+    """The block whose mbarrier can be signalled: that of `destination`, or the other one of its pair."""
+    nothing = cast(Pointer[Block], 0)
+    place = find_memory(thread, barrier, 8, 8, space, ATOMIC, instruction, cast(Pointer[Hint], 0))
+    if cast(u64, place) == 0:
+        return nothing
+    signals = owner_of(thread, barrier)
+    if owner_of(thread, destination).rank | 1 != signals.rank | 1:
+        fail_because(thread, BAD_BARRIER, BarrierReason.OTHER_BLOCK, instruction, 0)
+        return nothing
+    return signals if is_barrier(thread, signals, barrier & OFFSET_MASK, instruction) else nothing
+
+
+@native
 def change_bytes(thread: Pointer[Thread], block: Pointer[Block], offset: u64, bytes: u64, instruction: u32) -> None:
     """Expect more bytes in this phase (or fewer, for those that have come)."""
     if not is_barrier(thread, block, offset, instruction):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from ptxlab.emulate.abi.address_spaces import LOAD, OFFSET_MASK, SHARED_SPACE, STORE, Hint
 from ptxlab.emulate.abi.bulk import BulkLoad, BulkStore
 from ptxlab.emulate.abi.faults import BAD_COORDINATE, BAD_TENSOR_MAP, CoordinateReason, TensorMapReason
-from ptxlab.emulate.abi.state import Thread
+from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_signal
 from ptxlab.emulate.runtime.asynchronous.bulk_copies import flags_of_write, next_transfer
-from ptxlab.emulate.runtime.asynchronous.mbarriers import target_of
+from ptxlab.emulate.runtime.asynchronous.mbarriers import signalled_in_pair, target_of
 from ptxlab.emulate.runtime.asynchronous.reductions import can_reduce
 from ptxlab.emulate.runtime.asynchronous.tensor_maps import (
     FIND,
@@ -18,7 +18,7 @@ from ptxlab.emulate.runtime.asynchronous.tensor_maps import (
     take_map,
     visit_box,
 )
-from ptxlab.emulate.runtime.memory.memory import fail_because, find_memory
+from ptxlab.emulate.runtime.memory.memory import fail_because, find_memory, owner_of
 from ptxlab.emulate.runtime.order.mbarrier_order import channel_of
 from ptxlab.emulate.runtime.order.vector_clocks import BULK_READS, BULK_WRITES
 from ptxlab.native import Pointer, address_of, cast, native, s32, s64, u32, u64
@@ -45,12 +45,18 @@ def start_box_load(thread: Pointer[Thread], load: Pointer[BulkLoad], instruction
     place = find_memory(thread, load.destination, extent, BOX_ALIGNMENT, load.space, STORE, instruction, nowhere)
     if cast(u64, place) == 0:
         return
-    to = target_of(thread, load.destination, load.barrier, load.space, instruction)
-    if cast(u64, to) == 0:
+    signals = cast(Pointer[Block], 0)
+    if load.is_pair != 0:
+        signals = signalled_in_pair(thread, load.destination, load.barrier, load.space, instruction)
+    else:
+        signals = target_of(thread, load.destination, load.barrier, load.space, instruction)
+    if cast(u64, signals) == 0:
         return
+    to = owner_of(thread, load.destination)
     transfer.to = to
-    channel: u32 = channel_of(to, transfer.barrier)
-    note_signal(thread, to, transfer.barrier, channel, transfer.number, instruction)
+    transfer.signals = signals
+    channel: u32 = channel_of(signals, transfer.barrier)
+    note_signal(thread, signals, transfer.barrier, channel, transfer.number, instruction)
     thread.starting.channel = channel
     thread.starting.number = transfer.number
     visit_box(thread, transfer, NOTE if load.tracked != 0 else FIND)

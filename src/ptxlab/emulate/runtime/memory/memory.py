@@ -202,6 +202,13 @@ def in_block(address: u64, rank: u32) -> u64:
     return address & OFFSET_MASK | (u64(rank) + 1) << RANK_SHIFT
 
 
+@native(inline=True)
+def rank_in(thread: Pointer[Thread], address: u64) -> u32:
+    """The rank of the block that an address in shared memory of the cluster names."""
+    named: u64 = address >> RANK_SHIFT
+    return thread.block.rank if named == 0 else u32(named) - 1
+
+
 @native
 def without_own_rank(thread: Pointer[Thread], address: u64) -> u64:
     """An address in shared memory, as an offset if it names the thread's own block."""
