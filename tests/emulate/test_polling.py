@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxlab.emulate.host import needs
+from ptxlab.emulate.host import needs, running
 from ptxlab.report import Diagnostic
 from tests.emulate import launching
 from tests.emulate.launching import line_of, problem
@@ -140,7 +140,7 @@ def test_forty_blocks_with_weak_loads_and_all_detectors(workers: int) -> None:
 
 def test_more_blocks_wait_than_there_is_memory_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether they hang depends on those that have not started; what time can end, time ends."""
-    monkeypatch.setattr(needs, "available", lambda: 200_000)
+    monkeypatch.setattr(running, "available", lambda: 1_600_000)
     found = problem(ONE_WORD.format(how=".volatile", writer=999), ".u64 p", [np.zeros(1, "u4")], grid=1000)
     assert found.code == "out-of-memory"
     assert re.fullmatch(r"\d\d blocks wait for others, and this machine has no memory to start more", found.message)

@@ -1,9 +1,10 @@
-"""Finds code that asks for an instruction by its name: `opcode.mnemonic == "bar"`, `case "cp"`, `FAMILIES[mnemonic]`.
+"""Finds code that asks for an instruction or a special register by its name: `mnemonic == "bar"`, `case "%tid"`.
 
 A literal is compared with something: by `==` or `in`, in a `case`, as a key of a dictionary, by `startswith`. It is
 a finding if the literal is the name of an instruction, or the start of one, which means nothing else (`ld`,
 `cp.async`, `mma_async`); or if it is an ordinary word (`add`), or a later word of a name (`bulk`), and what it is
-compared with is the text of an opcode, or a part of it. Constants count as the literals in them, from other files too.
+compared with is the text of an opcode, or a part of it. The name of a special register, or the start of one, always is.
+Constants count as the literals in them, from other files too.
 """
 
 import ast
@@ -12,10 +13,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from ptxlab.isa.special_registers import SPECIAL_REGISTERS
 from ptxlab.isa.table import forms
 
 NAMES = {".".join(form.name[:count]) for form in forms() for count in range(1, len(form.name) + 1)}
 LATER_WORDS = {word for form in forms() for word in form.name[1:]}
+SHORTEST = 4  # characters of a special register's name: `%r` and `%p` start names of other registers
 # Mnemonics that are also operations of Python code and units of `isa.asynchronous`, or plain English.
 ORDINARY = frozenset(
     "abs add and bar barrier call cos cp discard div elect exit fabric fence fma mad match max mbarrier min mul neg "
@@ -205,6 +208,8 @@ class File:
 
 
 def _is_name(text: str, spelled: bool) -> bool:
+    if text.startswith("%"):
+        return len(text) >= SHORTEST and any(name.startswith(text.partition(".")[0]) for name in SPECIAL_REGISTERS)
     first, dot, _ = text.partition(".")
     if first in NAMES:
         return bool(spelled or first not in ORDINARY or (dot and text.rstrip(".") in NAMES))

@@ -1,4 +1,4 @@
-"""What an instruction is and does is in the table: no code outside `isa` and `kernels` asks for its name."""
+"""What instructions and special registers are and do is in the table: no other code but `kernels` asks for names."""
 
 import ast
 from pathlib import Path
@@ -12,6 +12,7 @@ ROOT = Path(ptxlab.__file__).parent
 
 # Sources that must know names: why.
 EXEMPT = {
+    "emulate/translate/special.py": "gives each special register its value",
     "litmus/instructions.py": "reads the language of litmus tests, which has names of its own: `tld`, `suatom`, `bne`",
 }
 
@@ -49,6 +50,11 @@ def names_in(source: str) -> list[str]:
         'rest[0] == "commit_group"',
         'instruction.opcode == opcode("membar.cta")',
         'TABLE = {"add": 1}\nTABLE[opcode.mnemonic]',
+        'operand.name == "%tid"',
+        'match operand:\n    case ir.SpecialRegister(name="%laneid"): pass',
+        'MASKS = ("%lanemask_eq", "%lanemask_lt")\nname in MASKS',
+        'operand.name.startswith("%reserved_smem")',
+        'VALUES = {"%tid.x": 0}\nVALUES.get(name)',
     ],
 )
 def test_what_asks_for_a_name_is_found(source: str) -> None:
@@ -68,6 +74,9 @@ def test_what_asks_for_a_name_is_found(source: str) -> None:
         'error("bad-barrier", "`mbarrier.init` in one thread")',
         'opcode("mov.b32")',
         '[f"bar.sync {number};"]',
+        'register.name.startswith("%r")',
+        'ir.SpecialRegister("%cluster_ctarank", None)',
+        "operand.kind is SpecialKind.CLOCK",
     ],
 )
 def test_what_asks_for_something_else_is_not(source: str) -> None:

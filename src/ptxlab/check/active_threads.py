@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from ptxlab import ir
 from ptxlab.isa import Jump, Match, Operation, Type
+from ptxlab.isa.special_registers import SpecialKind
 
 from .control import END, Control
 from .effort import Effort
@@ -176,9 +177,9 @@ class Presence:
         match operand:
             case ir.Immediate() if not operand.is_float:
                 return (operand.value,) * self.count
-            case ir.SpecialRegister(name="%tid", component="x"):
+            case ir.SpecialRegister(kind=SpecialKind.THREAD, component="x"):
                 return tuple(range(self.count))
-            case ir.SpecialRegister(name="%laneid"):
+            case ir.SpecialRegister(kind=SpecialKind.LANE):
                 return tuple(thread % LANES for thread in range(self.count))
             case ir.Register() if depth <= _DEEPEST:
                 places = self._definitions(at, operand)
@@ -244,7 +245,7 @@ def _is_flat(facts: FunctionFacts) -> bool:
     if directive is not None and any(size != 1 for size in directive.arguments[1:]):
         return False
     return not any(
-        isinstance(operand, ir.SpecialRegister) and operand.name == "%tid" and operand.component != "x"
+        isinstance(operand, ir.SpecialRegister) and operand.kind is SpecialKind.THREAD and operand.component != "x"
         for instruction in facts.instructions
         for operand in instruction.operands
     )

@@ -19,6 +19,7 @@ from ptxlab import ir
 from ptxlab.ir.effects import registers_in
 from ptxlab.isa import Jump, Match, Operation
 from ptxlab.isa.effects import Effects
+from ptxlab.isa.special_registers import SpecialKind
 
 from .control import Control
 from .effort import Effort
@@ -43,13 +44,9 @@ class Uniformity(NamedTuple):
 
 ALIKE = Uniformity(BLOCK)
 _SPECIAL = {
-    "%laneid": Uniformity(LANE, _LANES),
-    "%lanemask_eq": Uniformity(LANE),
-    "%lanemask_le": Uniformity(LANE),
-    "%lanemask_lt": Uniformity(LANE),
-    "%lanemask_ge": Uniformity(LANE),
-    "%lanemask_gt": Uniformity(LANE),
-    "%warpid": Uniformity(WARP),
+    SpecialKind.LANE: Uniformity(LANE, _LANES),
+    SpecialKind.LANE_MASK: Uniformity(LANE),
+    SpecialKind.WARP: Uniformity(WARP),
 }
 
 
@@ -228,9 +225,9 @@ def _guarded(value: Uniformity | None, guard: Uniformity | None) -> Uniformity |
 def _special(operand: ir.Operand) -> Uniformity:
     if not isinstance(operand, ir.SpecialRegister):
         return ALIKE
-    if operand.name == "%tid":
+    if operand.kind is SpecialKind.THREAD:
         return Uniformity(LANE, _LANES) if operand.component in ("x", "r") else Uniformity(WARP)
-    return _SPECIAL.get(operand.name, ALIKE)
+    return _SPECIAL.get(operand.kind, ALIKE)
 
 
 def _is_second(instruction: ir.Instruction, register: int) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ptxlab import ir
+from ptxlab.isa.special_registers import SpecialKind
 
 # Where variables of the module begin in the generic address space; arguments of launches lie above.
 GLOBALS = 0x10_0000_0000
@@ -305,7 +306,7 @@ def _masked(value: int, mask: int) -> int:
 def _asks_for_reserved(functions: Sequence[ir.Function]) -> bool:
     """Whether a kernel looks for the shared memory that the system keeps, as groups of several warps do in CUDA."""
     return any(
-        isinstance(operand, ir.SpecialRegister) and operand.name.startswith("%reserved_smem_offset")
+        isinstance(operand, ir.SpecialRegister) and operand.kind is SpecialKind.RESERVED
         for function in functions
         for instruction in function.instructions()
         for operand in instruction.operands

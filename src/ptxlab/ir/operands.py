@@ -10,6 +10,7 @@ import struct
 from typing import TYPE_CHECKING, TypeAlias
 
 from ptxlab.ir.node import Value
+from ptxlab.isa.special_registers import SPECIAL_REGISTERS, SpecialKind
 
 if TYPE_CHECKING:
     from ptxlab.ir.declarations import Variable
@@ -76,6 +77,11 @@ class SpecialRegister(Value):
     def __init__(self, name: str, component: str | None = None) -> None:
         self.name = name
         self.component = component
+
+    @property
+    def kind(self) -> SpecialKind:
+        """What it holds."""
+        return SPECIAL_REGISTERS[self.name].kind
 
 
 class Immediate(Value):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ptxlab import ir
-from ptxlab.emulate.translate.special import CLOCKS
 from ptxlab.ir.effects import Effects
+from ptxlab.isa.special_registers import SpecialKind
 
 
 def timed_registers(instructions: Sequence[ir.Instruction], effects: Effects) -> frozenset[int]:
@@ -18,12 +18,16 @@ def timed_registers(instructions: Sequence[ir.Instruction], effects: Effects) ->
     leads_to: dict[int, set[int]] = {}
     clocks: set[int] = set()
     for instruction, reads, writes in zip(instructions, effects.reads, effects.writes, strict=True):
-        if any(isinstance(operand, ir.SpecialRegister) and operand.name in CLOCKS for operand in instruction.operands):
+        if any(_is_clock(operand) for operand in instruction.operands):
             clocks.update(writes)
         kept = writes if instruction.guard is not None else ()
         for register in (*reads, *kept):
             leads_to.setdefault(register, set()).update(writes)
     return frozenset(register for register in _reached(clocks, leads_to) if not _comes_back(register, leads_to))
+
+
+def _is_clock(operand: ir.Operand) -> bool:
+    return isinstance(operand, ir.SpecialRegister) and operand.kind is SpecialKind.CLOCK
 
 
 def _reached(starts: set[int], leads_to: dict[int, set[int]]) -> set[int]:

@@ -43,7 +43,7 @@ _CONSTANTS = {
 _CLUSTER = {"%clusterid": "%ctaid", "%nclusterid": "%nctaid", "%cluster_ctaid": "%ctaid"}
 _WIDE = {"%gridid": 1, "%current_graph_exec": 0, **{f"%pm{n}_64": 0 for n in range(8)}}
 _MASKS = {"%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt"}
-CLOCKS = {
+_CLOCKS = {
     "%clock": 0, "%clock_hi": 32, "%clock64": None,
     "%globaltimer": None, "%globaltimer_lo": 0, "%globaltimer_hi": 32,
 }  # fmt: skip
@@ -58,7 +58,7 @@ NAMES = frozenset(
         _CLUSTER,
         _WIDE,
         _MASKS,
-        CLOCKS,
+        _CLOCKS,
         ("%warpid", "%is_explicit_cluster"),
     )
     for name in names
@@ -88,9 +88,9 @@ def special_register(function: Function, operand: ir.SpecialRegister) -> Value:
     if name == "%is_explicit_cluster":
         at = builder.value(f"getelementptr i8, ptr %worker, i64 {offset_of(state.Worker, 'shape.is_explicit_cluster')}")
         return Value(function, _PRED, builder.value(f"icmp ne i32 {builder.value(f'load i32, ptr {at}')}, 0"))
-    if name in CLOCKS:
+    if name in _CLOCKS:
         clock = builder.value(f"call i64 @{function.unit.calls.runtime('read_clock')}(ptr %thread)")
-        shift = CLOCKS[name]
+        shift = _CLOCKS[name]
         value = Value(function, _U64, clock)
         if shift is None:
             return value
