@@ -86,7 +86,7 @@ def test_products_wait_for_those_with_the_same_accumulator_only(same: bool) -> N
 def test_accumulators_side_by_side() -> None:
     step = "add.u32 %r15, %r15, 8;"
     edits = ((step, f"{step} add.u32 %r14, %r14, 16;"), ("setp.ne.u32 %p2, %r16, 0;", "setp.ne.u32 %p2, 0, 0;"))
-    silent(edits)
+    assert [found.code for found in found_in(edits)] == ["unread-accumulators"]  # of the second step
 
 
 def test_a_descriptor_that_reaches_outside() -> None:

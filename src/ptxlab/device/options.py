@@ -24,6 +24,7 @@ DETECTORS = frozenset(
         "missing-proxy-fence",
         "missing-tensor-fence",
         "stale-phase",
+        "unread-accumulators",
         "uninitialised-read",
     )
 )

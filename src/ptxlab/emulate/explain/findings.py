@@ -15,6 +15,7 @@ from ptxlab.emulate.explain.mbarrier_findings import explain_stale_phase
 from ptxlab.emulate.explain.memory_names import name_memory
 from ptxlab.emulate.explain.races import explain_race, started
 from ptxlab.emulate.explain.snapshots import block_name, companion, thread_name
+from ptxlab.emulate.explain.tensor_findings import explain_unread
 from ptxlab.emulate.runtime.order import reports
 from ptxlab.report import Diagnostic, error, warning
 
@@ -47,6 +48,9 @@ def explain_findings(launch: Launch) -> Iterator[Diagnostic]:
         if kinds[number] == reports.STALE_PHASE and found.get("instruction", number) not in racing:
             racing.add(found.get("instruction", number))
             yield explain_stale_phase(launch, found, number)
+    for number in numbers:
+        if kinds[number] == reports.UNREAD and found.get("instruction", number) not in racing:
+            yield explain_unread(launch, found, number)
     for number in numbers:
         if kinds[number] == reports.UNWRITTEN and found.get("instruction", number) not in racing:
             yield _explain_unwritten(launch, found, number)

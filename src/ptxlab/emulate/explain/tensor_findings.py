@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ptxlab.emulate.abi.structs import Record
 from ptxlab.emulate.explain.paths import Paths
+from ptxlab.emulate.explain.snapshots import ranges
+from ptxlab.isa.tensor_memory import BAND, COLUMNS
 from ptxlab.report import Diagnostic, Label, error, warning
 
 if TYPE_CHECKING:
     from ptxlab.emulate.explain.accesses import Party, Race
+    from ptxlab.emulate.host.running import Launch
 
 _WHERE = {"load": " of tensor memory", "store": " to tensor memory"}
 
@@ -75,4 +79,29 @@ def explain_missing_fence(race: Race) -> Diagnostic:
         others=race.at_earlier(f"{race.first} started the {before.name}"),
         notes=["operations on tensor memory are ordered after barriers and mbarriers only by such a fence"],
         helps=[f"`tcgen05.fence::after_thread_sync;` {where}"],
+    )
+
+
+def explain_unread(launch: Launch, found: Record, number: int) -> Diagnostic:
+    """Accumulators that nothing reads before they are freed or overwritten."""
+    word, columns = found.get("address", number) // 4, found.get("bytes", number) // 4
+    bands = [band for band in range(4) if found.get("other_flags", number) >> band & 1]
+    lanes = ranges(lane for band in bands for lane in range(band * BAND, (band + 1) * BAND))
+    first = word % COLUMNS
+    which = f"lanes {lanes}" if not columns else f"columns {first} to {first + columns - 1}"
+    last = found.get("other_instruction", number)
+    is_free = launch.compiled.effects(last).does("tensor_memory", "free")
+    span = None if last == found.get("instruction", number) else launch.span_of(last)
+    notes, helps = [], [f"read them, or use an MMA with {columns} columns less"]
+    if not columns:
+        notes = ["a warp reads the 32 lanes of its number in its warpgroup: it takes four warps to read 128 rows"]
+        helps = [f"let the warps that reach lanes {lanes} read them, or use an MMA with 64 rows"]
+    return warning(
+        "unread-accumulators",
+        f"{which} of the accumulators are {'freed' if is_free else 'overwritten'}, and nothing has read them",
+        launch.span_of(found.get("instruction", number)),
+        f"this MMA writes them, at column {first} of tensor memory" if not columns else "this MMA writes them",
+        others=[] if span is None else [Label(span, f"{'freed' if is_free else 'overwritten'} here")],
+        notes=notes,
+        helps=helps,
     )

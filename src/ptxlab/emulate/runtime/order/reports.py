@@ -27,6 +27,7 @@ COLLECTIVE_ONLY = 7  # ordered only if a warp collective orders memory
 FAILED_ONLY = 8  # ordered only if a `cas` that fails is a write
 NOT_INVALIDATED = 20
 STALE_PHASE = 21  # a read before the phase that brings the data
+UNREAD = 22  # accumulators that nothing read
 
 
 @native

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxlab.emulate.abi.address_spaces import LOAD
 from ptxlab.emulate.abi.faults import BAD_TENSOR_ADDRESS, TensorAddressReason
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.tensor_memory import RECENT, TensorAccess, TensorMove
@@ -87,6 +88,8 @@ def access_cells(thread: Pointer[Thread], move: Pointer[TensorMove], instruction
     if not is_allocated(thread, thread.block, access, instruction):
         return
     access.number = next_number(thread)
+    if move.kind == LOAD:
+        thread.block.tensor.is_read = 1
     note_tensor(thread, thread.block, access, instruction)
     access.column += move.split
     if move.split != 0 and is_allocated(thread, thread.block, access, instruction):

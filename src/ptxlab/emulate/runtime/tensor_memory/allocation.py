@@ -12,6 +12,7 @@ from ptxlab.emulate.abi.tensor_memory import UNITS, Tensor, TensorAccess
 from ptxlab.emulate.runtime.memory.memory import fail, fail_because
 from ptxlab.emulate.runtime.order.tensor_happens_before import OTHER
 from ptxlab.emulate.runtime.order.tensor_order import end_tensor_order, note_tensor
+from ptxlab.emulate.runtime.order.unread_accumulators import check_unread
 from ptxlab.emulate.runtime.tensor_memory.operations import free_operations
 from ptxlab.isa.tensor_memory import COLUMNS, LANES
 from ptxlab.native import Pointer, calloc, cast, free, native, size_of, u8, u32, u64
@@ -92,6 +93,7 @@ def free_columns(thread: Pointer[Thread], address: u32, columns: u32, instructio
     whole = TensorAccess(
         lane=0, column=address, lanes=LANES, columns=columns, kind=STORE, operation=OTHER, channel=0, number=0
     )
+    check_unread(thread, thread.block, whole, instruction)
     note_tensor(thread, thread.block, whole, instruction)
     tensor.used = tensor.used & ~(((u32(1) << (columns // UNIT)) - 1) << unit)
     tensor.sizes[unit] = 0

@@ -13,6 +13,7 @@ from ptxlab.emulate.runtime.asynchronous.wgmma import fail_chunk
 from ptxlab.emulate.runtime.memory.memory import fail_because
 from ptxlab.emulate.runtime.order.tensor_happens_before import PRODUCT
 from ptxlab.emulate.runtime.order.tensor_order import note_tensor
+from ptxlab.emulate.runtime.order.unread_accumulators import check_unread
 from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_WORK
 from ptxlab.emulate.runtime.tensor_memory.accesses import is_allocated
 from ptxlab.isa.descriptor import CHUNK, tensor_chunk_offset
@@ -89,7 +90,20 @@ def use_operands(
     ):
         return False
     d.kind = u32(ATOMIC) if mma.accumulate != 0 else u32(STORE)
+    if has_disabled_lanes(mma):
+        block.tensor.is_masked = 1
+    if mma.accumulate == 0:
+        check_unread(thread, block, d, instruction)
     return use_rows(thread, block, d, instruction)
+
+
+@native
+def has_disabled_lanes(mma: Pointer[TensorMma]) -> boolean:
+    """Whether an MMA leaves lanes of D as they are."""
+    lanes: u32 = 0
+    for index in range(8):
+        lanes = lanes | mma.disabled_lanes[index]
+    return lanes != 0
 
 
 @native
