@@ -25,9 +25,10 @@ def check_launch(
     block: tuple[int, int, int],
     shared: int,
     blocks: Sequence[tuple[int, int, int]] | None,
+    target: str | None = None,
 ) -> None:
-    """Refuse a launch that no GPU would take, with every reason."""
-    problems = list(_problems(module, kernel, grid, block, shared, blocks))
+    """Refuse a launch that no GPU would take, with every reason; `target` is the GPU's, if not the module's own."""
+    problems = list(_problems(module, kernel, grid, block, shared, blocks, target or module.target))
     if problems:
         raise KernelError(problems)
 
@@ -39,6 +40,7 @@ def _problems(
     block: tuple[int, int, int],
     shared: int,
     blocks: Sequence[tuple[int, int, int]] | None,
+    target: str,
 ) -> Iterator[Diagnostic]:
     span = module.name_span(kernel)
     threads = block[0] * block[1] * block[2]
@@ -67,11 +69,11 @@ def _problems(
                 yield problem(f"`.maxntid` allows blocks of {wanted[0] * wanted[1] * wanted[2]} threads, not {threads}")
     variables = layout.Variables(module, layout.reachable(module, kernel))
     total = variables.dynamic_offset - variables.reserved_size + shared
-    limit = target_named(module.target).shared_memory
+    limit = target_named(target).shared_memory
     if shared < 0:
         yield problem(f"{shared} bytes of shared memory")
     elif total > limit:
-        yield problem(f"{total} bytes of shared memory, `{module.target}` has {limit} for a block")
+        yield problem(f"{total} bytes of shared memory, `{target}` has {limit} for a block")
     for function in variables.functions:
         local = layout.locals_of(module, function).size
         if local > _LOCAL:
@@ -104,19 +106,23 @@ def _large_variables(module: ir.Module, kernel: ir.Function, variables: layout.V
 
 
 def check_cluster(
-    module: ir.Module, kernel: ir.Function, grid: tuple[int, int, int], given: tuple[int, int, int] | None
+    module: ir.Module,
+    kernel: ir.Function,
+    grid: tuple[int, int, int],
+    given: tuple[int, int, int] | None,
+    target: str,
 ) -> None:
     """Refuse clusters that no GPU would take, with every reason."""
     problems = [
         error("bad-launch", f"`{kernel.name}`: {text}", module.name_span(kernel), "this kernel", helps=helps)
-        for text, *helps in _wrong_clusters(module, kernel, grid, given)
+        for text, *helps in _wrong_clusters(kernel, grid, given, target)
     ]
     if problems:
         raise KernelError(problems)
 
 
 def _wrong_clusters(
-    module: ir.Module, kernel: ir.Function, grid: tuple[int, int, int], given: tuple[int, int, int] | None
+    kernel: ir.Function, grid: tuple[int, int, int], given: tuple[int, int, int] | None, target: str
 ) -> Iterator[tuple[str, ...]]:
     """What is wrong, then what to do about it."""
     required = kernel.required_cluster
@@ -129,8 +135,8 @@ def _wrong_clusters(
     if min(cluster) < 1:
         yield (f"the cluster {cluster} needs at least 1 in each dimension",)
         return
-    if size > 1 and target_named(module.target).number < _CLUSTERS:
-        yield f"clusters of {size} blocks, `{module.target}` has none", "raise the target to `sm_90`"
+    if size > 1 and target_named(target).number < _CLUSTERS:
+        yield f"clusters of {size} blocks, `{target}` has none", "raise the target to `sm_90`"
     if required is not None and cluster != required:
         yield (f"`.reqnctapercluster` asks for clusters of {_times(required)} blocks, not {_times(cluster)}",)
     maximum = kernel.directive("maxclusterrank")

@@ -9,6 +9,8 @@ from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ptxlab.isa.gpus import gpu_named
+
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
@@ -28,6 +30,9 @@ DETECTORS = frozenset(
         "uninitialised-read",
     )
 )
+
+# Which `mul` and `add` without a rounding modifier become one `fma`; see `ptxlab.isa.contraction`.
+CONTRACTIONS = ("none", "all", "ptxas")
 
 
 @dataclass(frozen=True, init=False)
@@ -50,6 +55,8 @@ class LaunchOptions:
     workers: int | None = None
     progress: Callable[[int, int], None] | None = None
     profile: bool = False
+    gpu: str | None = None
+    contract: str | None = None
     cooperative: bool = False
     stream: Any = None
     compile: str | Path | None = None
@@ -86,6 +93,10 @@ class LaunchOptions:
             raise ValueError(f"on_error={self.on_error!r}: there are 'raise', 'strict' and 'collect'")
         if self.timeout is not None and not (isinstance(self.timeout, Real) and self.timeout > 0):
             raise ValueError(f"timeout={self.timeout!r}: a number of seconds above 0 is wanted")
+        if self.contract not in (None, *CONTRACTIONS):
+            raise ValueError(f"contract={self.contract!r}: there are 'none', 'all' and 'ptxas'")
+        if self.gpu is not None:
+            gpu_named(self.gpu)
         if self.compile not in (None, "ptxas", "driver") and Path(self.compile).suffix != ".cubin":
             raise ValueError(f"compile={self.compile!r}: there are 'ptxas', 'driver' and the path of a `.cubin` file")
 
@@ -103,6 +114,11 @@ class LaunchOptions:
         if self.profile:
             return "profile"
         return "seeds" if self.seeds is not None else "schedule" if self.schedule is not None else None
+
+    @property
+    def arithmetic(self) -> str | None:
+        """An option that was given and says how the emulator computes."""
+        return "gpu" if self.gpu is not None else "contract" if self.contract is not None else None
 
     @property
     def gpu_only(self) -> str | None:

@@ -16,6 +16,7 @@ from ptxlab.emulate.explain.counters import count
 from ptxlab.emulate.explain.coverage import schedule_of
 from ptxlab.emulate.host.module_memory import EmulatedModule
 from ptxlab.emulate.host.running import Configuration, Launch
+from ptxlab.emulate.translate.arithmetic import Arithmetic, arithmetic_of
 from ptxlab.emulate.translate.compile import Compiled, compile_kernel, runtime_code
 from ptxlab.emulate.translate.preemption import NEVER, POINTS
 from ptxlab.native.apart import OutOfTimeError
@@ -34,7 +35,8 @@ class Interrupted(KeyboardInterrupt):
 
 def launch(emulated: EmulatedModule, kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) -> Result:
     """Run a kernel on this machine's cores."""
-    configuration = configure(emulated.module, kernel, options)
+    arithmetic = arithmetic_of(emulated.module, kernel, emulated.digest, options)
+    configuration = configure(emulated.module, kernel, options, arithmetic)
     runtime_code()  # which is not the kernel's fault, if it takes a while
     started = time.perf_counter()
     timeout = options.timeout
@@ -42,7 +44,14 @@ def launch(emulated: EmulatedModule, kernel: ir.Function, args: Sequence[Any], o
     preemption = POINTS if options.seed else NEVER
     try:
         compiled = compile_kernel(
-            emulated.module, kernel, emulated.digest, configuration.checks, options.profile, preemption, until
+            emulated.module,
+            kernel,
+            emulated.digest,
+            configuration.checks,
+            options.profile,
+            preemption,
+            arithmetic,
+            until,
         )
     except OutOfTimeError:
         found = [uncompiled(emulated.module, kernel, timeout)]
@@ -100,14 +109,16 @@ def _workers(compiled: Compiled, options: LaunchOptions) -> int:
     return max(1, options.workers or os.cpu_count() or 1)
 
 
-def configure(module: ir.Module, kernel: ir.Function, options: LaunchOptions) -> Configuration:
+def configure(
+    module: ir.Module, kernel: ir.Function, options: LaunchOptions, arithmetic: Arithmetic
+) -> Configuration:  # fmt: skip
     """What a launch is to run, as the kernel's directives have it; refused if it is impossible."""
     grid, cluster, blocks = options.grid, options.cluster, options.blocks
-    check_cluster(module, kernel, grid, cluster)
+    check_cluster(module, kernel, grid, cluster, arithmetic.architecture)
     cluster = cluster or kernel.required_cluster
     if kernel.directive("blocksareclusters") is not None and cluster is not None:
         grid = grid[0] * cluster[0], grid[1] * cluster[1], grid[2] * cluster[2]
-    check_launch(module, kernel, grid, options.block, options.shared, blocks)
+    check_launch(module, kernel, grid, options.block, options.shared, blocks, arithmetic.architecture)
     return Configuration(
         grid=grid,
         block=options.block,

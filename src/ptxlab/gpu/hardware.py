@@ -8,7 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from ptxlab.gpu.driver import absence, bindings, call
-from ptxlab.isa.targets import TARGETS, Target, Version, target_named
+from ptxlab.isa.gpus import architecture_for
+from ptxlab.isa.targets import TARGETS, Version
 
 # The newest PTX that the compiler inside a driver reads, by the version of CUDA that the driver states (the release
 # notes of the PTX manual); a driver newer than all of these reads at least as much as the last.
@@ -44,10 +45,7 @@ class Gpu:
         >>> [h200.architecture_for(target) for target in ("sm_80", "sm_90a", "sm_100a", "sm_120f")]
         ['sm_90', 'sm_90a', None, None]
         """
-        own = target_named(self.target).number
-        wanted = target_named(target)
-        here = Target(own, wanted.suffix)
-        return str(here) if here.has(wanted) else None
+        return architecture_for(self.target, target)
 
     @property
     def targets(self) -> list[str]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
 from ptxlab.device.host_variables import HostVariables
+from ptxlab.device.wrong_target import wrong_target
 from ptxlab.gpu.driver import DriverError, bindings, broken, call, current
 from ptxlab.gpu.failures import Subject, explain
 from ptxlab.gpu.hardware import Gpu
@@ -161,7 +162,7 @@ def _default_compiler() -> Compiler:
 def _load(module: ir.Module, kernel: Subject, gpu: Gpu, compiler: Compiler) -> Loaded:
     architecture = gpu.architecture_for(module.target)
     if architecture is None:
-        raise PtxError([wrong_target(module, gpu)])
+        raise PtxError([wrong_target(module, gpu.name, gpu.target, 'run it with `device="cpu"`')])
     text = format(module)
     if compiler == "driver":
         return _load_text(module, kernel, gpu, text)
@@ -222,24 +223,6 @@ def read_log(log: bytes | bytearray, source: Source, gpu: Gpu) -> list[Diagnosti
     text = log.split(b"\0")[0].decode("utf-8", "replace")
     tool = Tool("ptxas", Path("libcuda"), f"{gpu.cuda[0]}.{gpu.cuda[1]}", "the driver")
     return [diagnose(message, source, tool) for message in read_messages(text)]
-
-
-def wrong_target(module: ir.Module, gpu: Gpu) -> Diagnostic:
-    """A module that this GPU can't run."""
-    wanted = module.target
-    if wanted.endswith(("a", "f")):
-        note = f"`{wanted}` has instructions of {'that chip' if wanted.endswith('a') else 'that family'} alone"
-        help = f"write `.target {gpu.target}` if the module needs none of them"
-    else:
-        note = "a module runs on the GPU it names and on later ones"
-        help = f"lower the target to `{gpu.target}`"
-    return error(
-        "wrong-target",
-        f"a module for `{wanted}` can't run on {gpu.name}, which is `{gpu.target}`",
-        module.span_of(module.places.get("target")),
-        notes=[note],
-        helps=[f'{help}, or run it with `device="cpu"`'],
-    )
 
 
 def too_new(module: ir.Module, gpu: Gpu) -> Diagnostic:

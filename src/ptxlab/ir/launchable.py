@@ -43,6 +43,8 @@ class Launchable:
         workers: int | None = None,
         progress: Callable[[int, int], None] | None = None,
         profile: bool = False,
+        gpu: str | None = None,
+        contract: str | None = None,
         cooperative: bool = False,
         stream: Any = None,
         compile: str | Path | None = None,
@@ -64,6 +66,10 @@ class Launchable:
         by default on this machine's cores; `blocks` runs only these blocks of the grid, or the clusters that they
         belong to; `profile=True` counts bank conflicts and sectors; `workers` is how many cores run blocks, and
         `progress` is called with the number of blocks that have ended and that of all.
+
+        `gpu="H200"` computes with that GPU's tensor cores, by default with those of the GPU that the module's target
+        stands for: an A100 for `sm_80`. `contract` says which `mul` and `add` without a rounding modifier become one
+        `fma`: "none" (the default), "all" that may be, or those that "ptxas" contracts, read from its SASS.
 
         For a GPU: `stream` is a number or an object with `__cuda_stream__`; `compile` is "ptxas", "driver" or the path
         of a cubin file that was compiled ahead; `wait=False` returns at once.

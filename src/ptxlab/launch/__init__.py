@@ -147,13 +147,16 @@ def choose(module: ir.Module, args: Sequence[Any], options: LaunchOptions) -> tu
         there = [index for index, value in enumerate(args) if gpu.is_on_gpu(value)]
     if place == "auto":
         # The detectors are the emulator's: where they are wanted, as they are unless the user says no, it runs.
-        asked = gpu_only or (not options.detectors and not emulator_only and runs_on_gpu(module))
+        here = emulator_only or options.arithmetic
+        asked = gpu_only or (not options.detectors and not here and runs_on_gpu(module))
         place = "cuda" if there or asked else "cpu"
     if place == "cpu" and there:
         raise KernelError([error("bad-argument", f"argument {there[0]} is on a GPU, the launch is not", None,
                                  helps=['launch with `device="cuda"`, or copy the array here first'])])  # fmt: skip
     if place != "cpu" and emulator_only:
         raise ValueError(f"`{emulator_only}` is for the emulator alone: launch with device='cpu'")
+    if place == "cuda" and options.arithmetic:
+        raise ValueError(f"`{options.arithmetic}` is for the emulator: launch with device='cpu' or 'both'")
     if place != "cuda" and gpu_only:
         raise ValueError(f"`{gpu_only}` is for a GPU alone: launch with device='cuda'")
     return place, number

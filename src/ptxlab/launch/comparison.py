@@ -22,7 +22,9 @@ from ptxlab.gpu.hardware import Gpu
 from ptxlab.gpu.launching import launch as launch_there
 from ptxlab.gpu.loading import GpuState, Loaded, load
 from ptxlab.gpu.streams import recording
+from ptxlab.isa.gpus import gpu_named
 from ptxlab.report import Diagnostic, KernelError, error, is_failure
+from ptxlab.toolchain.tools import can_find
 
 REASONS = (
     "a race can be the reason, which the emulator's `checks` find, "
@@ -57,13 +59,27 @@ def compare(
     if not hardware.diagnostics:
         kept |= bring_back(mirrors, gpu)
         variables.bring_back()
-    result = emulate(emulated, kernel, values, collecting)
+    result = emulate(emulated, kernel, values, as_there(collecting, gpu))
     result.diagnostics += differences(module, kernel, gpu, values, regions, kept, hardware, result)
     if not hardware.diagnostics:
         result.diagnostics += variables.differences()
     if is_failure(result.diagnostics, options.on_error):
         raise KernelError(result.diagnostics)
     return result
+
+
+def as_there(options: LaunchOptions, gpu: Gpu) -> LaunchOptions:
+    """The options with the arithmetic of the GPU, and what ptxas contracts, unless they say otherwise."""
+    contract = "ptxas" if can_find("ptxas", "nvdisasm") else "none"
+    return replace(options, gpu=options.gpu or _own_name(gpu), contract=options.contract or contract)
+
+
+def _own_name(gpu: Gpu) -> str:
+    """The name of the GPU, or its target if the emulator does not know the name."""
+    try:
+        return gpu.name if gpu_named(gpu.name).target == gpu.target else gpu.target
+    except ValueError:
+        return gpu.target
 
 
 def mirror(args: Sequence[Any], gpu: Gpu) -> tuple[list[Any], list[tuple[Memory, Any]]]:

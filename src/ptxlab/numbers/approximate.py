@@ -21,6 +21,7 @@ _TWO_TO_MINUS_12 = 0x3980_0000
 _MINUS_24 = 0xC1C0_0000
 _MINUS_126 = 0xC2FC_0000
 _HALF = 0x3F00_0000
+_ONE = 0x3F80_0000
 _TURNS_OF_RADIAN = 0x3E22_F983
 _MAGNITUDE_F64 = 0x7FFF_FFFF_FFFF_FFFF
 _INFINITY_F64 = 0x7FF0_0000_0000_0000
@@ -79,6 +80,22 @@ def quotient(a: u32, b: u32, ftz: boolean, full: boolean) -> u32:
         a = _times(a, _TWO_TO_24, False)
         b = _times(b, _TWO_TO_24, False)
     return _times(a, function_unit.reciprocal(b), ftz)
+
+
+@native
+def quotient_factor(b: u32, ftz: boolean, full: boolean) -> u32:
+    """What both operands of a quotient are multiplied by before the reciprocal is taken."""
+    if full and _is_large(b):
+        return _QUARTER
+    if not ftz and _is_small(b):
+        return _TWO_TO_24
+    return _ONE
+
+
+@native
+def scaled_reciprocal(b: u32, factor: u32, ftz: boolean) -> u32:
+    """1 / (`b` * `factor`): what a quotient is the product of its dividend, times `factor`, with."""
+    return function_unit.reciprocal(_times(b, factor, ftz))
 
 
 @native

@@ -63,6 +63,11 @@ def find(name: Name, option: str | Path | None = None) -> Tool:
     )
 
 
+def can_find(*names: Name) -> bool:
+    """Whether these tools are all there."""
+    return all(next(_places(name, None), None) is not None for name in names)
+
+
 def find_assembler(version: Version | None, option: str | Path | None = None) -> Tool:
     """The ptxas for a module of this PTX version: the first found, or the first that is new enough for it."""
     first = find("ptxas", option)

@@ -49,7 +49,7 @@ def polled_by(launch: Launch, thread: ThreadSnapshot, spin: Spin) -> int | None:
     if spin.look is None:
         return None
     _, look = places[spin.look]
-    address = polled_address(look)
+    address = polled_address(look, match_of(look))
     if address is None:
         return None
     space = next((word for word in look.opcode.modifiers if word.partition("::")[0] in ("shared", "global")), "")

@@ -19,6 +19,7 @@ from ptxlab.emulate.host.running import Launch
 from ptxlab.emulate.launch import GRACE, configure, diagnostics_of, uncompiled
 from ptxlab.emulate.search.directing import Director, Event, Moment, direct
 from ptxlab.emulate.search.exploration import Explorer
+from ptxlab.emulate.translate.arithmetic import arithmetic_of
 from ptxlab.emulate.translate.compile import compile_kernel, runtime_code
 from ptxlab.emulate.translate.preemption import LOGGED
 from ptxlab.native.apart import OutOfTimeError
@@ -83,10 +84,11 @@ class Program:
         `OutOfTimeError` if it is not compiled in time.
         """
         module, memory = self.emulated.module, self.emulated.memory
-        configuration = configure(module, self.kernel, self.options)
+        arithmetic = arithmetic_of(module, self.kernel, self.emulated.digest, self.options)
+        configuration = configure(module, self.kernel, self.options, arithmetic)
         until = watch.until + GRACE
         checks, digest = configuration.checks, self.emulated.digest
-        compiled = compile_kernel(module, self.kernel, digest, checks, False, LOGGED, until)
+        compiled = compile_kernel(module, self.kernel, digest, checks, False, LOGGED, arithmetic, until)
         launch = Launch(compiled, memory, args, configuration, 1)
         try:
             with watch.over(launch):

@@ -10,6 +10,7 @@ from typing import Any
 from ptxlab import ir
 from ptxlab.emulate.runtime import ENTRIES, RARE, RUNTIME
 from ptxlab.emulate.translate import effort
+from ptxlab.emulate.translate.arithmetic import Arithmetic
 from ptxlab.emulate.translate.refuse import refuse
 from ptxlab.emulate.translate.unit import Unit
 from ptxlab.native.apart import compile_at_once
@@ -58,13 +59,21 @@ def _is_rare(function: Callable[..., Any]) -> bool:
 
 
 def translate_kernel(
-    module: ir.Module, kernel: ir.Function, checks: bool, profile: bool, preemption: int, until: float | None
+    module: ir.Module,
+    kernel: ir.Function,
+    checks: bool,
+    profile: bool,
+    preemption: int,
+    arithmetic: Arithmetic,
+    until: float | None,
 ) -> bytes:
     """A kernel as machine code, and what running it needs to know."""
     refuse(module, kernel)
-    unit, codes = effort.make(partial(Unit, module, kernel, checks, profile, preemption), until)
+    unit, codes = effort.make(partial(Unit, module, kernel, checks, profile, preemption, arithmetic=arithmetic), until)
     facts = {
         "hints": unit.hints,
+        "pairs": unit.pairs,
+        "contracted": unit.contracted,
         "counters": unit.counting.counters,
         "traffic": unit.counting.traffic,
         "profile_sites": unit.counting.profile_sites,

@@ -12,6 +12,7 @@ from typing import Any
 from ptxlab import ir
 from ptxlab.device import layout
 from ptxlab.emulate.translate import effort
+from ptxlab.emulate.translate.arithmetic import Arithmetic, own_arithmetic
 from ptxlab.emulate.translate.preemption import NEVER
 from ptxlab.ir.shapes import match_of
 from ptxlab.isa.effects import Effects
@@ -25,9 +26,17 @@ KEPT = 64  # kernels that stay linked
 class Compiled:
     """A kernel that can run: its code, what that needs, and the places of its instructions."""
 
-    def __init__(self, module: ir.Module, kernel: ir.Function, facts: dict[str, Any], library: engine.Library) -> None:
+    def __init__(
+        self,
+        module: ir.Module,
+        kernel: ir.Function,
+        arithmetic: Arithmetic,
+        facts: dict[str, Any],
+        library: engine.Library,
+    ) -> None:
         self.module = module
         self.kernel = kernel
+        self.arithmetic = arithmetic
         self.functions = layout.reachable(module, kernel)
         self.variables = layout.Variables(module, self.functions)
         self.places = [(f, instruction) for f in self.functions for instruction in f.instructions()]
@@ -88,16 +97,18 @@ def compile_kernel(
     checks: bool,
     profile: bool = False,
     preemption: int = NEVER,
+    arithmetic: Arithmetic | None = None,
     until: float | None = None,
 ) -> Compiled:
     """The machine code of a kernel, from the cache if it has been there before; `OutOfTimeError` after `until`.
 
     `digest` is that of the module's text.
     """
-    key = f"kernel {checks} {profile} {preemption} {effort.HIGHEST} {kernel.name} {_sources()} {digest}"
+    arithmetic = arithmetic or own_arithmetic(module)
+    key = f"kernel {checks} {arithmetic.key} {profile} {preemption} {effort.HIGHEST} {kernel.name} {_sources()} {digest}"
     loaded = _loaded.pop(key, None)
     if loaded is None:
-        packed = engine.cached(key, lambda: _build(module, kernel, checks, profile, preemption, until))
+        packed = engine.cached(key, lambda: _build(module, kernel, checks, profile, preemption, arithmetic, until))
         facts, *codes = _unpacked(packed)
         loaded = json.loads(facts), engine.load(codes, libraries=[_runtime()])
         if CHECKED:
@@ -107,7 +118,7 @@ def compile_kernel(
     _loaded[key] = loaded
     if len(_loaded) > KEPT:
         del _loaded[next(iter(_loaded))]
-    return Compiled(module, kernel, *loaded)
+    return Compiled(module, kernel, arithmetic, *loaded)
 
 
 # Kernels that were launched in this process, the latest one last: linking takes longer than many a launch.

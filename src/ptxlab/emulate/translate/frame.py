@@ -73,8 +73,9 @@ class Frame:
     def address_slots(self) -> dict[int, int]:
         """Where in the frame the address of a load or an atomic operation is, by the instruction, known at the end."""
         found = {}
-        for position, instruction in enumerate(self.function.instructions):
-            address = polled_address(instruction)
+        instructions = zip(self.function.instructions, self.function.matches, strict=True)
+        for position, (instruction, match) in enumerate(instructions):
+            address = polled_address(instruction, match)
             if address is not None and isinstance(address.base, ir.Register):
                 offset = self._slots.get((address.base.index, 0))
                 if offset is not None:

@@ -27,7 +27,6 @@ from ptxlab.emulate.translate.sharing import sharing
 from ptxlab.emulate.translate.values import Value
 from ptxlab.ir.effects import Effects
 from ptxlab.ir.flow import END, flow_of
-from ptxlab.ir.shapes import match_of
 from ptxlab.isa import Jump, Match
 from ptxlab.native import offset_of
 from ptxlab.native.apart import GaveUpError
@@ -49,15 +48,14 @@ class Function:
         self.name = f"f{number}"
         self.builder = Builder()
         self.machine = Machine(self)
-        self.instructions = list(function.instructions())
-        self.matches = [match_of(instruction) for instruction in self.instructions]
+        self.instructions, self.matches = unit.instructions_of(function)
         self.effects = Effects(self.instructions, self.matches)
         self.flow = flow_of(function)
         self.frame = Frame(self)
         self.registers = Registers(self, self.instructions, self.effects)
         self._read_results_at_end()
         self.position = 0
-        self.first = unit.number_instructions(function, self.instructions)
+        self.first = unit.number_instructions(function)
         self.live = self._find_live()
         self.points = points_of(self.matches, self.live, unit.preemption)
         self.uses_carry = any(match.effects.carry for match in self.matches if match is not None)

@@ -72,7 +72,7 @@ class Machine:
     @property
     def target(self) -> str:
         """What the module is compiled for: tensor cores differ."""
-        return self.function.unit.module.target
+        return self.function.unit.arithmetic.architecture
 
     def _operand(self, name: str) -> ir.Operand | None:
         assert self.match is not None

@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 
 from ptxlab import ir
-from ptxlab.ir.shapes import match_of
+from ptxlab.isa import Match
 from ptxlab.isa.effects import Access
 
 _OWN = ("param", "local", "const")  # memory that no other thread changes
 
 
-def polled_address(instruction: ir.Instruction) -> ir.Address | None:
-    """What a load or an atomic operation reads."""
-    match = match_of(instruction)
+def polled_address(instruction: ir.Instruction, match: Match | None) -> ir.Address | None:
+    """What a load or an atomic operation reads; `match` is its form."""
     if match is None or match.effects.steps or not reads_shared(match.effects.accesses):
         return None
     return next((operand for operand in instruction.operands if isinstance(operand, ir.Address)), None)

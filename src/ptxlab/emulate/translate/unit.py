@@ -15,7 +15,9 @@ from ptxlab.device import layout
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.services import SERVICES
 from ptxlab.emulate.translate import access
+from ptxlab.emulate.translate.arithmetic import Arithmetic, own_arithmetic
 from ptxlab.emulate.translate.calls import Calls
+from ptxlab.emulate.translate.contraction import Pairs, contract
 from ptxlab.emulate.translate.counting import Counting
 from ptxlab.emulate.translate.function import Function
 from ptxlab.emulate.translate.passing import Signature, argument_value, receive_value, signature
@@ -24,6 +26,7 @@ from ptxlab.emulate.translate.sharing import TABLES, sharing_function
 from ptxlab.emulate.translate.tracking import Tracking
 from ptxlab.emulate.translate.values import Value
 from ptxlab.ir.shapes import match_of
+from ptxlab.isa import Match
 from ptxlab.isa.tensor_memory import TWO_BLOCKS
 from ptxlab.isa.types import type_named
 from ptxlab.native.apart import OutOfTimeError
@@ -46,11 +49,14 @@ class Unit:
         profile: bool = False,
         preemption: int = NEVER,
         *,
+        arithmetic: Arithmetic | None = None,
         flat: bool = False,
         until: float | None = None,
     ) -> None:
         self.preemption = preemption
         self.module = module
+        self.arithmetic = arithmetic or own_arithmetic(module)
+        self.pairs = self.contracted = 0  # sums that may be contracted with a product, and that are
         self.flat = flat  # see `registers`
         self.until = until
         self.hurried = False  # whether there would be better machine code if there was more time
@@ -106,15 +112,23 @@ class Unit:
         called = [*outside, *calls.constants, natives, runtime, _without_metadata(natives)]
         return "\n".join([kernel, *declared, runtime, METADATA, "!2 = !{}\n"]), "\n".join(called)
 
+    def instructions_of(self, function: ir.Function) -> tuple[list[ir.Instruction], list[Match | None]]:
+        """The instructions of a function and their forms; sums that are contracted are other ones."""
+        pairs = Pairs(function)
+        chosen = self.arithmetic.choose(function.name, pairs)
+        self.pairs += len(pairs.first_of_each())
+        self.contracted += len(chosen)
+        return contract(pairs, chosen) if chosen else (pairs.instructions, pairs.matches)
+
     def check_time(self) -> None:
         """Stop translating when the time for it is over."""
         if self.until is not None and time.perf_counter() >= self.until:
             raise OutOfTimeError
 
-    def number_instructions(self, function: ir.Function, instructions: Sequence[ir.Instruction]) -> int:
+    def number_instructions(self, function: ir.Function) -> int:
         """Number the instructions of a function within the program, and return the first number."""
         first = len(self.places)
-        self.places.extend((function, instruction) for instruction in instructions)
+        self.places.extend((function, instruction) for instruction in function.instructions())
         return first
 
     def hint(self, function: Function) -> str:

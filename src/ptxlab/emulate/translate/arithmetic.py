@@ -1,0 +1,65 @@
+"""Whose arithmetic a kernel is translated with: a GPU's, and which products and sums are contracted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from ptxlab import ir
+from ptxlab.device.options import LaunchOptions
+from ptxlab.device.wrong_target import wrong_target
+from ptxlab.isa.gpus import GpuModel, gpu_named, gpu_of_target
+from ptxlab.report import KernelError
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.translate.contraction import Pairs
+
+Chosen = Mapping[str, Mapping[int, int]]
+"""For each function by name the sums to contract, by their places, and which operand the product is."""
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """How a kernel computes."""
+
+    gpu: GpuModel
+    architecture: str
+    """What the module becomes on that GPU."""
+    contract: str = "none"
+    fused: Chosen = field(default_factory=dict)
+    """What ptxas contracts, if it was asked."""
+
+    @property
+    def key(self) -> str:
+        """What machine code depends on."""
+        fused = sha256(json.dumps(self.fused, sort_keys=True).encode()).hexdigest() if self.fused else ""
+        return f"{self.architecture} {self.contract} {fused}"
+
+    def choose(self, name: str, pairs: Pairs) -> dict[int, int]:
+        """The sums of a function to contract."""
+        if self.contract == "all":
+            return {pair.sum: pair.operand for pair in pairs.first_of_each()}
+        return {int(at): operand for at, operand in self.fused.get(name, {}).items()}
+
+
+def own_arithmetic(module: ir.Module) -> Arithmetic:
+    """That of the GPU that a module's target stands for, with nothing contracted."""
+    return Arithmetic(gpu_of_target(module.target), module.target)
+
+
+def arithmetic_of(module: ir.Module, kernel: ir.Function, digest: str, options: LaunchOptions) -> Arithmetic:
+    """The arithmetic that a launch asks for."""
+    gpu = gpu_of_target(module.target) if options.gpu is None else gpu_named(options.gpu)
+    architecture = gpu.architecture_for(module.target)
+    if architecture is None:
+        instead = f"leave out `gpu`: it runs as on a {gpu_of_target(module.target).name}"
+        raise KernelError([wrong_target(module, gpu.name, gpu.target, instead)])
+    contract = options.contract or "none"
+    if contract != "ptxas":
+        return Arithmetic(gpu, architecture, contract)
+    from ptxlab.emulate.translate.fused_by_ptxas import fused_by_ptxas
+
+    return Arithmetic(gpu, architecture, contract, fused_by_ptxas(module, kernel, digest, architecture))

@@ -1,0 +1,178 @@
+"""Products and sums of a function that become one instruction, which rounds once.
+
+`Pairs` finds what PTX lets a compiler contract. `contract` replaces the sums that were chosen by instructions on the
+factors and the addend, each in its place, so that everything that counts instructions stays as it was. The product is
+still computed for whatever else reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ptxlab import ir
+from ptxlab.check.program import FunctionFacts
+from ptxlab.ir.effects import registers_in
+from ptxlab.ir.node import building
+from ptxlab.ir.shapes import match_of
+from ptxlab.isa import Match, type_named
+from ptxlab.isa.contraction import Contraction, agree, contracted, is_product, is_sum, keeping, negates, passes_on
+
+MOST_COPIES = 8  # between a product and its sum
+MOST_STEPS = 1_000_000  # blocks that are searched for where values come from
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A sum, by its place among the instructions of its function, and the product that is one of its operands."""
+
+    sum: int
+    product: int
+    operand: int
+    is_negated: bool = False
+
+    @property
+    def choice(self) -> tuple[int, int]:
+        """What has to be known of it: the sum, and which operand."""
+        return self.sum, self.operand
+
+
+class Pairs:
+    """What may be contracted in a function."""
+
+    def __init__(self, function: ir.Function) -> None:
+        self.instructions = list(function.instructions())
+        self.matches = [match_of(instruction) for instruction in self.instructions]
+        self._facts = FunctionFacts(function, self.instructions, self.matches)
+
+    @cached_property
+    def all(self) -> dict[tuple[int, int], Pair]:
+        """All of them, by their choices: a sum of two products has two."""
+        products = [m is not None and is_product(m) for m in self.matches]
+        if not any(products):
+            return {}
+        found = {}
+        for at, match in enumerate(self.matches):
+            if match is not None and is_sum(match):
+                for operand in (0, 1):
+                    pair = self._pair(at, operand, products)
+                    if pair is not None:
+                        found[pair.choice] = pair
+        return found
+
+    def first_of_each(self) -> list[Pair]:
+        """One pair for each sum, that of its first operand if both are products, as ptxas prefers."""
+        chosen: dict[int, Pair] = {}
+        for pair in self.all.values():
+            chosen.setdefault(pair.sum, pair)
+        return list(chosen.values())
+
+    def is_only_summed(self, product: int) -> bool:
+        """Whether all that reads a product are sums that it can be contracted with: then ptxas does it."""
+        writes = self._facts.effects.writes[product]
+        sums = {pair.sum for pair in self.all.values() if pair.product == product}
+        reads = {use for register in writes for use in self._facts.values.uses(product, register)}
+        return all(use in sums or self._is_copy(use) for use in reads)
+
+    def is_stable(self, pair: Pair, operand: ir.Operand) -> bool:
+        """Whether a factor is at the sum what it was at the product."""
+        if not isinstance(operand, ir.Register):
+            return isinstance(operand, ir.Immediate)
+        values = self._facts.values
+        if values.only_write(operand.index) is not None or not values.writes.get(operand.index):
+            return True
+        if values.block_of(pair.product) != values.block_of(pair.sum):
+            return False
+        return not any(pair.product <= write < pair.sum for write in values.writes[operand.index])
+
+    def _pair(self, at: int, operand: int, products: Sequence[bool]) -> Pair | None:
+        """The product that an operand of a sum is, perhaps after copies."""
+        total = self.matches[at]
+        instruction = self.instructions[at]
+        read, place, is_negated = instruction.operands[operand + 1], at, False
+        others = instruction.operands[2 - operand]
+        if read is others:  # twice the product is exact
+            return None
+        for _ in range(MOST_COPIES):
+            written = self._written_by(place, read)
+            match = None if written is None else self.matches[written]
+            if written is None or match is None or total is None:
+                return None
+            if products[written]:
+                return Pair(at, written, operand, is_negated) if agree(match, total) else None
+            if not self._is_copy(written):
+                return None
+            is_negated ^= negates(match)
+            place, read = written, self.instructions[written].operands[1]
+        return None
+
+    def _is_copy(self, at: int) -> bool:
+        match, operands = self.matches[at], self.instructions[at].operands
+        if match is None or not passes_on(match):
+            return False
+        first, second = operands[0], operands[-1]
+        if not isinstance(first, ir.Register) or not isinstance(second, ir.Register):
+            return False
+        return first.type.width == second.type.width and first.vector == second.vector == 1
+
+    def _written_by(self, at: int, read: ir.Operand) -> int | None:
+        """The one instruction, always executed, that wrote what is read."""
+        if not isinstance(read, ir.Register) or read.vector != 1:
+            return None
+        values = self._facts.values
+        if values.steps > MOST_STEPS:
+            return None
+        places = values.definitions(at, read.index)
+        if len(places) != 1 or self.instructions[places[0]].guard is not None:
+            return None
+        return places[0]
+
+
+def contract(pairs: Pairs, chosen: Mapping[int, int]) -> tuple[list[ir.Instruction], list[Match | None]]:
+    """The instructions of a function and their forms, with the sums in `chosen` contracted by that operand."""
+    instructions, matches = list(pairs.instructions), list(pairs.matches)
+    fresh = 1 + max((register.index for register in _registers(instructions)), default=-1)
+    kept: dict[int, tuple[ir.Register, ir.Register]] = {}
+    for at, operand in chosen.items():
+        pair = pairs.all[at, operand]
+        factors = pairs.instructions[pair.product].operands[1:]
+        if not all(pairs.is_stable(pair, factor) for factor in factors):
+            if pair.product not in kept:
+                kept[pair.product] = _keep(pair.product, instructions, matches, fresh)
+                fresh += 2
+            factors = kept[pair.product]
+        product, total = pairs.matches[pair.product], pairs.matches[at]
+        assert product is not None
+        assert total is not None
+        instruction = pairs.instructions[at]
+        addend = instruction.operands[2 - operand]
+        matches[at] = contracted(Contraction(product, total, operand, pair.is_negated))
+        instructions[at] = _changed(instruction, (instruction.operands[0], *factors, addend))
+    return instructions, matches
+
+
+def _keep(
+    at: int, instructions: list[ir.Instruction], matches: list[Match | None], fresh: int
+) -> tuple[ir.Register, ir.Register]:
+    """Have a product keep its factors, in two new registers."""
+    match, instruction = matches[at], instructions[at]
+    assert match is not None
+    assert match.expected[0].type is not None
+    type = type_named(f"b{match.expected[0].type.width}")
+    first, second = (ir.Register(f"%kept{fresh + number}", type, index=fresh + number) for number in (0, 1))
+    result, *factors = instruction.operands
+    matches[at] = keeping(match)
+    instructions[at] = _changed(instruction, (result, first, second, *factors))
+    return first, second
+
+
+def _changed(instruction: ir.Instruction, operands: tuple[ir.Operand, ...]) -> ir.Instruction:
+    with building():
+        return ir.Instruction(instruction.guard, instruction.opcode, operands, instruction.start, instruction.end)
+
+
+def _registers(instructions: Sequence[ir.Instruction]) -> list[ir.Register]:
+    found = [register for i in instructions for operand in i.operands for register in registers_in(operand)]
+    guards = [i.guard.register for i in instructions if i.guard is not None]
+    return found + [register for register in guards if isinstance(register, ir.Register)]
