@@ -39,6 +39,9 @@ def compare_with_file(path: Path, lines: Iterable[str]) -> None:
 
 
 needs_ptxas = pytest.mark.skipif(not is_there("ptxas"), reason="no ptxas: install `ptxlab[toolchain]`")
+needs_nvdisasm = pytest.mark.skipif(
+    not (is_there("ptxas") and is_there("nvdisasm")), reason="no ptxas or nvdisasm: install `ptxlab[toolchain]`"
+)
 
 
 def assembler_for(version: Version) -> Tool:

@@ -101,7 +101,7 @@ class Run:
     block: Sequence[int]
     blocks: int | None  # that were asked for, of the grid
 
-    def show(self, format: Format, profile: bool, name: str) -> None:
+    def show(self, format: Format, profile: bool, name: str, report: bool = False) -> None:
         """Print it in the format that is asked for."""
         if format == "json":
             click.echo(json.dumps(finite(self.as_object()), indent=2))
@@ -112,13 +112,13 @@ class Run:
             click.echo(printable_lines(output) if sys.stdout.isatty() else output, nl=False)
             if self.result.output and not self.result.output.endswith("\n"):
                 click.echo()
-            for line in self.lines(profile):
+            for line in self.lines(profile, report):
                 click.echo(line)
             if self.findings:
                 click.echo()
         show_findings(self.findings, name, format, alike=ALIKE)
 
-    def lines(self, profile: bool) -> Iterator[str]:
+    def lines(self, profile: bool, report: bool) -> Iterator[str]:
         """For people: the arrays that changed, what it took, the lines that cost most."""
         changes = self.changes(self.arrays)
         if self.arrays and not changes:
@@ -148,6 +148,8 @@ class Run:
         )
         if len(coverage.schedules) > 1:
             yield str(coverage)
+        if report and self.result.fidelity is not None:
+            yield f"fidelity: {self.result.fidelity}"
 
     def changes(self, watched: Sequence[Watched]) -> list[dict[str, Any]]:
         """What to show of those that the kernel changed."""
@@ -165,6 +167,7 @@ class Run:
             "arguments": self.changes(self.arrays),
             "variables": self.changes(self.variables),
             "counters": self.result.counters,
+            "fidelity": None if self.result.fidelity is None else self.result.fidelity.as_object(),
             "diagnostics": json.loads(render(self.findings, "json")),
         }
 

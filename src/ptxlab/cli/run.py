@@ -60,6 +60,17 @@ def _drawn(context: click.Context, parameter: click.Parameter, value: str | None
     return int(line), Path(file) if file else None
 
 
+def _gpu(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    from ptxlab.isa.gpus import gpu_named
+
+    if value is not None:
+        try:
+            gpu_named(value)
+        except ValueError as wrong:
+            raise click.BadParameter(str(wrong).partition(": ")[2]) from None
+    return value
+
+
 def _settings(context: click.Context, parameter: click.Parameter, value: Sequence[str]) -> dict[str, Argument]:
     return dict(parse_setting(text) for text in value)
 
@@ -90,6 +101,9 @@ class Request:
     device: str
     cooperative: bool
     profile: bool
+    gpu: str | None
+    contract: str | None
+    report: bool
     draw: tuple[int, Path | None] | None
     save: Path | None
     format: Format
@@ -129,6 +143,8 @@ class Request:
             cooperative=self.cooperative,
             on_error="collect",
             profile=self.profile or self.draw is not None,
+            gpu=self.gpu,
+            contract=self.contract,
             schedule=self.schedule,
         )
 
@@ -164,6 +180,11 @@ class Request:
               help="Where to run; `both` compares the two bit for bit.")  # fmt: skip
 @click.option("--cooperative", is_flag=True, help="Have all blocks run at once, as `grid.sync()` of CUDA needs it.")
 @click.option("--profile", is_flag=True, help="Show the lines that cost most.")
+@click.option("--gpu", metavar="NAME", callback=_gpu,
+              help="Compute as this GPU, such as H200; by default as that of the module's target.")  # fmt: skip
+@click.option("--contract", type=click.Choice(["none", "all", "ptxas"]),
+              help="Which `mul` and `add` become one `fma`: none, all that may, or as ptxas does it.")  # fmt: skip
+@click.option("--report", is_flag=True, help="Say which instructions were measured on hardware, which are modelled.")
 @click.option("--draw", metavar="LINE[=FILE]", callback=_drawn,
               help="Draw what the costliest warp asks of memory at a line; FILE is .svg or .txt.")  # fmt: skip
 @click.option("--save", metavar="DIRECTORY", type=click.Path(file_okay=False, path_type=Path),
@@ -217,7 +238,7 @@ def command(context: click.Context, /, **given: Any) -> None:
         context.exit(130)
     if request.save is not None:
         run.save(request.save)
-    run.show(format, request.profile, name)
+    run.show(format, request.profile, name, request.report)
     if request.draw is not None:
         draw_accesses(run.result, *request.draw)
     context.exit(1 if run.findings else 0)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ptxlab.device.coverage import Coverage
+from ptxlab.device.fidelity import Fidelity
 from ptxlab.report import Diagnostic, summary
 
 
@@ -19,6 +20,9 @@ class Result:
     seconds: float = 0.0
     coverage: Coverage = field(default_factory=lambda: Coverage(()))
     """The schedules by which it ran, and which bugs they find with what probability."""
+
+    fidelity: Fidelity | None = None
+    """Which instructions were measured on hardware, which are modelled; None where the kernel has not run."""
 
     def __repr__(self) -> str:
         count = self.counters.get("instructions")

@@ -95,7 +95,7 @@ def _run(
         result.diagnostics = diagnostics_of(running, outcome, options)
         if options.profile:
             running.settle()
-        result.counters = count(running)
+        result.counters, result.fidelity = count(running)
         result.coverage = Coverage((schedule_of(running),))
     finally:
         running.end()

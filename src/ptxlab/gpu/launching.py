@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from ptxlab import ir
+from ptxlab.device.fidelity import Fidelity
 from ptxlab.device.options import LaunchOptions
 from ptxlab.device.result import Result
 from ptxlab.gpu.arrays import LEGACY_STREAM
@@ -36,7 +38,7 @@ def launch(
     """
     refuse_broken()
     how = _how(options)
-    result = Result()
+    result = Result(fidelity=_fidelity(gpu.name))
     try:
         prepared = ready(module, kernel, gpu, state, how, options.compile)
         parameters = convert(module, kernel, prepared.signature, args, gpu)
@@ -50,6 +52,11 @@ def launch(
     if is_failure(result.diagnostics, options.on_error):
         raise KernelError(result.diagnostics)
     return result
+
+
+@cache
+def _fidelity(name: str) -> Fidelity:
+    return Fidelity(name, on_hardware=True)
 
 
 def _how(options: LaunchOptions) -> How:

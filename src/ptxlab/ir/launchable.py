@@ -68,7 +68,7 @@ class Launchable:
         `progress` is called with the number of blocks that have ended and that of all.
 
         `gpu="H200"` computes with that GPU's tensor cores, by default with those of the GPU that the module's target
-        stands for: an A100 for `sm_80`. `contract` says which `mul` and `add` without a rounding modifier become one
+        names: an A100 for `sm_80`. `contract` says which `mul` and `add` without a rounding modifier become one
         `fma`: "none" (the default), "all" that may be, or those that "ptxas" contracts, read from its SASS.
 
         For a GPU: `stream` is a number or an object with `__cuda_stream__`; `compile` is "ptxas", "driver" or the path

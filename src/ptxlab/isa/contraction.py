@@ -82,7 +82,10 @@ def contracted(pair: Contraction) -> Match:
     )
     result, *addends = pair.sum.expected
     factors = pair.product.expected[1:]
-    expected = (result, *(replace(e, name=name) for e, name in zip((*factors, addends[1 - pair.operand]), "abc", strict=True)))
+    expected = (
+        result,
+        *(replace(e, name=name) for e, name in zip((*factors, addends[1 - pair.operand]), "abc", strict=True)),
+    )
     return _match(pair.sum.form, product_sum, modifiers, expected, Operation.PRODUCT_SUM)
 
 

@@ -88,7 +88,8 @@ def sub(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
 def mul(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
     """Multiply; `.sat` clamps the result to [0, 1].
 
-    Without a rounding modifier, ptxas may join it with an `add` to one `fma`; here it is never joined.
+    Without a rounding modifier, ptxas may contract it with an `add` to one `fma`; the emulator does so if `contract`
+    asks for it.
     """
     return compute(k, m, "mul", a, b)
 

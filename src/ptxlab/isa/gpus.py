@@ -34,7 +34,7 @@ GPUS = {
     "RTX PRO 6000": "sm_120",
     "GB10": "sm_121",
 }
-# The GPU that a module's target stands for, where it has several, or is one of a compute capability without its own.
+# The GPU that a target names, where there are several of it.
 _TYPICAL = {"sm_86": "A40", "sm_89": "L40S", "sm_90": "H200", "sm_100": "B200", "sm_103": "B300", "sm_120": "RTX 5090"}
 
 

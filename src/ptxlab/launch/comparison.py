@@ -28,7 +28,8 @@ from ptxlab.toolchain.tools import can_find
 
 REASONS = (
     "a race can be the reason, which the emulator's `checks` find, "
-    "or an approximate instruction on a GPU other than an H200, whose results the emulator has"
+    "an approximate instruction on a GPU other than an H200, whose results the emulator has, "
+    "or products and sums that were contracted, which it knows where ptxas and nvdisasm are installed"
 )
 
 

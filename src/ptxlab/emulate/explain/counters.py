@@ -10,11 +10,15 @@ import ctypes
 from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
+from ptxlab.device.fidelity import Fidelity
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.structs import Record
 from ptxlab.emulate.runtime.memory.profile import Request, Tally
 from ptxlab.emulate.translate.counting import is_counted_apart
 from ptxlab.ir.shapes import match_of
+from ptxlab.isa import Match
+from ptxlab.isa.evidence import Evidence, evidence_of
+from ptxlab.isa.opcode import Candidate
 from ptxlab.native import offset_of
 
 if TYPE_CHECKING:
@@ -37,8 +41,8 @@ _CLASSES = {
 _CLASS = {chapter: name for name, chapters in _CLASSES.items() for chapter in chapters.split()}
 
 
-def count(running: Launch) -> dict[str, Any]:
-    """What was executed: instructions and bytes, by kind and by line."""
+def count(running: Launch) -> tuple[dict[str, Any], Fidelity]:
+    """What was executed: instructions and bytes, by kind and by line; and how faithful it was."""
     compiled = running.compiled
     places = [instruction for _, instruction in compiled.places]
     counters = [sum(found) for found in zip(*(worker.counters for worker in running.workers), strict=True)]
@@ -47,10 +51,13 @@ def count(running: Launch) -> dict[str, Any]:
     at = [running.line_of(number) or 0 for number in range(len(places))]
     by_instruction: dict[str, int] = {}
     by_class: dict[str, int] = {}
+    by_form: dict[Candidate | None, int] = {}
     for number, instruction in enumerate(places):
         if times[number]:
+            match = match_of(instruction)
             _add(by_instruction, instruction.opcode.mnemonic, times[number])
-            _add(by_class, class_of(instruction), times[number])
+            _add(by_class, class_of(match), times[number])
+            _add(by_form, None if match is None else match.candidate, times[number])
             _add(lines.setdefault(at[number], {"instructions": 0}), "instructions", times[number])
     bytes: dict[str, dict[str, int]] = {}
     for number, space, kind, size, counter in compiled.facts["traffic"]:
@@ -68,7 +75,27 @@ def count(running: Launch) -> dict[str, Any]:
     if running.profiles:
         found["requests"] = _requests(running, at, lines)
         found["patterns"] = _patterns(running, at)
-    return found
+    return found, fidelity_of(running, by_form)
+
+
+def fidelity_of(running: Launch, by_form: dict[Candidate | None, int]) -> Fidelity:
+    """What is known of the results of what was executed; a call has none of its own."""
+    compiled = running.compiled
+    counts: dict[str, dict[str, int]] = {kind: {} for kind in Evidence}
+    for candidate, times in by_form.items():
+        if candidate is not None:
+            kind = evidence_of(candidate, compiled.arithmetic.architecture)
+            _add(counts[kind], ".".join(candidate.form.name), times)
+    return Fidelity(
+        compiled.arithmetic.gpu.name,
+        counts[Evidence.MEASURED],
+        counts[Evidence.DEFINED],
+        counts[Evidence.MODELLED],
+        counts[Evidence.APPROXIMATE],
+        contract=compiled.arithmetic.contract,
+        pairs=compiled.facts["pairs"],
+        contracted=compiled.facts["contracted"],
+    )
 
 
 def _times(places: list[ir.Instruction], blocks: list[tuple[int, int]], counters: list[int]) -> list[int]:
@@ -118,9 +145,8 @@ def _pattern(request: Record) -> dict[str, Any]:
     }
 
 
-def class_of(instruction: ir.Instruction) -> str:
+def class_of(match: Match | None) -> str:
     """The kind of work that an instruction is."""
-    match = match_of(instruction)
     if match is None:
         return "control"
     return _CLASS.get(match.form.chapter, match.form.chapter)

@@ -96,7 +96,7 @@ class Program:
             has_ended = has_ended or bool(launch.workers[0].fault.get("kind"))
             result = Result(diagnostics=diagnostics_of(launch, None, self.options))
             result.output = "".join(launch.services.output)
-            result.counters = count(launch)
+            result.counters, result.fidelity = count(launch)
         finally:
             launch.end()
         return result, events, has_ended

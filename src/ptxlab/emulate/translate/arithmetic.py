@@ -46,7 +46,7 @@ class Arithmetic:
 
 
 def own_arithmetic(module: ir.Module) -> Arithmetic:
-    """That of the GPU that a module's target stands for, with nothing contracted."""
+    """That of the GPU that a module's target names, with nothing contracted."""
     return Arithmetic(gpu_of_target(module.target), module.target)
 
 
@@ -55,8 +55,7 @@ def arithmetic_of(module: ir.Module, kernel: ir.Function, digest: str, options: 
     gpu = gpu_of_target(module.target) if options.gpu is None else gpu_named(options.gpu)
     architecture = gpu.architecture_for(module.target)
     if architecture is None:
-        instead = f"leave out `gpu`: it runs as on a {gpu_of_target(module.target).name}"
-        raise KernelError([wrong_target(module, gpu.name, gpu.target, instead)])
+        raise KernelError([wrong_target(module, gpu.name, gpu.target, "leave out `gpu`")])
     contract = options.contract or "none"
     if contract != "ptxas":
         return Arithmetic(gpu, architecture, contract)

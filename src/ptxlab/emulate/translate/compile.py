@@ -105,7 +105,9 @@ def compile_kernel(
     `digest` is that of the module's text.
     """
     arithmetic = arithmetic or own_arithmetic(module)
-    key = f"kernel {checks} {arithmetic.key} {profile} {preemption} {effort.HIGHEST} {kernel.name} {_sources()} {digest}"
+    key = (
+        f"kernel {checks} {arithmetic.key} {profile} {preemption} {effort.HIGHEST} {kernel.name} {_sources()} {digest}"
+    )
     loaded = _loaded.pop(key, None)
     if loaded is None:
         packed = engine.cached(key, lambda: _build(module, kernel, checks, profile, preemption, arithmetic, until))

@@ -24,6 +24,7 @@ from ptxlab.toolchain.tools import find
 
 Lines = Mapping[int, Sequence[SassInstruction]]
 VERSION = 1  # of what is kept on disk
+KEPT = 64  # kernels that are remembered in this process
 
 # A product and a sum in one instruction, for f32, f64 and halves; with a factor of 1 it is a sum alone, and one of
 # zeros is how a constant gets into a register.
@@ -36,22 +37,35 @@ def fused_by_ptxas(
     module: ir.Module, kernel: ir.Function, digest: str, architecture: str
 ) -> dict[str, dict[int, int]]:  # fmt: skip
     """For each function that the kernel reaches the sums that are contracted, and which operand the product is."""
+    key = f"{architecture} {kernel.name} {digest}"
+    if key not in _known:
+        if len(_known) >= KEPT:
+            _known.clear()
+        _known[key] = _ask(module, kernel, key, architecture)
+    return _known[key]
+
+
+_known: dict[str, dict[str, dict[int, int]]] = {}
+
+
+def _ask(module: ir.Module, kernel: ir.Function, key: str, architecture: str) -> dict[str, dict[int, int]]:
+    """What ptxas does, now or when it was asked before; a kernel without pairs needs no ptxas."""
+    pairs = {function.name: Pairs(function) for function in layout.reachable(module, kernel)}
+    pairs = {name: found for name, found in pairs.items() if found.all}
+    if not pairs:
+        return {}
     tool, disassembler = find_assembler(module.version), find("nvdisasm")
-    key = f"contraction {VERSION} {tool.version} {disassembler.version} {architecture} {kernel.name} {digest}"
 
     def read() -> bytes:
         text = format(module)
         listing = side_by_side(text, architecture, tool=tool, disassembler=disassembler)
         lines = {row.line: row.sass for row in listing.rows}
         again = parse(text)
-        found = {}
-        for function in layout.reachable(module, kernel):
-            pairs = Pairs(function)
-            if pairs.all:
-                found[function.name] = _fused(pairs, _lines(text, again[function.name]), lines)
-        return json.dumps(found).encode()
+        return json.dumps(
+            {name: _fused(found, _lines(text, again[name]), lines) for name, found in pairs.items()}
+        ).encode()
 
-    kept = json.loads(cached(key, read))
+    kept = json.loads(cached(f"contraction {VERSION} {tool.version} {disassembler.version} {key}", read))
     return {name: {int(at): operand for at, operand in sums.items()} for name, sums in kept.items()}
 
 
