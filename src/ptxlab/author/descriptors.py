@@ -1,4 +1,4 @@
-"""Matrix descriptors: tiles in shared memory as `wgmma` finds them, and the fragments of its accumulators.
+"""Matrix descriptors: tiles in shared memory as `wgmma` and `tcgen05` find them, and the fragments of accumulators.
 
 `ptx.descriptor(tile)` is what `a_desc` and `b_desc` are given: a few instructions that put the address of the tile into
 a number that Python knows. Rows of the tile are as long as its swizzle; what is longer continues in the next copy.
@@ -13,11 +13,14 @@ from ptxlab.author.fragments import Fragment
 from ptxlab.author.lines import refuse
 from ptxlab.author.spelling import Spelling
 from ptxlab.author.tiles import Tile
-from ptxlab.author.values import Value
+from ptxlab.author.trace import current
+from ptxlab.author.values import Value, u64
 from ptxlab.isa import layouts, opcode
 from ptxlab.isa.descriptor import CHUNK, EIGHT, Descriptor
 from ptxlab.isa.fragment import extents
 from ptxlab.isa.swizzle import SWIZZLES
+
+TCGEN05 = 100  # the first target that has `tcgen05` and not `wgmma`
 
 
 def descriptor(tile: Tile, row: int = 0, column: int = 0, copy: Any = 0, *, transposed: bool = False) -> Value:
@@ -36,13 +39,14 @@ def descriptor(tile: Tile, row: int = 0, column: int = 0, copy: Any = 0, *, tran
     down, right = EIGHT * tile.row_bytes, tile.copy_bytes if tile.copies > 1 else CHUNK
     leading, stride = (down, right) if transposed and name == "none" else (right, down)
     try:
-        fields = Descriptor(0, leading, stride, name).encode()
+        found = Descriptor(0, leading, stride, name)
+        fields = found.encode_for_tcgen05() if current().program.chip.number >= TCGEN05 else found.encode()
     except ValueError as problem:
         refuse("no-descriptor", f"no descriptor can describe this tile: {problem}")
     start = tile.memory._advance([(copy, tile.copy_bytes)])._advance([(within, 1)]).address
     wide: Value = emit("cvt.u64.u32", [start >> 4])
-    found: Value = emit("or.b64", [wide, fields])
-    return found
+    bits: Value = emit("or.b64", [wide, fields])
+    return bits.view(u64)
 
 
 def _swizzle_name(tile: Tile) -> str:

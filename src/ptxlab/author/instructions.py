@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from ptxlab.author import control, descriptors, fragments, memory, pipelines, printing, raw, tiles
+from ptxlab.author import control, descriptors, fragments, memory, pipelines, printing, raw, tensor_memory, tiles
 from ptxlab.author.emit import emit
 from ptxlab.author.lines import NoSuchName, refuse
 from ptxlab.author.pointers import address, pointer_to
@@ -78,6 +78,8 @@ class Ptx:
     fragments = staticmethod(fragments.fragments)
     descriptor = staticmethod(descriptors.descriptor)
     warpgroup_fragments = staticmethod(descriptors.warpgroup_fragments)
+    instruction_descriptor = staticmethod(tensor_memory.instruction_descriptor)
+    tensor_memory = staticmethod(tensor_memory.tensor_memory)
     copy_pipeline = staticmethod(pipelines.copy_pipeline)
     barrier_pipeline = staticmethod(pipelines.barrier_pipeline)
     address = staticmethod(address)

@@ -107,8 +107,8 @@ PAGES = {
     "no-fragment": "Registers of a matrix fragment are not laid out as this way to load or count them needs.",
     "no-descriptor": (
         "A tile in shared memory is not laid out as a matrix descriptor can say it.\n\n"
-        "`wgmma` takes rows of 32, 64 or 128 bytes with the swizzle of that name, or of 16 bytes without one. Make a "
-        "wider matrix of several copies of a tile."
+        "`wgmma` and `tcgen05` take rows of 32, 64 or 128 bytes with the swizzle of that name, or of 16 bytes without "
+        "one. Make a wider matrix of several copies of a tile."
     ),
     "misaligned-tile": (
         "A swizzled tile in shared memory does not begin where its pattern does.\n\n"

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 from ptxlab.author import Kernel, b16, b32, f16, f32, kernel, ptx, s32, tensor_map, u32
+from ptxlab.kernels.tile_order import TileOrder
 from ptxlab.kernels.wgmma_gemm.shapes import BOX, DEPTH, Shape
 
 GROUP = 128  # threads of a warpgroup
@@ -41,7 +42,7 @@ def specialize(type: str, shape: Shape) -> Kernel:
         pipeline = ptx.barrier_pipeline(shape.stages, fills=1, reads=4 * shape.groups, when=thread == 0)
         ptx.fence.mbarrier_init.release.cluster(when=thread == 0)
         ptx.bar.sync(0)
-        tiles = Tiles(shape, m, n)
+        tiles = TileOrder(shape.rows, shape.columns, shape.together, m, n)
         with ptx.when(thread < GROUP):
             ptx.setmaxnreg.dec.sync.aligned.u32(shape.kept)
             with ptx.when(thread == 0):
@@ -55,31 +56,10 @@ def specialize(type: str, shape: Shape) -> Kernel:
     return found
 
 
-class Tiles:
-    """The tiles of D that a block computes, in an order in which blocks that run together share what they read."""
-
-    def __init__(self, shape: Shape, m: Any, n: Any) -> None:
-        self.shape = shape
-        self.down, self.across = (m + (shape.rows - 1)) // shape.rows, (n + (shape.columns - 1)) // shape.columns
-        self.count = self.down * self.across
-
-    def each(self) -> Any:
-        """The number of each tile of this block, on the GPU."""
-        return ptx.range(ptx.ctaid.x, self.count, ptx.nctaid.x)
-
-    def place(self, number: Any) -> tuple[Any, Any]:
-        """The first row and column of a tile: `together` rows of tiles are computed column after column."""
-        size = self.across * self.shape.together
-        group, within = number // size, number % size
-        first = group * self.shape.together
-        rows = ptx.min.u32(self.down - first, self.shape.together)
-        return (first + within % rows) * self.shape.rows, within // rows * self.shape.columns
-
-
-def produce(shape: Shape, stage: Any, tiles: Tiles, a: Any, b: Any, k: Any) -> None:
+def produce(shape: Shape, stage: Any, tiles: TileOrder, a: Any, b: Any, k: Any) -> None:
     """The producer: one thread issues the copies of all K tiles, each as soon as a stage is empty."""
     for number in tiles.each():
-        row, column = tiles.place(number)
+        row, column = tiles.origin(number)
         for start in ptx.range(0, k, DEPTH):
             stage.wait()
             ptx.mbarrier.arrive.expect_tx.shared.b64(stage.barrier, shape.stage_bytes)
@@ -92,7 +72,7 @@ def consume(
     type: str,
     shape: Shape,
     stages: tuple[Any, Any],
-    tiles: Tiles,
+    tiles: TileOrder,
     a_tile: Any,
     b_tile: Any,
     d_tile: Any,
@@ -109,7 +89,7 @@ def consume(
     held = ptx.warpgroup_fragments(product)
     own = (ptx.tid.x - GROUP) // GROUP * 64  # the first row of this warpgroup in a tile
     for number in tiles.each():
-        row, column = tiles.place(number)
+        row, column = tiles.origin(number)
         accumulators = [f32() for _ in held.d.offsets]
         adds = ptx.setp.ne.u32(k, k)  # whether the accumulators have a value
         for start in ptx.range(0, k, DEPTH):

@@ -1,0 +1,59 @@
+"""D = A·Bᵀ on Blackwell's tensor cores, by `tcgen05` and TMA copies, in four steps: f16 and bf16.
+
+A is m by k, B is n by k, D is m by n. Rows of A, B and D are multiples of 16 bytes; m is any.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import ptxlab
+from ptxlab.kernels.tcgen05_gemm import one_tile, persistent, ring, specialized
+from ptxlab.kernels.tcgen05_gemm.parts import BOX, DEPTH, ROWS, Shape
+from ptxlab.kernels.wgmma_gemm import arrays, by_cublas, reference, tolerance, work
+from ptxlab.measure import Entry, Launch, UnsuitedError
+from ptxlab.measure.data import type_of
+from ptxlab.measure.entry import ceil_div
+
+STEPS = ("one_tile", "ring", "specialized", "persistent")
+BLOCKS = 148  # as many as a B200 has SMs
+
+
+def product(a: Any, b: Any, d: Any, step: str = "persistent", shape: Shape | None = None, blocks: int = 0) -> Launch:
+    """The launch that computes D, by one of the steps; of the persistent kernel, by so many blocks."""
+    (m, k), (n, depth) = a.shape, b.shape
+    type = type_of(a)
+    if type not in ("f16", "bf16") or a.dtype != b.dtype or depth != k:
+        raise UnsuitedError(f"no product of {a.dtype} {m}x{k} and {b.dtype} {n}x{depth}, by columns")
+    if k % 8 or not k or n % 8:
+        raise UnsuitedError(f"k is {k} and n is {n}: rows must be multiples of 16 bytes")
+    shape = shape or (Shape() if m * n >= 256 * 256 else Shape(columns=64, stages=2))
+    if step == "one_tile":
+        shape = Shape(shape.columns, stages=1)
+    sources = [
+        ptxlab.tensor_map(matrix, box=(rows, DEPTH), swizzle="128B") for matrix, rows in ((a, ROWS), (b, shape.columns))
+    ]
+    grid, shared = (ceil_div(n, shape.columns), ceil_div(m, ROWS)), shape.stages * shape.stage_bytes
+    if step == "one_tile":
+        return Launch(one_tile.specialize(type, shape), grid, 128, [*sources, d, m, n, k], shared)
+    if step == "ring":
+        return Launch(ring.specialize(type, shape), grid, 128, [*sources, d, m, n, k], shared)
+    maps, shared = [*sources, ptxlab.tensor_map(d, box=(ROWS, BOX), swizzle="128B")], shared + 2 * ROWS * shape.columns
+    if step == "specialized":
+        return Launch(specialized.specialize(type, shape), grid, specialized.THREADS, [*maps, k], shared)
+    count = min(grid[0] * grid[1], blocks or BLOCKS)
+    return Launch(persistent.specialize(type, shape), count, specialized.THREADS, [*maps, m, n, k], shared)
+
+
+entry = Entry(
+    title="D = A·Bᵀ by tcgen05 and TMA copies",
+    arrays=arrays,
+    reference=reference,
+    work=work,
+    variants={step: partial(product, step=step) for step in STEPS},
+    libraries={"cuBLAS": by_cublas},
+    sizes=[{"type": "bf16", "m": extent, "n": extent, "k": extent} for extent in (2048, 4096, 8192)],
+    small=[{"type": "bf16", "m": 130, "n": 72, "k": 200}],
+    tolerance=tolerance,
+)
