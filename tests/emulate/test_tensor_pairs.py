@@ -7,8 +7,9 @@ import ptxlab
 from ptxlab.isa.instruction_descriptor import PAIR
 from ptxlab.isa.instruction_descriptor import InstructionDescriptor as Descriptor
 from tests.emulate import blackwell
-from tests.emulate.tensor_kernels import BODY, CLEAR, laid_out, values
+from tests.emulate.tensor_kernels import BODY, CLEAR, FILL, laid_out, values
 from tests.emulate.tensor_tiles import tile
+from tests.emulate.test_tensor_scaled import factors, in_lanes
 
 SHARED = 16384
 # Each block has its own tiles and rows of the result; the first issues the MMA and commits to both.
@@ -64,11 +65,15 @@ def multiply(said: Descriptor, *, meet: str = MEET) -> tuple[np.ndarray, np.ndar
     given = [a_descriptor, b_descriptor, said.encode(), len(blocks[0]) // 16, said.columns, 1, 0, 0, 0, 0]
     instruction = f"tcgen05.mma.cta_group::2.kind::{said.kind} [%r14], %rd10, %rd11, %r10, %p2;"
     out, found = run(instruction, blocks, given, said.columns, meet=meet)
+    return joined(out, said), a.astype(np.float64) @ b.astype(np.float64).T, found
+
+
+def joined(out: np.ndarray, said: Descriptor) -> np.ndarray:
+    """D, of what both blocks have; of 64 rows in each, half of the columns are in other lanes."""
     if said.rows == 128:
         parts = [out[at : at + 64, : said.columns // 2] for at in range(0, 256, 64)]
         out = np.block([[parts[0], parts[1]], [parts[2], parts[3]]])
-    result = np.ascontiguousarray(out).view(np.int32 if said.dtype == "s32" else np.float32)
-    return result, a.astype(np.float64) @ b.astype(np.float64).T, found
+    return np.ascontiguousarray(out).view(np.int32 if said.dtype == "s32" else np.float32)
 
 
 @pytest.mark.parametrize(
@@ -84,6 +89,48 @@ def test_two_blocks_multiply(said: Descriptor) -> None:
     result, expected, found = multiply(said)
     assert not found, ptxlab.report.render(found)
     assert np.array_equal(result, expected)
+
+
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [
+        ("scale_vec::1X", Descriptor("mxf8f6f4", 256, 64, "e4m3", "e2m1", a_id=1, b_id=3, form=PAIR)),
+        ("scale_vec::1X", Descriptor("mxf8f6f4", 128, 48, "e5m2", "e4m3", form=PAIR)),
+        ("scale_vec::2X", Descriptor("mxf4", 256, 32, "e2m1", "e2m1", a_id=2, form=PAIR)),
+        ("scale_vec::4X", Descriptor("mxf4nvf4", 256, 128, "e2m1", "e2m1", scale="ue4m3", form=PAIR)),
+        ("scale_vec::4X", Descriptor("mxf4nvf4", 128, 64, "e2m1", "e2m1", form=PAIR)),
+    ],
+    ids=lambda case: str(case).replace("::", ""),
+)
+def test_two_blocks_have_scale_factors(size: str, said: Descriptor) -> None:
+    """Each has those of its own rows, and those of all columns."""
+    random = np.random.default_rng(2)
+    a = values(said.atype, said.rows, said.depth, random, exact=True)
+    b = values(said.btype, said.columns, said.depth, random, exact=True)
+    left, left_bits = factors(said.rows, 4, said.scale, random)
+    right, right_bits = factors(said.columns, 4, said.scale, random)
+    of_b = in_lanes(right_bits, split=said.rows == 128)
+    blocks, padded = [], said.kind == "mxf8f6f4"
+    for rank in range(2):
+        own = slice(rank * said.rows // 2, (rank + 1) * said.rows // 2)
+        first, a_descriptor = laid_out(a[own], said.atype, 0, "none", False, padded)
+        start = -(-len(first) // 1024) * 1024
+        half = b[rank * said.columns // 2 : (rank + 1) * said.columns // 2]
+        second, b_descriptor = laid_out(half, said.btype, start, "none", False, padded)
+        block = first.ljust(start, b"\0") + second
+        scales = np.concatenate([in_lanes(left_bits[own]), of_b], axis=1)
+        blocks.append(block.ljust(-(-len(block) // 2048) * 2048, b"\0") + scales.tobytes())
+    given = [a_descriptor, b_descriptor, said.encode(), len(blocks[0]) // 16 - 256, said.columns, 1, 0, 0, 0, 256]
+    kind = f"tcgen05.mma.cta_group::2.kind::{said.kind}.block_scale.{size}"
+    instruction = f"add.u32 %r24, %r15, 4; {kind} [%r14], %rd10, %rd11, %r10, [%r15], [%r24], %p2;"
+    out, found = run(instruction, blocks, given, said.columns, prepare=CLEAR + FILL)
+    assert not found, ptxlab.report.render(found)
+    count = int(size[-2])
+    each = said.depth // count
+    left = np.repeat(left[:, said.a_id : said.a_id + count], each, axis=1)
+    right = np.repeat(right[:, said.b_id : said.b_id + count], each, axis=1)
+    expected = (a.astype(np.float64) * left) @ (b.astype(np.float64) * right).T
+    assert np.array_equal(joined(out, said), expected)
 
 
 def test_operands_of_the_other_block_must_be_there() -> None:

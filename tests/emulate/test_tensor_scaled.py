@@ -22,11 +22,16 @@ def factors(rows: int, count: int, scale: str, random: np.random.Generator) -> t
     return numbers[:, :count], numbers.astype(ml_dtypes.float8_e4m3fn).view(np.uint8)
 
 
-def in_lanes(bits: np.ndarray) -> np.ndarray:
-    """Where they lie: 32 rows in 32 lanes, the next 32 a column further, the same in each quarter of the lanes."""
+def in_lanes(bits: np.ndarray, *, split: bool = False) -> np.ndarray:
+    """Where they are: 32 rows in 32 lanes, the next 32 a column further, the same in each quarter of the lanes.
+
+    Those of B are `split` where two quarters compute half of the columns: they have the factors of these.
+    """
     found = np.zeros((128, 4, 4), np.uint8)
-    for row in range(len(bits)):
-        found[row % 32 :: 32, row // 32] = bits[row]
+    halves = np.split(bits, 2) if split else [bits, bits]
+    for first, half in zip((0, 64), halves, strict=True):
+        for row in range(len(half)):
+            found[first + row % 32 : first + 64 : 32, row // 32] = half[row]
     return found
 
 
@@ -40,8 +45,10 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("size", "said"), CASES, ids=lambda case: str(case).replace("::", ""))
-def test_blocks_are_scaled(size: str, said: Descriptor) -> None:
+def multiply(
+    size: str, said: Descriptor, *, damaged: int | None = None, checks: bool = True
+) -> tuple[np.ndarray, np.ndarray, list[ptxlab.Diagnostic]]:
+    """What a kernel computes, what it should, and what was found; a `damaged` quarter has other factors of B."""
     random = np.random.default_rng(3)
     count, padded = int(size[-2]), said.kind == "mxf8f6f4"
     a = values(said.atype, said.rows, said.depth, random, exact=True)
@@ -54,15 +61,33 @@ def test_blocks_are_scaled(size: str, said: Descriptor) -> None:
     right, right_bits = factors(said.columns, 4, said.scale, random)
     given = [a_descriptor, b_descriptor, said.encode(), len(data) // 16, said.columns, 1, 0, 0, 0, 256]
     rows = np.concatenate([in_lanes(left_bits), in_lanes(right_bits)], axis=1)
+    if damaged is not None:
+        rows[damaged * 32 : damaged * 32 + 32, 4:] += 1
     kind = f"tcgen05.mma.cta_group::1.kind::{said.kind}.block_scale.{size}"
     instruction = f"{FACTORS}{kind} [%r14], %rd10, %rd11, %r10, [%r15], [%r24], %p2;"
     body = BODY.replace("PREPARE", CLEAR + FILL).replace("MULTIPLY", instruction)
     out = np.zeros((128, said.columns), np.float32)
     args = [out, np.frombuffer(data + rows.tobytes(), np.uint8).copy(), np.array(given, np.uint64)]
-    found = launch(body, args, shared=SHARED).diagnostics
-    assert not found, ptxlab.report.render(found)
+    found = launch(body, args, shared=SHARED, checks=checks).diagnostics
     each = said.depth // count
     first, second = (array.astype(np.float64) for array in (a, b))
     first = first * np.repeat(left[:, said.a_id : said.a_id + count], each, axis=1) * (-1 if said.negate_a else 1)
     second = second * np.repeat(right[:, said.b_id : said.b_id + count], each, axis=1)
-    assert np.array_equal(out, first @ second.T)
+    return out, first @ second.T, found
+
+
+@pytest.mark.parametrize(("size", "said"), CASES, ids=lambda case: str(case).replace("::", ""))
+def test_blocks_are_scaled(size: str, said: Descriptor) -> None:
+    out, expected, found = multiply(size, said)
+    assert not found, ptxlab.report.render(found)
+    assert np.array_equal(out, expected)
+
+
+@pytest.mark.parametrize("case", [CASES[0], CASES[2]], ids=str)
+def test_rows_have_the_factors_of_their_own_sub_partition(case: tuple[str, Descriptor]) -> None:
+    """A copy of ue8m0 that is one too large doubles the rows of that quarter of the lanes."""
+    out, expected, _ = multiply(*case, damaged=2, checks=False)
+    expected[64:96] *= 2
+    assert np.array_equal(out, expected)
+    *_, (found,) = multiply(*case, damaged=2)
+    assert found.code == "unequal-scale-factors"

@@ -102,7 +102,9 @@ def violation_in(bits: u32, kind: u32, form: u32, is_sparse: u32) -> u32:
     if sparsity != 0:
         return sparsity
     if form == PAIR:
-        if kind >= MXF8F6F4 or (rows != 256 and rows != 128) or columns % (32 if kind == I8 else 16) != 0:
+        if (rows != 256 and rows != 128) or columns % (32 if kind == I8 else 16) != 0:
+            return BAD_PAIR
+        if rows != 256 and kind >= MXF8F6F4 and is_sparse != 0:
             return BAD_PAIR
     elif form == STATIONARY:
         if rows != 128 and rows != 64 and rows != 32:
@@ -144,7 +146,8 @@ VIOLATIONS = {
     BAD_TRANSPOSE: "A and B of four or six bits are not transposed",
     BAD_SPARSITY: "it says that A is sparse, which `.sp` must say, too",
     BAD_SIGN: "integers are not negated",
-    BAD_PAIR: "two blocks multiply 128 or 256 rows, without scale factors, columns in sixteens or, of bytes, in 32s",
+    BAD_PAIR: "two blocks multiply 128 or 256 rows, with scale factors and a sparse A 256, columns in sixteens or, of "
+    "bytes, in 32s",
     BAD_STATIONARY: "with `.ws` there are 32, 64 or 128 rows, and 64, 128 or 256 columns, not 256 of a sparse A",
     NOT_SPARSE: "it says that A is dense, but the instruction has `.sp`",
     BAD_SELECTOR: "the sparsity selector is 0 or 1 for 16 bits and tf32, and 0 for smaller types",

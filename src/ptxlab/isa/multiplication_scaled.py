@@ -24,6 +24,7 @@ UE8M0 = 0
 UE4M3 = 1
 
 NOT_A_NUMBER = 0x40000000  # unpacked: the exponent SPECIAL, the significand 0
+MOST_SUMS = 8  # of sixteen products each
 SUM_FRACTION = 35  # bits kept below the largest exponent, where sums of sixteen are added
 
 
@@ -76,6 +77,20 @@ def add_sums(
     addend: u32,
 ) -> u32:
     """`addend` and the sums of `together` products each, every one multiplied by the two factors of its block."""
+    sums: Pointer[s32] = array(s32, MOST_SUMS)
+    for start in range(0, depth, together):
+        sum: s32 = 0
+        for i in range(start, start + together):
+            sum = sum + quarters(row[i], other[first + i])
+        sums[start // together] = sum
+    return scale_sums(sums, depth // together, factors, factors, blocks, blocks, addend)
+
+
+@native
+def scale_sums(
+    sums: Pointer[s32], count: u32, left: Pointer[u32], right: Pointer[u32], first: u32, blocks: u32, addend: u32
+) -> u32:
+    """`addend` and some sums, in quarters, each multiplied by the two factors of its block; those of B from `first`."""
     significand: u32 = addend & 0x7FFFFF
     field: s32 = s32(addend >> 23) & 0xFF
     if field == 0xFF:
@@ -86,26 +101,21 @@ def add_sums(
     else:
         exponent = -126
     highest: s32 = exponent if significand != 0 else ABSENT
-    for block in range(2 * blocks):
-        if factors[block] >> 16 == SPECIAL:
+    for block in range(blocks):
+        if left[block] >> 16 == SPECIAL or right[first + block] >> 16 == SPECIAL:
             return NAN_F32
-    for pair in range(blocks):
-        highest = max(highest, (s32(factors[pair]) >> 16) + (s32(factors[blocks + pair]) >> 16))
-    sum: s64 = s64(u64(significand) << (SUM_FRACTION - 23) >> u64(min(highest - exponent, 63)))
+        highest = max(highest, (s32(left[block]) >> 16) + (s32(right[first + block]) >> 16))
+    total: s64 = s64(u64(significand) << (SUM_FRACTION - 23) >> u64(min(highest - exponent, 63)))
     if addend >> 31 != 0:
-        sum = -sum
-    for start in range(0, depth, together):
-        part: s32 = 0
-        for i in range(start, start + together):
-            part = part + quarters(row[i], other[first + i])
-        left: u32 = factors[start * blocks // depth]
-        right: u32 = factors[blocks + start * blocks // depth]
+        total = -total
+    for index in range(count):
+        block = index * blocks // count
         # Two fraction bits of the products, three of each factor.
-        scaled: s64 = s64(part) * s64(s32(s16(left))) * s64(s32(s16(right)))
-        below: s32 = highest - ((s32(left) >> 16) + (s32(right) >> 16))
+        scaled: s64 = s64(sums[index]) * s64(s32(s16(left[block]))) * s64(s32(s16(right[first + block])))
+        below: s32 = highest - ((s32(left[block]) >> 16) + (s32(right[first + block]) >> 16))
         magnitude: s64 = (abs(scaled) << (SUM_FRACTION - 8)) >> s64(min(below, 63))
-        sum = sum + (-magnitude if scaled < 0 else magnitude)
-    return round_to_f32(sum, highest - SUM_FRACTION, 23)
+        total = total + (-magnitude if scaled < 0 else magnitude)
+    return round_to_f32(total, highest - SUM_FRACTION, 23)
 
 
 @struct

@@ -8,10 +8,11 @@ from typing import Any
 
 from .collector import collector_of
 from .form import Modifiers, unknown
+from .instruction_descriptor import PAIR
 from .instruction_descriptor import PLAIN as ALONE
 from .machine import Address, Machine, Value
 from .matrix import Slots
-from .tcgen05 import CTA_GROUP
+from .tcgen05 import CTA_GROUP, is_pair
 from .tcgen05_mma import CHIP, COLLECTORS, Operands, multiply, start
 
 MX = "kind::mxf8f6f4"
@@ -78,7 +79,8 @@ def tcgen05_mma_block_scale(
 ) -> None:
     """Start an MMA of A and B, each block of them multiplied by its own scale factor from tensor memory."""
     operands = Operands(d, a, a_desc, b_desc, idesc, enable_d, metadata=sp_meta, scale_a=scale_a, scale_b=scale_b)
-    start(k, m, operands, form=ALONE, collector=collector_of(m.collector_a), scale_factors=count_factors(m))
+    form = PAIR if is_pair(m) else ALONE
+    start(k, m, operands, form=form, collector=collector_of(m.collector_a), scale_factors=count_factors(m))
 
 
 def count_factors(m: Modifiers) -> int:

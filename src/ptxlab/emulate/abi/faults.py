@@ -37,6 +37,7 @@ BAD_COPY_SIZE = 26
 BAD_PRINTF = 27
 DIVERGENT_DESCRIPTOR = 30
 BAD_COLLECTOR = 31
+BAD_SCALE_FACTORS = 32
 
 
 class CallReason(IntEnum):
@@ -92,13 +93,23 @@ class CollectorReason(IntEnum):
     OTHER_MATRIX = 2  # the other access is the instruction that filled it
 
 
+class FactorReason(IntEnum):
+    """Why the scale factors of an MMA are BAD_SCALE_FACTORS."""
+
+    OVERLAP = 1  # those of A and of B; `value`: both spans of columns, 16 bits a number
+    A_IN_D = 2  # those of A and the accumulators; `value` likewise
+    B_IN_D = 3
+    UNEQUAL_A = 4  # `cells`, in one sub-partition and in that of `limit`; `value`: both words
+    UNEQUAL_B = 5
+
+
 class DescriptorReason(IntEnum):
     """Why `value` is a BAD_INSTRUCTION_DESCRIPTOR, besides the violations that `isa.instruction_descriptor` has."""
 
     ABSOLUTE = 65  # the leading dimension is an absolute address
     NO_MODE = 66  # `value`: the swizzle mode
     COARSE_MODE = 67  # 32-byte atoms, where they are not allowed
-    BAD_FACTORS = 68  # scale factors reach beyond a word
+    BAD_FACTORS = 68  # scale factors reach beyond a word, or start at a byte where none do
     NO_PEER = 70  # the cluster has no second block
     ODD_METADATA = 71  # the column of metadata, of which the selector chooses one of two
     OTHER_HALF = 72  # D has 16 of each 32 lanes, and A or its metadata the other 16

@@ -67,7 +67,6 @@ _WORDS = {
     "mbarrier::report::validity": "barriers have nothing to report on the values that are copied",
     "im2col": "copies by im2col are not emulated yet",
     "tile::": "rows that are gathered or scattered are not emulated yet",
-    "cta_group::2": "it works on the memory of two blocks of a cluster",
     "sync_restrict::shared::read": "it reports the end of reads, which is not distinguished here",
     "exclusive": "what it excludes is not known",
     "kind::ti16": "how its values are computed is not known",
@@ -79,8 +78,6 @@ def reason_of(candidate: Candidate) -> str | None:
     if not is_emulated(candidate.form):
         return candidate.form.unknown
     words = [word for word in candidate.chosen.values() if word is not None]
-    if "block_scale" not in words:
-        words = [word for word in words if word != "cta_group::2"]
     return next((why for word in words for start, why in _WORDS.items() if word.startswith(start)), None)
 
 

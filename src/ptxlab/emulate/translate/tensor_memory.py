@@ -11,7 +11,7 @@ from ptxlab.emulate.runtime.tensor_memory.commits import SEVERAL
 from ptxlab.emulate.translate.records import Record
 from ptxlab.emulate.translate.values import Address, Value
 from ptxlab.isa.asynchronous import MatrixCopy, Mma
-from ptxlab.isa.tensor_mma import TensorMma
+from ptxlab.isa.tensor_tile import TensorMma
 from ptxlab.isa.types import type_named
 
 if TYPE_CHECKING:

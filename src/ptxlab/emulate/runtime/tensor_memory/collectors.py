@@ -8,7 +8,7 @@ from ptxlab.emulate.abi.tensor_memory import Collector
 from ptxlab.emulate.runtime.memory.memory import fail_because
 from ptxlab.isa.collector import DISCARD, FILL, LAST_USE
 from ptxlab.isa.instruction_descriptor import columns_of, rows_of
-from ptxlab.isa.tensor_mma import TensorMma
+from ptxlab.isa.tensor_tile import TensorMma
 from ptxlab.native import Pointer, address_of, boolean, native, u32, u64
 
 

@@ -11,6 +11,7 @@ from ptxlab.emulate.abi.tensor_memory import Operation
 from ptxlab.emulate.runtime.tensor_memory.commits import complete_barriers
 from ptxlab.emulate.runtime.tensor_memory.copies import copy_in
 from ptxlab.emulate.runtime.tensor_memory.operations import COMMIT, COPY, MULTIPLY, SHIFT, drop_operation
+from ptxlab.emulate.runtime.tensor_memory.scale_factors import check_copies
 from ptxlab.emulate.runtime.tensor_memory.shifts import shift_rows
 from ptxlab.isa.instruction_descriptor import PAIR
 from ptxlab.isa.tensor_mma import multiply_in_tensor_memory
@@ -21,14 +22,18 @@ from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64
 def multiply(block: Pointer[Block], operation: Pointer[Operation]) -> None:
     """Do an MMA: in its block, or the parts of both blocks of a pair, which have half of B each."""
     mma = address_of(operation.mma)
+    thread = block.threads + operation.thread
     disabled = cast(Pointer[u32], operation.mma.disabled_lanes)
     if mma.form != PAIR:
         shared = block.memory.shared
+        check_copies(thread, block, mma, operation.instruction)
         multiply_in_tensor_memory(mma, block.tensor.cells, shared, shared, shared, disabled)
         return
     rank: u32 = block.rank & 0xFFFFFFFE
     first = block.cluster.blocks[rank]
     second = block.cluster.blocks[rank + 1]
+    check_copies(thread, first, mma, operation.instruction)
+    check_copies(thread, second, mma, operation.instruction)
     multiply_in_tensor_memory(
         mma, first.tensor.cells, first.memory.shared, first.memory.shared, second.memory.shared, disabled
     )

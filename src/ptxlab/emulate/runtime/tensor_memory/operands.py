@@ -16,11 +16,12 @@ from ptxlab.emulate.runtime.order.tensor_order import note_tensor
 from ptxlab.emulate.runtime.order.unread_accumulators import check_unread
 from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_WORK
 from ptxlab.emulate.runtime.tensor_memory.accesses import is_allocated
+from ptxlab.emulate.runtime.tensor_memory.scale_factors import are_factors_apart, use_factors
 from ptxlab.isa.descriptor import CHUNK, tensor_chunk_offset
 from ptxlab.isa.instruction_descriptor import DEPTHS, PAIR, TF32, columns_of, depth_of, rows_of
 from ptxlab.isa.tensor_matrix import each_of
-from ptxlab.isa.tensor_mma import TensorMma, width_of
 from ptxlab.isa.tensor_sparsity import metadata_address, metadata_columns
+from ptxlab.isa.tensor_tile import TensorMma, width_of
 from ptxlab.isa.zero_column_mask import shift_of
 from ptxlab.native import Pointer, boolean, native, struct, u32, u64
 
@@ -85,8 +86,9 @@ def use_operands(
     ):
         return False
     if mma.scale_factors != 0 and not (
-        use_factors(thread, mma.scale_a, rows, number, instruction)
-        and use_factors(thread, mma.scale_b, columns, number, instruction)
+        are_factors_apart(thread, mma, d, instruction)
+        and use_factors(thread, block, mma, False, number, instruction)
+        and use_factors(thread, block, mma, True, number, instruction)
     ):
         return False
     d.kind = u32(ATOMIC) if mma.accumulate != 0 else u32(STORE)
@@ -154,25 +156,6 @@ def use_rows(thread: Pointer[Thread], block: Pointer[Block], rows: TensorAccess,
     for _ in range(4):
         note_tensor(thread, block, rows, instruction)
         rows.lane += 32
-    return True
-
-
-@native
-def use_factors(thread: Pointer[Thread], address: u32, rows: u32, number: u32, instruction: u32) -> boolean:
-    """Inspect the scale factors of so many rows: they are in all four parts of tensor memory."""
-    factors = TensorAccess(
-        lane=address >> 16,
-        column=address & 0xFFFF,
-        lanes=128,
-        columns=(rows + 31) // 32,
-        kind=LOAD,
-        operation=PRODUCT,
-        channel=TENSOR_WORK + thread.number,
-        number=number,
-    )
-    if not is_allocated(thread, thread.block, factors, instruction):
-        return False
-    note_tensor(thread, thread.block, factors, instruction)
     return True
 
 

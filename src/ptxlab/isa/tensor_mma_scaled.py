@@ -1,0 +1,140 @@
+"""MMAs of matrices with a scale factor for each block of elements, as Blackwell's tensor core computes them.
+
+How it adds up is that of MMA-Sim (arXiv 2511.10909): with one factor in a row, it only moves the exponents of the
+products, which are added as others are. Of kinds that have nothing but fp4, sixteen products are added without loss and
+multiplied by the factors of their block. Nothing of it was measured for this program.
+"""
+
+from ptxlab.native import Pointer, array, native, s16, s32, table, u32, u64
+from ptxlab.numbers.tensor_core import F32 as TO_F32
+from ptxlab.numbers.tensor_core import MANTISSA_BITS, Accumulation, add_products
+
+from .instruction_descriptor import DEPTHS, depth_of
+from .multiplication_scaled import MOST_SUMS, scale_row, scale_sums
+from .tensor_matrix import Matrix, a_code, b_code, fetch_element, format_of, lane_of
+from .tensor_memory import BAND, COLUMNS
+from .tensor_scale import PARTS, Factors, describe_factors, unpack_factors
+from .tensor_sparsity import Sparsity, column_in_row
+from .tensor_tile import HalvesOfB, TensorMma, Tile, is_disabled, lane_rows, row_of, unpack_a, unpack_b
+
+FRACTION = 25
+LONGEST = 64  # of a sparse A of bytes
+LONGEST_FP4 = 128
+SUMMED = 16  # products that are added without loss
+MOST_COLUMNS = 256
+
+# Twice the value of e2m1, by its four bits.
+DOUBLED = table(s32, [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12])
+
+
+@native
+def multiply_scaled(
+    mma: Pointer[TensorMma], tile: Tile, a: Matrix, b: Matrix, halves: HalvesOfB, sparsity: Sparsity
+) -> None:
+    """An MMA with one scale factor for each row of A and each column of B."""
+    bits: u32 = mma.instruction_descriptor
+    depth: u32 = depth_of(mma.kind, mma.is_sparse)
+    a_format: u32 = format_of(a_code(bits), mma.kind)
+    b_format: u32 = format_of(b_code(bits, mma.kind), mma.kind)
+    lacking: s32 = s32(FRACTION) - s32(MANTISSA_BITS[a_format] + MANTISSA_BITS[b_format])
+    how = Accumulation(fraction=FRACTION, lacking=lacking, result=TO_F32)
+    of_a = Factors(address=0, rows=0, byte=0, count=0, format=0)
+    of_b = Factors(address=0, rows=0, byte=0, count=0, format=0)
+    describe_factors(mma, False, of_a)
+    describe_factors(mma, True, of_b)
+    row: Pointer[u32] = array(u32, LONGEST)
+    other: Pointer[u32] = array(u32, MOST_COLUMNS * LONGEST)
+    scaled: Pointer[u32] = array(u32, MOST_COLUMNS * LONGEST)
+    factor: Pointer[u32] = array(u32, 1)
+    unpack_b(mma, tile, b, halves, b_format, other)
+    part: u32 = PARTS
+    for m in range(tile.rows * tile.columns // tile.width):
+        lane: u32 = lane_of(m, lane_rows(tile))
+        if (tile.lane + lane) // BAND != part:
+            part = (tile.lane + lane) // BAND
+            first: u32 = m // tile.rows * tile.width
+            for n in range(tile.width):
+                for k in range(depth):
+                    scaled[n * depth + k] = other[(first + n) * depth + k]
+                unpack_factors(tile.cells, of_b, part, n, factor)
+                scale_row(scaled, n * depth, depth, factor[0])
+        if is_disabled(tile, tile.lane + lane) != 0:
+            continue
+        unpack_a(mma, a, row_of(a, m, tile.rows), m, sparsity, row)
+        unpack_factors(tile.cells, of_a, part, m % tile.rows, factor)
+        scale_row(row, 0, depth, factor[0])
+        d = tile.cells + (tile.first + lane * COLUMNS)
+        for j in range(tile.width):
+            addend: u32 = d[j] if mma.accumulate != 0 else u32(0)
+            d[j] = add_products(row, 0, scaled, u64(j) * u64(depth), u64(depth), addend, how)
+
+
+@native
+def multiply_fp4(
+    mma: Pointer[TensorMma], tile: Tile, a: Matrix, b: Matrix, halves: HalvesOfB, sparsity: Sparsity
+) -> None:
+    """An MMA on fp4, with several scale factors for each row of A and each column of B."""
+    depth: u32 = depth_of(mma.kind, mma.is_sparse)
+    blocks: u32 = mma.scale_factors
+    of_a = Factors(address=0, rows=0, byte=0, count=0, format=0)
+    of_b = Factors(address=0, rows=0, byte=0, count=0, format=0)
+    describe_factors(mma, False, of_a)
+    describe_factors(mma, True, of_b)
+    row: Pointer[s16] = array(s16, LONGEST_FP4)
+    other: Pointer[s16] = array(s16, MOST_COLUMNS * LONGEST_FP4)
+    left: Pointer[u32] = array(u32, 4)
+    right: Pointer[u32] = array(u32, MOST_COLUMNS * 4)
+    sums: Pointer[s32] = array(s32, MOST_SUMS)
+    together: u32 = u32(SUMMED) << mma.is_sparse
+    double_b(mma, tile, b, halves, other)
+    part: u32 = PARTS
+    for m in range(tile.rows * tile.columns // tile.width):
+        lane: u32 = lane_of(m, lane_rows(tile))
+        if (tile.lane + lane) // BAND != part:
+            part = (tile.lane + lane) // BAND
+            for n in range(tile.width):
+                unpack_factors(tile.cells, of_b, part, n, right + n * blocks)
+        if is_disabled(tile, tile.lane + lane) != 0:
+            continue
+        double_a(mma, a, row_of(a, m, tile.rows), m, sparsity, row)
+        unpack_factors(tile.cells, of_a, part, m % tile.rows, left)
+        d = tile.cells + (tile.first + lane * COLUMNS)
+        column = other + m // tile.rows * tile.width * depth
+        for j in range(tile.width):
+            addend: u32 = d[j] if mma.accumulate != 0 else u32(0)
+            for index in range(depth // together):
+                at: u32 = index * together
+                sums[index] = sum_of_products(row + at, column + (j * depth + at), together)
+            d[j] = scale_sums(sums, depth // together, left, right, j * blocks, blocks, addend)
+
+
+@native(inline=True)
+def sum_of_products(row: Pointer[s16], column: Pointer[s16], together: u32) -> s32:
+    """The sum of so many products, in quarters."""
+    sum: s32 = 0
+    for start in range(0, together, SUMMED):
+        for i in range(SUMMED):
+            sum = sum + s32(row[start + i]) * s32(column[start + i])
+    return sum
+
+
+@native
+def double_b(mma: Pointer[TensorMma], tile: Tile, b: Matrix, halves: HalvesOfB, into: Pointer[s16]) -> None:
+    """All of B, twice its values."""
+    depth: u32 = depth_of(mma.kind, mma.is_sparse)
+    sign: u32 = (mma.instruction_descriptor >> 14 & 1) << 3
+    for n in range(tile.columns):
+        b.memory = halves.first if n < halves.columns else halves.second
+        for k in range(depth):
+            into[n * depth + k] = s16(DOUBLED[fetch_element(b, n % halves.columns, k) ^ sign])
+
+
+@native
+def double_a(mma: Pointer[TensorMma], a: Matrix, row: u32, lane: u32, sparsity: Sparsity, into: Pointer[s16]) -> None:
+    """A row of A, twice its values; of a sparse one, half of the elements are zeros."""
+    sign: u32 = (mma.instruction_descriptor >> 13 & 1) << 3
+    if sparsity.kept != 0:
+        for i in range(depth_of(mma.kind, 1)):
+            into[i] = 0
+    for k in range(DEPTHS[mma.kind]):
+        into[column_in_row(sparsity, lane, k)] = s16(DOUBLED[fetch_element(a, row, k) ^ sign])

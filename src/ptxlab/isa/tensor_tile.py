@@ -1,0 +1,124 @@
+"""One block's part of a `tcgen05.mma`: which lanes and columns of tensor memory D has, and rows of A and B, unpacked.
+
+Row `i` of D is lane `i`; of 64 rows, each 16 have the first half of a warp's lanes (layouts D and F of the manual).
+Where the elements of A and B are is in `tensor_matrix`, which of a sparse A are stored in `tensor_sparsity`.
+"""
+
+from dataclasses import dataclass
+
+from ptxlab.native import Array, Pointer, native, struct, u8, u32, u64
+from ptxlab.numbers.tensor_core import NOTHING, unpack
+
+from .instruction_descriptor import DEPTHS, PAIR, PLAIN, TF32, depth_of
+from .tensor_matrix import IN_TENSOR_MEMORY, Matrix, a_code, fetch_element, format_of
+from .tensor_sparsity import Sparsity, column_in_row
+from .zero_column_mask import is_zero_column, shift_of
+
+
+@struct
+class TensorMma:
+    """A `tcgen05.mma`: D = A * B, or D += A * B."""
+
+    kind: u32  # F16, TF32, …; see `instruction_descriptor`
+    form: u32  # PLAIN, STATIONARY or PAIR
+    instruction_descriptor: u32
+    a_in_tensor_memory: u32
+    a: u64  # a shared memory descriptor, or an address in tensor memory
+    b: u64  # a shared memory descriptor
+    d: u32  # an address in tensor memory
+    accumulate: u32  # whether what D held is added
+    scale_d: u32  # what D held is divided by two to this power
+    scale_factors: u32  # per row; 0: it has none
+    scale_a: u32  # the address of the scale factors of A in tensor memory
+    scale_b: u32  # the address of the scale factors of B in tensor memory
+    is_sparse: u32  # whether half of A is stored
+    metadata: u32  # of a sparse A: the address of its metadata in tensor memory
+    is_shifted: u32  # whether a row of A is taken from the lane above its own
+    collector: u32  # what is kept of A or B for other MMAs, see `collector`
+    zero_columns: u64  # which columns of B count as zeros, see `zero_column_mask`
+    disabled_lanes: Array[u32, 8]  # lanes that are not written, a bit for each, of one block or of two
+
+
+@struct
+@dataclass
+class Tile:
+    """The part of D that one block computes."""
+
+    cells: Pointer[u32]  # the tensor memory of the block
+    first: u32  # the cell at the address of D
+    lane: u32  # the lane at the address of D
+    rows: u32
+    columns: u32
+    width: u32  # columns that a lane has; with fewer than all, lanes `rows` further have the next ones
+    disabled_lanes: Pointer[u32]  # lanes that are not written, a bit for each
+
+
+@struct
+@dataclass
+class HalvesOfB:
+    """The shared memory that B is in: of one block, or of two that have half of its columns each."""
+
+    first: Pointer[u8]
+    second: Pointer[u8]
+    columns: u32  # that each has
+
+
+@native(inline=True)
+def width_of(rows: u32, columns: u32, form: u32, is_sparse: u32) -> u32:
+    """The columns of D that a lane has.
+
+    With `.ws`, and of two blocks, what 32 or 64 rows leave of the lanes holds further columns (layouts B, E and G), but
+    not of two blocks with a sparse A (layout C).
+    """
+    return columns if form == PLAIN or (form == PAIR and is_sparse != 0) else columns * rows // 128
+
+
+@native(inline=True)
+def lane_rows(tile: Tile) -> u32:
+    """The rows by which `lane_of` places rows of D, and of A and its metadata in tensor memory."""
+    return tile.rows if tile.width == tile.columns else u32(128)
+
+
+@native(inline=True)
+def is_disabled(tile: Tile, lane: u32) -> u32:
+    """Whether a lane of D is not written."""
+    return tile.disabled_lanes[lane // 32] >> (lane % 32) & 1
+
+
+@native(inline=True)
+def row_of(a: Matrix, lane: u32, rows: u32) -> u32:
+    """The row of A that a lane of D is computed with: of copies in tensor memory, the one in these lanes."""
+    return lane if a.major == IN_TENSOR_MEMORY else lane % rows
+
+
+@native
+def unpack_b(
+    mma: Pointer[TensorMma], tile: Tile, b: Matrix, halves: HalvesOfB, format: u32, into: Pointer[u32]
+) -> None:
+    """All of B as `add_products` takes it."""
+    bits: u32 = mma.instruction_descriptor
+    depth: u32 = depth_of(mma.kind, mma.is_sparse)
+    sign: u32 = (bits >> 14 & 1) << (b.bits - 1)
+    padding: u32 = 13 if mma.kind == TF32 else 0
+    shift: u32 = shift_of(mma.zero_columns)
+    for n in range(tile.columns):
+        b.memory = halves.first if n + shift < halves.columns else halves.second
+        is_zero: u32 = is_zero_column(mma.zero_columns, n, tile.width)
+        for k in range(depth):
+            pattern: u32 = fetch_element(b, (n + shift) % halves.columns, k) ^ sign
+            into[n * depth + k] = unpack(0 if is_zero != 0 else pattern >> padding, format)
+
+
+@native
+def unpack_a(mma: Pointer[TensorMma], a: Matrix, row: u32, lane: u32, sparsity: Sparsity, into: Pointer[u32]) -> None:
+    """A row of A; of a sparse one, half of the elements are not there."""
+    bits: u32 = mma.instruction_descriptor
+    format: u32 = format_of(a_code(bits), mma.kind)
+    sign: u32 = (bits >> 13 & 1) << (a.bits - 1)
+    padding: u32 = 13 if mma.kind == TF32 else 0
+    if sparsity.kept != 0:
+        for i in range(depth_of(mma.kind, 1)):
+            into[i] = NOTHING
+    for k in range(DEPTHS[mma.kind]):
+        pattern: u32 = (fetch_element(a, row, k) ^ sign) >> padding
+        into[column_in_row(sparsity, lane, k)] = unpack(pattern, format)
