@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ptxlab.check import check as check
     from ptxlab.device.tensor_maps import tensor_map as tensor_map
     from ptxlab.launch import explore as explore
+    from ptxlab.launch.chains import chain as chain
     from ptxlab.report import Diagnostic as Diagnostic
     from ptxlab.report import KernelError as KernelError
     from ptxlab.report import PtxError as PtxError
@@ -37,6 +38,7 @@ _HOME = {
     "Diagnostic": "ptxlab.report",
     "KernelError": "ptxlab.report",
     "PtxError": "ptxlab.report",
+    "chain": "ptxlab.launch.chains",
     "check": "ptxlab.check",
     "cuda": "ptxlab.toolchain",
     "explore": "ptxlab.launch",

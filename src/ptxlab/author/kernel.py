@@ -112,7 +112,7 @@ class Kernel(Launchable):
         """Run it, as a kernel in PTX runs; findings show the line of Python first."""
         entry = self.entry  # written now, and what is wrong with it is reported as it is
         try:
-            result = launch(entry, self._passed(args), options)
+            result = launch(entry, self.passed_args(args), options)
         except Exception as problem:
             if hasattr(problem, "diagnostics"):
                 problem.diagnostics = [
@@ -133,7 +133,7 @@ class Kernel(Launchable):
     def _parameters(self) -> list[Parameter]:
         return read_parameters(self.function, self._place)[0]
 
-    def _passed(self, args: Sequence[Any]) -> list[Any]:
+    def passed_args(self, args: Sequence[Any]) -> list[Any]:
         """The arguments as the program takes them."""
         values = list(args)
         for number, (parameter, value) in enumerate(zip(self._parameters, args, strict=False)):

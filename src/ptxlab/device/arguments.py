@@ -5,14 +5,15 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ptxlab import ir
 from ptxlab.device import layout
 from ptxlab.device.parameter_fields import Field, fields_of
 from ptxlab.device.placing import Encoded, is_record, place
-from ptxlab.device.structures import is_container
+from ptxlab.device.structures import is_container, leaves
 from ptxlab.device.tensor_maps import BYTES as MAP_BYTES
 from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.isa.types import Type
@@ -54,12 +55,20 @@ class Parameters:
     slots: list[Slot] = field(default_factory=list)
 
 
-def pack(module: ir.Module, kernel: ir.Function, args: Sequence[Any]) -> Parameters:
+@dataclass
+class AddressSpace:
+    """The addresses of arrays; launches that share one know an array by one address."""
+
+    regions: list[Region] = field(default_factory=list)
+    next: int = ARGUMENTS
+
+
+def pack(module: ir.Module, kernel: ir.Function, args: Sequence[Any], space: AddressSpace | None = None) -> Parameters:
     """Turn arguments into parameters; what does not fit is reported for all of them at once."""
     problems: list[Diagnostic] = []
     if len(args) != len(kernel.parameters):
         raise KernelError([_count_problem(module, kernel, len(args))])
-    packing = _Packing(kernel)
+    packing = _Packing(kernel, space or AddressSpace())
     for number, (parameter, value) in enumerate(zip(kernel.parameters, args, strict=True)):
         try:
             if _is_structure(parameter, value):
@@ -87,11 +96,10 @@ def _is_structure(parameter: ir.Variable, value: Any) -> bool:
 class _Packing:
     """Parameters while arguments are added."""
 
-    def __init__(self, kernel: ir.Function) -> None:
-        self.kernel = kernel
+    def __init__(self, kernel: ir.Function, space: AddressSpace) -> None:
+        self.kernel, self.space = kernel, space
         self.area = layout.block_of(kernel.parameters)
         self.parameters = Parameters(bytearray(self.area.size))
-        self.at = ARGUMENTS
 
     def add(self, number: int, field: Field, value: Any, where: str = "") -> None:
         """Write a value to a field of a parameter."""
@@ -123,14 +131,22 @@ class _Packing:
         if field.size == MAP_BYTES:
             self.parameters.slots += [Slot(offset, given, False)] if given is not None else []
             return encoded
-        self.parameters.regions.append(_map_region(encoded, self.at, f"the tensor map of {name}", place))
+        region = _map_region(encoded, self.space.next, f"the tensor map of {name}", place)
+        self.space.regions.append(region)
+        self.parameters.regions.append(region)
         self.parameters.slots.append(Slot(offset, given))
-        self.at += _GAP
-        return self.at - _GAP
+        self.space.next += _GAP
+        return region.base
 
     def _region(self, array: Any, name: str) -> Region:
-        region = _region(array, self.at, name, self.parameters.regions)
-        self.at = -(-(max(self.at, region.base + region.size) + _GAP) // 256) * 256
+        """The memory of an array, by the name that it has in this launch."""
+        space, own = self.space, self.parameters.regions
+        known = _region(array, space.next, name, space.regions)
+        space.next = -(-(max(space.next, known.base + known.size) + _GAP) // 256) * 256
+        region = next((one for one in own if one.base == known.base), None)
+        if region is None:
+            own.append(region := replace(known, name=name))
+        region.writable = known.writable
         return region
 
 
@@ -147,6 +163,18 @@ def _problem(module: ir.Module, kernel: ir.Function, number: int, caught: Except
         notes=getattr(caught, "notes", ()),
         helps=getattr(caught, "helps", ()),
     )
+
+
+def address_space_of(launches: Sequence[Sequence[Any]]) -> AddressSpace:
+    """Addresses for the arrays of several launches: of arrays that overlap, the largest has them all."""
+    space = AddressSpace()
+    every = [leaf for args in launches for value in args for leaf in leaves(value)]
+    arrays = [leaf.array if isinstance(leaf, TensorMap) else leaf for leaf in every]
+    for array in sorted(filter(is_array, arrays), key=lambda array: -int(array.nbytes)):
+        with suppress(TypeError, ValueError):  # which is reported for its argument
+            region = _region(array, space.next, "an array", space.regions)
+            space.next = -(-(max(space.next, region.base + region.size) + _GAP) // 256) * 256
+    return space
 
 
 def _count_problem(module: ir.Module, kernel: ir.Function, given: int) -> Diagnostic:

@@ -58,6 +58,7 @@ class LaunchOptions:
     gpu: str | None = None
     contract: str | None = None
     cooperative: bool = False
+    overlap: bool = False
     stream: Any = None
     compile: str | Path | None = None
     wait: bool = True

@@ -41,18 +41,8 @@ def launch(emulated: EmulatedModule, kernel: ir.Function, args: Sequence[Any], o
     started = time.perf_counter()
     timeout = options.timeout
     until = None if timeout is None else started + timeout + GRACE
-    preemption = POINTS if options.seed else NEVER
     try:
-        compiled = compile_kernel(
-            emulated.module,
-            kernel,
-            emulated.digest,
-            configuration.checks,
-            options.profile,
-            preemption,
-            arithmetic,
-            until,
-        )
+        compiled = compiled_for(emulated, kernel, options, arithmetic, until)
     except OutOfTimeError:
         found = [uncompiled(emulated.module, kernel, timeout)]
         result, outcome = Result(found, seconds=time.perf_counter() - started), None
@@ -67,6 +57,16 @@ def launch(emulated: EmulatedModule, kernel: ir.Function, args: Sequence[Any], o
     return result
 
 
+def compiled_for(
+    emulated: EmulatedModule, kernel: ir.Function, options: LaunchOptions, arithmetic: Arithmetic, until: float | None
+) -> Compiled:
+    """A kernel as a launch with these options runs it."""
+    preemption = POINTS if options.seed else NEVER
+    checks = bool(options.detectors)
+    module, digest = emulated.module, emulated.digest
+    return compile_kernel(module, kernel, digest, checks, options.profile, preemption, arithmetic, until)
+
+
 def _run(
     compiled: Compiled,
     emulated: EmulatedModule,
@@ -76,29 +76,37 @@ def _run(
     until: float | None,
 ) -> tuple[Result, str | None]:
     """What came of a kernel that has been compiled, and how it ended if not by itself."""
-    started = time.perf_counter()
     memory = emulated.memory
     running = Launch(compiled, memory, args, configuration, _workers(compiled, options))
     memory.host.ran_on = None
     if options.profile:
         running.profile()
     try:
-        outcome = running.run(until, options.progress)
+        result, outcome = result_of(running, options, until)
         if outcome == "failed":
             running.put_back()
             again = Launch(compiled, memory, args, configuration, 1)
             running.end()
             running = again
-            outcome = running.run(until, options.progress)
-        result = Result(seconds=time.perf_counter() - started)
-        result.output = "".join(running.services.output)
-        result.diagnostics = diagnostics_of(running, outcome, options)
-        if options.profile:
-            running.settle()
-        result.counters, result.fidelity = count(running)
-        result.coverage = Coverage((schedule_of(running),))
+            result, outcome = result_of(running, options, until)
     finally:
         running.end()
+    return result, outcome
+
+
+def result_of(running: Launch, options: LaunchOptions, until: float | None) -> tuple[Result, str | None]:
+    """Run a launch: what came of it, unless it has to be run again, and how it ended if not by itself."""
+    started = time.perf_counter()
+    outcome = running.run(until, options.progress)
+    result = Result(seconds=time.perf_counter() - started)
+    if outcome == "failed":
+        return result, outcome
+    result.output = "".join(running.services.output)
+    result.diagnostics = diagnostics_of(running, outcome, options)
+    if options.profile:
+        running.settle()
+    result.counters, result.fidelity = count(running)
+    result.coverage = Coverage((schedule_of(running),))
     return result, outcome
 
 

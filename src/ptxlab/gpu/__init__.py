@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ptxlab.gpu.arrays import host_view as host_view
+    from ptxlab.gpu.arrays import host_views as host_views
     from ptxlab.gpu.arrays import is_on_gpu as is_on_gpu
     from ptxlab.gpu.driver import absence as absence
     from ptxlab.gpu.graphs import Graph as Graph
@@ -36,6 +37,7 @@ _HOME = {
     "gpu": "hardware",
     "graph": "graphs",
     "host_view": "arrays",
+    "host_views": "arrays",
     "is_on_gpu": "arrays",
     "launch": "launching",
     "prepare": "launching",

@@ -73,8 +73,6 @@ def is_ready(tensor: Any, gpu: int) -> bool:
 
 def host_view(value: Any) -> Any:
     """A NumPy array of the bytes of an array in the host's memory that is not NumPy's; other values as they are."""
-    if is_container(value):
-        return map_leaves(host_view, value)
     if isinstance(value, TensorMap):
         return replace(value, array=host_view(value.array))
     memory = memory_of(value)
@@ -83,6 +81,11 @@ def host_view(value: Any) -> Any:
     import numpy
 
     return numpy.asarray(_Bytes(memory))
+
+
+def host_views(args: Sequence[Any]) -> list[Any]:
+    """The arguments with such arrays, also those in structures."""
+    return [map_leaves(host_view, value) for value in args]
 
 
 class _Bytes:

@@ -17,7 +17,7 @@ from ptxlab.gpu.hardware import Gpu
 from ptxlab.gpu.loading import GpuState
 from ptxlab.gpu.output import captured
 from ptxlab.gpu.parameters import Parameters, convert
-from ptxlab.gpu.prepared import How, Prepared, make, note_run, ready
+from ptxlab.gpu.prepared import How, Kind, Prepared, make, note_run, ready
 from ptxlab.gpu.streams import recording, stream_handle
 from ptxlab.gpu.waiting import fail, refuse_broken, run, with_message
 from ptxlab.report import KernelError, is_failure
@@ -37,8 +37,8 @@ def launch(
     While a graph is recorded, the launch becomes a part of it instead of running.
     """
     refuse_broken()
-    how = _how(options)
-    result = Result(fidelity=_fidelity(gpu.name))
+    how = how_of(options)
+    result = Result(fidelity=fidelity_of(gpu.name))
     try:
         prepared = ready(module, kernel, gpu, state, how, options.compile)
         parameters = convert(module, kernel, prepared.signature, args, gpu)
@@ -55,13 +55,16 @@ def launch(
 
 
 @cache
-def _fidelity(name: str) -> Fidelity:
+def fidelity_of(name: str) -> Fidelity:
+    """What is known of results of that GPU."""
     return Fidelity(name, on_hardware=True)
 
 
-def _how(options: LaunchOptions) -> How:
+def how_of(options: LaunchOptions) -> How:
+    """How a launch with these options is started."""
     stream = stream_handle(options.stream)
-    return options.grid, options.block, options.shared, options.cluster, options.cooperative, stream
+    kind = Kind(options.cooperative, options.overlap)
+    return options.grid, options.block, options.shared, options.cluster, kind, stream
 
 
 def _start(prepared: Prepared, parameters: Parameters, stream: int) -> None:
@@ -71,7 +74,7 @@ def _start(prepared: Prepared, parameters: Parameters, stream: int) -> None:
                          "`wait=False` and graphs need arrays on the GPU")  # fmt: skip
     if parameters.streams:
         with current(prepared.loaded.gpu.number):
-            _await_producers(parameters, stream)
+            await_producers(parameters, stream)
     prepared.start(parameters.data)
     if recording.graph is not None:
         recording.graph.add(prepared, parameters.owners)
@@ -90,7 +93,7 @@ def _run(
     copies = parameters.copies
     with current(gpu.number):
         try:
-            _await_producers(parameters, stream)
+            await_producers(parameters, stream)
             copies.copy_in()
             data = parameters.placed()
             with captured(prepared.can_print) as written:
@@ -110,7 +113,7 @@ def _run(
             copies.free()
 
 
-def _await_producers(parameters: Parameters, stream: int) -> None:
+def await_producers(parameters: Parameters, stream: int) -> None:
     """Wait for streams that arrays say they are made on."""
     for other in set(parameters.streams) - {LEGACY_STREAM, stream}:
         call("cuStreamSynchronize", other)
@@ -122,7 +125,7 @@ def prepare(
     """A launch to repeat: each `.launch()` is one call of the driver. Its arrays are on the GPU."""
     refuse_broken()
     try:
-        made = make(module, kernel, gpu, state, _how(options), options.compile)
+        made = make(module, kernel, gpu, state, how_of(options), options.compile)
     except DriverError as problem:
         raise KernelError([fail(problem, Subject.of(module, kernel), gpu)]) from None
     parameters = convert(module, kernel, made.signature, args, gpu)

@@ -10,7 +10,7 @@ from typing import Any
 
 from ptxlab import ir
 from ptxlab.device import layout
-from ptxlab.device.arguments import Region, Slot, pack
+from ptxlab.device.arguments import AddressSpace, Region, Slot, pack
 from ptxlab.device.placing import Encoded
 from ptxlab.device.structures import is_container, map_leaves
 from ptxlab.device.tensor_maps import BYTES, TensorMap, address_in
@@ -132,7 +132,14 @@ class Parameters:
 _NO_COPIES = Copies(())
 
 
-def convert(module: ir.Module, kernel: ir.Function, signature: Signature, args: Sequence[Any], gpu: Gpu) -> Parameters:
+def convert(
+    module: ir.Module,
+    kernel: ir.Function,
+    signature: Signature,
+    args: Sequence[Any],
+    gpu: Gpu,
+    space: AddressSpace | None = None,
+) -> Parameters:
     """Turn arguments into parameters; what does not fit is reported for all of them at once."""
     values: list[Any] = []
     problems: list[Diagnostic] = []
@@ -155,7 +162,7 @@ def convert(module: ir.Module, kernel: ir.Function, signature: Signature, args: 
     data = signature.pack(values) if conversion.is_simple else None
     if data is not None:
         return Parameters(data, (), _NO_COPIES, owners, streams)
-    parameters = pack(module, kernel, values)
+    parameters = pack(module, kernel, values, space)
     return Parameters(bytes(parameters.data), parameters.slots, Copies(parameters.regions), owners, streams)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from typing import Any
+from typing import Any, NamedTuple
 
 from ptxlab import ir
 from ptxlab.device.limits import check_launch
@@ -22,8 +22,16 @@ from ptxlab.gpu.parameters import Signature
 from ptxlab.gpu.waiting import fail
 from ptxlab.report import KernelError, error
 
-How = tuple[Extents, Extents, int, Extents | None, bool, int]
-"""How a kernel is launched: grid, block, shared memory, cluster, whether it is cooperative, and the stream's handle."""
+
+class Kind(NamedTuple):
+    """What kind of launch it is: all blocks at once, and perhaps before the grid before it is complete."""
+
+    cooperative: bool = False
+    overlap: bool = False
+
+
+How = tuple[Extents, Extents, int, Extents | None, Kind, int]
+"""How a kernel is launched: grid, block, shared memory, cluster, the kind of launch, and the stream's handle."""
 _KEPT = 256  # launches of a module that stay ready
 _PLAIN_SHARED = 48 * 1024  # bytes of shared memory, declared and dynamic together, that a kernel gets without asking
 _PORTABLE_CLUSTER = 8  # blocks of a cluster that every GPU with clusters has
@@ -39,7 +47,7 @@ class Prepared:
         loaded: Loaded,
         how: How,
     ) -> None:
-        grid, block, shared, cluster, cooperative, stream = how
+        grid, block, shared, cluster, kind, stream = how
         self.kernel, self.loaded = Subject.of(module, kernel), loaded
         self.can_print = can_print(module)
         self.signature = Signature(kernel)
@@ -63,7 +71,7 @@ class Prepared:
         self.config.blockDimX, self.config.blockDimY, self.config.blockDimZ = block
         self.config.sharedMemBytes = shared
         self.config.hStream = stream
-        attributes = _attributes(cluster, cooperative)
+        attributes = _attributes(cluster, kind)
         self.config.attrs, self.config.numAttrs = attributes, len(attributes)
         self._start = driver.cuLaunchKernelEx
 
@@ -137,7 +145,7 @@ def _allow(loaded: Loaded, kernel: ir.Function, shared: int, cluster: Extents | 
         call("cuFuncSetAttribute", function, attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)
 
 
-def _attributes(cluster: Extents | None, cooperative: bool) -> list[Any]:
+def _attributes(cluster: Extents | None, kind: Kind) -> list[Any]:
     driver = bindings()
     found = []
     if cluster is not None:
@@ -145,10 +153,15 @@ def _attributes(cluster: Extents | None, cooperative: bool) -> list[Any]:
         one.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
         one.value.clusterDim.x, one.value.clusterDim.y, one.value.clusterDim.z = cluster
         found.append(one)
-    if cooperative:
+    if kind.cooperative:
         one = driver.CUlaunchAttribute()
         one.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
         one.value.cooperative = 1
+        found.append(one)
+    if kind.overlap:
+        one = driver.CUlaunchAttribute()
+        one.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+        one.value.programmaticStreamSerializationAllowed = 1
         found.append(one)
     return found
 

@@ -46,6 +46,7 @@ class Launchable:
         gpu: str | None = None,
         contract: str | None = None,
         cooperative: bool = False,
+        overlap: bool = False,
         stream: Any = None,
         compile: str | Path | None = None,
         wait: bool = True,
@@ -58,7 +59,8 @@ class Launchable:
         of dynamic shared memory; `on_error="collect"` returns findings instead of raising `KernelError`, `"strict"`
         raises for warnings too, those of `ptxlab.check` among them; `timeout` is in seconds, of
         compiling and running together; `cluster` is the blocks of a cluster; `cooperative=True` has all blocks resident
-        at once, as CUDA's `grid.sync()` requires.
+        at once, as CUDA's `grid.sync()` requires; `overlap=True` lets it start before the grid before it on its stream
+        is complete, as `ptxlab.chain` has it.
 
         For the emulator: `checks=False` silences the detectors, `checks="data-race"` all but that one; `seed` chooses
         the order in which threads run, and `seeds=20` tries that many, each on the same data, until one finds an error;

@@ -36,6 +36,10 @@ def getctarank(k: Machine, m: Modifiers, a: Value) -> Value:
 @form("griddepcontrol.action", action="launch_dependents wait", since="7.8 sm_90")
 def griddepcontrol(k: Machine, m: Modifiers) -> None:
     """Let the grids that depend on this one start, or wait until the grids it depends on are done."""
+    if m.action == "wait":
+        k.wait_for_grids()
+    else:
+        k.start_dependents()
 
 
 @form(

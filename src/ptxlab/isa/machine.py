@@ -215,6 +215,12 @@ class Machine(Protocol):
     def fence_proxy(self, space: str | None) -> None:
         """Order what this thread and what asynchronous copies do, to shared or global memory or (None) to both."""
 
+    def wait_for_grids(self) -> None:
+        """Wait until the grids that this one depends on are complete."""
+
+    def start_dependents(self) -> None:
+        """Let the grids that depend on this one start."""
+
     def fill(self, address: Address, size: Value) -> None:
         """Write that many zero bytes to shared memory."""
 

@@ -237,6 +237,11 @@ class Recorder:
     def fence_proxy(self, space: str | None) -> None:
         self.fences.append("proxy" if space is None else f"proxy.{space}")
 
+    def wait_for_grids(self) -> None:
+        self.fences += ["acquire.gpu", "proxy"]
+
+    def start_dependents(self) -> None: ...
+
 
 def _bytes(type: str) -> int:
     return type_named(type).width // 8

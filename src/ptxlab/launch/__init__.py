@@ -46,7 +46,7 @@ def _emulate(
 ) -> Result:
     """Run a kernel on the emulator: by its seed, by several, or by a schedule."""
     emulated = context.emulated(module)
-    values = [gpu.host_view(value) for value in args]
+    values = gpu.host_views(args)
     if options.schedule is not None:
         from ptxlab.emulate.search.explore import Program, follow, read_schedule
 
@@ -122,7 +122,7 @@ def explore_all(
     context = context_of(module)
     context.refuse_wrong(module)
     memory = context.memory
-    given, before = copies_of([gpu.host_view(value) for value in args]), memory.snapshot()
+    given, before = copies_of(gpu.host_views(args)), memory.snapshot()
 
     def fresh() -> list[Any]:
         memory.restore(before)

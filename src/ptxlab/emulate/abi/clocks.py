@@ -111,6 +111,18 @@ class Finding:
 
 
 @struct
+class GridOrder:
+    """How a grid is ordered with the one before and the one after; see `earlier_grids`."""
+
+    triggers: u32  # how often threads let the next grid start
+    early_triggers: u32  # how often by threads that had not waited for the grids before
+    keeps_older: u32  # whether grids before the one before may still run
+    unused: u32
+    shared_from: u64  # the addresses that mean the same in the grid before
+    shared_up_to: u64  # the end of these addresses
+
+
+@struct
 class History:
     """What is remembered during a launch."""
 
@@ -128,3 +140,4 @@ class History:
     versions: u64  # of variables so far
     is_trial: u32  # whether other cores run blocks at the same time, each with a history of its own; see `sharing`
     unused: u32
+    grids: GridOrder

@@ -11,6 +11,7 @@ from ptxlab.emulate.abi.structs import Record
 from ptxlab.emulate.explain.accesses import bytes_of, parties_of, race_of
 from ptxlab.emulate.explain.barrier_faults import explain_not_invalidated
 from ptxlab.emulate.explain.causes import causes_of, other_lines
+from ptxlab.emulate.explain.grids import explain_overlaps, is_of_earlier_grid
 from ptxlab.emulate.explain.mbarrier_findings import explain_stale_phase
 from ptxlab.emulate.explain.memory_names import name_memory
 from ptxlab.emulate.explain.races import explain_race, started
@@ -29,7 +30,9 @@ def explain_findings(launch: Launch) -> Iterator[Diagnostic]:
     (worker, *_) = launch.workers
     found, numbers = worker.findings, range(worker.history.get("finding_count"))
     kinds = [found.get("kind", number) for number in numbers]
-    races = [number for number in numbers if kinds[number] in _RACES]
+    overlapping = [number for number in numbers if is_of_earlier_grid(found, number)]
+    yield from explain_overlaps(launch, found, overlapping)
+    races = [number for number in numbers if kinds[number] in _RACES and number not in overlapping]
     reported = []
     for cause in causes_of(launch, found, races):
         diagnostic = _RACES[kinds[cause[0]]](launch, found, cause[0])

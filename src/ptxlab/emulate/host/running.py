@@ -14,7 +14,7 @@ from itertools import combinations
 from pathlib import PurePath
 from typing import Any
 
-from ptxlab.device.arguments import Region, pack
+from ptxlab.device.arguments import ARGUMENTS, HEAP, AddressSpace, Region, pack
 from ptxlab.device.limits import available, check_memory
 from ptxlab.device.options import Extents
 from ptxlab.emulate.abi import state, thread_parts
@@ -26,6 +26,7 @@ from ptxlab.emulate.host.services import Services
 from ptxlab.emulate.host.worker import Worker
 from ptxlab.emulate.runtime.memory import profile as requests
 from ptxlab.emulate.runtime.memory.block_independence import put_back, share_bytes
+from ptxlab.emulate.runtime.order.earlier_grids import take_over_accesses
 from ptxlab.emulate.runtime.schedule.grid import continue_alone, end_broken, run_grid, take_over
 from ptxlab.emulate.runtime.schedule.search import run_search
 from ptxlab.emulate.translate.compile import Compiled
@@ -66,10 +67,14 @@ class Launch:
         args: Sequence[Any],
         configuration: Configuration,
         workers: int,
+        space: AddressSpace | None = None,
     ) -> None:
+        """`space` is shared with the launches before this one, of a chain of grids."""
         self.compiled, self.memory = compiled, memory
+        self.before: Launch | None = None  # the grid before it, which may still run when this one starts
+        self.in_chain = space is not None
         self._take(configuration)
-        parameters = pack(compiled.module, compiled.kernel, args)
+        parameters = pack(compiled.module, compiled.kernel, args, space)
         self.parameters = share(ctypes.create_string_buffer(bytes(parameters.data), max(len(parameters.data), 1)))
         self.parameter_size = len(parameters.data)
         self.stop = share(ctypes.c_uint32(0))
@@ -250,6 +255,22 @@ class Launch:
         return int(
             function(self.compiled.address(signature(entry).symbol))(*(worker.record.address for worker in workers))
         )
+
+    def follow(self, before: Launch) -> None:
+        """Start while the grid before this one may still run: remember what that one did."""
+        self.before = before
+        (worker,), (other,) = self.workers, before.workers
+        same = before.memory is self.memory
+        older = before.before is not None and other.history.get("grids.early_triggers")
+        worker.history.part("grids").set(
+            keeps_older=int(bool(older)), shared_from=0 if same else ARGUMENTS, shared_up_to=1 << 63 if same else HEAP
+        )
+        self.call(take_over_accesses, worker, other)
+
+    @property
+    def lets_others_start(self) -> bool:
+        """Whether the grid has let the next one start before it was complete."""
+        return any(worker.history.get("grids.triggers") for worker in self.workers)
 
     def has_failed(self) -> bool:
         """Whether a trial says nothing, since something was found or blocks of different workers share memory."""

@@ -14,6 +14,7 @@ from ptxlab.emulate.host.needs import RESIDENTS
 from ptxlab.emulate.host.written import written_parameters
 from ptxlab.emulate.runtime.memory import profile as requests
 from ptxlab.emulate.runtime.schedule.random import scrambled
+from ptxlab.emulate.translate.provenance import ALL
 from ptxlab.native.checking import share
 
 if TYPE_CHECKING:
@@ -36,6 +37,10 @@ def _residents(seed: int, talks: bool) -> int:
         return RESIDENTS
     random = scrambled(seed)
     return 1 if not talks else MOST_TOGETHER if random & 1 else 1 << random // 2 % MOST_TOGETHER.bit_length()
+
+
+def _written(launch: Launch) -> int:
+    return written_parameters(launch.compiled, bytes(launch.parameters), launch.regions)
 
 
 class Worker:
@@ -103,7 +108,7 @@ class Worker:
             hints=self.hints.address,
             parameters=ctypes.addressof(launch.parameters),
             parameter_size=launch.parameter_size,
-            tracked=written_parameters(launch.compiled, bytes(launch.parameters), launch.regions),
+            tracked=ALL if launch.in_chain else _written(launch),
             heap=launch.heap_start,
             workspace_low=launch.workspace & 0xFFFF_FFFF,
             workspace_high=launch.workspace >> 32,

@@ -12,6 +12,7 @@ from typing import Any
 
 from .memory.block_independence import put_back, share_bytes
 from .memory.profile import settle_all
+from .order.earlier_grids import take_over_accesses
 from .schedule.directed import run_directed
 from .schedule.grid import continue_alone, end_broken, run_grid, take_over
 from .schedule.search import run_search
@@ -29,7 +30,8 @@ RUNTIME: dict[str, Callable[..., Any]] = {
 RARE = frozenset("""
     asynchronous.async_accesses asynchronous.async_stores asynchronous.bulk_copies asynchronous.bulk_issue
     asynchronous.cancellations asynchronous.reductions asynchronous.tensor_issue asynchronous.tensor_maps
-    asynchronous.wgmma memory.block_independence memory.block_lifetime memory.profile order.cluster_order order.proxies
+    asynchronous.wgmma memory.block_independence memory.block_lifetime memory.profile order.cluster_order
+    order.earlier_grids order.proxies
     order.reports order.tensor_happens_before order.tensor_order schedule.cluster_barrier schedule.clusters
     schedule.directed schedule.search schedule.steps
     tensor_memory.accesses tensor_memory.allocation tensor_memory.collectors tensor_memory.commits tensor_memory.copies
@@ -38,4 +40,5 @@ RARE = frozenset("""
 """.split())  # fmt: skip
 ENTRIES: tuple[Callable[..., Any], ...] = (
     run_directed, run_grid, run_search, take_over, continue_alone, end_broken, settle_all, share_bytes, put_back,
+    take_over_accesses,
 )  # fmt: skip

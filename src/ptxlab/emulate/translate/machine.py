@@ -330,6 +330,12 @@ class Machine:
         """Order ordinary accesses of this thread and those of asynchronous copies, to shared or global memory."""
         self.runtime("pass_proxy_fence", int(space != "global"), int(space in (None, "global")))
 
+    def wait_for_grids(self) -> None:
+        self.runtime("wait_for_grids")
+
+    def start_dependents(self) -> None:
+        self.runtime("start_dependents")
+
     def barrier(self, number: Value, count: Value | None, *, value: Value | None = None, waits: bool = True) -> Value:
         """Arrive at a barrier of the block and, with `waits`, stay until it opens."""
         brought = 0 if value is None else value

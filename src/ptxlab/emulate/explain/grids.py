@@ -1,0 +1,55 @@
+"""Races between grids that overlap: accesses before `griddepcontrol.wait` to what the grid before accesses, too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.explain.accesses import Party, bytes_of, parties_of
+from ptxlab.emulate.explain.snapshots import thread_name
+from ptxlab.emulate.runtime.order.earlier_grids import AGE_SHIFT, EARLIER, INSTRUCTION, MOST_AGE
+from ptxlab.report import Diagnostic, Label, error
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.host.running import Launch
+
+
+def is_of_earlier_grid(found: Record, number: int) -> bool:
+    """Whether a finding is about an access of an earlier grid."""
+    return bool(found.get("other_instruction", number) & EARLIER)
+
+
+def explain_overlaps(launch: Launch, found: Record, numbers: Sequence[int]) -> Iterator[Diagnostic]:
+    """The races with earlier grids, of each pair of lines one."""
+    known = set()
+    for number in numbers:
+        earlier, later = parties_of(found, number)
+        if (earlier.instruction, later.instruction) not in known:
+            known.add((earlier.instruction, later.instruction))
+            yield _explain(launch, found, number, earlier, later)
+
+
+def _explain(launch: Launch, found: Record, number: int, earlier: Party, later: Party) -> Diagnostic:
+    before, which = launch.before, "the grid before"
+    for _ in range(earlier.instruction >> AGE_SHIFT & MOST_AGE):
+        before, which = before and before.before, "an earlier grid"
+    assert before is not None
+    name, span = before.compiled.kernel.name, before.span_of(earlier.instruction & INSTRUCTION)
+    bytes = bytes_of(launch, found, number)
+    who = thread_name(launch, later.block, later.thread)
+    how = "started an operation that " if later.is_async else ""
+    does = f"{how}{later.does}" if later.is_async else later.did
+    other = "the grid before it" if before is launch.before else which
+    return error(
+        "data-race",
+        f"a grid {later.does} global memory that {other} {earlier.does}, before `griddepcontrol.wait`",
+        launch.span_of(later.instruction),
+        f"{who} {does} {bytes}",
+        others=[] if span is None else [Label(span, f"`{name}`, {which}, {earlier.did} there")],
+        notes=[
+            f"`griddepcontrol.launch_dependents` let this grid start while `{name}` may still run; "
+            "only `griddepcontrol.wait` orders what that did before this"
+        ],
+        helps=["`griddepcontrol.wait;` before this line, or before a barrier that precedes it"],
+    )

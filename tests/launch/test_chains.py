@@ -1,0 +1,142 @@
+"""Chains of grids: each may start before the one before it is complete, and must wait for what that one does."""
+
+import numpy as np
+import pytest
+
+import ptxlab
+from ptxlab import ir
+from ptxlab.author import kernel, pointer, ptx, u32
+from tests.gpu.conftest import fake  # noqa: F401 - a fixture
+from tests.gpu.driver_of_python import Driver
+from tests.tools import header
+
+LAUNCH, WAIT = "griddepcontrol.launch_dependents;", "griddepcontrol.wait;"
+LEADER_WAITS = """setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra after;
+    griddepcontrol.wait;
+after:
+    bar.sync 0;"""
+
+
+def grid(name: str, first: str = "", then: str = "") -> ir.Function:
+    """`y[i] = x[i] + 1`, with something before the load and something before the store."""
+    text = f"""{header("8.0", "sm_90")}
+.visible .entry {name}(.param .u64 x, .param .u64 y)
+{{
+    .reg .pred %p<2>;
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [x];
+    ld.param.u64 %rd2, [y];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd3, %r1, 4;
+    add.s64 %rd1, %rd1, %rd3;
+    add.s64 %rd2, %rd2, %rd3;
+    {first}
+    ld.global.u32 %r2, [%rd1];
+    add.u32 %r2, %r2, 1;
+    {then}
+    st.global.u32 [%rd2], %r2;
+    ret;
+}}
+"""
+    return ptxlab.parse(text, name=f"{name}.ptx")[name]
+
+
+def arrays(count: int = 3) -> list[np.ndarray]:
+    return [np.arange(64, dtype=np.uint32), *(np.zeros(64, np.uint32) for _ in range(count - 1))]
+
+
+def findings(*grids: object, **how: object) -> list[ptxlab.Diagnostic]:
+    return [found for result in ptxlab.chain(*grids, device="cpu", on_error="collect", **how)
+            for found in result.diagnostics]  # fmt: skip
+
+
+@pytest.mark.parametrize("first", [WAIT, LEADER_WAITS], ids=["all wait", "one waits"])
+def test_a_grid_that_waits_is_silent(first: str) -> None:
+    x, y, z = arrays()
+    assert findings((grid("a", LAUNCH), 1, 64, [x, y]), (grid("b", first), 1, 64, [y, z]), seeds=2) == []
+    assert (z == x + 2).all()
+
+
+@pytest.mark.parametrize(("first", "then"), [("", ""), ("", WAIT)])
+def test_a_read_before_the_wait_is_a_race(first: str, then: str) -> None:
+    x, y, z = arrays()
+    (found,) = findings((grid("a", LAUNCH), 1, 64, [x, y]), (grid("b", first, then), 1, 64, [y, z]))
+    assert found.message == "a grid reads global memory that the grid before it writes, before `griddepcontrol.wait`"
+    assert [(label.span.source.name, label.span.text) for label in found.labels] == [
+        ("b.ptx", "ld.global.u32 %r2, [%rd1];"),
+        ("a.ptx", "st.global.u32 [%rd2], %r2;"),
+    ]
+
+
+def test_a_write_before_the_wait_of_what_is_read_is_a_race() -> None:
+    x, y, z = arrays()
+    (found,) = findings((grid("a", LAUNCH), 1, 64, [x, y]), (grid("b"), 1, 64, [z, x]))
+    assert found.message == "a grid writes global memory that the grid before it reads, before `griddepcontrol.wait`"
+    assert findings((grid("a", LAUNCH), 1, 64, [x, y]), (grid("b", "", WAIT), 1, 64, [z, x])) == []
+
+
+def test_grids_that_share_nothing_need_no_wait() -> None:
+    x, y, z, w = arrays(4)
+    assert findings((grid("a", LAUNCH), 1, 64, [x, y]), (grid("b"), 1, 64, [x, w])) == []
+    assert (w == y).all()
+    assert not z.any()
+
+
+@pytest.mark.parametrize(
+    ("first", "options"), [("", {}), (LAUNCH, {"overlap": False})], ids=["nothing launched", "no overlap"]
+)
+def test_a_grid_that_starts_when_the_one_before_is_complete(first: str, options: dict[str, object]) -> None:
+    x, y, z = arrays()
+    assert findings((grid("a", first), 1, 64, [x, y]), (grid("b"), 1, 64, [y, z], options)) == []
+
+
+@pytest.mark.parametrize(("second", "count"), [(LAUNCH + WAIT, 1), (WAIT + LAUNCH, 0)], ids=["early", "late"])
+def test_a_grid_may_overlap_with_the_one_before_the_one_before(second: str, count: int) -> None:
+    x, y, z, w = arrays(4)
+    chain = ((grid("a", LAUNCH), 1, 64, [x, y]), (grid("b", second), 1, 64, [x, z]), (grid("c"), 1, 64, [y, w]))
+    found = findings(*chain)
+    assert len(found) == count
+    assert all("an earlier grid" in ptxlab.render([one]) and one.labels[1].span.source.name == "a.ptx" for one in found)
+
+
+def test_the_detectors_can_be_left_out_and_a_race_raises() -> None:
+    x, y, z = arrays()
+    assert findings((grid("a", LAUNCH), 1, 64, [x, y]), (grid("b"), 1, 64, [y, z]), checks=False) == []
+    with pytest.raises(ptxlab.KernelError, match="data-race"):
+        ptxlab.chain((grid("a", LAUNCH), 1, 64, [x, y]), (grid("b"), 1, 64, [y, z]), device="cpu")
+
+
+def test_kernels_in_python_are_grids_too() -> None:
+    @kernel(target="sm_90")
+    def double(x: pointer[u32], y: pointer[u32]):
+        ptx.griddepcontrol.wait()
+        y[ptx.tid.x] = x[ptx.tid.x] * 2
+
+    x, y, z = arrays()
+    assert findings((grid("a", LAUNCH), 1, 64, [x, y]), (double, 1, 64, [y, z])) == []
+    assert (z == 2 * y).all()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ([1], r"grid 0 of the chain: \(kernel, grid, block, args\) is wanted, not 1"),
+        ([(grid("a"), 1, 64, [], {"seed": 1})], "grid 0 of the chain: `seed` is not one of shared, cluster"),
+    ],
+)
+def test_what_is_not_a_grid(wrong: list[object], words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        ptxlab.chain(*wrong, device="cpu")
+
+
+def test_on_a_gpu_all_but_the_first_have_the_attribute(fake: Driver) -> None:  # noqa: F811
+    fake.parameters, fake.kernel = 2, lambda places, config: None
+    x, y, z = arrays()
+    ptxlab.chain((grid("a", LAUNCH), 1, 64, [x, y]), (grid("b", WAIT), 1, 64, [y, z]), device="cuda")
+    attributes = [[str(one.id) for one in config.attrs] for config in fake.configs]
+    assert attributes[0] == []
+    assert "PROGRAMMATIC_STREAM_SERIALIZATION" in attributes[1][0]
+    assert fake.calls.count("cuMemAlloc") == 3
+    assert fake.memory == {}
