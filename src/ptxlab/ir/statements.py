@@ -59,6 +59,7 @@ class Label(Node):
         self.name = name
         self.start = start
         self.end = end
+        self.__class__ = Label
 
 
 class Comment(Node):

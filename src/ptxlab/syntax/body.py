@@ -31,6 +31,7 @@ from ptxlab.syntax.scope import Complicated, Scope
 
 _Block = draft(Block)
 _Instruction = draft(Instruction)
+_Label = draft(Label)
 
 DEEPEST = 128
 
@@ -185,7 +186,7 @@ class BodyReader:
             if cursor.value in _LABELLED:
                 self._finish(self._labelled(cursor, name, start), cursor)
                 return
-        self.statements.append(Label(name, start, end))
+        self.statements.append(_Label(name, start, end))
         self.at = end
 
     def _labelled(self, cursor: Cursor, name: str, start: int) -> Statement:
