@@ -129,45 +129,30 @@ def _compare(
             )
             return
         for formal, actual in zip(formals, actuals, strict=False):
-            if not fits(formal, actual, result=what == "result"):
-                yield error(
-                    "illegal-call",
-                    f"{what} `{formal.name}` of `{name}` is `.{formal.type.name}`, the call passes {described(actual)}",
-                    program.module.span(call),
-                    "of another type",
-                    others=others,
-                )
+            fault = _fault(program, facts, f"{what} `{formal.name}` of `{name}`", formal, actual, what == "result")
+            if fault is not None:
+                message, label, helps = fault
+                yield error("illegal-call", message, program.module.span(call), label, others=others, helps=helps)
                 return
-            if isinstance(actual, ir.VariableReference) and is_formal(facts.function, actual.variable):
-                yield error(
-                    "illegal-call",
-                    f"`{actual.name}` is a parameter of `{facts.function.name}`, which no call can pass on",
-                    program.module.span(call),
-                    "not a variable of the body",
-                    others=others,
-                    helps=["declare a `.param` variable in the body, and copy it there"],
-                )
-                return
-            if not _is_aligned_as(formal, actual):
-                yield error(
-                    "illegal-call",
-                    f"{what} `{formal.name}` of `{name}` is aligned to {parameter_alignment(formal)} bytes, "
-                    f"{described(actual)} is not",
-                    program.module.span(call),
-                    "of another alignment",
-                    others=others,
-                )
-                return
-            if is_narrow(formal) and facts.function.name in program.calls.compiled:
-                yield error(
-                    "illegal-call",
-                    f"{what} `{formal.name}` of `{name}` is a single `.{formal.type.name}`, which no call can pass",
-                    program.module.span(call),
-                    "passed here",
-                    others=others,
-                    helps=[f"make it a `.b{max(formal.type.width, 16)}`"],
-                )
-                return
+
+
+def _fault(
+    program: Program, facts: FunctionFacts, name: str, formal: ir.Variable, actual: ir.Operand, is_result: bool
+) -> tuple[str, str, list[str]] | None:
+    """What is wrong with passing `actual` for the parameter or result that is called `name`: message, label, help."""
+    if not fits(formal, actual, result=is_result):
+        return f"{name} is `.{formal.type.name}`, the call passes {described(actual)}", "of another type", []
+    if isinstance(actual, ir.VariableReference) and is_formal(facts.function, actual.variable):
+        message = f"`{actual.name}` is a parameter of `{facts.function.name}`, which no call can pass on"
+        helps = ["declare a `.param` variable in the body, and copy it there"]
+        return message, "not a variable of the body", helps
+    if not _is_aligned_as(formal, actual):
+        message = f"{name} is aligned to {parameter_alignment(formal)} bytes, {described(actual)} is not"
+        return message, "of another alignment", []
+    if is_narrow(formal) and facts.function.name in program.calls.compiled:
+        message = f"{name} is a single `.{formal.type.name}`, which no call can pass"
+        return message, "passed here", [f"make it a `.b{max(formal.type.width, 16)}`"]
+    return None
 
 
 def _is_aligned_as(formal: ir.Variable, actual: ir.Operand) -> bool:

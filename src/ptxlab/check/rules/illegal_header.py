@@ -35,18 +35,27 @@ OPTIONS = ("texmode_unified", "texmode_independent", "debug", "map_f64_to_f32")
 
 def check(program: Program) -> Iterator[Diagnostic]:
     module = program.module
-    version_span = module.span_of(module.places.get("version"))
-    target_span = module.span_of(module.places.get("target"))
-    known_version = module.version in VERSIONS
-    if not known_version:
+    yield from _check_version(module)
+    yield from _check_options(module)
+    yield from _check_targets(module)
+    yield from _check_address_size(module)
+
+
+def _check_version(module: ir.Module) -> Iterator[Diagnostic]:
+    if module.version not in VERSIONS:
         newest = VERSIONS[-1]
         yield error(
             "illegal-header",
             f"there is no PTX version {module.version[0]}.{module.version[1]}",
-            version_span,
+            module.span_of(module.places.get("version")),
             "unknown version",
             notes=[f"the newest that ptxlab knows is {newest[0]}.{newest[1]}"],
         )
+
+
+def _check_options(module: ir.Module) -> Iterator[Diagnostic]:
+    """Words of `.target` after the architecture."""
+    target_span = module.span_of(module.places.get("target"))
     if module.targets and module.targets[0] in OPTIONS:
         yield error("illegal-header", f"`.target` begins with `{module.targets[0]}`, not with an architecture",
                     target_span, "an architecture comes first", helps=["begin with `sm_80` or what it is"])  # fmt: skip
@@ -60,6 +69,11 @@ def check(program: Program) -> Iterator[Diagnostic]:
     if "debug" in module.targets and not any(isinstance(item, ir.Section) for item in module.items):
         yield error("illegal-header", "`.target` says `debug`, and the module has no debug information", target_span,
                     "there is no `.section`", helps=["remove `debug`, or compile with `-G`"])  # fmt: skip
+
+
+def _check_targets(module: ir.Module) -> Iterator[Diagnostic]:
+    version_span = module.span_of(module.places.get("version"))
+    target_span = module.span_of(module.places.get("target"))
     for word in module.targets:
         if word in OPTIONS:
             continue
@@ -72,7 +86,8 @@ def check(program: Program) -> Iterator[Diagnostic]:
                 "unknown target",
                 helps=[f"did you mean `{meant}`?"] if meant else [],
             )
-        elif known_version and module.version < TARGETS[word] and module.items:  # ptxas looks when something follows
+        elif module.version in VERSIONS and module.version < TARGETS[word] and module.items:
+            # ptxas checks it when something follows
             needed = TARGETS[word]
             yield error(
                 "illegal-header",
@@ -83,6 +98,9 @@ def check(program: Program) -> Iterator[Diagnostic]:
                 others=[Label(version_span, "the version of this module")] if version_span else [],
                 helps=[f"raise the version to `{needed[0]}.{needed[1]}`"],
             )
+
+
+def _check_address_size(module: ir.Module) -> Iterator[Diagnostic]:
     if module.address_size == 32:
         yield error(
             "illegal-header",
