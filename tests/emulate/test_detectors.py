@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab.emulate.host import worker
+from ptxlab.emulate.host import running
 from tests.emulate.ordering import HEAD, run
 
 RACE = "st.shared.u32 [tile], %t;"
@@ -50,9 +50,9 @@ def test_the_kernel_runs_to_its_end_after_a_race() -> None:
 def test_too_little_memory_to_remember_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     body = "mad.wide.u32 %rd1, %t, 256, %out;\n st.global.u32 [%rd1], %t;"
     assert launch(body) == []
-    monkeypatch.setattr(worker, "available", lambda: 1 << 40)
+    monkeypatch.setattr(running, "available", lambda: 1 << 40)
     assert launch(body) == []
-    monkeypatch.setattr(worker, "available", lambda: 4 * 20000)
+    monkeypatch.setattr(running, "available", lambda: 160_000)
     assert launch(body) == [("warning", "incomplete-check")]
 
 

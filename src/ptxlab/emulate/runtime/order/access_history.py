@@ -167,31 +167,67 @@ def remember_read(thread: Pointer[Thread], place: Pointer[Access], flags: u32, i
         bit = thread.starting.channel
         epoch = thread.starting.number
     block: u32 = u32(thread.block.number)
+    if joins_read(history, place, epoch, block, what, bit, instruction, link):
+        return
+    link = forget_followed_reads(thread, place, link, flags, space)
+    new: u32 = chain(history, place.next)
+    if new == 0:
+        history.unwatched += 1
+        return
+    place.next = new
+    place.flags = place.flags & ~u32(ALL_BEFORE)
+    access = history.chained.items + new
+    access.epoch = epoch
+    access.block = block
+    access.lanes = bit
+    access.instruction = instruction
+    access.flags = what
+    access.link = link
+
+
+@native
+def joins_read(
+    history: Pointer[History],
+    place: Pointer[Access],
+    epoch: u32,
+    block: u32,
+    flags: u32,
+    lanes: u32,
+    instruction: u32,
+    link: u32,
+) -> boolean:
+    """Whether a read is one more of a remembered one, by another lane or again by the same; if so it is added there."""
     number: u32 = place.next
-    length: u32 = 0
     before: u32 = 0
     while number != 0:
         access = history.chained.items + number
         if (
             access.epoch == epoch
             and access.block == block
-            and access.flags == what
-            and (flags & ASYNC == 0 or access.lanes == bit)
-            and (access.lanes & bit != 0 or access.instruction == instruction)
-            and (access.link == link or (access.lanes == bit and replaces(link, access.link)))
+            and access.flags == flags
+            and (flags & ASYNC == 0 or access.lanes == lanes)
+            and (access.lanes & lanes != 0 or access.instruction == instruction)
+            and (access.link == link or (access.lanes == lanes and replaces(link, access.link)))
         ):
-            access.lanes = access.lanes | bit
+            access.lanes = access.lanes | lanes
             access.link = link if replaces(link, access.link) else access.link
-            if before != 0:  # who polls finds it first next time
+            if before != 0:  # a thread that polls finds it first next time
                 history.chained.items[before].next = access.next
                 access.next = place.next
                 place.next = number
-            return
+            return True
         before = number
         number = access.next
-        length += 1
-    before = 0
-    number = place.next
+    return False
+
+
+@native
+def forget_followed_reads(thread: Pointer[Thread], place: Pointer[Access], link: u32, flags: u32, space: u32) -> u32:
+    """Forget reads that a new one follows, and the oldest of too many; returns its link, with what they observed."""
+    history = thread.worker.history
+    before: u32 = 0
+    length: u32 = chain_length(history, place)
+    number: u32 = place.next
     if number != 0 and length & (length - 1) != 0 and not is_known(thread, history.chained.items + number):
         number = 0  # the latest is needed, so most are; now and then all are checked
     length = 0
@@ -216,19 +252,18 @@ def remember_read(thread: Pointer[Thread], place: Pointer[Access], flags: u32, i
             before = number
             length += 1
         number = next
-    new: u32 = chain(history, place.next)
-    if new == 0:
-        history.unwatched += 1
-        return
-    place.next = new
-    place.flags = place.flags & ~u32(ALL_BEFORE)
-    access = history.chained.items + new
-    access.epoch = epoch
-    access.block = block
-    access.lanes = bit
-    access.instruction = instruction
-    access.flags = what
-    access.link = link
+    return link
+
+
+@native(inline=True)
+def chain_length(history: Pointer[History], place: Pointer[Access]) -> u32:
+    """How many accesses are chained to one."""
+    length: u32 = 0
+    number: u32 = place.next
+    while number != 0:
+        number = history.chained.items[number].next
+        length += 1
+    return length
 
 
 @native(inline=True)

@@ -290,7 +290,7 @@ def meet(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
     waiting: u32 = 0
     alive: u32 = 0
     busy: u32 = 0
-    watching: u32 = 0
+    active: u32 = 0
     for lane in range(lanes):
         status: u32 = block.threads[base + lane].status
         bit: u32 = u32(1) << lane
@@ -299,7 +299,7 @@ def meet(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
         if status == AT_COLLECTIVE:
             waiting = waiting | bit
         elif status == ACTIVE:
-            watching = watching | bit
+            active = active | bit
         elif status == READY or status == YIELDED:  # noqa: SIM109 - native functions know no tuples
             busy = busy | bit
     met = False
@@ -310,19 +310,11 @@ def meet(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
             thread = block.threads + (base + lane)
             site = block.worker.code.sites + thread.waiting.site
             members: u32 = thread.waiting.members & alive
-            same: u32 = 0
             if thread.waiting.members & bit == 0:
                 fail(thread, BAD_MEMBERMASK, site.instruction, u64(thread.waiting.members))
                 return True
             if members & waiting == members:
-                for other in range(lanes):
-                    if members >> other & 1 != 0:
-                        companion = block.threads + (base + other)
-                        if (
-                            companion.waiting.members == thread.waiting.members
-                            and block.worker.code.sites[companion.waiting.site].key == site.key
-                        ):
-                            same = same | (u32(1) << other)
+                same: u32 = lanes_at_collective(block, base, lanes, thread, members)
                 exited: u32 = thread.waiting.members & ~alive & (u32(0xFFFFFFFF) >> (32 - lanes))
                 if site.aligned != 0 and (exited != 0 or (same != members and busy == 0)):
                     fail(thread, BARRIER_DIVERGENCE, site.instruction, u64(same))
@@ -332,21 +324,43 @@ def meet(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
                     waiting = waiting & ~members
                     met = True
         lane += 1
-    if watching != 0 and busy == 0 and not met:
-        first: u32 = 0
-        while watching >> first & 1 == 0:
-            first += 1
-        together: u32 = 0
-        place: u32 = block.threads[base + first].waiting.instruction
-        for lane in range(lanes):
-            if watching >> lane & 1 != 0 and block.threads[base + lane].waiting.instruction == place:
-                together = together | (u32(1) << lane)
-        for lane in range(lanes):
-            if together >> lane & 1 != 0:
-                block.threads[base + lane].waiting.members = together
-                block.threads[base + lane].status = READY
+    if active != 0 and busy == 0 and not met:
+        answer_activemask(block, base, lanes, active)
         met = True
     return met
+
+
+@native
+def lanes_at_collective(block: Pointer[Block], base: u32, lanes: u32, thread: Pointer[Thread], members: u32) -> u32:
+    """Those of some waiting lanes that wait at the collective of a thread, for the same lanes as that thread."""
+    key: u32 = block.worker.code.sites[thread.waiting.site].key
+    same: u32 = 0
+    for lane in range(lanes):
+        if members >> lane & 1 != 0:
+            other = block.threads + (base + lane)
+            if (
+                other.waiting.members == thread.waiting.members
+                and block.worker.code.sites[other.waiting.site].key == key
+            ):
+                same = same | (u32(1) << lane)
+    return same
+
+
+@native
+def answer_activemask(block: Pointer[Block], base: u32, lanes: u32, active: u32) -> None:
+    """Let those of the lanes that wait for an active mask continue that wait at the same instruction as the first."""
+    first: u32 = 0
+    while active >> first & 1 == 0:
+        first += 1
+    together: u32 = 0
+    instruction: u32 = block.threads[base + first].waiting.instruction
+    for lane in range(lanes):
+        if active >> lane & 1 != 0 and block.threads[base + lane].waiting.instruction == instruction:
+            together = together | (u32(1) << lane)
+    for lane in range(lanes):
+        if together >> lane & 1 != 0:
+            block.threads[base + lane].waiting.members = together
+            block.threads[base + lane].status = READY
 
 
 @native
