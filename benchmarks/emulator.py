@@ -137,6 +137,23 @@ def tensor_cores() -> list[Row]:
     return rows
 
 
+def scaled_tensor_cores() -> list[Row]:
+    """256 by 256 by 1024 NVFP4 by `tcgen05.mma` with TMA and scale factors, as one block and as a pair computes it."""
+    sys.path.append(str(ROOT))
+    from tests.emulate.nvfp4_gemm import multiply
+
+    rows = []
+    for pair, name in ((False, "256×256×1024 NVFP4 by tcgen05, all detectors"), (True, "the same by pairs of blocks")):
+        how: dict[str, Any] = {"pair": pair, "stages": 3, "depth": 1024, "workers": 2}
+        multiply(**how)
+        start = time.perf_counter()
+        out, expected, result = multiply(**how)
+        rows.append(Row(name, time.perf_counter() - start, "s", 5))
+        assert not result.diagnostics
+        assert np.array_equal(out, expected)
+    return rows
+
+
 def large_kernel(count: int) -> str:
     """A kernel of so many instructions of all sorts, with branches, barriers and shuffles, the same in every run."""
     rng = random.Random(0)
@@ -286,6 +303,7 @@ def main(arguments: list[str]) -> int:
         measures: list[Callable[[], list[Row]]] = [
             lambda: sgemm(folder, numba),
             tensor_cores,
+            scaled_tensor_cores,
             lambda: compiling(folder),
             lambda: processes(folder),
             scaling,

@@ -1,0 +1,15 @@
+"""An NVFP4 GEMM with a ring of stages: TMA, `tcgen05.cp`, MMAs with scale factors; of one block and of two."""
+
+import numpy as np
+import pytest
+
+import ptxlab
+from tests.emulate.nvfp4_gemm import multiply
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("pair", [False, True])
+def test_a_ring_of_stages(pair: bool, seed: int) -> None:
+    out, expected, result = multiply(pair=pair, stages=2, depth=768, seed=seed)
+    assert not result.diagnostics, ptxlab.report.render(result.diagnostics)
+    assert np.array_equal(out, expected)
