@@ -25,6 +25,7 @@ DETECTORS = frozenset(
         "unordered-collective",
         "missing-proxy-fence",
         "missing-tensor-fence",
+        "mismatched-descriptor",
         "stale-phase",
         "unread-accumulators",
         "uninitialised-read",

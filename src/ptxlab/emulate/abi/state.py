@@ -27,6 +27,7 @@ from ptxlab.emulate.abi.thread_parts import (
     Waiting,
     WaitTarget,
 )
+from ptxlab.emulate.abi.tiles import Tiles
 from ptxlab.emulate.abi.worker_parts import Directed, LaunchShape, SharedMemorySizes, Turns, WorkerMemory
 from ptxlab.native import Array, Growable, Pointer, struct, u8, u32, u64
 
@@ -97,6 +98,7 @@ class BlockOrder:
     pages: Pages  # accesses to shared memory
     variables: SyncVariables  # synchronization variables in shared memory
     known: VectorClock  # what all its threads know of other blocks
+    tiles: Tiles
 
 
 @struct

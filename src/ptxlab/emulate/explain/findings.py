@@ -12,6 +12,7 @@ from ptxlab.emulate.explain.accesses import bytes_of, parties_of, race_of
 from ptxlab.emulate.explain.barrier_faults import explain_not_invalidated
 from ptxlab.emulate.explain.causes import causes_of, other_lines
 from ptxlab.emulate.explain.grids import explain_overlaps, is_of_earlier_grid
+from ptxlab.emulate.explain.layout_findings import explain_mismatch
 from ptxlab.emulate.explain.mbarrier_findings import explain_stale_phase
 from ptxlab.emulate.explain.memory_names import name_memory
 from ptxlab.emulate.explain.races import explain_race, started
@@ -32,13 +33,20 @@ def explain_findings(launch: Launch) -> Iterator[Diagnostic]:
     kinds = [found.get("kind", number) for number in numbers]
     overlapping = [number for number in numbers if is_of_earlier_grid(found, number)]
     yield from explain_overlaps(launch, found, overlapping)
-    races = [number for number in numbers if kinds[number] in _RACES and number not in overlapping]
+    misread = {found.get("instruction", number) for number in numbers if kinds[number] == reports.MISMATCHED}
+    races = [
+        number
+        for number in numbers
+        if kinds[number] in _RACES
+        and number not in overlapping
+        and not misread & {found.get(name, number) for name in ("instruction", "other_instruction")}
+    ]
     reported = []
     for cause in causes_of(launch, found, races):
         diagnostic = _RACES[kinds[cause[0]]](launch, found, cause[0])
         reported.append(replace(diagnostic, notes=(*diagnostic.notes, *other_lines(launch, found, cause))))
     yield from _most_severe(reported)
-    racing = {found.get(name, number) for number in races for name in ("instruction", "other_instruction")}
+    racing = misread | {found.get(name, number) for number in races for name in ("instruction", "other_instruction")}
     for number in numbers:
         is_early = kinds[number] == reports.UNSTARTED and found.get("instruction", number) not in racing
         if is_early or kinds[number] == reports.EXITED:
@@ -51,6 +59,9 @@ def explain_findings(launch: Launch) -> Iterator[Diagnostic]:
         if kinds[number] == reports.STALE_PHASE and found.get("instruction", number) not in racing:
             racing.add(found.get("instruction", number))
             yield explain_stale_phase(launch, found, number)
+    for number in numbers:
+        if kinds[number] == reports.MISMATCHED:
+            yield explain_mismatch(launch, found, number)
     for number in numbers:
         if kinds[number] == reports.UNREAD and found.get("instruction", number) not in racing:
             yield explain_unread(launch, found, number)

@@ -6,6 +6,7 @@ from ptxlab.emulate.abi.address_spaces import LOAD, OFFSET_MASK, SHARED_SPACE, S
 from ptxlab.emulate.abi.bulk import BulkLoad, BulkStore
 from ptxlab.emulate.abi.faults import BAD_COORDINATE, BAD_TENSOR_MAP, CoordinateReason, TensorMapReason
 from ptxlab.emulate.abi.state import Block, Thread
+from ptxlab.emulate.abi.tiles import WrittenTile
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_signal
 from ptxlab.emulate.runtime.asynchronous.bulk_copies import flags_of_write, next_transfer
 from ptxlab.emulate.runtime.asynchronous.mbarriers import signalled_in_pair, target_of
@@ -20,6 +21,7 @@ from ptxlab.emulate.runtime.asynchronous.tensor_maps import (
 )
 from ptxlab.emulate.runtime.memory.memory import fail_because, find_memory, owner_of
 from ptxlab.emulate.runtime.order.mbarrier_order import channel_of
+from ptxlab.emulate.runtime.order.tile_layouts import note_tile
 from ptxlab.emulate.runtime.order.vector_clocks import BULK_READS, BULK_WRITES
 from ptxlab.native import Pointer, address_of, cast, native, s32, s64, u32, u64
 
@@ -61,6 +63,16 @@ def start_box_load(thread: Pointer[Thread], load: Pointer[BulkLoad], instruction
     thread.starting.number = transfer.number
     visit_box(thread, transfer, NOTE if load.tracked != 0 else FIND)
     note_box(thread, to, transfer, transfer.destination, STORE, transfer.number)
+    tile = WrittenTile(
+        offset=transfer.destination,
+        size=extent,
+        swizzle=transfer.map.swizzle,
+        pitch=transfer.map.box[0] * transfer.map.width,
+        rank=load.rank,
+        instruction=instruction,
+        unused=0,
+    )
+    note_tile(to, tile)
 
 
 @native

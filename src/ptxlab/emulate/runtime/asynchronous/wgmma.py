@@ -11,9 +11,11 @@ from ptxlab.emulate.abi.address_spaces import LOAD
 from ptxlab.emulate.abi.faults import BAD_DESCRIPTOR, DIVERGENT_DESCRIPTOR, NO_WARPGROUP, FaultyChunk
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.abi.thread_parts import AT_PRODUCTS
+from ptxlab.emulate.abi.tiles import TileRead
 from ptxlab.emulate.abi.wgmma import MatrixChunks
 from ptxlab.emulate.runtime.asynchronous.async_accesses import end_work, note_shared_work
 from ptxlab.emulate.runtime.memory.memory import fail
+from ptxlab.emulate.runtime.order.tile_layouts import check_layout
 from ptxlab.emulate.runtime.order.vector_clocks import PRODUCTS
 from ptxlab.emulate.runtime.schedule.quiescence import mixed
 from ptxlab.isa.descriptor import CHUNK, chunk_offset
@@ -46,6 +48,16 @@ def read_matrix(thread: Pointer[Thread], matrix: Pointer[MatrixChunks], instruct
         return
     channel: u32 = PRODUCTS + first_of_warpgroup(thread)
     number: u32 = thread.wgmma.group + 1
+    tile = TileRead(
+        descriptor=matrix.descriptor,
+        is_tensor=0,
+        major=major,
+        first=matrix.first,
+        lines=matrix.rows,
+        chunks=matrix.first_chunk + matrix.chunks,
+        is_b=matrix.is_b,
+    )
+    check_layout(thread, thread.block, tile, instruction)
     for row in range(matrix.first, matrix.first + matrix.rows):
         for chunk in range(matrix.first_chunk, matrix.first_chunk + matrix.chunks):
             offset: u64 = chunk_offset(matrix.descriptor, row, chunk, major)

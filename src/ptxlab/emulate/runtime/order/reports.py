@@ -28,6 +28,7 @@ FAILED_ONLY = 8  # ordered only if a `cas` that fails is a write
 NOT_INVALIDATED = 20
 STALE_PHASE = 21  # a read before the phase that brings the data
 UNREAD = 22  # accumulators that nothing read
+MISMATCHED = 23  # a matrix that is not read as it was written
 
 
 @native

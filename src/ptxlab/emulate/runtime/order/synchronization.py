@@ -39,6 +39,7 @@ def begin_order(block: Pointer[Block]) -> None:
     """The threads of a block begin: they know nothing of each other."""
     block.order.barrier_epoch = 0
     block.order.settled_epoch = 0
+    block.order.tiles.count = 0
     for index in range(block.count):
         thread = block.threads + index
         thread.order.epoch = 1

@@ -8,11 +8,13 @@ from ptxlab.emulate.abi.address_spaces import ATOMIC, LOAD, STORE
 from ptxlab.emulate.abi.faults import BAD_INSTRUCTION_DESCRIPTOR, DescriptorReason, FaultyChunk
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.tensor_memory import TensorAccess
+from ptxlab.emulate.abi.tiles import TileRead
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_shared_work
 from ptxlab.emulate.runtime.asynchronous.wgmma import fail_chunk
 from ptxlab.emulate.runtime.memory.memory import fail_because
 from ptxlab.emulate.runtime.order.tensor_happens_before import PRODUCT
 from ptxlab.emulate.runtime.order.tensor_order import note_tensor
+from ptxlab.emulate.runtime.order.tile_layouts import check_layout, check_shared
 from ptxlab.emulate.runtime.order.unread_accumulators import check_unread
 from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_WORK
 from ptxlab.emulate.runtime.tensor_memory.accesses import is_allocated
@@ -68,6 +70,8 @@ def use_operands(
     )
     if not are_allocated(thread, block, d, instruction):
         return False
+    depth: u32 = depth_of(kind, mma.is_sparse)
+    b = MatrixRead(descriptor=mma.b, major=bits >> 16 & 1, rows=own, depth=depth, kind=kind, is_b=1, number=number)
     if mma.a_in_tensor_memory != 0:
         if not read_rows(thread, block, d, u32(mma.a), COLUMNS_OF_A, instruction):
             return False
@@ -77,8 +81,7 @@ def use_operands(
         )
         if not read_matrix(thread, block, a, instruction):
             return False
-    depth: u32 = depth_of(kind, mma.is_sparse)
-    b = MatrixRead(descriptor=mma.b, major=bits >> 16 & 1, rows=own, depth=depth, kind=kind, is_b=1, number=number)
+        compare_matrices(thread, a, b, instruction)
     if not read_matrix(thread, block, b, instruction):
         return False
     if mma.is_sparse != 0 and not read_rows(
@@ -169,6 +172,27 @@ def wrong_mode(descriptor: u64) -> u32:
 
 
 @native
+def set_extent(tile: TileRead, read: MatrixRead) -> None:
+    """Say how many lines of chunks a matrix has."""
+    each: u32 = each_of(read.kind)
+    tile.lines = read.rows
+    tile.chunks = read.depth // each
+    if read.major != 0:
+        tile.lines = read.depth
+        tile.chunks = (read.rows + each - 1) // each
+
+
+@native
+def compare_matrices(thread: Pointer[Thread], a: MatrixRead, b: MatrixRead, instruction: u32) -> None:
+    """Inspect whether A and B are apart."""
+    left = TileRead(descriptor=a.descriptor, is_tensor=1, major=a.major, first=0, lines=0, chunks=0, is_b=0)
+    right = TileRead(descriptor=b.descriptor, is_tensor=1, major=b.major, first=0, lines=0, chunks=0, is_b=1)
+    set_extent(left, a)
+    set_extent(right, b)
+    check_shared(thread, left, right, instruction)
+
+
+@native
 def read_matrix(thread: Pointer[Thread], block: Pointer[Block], read: MatrixRead, instruction: u32) -> boolean:
     """Inspect all chunks of a matrix in shared memory; a fault if some are outside, or if the descriptor is not one."""
     mode: u32 = u32(read.descriptor >> 61)
@@ -179,14 +203,14 @@ def read_matrix(thread: Pointer[Thread], block: Pointer[Block], read: MatrixRead
         fail_description(thread, reason, mode, read.kind, instruction)
         return False
     each: u32 = each_of(read.kind)
-    lines: u32 = read.rows
-    chunks: u32 = read.depth // each
-    if read.major != 0:
-        lines = read.depth
-        chunks = (read.rows + each - 1) // each
+    tile = TileRead(
+        descriptor=read.descriptor, is_tensor=1, major=read.major, first=0, lines=0, chunks=0, is_b=read.is_b
+    )
+    set_extent(tile, read)
+    check_layout(thread, block, tile, instruction)
     channel: u32 = TENSOR_WORK + thread.number
-    for row in range(lines):
-        for chunk in range(chunks):
+    for row in range(tile.lines):
+        for chunk in range(tile.chunks):
             offset: u64 = tensor_chunk_offset(read.descriptor, row, chunk, read.major)
             if offset + CHUNK > thread.memory.shared_size:
                 outside = FaultyChunk(

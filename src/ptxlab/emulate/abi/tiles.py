@@ -1,0 +1,48 @@
+"""Tiles in shared memory: how a copy of a box wrote one, and how an MMA reads one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxlab.native import Array, struct, u32, u64
+
+TILES = 32  # that are remembered of a block
+LAYOUTS = 16
+
+
+@struct
+@dataclass
+class WrittenTile:
+    """A box of a tensor in shared memory."""
+
+    offset: u64
+    size: u32  # in bytes
+    swizzle: u32  # how many bits of an address it changes
+    pitch: u32  # bytes from one row of the box to the next
+    rank: u32
+    instruction: u32  # of the copy
+    unused: u32
+
+
+@struct
+@dataclass
+class TileRead:
+    """A matrix in shared memory as an MMA reads it: `lines` of chunks of 16 bytes."""
+
+    descriptor: u64
+    is_tensor: u32  # whether the descriptor is one of `tcgen05`
+    major: u32
+    first: u32  # line
+    lines: u32
+    chunks: u32  # of each line
+    is_b: u32
+
+
+@struct
+class Tiles:
+    """What is known of the tiles of a block, for the detectors."""
+
+    count: u32  # of tiles that copies wrote, those that are forgotten included
+    checked: u32  # how many layouts were examined
+    written: Array[WrittenTile, 32]
+    layouts: Array[u64, 16]  # that were examined: hashes of them

@@ -1,0 +1,64 @@
+"""Matrices in shared memory that an MMA does not read as they were written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.runtime.order import tile_layouts
+from ptxlab.isa.descriptor import MN_MAJOR, Descriptor
+from ptxlab.report import Diagnostic, Label, Span, error, warning
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.host.running import Launch
+
+_SWIZZLES = ("no swizzle", "32B swizzle", "64B swizzle", "128B swizzle")
+
+
+def explain_mismatch(launch: Launch, found: Record, number: int) -> Diagnostic:
+    """A descriptor that does not agree with the tensor map of the copy that wrote the tile, or with itself."""
+    flags, reason = found.get("flags", number), found.get("bytes", number)
+    decode = Descriptor.decode_for_tcgen05 if flags >> 8 & 1 else Descriptor.decode
+    said = decode(found.get("address", number))
+    matrix, is_k_major = "B" if flags >> 10 & 1 else "A", flags >> 9 & 1 != MN_MAJOR
+    span = launch.span_of(found.get("instruction", number))
+    label = f"the descriptor of {matrix} says: {said}"
+    if reason in (tile_layouts.OVERLAP, tile_layouts.SHARED):
+        return _explain_overlap(matrix, reason, span, label)
+    written, pitch = found.get("other_flags", number), found.get("other_thread", number)
+    read = _SWIZZLES[flags >> 4 & 3]
+    say = error
+    if reason == tile_layouts.SWIZZLE:
+        message = f"matrix {matrix} is read with {read}, and was written with {_SWIZZLES[written]}"
+        helps = ["give the tensor map and the descriptor the same swizzle"]
+        say = error if written else warning
+    elif reason == tile_layouts.STRIDE:
+        lines = "rows" if is_k_major else "k"
+        message = (
+            f"{lines} 8 to 15 of matrix {matrix} are read {said.stride} bytes after {lines} 0 to 7, "
+            f"and were written {8 * pitch} bytes after them"
+        )
+        helps = [f"a stride of {8 * pitch} bytes: `{8 * pitch // 16}` in bits 32 to 45"]
+    else:
+        message = f"matrix {matrix} continues {said.leading} bytes further, where no box starts that was copied"
+        helps = ["a leading offset from the box of the first elements to that of the next ones"]
+    other = launch.span_of(found.get("other_instruction", number))
+    text = f"this copy wrote it: rows of {pitch} bytes, {_SWIZZLES[written]}"
+    others = [] if other is None else [Label(other, text)]
+    notes = [] if say is error else ["it is right if the tensor itself is stored in swizzled order"]
+    return say("mismatched-descriptor", message, span, label, others=others, notes=notes, helps=helps)
+
+
+def _explain_overlap(matrix: str, reason: int, span: Span | None, label: str) -> Diagnostic:
+    """Parts of a matrix, or of A and B, that have the same bytes."""
+    message = f"parts of matrix {matrix} have the same bytes of shared memory"
+    if reason == tile_layouts.SHARED:
+        message = "matrices A and B have some bytes of shared memory in common"
+    return warning(
+        "mismatched-descriptor",
+        message,
+        span,
+        label,
+        notes=["eight rows are `stride` apart from the next eight, what is beyond a row of the swizzle `leading`"],
+        helps=["leading and stride offsets as the tile was written, in multiples of 16 bytes"],
+    )

@@ -1,0 +1,194 @@
+"""Whether a matrix is read from shared memory as it was written there.
+
+Of a tile that a copy of a box wrote, the tensor map says how: its swizzle, and how far its rows are apart. What threads
+or copies of bytes wrote has no layout that could be known; there a matrix is compared with itself, and A with B: parts
+that share bytes by halves are not where they should be. Strides of 0 are left alone, they repeat a part on purpose.
+"""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi.address_spaces import LOAD, SHARED_SPACE
+from ptxlab.emulate.abi.clocks import Finding
+from ptxlab.emulate.abi.state import Block, Thread
+from ptxlab.emulate.abi.tiles import LAYOUTS, TILES, TileRead, WrittenTile
+from ptxlab.emulate.runtime.order.early_waits import place_at
+from ptxlab.emulate.runtime.order.reports import MISMATCHED, add_finding, end_trial, has_finding
+from ptxlab.emulate.runtime.order.shadow import ASYNC
+from ptxlab.isa.descriptor import CHUNK, COARSE, MN_MAJOR, chunk_offset, tensor_chunk_offset
+from ptxlab.native import Pointer, boolean, calloc, cast, copy_bytes, free, native, size_of, u8, u32, u64
+
+TILE_SIZE = size_of(WrittenTile)
+UNITS = 1 << 14  # chunks that a descriptor can name
+
+# What does not agree.
+SWIZZLE = 1
+STRIDE = 2  # from eight lines to the next eight
+LEADING = 3  # from the chunks of one row of the swizzle to the next
+OVERLAP = 4  # parts of one matrix have the same bytes
+SHARED = 5  # parts of A and B have the same bytes
+
+
+@native
+def note_tile(block: Pointer[Block], tile: WrittenTile) -> None:
+    """A copy writes a box to shared memory: in place of what it overwrites, or else of the oldest."""
+    tiles = block.order.tiles
+    slot: u32 = tiles.count % TILES
+    for index in range(min(tiles.count, u32(TILES))):
+        if tiles.written[index].offset == tile.offset:
+            slot = index
+    copy_bytes(cast(Pointer[u8], tiles.written + slot), cast(Pointer[u8], tile), TILE_SIZE)
+    if slot == tiles.count % TILES:
+        tiles.count += 1
+
+
+@native
+def tile_at(block: Pointer[Block], offset: u64) -> Pointer[WrittenTile]:
+    """The tile that a byte of shared memory belongs to; null if a copy of a box was not the last to write it."""
+    nothing = cast(Pointer[WrittenTile], 0)
+    tiles = block.order.tiles
+    for index in range(min(tiles.count, u32(TILES))):
+        tile = cast(Pointer[WrittenTile], tiles.written + index)
+        if offset >= tile.offset and offset < tile.offset + u64(tile.size):
+            place = place_at(block, offset)
+            if cast(u64, place) == 0 or place.flags & ASYNC == 0 or place.instruction != tile.instruction:
+                continue
+            return tile
+    return nothing
+
+
+@native
+def offset_in(read: TileRead, line: u32, chunk: u32) -> u64:
+    """Where a chunk of a matrix is."""
+    if read.is_tensor != 0:
+        return tensor_chunk_offset(read.descriptor, line, chunk, read.major)
+    return chunk_offset(read.descriptor, line, chunk, read.major)
+
+
+@native
+def swizzle_of(read: TileRead) -> u32:
+    """How many bits of an address the swizzle of a descriptor changes."""
+    mode: u32 = u32(read.descriptor >> 61)
+    if read.is_tensor == 0:
+        mode = mode >> 1
+        return 0 if mode == 0 else 4 - mode
+    return 3 if mode == COARSE else (8 - mode) // 2 & 3
+
+
+@native
+def check_layout(thread: Pointer[Thread], block: Pointer[Block], read: TileRead, instruction: u32) -> None:
+    """Compare how a matrix is read with how it was written, and with itself."""
+    if thread.worker.checks == 0:
+        return
+    if read.is_tensor != 0 and u32(read.descriptor >> 61) == COARSE:
+        return
+    start: u64 = (read.descriptor & 0x3FFF) << 4
+    tile = tile_at(block, offset_in(read, read.first, 0))
+    if cast(u64, tile) == 0:
+        check_overlap(thread, block, read, instruction)
+        return
+    swizzle: u32 = swizzle_of(read)
+    span: u32 = u32(CHUNK) << swizzle
+    reason: u32 = 0
+    if swizzle != tile.swizzle:
+        if tile.swizzle != 0 or (tile.rank > 1 and tile.pitch == span):
+            reason = SWIZZLE
+    elif tile.rank == 2 and tile.pitch == span and start >= tile.offset:
+        reason = wrong_stride(block, read, tile, start)
+    if reason != 0:
+        found = report_mismatch(thread, read, reason, instruction)
+        if cast(u64, found) != 0:
+            found.other_instruction = tile.instruction
+            found.other_flags = tile.swizzle
+            found.other_thread = tile.pitch
+
+
+@native
+def wrong_stride(block: Pointer[Block], read: TileRead, tile: Pointer[WrittenTile], start: u64) -> u32:
+    """Which stride of a descriptor does not lead to the next lines of the tile, or to its neighbour; 0: both do."""
+    leading: u64 = ((read.descriptor >> 16) & 0x3FFF) << 4
+    stride: u64 = ((read.descriptor >> 32) & 0x3FFF) << 4
+    if tile.swizzle == 0 and read.major == MN_MAJOR:
+        leading, stride = stride, leading
+    inside: u64 = start - tile.offset
+    if read.lines > 8 and inside + 16 * u64(tile.pitch) <= u64(tile.size) and stride != 8 * u64(tile.pitch):
+        return STRIDE
+    if read.chunks * CHUNK <= tile.pitch or inside % u64(tile.pitch) != 0:
+        return 0
+    next = tile_at(block, start + leading)
+    if cast(u64, next) == 0:
+        return 0
+    return LEADING if next == tile or start + leading - next.offset != inside else u32(0)
+
+
+@native
+def check_overlap(thread: Pointer[Thread], block: Pointer[Block], read: TileRead, instruction: u32) -> None:
+    """Whether parts of a matrix have the same bytes, by strides that are not 0; each layout is examined once."""
+    fields: u64 = read.descriptor & 0xFFFF_3FFF_3FFF_0000
+    if (fields >> 16 & 0x3FFF) == 0 or (fields >> 32 & 0x3FFF) == 0:
+        return
+    layout: u64 = fields ^ (u64(read.lines) << 48 | u64(read.chunks) << 56 | u64(instruction) << 1 | u64(read.major))
+    tiles = block.order.tiles
+    for index in range(LAYOUTS):
+        if tiles.layouts[index] == layout:
+            return
+    tiles.layouts[tiles.checked % LAYOUTS] = layout
+    tiles.checked += 1
+    marks = calloc(UNITS, 1)
+    if cast(u64, marks) == 0:
+        return
+    if mark(marks, read) != 0:
+        report_mismatch(thread, read, OVERLAP, instruction)
+    free(marks)
+
+
+@native
+def mark(marks: Pointer[u8], read: TileRead) -> u32:
+    """Mark all chunks of a matrix; how many had a mark before."""
+    shared: u32 = 0
+    for line in range(read.first, read.first + read.lines):
+        for chunk in range(read.chunks):
+            unit: u32 = u32(offset_in(read, line, chunk) // CHUNK) % UNITS
+            shared += u32(marks[unit])
+            marks[unit] = 1
+    return shared
+
+
+@native
+def check_shared(thread: Pointer[Thread], a: TileRead, b: TileRead, instruction: u32) -> None:
+    """Whether A and B have some bytes in common, but neither has all of the other's."""
+    if thread.worker.checks == 0 or not is_near(a, b):
+        return
+    marks = calloc(UNITS, 1)
+    if cast(u64, marks) == 0:
+        return
+    mark(marks, a)
+    shared: u32 = mark(marks, b)
+    free(marks)
+    if shared != 0 and shared < a.lines * a.chunks and shared < b.lines * b.chunks:
+        report_mismatch(thread, a, SHARED, instruction)
+
+
+@native
+def is_near(a: TileRead, b: TileRead) -> boolean:
+    """Whether the stretches of shared memory from the first to the last line of A and B overlap by halves."""
+    first: u64 = offset_in(a, a.first, 0)
+    last: u64 = offset_in(a, a.first + a.lines - 1, a.chunks - 1)
+    other: u64 = offset_in(b, b.first, 0)
+    other_last: u64 = offset_in(b, b.first + b.lines - 1, b.chunks - 1)
+    if last < other or other_last < first:
+        return False
+    contains: boolean = first <= other and other_last <= last
+    return not contains and not (other <= first and last <= other_last)
+
+
+@native
+def report_mismatch(thread: Pointer[Thread], read: TileRead, reason: u32, instruction: u32) -> Pointer[Finding]:
+    """Note a matrix that is not read as it was written, unless its instruction has had one; null if it has."""
+    history = thread.worker.history
+    end_trial(thread)
+    if has_finding(history, MISMATCHED, instruction) or history.finding_count == history.finding_room:
+        return cast(Pointer[Finding], 0)
+    kind: u32 = LOAD | swizzle_of(read) << 4 | read.is_tensor << 8 | read.major << 9 | read.is_b << 10
+    found = add_finding(thread, MISMATCHED, read.descriptor, reason, kind, instruction, SHARED_SPACE)
+    found.other_instruction = instruction
+    return found

@@ -1,0 +1,71 @@
+"""Descriptors that do not agree with the tensor map of the copy that wrote the tile: found on every seed.
+
+What threads write, and the right twins, are the files `tests/cases/tensor/overlapping_*`.
+"""
+
+import re
+
+import numpy as np
+import pytest
+
+import ptxlab
+from ptxlab.device.result import Result
+from ptxlab.kernels import tcgen05_gemm, wgmma_gemm
+from ptxlab.measure import Launch
+
+FIELDS = {"swizzle": 1 << 62, "stride": 1 << 32, "half the stride": 3 << 37, "leading": 1 << 16}
+A, B = 1, 2  # operands of an MMA
+
+
+def launch_of(kind: str) -> tuple[Launch, np.ndarray, np.ndarray]:
+    random = np.random.default_rng(0)
+    a, b = (random.integers(-4, 5, (128, 64)).astype(np.float16) for _ in range(2))
+    d = np.zeros((128, 128), np.float16)
+    if kind == "tcgen05":
+        return tcgen05_gemm.product(a, b, d, step="one_tile"), d, a @ b.T
+    return wgmma_gemm.product(a, b, d, wgmma_gemm.SMALL), d, a @ b.T
+
+
+def run(kind: str, operand: int = 0, bits: int = 0, seed: int = 0) -> tuple[Result, bool]:
+    """With some bits of a descriptor changed, at the first MMA."""
+    launch, d, expected = launch_of(kind)
+    text = ptxlab.format(launch.module)
+    if operand:
+        opcode = "tcgen05.mma" if kind == "tcgen05" else "wgmma.mma_async"
+        match = re.search(rf"{opcode}[^;]*?(\]|\}}), (%\w+), (%\w+)[^;]*;", text)
+        assert match
+        name = match[operand + 1]
+        changed = f"{{ .reg .b64 %other; xor.b64 %other, {name}, {bits}; {match[0].replace(name + ',', '%other,')} }}"
+        text = text.replace(match[0], changed)
+    kernel = ptxlab.parse(text, name="k.ptx")[launch.function.name]
+    how = {"shared": launch.shared, "device": "cpu", "seed": seed, "on_error": "collect", "timeout": 60}
+    result = kernel.launch(launch.grid, launch.block, launch.args, **how)
+    return result, bool(np.array_equal(d, expected))
+
+
+@pytest.mark.parametrize("kind", ["tcgen05", "wgmma"])
+@pytest.mark.parametrize(
+    ("operand", "field", "message"),
+    [
+        (A, "swizzle", "matrix A is read with no swizzle, and was written with 128B swizzle"),
+        (B, "swizzle", "matrix B is read with no swizzle, and was written with 128B swizzle"),
+        (A, "stride", "rows 8 to 15 of matrix A are read 1040 bytes after rows 0 to 7, and were written 1024 bytes"),
+        (B, "half the stride", "rows 8 to 15 of matrix B are read 512 bytes after rows 0 to 7, and were"),
+    ],
+)
+def test_a_field_that_does_not_agree(kind: str, operand: int, field: str, message: str) -> None:
+    result, is_right = run(kind, operand, FIELDS[field])
+    assert not is_right
+    (found,) = [found for found in result.diagnostics if found.level == "error"]
+    assert found.code == "mismatched-descriptor"
+    assert found.message.startswith(message)
+    assert found.labels[1].text == "this copy wrote it: rows of 128 bytes, 128B swizzle"
+
+
+@pytest.mark.parametrize("kind", ["tcgen05", "wgmma"])
+def test_fields_that_agree_or_do_not_matter(kind: str) -> None:
+    """With a swizzle, a K-major matrix of one row of it has no use for the leading offset."""
+    for operand, bits in ((0, 0), (A, FIELDS["leading"])):
+        result, is_right = run(kind, operand, bits)
+        assert is_right
+        assert result.diagnostics == [], ptxlab.report.render(result.diagnostics)
