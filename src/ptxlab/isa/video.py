@@ -35,6 +35,7 @@ HALVES: dict[str, Any] = {**LANES, "types": {
 BYTES: dict[str, Any] = {**LANES, "types": {
     "d": "dtype select(byte_mask)", "a": "atype select(bytes) reg", "b": "btype select(bytes) reg", "c": "dtype reg",
 }}  # fmt: skip
+OnLanes = Callable[[Machine, Modifiers, Value, Value], Value]
 
 
 @form("vadd.dtype.atype.btype{.sat} d, a, b", **ALONE)
@@ -144,110 +145,83 @@ def vset(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -
     return _combine(k, m, k.cast(INTEGERS[m.cmp](_part(k, "a", a), _part(k, "b", b)), "s64"), c)
 
 
-@form("vadd2.dtype.atype.btype{.sat} d, a, b, c", **HALVES)
-@form("vadd2.dtype.atype.btype.add d, a, b, c", **HALVES)
-def vadd2(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
-    """Add two pairs of halves."""
-    return _each(k, m, "h", lambda x, y: x + y, a, b, c)
+def _on_lanes(syntax: str, halves: dict[str, Any], bytes: dict[str, Any]) -> Callable[[OnLanes], OnLanes]:
+    """Declare an instruction on halves (`vadd2`) and on bytes (`vadd4`) by what it gives for one pair of lanes.
+
+    `#` in the syntax is the number of lanes, `{}` in the docstring says what they are. Each has a second form, which
+    adds the results to `c`.
+    """
+
+    def declare(function: OnLanes) -> OnLanes:
+        for count, lane, lanes, how in (
+            (2, "h", "two pairs of halves", halves),
+            (4, "b", "four pairs of bytes", bytes),
+        ):
+            semantics = _semantics_on(lane, function)
+            semantics.__doc__ = (function.__doc__ or "").format(lanes)
+            written = syntax.replace("#", str(count))
+            form(f"{written} d, a, b, c", **how)(semantics)
+            form(f"{written.removesuffix('{.sat}')}.add d, a, b, c", **how)(semantics)
+        return function
+
+    return declare
 
 
-@form("vsub2.dtype.atype.btype{.sat} d, a, b, c", **HALVES)
-@form("vsub2.dtype.atype.btype.add d, a, b, c", **HALVES)
-def vsub2(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
-    """Subtract two pairs of halves."""
-    return _each(k, m, "h", lambda x, y: x - y, a, b, c)
+def _semantics_on(lane: str, function: OnLanes) -> Callable[[Machine, Modifiers, Value, Value, Value], Value]:
+    def semantics(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
+        return _each(k, m, lane, lambda x, y: function(k, m, x, y), a, b, c)
+
+    return semantics
 
 
-@form("vavrg2.dtype.atype.btype{.sat} d, a, b, c", **HALVES)
-@form("vavrg2.dtype.atype.btype.add d, a, b, c", **HALVES)
-def vavrg2(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
-    """Give the averages of two pairs of halves, rounded away from zero."""
-    return _each(k, m, "h", lambda x, y: k.select(x + y < 0, x + y, x + y + 1) >> 1, a, b, c)
+@_on_lanes("vadd#.dtype.atype.btype{.sat}", HALVES, BYTES)
+def vadd_lanes(k: Machine, m: Modifiers, x: Value, y: Value) -> Value:
+    """Add {}."""
+    return x + y
 
 
-@form("vabsdiff2.dtype.atype.btype{.sat} d, a, b, c", **HALVES)
-@form("vabsdiff2.dtype.atype.btype.add d, a, b, c", **HALVES)
-def vabsdiff2(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
-    """Give the absolute differences of two pairs of halves."""
-    return _each(k, m, "h", lambda x, y: larger(k, x - y, y - x), a, b, c)
+@_on_lanes("vsub#.dtype.atype.btype{.sat}", HALVES, BYTES)
+def vsub_lanes(k: Machine, m: Modifiers, x: Value, y: Value) -> Value:
+    """Subtract {}."""
+    return x - y
 
 
-@form("vmin2.dtype.atype.btype{.sat} d, a, b, c", **HALVES)
-@form("vmin2.dtype.atype.btype.add d, a, b, c", **HALVES)
-def vmin2(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
-    """Give the smaller ones of two pairs of halves."""
-    return _each(k, m, "h", lambda x, y: smaller(k, x, y), a, b, c)
+@_on_lanes("vavrg#.dtype.atype.btype{.sat}", HALVES, BYTES)
+def vavrg_lanes(k: Machine, m: Modifiers, x: Value, y: Value) -> Value:
+    """Give the averages of {}, rounded away from zero."""
+    return k.select(x + y < 0, x + y, x + y + 1) >> 1
 
 
-@form("vmax2.dtype.atype.btype{.sat} d, a, b, c", **HALVES)
-@form("vmax2.dtype.atype.btype.add d, a, b, c", **HALVES)
-def vmax2(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
-    """Give the larger ones of two pairs of halves."""
-    return _each(k, m, "h", lambda x, y: larger(k, x, y), a, b, c)
+@_on_lanes("vabsdiff#.dtype.atype.btype{.sat}", HALVES, BYTES)
+def vabsdiff_lanes(k: Machine, m: Modifiers, x: Value, y: Value) -> Value:
+    """Give the absolute differences of {}; with `.add`, their sum is what block matching needs."""
+    return larger(k, x - y, y - x)
+
+
+@_on_lanes("vmin#.dtype.atype.btype{.sat}", HALVES, BYTES)
+def vmin_lanes(k: Machine, m: Modifiers, x: Value, y: Value) -> Value:
+    """Give the smaller ones of {}."""
+    return smaller(k, x, y)
+
+
+@_on_lanes("vmax#.dtype.atype.btype{.sat}", HALVES, BYTES)
+def vmax_lanes(k: Machine, m: Modifiers, x: Value, y: Value) -> Value:
+    """Give the larger ones of {}."""
+    return larger(k, x, y)
 
 
 TEST_HALVES: dict[str, Any] = {**TEST, "since": "3.0 sm_30", "types": {
-    "d": "u32 select(half_mask)", "a": "atype select(halves) reg", "b": "btype select(halves) reg", "c": "u32 reg",
+    **HALVES["types"], "d": "u32 select(half_mask)", "c": "u32 reg",
 }}  # fmt: skip
 TEST_BYTES: dict[str, Any] = {**TEST, "since": "3.0 sm_30", "types": {
-    "d": "u32 select(byte_mask)", "a": "atype select(bytes) reg", "b": "btype select(bytes) reg", "c": "u32 reg",
+    **BYTES["types"], "d": "u32 select(byte_mask)", "c": "u32 reg",
 }}  # fmt: skip
 
 
-@form("vset2.atype.btype.cmp d, a, b, c", **TEST_HALVES)
-@form("vset2.atype.btype.cmp.add d, a, b, c", **TEST_HALVES)
-def vset2(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
-    """Compare two pairs of halves: 1 in each half where it holds, else 0."""
-    return _each(k, m, "h", lambda x, y: k.cast(INTEGERS[m.cmp](x, y), "s32"), a, b, c)
-
-
-@form("vadd4.dtype.atype.btype{.sat} d, a, b, c", **BYTES)
-@form("vadd4.dtype.atype.btype.add d, a, b, c", **BYTES)
-def vadd4(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
-    """Add four pairs of bytes."""
-    return _each(k, m, "b", lambda x, y: x + y, a, b, c)
-
-
-@form("vsub4.dtype.atype.btype{.sat} d, a, b, c", **BYTES)
-@form("vsub4.dtype.atype.btype.add d, a, b, c", **BYTES)
-def vsub4(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
-    """Subtract four pairs of bytes."""
-    return _each(k, m, "b", lambda x, y: x - y, a, b, c)
-
-
-@form("vavrg4.dtype.atype.btype{.sat} d, a, b, c", **BYTES)
-@form("vavrg4.dtype.atype.btype.add d, a, b, c", **BYTES)
-def vavrg4(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
-    """Give the averages of four pairs of bytes, rounded away from zero."""
-    return _each(k, m, "b", lambda x, y: k.select(x + y < 0, x + y, x + y + 1) >> 1, a, b, c)
-
-
-@form("vabsdiff4.dtype.atype.btype{.sat} d, a, b, c", **BYTES)
-@form("vabsdiff4.dtype.atype.btype.add d, a, b, c", **BYTES)
-def vabsdiff4(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
-    """Give the absolute differences of four pairs of bytes; with `.add`, their sum is what block matching needs."""
-    return _each(k, m, "b", lambda x, y: larger(k, x - y, y - x), a, b, c)
-
-
-@form("vmin4.dtype.atype.btype{.sat} d, a, b, c", **BYTES)
-@form("vmin4.dtype.atype.btype.add d, a, b, c", **BYTES)
-def vmin4(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
-    """Give the smaller ones of four pairs of bytes."""
-    return _each(k, m, "b", lambda x, y: smaller(k, x, y), a, b, c)
-
-
-@form("vmax4.dtype.atype.btype{.sat} d, a, b, c", **BYTES)
-@form("vmax4.dtype.atype.btype.add d, a, b, c", **BYTES)
-def vmax4(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
-    """Give the larger ones of four pairs of bytes."""
-    return _each(k, m, "b", lambda x, y: larger(k, x, y), a, b, c)
-
-
-@form("vset4.atype.btype.cmp d, a, b, c", **TEST_BYTES)
-@form("vset4.atype.btype.cmp.add d, a, b, c", **TEST_BYTES)
-def vset4(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
-    """Compare four pairs of bytes: 1 in each byte where it holds, else 0."""
-    return _each(k, m, "b", lambda x, y: k.cast(INTEGERS[m.cmp](x, y), "s32"), a, b, c)
+@_on_lanes("vset#.atype.btype.cmp", TEST_HALVES, TEST_BYTES)
+def vset_lanes(k: Machine, m: Modifiers, x: Value, y: Value) -> Value:
+    """Compare {}: 1 in each lane where it holds, else 0."""
+    return k.cast(INTEGERS[m.cmp](x, y), "s32")
 
 
 def _part(k: Machine, name: str, value: Value) -> Value:
