@@ -1,9 +1,21 @@
 """Waiting for a phase of an mbarrier, and asking whether it is over (PTX ISA 9.7.13.15.16)."""
 
+from typing import Any
+
 from .form import Modifiers, form
 from .machine import Address, Machine, Value
 from .mbarrier import ACQUIRE, PARITY, PHASES, PRIMARY, REPORT, operands, order
 from .vocabulary import SHARED
+
+# What the forms that return a report have in common, and those that return its value.
+REPORTED: dict[str, Any] = {
+    "phase": "phase_type::primary",
+    "space": SHARED,
+    "writes": "d report",
+    "since": REPORT,
+    **ACQUIRE,
+}
+REPORTED_VALUE: dict[str, Any] = {**REPORTED, "writes": "d report value"}
 
 
 @form(
@@ -21,39 +33,23 @@ def mbarrier_test_wait(k: Machine, m: Modifiers, a: Address, state: Value) -> Va
 
 @form(
     "mbarrier.test_wait.phase{.sem}{.scope}{.space}.b64 d|report, [a], state",
-    phase="phase_type::primary",
-    space=SHARED,
     types=operands("report a state", d="pred"),
-    writes="d report",
-    since=REPORT,
-    **ACQUIRE,
+    **REPORTED,
 )
 @form(
     "mbarrier.test_wait.parity.phase{.sem}{.scope}{.space}.b64 d|report, [a], parity",
-    phase="phase_type::primary",
-    space=SHARED,
     types=operands("report a parity", d="pred"),
-    writes="d report",
-    since=REPORT,
-    **ACQUIRE,
+    **REPORTED,
 )
 @form(
     "mbarrier.try_wait.phase{.sem}{.scope}{.space}.b64 d|report, [a], state{, hint}",
-    phase="phase_type::primary",
-    space=SHARED,
     types=operands("report a state hint", d="pred"),
-    writes="d report",
-    since=REPORT,
-    **ACQUIRE,
+    **REPORTED,
 )
 @form(
     "mbarrier.try_wait.parity.phase{.sem}{.scope}{.space}.b64 d|report, [a], parity{, hint}",
-    phase="phase_type::primary",
-    space=SHARED,
     types=operands("report a parity hint", d="pred"),
-    writes="d report",
-    since=REPORT,
-    **ACQUIRE,
+    **REPORTED,
 )
 def mbarrier_report(
     k: Machine, m: Modifiers, a: Address, state: Value | None, parity: Value | None, hint: Value | None
@@ -64,39 +60,23 @@ def mbarrier_report(
 
 @form(
     "mbarrier.test_wait.phase{.sem}{.scope}{.space}.b64 d{|report}, value, [a], state",
-    phase="phase_type::primary",
-    space=SHARED,
     types=operands("report value a state", d="pred"),
-    writes="d report value",
-    since=REPORT,
-    **ACQUIRE,
+    **REPORTED_VALUE,
 )
 @form(
     "mbarrier.test_wait.parity.phase{.sem}{.scope}{.space}.b64 d{|report}, value, [a], parity",
-    phase="phase_type::primary",
-    space=SHARED,
     types=operands("report value a parity", d="pred"),
-    writes="d report value",
-    since=REPORT,
-    **ACQUIRE,
+    **REPORTED_VALUE,
 )
 @form(
     "mbarrier.try_wait.phase{.sem}{.scope}{.space}.b64 d{|report}, value, [a], state{, hint}",
-    phase="phase_type::primary",
-    space=SHARED,
     types=operands("report value a state hint", d="pred"),
-    writes="d report value",
-    since=REPORT,
-    **ACQUIRE,
+    **REPORTED_VALUE,
 )
 @form(
     "mbarrier.try_wait.parity.phase{.sem}{.scope}{.space}.b64 d{|report}, value, [a], parity{, hint}",
-    phase="phase_type::primary",
-    space=SHARED,
     types=operands("report value a parity hint", d="pred"),
-    writes="d report value",
-    since=REPORT,
-    **ACQUIRE,
+    **REPORTED_VALUE,
 )
 def mbarrier_report_value(
     k: Machine, m: Modifiers, a: Address, state: Value | None, parity: Value | None, hint: Value | None
