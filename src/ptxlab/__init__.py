@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ptxlab.check import check as check
+    from ptxlab.device.tensor_maps import im2col_map as im2col_map
     from ptxlab.device.tensor_maps import tensor_map as tensor_map
     from ptxlab.launch import explore as explore
     from ptxlab.launch.chains import chain as chain
@@ -46,6 +47,7 @@ _HOME = {
     "load": "ptxlab.syntax",
     "parse": "ptxlab.syntax",
     "render": "ptxlab.report",
+    "im2col_map": "ptxlab.device.tensor_maps",
     "tensor_map": "ptxlab.device.tensor_maps",
 }
 

@@ -342,22 +342,23 @@ def test_what_is_not_a_tensor_map() -> None:
     assert (found.code, found.message) == ("bad-tensor-map", "the address of a tensor map points to something else")
 
 
-# Where fields are among the 128 bytes as the emulator encodes them, 32 bits each.
+# Of a map of 64 x 64 bytes: words as `isa.tensor_map` places them.
 @pytest.mark.parametrize(
     ("offset", "value", "message"),
     [
-        (4, 6, "`tensorRank` is 6, not 1 to 5"),
-        (8, 0x1008, "`globalAddress` is 0x1008, not a multiple of 16"),
-        (16, 24, "`globalStrides[0]` is 24, not a multiple of 16"),
-        (56 + 4, 0, "`globalDim[1]` is 0, not 1 or more"),
-        (76, 0, "`boxDim[0]` is 0, not 1 to 256"),
-        (76 + 4, 257, "`boxDim[1]` is 257, not 1 to 256"),
-        (96 + 4, 9, "`elementStrides[1]` is 9, not 1 to 8"),
-        (116, 3, "`tensorDataType` is 3, not elements of 1, 2, 4 or 8 bytes"),
-        (120, 4, "`swizzle` is 4, not 0 to 3"),
-        (76, 15, "a row of its box has 15 bytes"),
+        (0, 0x1008, "`globalAddress` is 0x1008, not a multiple of 16, or of 32 where that is needed"),
+        (8, 7 << 4, "`tensorRank` is 8, not 1 to 5, and 3 to 5 of im2col"),
+        (8, 1 << 4 | 1, "`tensorRank` is 2, not 1 to 5, and 3 to 5 of im2col"),
+        (8, 1 << 4 | 15 << 7, "`tensorDataType` is 15, not 0 to 13"),
+        (8, 1 << 4 | 1 << 11, "`interleave` is 1, not 0 to 2, and 0 with fewer than 3 dimensions"),
+        (8, 1 << 4 | 1 << 19, "`swizzle_atomicity` is 1, not 0 to 3, and 0 but with a swizzle of 128 bytes"),
+        (8, 1 << 4 | 1 << 15, "`oobFill` is NaN, and its elements are not floats"),
+        (8, 1 << 4 | 1 << 22 | 1 << 13, "it has two swizzles at once"),
+        (8, 1 << 4 | 1 << 13, "a row of its box has 64 bytes"),
+        (52, 14 << 24, "a row of its box has 15 bytes"),
+        (8, 1 << 4 | 12 << 7, "a row of its box has 64 padded elements"),
     ],
-)
+)  # fmt: skip
 def test_a_damaged_tensor_map_names_its_field(offset: int, value: int, message: str) -> None:
     encoded = bytearray(ptxlab.tensor_map(some((64, 64)), (32, 64)).encode(0x1000))
     encoded[offset : offset + 4] = value.to_bytes(4, "little")
@@ -366,9 +367,18 @@ def test_a_damaged_tensor_map_names_its_field(offset: int, value: int, message: 
     assert (found.code, found.message) == ("bad-tensor-map", f"a damaged tensor map: {message}")
 
 
+@pytest.mark.parametrize(("offset", "value"), [(8, 0x8000_0010), (28, 1 << 16), (52, 1 << 15)])
+def test_bits_that_no_tensor_map_has(offset: int, value: int) -> None:
+    encoded = bytearray(ptxlab.tensor_map(some((64, 64)), (32, 64)).encode(0x1000))
+    encoded[offset : offset + 4] = value.to_bytes(4, "little")
+    args = [bytes(encoded), np.zeros(TILE, np.uint8), np.zeros(TILE, np.uint8), 0, 0, 0, 0, 0, 0]
+    (found,) = ptxlab.parse(kernel(2, LOAD))["k"].launch(1, 128, args, device="cpu", on_error="collect").diagnostics
+    assert (found.code, found.message) == ("bad-tensor-map", "the address of a tensor map points to something else")
+
+
 def test_a_forged_tensor_map_reaches_no_memory_of_the_host() -> None:
     map = ptxlab.tensor_map(some((64, 64)), (32, 64))
-    for address in (0x1000, 0x7000_0001_0000, (1 << 64) - 4096):
+    for address in (0x1000, 0x7000_0001_0000, (1 << 57) - 4096):
         args = [map.encode(address), np.zeros(TILE, np.uint8), np.zeros(TILE, np.uint8), 0, 0, 0, 0, 0, 0]
         found = ptxlab.parse(kernel(2, LOAD))["k"].launch(1, 128, args, device="cpu", on_error="collect").diagnostics
         assert [diagnostic.code for diagnostic in found] == ["out-of-bounds"]
@@ -427,7 +437,8 @@ def test_a_prefetch_changes_nothing() -> None:
         ({"box": (8, 8)}, "a row of the box has 8 bytes: it must be a multiple of 16"),
         ({"box": (8,)}, "box has 1 dimensions, the array has 2"),
         ({"box": (8, 64), "swizzle": "32B"}, "a row of the box has 64 bytes: a swizzle of 32B has room for 32"),
-        ({"box": (8, 16), "swizzle": "16B"}, "swizzle='16B': there are None, '32B', '64B', '128B'"),
+        ({"box": (8, 16), "swizzle": "16B"}, "swizzle='16B': there are None, '32B', '64B', '96B', '128B', "
+         "'128B_ATOM_32B', '128B_ATOM_32B_FLIP_8B', '128B_ATOM_64B'"),
         (
             {"box": (8, 16), "fill": "nan"},
             "fill='nan' is for floats of 16, 32 or 64 bits, not for elements of type `.u8`",
@@ -458,7 +469,7 @@ def test_boxes_that_there_are_not(how: dict[str, Any], message: str) -> None:
         (np.zeros((4, 16), np.complex64), "a tensor map has no elements of type complex64"),
     ],
 )
-def test_arrays_that_have_no_map(array: Any, message: str | None) -> None:
+def test_arrays_that_have_no_map(array: Any, message: str) -> None:
     box = (1,) * (array.ndim - 1) + (16,)
     expected = "dimension 0 of the array has a stride of 40 bytes" if message is None else message
     with pytest.raises((ValueError, TypeError)) as raised:

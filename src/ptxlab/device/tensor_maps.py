@@ -1,7 +1,8 @@
-"""Tensor maps: a tensor in global memory and the box that copies cut out of it, as an argument of a launch.
+"""Tensor maps: a tensor in global memory and what copies cut out of it, as an argument of a launch.
 
-NumPy names dimensions from the outermost to the innermost, and so does `tensor_map`; PTX and the driver go the other
-way, and so do the fields of a `TensorMap`: coordinates in an instruction begin with the innermost dimension.
+NumPy names dimensions from the outermost to the innermost, and so do `tensor_map` and `im2col_map`; PTX and the driver
+go the other way, and so do the fields of a `TensorMap`: coordinates in an instruction begin with the innermost
+dimension.
 """
 
 from __future__ import annotations
@@ -11,25 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ptxlab.device.element_types import NO_TYPE, TYPES
+from ptxlab.device import tensor_map_checks as checks
+from ptxlab.isa import tensor_map as layout
 
-BYTES = 128
-TENSOR_MAP_MARK = 0x50414D54  # the first word of a map as the emulator reads it
-ALIGNMENT = 16  # of the tensor, its strides and the rows of a box
-MOST_ALONG = 256  # elements of a box along a dimension
-MOST_STEP = 8
-MOST_BYTES = 232448  # of a box: what a block has of shared memory on Hopper
-SWIZZLES = {None: 0, "32B": 1, "64B": 2, "128B": 3}
-PROMOTIONS = {None: 0, "64B": 1, "128B": 2, "256B": 3}
-FILLS = ("zeros", "nan")
-
+BYTES = layout.BYTES
 # Types of elements by what NumPy, ml_dtypes and torch call them; there are no signed bytes, and 8-bit floats are bytes.
 _NAMES = {
     "bool": "u8", "uint8": "u8", "int8": "u8", "uint16": "u16", "int16": "u16", "uint32": "u32", "int32": "s32",
     "uint64": "u64", "int64": "s64", "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64",
 }  # fmt: skip
-# What elements out of bounds of the tensor are with `fill="nan"`, on an H200.
-_NANS = {"f16": 0x7FF7, "bf16": 0x7FF7, "f32": 0x7FF7_7FF7, "f64": 0x7FF7_7FF7_7FF7_7FF7}
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,50 +30,92 @@ class TensorMap:
     array: Any  # whose memory it is
     offset: int  # in bytes, where the tensor begins there
     type: str
-    width: int  # of an element, in bytes
     sizes: tuple[int, ...]
     strides: tuple[int, ...]  # in bytes, of all dimensions but the innermost
-    box: tuple[int, ...]
+    box: tuple[int, ...]  # of im2col: only the channels of a pixel
     steps: tuple[int, ...]
     swizzle: str | None
     l2_promotion: str | None
     fill: str
+    interleave: str | None = None
+    pixels: int = 0  # of im2col: how many a copy moves; 0: the map is for tiles
+    lower: tuple[int, ...] = ()  # of im2col: the corners of the bounding box, of all dimensions of an image
+    upper: tuple[int, ...] = ()
+
+    @property
+    def bits(self) -> int:
+        """Of an element in global memory."""
+        return layout.ELEMENT_TYPES[self.type].bits
 
     @property
     def box_bytes(self) -> int:
         """The bytes that a copy of a box moves, also where it is beyond the tensor: what an mbarrier has to expect."""
-        total = self.width
+        if self.pixels:
+            return self.box[0] * self.pixels * self.bits // 8
+        total = self.bits
         for extent, step in zip(self.box, self.steps, strict=True):
             total *= -(-extent // step)
-        return total
+        return total // 8
 
     def encode(self, address: int) -> bytes:
-        """The map as the emulator reads it, of a tensor at that address; a GPU has an encoding of its own."""
-        if address % ALIGNMENT:
-            raise ValueError(f"the tensor begins at {address:#x}, no multiple of {ALIGNMENT}")
+        """The map of a tensor at that address, as the driver encodes it."""
+        unit = checks.unit_of(self.type, self.interleave)
+        if address % unit:
+            raise ValueError(f"the tensor begins at {address:#x}, no multiple of {unit}")
+        words = [0] * (BYTES // 4)
+        words[0], words[1] = address & 0xFFFFFFFF, address >> 32
+        words[layout.FLAGS // 4] = self._flags()
+        for number, stride in enumerate(self.strides):
+            words[layout.STRIDES // 4 + number] = stride >> layout.STRIDE_UNIT & 0xFFFFFFFF
+            words[layout.HIGH_STRIDES // 4] |= stride >> layout.STRIDE_UNIT + 32 << 4 * number
+        for number, size in enumerate(self.sizes):
+            words[layout.SIZES // 4 + number] = size - 1
+        for number, step in enumerate(self.steps):
+            words[layout.STEPS // 4] |= step - 1 << layout.STEP_BITS * number
+        words[layout.STEPS // 4] |= self.box[0] - 1 << layout.BOX_SHIFT
+        for number, extent in enumerate(self.box[1:]):
+            words[layout.BOX // 4] |= extent - 1 << 8 * number
+        if self.pixels:
+            words[layout.CORNERS // 4] = self._corners()
+            words[layout.PIXELS // 4] = self.pixels - 1
+        words[layout.BOX_BYTES // 4] = self._driver_bytes()
+        words[layout.SHARED_ALIGNMENT // 4] = layout.SWIZZLES[self.swizzle].repeats
+        return struct.pack(f"<{len(words)}I", *words)
 
-        def padded(values: Sequence[int], count: int) -> list[int]:
-            return [*values, *[0] * (count - len(values))]
-
-        return struct.pack(
-            "<IIQ4QQ5I5I5I3I",
-            TENSOR_MAP_MARK,
-            len(self.sizes),
-            address,
-            *padded(self.strides, 4),
-            _NANS[self.type] if self.fill == "nan" else 0,
-            *padded(self.sizes, 5),
-            *padded(self.box, 5),
-            *padded(self.steps, 5),
-            self.width,
-            SWIZZLES[self.swizzle],
-            TYPES.get(self.type, NO_TYPE),
+    def _flags(self) -> int:
+        type, swizzle = layout.ELEMENT_TYPES[self.type], layout.SWIZZLES[self.swizzle]
+        return (
+            bool(self.pixels) << layout.IS_IM2COL.shift
+            | len(self.sizes) - 1 << layout.RANK.shift
+            | type.number << layout.TYPE.shift
+            | layout.INTERLEAVES[self.interleave] << layout.INTERLEAVE.shift
+            | layout.swizzle_bits(swizzle.mode)
+            | layout.FILLS[self.fill] << layout.FILL.shift
+            | type.is_tensor_float << layout.TENSOR_FLOAT.shift
+            | layout.PROMOTIONS[self.l2_promotion] << layout.PROMOTION.shift
+            | swizzle.atomicity << layout.ATOMICITY.shift
         )
+
+    def _corners(self) -> int:
+        bits = layout.CORNER_BITS[len(self.sizes) - 3]
+        mask, found = (1 << bits) - 1, 0
+        for number, (lower, upper) in enumerate(zip(self.lower, self.upper, strict=True)):
+            found |= (lower & mask) << bits * number | (upper & mask) << bits * number + layout.CORNER_SHIFT
+        return found
+
+    def _driver_bytes(self) -> int:
+        """The driver rounds down where element strides do not divide the box; copies round up."""
+        if self.pixels:
+            return self.box_bytes
+        total = self.bits
+        for extent, step in zip(self.box, self.steps, strict=True):
+            total *= extent // step
+        return total // 8
 
 
 def address_in(encoded: bytes | bytearray) -> int:
     """The address of the tensor that an encoded map describes."""
-    return int(struct.unpack_from("<Q", encoded, 8)[0])
+    return int(struct.unpack_from("<Q", encoded, layout.ADDRESS)[0])
 
 
 def tensor_map(
@@ -93,10 +126,14 @@ def tensor_map(
     element_strides: Sequence[int] | None = None,
     l2_promotion: str | None = None,
     fill: str = "zeros",
+    interleave: str | None = None,
+    type: str | None = None,
 ) -> TensorMap:
     """A tensor map of an array, for copies of boxes of `box` elements: dimensions in the array's order, as in NumPy.
 
-    In PTX, coordinates come in the opposite order: `[map, {column, row}]`.
+    In PTX, coordinates come in the opposite order: `[map, {column, row}]`. `type` is the type of elements where the
+    array cannot say it: `tf32` or `f32.ftz` of float32, and `b4x16`, `b4x16_p64` or `b6x16_p32` of bytes that hold
+    packed elements of 4 or 6 bits. The box then counts these.
 
     >>> import numpy
     >>> import ptxlab
@@ -104,45 +141,119 @@ def tensor_map(
     >>> map.box_bytes, map.sizes, map.strides
     (16384, (256, 1000), (512,))
     """
-    shape = tuple(int(extent) for extent in array.shape)
-    type, width, strides = _layout(array)
-    rank = len(shape)
-    if not 1 <= rank <= 5:
-        raise ValueError(f"a tensor map has 1 to 5 dimensions, this array has {rank}")
-    extents = _whole(box, rank, "box")
-    steps = _whole(element_strides if element_strides is not None else [1] * rank, rank, "element_strides")
-    _check_tensor(shape, strides, width)
-    _check_box(extents, steps, width, swizzle)
-    for name, value, known in (
-        ("swizzle", swizzle, SWIZZLES), ("l2_promotion", l2_promotion, PROMOTIONS), ("fill", fill, FILLS),
-    ):  # fmt: skip
-        if value not in known:
-            raise ValueError(f"{name}={value!r}: there are {', '.join(map(repr, known))}")
-    if fill == "nan" and type not in _NANS:
-        raise ValueError(f"fill='nan' is for floats of 16, 32 or 64 bits, not for elements of type `.{type}`")
-    owner, offset = _owner(array)
+    found = _Tensor(array, type)
+    extents = checks.whole(box, found.rank, "box")
+    steps = checks.whole(element_strides if element_strides is not None else [1] * found.rank, found.rank,
+                         "element_strides")  # fmt: skip
+    how = checks.Options(found.type, swizzle, l2_promotion, fill, interleave)
+    checks.check_options(how, found.rank)
+    checks.check_tensor(found.shape, found.strides, found.width, how)
+    checks.check_box(extents, steps, how)
     return TensorMap(
-        array=owner,
-        offset=offset,
-        type=type,
-        width=width,
-        sizes=shape[::-1],
-        strides=strides[-2::-1] if rank > 1 else (),
+        array=found.owner,
+        offset=found.offset,
+        type=found.type,
+        sizes=found.sizes,
+        strides=found.outer_strides,
         box=extents[::-1],
         steps=steps[::-1],
         swizzle=swizzle,
         l2_promotion=l2_promotion,
         fill=fill,
+        interleave=interleave,
     )
 
 
-def _layout(array: Any) -> tuple[str, int, tuple[int, ...]]:
-    """The type of elements, their width, and the strides in bytes."""
+def im2col_map(
+    array: Any,
+    channels: int,
+    pixels: int,
+    *,
+    lower: Sequence[int],
+    upper: Sequence[int],
+    swizzle: str | None = None,
+    element_strides: Sequence[int] | None = None,
+    l2_promotion: str | None = None,
+    fill: str = "zeros",
+    interleave: str | None = None,
+    type: str | None = None,
+) -> TensorMap:
+    """A tensor map of images for copies by im2col, `.im2col::w` and `.im2col::w::128`: `pixels` of `channels` each.
+
+    The array is N(D)(H)WC. `lower` and `upper` are the corners of the bounding box in its order, `(d, h, w)`: pixels
+    start from `lower` on, and end before the size of the image plus `upper`. The rest is as in `tensor_map`.
+
+    >>> import numpy
+    >>> import ptxlab
+    >>> images = numpy.zeros((8, 14, 14, 64), numpy.float16)
+    >>> map = ptxlab.im2col_map(images, channels=64, pixels=128, lower=(-1, -1), upper=(-1, -1), swizzle="128B")
+    >>> map.box_bytes, map.sizes
+    (16384, (64, 14, 14, 8))
+    """
+    found = _Tensor(array, type)
+    if found.rank < 3:
+        raise ValueError(f"images have 3 to 5 dimensions, this array has {found.rank}")
+    steps = checks.whole(element_strides if element_strides is not None else [1] * found.rank, found.rank,
+                         "element_strides")  # fmt: skip
+    how = checks.Options(found.type, swizzle, l2_promotion, fill, interleave)
+    corners = [checks.whole(given, found.rank - 2, name) for given, name in ((lower, "lower"), (upper, "upper"))]
+    checks.check_options(how, found.rank)
+    checks.check_tensor(found.shape, found.strides, found.width, how)
+    checks.check_pixels(found.shape, int(channels), int(pixels), corners[0], corners[1])
+    checks.check_row(int(channels), how)
+    checks.check_steps(steps, how)
+    return TensorMap(
+        array=found.owner,
+        offset=found.offset,
+        type=found.type,
+        sizes=found.sizes,
+        strides=found.outer_strides,
+        box=(int(channels),),
+        steps=steps[::-1],
+        swizzle=swizzle,
+        l2_promotion=l2_promotion,
+        fill=fill,
+        interleave=interleave,
+        pixels=int(pixels),
+        lower=corners[0][::-1],
+        upper=corners[1][::-1],
+    )
+
+
+class _Tensor:
+    """An array as a tensor: its type of elements, sizes and strides, in the array's order."""
+
+    def __init__(self, array: Any, type: str | None) -> None:
+        self.strides: tuple[int, ...]
+        self.type, self.width, self.strides = _layout(array, type)
+        shape = tuple(int(extent) for extent in array.shape)
+        self.rank = len(shape)
+        if not 1 <= self.rank <= 5:
+            raise ValueError(f"a tensor map has 1 to 5 dimensions, this array has {self.rank}")
+        bits = layout.ELEMENT_TYPES[self.type].bits
+        if bits < 8 and shape[-1] * 8 % bits:
+            raise ValueError(f"a row of the array has {shape[-1]} bytes: elements of {bits} bits do not fill them")
+        self.shape = (*shape[:-1], shape[-1] * 8 // bits) if bits < 8 else shape
+        self.sizes = self.shape[::-1]
+        self.outer_strides = self.strides[-2::-1] if self.rank > 1 else ()
+        self.owner, self.offset = _owner(array)
+
+
+def _layout(array: Any, wanted: str | None) -> tuple[str, int, tuple[int, ...]]:
+    """The type of elements, the bytes of an element of the array, and the strides in bytes."""
     name = str(getattr(array.dtype, "name", array.dtype)).rpartition(".")[2]
     type = "u8" if name.startswith("float8_") else _NAMES.get(name)
+    width = int(getattr(array, "itemsize", 0)) or int(array.element_size())
+    if wanted is not None:
+        if wanted not in layout.ELEMENT_TYPES:
+            raise ValueError(f"type={wanted!r}: there are {', '.join(map(repr, layout.ELEMENT_TYPES))}")
+        bits = layout.ELEMENT_TYPES[wanted].bits
+        if width * 8 != max(bits, 8):
+            packed = " that holds packed elements, as of uint8" if bits < 8 else ""
+            raise TypeError(f"type={wanted!r} needs an array of {max(bits, 8)}-bit elements{packed}, not of {name}")
+        type = wanted
     if type is None:
         raise TypeError(f"a tensor map has no elements of type {name}")
-    width = int(getattr(array, "itemsize", 0)) or int(array.element_size())
     if callable(getattr(array, "stride", None)):  # torch counts elements
         return type, width, tuple(width * int(stride) for stride in array.stride())
     return type, width, tuple(int(stride) for stride in array.strides)
@@ -158,47 +269,3 @@ def _owner(array: Any) -> tuple[Any, int]:
     if owner is array:
         return array, 0
     return owner, array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
-
-
-def _whole(numbers: Sequence[int], rank: int, name: str) -> tuple[int, ...]:
-    found = tuple(int(number) for number in numbers)
-    if len(found) != rank:
-        raise ValueError(f"{name} has {len(found)} dimensions, the array has {rank}")
-    return found
-
-
-def _check_tensor(shape: Sequence[int], strides: Sequence[int], width: int) -> None:
-    """Whether the driver can describe a tensor; dimensions from the outermost to the innermost."""
-    for number, extent in enumerate(shape):
-        if not 1 <= extent < 1 << 32:
-            raise ValueError(f"dimension {number} of the array has {extent} elements: there are 1 to {(1 << 32) - 1}")
-    if shape[-1] > 1 and strides[-1] != width:
-        raise ValueError("elements of the last dimension of the array must lie side by side")
-    for number, stride in enumerate(strides[:-1]):
-        if stride % ALIGNMENT or not 0 <= stride < 1 << 40:
-            raise ValueError(
-                f"dimension {number} of the array has a stride of {stride} bytes: it must be a multiple of {ALIGNMENT} "
-                f"below 2**40; pad the rows, as with a view of a wider array"
-            )
-
-
-def _check_box(box: Sequence[int], steps: Sequence[int], width: int, swizzle: str | None) -> None:
-    """Whether a box can be copied; dimensions from the outermost to the innermost."""
-    for number, (extent, step) in enumerate(zip(box, steps, strict=True)):
-        if not 1 <= extent <= MOST_ALONG:
-            raise ValueError(f"dimension {number} of the box has {extent} elements: there are 1 to {MOST_ALONG}")
-        if not 1 <= step <= MOST_STEP:
-            raise ValueError(f"dimension {number} of element_strides is {step}: there are 1 to {MOST_STEP}")
-    if steps[-1] != 1:
-        raise ValueError("the last of element_strides is 1: elements of a row are copied side by side")
-    row = box[-1] * width
-    if row % ALIGNMENT:
-        raise ValueError(f"a row of the box has {row} bytes: it must be a multiple of {ALIGNMENT}")
-    total = width
-    for extent, step in zip(box, steps, strict=True):
-        total *= -(-extent // step)
-    if total > MOST_BYTES:
-        raise ValueError(f"the box has {total} bytes: shared memory has room for {MOST_BYTES}")
-    span = ALIGNMENT << SWIZZLES.get(swizzle, 0)
-    if SWIZZLES.get(swizzle) and row > span:
-        raise ValueError(f"a row of the box has {row} bytes: a swizzle of {swizzle} has room for {span}")

@@ -112,7 +112,17 @@ class Reduction:
     type: str = ""  # empty where the tensor map says it
 
 
-class BulkCopies(Protocol[V_contra, A_contra]):
+@dataclass(frozen=True, slots=True)
+class Box(Generic[V]):
+    """Which elements of a tensor a copy moves: `mode` as its instruction has it, None for `tile`."""
+
+    mode: str | None
+    rank: int
+    coordinates: Sequence[V]
+    offsets: Sequence[V] = ()  # of im2col
+
+
+class BulkCopies(Protocol[V, A_contra]):
     """Bulk and tensor copies (TMA), asynchronous stores, and requests to cancel a launch."""
 
     @step("start", writes="destination", reads="source", completes="barrier", starts=BULK_COPY)
@@ -120,10 +130,10 @@ class BulkCopies(Protocol[V_contra, A_contra]):
         self,
         destination: A_contra,
         source: A_contra,
-        size: V_contra,
+        size: V,
         barrier: A_contra,
-        blocks: V_contra | None,
-        ignored: tuple[V_contra | int, V_contra | int],
+        blocks: V | None,
+        ignored: tuple[V | int, V | int],
     ) -> None:
         """Copy from global to shared memory, of the blocks in the mask `blocks` if there is one.
 
@@ -132,18 +142,18 @@ class BulkCopies(Protocol[V_contra, A_contra]):
 
     @step("start", writes="destination", reads="source", starts=BULK_COPY)
     def store(
-        self, destination: A_contra, source: A_contra, size: V_contra, mask: V_contra | int, reduction: Reduction | None
+        self, destination: A_contra, source: A_contra, size: V, mask: V | int, reduction: Reduction | None
     ) -> None:
         """Copy from shared to global memory those bytes of every 16 that `mask` has."""
 
     @step("start", writes="destination", reads="source", completes="barrier", starts=BULK_COPY)
     def exchange(
-        self, destination: A_contra, source: A_contra, size: V_contra, barrier: A_contra, reduction: Reduction | None
+        self, destination: A_contra, source: A_contra, size: V, barrier: A_contra, reduction: Reduction | None
     ) -> None:
         """Copy from shared memory to shared memory of the cluster."""
 
     @step("put", writes="destination", bytes="value", completes="barrier", starts=REMOTE_STORE)
-    def put(self, destination: A_contra, value: V_contra, barrier: A_contra, reduction: Reduction | None) -> None:
+    def put(self, destination: A_contra, value: V, barrier: A_contra, reduction: Reduction | None) -> None:
         """Store one value to shared memory of the cluster."""
 
     @step("start", writes="destination", reads="map", completes="barrier", starts=BULK_COPY)
@@ -151,25 +161,31 @@ class BulkCopies(Protocol[V_contra, A_contra]):
         self,
         destination: A_contra,
         map: A_contra,
-        coordinates: Sequence[V_contra],
+        box: Box[V],
         barrier: A_contra,
-        blocks: V_contra | None,
+        blocks: V | None,
     ) -> None:
         """Copy a box of a tensor to shared memory, of the blocks in the mask `blocks` if there is one."""
 
     @step("start", writes="map", reads="source", starts=BULK_COPY)
-    def store_tensor(
-        self, map: A_contra, coordinates: Sequence[V_contra], source: A_contra, reduction: Reduction | None
-    ) -> None:
+    def store_tensor(self, map: A_contra, box: Box[V], source: A_contra, reduction: Reduction | None) -> None:
         """Copy a box in shared memory to a tensor."""
 
     @step("prefetch")
-    def prefetch(self, source: A_contra, size: V_contra) -> None:
+    def prefetch(self, source: A_contra, size: V) -> None:
         """Bring global memory to the L2 cache."""
 
     @step("prefetch")
-    def prefetch_tensor(self, map: A_contra, coordinates: Sequence[V_contra]) -> None:
+    def prefetch_tensor(self, map: A_contra, box: Box[V]) -> None:
         """Bring a box of a tensor to the L2 cache."""
+
+    @step("release")
+    def release_maps(self) -> None:
+        """Have later acquires of tensor maps see what this thread wrote, and what it knows that others wrote."""
+
+    @step("acquire")
+    def acquire_map(self, map: A_contra) -> None:
+        """Have later copies of this block see the tensor map as it was released."""
 
     @step("cancel", writes="destination", bytes=16, completes="barrier", starts=REMOTE_STORE)
     def cancel(self, destination: A_contra, barrier: A_contra, multicast: bool) -> None:

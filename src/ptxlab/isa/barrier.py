@@ -6,8 +6,9 @@ they are immediates. It knows `barrier` and `bar.warp.sync` from PTX 5.1 on, the
 
 from ptxlab.native import Pointer, native, u32
 
+from .extent import addresses
 from .form import Modifiers, form, unknown
-from .machine import Machine, Value
+from .machine import Address, Machine, Value
 from .vocabulary import SCOPE
 
 # ptxas reads `.cta` only right after the mnemonic, as part of the name.
@@ -171,6 +172,12 @@ def fence_proxy_restricted(k: Machine, m: Modifiers) -> None:
 
 
 @form("fence.proxy.tensormap::generic.release.scope", scope=SCOPE, name="fence.proxy", since="8.3 sm_90")
+def fence_tensormap_release(k: Machine, m: Modifiers) -> None:
+    """Release the changes of tensor maps before it, for acquires of these maps."""
+    k.bulk.release_maps()
+    k.fence(f"release.{m.scope}")
+
+
 @form(
     "fence.proxy.tensormap::generic.acquire.scope [a], size",
     scope=SCOPE,
@@ -178,9 +185,11 @@ def fence_proxy_restricted(k: Machine, m: Modifiers) -> None:
     name="fence.proxy",
     since="8.3 sm_90",
 )
-@unknown("it orders changes of tensor maps")
-def fence_tensormap() -> None:
-    """Order changes of a tensor map before it with its uses after it."""
+@addresses(a="128/64")
+def fence_tensormap_acquire(k: Machine, m: Modifiers, a: Address, size: int) -> None:
+    """Acquire a tensor map in global memory: copies after it use the map as it was released, not an older one."""
+    k.fence(f"acquire.{m.scope}")
+    k.bulk.acquire_map(a)
 
 
 @form("fence.proxy.alias.sem.sys", sem="acquire release", name="fence.proxy", since="9.4 sm_90")

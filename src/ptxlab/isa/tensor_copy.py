@@ -7,7 +7,7 @@ address of the tensor, then also its sizes and strides; `tensor` declares a line
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .asynchronous import Reduction
+from .asynchronous import Box, Reduction
 from .bulk_copy import HINT, MULTICAST, REPORT, cta_mask
 from .extent import addresses
 from .form import Modifiers, Specification, form, unknown
@@ -186,7 +186,7 @@ def cp_async_bulk_tensor_load(
 
     The box is where the coordinates say, innermost dimension first; what is out of bounds of the tensor is filled in.
     """
-    k.bulk.load_tensor(d, map, coordinates, mbar, mask)
+    k.bulk.load_tensor(d, map, Box(m.mode, rank(m), coordinates), mbar, mask)
 
 
 @tensor(
@@ -202,7 +202,7 @@ def cp_async_bulk_tensor_store(
     k: Machine, m: Modifiers, map: Address, coordinates: tuple[Value, ...], a: Address, policy: Value | None
 ) -> None:
     """Copy a box in shared memory to a tensor asynchronously, except what is out of bounds; a bulk group completes."""
-    k.bulk.store_tensor(map, coordinates, a, None)
+    k.bulk.store_tensor(map, Box(m.mode, rank(m), coordinates), a, None)
 
 
 @tensor(
@@ -219,7 +219,7 @@ def cp_reduce_async_bulk_tensor(
     k: Machine, m: Modifiers, map: Address, coordinates: tuple[Value, ...], a: Address, policy: Value | None
 ) -> None:
     """Combine a box in shared memory with one of a tensor in the background, each element in one indivisible step."""
-    k.bulk.store_tensor(map, coordinates, a, Reduction(m.op))
+    k.bulk.store_tensor(map, Box(m.mode, rank(m), coordinates), a, Reduction(m.op))
 
 
 @tensor(
@@ -241,7 +241,7 @@ def cp_async_bulk_prefetch_tensor(
     k: Machine, m: Modifiers, map: Address, coordinates: tuple[Value, ...], policy: Value | None
 ) -> None:
     """Have a box of a tensor brought to the L2 cache in the background; its bytes do not change."""
-    k.bulk.prefetch_tensor(map, coordinates)
+    k.bulk.prefetch_tensor(map, Box(m.mode, rank(m), coordinates))
 
 
 @tensor(
@@ -267,6 +267,22 @@ def cp_async_bulk_prefetch_tensor(
     name="cp.async.bulk.tensor",
     since="8.0 sm_90",
 )
+@addresses(d=BOX)
+def cp_async_bulk_tensor_pixels(
+    k: Machine,
+    m: Modifiers,
+    d: Address,
+    map: Address,
+    coordinates: tuple[Value, ...],
+    mbar: Address,
+    offsets: tuple[Value, ...],
+    mask: Value | None,
+    policy: Value | None,
+) -> None:
+    """Copy the pixels that a convolution reads to shared memory, as a tensor map for im2col says, asynchronously."""
+    k.bulk.load_tensor(d, map, Box(m.mode, rank(m), coordinates, offsets), mbar, mask)
+
+
 @tensor(
     "cp.async.bulk.prefetch.tensor.dim.L2.global.mode{.hint} [map], offsets{, policy}",
     dim=DIMENSIONS,
@@ -282,10 +298,16 @@ def cp_async_bulk_prefetch_tensor(
     name="cp.async.bulk.prefetch.tensor",
     since=OVERRIDE,
 )
-@unknown("copies by im2col")
-@addresses(d=BOX, a=BOX)
-def cp() -> None:
-    """Copy or prefetch the pixels that a convolution reads, as a tensor map for im2col says, in the background."""
+def cp_async_bulk_prefetch_pixels(
+    k: Machine,
+    m: Modifiers,
+    map: Address,
+    coordinates: tuple[Value, ...],
+    offsets: tuple[Value, ...],
+    policy: Value | None,
+) -> None:
+    """Have the pixels that a convolution reads brought to the L2 cache in the background; they do not change."""
+    k.bulk.prefetch_tensor(map, Box(m.mode, rank(m), coordinates, offsets))
 
 
 @tensor(

@@ -6,22 +6,43 @@ from dataclasses import dataclass
 
 from ptxlab.native import Array, struct, u32, u64
 
+# How a copy cuts elements out of a tensor, by the `.mode` of its instruction.
+MODES = {
+    None: 0, "tile": 0, "tile::gather4": 1, "tile::scatter4": 1, "im2col": 2, "im2col_no_offs": 2, "im2col::w": 3,
+    "im2col::w::128": 4, "im2col_no_offs::w": 3,
+}  # fmt: skip
+TILE, GATHER, IM2COL, IM2COL_W, IM2COL_W_128 = range(5)
+
 
 @struct
 class TensorMap:
-    """A tensor in global memory and a box to cut out of it, as the emulator encodes it; all from the innermost on."""
+    """A tensor in global memory and what copies cut out of it, read from its 128 bytes; all from the innermost on.
 
-    mark: u32  # by which a tensor map is recognized
-    rank: u32
+    Interleaved elements are slices of 16 or 32 bytes: they have one more dimension, the innermost one, of one slice.
+    """
+
     address: u64
-    strides: Array[u64, 4]  # in bytes, of all dimensions but the innermost
-    fill: u64  # the value of elements outside of the tensor
-    sizes: Array[u32, 5]
-    box: Array[u32, 5]
-    steps: Array[u32, 5]  # along each dimension, only every so many elements are copied
-    width: u32  # of an element, in bytes
-    swizzle: u32  # how many bits of an address it changes
-    type: u32  # of an element, where it can be reduced; see `runtime.asynchronous.reductions`
+    strides: Array[u64, 5]  # in bytes, of all dimensions but the innermost
+    sizes: Array[u64, 6]
+    box: Array[u32, 6]  # in elements; of im2col only the first, the channels of a pixel
+    steps: Array[u32, 6]  # along each dimension, only every so many elements are copied
+    lower: Array[u32, 3]  # of im2col: where pixels begin in each dimension of an image, signed
+    upper: Array[u32, 3]  # and where they end, from the end of the image, signed
+    pixels: u32  # of im2col: how many are copied
+    rank: u32  # as the map has it
+    dimensions: u32  # the rank, or one more
+    mode: u32  # TILE or IM2COL
+    type: u32  # of an element; see `isa.tensor_map`
+    bits: u32  # of an element, or of a slice
+    rounds: u32  # whether f32 becomes tf32
+    fills: u32  # whether elements out of bounds are NaNs
+    unit: u32  # bytes in global memory that become 16 in shared memory
+    interleave: u32
+    swizzle: u32  # in shared memory, how many bits of an address it changes
+    atom: u32  # as an exponent of two, the bytes that it keeps together
+    flip: u32  # whether it swaps 8 bytes in every other 128
+    atomicity: u32  # as the map has it
+    pitch: u32  # in shared memory, from one row of a box to the next
 
 
 @struct
@@ -40,7 +61,10 @@ class BulkLoad:
     blocks: u32  # of a multicast: the blocks of the cluster that it goes to, a bit for each
     is_pair: u32  # whether the mbarrier may be in the other block of the pair that the destination is in
     rank: u32  # of a box: its dimensions; 0: it is a copy of bytes
+    mode: u32  # of a box: how it is cut out of its tensor
+    map_tracked: u32  # of a box: whether the kernel may write the memory that its tensor map is in
     coordinates: Array[u32, 5]  # of a box: where it starts, innermost dimension first
+    offsets: Array[u32, 3]  # of im2col: what is added to the coordinates of pixels
 
 
 @struct
@@ -57,6 +81,8 @@ class BulkStore:
     )
     type: u32  # of the values that are reduced
     rank: u32  # of a box: its dimensions; 0: it is a copy of bytes
+    mode: u32  # of a box: how it is cut out of its tensor
+    map_tracked: u32  # of a box: whether the kernel may write the memory that its tensor map is in
     coordinates: Array[u32, 5]  # of a box: where it starts, innermost dimension first
 
 

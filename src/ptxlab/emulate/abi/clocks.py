@@ -90,6 +90,16 @@ class SyncVariables:
 
 
 @struct
+class MapAcquire:
+    """A thread of a block has acquired a tensor map that threads wrote; see `runtime.order.tensor_map_order`."""
+
+    address: u64
+    digest: u64  # of the writes that it found there
+    thread: u32
+    epoch: u32
+
+
+@struct
 class Finding:
     """Two accesses without order, or (kind `UNWRITTEN`) one that reads what no thread wrote."""
 
@@ -108,6 +118,8 @@ class Finding:
     other_block: u64
     is_started: u32  # whether the other is known to be started, and only not known to be done; of tensor memory
     third_instruction: u32  # one more that has to do with it; of STALE_PHASE: the wait
+    missing: u32  # of a tensor map: what is missing between the write and the copy
+    unused: u32
 
 
 @struct

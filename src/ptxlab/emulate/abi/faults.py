@@ -124,15 +124,24 @@ class TensorMapReason(IntEnum):
     OTHER_RANK = 2  # `value`: its rank, `limit`: that of the copy
     NO_REDUCTION = 3
     RANK = 4
-    WIDTH = 5
+    TYPE = 5
     SWIZZLE = 6
     ADDRESS = 7
-    SIZES = 8  # of `dimension`
-    BOX = 9  # of `dimension`
-    STEPS = 10  # of `dimension`
-    STRIDES = 11  # of `dimension`
-    ROW = 12  # `value`: bytes of a row of the box
-    TOTAL = 13  # `value`: bytes of the box
+    STRIDES = 8  # of `dimension`
+    ROW = 9  # `value`: bytes of a row of the box
+    TOTAL = 10
+    OTHER_MODE = 11  # `value`: that of the map, `limit`: that of the copy
+    IN_SHARED = 12
+    INTERLEAVE = 13
+    ATOMICITY = 14
+    CORNERS = 15  # of `dimension`
+    FILL = 16
+    PADDED_ROW = 17  # `value`: elements of a row of the box
+    GATHERED_ROWS = 18  # `value`: rows of the box
+    NO_INTERLEAVE = 19
+    NEEDS_SWIZZLE = 20
+    NO_STORE = 21
+    STORE_CORNERS = 22  # of `dimension`
 
 
 class CoordinateReason(IntEnum):
@@ -140,6 +149,8 @@ class CoordinateReason(IntEnum):
 
     NEGATIVE = 1  # `value`, of `dimension`, in a store
     MISALIGNED = 2  # `value`: where the box starts in a row, in bytes; `limit`: what that must be a multiple of
+    MISALIGNED_ELEMENT = 3  # the same in elements
+    OUT_OF_CORNERS = 4  # `value`, of `dimension`: the first pixel of im2col
 
 
 @struct

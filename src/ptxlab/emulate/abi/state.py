@@ -10,7 +10,7 @@ from __future__ import annotations
 from ptxlab.emulate.abi.address_spaces import Hint
 from ptxlab.emulate.abi.barriers import BlockBarriers
 from ptxlab.emulate.abi.bulk import TensorMap
-from ptxlab.emulate.abi.clocks import History, Pages, SyncVariables, VectorClock
+from ptxlab.emulate.abi.clocks import History, MapAcquire, Pages, SyncVariables, VectorClock
 from ptxlab.emulate.abi.code import Program
 from ptxlab.emulate.abi.faults import Fault
 from ptxlab.emulate.abi.quiescence import Watch
@@ -99,6 +99,7 @@ class BlockOrder:
     variables: SyncVariables  # synchronization variables in shared memory
     known: VectorClock  # what all its threads know of other blocks
     tiles: Tiles
+    acquires: Growable[MapAcquire]  # of tensor maps, by its threads
 
 
 @struct
@@ -123,7 +124,10 @@ class Transfer:
     instruction: u32
     number: u32  # among those of its block
     rank: u32  # of a box of a tensor: its dimensions; 0: it is a copy of bytes
-    coordinates: Array[u32, 5]  # of a box of a tensor: where it starts, innermost dimension first
+    coordinates: Array[u32, 6]  # of a box of a tensor: where it starts, by the dimensions of its map
+    offsets: Array[u32, 3]  # of im2col: what is added to the coordinates of pixels
+    mode: u32  # of a box of a tensor: how it is cut out
+    rows: u32  # of a box of a tensor
     flags: u32  # its accesses to global memory, for the detectors; see `runtime.order.shadow`
     map: TensorMap  # of a box of a tensor
 

@@ -18,6 +18,7 @@ from ptxlab.emulate.explain.memory_names import name_memory
 from ptxlab.emulate.explain.races import explain_race, started
 from ptxlab.emulate.explain.snapshots import block_name, companion, thread_name
 from ptxlab.emulate.explain.tensor_findings import explain_unread
+from ptxlab.emulate.explain.tensor_map_faults import explain_stale_map
 from ptxlab.emulate.runtime.order import reports
 from ptxlab.report import Diagnostic, error, warning
 
@@ -55,6 +56,8 @@ def explain_findings(launch: Launch) -> Iterator[Diagnostic]:
     for number in numbers:
         if kinds[number] == reports.NOT_INVALIDATED:
             yield explain_not_invalidated(launch, found, number)
+        elif kinds[number] == reports.STALE_MAP:
+            yield explain_stale_map(launch, found, number)
     for number in numbers:
         if kinds[number] == reports.STALE_PHASE and found.get("instruction", number) not in racing:
             racing.add(found.get("instruction", number))

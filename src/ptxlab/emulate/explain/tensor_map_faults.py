@@ -1,24 +1,45 @@
-"""Explains faults of tensor maps: bytes that are not a map, damaged fields, boxes that start where they must not."""
+"""Explains faults of tensor maps: bytes that are not a map, fields that no copy can use, boxes that start wrongly."""
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.faults import CoordinateReason, TensorMapReason
-from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
-from ptxlab.report import Diagnostic
+from typing import TYPE_CHECKING
 
-# Fields of a tensor map, as `cuTensorMapEncodeTiled` names them, and what they may hold.
+from ptxlab.emulate.abi.bulk import MODES
+from ptxlab.emulate.abi.faults import CoordinateReason, TensorMapReason
+from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.explain.accesses import parties_of
+from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
+from ptxlab.emulate.explain.snapshots import thread_name
+from ptxlab.emulate.runtime.order.tensor_map_order import NO_RELEASE
+from ptxlab.report import Diagnostic, Label, error
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.host.running import Launch
+
+# Fields of a tensor map, as `cuTensorMapEncodeTiled` and `cuTensorMapEncodeIm2col` name them, and what they may hold.
 _FIELDS = {
-    TensorMapReason.RANK: ("tensorRank", "1 to 5"),
-    TensorMapReason.WIDTH: ("tensorDataType", "elements of 1, 2, 4 or 8 bytes"),
-    TensorMapReason.SWIZZLE: ("swizzle", "0 to 3"),
-    TensorMapReason.ADDRESS: ("globalAddress", "a multiple of 16"),
-    TensorMapReason.SIZES: ("globalDim", "1 or more"),
-    TensorMapReason.BOX: ("boxDim", "1 to 256"),
-    TensorMapReason.STEPS: ("elementStrides", "1 to 8"),
-    TensorMapReason.STRIDES: ("globalStrides", "a multiple of 16"),
+    TensorMapReason.RANK: ("tensorRank", "1 to 5, and 3 to 5 of im2col"),
+    TensorMapReason.TYPE: ("tensorDataType", "0 to 13"),
+    TensorMapReason.ADDRESS: ("globalAddress", "a multiple of 16, or of 32 where that is needed"),
+    TensorMapReason.STRIDES: ("globalStrides", "a multiple of 32, as interleaved or padded elements need"),
+    TensorMapReason.INTERLEAVE: ("interleave", "0 to 2, and 0 with fewer than 3 dimensions"),
+    TensorMapReason.ATOMICITY: ("swizzle_atomicity", "0 to 3, and 0 but with a swizzle of 128 bytes"),
 }
-_PER_DIMENSION = (TensorMapReason.SIZES, TensorMapReason.BOX, TensorMapReason.STEPS, TensorMapReason.STRIDES)
+_MESSAGES = {
+    TensorMapReason.NO_REDUCTION: "a reduction that elements of this tensor map do not have",
+    TensorMapReason.IN_SHARED: "a tensor map in shared memory: copies read maps in parameters, constant or global "
+    "memory",
+    TensorMapReason.NO_INTERLEAVE: "a tensor map with interleaved elements, for a copy that cannot have them",
+    TensorMapReason.NEEDS_SWIZZLE: "`.im2col::w` with a tensor map without a swizzle, or with one that flips 8 bytes",
+    TensorMapReason.NO_STORE: "a store by a tensor map that is for loads only: with padded 4-bit elements, "
+    "or a swizzle that flips 8 bytes",
+    TensorMapReason.SWIZZLE: "a damaged tensor map: it has two swizzles at once",
+    TensorMapReason.FILL: "a damaged tensor map: `oobFill` is NaN, and its elements are not floats",
+    TensorMapReason.TOTAL: "a damaged tensor map: its box has more bytes than shared memory",
+}  # fmt: skip
+_DAMAGED = (TensorMapReason.SWIZZLE, TensorMapReason.FILL, TensorMapReason.TOTAL)
 _OVERWRITTEN = "no host makes such a map: its bytes were changed since, or are not all there"
+_TILED = (MODES["tile"], MODES["tile::gather4"])
 
 
 def explain_bad_tensor_map(fault: FaultSnapshot) -> Diagnostic:
@@ -29,23 +50,36 @@ def explain_bad_tensor_map(fault: FaultSnapshot) -> Diagnostic:
 
 def explain_bad_coordinate(fault: FaultSnapshot) -> Diagnostic:
     """A box of a tensor that starts where it must not."""
-    if fault.reason == CoordinateReason.NEGATIVE:
-        dimension = fault.record.get("dimension")
-        return fault.error(
-            "out-of-bounds",
-            f"a box that is stored outside of the tensor: it starts at {fault.signed_value} in dimension {dimension}",
-            helps=["use coordinates from 0 on: only loads may have negative ones"],
-        )
+    dimension = fault.record.get("dimension")
+    match fault.reason:
+        case CoordinateReason.NEGATIVE:
+            return fault.error(
+                "out-of-bounds",
+                f"a box that is stored outside of the tensor: it starts at {fault.signed_value} in dimension "
+                f"{dimension}",
+                helps=["use coordinates from 0 on: only loads may have negative ones"],
+            )
+        case CoordinateReason.OUT_OF_CORNERS:
+            return fault.error(
+                "out-of-bounds",
+                f"pixels that start out of the bounding box of their tensor map: at {fault.signed_value} in dimension "
+                f"{dimension}",
+                notes=["an H200 takes this for an illegal instruction"],
+                helps=["start between the lower and the upper corner; offsets move what is read, not where it starts"],
+            )
+    unit, each = ("byte", "bytes") if fault.reason == CoordinateReason.MISALIGNED else ("element", "elements")
     return fault.error(
         "misaligned",
-        f"a box that starts at byte {fault.signed_value} of a tensor row, not a multiple of {fault.limit}",
-        helps=[f"let the first coordinate be a multiple of {fault.limit} bytes"],
+        f"a box that starts at {unit} {fault.signed_value} of a tensor row, not a multiple of {fault.limit}",
+        helps=[f"let the first coordinate be a multiple of {fault.limit} {each}"],
     )
 
 
 def _explain_map(fault: FaultSnapshot) -> tuple[str, list[str], list[str]]:
     """Message, notes and helps; `value` is what the field holds, `limit` the rank of the copy."""
     field, value = TensorMapReason(fault.reason), fault.value
+    if field in _MESSAGES:
+        return _MESSAGES[field], [_OVERWRITTEN] if field in _DAMAGED else [], []
     match field:
         case TensorMapReason.NO_MAP:
             return (
@@ -55,15 +89,54 @@ def _explain_map(fault: FaultSnapshot) -> tuple[str, list[str], list[str]]:
             )
         case TensorMapReason.OTHER_RANK:
             return f"a tensor map of {value} dimension{'s' * (value > 1)} for a copy with {fault.limit}", [], []
-        case TensorMapReason.NO_REDUCTION:
-            return "a reduction that elements of this tensor map do not have", [], []
+        case TensorMapReason.OTHER_MODE if fault.limit in _TILED:
+            return "a tensor map for im2col, for a copy of a tile", [], ["make one with `ptxlab.tensor_map`"]
+        case TensorMapReason.OTHER_MODE:
+            return "a tensor map for tiles, for a copy by im2col", [], ["make one with `ptxlab.im2col_map`"]
+        case TensorMapReason.GATHERED_ROWS:
+            return f"a tensor map with a box of {value} rows, for a copy of 4 single rows", [], []
+        case TensorMapReason.PADDED_ROW:
+            message = f"a damaged tensor map: a row of its box has {value} padded elements"
+            return message, ["it must have 128, and a row of the tensor a multiple of them", _OVERWRITTEN], []
         case TensorMapReason.ROW:
             message = f"a damaged tensor map: a row of its box has {value} bytes"
             return message, ["it must be a multiple of 16, and no more than the swizzle spans", _OVERWRITTEN], []
-        case TensorMapReason.TOTAL:
-            return "a damaged tensor map: its box has more bytes than shared memory", [_OVERWRITTEN], []
+        case TensorMapReason.STORE_CORNERS:
+            dimension = fault.record.get("dimension")
+            message = (
+                f"a store by a tensor map whose bounding box is larger than the image in dimension {dimension + 1}"
+            )
+            return message, ["an H200 takes this for an illegal instruction"], ["use corners within the image"]
+        case TensorMapReason.CORNERS:
+            dimension = fault.record.get("dimension")
+            message = f"a damaged tensor map: no pixel is between its corners in dimension {dimension + 1}"
+            return message, [_OVERWRITTEN], []
     name, allowed = _FIELDS[field]
-    if field in _PER_DIMENSION:
+    if field == TensorMapReason.STRIDES:
         name += f"[{fault.record.get('dimension')}]"
     shown = f"{value:#x}" if field == TensorMapReason.ADDRESS else str(value)
     return f"a damaged tensor map: `{name}` is {shown}, not {allowed}", [_OVERWRITTEN], []
+
+
+def explain_stale_map(launch: Launch, found: Record, number: int) -> Diagnostic:
+    """A copy may use an older version of a tensor map that the kernel has changed."""
+    written, used = parties_of(found, number)
+    span = launch.span_of(written.instruction)
+    is_unreleased = found.get("missing", number) == NO_RELEASE
+    missing = "released" if is_unreleased else "acquired"
+    helps = (
+        "`fence.proxy.tensormap::generic.release.gpu;` in the thread that changes the map, after the change"
+        if is_unreleased
+        else "`fence.proxy.tensormap::generic.acquire.gpu [map], 128;` in this block, after the change is known there"
+    )
+    return error(
+        "stale-tensor-map",
+        "a copy by a tensor map that the kernel has changed may still see the old one",
+        launch.span_of(used.instruction),
+        f"{thread_name(launch, used.block, used.thread)} uses the map here",
+        others=[] if span is None else [
+            Label(span, f"{thread_name(launch, written.block, written.thread)} changed it here")
+        ],
+        notes=[f"copies read tensor maps through a proxy of their own; the change was not {missing} for it"],
+        helps=[helps],
+    )  # fmt: skip

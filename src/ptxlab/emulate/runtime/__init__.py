@@ -29,14 +29,13 @@ RUNTIME: dict[str, Callable[..., Any]] = {
 # Files whose functions few kernels call, or seldom: LLVM takes a quarter of the time for them, and makes slower code.
 RARE = frozenset("""
     asynchronous.async_accesses asynchronous.async_stores asynchronous.bulk_copies asynchronous.bulk_issue
-    asynchronous.cancellations asynchronous.reductions asynchronous.tensor_issue asynchronous.tensor_maps
-    asynchronous.wgmma memory.block_independence memory.block_lifetime memory.profile order.cluster_order
-    order.earlier_grids order.proxies
-    order.reports order.tensor_happens_before order.tensor_order schedule.cluster_barrier schedule.clusters
-    schedule.directed schedule.search schedule.steps
-    tensor_memory.accesses tensor_memory.allocation tensor_memory.collectors tensor_memory.commits tensor_memory.copies
-    tensor_memory.execution tensor_memory.mma tensor_memory.operands tensor_memory.operations tensor_memory.pairs
-    tensor_memory.scale_factors tensor_memory.shifts
+    asynchronous.cancellations asynchronous.reductions asynchronous.tensor_boxes asynchronous.tensor_issue
+    asynchronous.tensor_maps asynchronous.wgmma memory.block_independence memory.block_lifetime memory.profile
+    order.cluster_order order.earlier_grids order.proxies order.reports order.tensor_happens_before
+    order.tensor_map_order order.tensor_order schedule.cluster_barrier schedule.clusters schedule.directed
+    schedule.search schedule.steps tensor_memory.accesses tensor_memory.allocation tensor_memory.collectors
+    tensor_memory.commits tensor_memory.copies tensor_memory.execution tensor_memory.mma tensor_memory.operands
+    tensor_memory.operations tensor_memory.pairs tensor_memory.scale_factors tensor_memory.shifts
 """.split())  # fmt: skip
 ENTRIES: tuple[Callable[..., Any], ...] = (
     run_directed, run_grid, run_search, take_over, continue_alone, end_broken, settle_all, share_bytes, put_back,

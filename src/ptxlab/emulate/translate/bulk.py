@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.device.element_types import TYPES
 from ptxlab.emulate.abi import address_spaces
-from ptxlab.emulate.abi.bulk import AsyncStore, BulkLoad, BulkStore
+from ptxlab.emulate.abi.bulk import MODES, AsyncStore, BulkLoad, BulkStore
 from ptxlab.emulate.runtime.asynchronous.reductions import OPERATIONS
 from ptxlab.emulate.translate.records import Record
 from ptxlab.emulate.translate.values import Address, Value
-from ptxlab.isa.asynchronous import Reduction
+from ptxlab.isa.asynchronous import Box, Reduction
 from ptxlab.isa.tensor_memory import TWO_BLOCKS
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ class BulkCopies:
         counting.count_bytes(machine.function, destination, size, _kind(reduction))
 
     def load_tensor(
-        self, destination: Address, map: Address, coordinates: Sequence[Value], barrier: Address, blocks: Value | None
+        self, destination: Address, map: Address, box: Box[Value], barrier: Address, blocks: Value | None
     ) -> None:
         machine = self._machine
         function = machine.function
@@ -102,25 +101,23 @@ class BulkCopies:
             source=_generic(map),
             barrier=machine.shared_offset(barrier),
             tracked=function.unit.tracking.watches_map(function, 1),
-            rank=len(coordinates),
-            coordinates=coordinates,
+            map_tracked=function.unit.tracking.tracks(function, 1),
+            **_shape(machine, box),
             **self._blocks(blocks),
         )
         machine.runtime("start_load", record, machine.place)
         machine.check()
         function.unit.counting.note_change(function, destination.space)
 
-    def store_tensor(
-        self, map: Address, coordinates: Sequence[Value], source: Address, reduction: Reduction | None
-    ) -> None:
+    def store_tensor(self, map: Address, box: Box[Value], source: Address, reduction: Reduction | None) -> None:
         machine = self._machine
         function = machine.function
         record = Record(
             BulkStore,
             destination=_generic(map),
             source=machine.shared_offset(source),
-            rank=len(coordinates),
-            coordinates=coordinates,
+            map_tracked=function.unit.tracking.tracks(function, 0),
+            **_shape(machine, box),
             **_numbers(reduction),
         )
         machine.runtime("start_store", record, machine.place)
@@ -132,8 +129,18 @@ class BulkCopies:
         self._machine.runtime("check_prefetch", source.value, size, self._machine.place)
         self._machine.check()
 
-    def prefetch_tensor(self, map: Address, coordinates: Sequence[Value]) -> None:
-        self._machine.runtime("check_map", _generic(map), len(coordinates), self._machine.place)
+    def prefetch_tensor(self, map: Address, box: Box[Value]) -> None:
+        function = self._machine.function
+        tracked = function.unit.tracking.tracks(function, 0)
+        record = Record(BulkLoad, source=_generic(map), map_tracked=tracked, **_shape(self._machine, box))
+        self._machine.runtime("check_map", record, self._machine.place)
+        self._machine.check()
+
+    def release_maps(self) -> None:
+        self._machine.runtime("release_maps")
+
+    def acquire_map(self, map: Address) -> None:
+        self._machine.runtime("acquire_map", map.value, self._machine.place)
         self._machine.check()
 
     def cancel(self, destination: Address, barrier: Address, multicast: bool) -> None:
@@ -176,6 +183,14 @@ def _numbers(reduction: Reduction | None) -> dict[str, int]:
     if reduction is None:
         return {}
     return {"reduction": OPERATIONS[reduction.operation], "type": TYPES.get(reduction.type, 0)}
+
+
+def _shape(machine: Machine, box: Box[Value]) -> dict[str, Any]:
+    """How a box is cut out of its tensor."""
+    found: dict[str, Any] = {"rank": box.rank, "mode": MODES[box.mode], "coordinates": box.coordinates}
+    if box.offsets:
+        found["offsets"] = [machine.cast(offset, "u32") for offset in box.offsets]
+    return found
 
 
 def _kind(reduction: Reduction | None) -> int:

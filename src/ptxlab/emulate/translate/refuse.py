@@ -65,8 +65,6 @@ def is_emulated(form: Form) -> bool:
 # First words of modifiers that are not emulated, of instructions that are emulated without them.
 _WORDS = {
     "mbarrier::report::validity": "barriers have nothing to report on the values that are copied",
-    "im2col": "copies by im2col are not emulated yet",
-    "tile::": "rows that are gathered or scattered are not emulated yet",
     "sync_restrict::shared::read": "it reports the end of reads, which is not distinguished here",
     "exclusive": "what it excludes is not known",
     "kind::ti16": "how its values are computed is not known",

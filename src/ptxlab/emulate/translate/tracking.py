@@ -123,9 +123,9 @@ class Tracking:
             self.written |= self._roots_of_map(function, operand)
 
     def _roots_of_map(self, function: Function, operand: int) -> int:
-        """The parameter that a tensor map is, if that is known."""
+        """The parameter that a tensor map is; of one elsewhere, which the kernel may have changed, nothing is known."""
         found = self.roots_of(function).of_address(function.instructions[function.position].operands[operand])
-        return found & ~WINDOW or UNKNOWN
+        return found & ~WINDOW or UNKNOWN if found & WINDOW else UNKNOWN
 
     def roots_of(self, function: Function) -> Roots:
         found = self._roots.get(function.number)

@@ -13,7 +13,7 @@ from ptxlab.emulate.abi.state import Block, Thread, Transfer
 from ptxlab.emulate.runtime.asynchronous.async_accesses import end_work
 from ptxlab.emulate.runtime.asynchronous.mbarriers import complete_bytes
 from ptxlab.emulate.runtime.asynchronous.reductions import WIDTHS, reduce_bytes
-from ptxlab.emulate.runtime.asynchronous.tensor_maps import READ, WRITE, copy_box, fill_box, visit_box
+from ptxlab.emulate.runtime.asynchronous.tensor_boxes import READ, WRITE, copy_box, fill_box, visit_box
 from ptxlab.emulate.runtime.memory.memory import fail, find_memory, in_block, note_exited
 from ptxlab.emulate.runtime.order.mbarrier_order import release_work
 from ptxlab.emulate.runtime.order.shadow import OBJECT, SIZE_SHIFT, STRONG
@@ -120,7 +120,7 @@ def read_transfer(block: Pointer[Block], transfer: Pointer[Transfer]) -> None:
         if transfer.is_global == 0:
             copy_box(block, transfer, transfer.source, False)
             return
-        if transfer.map.fill != 0:
+        if transfer.map.fills != 0:
             fill_box(transfer)
         visit_box(thread, transfer, READ)
         return

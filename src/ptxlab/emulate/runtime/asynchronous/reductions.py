@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from ptxlab.device.element_types import BFLOAT16, BITS32, FLOAT16, FLOAT32, FLOAT64, SIGNED32, SIGNED64
+from ptxlab.device.element_types import BFLOAT16, BITS32, FLOAT16, FLOAT32, FLOAT32_FTZ, FLOAT64, SIGNED32, SIGNED64
 from ptxlab.native import Pointer, boolean, cast, native, s32, s64, table, u8, u16, u32, u64
 from ptxlab.numbers.packing import is_nan
-from ptxlab.numbers.parameters import BF16, F16, F32, F64, RN, SIGN
+from ptxlab.numbers.parameters import BF16, F16, F32, F64, FTZ, RN, SIGN
 from ptxlab.numbers.soft import add
 
 # Operations, and types of values; 0: nothing is reduced.
 ADD, MIN, MAX, INC, DEC, AND, OR, XOR = range(1, 9)
 OPERATIONS = {"add": ADD, "min": MIN, "max": MAX, "inc": INC, "dec": DEC, "and": AND, "or": OR, "xor": XOR}
-WIDTHS = table(u32, (4, 4, 8, 8, 2, 2, 4, 8))  # in bytes
+WIDTHS = table(u32, (4, 4, 8, 8, 2, 2, 4, 8, 4))  # in bytes
 NAN = 0x7FFF  # what two NaNs become, of both formats with 16 bits
 
 
@@ -34,7 +34,7 @@ def reduce_bytes(to: Pointer[u8], source: Pointer[u8], size: u64, operation: u32
 @native
 def can_reduce(operation: u32, type: u32) -> boolean:
     """Whether an H200 has such a reduction of elements of a tensor."""
-    if type > FLOAT64:
+    if type > FLOAT32_FTZ:
         return False
     if operation == ADD:
         return type != SIGNED64
@@ -78,6 +78,8 @@ def added(old: u64, new: u64, type: u32) -> u64:
         return add(old, new, BF16, RN, 0)
     if type == FLOAT32:
         return add(old, new, F32, RN, 0)
+    if type == FLOAT32_FTZ:
+        return add(old, new, F32, RN, FTZ)
     if type == FLOAT64:
         return add(old, new, F64, RN, 0)
     return u64(old + new)

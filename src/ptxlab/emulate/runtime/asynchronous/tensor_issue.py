@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import LOAD, OFFSET_MASK, SHARED_SPACE, STORE, Hint
-from ptxlab.emulate.abi.bulk import BulkLoad, BulkStore
+from ptxlab.emulate.abi.bulk import GATHER, BulkLoad, BulkStore
 from ptxlab.emulate.abi.faults import BAD_COORDINATE, BAD_TENSOR_MAP, CoordinateReason, TensorMapReason
-from ptxlab.emulate.abi.state import Block, Thread
+from ptxlab.emulate.abi.state import Block, Thread, Transfer
 from ptxlab.emulate.abi.tiles import WrittenTile
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_signal
 from ptxlab.emulate.runtime.asynchronous.bulk_copies import flags_of_write, next_transfer
 from ptxlab.emulate.runtime.asynchronous.mbarriers import signalled_in_pair, target_of
 from ptxlab.emulate.runtime.asynchronous.reductions import can_reduce
-from ptxlab.emulate.runtime.asynchronous.tensor_maps import (
+from ptxlab.emulate.runtime.asynchronous.tensor_boxes import (
     FIND,
     NOTE,
     extent_of_box,
+    has_usual_swizzle,
     note_box,
-    take_map,
+    shared_bytes_of_row,
     visit_box,
 )
+from ptxlab.emulate.runtime.asynchronous.tensor_maps import B4X16_P64, REDUCED, refuse_map, take_map
 from ptxlab.emulate.runtime.memory.memory import fail_because, find_memory, owner_of
 from ptxlab.emulate.runtime.order.mbarrier_order import channel_of
+from ptxlab.emulate.runtime.order.tensor_map_order import note_map
 from ptxlab.emulate.runtime.order.tile_layouts import note_tile
 from ptxlab.emulate.runtime.order.vector_clocks import BULK_READS, BULK_WRITES
-from ptxlab.native import Pointer, address_of, cast, native, s32, s64, u32, u64
+from ptxlab.native import Pointer, address_of, boolean, cast, native, s32, s64, u32, u64
 
 BOX_ALIGNMENT = 128
 
@@ -36,13 +39,19 @@ def start_box_load(thread: Pointer[Thread], load: Pointer[BulkLoad], instruction
         return
     for dimension in range(5):
         transfer.coordinates[dimension] = load.coordinates[dimension]
-    if not take_map(thread, transfer, load.source, load.rank, instruction):
+    for dimension in range(3):
+        transfer.offsets[dimension] = load.offsets[dimension]
+    transfer.rank = load.rank
+    transfer.mode = load.mode
+    if not take_map(thread, transfer, load.source, instruction):
         return
+    if load.map_tracked != 0:
+        note_map(thread, load.source, instruction)
     transfer.is_global = 1
     transfer.destination = load.destination & OFFSET_MASK
     transfer.barrier = load.barrier & OFFSET_MASK
     transfer.flags = LOAD
-    extent: u32 = extent_of_box(address_of(transfer.map))
+    extent: u32 = extent_of_box(transfer)
     nowhere = cast(Pointer[Hint], 0)
     place = find_memory(thread, load.destination, extent, BOX_ALIGNMENT, load.space, STORE, instruction, nowhere)
     if cast(u64, place) == 0:
@@ -63,16 +72,17 @@ def start_box_load(thread: Pointer[Thread], load: Pointer[BulkLoad], instruction
     thread.starting.number = transfer.number
     visit_box(thread, transfer, NOTE if load.tracked != 0 else FIND)
     note_box(thread, to, transfer, transfer.destination, STORE, transfer.number)
-    tile = WrittenTile(
-        offset=transfer.destination,
-        size=extent,
-        swizzle=transfer.map.swizzle,
-        pitch=transfer.map.box[0] * transfer.map.width,
-        rank=load.rank,
-        instruction=instruction,
-        unused=0,
-    )
-    note_tile(to, tile)
+    if has_usual_swizzle(address_of(transfer.map)):
+        tile = WrittenTile(
+            offset=transfer.destination,
+            size=extent,
+            swizzle=transfer.map.swizzle,
+            pitch=shared_bytes_of_row(address_of(transfer.map)),
+            rank=load.rank,
+            instruction=instruction,
+            unused=0,
+        )
+        note_tile(to, tile)
 
 
 @native
@@ -83,23 +93,22 @@ def start_box_store(thread: Pointer[Thread], store: Pointer[BulkStore], instruct
         return
     for dimension in range(5):
         transfer.coordinates[dimension] = store.coordinates[dimension]
-    if not take_map(thread, transfer, store.destination, store.rank, instruction):
+    transfer.rank = store.rank
+    transfer.mode = store.mode
+    if not take_map(thread, transfer, store.destination, instruction):
         return
-    for dimension in range(store.rank):
-        if s32(transfer.coordinates[dimension]) < 0:  # loads take that; a store is an illegal instruction on an H200
-            if thread.worker.fault.kind == 0:
-                thread.worker.fault.dimension = dimension
-            value: u64 = u64(s64(s32(transfer.coordinates[dimension])))
-            fail_because(thread, BAD_COORDINATE, CoordinateReason.NEGATIVE, instruction, value)
-            return
+    if store.map_tracked != 0:
+        note_map(thread, store.destination, instruction)
+    if not can_store(thread, transfer, instruction):
+        return
     transfer.source = store.source
     transfer.reduction = store.reduction
-    transfer.type = transfer.map.type
+    transfer.type = REDUCED[transfer.map.type]
     if store.reduction != 0 and not can_reduce(store.reduction, transfer.type):
         fail_because(thread, BAD_TENSOR_MAP, TensorMapReason.NO_REDUCTION, instruction, 0)
         return
     transfer.flags = flags_of_write(store.reduction, transfer.type)
-    extent: u32 = extent_of_box(address_of(transfer.map))
+    extent: u32 = extent_of_box(transfer)
     nowhere = cast(Pointer[Hint], 0)
     place = find_memory(thread, store.source, extent, BOX_ALIGNMENT, SHARED_SPACE, LOAD, instruction, nowhere)
     if cast(u64, place) == 0:
@@ -113,10 +122,37 @@ def start_box_store(thread: Pointer[Thread], store: Pointer[BulkStore], instruct
 
 
 @native
-def check_map(thread: Pointer[Thread], map: u64, rank: u32, instruction: u32) -> None:
+def can_store(thread: Pointer[Thread], transfer: Pointer[Transfer], instruction: u32) -> boolean:
+    """Whether a box is one that can be stored; a fault otherwise. Loads take more, an H200 does not store it."""
+    map = address_of(transfer.map)
+    if map.flip != 0 or map.type == B4X16_P64:
+        return refuse_map(thread, transfer, TensorMapReason.NO_STORE, 0, instruction)
+    for dimension in range(map.rank - 2 if map.mode != 0 else u32(0)):
+        if s32(map.lower[dimension]) < 0 or s32(map.upper[dimension]) > 0:
+            return refuse_map(thread, transfer, TensorMapReason.STORE_CORNERS, dimension, instruction)
+    for dimension in range(5 if transfer.mode == GATHER else map.dimensions):
+        if s32(transfer.coordinates[dimension]) < 0:
+            if thread.worker.fault.kind == 0:
+                thread.worker.fault.dimension = dimension - (map.dimensions - map.rank)
+            value: u64 = u64(s64(s32(transfer.coordinates[dimension])))
+            fail_because(thread, BAD_COORDINATE, CoordinateReason.NEGATIVE, instruction, value)
+            return False
+    return True
+
+
+@native
+def check_map(thread: Pointer[Thread], load: Pointer[BulkLoad], instruction: u32) -> None:
     """A prefetch of a box moves nothing that a program can see, but it needs a tensor map."""
     transfer = next_transfer(thread, instruction)
-    if cast(u64, transfer) != 0 and take_map(thread, transfer, map, rank, instruction):
+    if cast(u64, transfer) == 0:
+        return
+    for dimension in range(5):
+        transfer.coordinates[dimension] = load.coordinates[dimension]
+    transfer.rank = load.rank
+    transfer.mode = load.mode
+    if take_map(thread, transfer, load.source, instruction):
+        if load.map_tracked != 0:
+            note_map(thread, load.source, instruction)
         thread.block.bulk.pending.count -= 1
 
 

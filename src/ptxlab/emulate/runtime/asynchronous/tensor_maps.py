@@ -1,95 +1,271 @@
-"""Tensor maps: where the elements of a box are in global memory, and where in shared memory.
+"""Reading tensor maps: 128 bytes that the host, a driver or the kernel itself has made (see `isa.tensor_map`).
 
-A box is cut into rows along the innermost dimension; the part of a row within the tensor is one piece of memory. In
-shared memory rows are one after the other, each piece of 16 bytes where the swizzle puts it (PTX ISA 5.5).
+Any bytes may be there: a field that no copy can use is a fault that names it.
 """
 
 from __future__ import annotations
 
-from ptxlab.device.tensor_maps import TENSOR_MAP_MARK
-from ptxlab.emulate.abi.address_spaces import ATOMIC, GENERIC_SPACE, GLOBAL_SPACE, LOAD, STORE, Hint
-from ptxlab.emulate.abi.bulk import TensorMap
+from ptxlab.device.element_types import (
+    BFLOAT16,
+    BITS32,
+    BITS64,
+    FLOAT16,
+    FLOAT32,
+    FLOAT32_FTZ,
+    FLOAT64,
+    NO_TYPE,
+    SIGNED32,
+    SIGNED64,
+)
+from ptxlab.emulate.abi.address_spaces import GENERIC_SPACE, LOAD, LOCAL_WINDOW, SHARED_WINDOW, Hint
+from ptxlab.emulate.abi.bulk import GATHER, IM2COL, IM2COL_W, TensorMap
 from ptxlab.emulate.abi.faults import BAD_COORDINATE, BAD_TENSOR_MAP, CoordinateReason, TensorMapReason
-from ptxlab.emulate.abi.state import Block, Thread, Transfer
-from ptxlab.emulate.runtime.asynchronous.async_accesses import note_global_work, note_shared_work
-from ptxlab.emulate.runtime.asynchronous.reductions import reduce_bytes
+from ptxlab.emulate.abi.state import Thread, Transfer
+from ptxlab.emulate.runtime.asynchronous.tensor_boxes import CHUNK, bytes_of_row, rows_of, shared_bytes_of_row
 from ptxlab.emulate.runtime.memory.memory import fail_because, find_memory
-from ptxlab.native import Pointer, address_of, boolean, cast, copy_bytes, native, s32, s64, size_of, u8, u32, u64
+from ptxlab.isa import tensor_map as layout
+from ptxlab.native import Pointer, address_of, boolean, cast, native, s32, s64, u32, u64
 
+MAP_SIZE = layout.BYTES
+MAP_ALIGNMENT = layout.ALIGNMENT
 MOST_BYTES = 1 << 20  # of a box: more than any shared memory has
-CHUNK = 16  # bytes that a swizzle keeps together
-MAP_SIZE = size_of(TensorMap)
-MAP_ALIGNMENT = 64
 
-MOST_ALONG = 256  # elements of a box along a dimension
-MOST_STEP = 8
-
-# What is done with the pieces of a box.
-FIND = 0
-NOTE = 1
-READ = 2
-WRITE = 3
+# Words of a map, and fields of one of them.
+FLAGS = layout.FLAGS // 4
+FLAGS_MASK = layout.FLAGS_MASK
+STRIDES = layout.STRIDES // 4
+HIGH_STRIDES = layout.HIGH_STRIDES // 4
+SIZES = layout.SIZES // 4
+STEPS = layout.STEPS // 4
+BOX = layout.BOX // 4
+BOX_SHIFT = layout.BOX_SHIFT
+STRIDE_UNIT = layout.STRIDE_UNIT
+CORNER_SHIFT = layout.CORNER_SHIFT
+ADDRESS_BITS = layout.ADDRESS_BITS
+PIXELS = layout.PIXELS // 4
+RANK = layout.RANK.shift
+TYPE = layout.TYPE.shift
+INTERLEAVE = layout.INTERLEAVE.shift
+SWIZZLE = layout.SWIZZLE.shift
+FILL = layout.FILL.shift
+TENSOR_FLOAT = layout.TENSOR_FLOAT.shift
+ATOMICITY = layout.ATOMICITY.shift
+SWIZZLE_96 = layout.SWIZZLE_96.shift
+F16 = layout.F16
+BF16 = layout.BF16
+B4X16_P64 = layout.B4X16_P64
+TYPES = len(layout.ELEMENT_BITS)
+BITS = layout.ELEMENT_BITS
+UNITS = layout.ELEMENT_UNITS
+CORNER_BITS = layout.CORNER_BITS
+PADDED_ROW = 128  # elements of a row of the types with padding, all that they can have
+REDUCED = (
+    NO_TYPE, NO_TYPE, BITS32, SIGNED32, BITS64, SIGNED64, FLOAT16, FLOAT32, FLOAT32_FTZ, FLOAT64, BFLOAT16, NO_TYPE,
+    NO_TYPE, NO_TYPE,
+)  # fmt: skip
 
 
 @native
-def take_map(
-    thread: Pointer[Thread], transfer: Pointer[Transfer], address: u64, rank: u32, instruction: u32
-) -> boolean:
-    """Have a copy use the tensor map at an address; a fault if it is not a map, or one of another rank."""
+def take_map(thread: Pointer[Thread], transfer: Pointer[Transfer], address: u64, instruction: u32) -> boolean:
+    """Have a copy use the tensor map at an address; a fault if it is not a map, or does not fit the copy."""
     nowhere = cast(Pointer[Hint], 0)
+    if address >= SHARED_WINDOW and address < LOCAL_WINDOW:
+        return refuse_map(thread, transfer, TensorMapReason.IN_SHARED, 0, instruction)
     place = find_memory(thread, address, MAP_SIZE, MAP_ALIGNMENT, GENERIC_SPACE, LOAD, instruction, nowhere)
     if cast(u64, place) == 0:
         return False
     map = address_of(transfer.map)
-    copy_bytes(cast(Pointer[u8], map), place, MAP_SIZE)
-    field: u32 = TensorMapReason.NO_MAP
+    field: u32 = read_map(map, cast(Pointer[u32], place))
     dimension: u32 = 0
-    if map.mark == TENSOR_MAP_MARK:
+    if field == 0:
         field, dimension = wrong_field(map)
-    if field == 0 and map.rank != rank:
-        field = TensorMapReason.OTHER_RANK
+    if field == 0:
+        field, dimension = unfit_field(transfer)
     if field != 0:
-        if thread.worker.fault.kind == 0:
-            thread.worker.fault.limit = u64(rank)
-            thread.worker.fault.dimension = dimension
-        fail_because(thread, BAD_TENSOR_MAP, field, instruction, value_of(map, field, dimension))
-        return False
-    # An H200 takes it for an illegal instruction where the address of the box is not aligned.
-    start: u32 = u32(transfer.coordinates[0] * map.width)
-    if start % CHUNK != 0:
-        if thread.worker.fault.kind == 0:
-            thread.worker.fault.limit = CHUNK
-        fail_because(thread, BAD_COORDINATE, CoordinateReason.MISALIGNED, instruction, u64(s64(s32(start))))
-        return False
-    transfer.rank = rank
-    transfer.size = u32(bytes_of_box(map))
-    return True
+        return refuse_map(thread, transfer, field, dimension, instruction)
+    if map.dimensions != map.rank:
+        for number in range(map.rank):
+            transfer.coordinates[map.rank - number] = transfer.coordinates[map.rank - number - 1]
+        transfer.coordinates[0] = 0
+    transfer.rows = u32(rows_of(map, transfer.mode, transfer.offsets[0]))
+    transfer.size = transfer.rows * bytes_of_row(map)
+    return has_place(thread, transfer, instruction)
+
+
+@native
+def refuse_map(
+    thread: Pointer[Thread], transfer: Pointer[Transfer], field: u32, dimension: u32, instruction: u32
+) -> boolean:
+    """A fault: a map has a field that a copy cannot use."""
+    if thread.worker.fault.kind == 0:
+        thread.worker.fault.limit = u64(transfer.mode if field == TensorMapReason.OTHER_MODE else transfer.rank)
+        thread.worker.fault.dimension = dimension
+    value: u64 = value_of(address_of(transfer.map), field, dimension)
+    fail_because(thread, BAD_TENSOR_MAP, field, instruction, value)
+    return False
+
+
+# Reading.
+
+
+@native
+def read_map(map: Pointer[TensorMap], words: Pointer[u32]) -> u32:
+    """Read the fields of a map; a `TensorMapReason` if some bits are set that no map has, or none at all."""
+    flags: u32 = words[FLAGS]
+    is_im2col: boolean = flags & 1 != 0
+    map.address = u64(words[0]) | u64(words[1]) << 32
+    map.rank = (flags >> RANK & 7) + 1
+    map.type = flags >> TYPE & 15
+    map.interleave = flags >> INTERLEAVE & 3
+    map.mode = IM2COL if is_im2col else 0
+    if (map.address == 0 and flags == 0) or flags & ~u32(FLAGS_MASK) != 0 or words[HIGH_STRIDES] >> 16 != 0:
+        return TensorMapReason.NO_MAP
+    if words[STEPS] >> 15 & 0x1FF != 0 or (is_im2col and words[PIXELS] >> 10 != 0):
+        return TensorMapReason.NO_MAP
+    for dimension in range(5):
+        map.sizes[dimension] = u64(words[SIZES + dimension]) + 1
+        map.steps[dimension] = (words[STEPS] >> (3 * dimension) & 7) + 1
+        if dimension != 0:
+            high: u32 = words[HIGH_STRIDES] >> (4 * (dimension - 1)) & 15
+            low: u32 = words[STRIDES + dimension - 1]
+            map.strides[dimension - 1] = (u64(low) | u64(high) << 32) << STRIDE_UNIT
+            map.box[dimension] = (words[BOX] >> (8 * (dimension - 1)) & 255) + 1
+    map.box[0] = (words[STEPS] >> BOX_SHIFT) + 1
+    if is_im2col and map.rank >= 3 and map.rank <= 5:
+        map.pixels = words[PIXELS] + 1
+        read_corners(map, words[BOX])
+    if map.type < TYPES:
+        read_type(map, flags)
+        read_interleave(map)
+        read_swizzle(map, flags)
+    return 0
+
+
+@native
+def read_interleave(map: Pointer[TensorMap]) -> None:
+    """What interleaving says of dimensions: of slices, a box has one, in the dimension before the last."""
+    map.dimensions = map.rank
+    if map.interleave == 0 or map.rank > 5 or map.rank < 3:
+        map.steps[0] = 1  # copies ignore it
+        return
+    slice: u32 = u32(CHUNK) << (map.interleave - 1)
+    map.box[map.rank - 2] = 1
+    for number in range(map.rank):
+        to: u32 = map.rank - number
+        map.sizes[to] = map.sizes[to - 1]
+        map.steps[to] = map.steps[to - 1]
+        map.box[to] = map.box[to - 1]
+        map.strides[to - 1] = map.strides[to - 2] if to != 1 else u64(slice)
+    map.dimensions = map.rank + 1
+    map.sizes[0] = 1
+    map.steps[0] = 1
+    map.box[0] = 1
+    map.bits = slice * 8
+
+
+@native
+def read_corners(map: Pointer[TensorMap], word: u32) -> None:
+    """Read the corners of im2col, which are signed."""
+    bits: u32 = CORNER_BITS[map.rank - 3]
+    unused: u32 = 32 - bits
+    for dimension in range(map.rank - 2):
+        map.lower[dimension] = u32(s32(word >> (bits * dimension) << unused) >> unused)
+        map.upper[dimension] = u32(s32(word >> (CORNER_SHIFT + bits * dimension) << unused) >> unused)
+
+
+@native
+def read_type(map: Pointer[TensorMap], flags: u32) -> None:
+    """What the type of elements says of a box."""
+    map.bits = BITS[map.type]
+    map.unit = UNITS[map.type]
+    map.fills = flags >> FILL & 1
+    map.rounds = flags >> TENSOR_FLOAT & 1
+
+
+@native
+def read_swizzle(map: Pointer[TensorMap], flags: u32) -> None:
+    """What the swizzle says of a box in shared memory; 5: no copy has it."""
+    mode: u32 = flags >> SWIZZLE & 3
+    atomicity: u32 = flags >> ATOMICITY & 7
+    map.atomicity = atomicity
+    map.swizzle = mode
+    map.atom = 4
+    map.flip = 0
+    map.pitch = shared_bytes_of_row(map)
+    if mode != 0:
+        map.pitch = u32(CHUNK) << mode
+    if flags >> SWIZZLE_96 & 1 != 0:
+        map.swizzle = 1 if mode == 0 else u32(5)
+        map.pitch = 96
+    if mode == 3 and atomicity == 3:
+        map.swizzle = 1
+        map.atom = 6
+    elif mode == 3 and atomicity != 0:
+        map.swizzle = 2
+        map.atom = 5
+        map.flip = u32(atomicity == 2)
+
+
+# What a map can be.
 
 
 @native
 def wrong_field(map: Pointer[TensorMap]) -> tuple[u32, u32]:
-    """The first field of a map that no host makes so, as a `TensorMapReason`, and its dimension; 0: there is none."""
-    if map.rank == 0 or map.rank > 5:
+    """The first field of a map that no copy can use, as a `TensorMapReason`, and its dimension; 0: there is none."""
+    if map.rank > 5 or (map.mode != 0 and map.rank < 3):
         return TensorMapReason.RANK, 0
-    if map.width == 0 or map.width > 8 or map.width & (map.width - 1) != 0:
-        return TensorMapReason.WIDTH, 0
-    if map.swizzle > 3:
+    if map.type >= TYPES:
+        return TensorMapReason.TYPE, 0
+    if map.interleave > 2 or (map.interleave != 0 and map.rank < 3):
+        return TensorMapReason.INTERLEAVE, 0
+    if map.swizzle == 5:
         return TensorMapReason.SWIZZLE, 0
-    if map.address % CHUNK != 0:
+    if map.atomicity > 3 or (map.atomicity != 0 and map.atom == 4):
+        return TensorMapReason.ATOMICITY, 0
+    if map.fills != 0 and (map.type < F16 or map.type > BF16):
+        return TensorMapReason.FILL, 0
+    unit: u64 = 32 if map.interleave == 2 or map.type >= B4X16_P64 else u64(CHUNK)
+    if map.address % unit != 0 or map.address >> ADDRESS_BITS != 0:
         return TensorMapReason.ADDRESS, 0
-    for dimension in range(map.rank):
-        if map.sizes[dimension] == 0:
-            return TensorMapReason.SIZES, dimension
-        if map.box[dimension] == 0 or map.box[dimension] > MOST_ALONG:
-            return TensorMapReason.BOX, dimension
-        if map.steps[dimension] == 0 or map.steps[dimension] > MOST_STEP:
-            return TensorMapReason.STEPS, dimension
-        if dimension != 0 and map.strides[dimension - 1] % CHUNK != 0:
+    for dimension in range(1, map.dimensions):
+        if map.strides[dimension - 1] % unit != 0:
             return TensorMapReason.STRIDES, dimension - 1
+    for dimension in range(map.rank - 2 if map.mode != 0 else u32(0)):
+        end: s64 = s64(map.sizes[dimension + 1]) + s64(s32(map.upper[dimension]))
+        if end <= s64(s32(map.lower[dimension])):
+            return TensorMapReason.CORNERS, dimension
+    return wrong_row(map)
+
+
+@native
+def wrong_row(map: Pointer[TensorMap]) -> tuple[u32, u32]:
+    """Whether a row of a box is wrong; see `wrong_field`."""
     row: u32 = bytes_of_row(map)
-    if row % CHUNK != 0 or row > pitch_of(map):
+    if map.type >= B4X16_P64 and (map.box[0] != PADDED_ROW or map.sizes[0] % PADDED_ROW != 0):
+        return TensorMapReason.PADDED_ROW, 0
+    if map.interleave == 0 and (row % map.unit != 0 or shared_bytes_of_row(map) > map.pitch):
         return TensorMapReason.ROW, 0
-    if bytes_of_box(map) > MOST_BYTES:
+    if rows_of(map, map.mode, 0) * u64(row) > MOST_BYTES:
+        return TensorMapReason.TOTAL, 0
+    return 0, 0
+
+
+@native
+def unfit_field(transfer: Pointer[Transfer]) -> tuple[u32, u32]:
+    """The first field of a map that its copy cannot use, though others could; see `wrong_field`."""
+    map = address_of(transfer.map)
+    is_wide: boolean = transfer.mode >= IM2COL_W
+    if (transfer.mode >= IM2COL) != (map.mode != 0):
+        return TensorMapReason.OTHER_MODE, 0
+    if map.rank != transfer.rank:
+        return TensorMapReason.OTHER_RANK, 0
+    if transfer.mode == GATHER and map.box[1] != 1:
+        return TensorMapReason.GATHERED_ROWS, 0
+    if map.interleave != 0 and (transfer.mode == GATHER or is_wide):
+        return TensorMapReason.NO_INTERLEAVE, 0
+    if is_wide and (map.swizzle == 0 or map.flip != 0):
+        return TensorMapReason.NEEDS_SWIZZLE, 0
+    if rows_of(map, transfer.mode, transfer.offsets[0]) * u64(bytes_of_row(map)) > MOST_BYTES:
         return TensorMapReason.TOTAL, 0
     return 0, 0
 
@@ -97,165 +273,55 @@ def wrong_field(map: Pointer[TensorMap]) -> tuple[u32, u32]:
 @native
 def value_of(map: Pointer[TensorMap], field: u32, dimension: u32) -> u64:
     """What a field holds."""
-    if field == TensorMapReason.NO_MAP:
-        return 0
-    if field == TensorMapReason.WIDTH:
-        return u64(map.width)
-    if field == TensorMapReason.SWIZZLE:
-        return u64(map.swizzle)
+    if field == TensorMapReason.TYPE:
+        return u64(map.type)
     if field == TensorMapReason.ADDRESS:
         return map.address
-    if field == TensorMapReason.SIZES:
-        return u64(map.sizes[dimension])
-    if field == TensorMapReason.BOX:
-        return u64(map.box[dimension])
-    if field == TensorMapReason.STEPS:
-        return u64(map.steps[dimension])
     if field == TensorMapReason.STRIDES:
         return map.strides[dimension]
+    if field == TensorMapReason.INTERLEAVE:
+        return u64(map.interleave)
+    if field == TensorMapReason.ATOMICITY:
+        return u64(map.atomicity)
     if field == TensorMapReason.ROW:
         return u64(bytes_of_row(map))
-    return bytes_of_box(map) if field == TensorMapReason.TOTAL else u64(map.rank)
+    if field == TensorMapReason.PADDED_ROW:
+        return u64(map.box[0])
+    if field == TensorMapReason.GATHERED_ROWS:
+        return u64(map.box[1])
+    if field == TensorMapReason.OTHER_MODE:
+        return u64(map.mode)
+    if field == TensorMapReason.OTHER_RANK or field == TensorMapReason.RANK:
+        return u64(map.rank)
+    return 0
+
+
+# Where a box can be.
 
 
 @native
-def bytes_of_box(map: Pointer[TensorMap]) -> u64:
-    """The bytes of a box of a map that is right, or as much of one too large as shows that it is."""
-    total: u64 = u64(map.width)
-    for dimension in range(map.rank):
-        if total <= MOST_BYTES:
-            total = total * u64(count_along(map, dimension))
-    return total
-
-
-@native(inline=True)
-def bytes_of_row(map: Pointer[TensorMap]) -> u32:
-    """The bytes of a row of a box."""
-    return count_along(map, 0) * map.width
-
-
-@native
-def pitch_of(map: Pointer[TensorMap]) -> u32:
-    """From one row to the next in shared memory: with a swizzle, each has as many bytes as that spans."""
-    return bytes_of_row(map) if map.swizzle == 0 else u32(CHUNK) << map.swizzle
-
-
-@native
-def extent_of_box(map: Pointer[TensorMap]) -> u32:
-    """From the first byte of a box in shared memory to its last."""
-    return u32(bytes_of_box(map)) // bytes_of_row(map) * pitch_of(map)
-
-
-@native
-def count_along(map: Pointer[TensorMap], dimension: u32) -> u32:
-    """How many elements a box has along a dimension: every so many of them."""
-    return (map.box[dimension] + map.steps[dimension] - 1) // map.steps[dimension]
-
-
-@native
-def visit_box(thread: Pointer[Thread], transfer: Pointer[Transfer], what: u32) -> None:
-    """Do something with each piece of a box that is within the tensor."""
+def has_place(thread: Pointer[Thread], transfer: Pointer[Transfer], instruction: u32) -> boolean:
+    """Whether a box starts where its copy can have it; a fault otherwise, as on an H200: an illegal instruction."""
     map = address_of(transfer.map)
-    width: u64 = u64(map.width)
-    length: u32 = count_along(map, 0)
-    rows: u32 = transfer.size // bytes_of_row(map)
-    first: s64 = s64(s32(transfer.coordinates[0]))
-    low: s64 = max(first, 0)
-    high: s64 = min(first + s64(length), s64(map.sizes[0]))
-    if low >= high:
-        return
-    for row in range(rows):
-        rest: u32 = row
-        address: u64 = map.address + u64(low) * width
-        is_inside = True
-        for dimension in range(1, map.rank):
-            count: u32 = count_along(map, dimension)
-            place: s64 = s64(s32(transfer.coordinates[dimension])) + s64(rest % count) * s64(map.steps[dimension])
-            rest = rest // count
-            if place < 0 or place >= s64(map.sizes[dimension]):
-                is_inside = False
-            else:
-                address += u64(place) * map.strides[dimension - 1]
-        if is_inside:
-            offset: u64 = (u64(row) * u64(length) + u64(low - first)) * width
-            visit_piece(thread, transfer, address, u32(u64(high - low) * width), offset, what)
-            if thread.worker.fault.kind != 0:
-                return
-
-
-@native
-def visit_piece(
-    thread: Pointer[Thread], transfer: Pointer[Transfer], address: u64, bytes: u32, offset: u64, what: u32
-) -> None:
-    """Find a piece in global memory, check it, read it to where it belongs in the box, or write it from there."""
-    access: u32 = LOAD
-    if transfer.is_global == 0:
-        access = ATOMIC if transfer.reduction != 0 else STORE
-    nowhere = cast(Pointer[Hint], 0)
-    place = find_memory(thread, address, bytes, 1, GLOBAL_SPACE, access, transfer.instruction, nowhere)
-    if cast(u64, place) == 0:
-        return
-    if what == NOTE:
-        note_global_work(
-            thread,
-            address,
-            bytes,
-            transfer.flags,
-            thread.starting.channel,
-            thread.starting.number,
-            transfer.instruction,
-        )
-    elif what == READ:
-        copy_bytes(transfer.data + offset, place, u64(bytes))
-    elif what == WRITE and transfer.reduction != 0:
-        reduce_bytes(place, transfer.data + offset, u64(bytes), transfer.reduction, transfer.type)
-    elif what == WRITE:
-        copy_bytes(place, transfer.data + offset, u64(bytes))
-
-
-# Shared memory.
-
-
-@native
-def place_of_chunk(transfer: Pointer[Transfer], start: u64, at: u32) -> u64:
-    """Where in shared memory a chunk of a box is: its number is XORed with bits of that of its 128 bytes."""
-    map = address_of(transfer.map)
-    row: u32 = bytes_of_row(map)
-    offset: u64 = start + u64(at // row) * u64(pitch_of(map)) + u64(at % row)
-    return offset ^ ((offset >> 7 & ((u64(1) << map.swizzle) - 1)) << 4)
-
-
-@native
-def note_box(
-    thread: Pointer[Thread], block: Pointer[Block], transfer: Pointer[Transfer], start: u64, flags: u32, number: u32
-) -> None:
-    """Check the accesses of a copy to a box in shared memory."""
-    channel: u32 = thread.starting.channel
-    instruction: u32 = transfer.instruction
-    if pitch_of(address_of(transfer.map)) == bytes_of_row(address_of(transfer.map)):
-        note_shared_work(thread, block, start, transfer.size, flags, channel, number, instruction)
-        return
-    for chunk in range(transfer.size // CHUNK):
-        place: u64 = place_of_chunk(transfer, start, chunk * CHUNK)
-        note_shared_work(thread, block, place, CHUNK, flags, channel, number, instruction)
-
-
-@native
-def copy_box(block: Pointer[Block], transfer: Pointer[Transfer], start: u64, to_shared: boolean) -> None:
-    """Copy a box to shared memory, or from there, chunk by chunk."""
-    for chunk in range(transfer.size // CHUNK):
-        at: u32 = chunk * CHUNK
-        place = block.memory.shared + place_of_chunk(transfer, start, at)
-        if to_shared:
-            copy_bytes(place, transfer.data + at, CHUNK)
-        else:
-            copy_bytes(transfer.data + at, place, CHUNK)
-
-
-@native
-def fill_box(transfer: Pointer[Transfer]) -> None:
-    """Fill a box with what a copy reads outside of the tensor."""
-    width: u32 = transfer.map.width
-    for element in range(transfer.size // width):
-        for byte in range(width):
-            transfer.data[element * width + byte] = u8(transfer.map.fill >> (8 * byte) & 255)
+    start: u32 = transfer.coordinates[0]
+    unit: u32 = PADDED_ROW
+    if map.type < B4X16_P64:
+        start = u32(u64(s64(s32(start)) * s64(map.bits)) // 8)
+        unit = CHUNK
+    if start % unit != 0:
+        if thread.worker.fault.kind == 0:
+            thread.worker.fault.limit = u64(unit)
+        reason: u32 = CoordinateReason.MISALIGNED if unit == CHUNK else u32(CoordinateReason.MISALIGNED_ELEMENT)
+        fail_because(thread, BAD_COORDINATE, reason, instruction, u64(s64(s32(start))))
+        return False
+    if transfer.mode < IM2COL:
+        return True
+    for dimension in range(1 if transfer.mode >= IM2COL_W else map.rank - 2):
+        place: s64 = s64(s32(transfer.coordinates[dimension + 1]))
+        end: s64 = s64(map.sizes[dimension + 1]) + s64(s32(map.upper[dimension]))
+        if (place < s64(s32(map.lower[dimension])) and transfer.mode == IM2COL) or place >= end:
+            if thread.worker.fault.kind == 0:
+                thread.worker.fault.dimension = dimension + 1
+            fail_because(thread, BAD_COORDINATE, CoordinateReason.OUT_OF_CORNERS, instruction, u64(place))
+            return False
+    return True

@@ -6,7 +6,7 @@ is what they write, however many instructions they need for that.
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.address_spaces import CLUSTER_SPACE, LOAD, SHARED_SPACE, STORE, TENSOR_SPACE
+from ptxlab.emulate.abi.address_spaces import CLUSTER_SPACE, GLOBAL_SPACE, LOAD, SHARED_SPACE, STORE, TENSOR_SPACE
 from ptxlab.emulate.abi.clocks import Access, Finding, History
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.order.happens_before import doubt_of, is_known, uncovered_lanes
@@ -14,6 +14,7 @@ from ptxlab.emulate.runtime.order.proxies import is_fenced
 from ptxlab.emulate.runtime.order.shadow import ASYNC, GENERIC, KIND, SIZE, STALE, WARP_SHIFT
 from ptxlab.emulate.runtime.order.tensor_happens_before import WITHOUT_FENCE, is_started, order_of
 from ptxlab.emulate.runtime.order.vector_clocks import FAILED
+from ptxlab.isa.tensor_map import BYTES as MAP_BYTES
 from ptxlab.native import Pointer, atomic_store, boolean, native, trailing_zeros, u32, u64
 
 # Kinds of findings.
@@ -29,6 +30,7 @@ NOT_INVALIDATED = 20
 STALE_PHASE = 21  # a read before the phase that brings the data
 UNREAD = 22  # accumulators that nothing read
 MISMATCHED = 23  # a matrix that is not read as it was written
+STALE_MAP = 24  # a copy by a tensor map of which it may see an older version
 
 
 @native
@@ -157,6 +159,23 @@ def report_reinitialised(thread: Pointer[Thread], offset: u64, other: u32, instr
     if not has_finding(history, NOT_INVALIDATED, instruction) and history.finding_count < history.finding_room:
         found = add_finding(thread, NOT_INVALIDATED, offset, 8, STORE, instruction, SHARED_SPACE)
         found.other_instruction = other
+
+
+@native
+def report_stale_map(
+    thread: Pointer[Thread], written: Pointer[Access], address: u64, missing: u32, instruction: u32
+) -> None:
+    """Note a copy by a tensor map of which it may see an older version, unless its instruction has had one."""
+    history = thread.worker.history
+    end_trial(thread)
+    if has_finding(history, STALE_MAP, instruction) or history.finding_count == history.finding_room:
+        return
+    found = add_finding(thread, STALE_MAP, address, MAP_BYTES, LOAD, instruction, GLOBAL_SPACE)
+    found.other_instruction = written.instruction
+    found.other_thread = (written.flags >> WARP_SHIFT) * 32 + trailing_zeros(u32, written.lanes)
+    found.other_flags = written.flags
+    found.other_block = u64(written.block)
+    found.missing = missing
 
 
 @native

@@ -98,6 +98,7 @@ def end_order(block: Pointer[Block]) -> None:
         forget(address_of(block.barriers.numbered[trailing_zeros(u32, left)].known))
         left = left & (left - 1)
     forget(address_of(block.order.known))
+    free_items(block.order.acquires)
     free_variables(address_of(block.order.variables))
     free_pages(block.worker.history, address_of(block.order.pages))
     free(block.memory.local_marks)

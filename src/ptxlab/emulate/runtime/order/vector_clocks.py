@@ -29,6 +29,7 @@ RANK_IN_CHANNEL = 15
 # Added to a block, a warp or a thread: up to this epoch a fence is between what it did and asynchronous operations.
 SHARED_FENCE = 1 << 20
 GLOBAL_FENCE = 1 << 21
+MAP_RELEASE = SHARED_FENCE | GLOBAL_FENCE  # the same of releases of tensor maps
 
 # Added to any key: what is ordered only if a warp collective orders memory, or if a `cas` that fails is a write.
 COLLECTIVE = 1 << 61
