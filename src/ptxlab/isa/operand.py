@@ -20,7 +20,7 @@ The words of `types`, in any order:
 - `apart`: each element of the vector is checked by itself, as a scalar is; `bare`: the address may also be without
   its brackets; `element`: it may also be an element of an array, `table[3]`;
 - `lone`: the vector may be one register;
-- `integers`: a vector of floats may be one of integers;
+- `integers`: a vector of floats may be one of integers; `untyped`: a register may be of any type of that width;
 - `select(part)`: a part of the register may be chosen, `%r1.b0`, one of that set of `selectors.py`;
 - `minus`: a minus sign may precede it;
 - `single`: a scalar that may also be written as a vector of one, `{r}`;
@@ -58,7 +58,7 @@ SPACES = frozenset(
 _WORDS = frozenset("label function targets prototype arguments".split())
 _ADDRESS_MARKS = frozenset("wide bare element".split())
 _MARKS = frozenset(
-    "reg loose sink special symbol single bits padded indexed minus apart bare element integers lone".split()
+    "reg loose sink special symbol single bits padded indexed minus apart bare element integers lone untyped".split()
 )
 
 
@@ -85,6 +85,7 @@ class Expected:
     apart: bool = False
     integers: bool = False
     lone: bool = False
+    untyped: bool = False
     bare: bool = False
     element: bool = False
     select: str | None = None
@@ -239,6 +240,7 @@ def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatabl
         apart="apart" in words,
         integers="integers" in words,
         lone="lone" in words,
+        untyped="untyped" in words,
         select=select,
         negatable=negatable,
         space=space,

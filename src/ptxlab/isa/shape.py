@@ -58,6 +58,8 @@ def _wrong_compound(expected: Expected, shape: Shape) -> str | None:
             return "sink"
         if parts[0][0] == ":":  # to ptxas, a `|` after an element is a syntax error
             return "element"
+        if expected.count and not isinstance(parts[0], tuple):
+            return "vector-size"
         first = _wrong_compound if isinstance(parts[0], tuple) else wrong_scalar
         return first(expected, parts[0]) or wrong_scalar(expected.second, parts[1])
     if mark == "!":
@@ -171,6 +173,9 @@ def is_odd(expected: Expected, shape: Shape) -> bool:
         return True
     if expected.lone and not isinstance(shape, tuple):
         return True
+    if expected.untyped and shape in TYPES:
+        assert expected.type is not None
+        return not register_fits(TYPES[shape], expected.type, expected.loose)
     if expected.kind == "address" and isinstance(shape, tuple):
         base = TYPES.get(shape[1]) if isinstance(shape[1], str) and len(shape) > 2 else None
         return (base is not None and not _is_address(base)) or any(
@@ -237,7 +242,9 @@ def _wrong_address(expected: Expected, shape: Shape) -> str | None:
     elif base in TYPES and TYPES[base].width < 64 and _is_wide(expected):
         return "address-width"
     elif base in TYPES:
-        if not (_is_address(TYPES[base]) or rest):  # ptxas does not check a register that has coordinates beside it
+        # ptxas does not check a register that has coordinates beside it, unless it holds a texture or a surface.
+        is_unchecked = bool(rest) and not (expected.type is not None and expected.type.kind == "o")
+        if not (_is_address(TYPES[base]) or is_unchecked):
             return "address-type"
     elif base in ("#float", "#f32", "_") or base.startswith(("%", "@")):
         return "address-type"
@@ -296,6 +303,8 @@ def wrong_scalar(expected: Expected, shape: Shape) -> str | None:
         return "type"
     if shape == "f16x2" and expected.fixed and type_.kind in "us":
         return "type"
+    if expected.untyped and TYPES[shape].width == type_.width:
+        return None
     return None if register_fits(TYPES[shape], type_, expected.loose) else "type"
 
 

@@ -23,13 +23,13 @@ COORDINATES = {
     "a2dms": "4 indexed",
 }
 OFFSETS = {
-    "1d": "1 padded",
-    "2d": "2 padded",
-    "3d": "4",
-    "a1d": "1 padded",
-    "a2d": "2 padded",
-    "2dms": "2 padded",
-    "a2dms": "2 padded",
+    "1d": "1 padded lone",
+    "2d": "2 padded lone",
+    "3d": "4 lone",
+    "a1d": "1 padded lone",
+    "a2d": "2 padded lone",
+    "2dms": "2 padded lone",
+    "a2dms": "2 padded lone",
 }
 GRADIENTS = {"1d": "1", "2d": "2", "3d": "4", "a1d": "1", "a2d": "2", "cube": "4", "acube": "4"}
 
@@ -52,13 +52,18 @@ def _sampled_coordinates(m: Modifiers) -> str:
     return _coordinates(m).replace("single", "1").replace("lone", "")
 
 
+def _offsets_apart(m: Modifiers) -> str:
+    """With gradients and a depth, offsets must be written as a vector."""
+    return f"s32 {OFFSETS[m.geom]}".replace("lone", "")
+
+
 LOOKUP: dict[str, Specification] = {
     "d": _result,
     "p": "pred",
     "a": "texref",
     "b": "samplerref",
     "c": "",
-    "lod": "ctype single",
+    "lod": "ctype single padded integers",
     "dx": lambda m: f"f32 apart {GRADIENTS[m.geom]}",
     "dy": lambda m: f"f32 apart {GRADIENTS[m.geom]}",
     "e": lambda m: f"s32 {OFFSETS[m.geom]}",
@@ -73,13 +78,15 @@ def lookups(opcode: str, between: str = "", **arguments: Any) -> Callable[[Decla
         for result, resident in (("d", ""), ("d|p", "7.1 sm_60")):
             for address in ("[a, c]", "[a, b, c]"):
                 coordinates = _coordinates if address == "[a, c]" else _sampled_coordinates
-                for tail in ("", ", e", ", f", ", e, f"):
+                for tail in ("", ", f", ", e", ", e, f"):  # one register of bits is a depth, not an offset
                     syntax = f"{opcode} {result}, {address}{between}{tail}"
                     since = resident or ("4.3 sm_30" if tail else arguments["since"])
                     if since == "1.2" and address == "[a, b, c]":
                         since = "1.5"
                     names = {word.strip("[]") for word in syntax.replace(",", " ").replace("|", " ").split()[1:]}
                     types = {name: LOOKUP[name] for name in names} | {"c": coordinates}
+                    if "dx" in names and tail == ", e, f":
+                        types["e"] = _offsets_apart
                     form(syntax, types=types, writes="d p", where=_where(tail), **arguments | {"since": since})(
                         function
                     )

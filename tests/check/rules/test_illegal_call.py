@@ -109,3 +109,22 @@ def test_each_is_judged_as_written(text: str, message: str) -> None:
 @pytest.mark.parametrize(("text", "message"), CASES.items())
 def test_ptxas_takes_the_same_side(text: str, message: str) -> None:
     assert accepted(judge(text)) == (not message)
+
+
+KINDS = {"p: .callprototype _ ();": "call %rd, p;", "p: .calltargets f;": "call %rd, p;"}
+
+
+@needs_ptxas
+@pytest.mark.parametrize(("declared", "call"), KINDS.items(), ids=["prototype", "targets"])
+def test_what_a_call_conforms_to_comes_first_and_is_not_code(declared: str, call: str) -> None:
+    head = f"{HEADER}.func f() {{ ret; }}\n.entry k() {{ .reg .b64 %rd; mov.u64 %rd, f;\n"
+    orders = {
+        f"{declared}\n{call}\nret;": [],
+        f"{call}\n{declared}\nret;": ["`p` comes too late"],
+        f"{{ {call} }}\n{declared}\nret;": ["`p` comes too late"],
+        f"{declared}\nbra p;\nret;": ["`p` is not a label in front of an instruction"],
+    }
+    for body, expected in orders.items():
+        found = errors(f"{head}{body}\n}}\n")
+        assert [finding.message for finding in found] == expected
+        assert accepted(judge(f"{head}{body}\n}}\n")) == (not found)

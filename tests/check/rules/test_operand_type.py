@@ -25,3 +25,57 @@ def test_decimal_constants_alone_have_too_many_bits() -> None:
     assert reason in said("0f00000000, 0.0, 0.0, 0.0")
     assert said("0f00000000, 0f00000000, 0f00000000, 0f00000000") == ""
     assert said("0.0, %d1, 0.0, 0.0") == ""
+
+
+def verdicts_on(line: str, target: str = "sm_100a") -> list[tuple[str, str]]:
+    """What is said of an instruction on textures, surfaces or registers: level and code."""
+    text = f""".version 8.8
+.target {target}
+.address_size 64
+.global .texref t;
+.global .surfref s;
+.entry k(.param .texref p) {{
+    .reg .b32 %r<8>; .reg .s32 %s<8>; .reg .f32 %f<8>; .reg .b64 %rd; .reg .f64 %d; .reg .b128 %q;
+    .reg .b16 %h; .reg .pred %p;
+    {line}
+    ret;
+}}
+"""
+    found = ptxlab.check(ptxlab.parse(text, name="k.ptx"))
+    return [(finding.level, finding.code) for finding in found if finding.code != "unwritten-register"]
+
+
+def test_what_holds_a_pair_of_bf16() -> None:
+    doubt = [("warning", "operand-type")]
+    assert verdicts_on("cvt.rn.bf16x2.ue8m0x2 %r0, %h;") == []
+    assert verdicts_on("cvt.rn.bf16x2.ue8m0x2 %s0, %h;") == doubt
+    assert verdicts_on("cvt.rz.ue8m0x2.bf16x2 %h, %f0;") == doubt
+    assert verdicts_on("cvt.rn.bf16x2.ue8m0x2 %rd, %h;") == [("error", "operand-type")]
+
+
+def test_textures_and_surfaces_have_no_parts() -> None:
+    refused = [("error", "operand-type")]
+    for base in ("t", "p", "%rd"):
+        assert verdicts_on(f"txq.width.b32 %r0, [{base}];") == []
+        assert verdicts_on(f"txq.width.b32 %r0, [{base}+4];") == refused
+    assert verdicts_on("suq.width.b32 %r0, [%rd+0];") == refused
+    for register in ("%d", "%q"):
+        assert verdicts_on(f"suld.b.1d.b32.trap %r0, [{register}, {{%r1}}];") == refused
+
+
+def test_levels_and_offsets_of_textures() -> None:
+    texel, doubt = "{%f0, %f1, %f2, %f3}", [("warning", "operand-type")]
+    lookup = f"tex.level.1d.v4.f32.f32 {texel}, [t, {{%f4}}]"
+    assert (
+        verdicts_on(f"{lookup}, %f5;")
+        == verdicts_on(f"{lookup}, {{%f5, %f6}};")
+        == verdicts_on(f"{lookup}, {{%s5}};")
+        == []
+    )
+    assert verdicts_on(f"{lookup}, 5;") == [("error", "operand-type")]
+    assert verdicts_on(f"{lookup}, %f5, {{%s1}};") == []
+    assert (
+        verdicts_on(f"{lookup}, %f5, %s1;") == verdicts_on(f"{lookup}, %f5, 5;") == doubt
+    )  # one register for the vector of offsets
+    assert verdicts_on(f"{lookup}, %f5, %r1;") == []  # a depth
+    assert verdicts_on("tex.level.1d.v4.f32.f32 %f0|%p, [t, {%f4}], %f5;") == [("error", "operand-type")]

@@ -42,10 +42,12 @@ from ptxlab.report import Diagnostic, Label, error
 
 from ..program import FunctionFacts, Program
 
+_LISTS = (ir.BranchTargets, ir.CallTargets, ir.CallPrototype)  # what has a name as a label has, but is not code
+
 
 def check(program: Program) -> Iterator[Diagnostic]:
     for facts in program.functions:
-        if Jump.INDEXED_BRANCH in facts.by_jump or any(isinstance(part, ir.BranchTargets) for part in facts.others):
+        if Jump.INDEXED_BRANCH in facts.by_jump or any(isinstance(part, _LISTS) for part in facts.others):
             yield from _check(program, facts)
 
 
@@ -62,7 +64,7 @@ def _check(program: Program, facts: FunctionFacts) -> Iterator[Diagnostic]:
             continue
         indexed = instruction.opcode.jump is Jump.INDEXED_BRANCH
         too_late = found.start is not None and instruction.start is not None and found.start > instruction.start
-        if indexed == isinstance(found, ir.BranchTargets) and not (indexed and too_late):
+        if isinstance(found, ir.BranchTargets if indexed else ir.Label) and not (indexed and too_late):
             continue
         span, other = program.module.operand_span(instruction, index), program.module.span(found)
         wanted = "a list of `.branchtargets`" if indexed else "a label in front of an instruction"

@@ -1,7 +1,7 @@
 """A call does not fit the function that it calls.
 
 A call names a device function that is declared above it, or a register with the function's address and the
-`.callprototype` or `.calltargets` it conforms to, and passes exactly the parameters of the declaration.
+`.callprototype` or `.calltargets` above it that it conforms to, and passes exactly the parameters of the declaration.
 
 Wrong:
 
@@ -78,6 +78,11 @@ def _check(program: Program, facts: FunctionFacts, call: ir.Instruction) -> Iter
         if prototype is None:
             yield error("illegal-call", "an indirect call needs a `.callprototype` or `.calltargets`", span,
                         "what does this function take?")  # fmt: skip
+        elif isinstance(found, (ir.CallPrototype, ir.CallTargets)) and _is_below(found, call):
+            declared = program.module.span(found)
+            yield error("illegal-call", f"`{found.name}` comes too late",
+                        program.module.operand_span(call, len(call.operands) - 1), "used before it is declared",
+                        others=[Label(declared, "it is declared here")] if declared else [])  # fmt: skip
         elif isinstance(found, ir.CallPrototype):
             wanted = (found.returns, found.parameters)
             yield from _compare(program, facts, call, found.name, wanted, given, program.module.span(found))
@@ -93,6 +98,10 @@ def _check(program: Program, facts: FunctionFacts, call: ir.Instruction) -> Iter
                         program.module.operand_span(call, len(call.operands) - 1), "a label of code")  # fmt: skip
     elif not isinstance(target, ir.Unresolved):
         yield error("illegal-call", f"a call goes to a function, not to {described(target)}", span, "not a function")
+
+
+def _is_below(found: ir.CallPrototype | ir.CallTargets, call: ir.Instruction) -> bool:
+    return found.start is not None and call.start is not None and found.start > call.start
 
 
 def _compare_function(

@@ -41,11 +41,12 @@ from collections.abc import Iterator
 
 from ptxlab import ir
 from ptxlab.ir.shapes import shape_of
+from ptxlab.isa import Match
 from ptxlab.isa.operand import Expected
 from ptxlab.isa.shape import is_odd, wrong_scalar
 from ptxlab.report import Diagnostic, Edit, Help, Label, Span, error, warning
 
-from ..program import Failure, Program
+from ..program import Failure, FunctionFacts, Program
 from ..wording import described
 
 
@@ -57,6 +58,34 @@ def check(program: Program) -> Iterator[Diagnostic]:
             yield explain(program, failure)
     for failure in program.failures["odd-operand"]:
         yield _doubt(program, failure)
+    for facts in program.functions:
+        for at in facts.where(_names_an_object):
+            yield from _check_objects(program, facts, at)
+
+
+def _names_an_object(match: Match) -> bool:
+    """Whether an address of an instruction names a texture, a sampler or a surface."""
+    return any(_is_object(expected) for expected in match.expected)
+
+
+def _is_object(expected: Expected) -> bool:
+    return expected.kind == "address" and expected.type is not None and expected.type.kind == "o"
+
+
+def _check_objects(program: Program, facts: FunctionFacts, at: int) -> Iterator[Diagnostic]:
+    """A texture, a sampler or a surface has no parts that an offset could lead to."""
+    instruction, match = facts.instructions[at], facts.matches[at]
+    assert match is not None
+    for index, (expected, address) in enumerate(zip(match.expected, instruction.operands, strict=False)):
+        if _is_object(expected) and isinstance(address, ir.Address) and (address.offset or address.plus_zero):
+            assert expected.type is not None
+            text, wanted = instruction.opcode.text, f"a `.{expected.type.name}`"
+            yield error(
+                "operand-type",
+                f"operand {index + 1} of `{text}` is an address with an offset, expected {wanted}",
+                program.module.operand_span(instruction, index),
+                "expected a name or a register, with nothing added to it",
+            )
 
 
 def _doubt(program: Program, failure: Failure) -> Diagnostic:
