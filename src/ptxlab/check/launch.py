@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 WIDE = {("wgmma", "start"): 24, ("tensor_memory", "load"): 16, ("tensor_memory", "store"): 16}
 REGISTERS = 16384  # of a quarter of an SM, on every target that has `setmaxnreg`
 QUARTERS = 4
+MOST = 255  # registers of a thread
+LEAST = 24
 
 
 def threads_of(kernel: ir.Function) -> int | None:
@@ -35,6 +37,18 @@ def registers_for(threads: int, blocks: int) -> int:
     """The registers that a thread can have if so many blocks of so many threads are resident on an SM."""
     warps = -(-threads // 32) * blocks
     return REGISTERS // (-(-warps // QUARTERS) * 32) // 8 * 8
+
+
+def registers_at_start(kernel: ir.Function) -> int | None:
+    """The registers that a thread of a kernel with `setmaxnreg` starts with, if its header says."""
+    limits = []
+    directive = kernel.directive("maxnreg")
+    if directive is not None and isinstance(directive.arguments[0], int):
+        limits.append(max(LEAST, directive.arguments[0]))
+    threads, blocks = threads_of(kernel), blocks_of(kernel)
+    if threads and blocks:
+        limits.append(registers_for(threads, blocks))
+    return min(MOST, *limits) if limits else None
 
 
 def wide_instructions(facts: FunctionFacts) -> Iterator[tuple[ir.Instruction, int]]:

@@ -221,6 +221,9 @@ class Machine(Protocol):
     def start_dependents(self) -> None:
         """Let the grids that depend on this one start."""
 
+    def set_registers(self, count: int, *, more: bool) -> None:
+        """Change how many registers a thread of the warp owns; for `more`, wait until the block has as many to give."""
+
     def fill(self, address: Address, size: Value) -> None:
         """Write that many zero bytes to shared memory."""
 

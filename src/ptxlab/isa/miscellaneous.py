@@ -32,9 +32,16 @@ _SETMAXNREG = "8.0 sm_90a | 8.6 sm_100a sm_101a | 8.7 sm_120a | 8.8 sm_100f sm_1
 
 
 @form("setmaxnreg.inc.sync.aligned.u32 count", types={"count": "imm(24..256/8)"}, since=_SETMAXNREG,
-      effects="more-registers")  # fmt: skip
+      name="setmaxnreg", effects="more-registers")  # fmt: skip
+def take_registers(k: Machine, m: Modifiers, count: int) -> None:
+    """Raise how many registers each thread of the warp owns, and wait until the block has as many to give."""
+    k.collect(meet, ALL_LANES, (), (), aligned=True)
+    k.set_registers(count, more=True)
+
+
 @form("setmaxnreg.dec.sync.aligned.u32 count", types={"count": "imm(24..256/8)"}, since=_SETMAXNREG,
-      effects="fewer-registers")  # fmt: skip
-def setmaxnreg(k: Machine, m: Modifiers, count: int) -> None:
-    """Change how many registers each thread of the warp owns: give some back (`.dec`) or wait for more (`.inc`)."""
-    k.collect(meet, ALL_LANES, (), (), aligned=True)  # registers are not counted: there are always enough
+      name="setmaxnreg", effects="fewer-registers")  # fmt: skip
+def give_registers(k: Machine, m: Modifiers, count: int) -> None:
+    """Lower how many registers each thread of the warp owns; the others go to the pool of the block."""
+    k.collect(meet, ALL_LANES, (), (), aligned=True)
+    k.set_registers(count, more=False)

@@ -242,6 +242,8 @@ class Recorder:
 
     def start_dependents(self) -> None: ...
 
+    def set_registers(self, count: int, *, more: bool) -> None: ...
+
 
 def _bytes(type: str) -> int:
     return type_named(type).width // 8

@@ -58,11 +58,9 @@ from ptxlab import ir
 from ptxlab.isa import Match
 from ptxlab.report import Diagnostic, Label, error, warning
 
-from ..launch import blocks_of, registers_for, threads_of, wide_instructions
+from ..launch import LEAST, MOST, blocks_of, registers_at_start, registers_for, threads_of, wide_instructions
 from ..program import FunctionFacts, Program
 
-MOST = 255
-LEAST = 24
 WARPS = 32  # of the largest block
 GROUP = 4  # warps that execute the instruction together
 
@@ -111,18 +109,6 @@ def _most_registers(kernel: ir.Function) -> int:
         fits = -(-threads // 32) * blocks <= WARPS
         limits.append(registers_for(threads, blocks if fits else 1))
     return min(limits)
-
-
-def registers_at_start(kernel: ir.Function) -> int | None:
-    """The registers that a thread of a kernel with `setmaxnreg` starts with, if its header says."""
-    limits = []
-    directive = kernel.directive("maxnreg")
-    if directive is not None and isinstance(directive.arguments[0], int):
-        limits.append(max(LEAST, directive.arguments[0]))
-    threads, blocks = threads_of(kernel), blocks_of(kernel)
-    if threads and blocks:
-        limits.append(registers_for(threads, blocks))
-    return min(MOST, *limits) if limits else None
 
 
 def _counts(facts: FunctionFacts, holds: Callable[[Match], bool]) -> dict[int, int]:

@@ -42,4 +42,4 @@ class Program:
     entry_local: u32  # bytes of local memory that the kernel itself needs
     largest_frame: u32  # bytes of a frame that any one function needs
     largest_local: u32  # bytes of local memory that any one function needs
-    unused: u32
+    registers: u32  # of a thread when it starts, where the header of the kernel says; otherwise 0

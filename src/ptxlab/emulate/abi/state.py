@@ -141,6 +141,15 @@ class BlockTransfers:
 
 
 @struct
+class BlockRegisters:
+    """The registers of a block, counted for one thread of a warp; see `runtime.schedule.registers`."""
+
+    pool: u32  # what warps have given back
+    is_used: u32
+    owned: Array[u32, 32]  # by warp; 0: as many as at the start
+
+
+@struct
 class Block:
     """A block that has started: its threads, barriers and memory."""
 
@@ -159,6 +168,7 @@ class Block:
     bulk: BlockTransfers
     tensor: Pointer[Tensor]  # null until tensor memory is first allocated
     barriers: BlockBarriers
+    registers: BlockRegisters
 
 
 @struct

@@ -17,6 +17,7 @@ FAILED = 7
 AT_CLUSTER = 8  # it waits at the barrier of its cluster
 AT_PRODUCTS = 9  # it waits for MMAs by `wgmma`, and for all warps that start them
 AT_PEER = 10  # it waits for the other block of its pair to execute the same operation on tensor memory
+AT_REGISTERS = 11  # it waits for registers of the pool of its block
 
 
 @struct

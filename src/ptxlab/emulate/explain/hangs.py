@@ -11,6 +11,7 @@ from ptxlab.emulate.explain.mbarrier_hangs import explain_phase, name_mbarrier
 from ptxlab.emulate.explain.mbarrier_ledger import entries_of, list_entries
 from ptxlab.emulate.explain.memory_names import name_bytes
 from ptxlab.emulate.explain.polling import spin_around
+from ptxlab.emulate.explain.register_hangs import explain_registers
 from ptxlab.emulate.explain.snapshots import SPINS, BlockSnapshot, ThreadSnapshot, do, ranges
 from ptxlab.emulate.explain.waits import Group, Waits, grouped, missing
 from ptxlab.report import Diagnostic, Label, error
@@ -52,6 +53,8 @@ def _explain_group(launch: Launch, waits: Waits, group: Group) -> Diagnostic:
             return _explain_cluster(launch, group, label, labels)
         case thread_parts.AT_PEER:
             return _explain_pair(launch, group, label, labels)
+        case thread_parts.AT_REGISTERS:
+            return explain_registers(launch, group, label, labels)
     return _explain_barrier(launch, group, label, labels)
 
 
@@ -212,6 +215,8 @@ def describe_wait(launch: Launch, group: Group, of: str = "") -> str:
             return f"{text} for an MMA"
         case thread_parts.AT_PEER:
             return f"{text} for the other block of the pair"
+        case thread_parts.AT_REGISTERS:
+            return f"{text} for {first.waits_for} registers a thread"
     return f"{text} {_polled(launch, group)} here" if polls else text
 
 

@@ -74,6 +74,10 @@ class Paths:
         steps = ("allocate", "free", "relinquish")
         return [number for number, one in enumerate(effects) if any(one.does("tensor_memory", step) for step in steps)]
 
+    def giving_registers(self) -> list[int]:
+        """The instructions by which warps give registers to the pool of their block."""
+        return [number for number in range(len(self.places)) if self.effects(number).fewer_registers]
+
     def synchronizations_before(self, number: int) -> frozenset[int]:
         """The synchronization that an instruction may directly follow, with no `tcgen05.fence` between the two."""
         flow, first, _ = self._flow(number)

@@ -26,6 +26,7 @@ WAITING = (
     thread_parts.AT_PRODUCTS,
     thread_parts.AT_CLUSTER,
     thread_parts.AT_PEER,
+    thread_parts.AT_REGISTERS,
 )
 
 

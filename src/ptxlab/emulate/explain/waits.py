@@ -26,6 +26,7 @@ _ORDER = (
     SPINS,
     thread_parts.AT_PRODUCTS,
     thread_parts.AT_PEER,
+    thread_parts.AT_REGISTERS,
     thread_parts.AT_COLLECTIVE,
     thread_parts.ACTIVE,
     thread_parts.AT_BARRIER,
@@ -166,6 +167,8 @@ class Waits:
             case thread_parts.AT_PRODUCTS if other.snapshot is group.snapshot:
                 late = {thread.number for thread in missing(group)}
                 return any(thread.number in late for thread in other.threads)
+            case thread_parts.AT_REGISTERS if other.snapshot is group.snapshot:
+                return self.paths.reaches(there, self.paths.giving_registers())
             case thread_parts.AT_PHASE:
                 return self._arrives(group, other)
         return False
@@ -212,6 +215,7 @@ def grouped(threads: Iterable[ThreadSnapshot]) -> list[list[ThreadSnapshot]]:
             thread_parts.AT_COLLECTIVE: thread.members,
             thread_parts.AT_PHASE: thread.waits_at,
             thread_parts.AT_BARRIER: thread.barrier,
+            thread_parts.AT_REGISTERS: thread.waits_for,
         }.get(thread.status)
         found.setdefault((thread.status, thread.instruction, subject), []).append(thread)
     return sorted(found.values(), key=lambda group: -len(group))

@@ -89,6 +89,7 @@ class Worker:
             largest_local=max(facts["local_sizes"]),
             entry_local=facts["local_sizes"][0],
             exchange_words=facts["exchange_words"],
+            registers=facts["registers"],
         )
 
     def _set_extents(self, launch: Launch) -> None:

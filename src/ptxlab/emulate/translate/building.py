@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from ptxlab import ir
+from ptxlab.check.launch import registers_at_start
 from ptxlab.emulate.runtime import ENTRIES, RARE, RUNTIME
 from ptxlab.emulate.translate import effort
 from ptxlab.emulate.translate.arithmetic import Arithmetic
@@ -79,6 +80,7 @@ def translate_kernel(
         "profile_sites": unit.counting.profile_sites,
         "exchange_words": unit.calls.exchange_words,
         "frame_sizes": unit.frame_sizes,
+        "registers": -(-(registers_at_start(kernel) or 0) // 8) * 8,
         "local_sizes": unit.local_sizes,
         "talks": unit.talks,
         "clock": "read_clock" in unit.calls.runtime_functions,

@@ -336,6 +336,11 @@ class Machine:
     def start_dependents(self) -> None:
         self.runtime("start_dependents")
 
+    def set_registers(self, count: int, *, more: bool) -> None:
+        self.runtime("set_registers", count, int(more), self.place)
+        if more:
+            self.wait()
+
     def barrier(self, number: Value, count: Value | None, *, value: Value | None = None, waits: bool = True) -> Value:
         """Arrive at a barrier of the block and, with `waits`, stay until it opens."""
         brought = 0 if value is None else value

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from ptxlab.emulate.abi.barriers import KNOWN_PHASES, Barrier, Phase
-from ptxlab.emulate.abi.state import Block, Thread, Worker
+from ptxlab.emulate.abi.state import Block, BlockRegisters, Thread, Worker
 from ptxlab.emulate.abi.thread_parts import READY
 from ptxlab.emulate.runtime.order.shadow import SCATTER
 from ptxlab.emulate.runtime.order.synchronization import begin_order, end_order
 from ptxlab.emulate.runtime.schedule.random import SPREAD, shuffle
 from ptxlab.emulate.runtime.tensor_memory.allocation import end_tensor
-from ptxlab.native import Pointer, calloc, cast, fill_bytes, free, free_items, native, size_of, u8, u32, u64
+from ptxlab.native import Pointer, address_of, calloc, cast, fill_bytes, free, free_items, native, size_of, u8, u32, u64
 
 BLOCK_SIZE = size_of(Block)
 THREAD_SIZE = size_of(Thread)
 BARRIER_SIZE = size_of(Barrier)
 PHASE_SIZE = size_of(Phase)
+REGISTERS_SIZE = size_of(BlockRegisters)
 
 
 @native
@@ -67,6 +68,8 @@ def restart_block(block: Pointer[Block], number: u64) -> None:
     if block.barriers.uses_mbarriers != 0:
         fill_bytes(cast(Pointer[u8], block.barriers.phases), 0, (KNOWN_PHASES + 1) * PHASE_SIZE)
         block.barriers.uses_mbarriers = 0
+    if block.registers.is_used != 0:
+        fill_bytes(cast(Pointer[u8], address_of(block.registers)), 0, REGISTERS_SIZE)
     start_threads(block)
 
 

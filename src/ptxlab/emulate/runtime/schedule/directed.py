@@ -7,13 +7,14 @@ for others. Asynchronous work completes when no thread can take a step.
 from __future__ import annotations
 
 from ptxlab.emulate.abi.state import Block, Cluster, Thread, Worker
-from ptxlab.emulate.abi.thread_parts import ACTIVE, AT_COLLECTIVE, AT_PHASE, AT_PRODUCTS, READY, YIELDED
+from ptxlab.emulate.abi.thread_parts import ACTIVE, AT_COLLECTIVE, AT_PHASE, AT_PRODUCTS, AT_REGISTERS, READY, YIELDED
 from ptxlab.emulate.runtime.asynchronous.mbarriers import has_completed
 from ptxlab.emulate.runtime.asynchronous.wgmma import have_finished
 from ptxlab.emulate.runtime.schedule.cluster_barrier import live_in
 from ptxlab.emulate.runtime.schedule.clusters import take_clusters
 from ptxlab.emulate.runtime.schedule.grid import begin_next, leave_residents, report_stop
 from ptxlab.emulate.runtime.schedule.quiescence import mark_of_thread
+from ptxlab.emulate.runtime.schedule.registers import gets_registers
 from ptxlab.emulate.runtime.schedule.schedule import allow, deliver_copies, deliver_work, meet, report_hang, run_thread
 from ptxlab.emulate.runtime.schedule.steps import DELIVER, log, number_of
 from ptxlab.native import Pointer, atomic_load, atomic_store, boolean, call, cast, native, u32, u64
@@ -120,7 +121,9 @@ def settle_warp(block: Pointer[Block], warp: u32) -> boolean:
         if thread.status == AT_PHASE:  # a wait is a test here: the thread polls
             thread.waiting.answer = u64(has_completed(thread))
             thread.status = READY
-        elif thread.status == AT_PRODUCTS and have_finished(thread):
+        elif (thread.status == AT_PRODUCTS and have_finished(thread)) or (
+            thread.status == AT_REGISTERS and gets_registers(thread)
+        ):
             thread.status = READY
         if thread.status == READY and thread.rank == 0:
             run_to_point(thread)

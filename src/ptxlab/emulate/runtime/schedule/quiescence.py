@@ -149,7 +149,7 @@ def has_waiters(cluster: Pointer[Cluster]) -> boolean:
             status: u32 = block.threads[index].status
             if status == AT_BARRIER or status == AT_CLUSTER:  # noqa: SIM109 - native functions know no tuples
                 return True
-            if status == AT_COLLECTIVE or status == AT_PRODUCTS or status == AT_PEER:  # noqa: SIM109
+            if status == AT_COLLECTIVE or status == AT_PRODUCTS or status >= AT_PEER:  # noqa: SIM109
                 return True
     return False
 

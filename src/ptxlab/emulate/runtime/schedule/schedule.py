@@ -9,7 +9,17 @@ from __future__ import annotations
 from ptxlab.emulate.abi.code import Site
 from ptxlab.emulate.abi.faults import BAD_MEMBERMASK, BARRIER_DIVERGENCE, HANG
 from ptxlab.emulate.abi.state import Block, Cluster, Thread, Worker
-from ptxlab.emulate.abi.thread_parts import ACTIVE, AT_COLLECTIVE, AT_PHASE, AT_PRODUCTS, DONE, FAILED, READY, YIELDED
+from ptxlab.emulate.abi.thread_parts import (
+    ACTIVE,
+    AT_COLLECTIVE,
+    AT_PHASE,
+    AT_PRODUCTS,
+    AT_REGISTERS,
+    DONE,
+    FAILED,
+    READY,
+    YIELDED,
+)
 from ptxlab.emulate.runtime.asynchronous.async_copies import finish_copies
 from ptxlab.emulate.runtime.asynchronous.bulk_copies import finish_transfer, finish_transfers
 from ptxlab.emulate.runtime.asynchronous.mbarriers import has_completed
@@ -23,6 +33,7 @@ from ptxlab.emulate.runtime.schedule.barrier import release_everyone
 from ptxlab.emulate.runtime.schedule.cluster_barrier import leave_cluster, live_in
 from ptxlab.emulate.runtime.schedule.quiescence import changes_of, is_still, leap, makes_no_progress, outlasts_time
 from ptxlab.emulate.runtime.schedule.random import next_random
+from ptxlab.emulate.runtime.schedule.registers import gets_registers
 from ptxlab.emulate.runtime.schedule.steps import is_logged, log_collective
 from ptxlab.emulate.runtime.tensor_memory.allocation import check_allocations
 from ptxlab.emulate.runtime.tensor_memory.execution import finish_operations
@@ -249,6 +260,9 @@ def run_warp(block: Pointer[Block], warp: u32) -> u32:
                 thread.status = READY
                 block.schedule.moves += 1
             if thread.status == AT_PRODUCTS and have_finished(thread):
+                thread.status = READY
+                block.schedule.moves += 1
+            if thread.status == AT_REGISTERS and gets_registers(thread):
                 thread.status = READY
                 block.schedule.moves += 1
             if thread.status == READY:

@@ -16,7 +16,16 @@ from __future__ import annotations
 
 from ptxlab.device.coverage import DEPTHS, MAGNITUDES
 from ptxlab.emulate.abi.state import Block, Cluster, Search, Thread, Worker
-from ptxlab.emulate.abi.thread_parts import ACTIVE, AT_COLLECTIVE, AT_PHASE, AT_PRODUCTS, DONE, READY, YIELDED
+from ptxlab.emulate.abi.thread_parts import (
+    ACTIVE,
+    AT_COLLECTIVE,
+    AT_PHASE,
+    AT_PRODUCTS,
+    AT_REGISTERS,
+    DONE,
+    READY,
+    YIELDED,
+)
 from ptxlab.emulate.runtime.asynchronous.mbarriers import has_completed
 from ptxlab.emulate.runtime.asynchronous.wgmma import have_finished
 from ptxlab.emulate.runtime.schedule.cluster_barrier import live_in
@@ -32,6 +41,7 @@ from ptxlab.emulate.runtime.schedule.grid import (
 )
 from ptxlab.emulate.runtime.schedule.quiescence import changes_of
 from ptxlab.emulate.runtime.schedule.random import chance, scrambled
+from ptxlab.emulate.runtime.schedule.registers import gets_registers
 from ptxlab.emulate.runtime.schedule.schedule import (
     BROKEN,
     FINISHED,
@@ -260,7 +270,9 @@ def choose_lane(search: Pointer[Search], block: Pointer[Block], warp: u32, first
         thread = block.threads + (base + lane)
         if thread.status == AT_PHASE:
             ask_phase(search, thread)
-        elif thread.status == AT_PRODUCTS and have_finished(thread):
+        elif (thread.status == AT_PRODUCTS and have_finished(thread)) or (
+            thread.status == AT_REGISTERS and gets_registers(thread)
+        ):
             thread.status = READY
             block.schedule.moves += 1
         can_converge = can_converge or thread.status == AT_COLLECTIVE or thread.status == ACTIVE
