@@ -35,7 +35,7 @@ TASKS: dict[str, tuple[str, list[list[str]]]] = {
     ),
     "bulk": (
         "all tests with optimised kernels, and ptxas asked about every form: what `check` has no time for",
-        [[*PYTEST, "--optimised", "--ask-all"]],
+        [[*PYTEST, "--bulk", "--optimised", "--ask-all"]],
     ),
     "bench": (
         "how fast PTX is read and checked, beside ptxas, and how fast kernels run",

@@ -52,15 +52,24 @@ os.environ["PYTHONPATH"] = _python_path()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="a part of the tests that touches everything: see below")
+    parser.addoption("--bulk", action="store_true", help="what is marked `bulk`, too")
     parser.addoption("--ask-all", action="store_true", help="ask ptxas what it has confirmed before, too")
     parser.addoption("--optimised", action="store_true", help="compile every kernel as for a user")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With --quick, leave out what is marked `slow`, and keep one parameter of each test that is not marked `core`."""
-    if not config.option.quick:
-        return
-    kept, left_out, seen = [], [], set()
+    """Leave out what is marked `bulk`, but with --bulk; with --quick, see below."""
+    left_out = [] if config.option.bulk else [item for item in items if item.get_closest_marker("bulk")]
+    if config.option.quick:
+        left_out += _not_quick(items)
+    config.hook.pytest_deselected(items=left_out)
+    kept = {*map(id, items)} - {*map(id, left_out)}
+    items[:] = [item for item in items if id(item) in kept]
+
+
+def _not_quick(items: list[pytest.Item]) -> list[pytest.Item]:
+    """What is marked `slow`, and all but one parameter of each test that is not marked `core`."""
+    left_out, seen = [], set()
     for item in items:
         function = item.nodeid.partition("[")[0]
         is_slow, is_core = (item.get_closest_marker(name) is not None for name in ("slow", "core"))
@@ -68,9 +77,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             left_out.append(item)
         else:
             seen.add(function)
-            kept.append(item)
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = kept
+    return left_out
 
 
 @pytest.hookimpl(tryfirst=True)
