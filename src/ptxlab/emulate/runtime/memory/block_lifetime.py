@@ -5,14 +5,16 @@ Both are asked of order, not of time: what happens to be in time now may be too 
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.address_spaces import LOAD, RANK_SHIFT
+from ptxlab.emulate.abi.address_spaces import ATOMIC, LOAD, RANK_SHIFT
+from ptxlab.emulate.abi.barriers import KNOWN_PHASES, Phase
 from ptxlab.emulate.abi.clocks import Access
 from ptxlab.emulate.abi.state import Block, Thread
+from ptxlab.emulate.runtime.asynchronous.mbarrier_ledger import record_of
 from ptxlab.emulate.runtime.order.happens_before import companion, covers, doubt_of, is_covered
 from ptxlab.emulate.runtime.order.reports import report_absence
 from ptxlab.emulate.runtime.order.shadow import ASYNC, KIND, PAGE, PAGE_SHIFT, WARP_SHIFT, WORDS
 from ptxlab.emulate.runtime.order.vector_clocks import join
-from ptxlab.native import Pointer, address_of, boolean, native, u32, u64
+from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64
 
 
 @native
@@ -69,9 +71,24 @@ def is_over(thread: Pointer[Thread], access: Pointer[Access]) -> boolean:
 
 
 @native
+def is_counted(block: Pointer[Block], access: Pointer[Access], offset: u64) -> boolean:
+    """Whether an access is an arrival at an mbarrier that the block has waited for, be it a release to it or not.
+
+    Nothing has arrived since the last phase that a wait of the block has seen complete.
+    """
+    if access.flags & KIND != ATOMIC or access.flags & ASYNC != 0:
+        return False
+    at: u64 = offset - offset % 8
+    notes = cast(Pointer[Phase], block.barriers.phases + u32(at // 8 % KNOWN_PHASES))
+    if notes.is_known == 0 or notes.offset != at or notes.completed == 0:
+        return False
+    return record_of(notes, notes.completed - 1).passed != 0 and record_of(notes, notes.completed).arrived == 0
+
+
+@native
 def note_late(thread: Pointer[Thread], access: Pointer[Access], offset: u64, bytes: u32) -> None:
     """Note an access of another block that may come after the exit of the last thread of this one."""
     if access.block == u32(thread.block.number) or is_covered(thread, access, 0) or doubt_of(thread, access) != 0:
         return
-    if not is_over(thread, access):
+    if not is_over(thread, access) and not is_counted(thread.block, access, offset):
         report_absence(thread, access, offset | (u64(thread.block.rank) + 1) << RANK_SHIFT, bytes)

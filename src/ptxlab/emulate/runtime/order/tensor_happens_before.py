@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from ptxlab.emulate.abi.address_spaces import LOAD
 from ptxlab.emulate.abi.clocks import Access
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.abi.tensor_memory import RECENT
 from ptxlab.emulate.runtime.order.happens_before import companion, is_known
-from ptxlab.emulate.runtime.order.shadow import ASYNC, SIZE, SIZE_SHIFT, WARP_SHIFT
+from ptxlab.emulate.runtime.order.shadow import ASYNC, KIND, SIZE, SIZE_SHIFT, WARP_SHIFT
 from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_ISSUED, THREAD, WARP, epoch_of, key_of
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64
 
@@ -26,7 +27,7 @@ UNORDERED = 2
 def order_of(thread: Pointer[Thread], access: Pointer[Access], flags: u32) -> u32:
     """How an access is ordered with a new one."""
     if access.flags & ASYNC == 0 or flags & ASYNC == 0:
-        return ORDERED if is_known(thread, access) else UNORDERED
+        return ORDERED if is_known(thread, access) or is_read_by_then(thread, access, flags) else UNORDERED
     own = address_of(thread.order.tensor_known)
     epoch: u64 = u64(access.epoch)
     if epoch <= epoch_of(own, key_of(u64(access.block), access.lanes)):
@@ -41,6 +42,25 @@ def order_of(thread: Pointer[Thread], access: Pointer[Access], flags: u32) -> u3
         if epoch <= epoch_of(known, issued) or epoch <= epoch_of(shared, issued):
             return WITHOUT_FENCE
     return WITHOUT_FENCE if is_known(thread, access) else UNORDERED
+
+
+@native
+def is_read_by_then(thread: Pointer[Thread], access: Pointer[Access], flags: u32) -> boolean:
+    """Whether a load was complete before a barrier of the cluster that the thread has passed, and frees the memory now.
+
+    The barrier need not be a release for that: the values are in registers by then.
+    """
+    home = companion(thread, access.block)
+    if flags & ASYNC != 0 or access.flags & KIND != LOAD or cast(u64, home) == 0 or cast(u64, home.tensor) == 0:
+        return False
+    if (access.flags & SIZE) >> SIZE_SHIFT != MOVE or home.tensor.begun - access.epoch >= RECENT:
+        return False
+    epoch: u32 = home.tensor.epochs[access.epoch % RECENT]
+    reader = home.threads + (access.flags >> WARP_SHIFT) // 32 * 32
+    known: u64 = epoch_of(address_of(reader.order.known), key_of(u64(access.block), access.lanes))
+    if u64(access.epoch) > known or reader.arrival.arrived < epoch or thread.arrival.phase != 0:
+        return False
+    return reader.arrival.phase <= thread.block.cluster.phase
 
 
 @native

@@ -53,8 +53,11 @@ def route_lanes(thread: Pointer[Thread], address: u32) -> u32:
     """The address that a warp accesses by one that names no lane, or one of the first 32: the same of its own lanes.
 
     The manual wants the lanes of the warp in the address. Kernels in production leave them out (DeepGEMM, FlashMLA) and
-    are right: the hardware adds them, unless the debugger has it check (DeepGEMM's pull request 341).
+    are right: the hardware adds them, unless the debugger has it check (DeepGEMM's pull request 341). In the second
+    block of a pair lanes from 128 on are its own, too: rows of D count through both (gau-nernst's kernels do so).
     """
+    if thread.block.rank & 1 != 0 and LANES <= address >> 16 < 2 * LANES:
+        address -= LANES << 16
     if address >> 16 >= BAND:
         return address
     return address + (thread.number // 32 % 4 * BAND << 16)
