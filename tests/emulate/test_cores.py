@@ -7,7 +7,7 @@ import pytest
 
 import ptxlab
 from ptxlab.emulate.host import running, worker
-from ptxlab.emulate.host.running import Launch
+from ptxlab.emulate.host.running import RunningLaunch
 from ptxlab.launch.contexts import context_of
 from ptxlab.report import render
 from tests.emulate.kernels import CASES, Case
@@ -105,13 +105,13 @@ def outcome(body: str, workers: int, **how: Any) -> tuple[Any, ...]:
 def cores(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The cores of each launch as it begins."""
     found: list[int] = []
-    run = Launch.run
+    run = RunningLaunch.run
 
-    def note(launch: Launch, *given: Any) -> str | None:
+    def note(launch: RunningLaunch, *given: Any) -> str | None:
         found.append(len(launch.workers))
         return run(launch, *given)
 
-    monkeypatch.setattr(Launch, "run", note)
+    monkeypatch.setattr(RunningLaunch, "run", note)
     return found
 
 

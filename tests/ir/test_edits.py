@@ -8,7 +8,7 @@ import pytest
 
 import ptxlab
 from ptxlab import ir
-from ptxlab.ir.node import CHANGES, Node, Parts, Value, latest_edit
+from ptxlab.ir.node import CHANGES, Immutable, Node, Parts, latest_edit
 
 TEXT = """// a comment
 .version 8.0
@@ -45,7 +45,7 @@ def program() -> ir.Module:
 
 def nodes(part: object) -> Iterator[Node]:
     """All parts that can be edited in place."""
-    if isinstance(part, Node) and not isinstance(part, Value):
+    if isinstance(part, Node) and not isinstance(part, Immutable):
         yield part
         for name in part.fields:
             yield from nodes(getattr(part, name))
@@ -62,7 +62,7 @@ def is_noticed(edit: Callable[[], Any]) -> bool:
 
 def kinds() -> set[type[Node]]:
     found = {value for value in vars(ir).values() if isinstance(value, type) and issubclass(value, Node)}
-    return {kind for kind in found if not issubclass(kind, Value)} - {Node}
+    return {kind for kind in found if not issubclass(kind, Immutable)} - {Node}
 
 
 def test_the_program_has_a_part_of_every_kind() -> None:

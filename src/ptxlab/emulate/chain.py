@@ -12,7 +12,7 @@ from ptxlab.device.arguments import AddressSpace
 from ptxlab.device.options import LaunchOptions
 from ptxlab.device.result import Result
 from ptxlab.emulate.host.module_memory import EmulatedModule
-from ptxlab.emulate.host.running import Launch
+from ptxlab.emulate.host.running import RunningLaunch
 from ptxlab.emulate.launch import Interrupted, compiled_for, configure, result_of, uncompiled
 from ptxlab.emulate.translate.arithmetic import Arithmetic, arithmetic_of
 from ptxlab.emulate.translate.compile import Compiled, runtime_code
@@ -37,7 +37,7 @@ def run_chain(grids: Sequence[Grid], space: AddressSpace) -> list[Result]:
     """
     runtime_code()  # which is not the kernel's fault, if it takes a while
     results: list[Result] = []
-    before: Launch | None = None
+    before: RunningLaunch | None = None
     try:
         for grid in grids:
             until = None if grid.options.timeout is None else time.perf_counter() + grid.options.timeout
@@ -65,13 +65,13 @@ def run_chain(grids: Sequence[Grid], space: AddressSpace) -> list[Result]:
 
 
 def _start(
-    compiled: Compiled, grid: Grid, arithmetic: Arithmetic, before: Launch | None, space: AddressSpace
-) -> Launch:
+    compiled: Compiled, grid: Grid, arithmetic: Arithmetic, before: RunningLaunch | None, space: AddressSpace
+) -> RunningLaunch:
     """A grid that is about to run, with what the one before it did where the two overlap."""
     module, kernel = grid.emulated.module, grid.kernel
     grid.emulated.memory.host.ran_on = None
     configuration = configure(module, kernel, grid.options, arithmetic)
-    running = Launch(compiled, grid.emulated.memory, grid.args, configuration, 1, space)
+    running = RunningLaunch(compiled, grid.emulated.memory, grid.args, configuration, 1, space)
     if before is not None and grid.options.overlap and running.checks and before.lets_others_start:
         running.follow(before)
     return running

@@ -15,7 +15,7 @@ from ptxlab.device.result import Result
 from ptxlab.emulate.explain.counters import count
 from ptxlab.emulate.explain.coverage import schedule_of
 from ptxlab.emulate.host.module_memory import EmulatedModule
-from ptxlab.emulate.host.running import Configuration, Launch
+from ptxlab.emulate.host.running import Configuration, RunningLaunch
 from ptxlab.emulate.translate.arithmetic import Arithmetic, arithmetic_of
 from ptxlab.emulate.translate.compile import Compiled, compile_kernel, runtime_code
 from ptxlab.emulate.translate.preemption import NEVER, POINTS
@@ -77,7 +77,7 @@ def _run(
 ) -> tuple[Result, str | None]:
     """What came of a kernel that has been compiled, and how it ended if not by itself."""
     memory = emulated.memory
-    running = Launch(compiled, memory, args, configuration, _workers(compiled, options))
+    running = RunningLaunch(compiled, memory, args, configuration, _workers(compiled, options))
     memory.host.ran_on = None
     if options.profile:
         running.profile()
@@ -85,7 +85,7 @@ def _run(
         result, outcome = result_of(running, options, until)
         if outcome == "failed":
             running.put_back()
-            again = Launch(compiled, memory, args, configuration, 1)
+            again = RunningLaunch(compiled, memory, args, configuration, 1)
             running.end()
             running = again
             result, outcome = result_of(running, options, until)
@@ -94,7 +94,7 @@ def _run(
     return result, outcome
 
 
-def result_of(running: Launch, options: LaunchOptions, until: float | None) -> tuple[Result, str | None]:
+def result_of(running: RunningLaunch, options: LaunchOptions, until: float | None) -> tuple[Result, str | None]:
     """Run a launch: what came of it, unless it has to be run again, and how it ended if not by itself."""
     started = time.perf_counter()
     outcome = running.run(until, options.progress)
@@ -139,7 +139,7 @@ def configure(
     )
 
 
-def diagnostics_of(running: Launch, outcome: str | None, options: LaunchOptions) -> list[Diagnostic]:
+def diagnostics_of(running: RunningLaunch, outcome: str | None, options: LaunchOptions) -> list[Diagnostic]:
     """What a launch found, by the detectors that were asked for; a clean one needs no explanation."""
     if outcome is None and running.is_clean:
         return []

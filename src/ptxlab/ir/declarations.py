@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
-from ptxlab.ir.node import Node, Parts, Value
+from ptxlab.ir.node import Immutable, Node, Parts
 from ptxlab.ir.operands import Immediate
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ptxlab.isa.types import Type
 
 
-class SymbolAddress(Value):
+class SymbolAddress(Immutable):
     """The address of a variable or function in an initialiser: `generic(name)+offset`, or a byte of it by `mask`."""
 
     __slots__ = ("generic", "mask", "name", "offset", "resolved")
@@ -33,7 +33,7 @@ class SymbolAddress(Value):
         self.resolved = resolved
 
 
-class MaskedConstant(Value):
+class MaskedConstant(Immutable):
     """`mask(constant)`: one byte cut out of an integer constant."""
 
     __slots__ = ("mask", "value")
@@ -44,7 +44,7 @@ class MaskedConstant(Value):
         self.value = value
 
 
-class Field(Value):
+class Field(Immutable):
     """`name = value` in the initialiser of a texture, surface or sampler."""
 
     __slots__ = ("name", "value")
@@ -55,7 +55,7 @@ class Field(Value):
         self.value = value
 
 
-class InitialiserList(Value):
+class InitialiserList(Immutable):
     """`{a, b, ...}`"""
 
     __slots__ = ("elements",)
@@ -68,7 +68,7 @@ class InitialiserList(Value):
 Initialiser: TypeAlias = Immediate | SymbolAddress | MaskedConstant | Field | InitialiserList
 
 
-class PointerAttribute(Value):
+class PointerAttribute(Immutable):
     """`.ptr.global.align 16`: where a kernel parameter points; no state space means a generic address."""
 
     __slots__ = ("align", "state_space")
@@ -79,7 +79,7 @@ class PointerAttribute(Value):
         self.align = align
 
 
-class Attribute(Value):
+class Attribute(Immutable):
     """An entry of `.attribute(...)`: `.managed`, or `.unified(a, b)` with its integers."""
 
     __slots__ = ("arguments", "name")

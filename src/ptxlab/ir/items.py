@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ptxlab.ir.declarations import Attribute, Declaration, Variable
 from ptxlab.ir.launchable import Launchable, launch
-from ptxlab.ir.node import Node, Parts, Value
+from ptxlab.ir.node import Immutable, Node, Parts
 from ptxlab.ir.statements import (
     Block,
     BranchTargets,
@@ -154,7 +154,7 @@ class File(Node):
         self.end = end
 
 
-class SymbolOffset(Value):
+class SymbolOffset(Immutable):
     """`label`, `label+4` or `label-other` in a line of debug data."""
 
     __slots__ = ("minus", "name", "offset")
@@ -166,7 +166,7 @@ class SymbolOffset(Value):
         self.minus = minus
 
 
-class DataLine(Value):
+class DataLine(Immutable):
     """`.b8 1, 2, 3` in a debug section; `type` is `b8`, `b16`, `b32` or `b64`. Equal lines share one object."""
 
     __slots__ = ("type", "values")

@@ -5,7 +5,7 @@ printed and parsed again equals the first one.
 
 Devices keep what they made of a program until it is edited. To find that out for the price of one comparison, every
 assignment to a field of a part, and every change of a list in one, makes `latest_edit` another object. For that, a part
-copies a list that it is given. A `Value` is never changed in place: an edit puts another one there.
+copies a list that it is given. An `Immutable` part is never changed in place: an edit puts another one there.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def draft(kind: type[N]) -> type[N]:
     return type(kind.__name__, (kind,), {"__slots__": (), "__setattr__": object.__setattr__})
 
 
-class Value(Node):
+class Immutable(Node):
     """An immutable part of a program: one object may be used in many places."""
 
     __slots__ = ()

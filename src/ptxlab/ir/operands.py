@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, TypeAlias
 
-from ptxlab.ir.node import Value
+from ptxlab.ir.node import Immutable
 from ptxlab.isa.special_registers import SPECIAL_REGISTERS, SpecialKind
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _ELEMENTS = {"x": 0, "y": 1, "z": 2, "w": 3, "r": 0, "g": 1, "b": 2, "a": 3}
 
 
-class Register(Value):
+class Register(Immutable):
     """A declared register; `index` numbers the registers of a function densely, for tables and bit sets."""
 
     __slots__ = ("index", "name", "type", "variable", "vector")
@@ -40,7 +40,7 @@ class Register(Value):
         return hash(self.name)
 
 
-class VectorElement(Value):
+class VectorElement(Immutable):
     """One element of a vector register: `%v.x`; colour names stay as written."""
 
     __slots__ = ("element", "register")
@@ -57,7 +57,7 @@ class VectorElement(Value):
         return at if isinstance(self.register, Register) and 1 < self.register.vector > at else None
 
 
-class Selection(Value):
+class Selection(Immutable):
     """Bytes or halves chosen from a register by a video instruction: `%r1.b0`, `%r1.h1`, `%r1.b3210`."""
 
     __slots__ = ("register", "selector")
@@ -68,7 +68,7 @@ class Selection(Value):
         self.selector = selector
 
 
-class SpecialRegister(Value):
+class SpecialRegister(Immutable):
     """A predefined, read-only register such as `%tid.x`; `component` is None where it has none."""
 
     __slots__ = ("component", "name")
@@ -84,7 +84,7 @@ class SpecialRegister(Value):
         return SPECIAL_REGISTERS[self.name].kind
 
 
-class Immediate(Value):
+class Immediate(Immutable):
     """A constant of kind `s64`, `u64`, `f32` or `f64`; the value of a floating-point constant is its bits.
 
     `base` is how the source wrote it (10, 16 or 2) and says how it prints; it is not a part of the value.
@@ -113,13 +113,13 @@ class Immediate(Value):
         return self.value
 
 
-class Sink(Value):
+class Sink(Immutable):
     """`_`: a result that is discarded, or a parameter without a name."""
 
     __slots__ = ()
 
 
-class VariableReference(Value):
+class VariableReference(Immutable):
     """A variable or parameter by name, or `name+offset`: its address, or the texture, surface or sampler it is."""
 
     __slots__ = ("name", "offset", "variable")
@@ -131,7 +131,7 @@ class VariableReference(Value):
         self.offset = offset
 
 
-class FunctionReference(Value):
+class FunctionReference(Immutable):
     """A function or kernel by name; `function` is its declaration that came first."""
 
     __slots__ = ("function", "name")
@@ -142,7 +142,7 @@ class FunctionReference(Value):
         self.function = function
 
 
-class LabelReference(Value):
+class LabelReference(Immutable):
     """A label of this function, whether of an instruction or of `.branchtargets` and its like."""
 
     __slots__ = ("name",)
@@ -152,7 +152,7 @@ class LabelReference(Value):
         self.name = name
 
 
-class Unresolved(Value):
+class Unresolved(Immutable):
     """A name that nothing in scope declares; the checker reports it."""
 
     __slots__ = ("name",)
@@ -162,7 +162,7 @@ class Unresolved(Value):
         self.name = name
 
 
-class Sum(Value):
+class Sum(Immutable):
     """`%r1+4` outside of brackets, which `mov` adds up; the sum of a variable and a constant is a reference to it."""
 
     __slots__ = ("base", "offset")
@@ -173,7 +173,7 @@ class Sum(Value):
         self.offset = offset
 
 
-class Element(Value):
+class Element(Immutable):
     """An element of an array variable, `table[3]` or `table[%r1+1]`: `index` counts elements, `register` adds to it."""
 
     __slots__ = ("base", "index", "register")
@@ -190,7 +190,7 @@ class Element(Value):
         self.index = index
 
 
-class Address(Value):
+class Address(Immutable):
     """`[base+offset]`; `arguments` are what follows a comma: a sampler, coordinates.
 
     `plus_zero` is true where the source writes `+0`. It is not a part of the value, but ptxas without optimisation
@@ -215,7 +215,7 @@ class Address(Value):
         self.plus_zero = plus_zero
 
 
-class Vector(Value):
+class Vector(Immutable):
     """`{a, b, _, d}`: several registers or constants as one operand."""
 
     __slots__ = ("elements",)
@@ -225,7 +225,7 @@ class Vector(Value):
         self.elements = elements
 
 
-class Arguments(Value):
+class Arguments(Immutable):
     """`(a, b)`: the results or the arguments of a call."""
 
     __slots__ = ("elements",)
@@ -235,7 +235,7 @@ class Arguments(Value):
         self.elements = elements
 
 
-class Pair(Value):
+class Pair(Immutable):
     """`p|q`: a result and a second result."""
 
     __slots__ = ("first", "second")
@@ -246,7 +246,7 @@ class Pair(Value):
         self.second = second
 
 
-class Negated(Value):
+class Negated(Immutable):
     """`!p`: the opposite of a predicate."""
 
     __slots__ = ("operand",)
@@ -256,7 +256,7 @@ class Negated(Value):
         self.operand = operand
 
 
-class Minus(Value):
+class Minus(Immutable):
     """`-a`: a source with its sign changed, as `vmad` takes it."""
 
     __slots__ = ("operand",)

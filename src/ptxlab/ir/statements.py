@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from ptxlab.ir.declarations import Declaration, Variable
-from ptxlab.ir.node import Node, Parts, Value
+from ptxlab.ir.node import Immutable, Node, Parts
 from ptxlab.ir.operands import FunctionReference, Operand, Register, Unresolved
 
 if TYPE_CHECKING:
     from ptxlab.isa import Opcode
 
 
-class Guard(Value):
+class Guard(Immutable):
     """`@p` or `@!p` in front of an instruction."""
 
     __slots__ = ("negated", "register")

@@ -25,10 +25,19 @@ from .modes import DEBUG
 from .statements import Statements
 from .types import Integer
 
-__all__ = ["TranslationError", "Unit", "callees", "declaration_text", "emit", "reachable", "text_of", "unit_of"]
+__all__ = [
+    "TranslatedFunction",
+    "TranslationError",
+    "callees",
+    "declaration_text",
+    "emit",
+    "reachable",
+    "text_of",
+    "unit_of",
+]
 
 
-class Unit:
+class TranslatedFunction:
     """A translated function: its text, and what that needs besides itself."""
 
     __slots__ = ("_body", "_head", "callees", "globals", "signature", "tables")
@@ -53,16 +62,18 @@ class Unit:
         return f"define {'' if linkage == 'external' else linkage} {self._head} {{\n{self._body}\n}}\n"
 
 
-_UNITS: dict[Any, Unit] = {}
+_UNITS: dict[Any, TranslatedFunction] = {}
 
 
-def unit_of(function: Any) -> Unit:
+def unit_of(function: Any) -> TranslatedFunction:
     """A native function, translated once."""
     found = _UNITS.get(function)
     if found is None:
         statements = Statements(function, _definition(function))
         head, body = statements.translate()
-        found = Unit(signature(function), head, body, statements.callees, statements.tables, statements.guard.globals())
+        found = TranslatedFunction(
+            signature(function), head, body, statements.callees, statements.tables, statements.guard.globals()
+        )
         _UNITS[function] = found
     return found
 

@@ -20,7 +20,7 @@ def room_of(size: int) -> ctypes.Array[ctypes.c_char]:
     return share((ctypes.c_char * (max(size, 1) + _LINE)).from_buffer(whole, skipped), size)
 
 
-class Record:
+class StructArray:
     """One structure, or an array of `count` of them; `address` is where it is."""
 
     def __init__(self, owner: type, count: int = 1) -> None:
@@ -31,17 +31,17 @@ class Record:
         self.address = ctypes.addressof(self.memory)
 
     @classmethod
-    def at(cls, owner: type, address: int) -> Record:
+    def at(cls, owner: type, address: int) -> StructArray:
         """A structure that machine code owns, or the first of an array of them."""
         found = cls.__new__(cls)
         found.owner, found.stride, found.address = owner, size_of(owner), address
         return found
 
-    def part(self, name: str, index: int = 0) -> Record:
+    def part(self, name: str, index: int = 0) -> StructArray:
         """A structure inside one of them."""
         offset, type = place_of(self.owner, name)
         assert isinstance(type, StructType), name
-        return Record.at(type.owner, self.address + index * self.stride + offset)
+        return StructArray.at(type.owner, self.address + index * self.stride + offset)
 
     def set(self, index: int = 0, **fields: int) -> None:
         """Write fields of one of them."""

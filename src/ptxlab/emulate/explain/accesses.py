@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.emulate.abi import address_spaces
-from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.memory_names import name_bytes
 from ptxlab.emulate.explain.operations import operation_of
 from ptxlab.emulate.explain.snapshots import block_name, companion, thread_name, thread_name_in_block
@@ -17,7 +17,7 @@ from ptxlab.isa.async_operation import AsyncOperation
 from ptxlab.report import Label
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.host.running import Launch
+    from ptxlab.emulate.host.running import RunningLaunch
 
 _DOES = {address_spaces.LOAD: "reads", address_spaces.STORE: "writes", address_spaces.ATOMIC: "changes"}
 _DID = {address_spaces.LOAD: "read", address_spaces.STORE: "wrote", address_spaces.ATOMIC: "changed"}
@@ -61,7 +61,7 @@ class Party:
 class Race:
     """Two accesses without the order that they need, as they are named; which came first may be chance."""
 
-    launch: Launch
+    launch: RunningLaunch
     kind: int  # as `runtime.order.reports` has it
     space: int
     bytes: str  # the bytes, or words of tensor memory, that both access
@@ -111,14 +111,14 @@ class Race:
         return [f"replay with `--seed {self.launch.seed}`"] if self.launch.seed else []
 
 
-def parties_of(found: Record, number: int) -> tuple[Party, Party]:
+def parties_of(found: StructArray, number: int) -> tuple[Party, Party]:
     """The two accesses that a finding is about, the earlier one first."""
     names = ("instruction", "thread", "block", "flags")
     later = Party(*(found.get(name, number) for name in names))
     return Party(*(found.get(f"other_{name}", number) for name in names)), later
 
 
-def race_of(launch: Launch, found: Record, number: int) -> Race:
+def race_of(launch: RunningLaunch, found: StructArray, number: int) -> Race:
     """The race that a finding is; where it is chance which access came first, in the order of the file."""
     earlier, later = parties_of(found, number)
     kind, is_late, is_started = found.get("kind", number), earlier.is_copy, bool(found.get("is_started", number))
@@ -130,18 +130,18 @@ def race_of(launch: Launch, found: Record, number: int) -> Race:
     return Race(launch, kind, found.get("space", number), bytes, earlier, later, is_started, is_late)
 
 
-def bytes_of(launch: Launch, found: Record, number: int) -> str:
+def bytes_of(launch: RunningLaunch, found: StructArray, number: int) -> str:
     """The bytes that a finding is about."""
     names = ("space", "address", "bytes", "block")
     return name_bytes(launch, *(found.get(name, number) for name in names))
 
 
-def are_companions(launch: Launch, one: Party, other: Party) -> bool:
+def are_companions(launch: RunningLaunch, one: Party, other: Party) -> bool:
     """Whether two accesses are by blocks of one cluster."""
     return companion(launch, one.block, 0) == companion(launch, other.block, 0)
 
 
-def excuse(launch: Launch, earlier: Party, later: Party) -> str | None:
+def excuse(launch: RunningLaunch, earlier: Party, later: Party) -> str | None:
     """Why a race does no harm on the hardware that there is, if so: it is a warning then."""
     instructions = [launch.compiled.places[party.instruction][1] for party in (earlier, later)]
     kinds = [earlier.kind, later.kind]
@@ -164,7 +164,7 @@ def excuse(launch: Launch, earlier: Party, later: Party) -> str | None:
     return None
 
 
-def _is_straight(launch: Launch, earlier: Party, later: Party) -> bool:
+def _is_straight(launch: RunningLaunch, earlier: Party, later: Party) -> bool:
     """Whether no branch or label is between two instructions, so that lanes which run the first run the second."""
     places = launch.compiled.places
     function = places[earlier.instruction][0]

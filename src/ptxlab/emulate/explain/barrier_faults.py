@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.faults import BarrierReason
-from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
 from ptxlab.emulate.explain.mbarrier_hangs import name_mbarrier
 from ptxlab.emulate.explain.snapshots import BlockSnapshot, thread_name
@@ -14,7 +14,7 @@ from ptxlab.isa.mbarrier import ARRIVALS
 from ptxlab.report import Diagnostic, Label, error, warning
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.host.running import Launch
+    from ptxlab.emulate.host.running import RunningLaunch
 
 
 def explain_barrier_count(fault: FaultSnapshot) -> Diagnostic:
@@ -52,7 +52,7 @@ def explain_bad_barrier(fault: FaultSnapshot) -> Diagnostic:
     return explain[reason](fault, name)
 
 
-def explain_not_invalidated(launch: Launch, found: Record, number: int) -> Diagnostic:
+def explain_not_invalidated(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:
     """An mbarrier that was used is initialised again; it is idle, but was not invalidated."""
     instruction, first = found.get("instruction", number), found.get("other_instruction", number)
     name = name_mbarrier(launch, found.get("address", number))
@@ -145,6 +145,6 @@ def _initialised(fault: FaultSnapshot) -> list[Label]:
     return _labels(fault.launch, phase.get("instruction"), text)
 
 
-def _labels(launch: Launch, number: int, text: str) -> list[Label]:
+def _labels(launch: RunningLaunch, number: int, text: str) -> list[Label]:
     span = launch.span_of(number)
     return [] if span is None else [Label(span, text)]

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.emulate.abi import address_spaces
-from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.accesses import Party, excuse, parties_of
 from ptxlab.emulate.explain.paths import Paths
 from ptxlab.emulate.runtime.order import reports, shadow
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.host.running import Launch
+    from ptxlab.emulate.host.running import RunningLaunch
 
 MOST = 4  # pairs of lines that a note names
 Source = tuple[int, int]  # the file and the line of a `.loc`
@@ -40,7 +40,7 @@ class Cause:
     sources: set[frozenset[Source]] = field(default_factory=set)
 
 
-def causes_of(launch: Launch, found: Record, numbers: list[int]) -> list[list[int]]:
+def causes_of(launch: RunningLaunch, found: StructArray, numbers: list[int]) -> list[list[int]]:
     """The numbers of findings, those with one cause together, by when the first of each was found."""
     causes: list[Cause] = []
     sources = _sources(launch)
@@ -66,7 +66,7 @@ def causes_of(launch: Launch, found: Record, numbers: list[int]) -> list[list[in
     return [cause.numbers for cause in causes]
 
 
-def _without_consequences(launch: Launch, found: Record, races: list[int]) -> list[int]:
+def _without_consequences(launch: RunningLaunch, found: StructArray, races: list[int]) -> list[int]:
     """The findings without those of a deallocation or of a missing fence that others explain."""
     kinds = {number: found.get("kind", number) for number in races}
     unfenced = [number for number in races if kinds[number] in (reports.UNFENCED, reports.UNFENCED_TENSOR)]
@@ -89,7 +89,7 @@ def _without_consequences(launch: Launch, found: Record, races: list[int]) -> li
     return [number for number in races if number in kept]
 
 
-def _one_a_fence(launch: Launch, found: Record, unfenced: list[int]) -> list[int]:
+def _one_a_fence(launch: RunningLaunch, found: StructArray, unfenced: list[int]) -> list[int]:
     """Of the findings for which one fence is missing the one that is first in the file."""
     paths = Paths(launch.compiled)
     groups: list[tuple[frozenset[int], int]] = []
@@ -100,7 +100,7 @@ def _one_a_fence(launch: Launch, found: Record, unfenced: list[int]) -> list[int
     return [number for _, number in groups]
 
 
-def other_lines(launch: Launch, found: Record, numbers: list[int]) -> list[str]:
+def other_lines(launch: RunningLaunch, found: StructArray, numbers: list[int]) -> list[str]:
     """A note on the pairs of lines of one cause beside the first, if there are any."""
     beside = parties_of(found, numbers[0])[1].instruction
     places = [sorted(party.instruction for party in parties_of(found, one)) for one in numbers]
@@ -112,7 +112,7 @@ def other_lines(launch: Launch, found: Record, numbers: list[int]) -> list[str]:
     return [f"the same order is missing between {', '.join(pairs[:MOST])}{more}"]
 
 
-def _key(launch: Launch, found: Record, number: int, parties: tuple[Party, Party]) -> Hashable:
+def _key(launch: RunningLaunch, found: StructArray, number: int, parties: tuple[Party, Party]) -> Hashable:
     """What findings with one cause have in common; a number of its own for one that has its cause to itself."""
     kind, space = found.get("kind", number), found.get("space", number)
     earlier, later = parties
@@ -131,7 +131,7 @@ def _key(launch: Launch, found: Record, number: int, parties: tuple[Party, Party
     return kind, functions, strong, None if region is None else region.name
 
 
-def _sources(launch: Launch) -> dict[int, Source]:
+def _sources(launch: RunningLaunch) -> dict[int, Source]:
     """The source line that each instruction was compiled from, where there is one."""
     numbers = {id(instruction): number for number, (_, instruction) in enumerate(launch.compiled.places)}
     found: dict[int, Source] = {}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ptxlab import ir
 from ptxlab.device.fidelity import Fidelity
 from ptxlab.emulate.abi import address_spaces
-from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.runtime.memory.profile import Request, Tally
 from ptxlab.emulate.translate.counting import is_counted_apart
 from ptxlab.ir.shapes import match_of
@@ -22,7 +22,7 @@ from ptxlab.isa.opcode import Candidate
 from ptxlab.native import offset_of
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.host.running import Launch
+    from ptxlab.emulate.host.running import RunningLaunch
 
 KINDS = {address_spaces.LOAD: "read", address_spaces.STORE: "written", address_spaces.ATOMIC: "updated"}
 TALLIES = ("global_requests", "sectors", "ideal_sectors", "shared_requests", "wavefronts", "ideal_wavefronts")
@@ -41,7 +41,7 @@ _CLASSES = {
 _CLASS = {chapter: name for name, chapters in _CLASSES.items() for chapter in chapters.split()}
 
 
-def count(running: Launch) -> tuple[dict[str, Any], Fidelity]:
+def count(running: RunningLaunch) -> tuple[dict[str, Any], Fidelity]:
     """What was executed: instructions and bytes, by kind and by line; and how faithful it was."""
     compiled = running.compiled
     places = [instruction for _, instruction in compiled.places]
@@ -78,7 +78,7 @@ def count(running: Launch) -> tuple[dict[str, Any], Fidelity]:
     return found, fidelity_of(running, by_form)
 
 
-def fidelity_of(running: Launch, by_form: dict[Candidate | None, int]) -> Fidelity:
+def fidelity_of(running: RunningLaunch, by_form: dict[Candidate | None, int]) -> Fidelity:
     """What is known of the results of what was executed; a call has none of its own."""
     compiled = running.compiled
     counts: dict[str, dict[str, int]] = {kind: {} for kind in Evidence}
@@ -110,7 +110,7 @@ def _times(places: list[ir.Instruction], blocks: list[tuple[int, int]], counters
     return times
 
 
-def _requests(running: Launch, at: list[int], lines: dict[int, dict[str, int]]) -> dict[str, int]:
+def _requests(running: RunningLaunch, at: list[int], lines: dict[int, dict[str, int]]) -> dict[str, int]:
     """What the requests of all warps came to, in total and added to each line."""
     total = dict.fromkeys(TALLIES, 0)
     for site, number in enumerate(running.compiled.facts["profile_sites"]):
@@ -123,19 +123,21 @@ def _requests(running: Launch, at: list[int], lines: dict[int, dict[str, int]]) 
     return total
 
 
-def _patterns(running: Launch, at: list[int]) -> dict[int, dict[str, Any]]:
+def _patterns(running: RunningLaunch, at: list[int]) -> dict[int, dict[str, Any]]:
     """For each line that accesses memory, the costliest request: its bytes a lane, and the address of each lane."""
     found: dict[int, tuple[int, dict[str, Any]]] = {}
     for site, number in enumerate(running.compiled.facts["profile_sites"]):
         for _, _, tallies in running.profiles:
             cost = tallies.get("cost", site)
             if cost > found.get(at[number], (0, {}))[0]:
-                request = Record.at(Request, tallies.address + site * tallies.stride + offset_of(Tally, "costliest"))
+                request = StructArray.at(
+                    Request, tallies.address + site * tallies.stride + offset_of(Tally, "costliest")
+                )
                 found[at[number]] = cost, _pattern(request)
     return {line: pattern for line, (_, pattern) in sorted(found.items())}
 
 
-def _pattern(request: Record) -> dict[str, Any]:
+def _pattern(request: StructArray) -> dict[str, Any]:
     places = (ctypes.c_uint64 * 32).from_address(request.address + offset_of(Request, "addresses"))
     lanes = request.get("lanes")
     return {

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.emulate.abi import address_spaces
-from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.snapshots import BlockSnapshot, snapshot_of, thread_name
 from ptxlab.isa.effects import Effects
 from ptxlab.report import Diagnostic, Label, error
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.host.running import Launch
+    from ptxlab.emulate.host.running import RunningLaunch
     from ptxlab.emulate.host.worker import Worker
 
 ACCESSES = {address_spaces.LOAD: "read", address_spaces.STORE: "write", address_spaces.ATOMIC: "atomic operation"}
@@ -25,11 +25,11 @@ ACCESSES = {address_spaces.LOAD: "read", address_spaces.STORE: "write", address_
 class FaultSnapshot:
     """The first fault of a worker; which fields it has depends on its kind."""
 
-    launch: Launch
+    launch: RunningLaunch
     worker: Worker
 
     @property
-    def record(self) -> Record:
+    def record(self) -> StructArray:
         return self.worker.fault
 
     @cached_property

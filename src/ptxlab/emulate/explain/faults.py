@@ -25,7 +25,7 @@ from ptxlab.emulate.explain.stops import explain_stop
 from ptxlab.report import Diagnostic, Span, error, warning
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.host.running import Launch
+    from ptxlab.emulate.host.running import RunningLaunch
 
 _DAMAGE = ("overwritten-mbarrier", "reinitialised-mbarrier")  # which explain the races of the same instruction
 EXPLAINERS: dict[int, Callable[[FaultSnapshot], Diagnostic]] = {
@@ -60,7 +60,7 @@ EXPLAINERS: dict[int, Callable[[FaultSnapshot], Diagnostic]] = {
 }
 
 
-def explain(launch: Launch, outcome: str | None, timeout: float | None) -> list[Diagnostic]:
+def explain(launch: RunningLaunch, outcome: str | None, timeout: float | None) -> list[Diagnostic]:
     """Everything that a launch found wrong."""
     faulty = [worker for worker in launch.workers if worker.fault.get("kind")]
     faulty.sort(key=lambda worker: worker.fault.get("block"))  # one cause, one diagnostic: that of the first block
@@ -75,7 +75,7 @@ def explain(launch: Launch, outcome: str | None, timeout: float | None) -> list[
     return [*found, *races, *_explain_printf(launch)]
 
 
-def _explain_late(launch: Launch) -> list[Diagnostic]:
+def _explain_late(launch: RunningLaunch) -> list[Diagnostic]:
     """The first access to shared memory of a block that had exited."""
     late = [worker.late for worker in launch.workers if worker.late.get("kind")]
     if not late:
@@ -94,7 +94,7 @@ def _explain_late(launch: Launch) -> list[Diagnostic]:
     ]
 
 
-def _explain_printf(launch: Launch) -> list[Diagnostic]:
+def _explain_printf(launch: RunningLaunch) -> list[Diagnostic]:
     """What is wrong with calls of `printf`."""
     found = []
     for remark, call in launch.services.remarks.values():

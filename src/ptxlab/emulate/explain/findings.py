@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import address_spaces
-from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.accesses import bytes_of, parties_of, race_of
 from ptxlab.emulate.explain.barrier_faults import explain_not_invalidated
 from ptxlab.emulate.explain.causes import causes_of, other_lines
@@ -23,10 +23,10 @@ from ptxlab.emulate.runtime.order import reports
 from ptxlab.report import Diagnostic, error, warning
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.host.running import Launch
+    from ptxlab.emulate.host.running import RunningLaunch
 
 
-def explain_findings(launch: Launch) -> Iterator[Diagnostic]:
+def explain_findings(launch: RunningLaunch) -> Iterator[Diagnostic]:
     """What the race detector has found, races first; what a race explains is not reported again."""
     # Only one core reports: where several find something, the launch is run again on one.
     (worker, *_) = launch.workers
@@ -89,7 +89,7 @@ def _most_severe(found: list[Diagnostic]) -> Iterator[Diagnostic]:
     yield from kept.values()
 
 
-def _explain_unfenced(launch: Launch, found: Record, number: int) -> Diagnostic:
+def _explain_unfenced(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:
     """What a thread wrote may not be visible to the asynchronous operation that uses it."""
     race = race_of(launch, found, number)
     name = race.operation(race.later).name
@@ -115,7 +115,7 @@ _RACES = {
 }
 
 
-def _explain_unwritten(launch: Launch, found: Record, number: int) -> Diagnostic:
+def _explain_unwritten(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:
     """A read of memory that nothing has been written to."""
     space = found.get("space", number)
     whose = "it has not written" if space == address_spaces.LOCAL_SPACE else "no thread has written"
@@ -129,7 +129,7 @@ def _explain_unwritten(launch: Launch, found: Record, number: int) -> Diagnostic
     )
 
 
-def _explain_absence(launch: Launch, found: Record, number: int) -> Diagnostic:
+def _explain_absence(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:
     """Another block of the cluster may not be there when its shared memory is accessed."""
     is_late = found.get("kind", number) == reports.EXITED
     (_, party), address = parties_of(found, number), found.get("address", number)

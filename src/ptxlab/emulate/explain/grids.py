@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.accesses import Party, bytes_of, parties_of
 from ptxlab.emulate.explain.snapshots import thread_name
 from ptxlab.emulate.runtime.order.earlier_grids import AGE_SHIFT, EARLIER, INSTRUCTION, MOST_AGE
 from ptxlab.report import Diagnostic, Label, error
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.host.running import Launch
+    from ptxlab.emulate.host.running import RunningLaunch
 
 
-def is_of_earlier_grid(found: Record, number: int) -> bool:
+def is_of_earlier_grid(found: StructArray, number: int) -> bool:
     """Whether a finding is about an access of an earlier grid."""
     return bool(found.get("other_instruction", number) & EARLIER)
 
 
-def explain_overlaps(launch: Launch, found: Record, numbers: Sequence[int]) -> Iterator[Diagnostic]:
+def explain_overlaps(launch: RunningLaunch, found: StructArray, numbers: Sequence[int]) -> Iterator[Diagnostic]:
     """The races with earlier grids, of each pair of lines one."""
     known = set()
     for number in numbers:
@@ -30,7 +30,7 @@ def explain_overlaps(launch: Launch, found: Record, numbers: Sequence[int]) -> I
             yield _explain(launch, found, number, earlier, later)
 
 
-def _explain(launch: Launch, found: Record, number: int, earlier: Party, later: Party) -> Diagnostic:
+def _explain(launch: RunningLaunch, found: StructArray, number: int, earlier: Party, later: Party) -> Diagnostic:
     before, which = launch.before, "the grid before"
     for _ in range(earlier.instruction >> AGE_SHIFT & MOST_AGE):
         before, which = before and before.before, "an earlier grid"

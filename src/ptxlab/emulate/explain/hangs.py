@@ -17,10 +17,10 @@ from ptxlab.emulate.explain.waits import Group, Waits, grouped, missing
 from ptxlab.report import Diagnostic, Label, error
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.host.running import Launch
+    from ptxlab.emulate.host.running import RunningLaunch
 
 
-def explain_hang(launch: Launch, snapshot: BlockSnapshot) -> Diagnostic:
+def explain_hang(launch: RunningLaunch, snapshot: BlockSnapshot) -> Diagnostic:
     """Why no thread of a cluster can continue, and what is known of all its mbarriers."""
     waits = Waits(launch, snapshot)
     group = waits.cause()
@@ -33,7 +33,7 @@ def explain_hang(launch: Launch, snapshot: BlockSnapshot) -> Diagnostic:
     return replace(found, notes=(*found.notes, *([listed] if listed else [])), facts=facts)
 
 
-def _explain_group(launch: Launch, waits: Waits, group: Group) -> Diagnostic:
+def _explain_group(launch: RunningLaunch, waits: Waits, group: Group) -> Diagnostic:
     """Why the wait of a group does not end."""
     others = waits.others(group)
     if group.status in (thread_parts.AT_COLLECTIVE, thread_parts.ACTIVE) or waits.is_parted(group):
@@ -59,7 +59,7 @@ def _explain_group(launch: Launch, waits: Waits, group: Group) -> Diagnostic:
 
 
 def explain_divergence(
-    launch: Launch, snapshot: BlockSnapshot, lanes: Sequence[ThreadSnapshot], culprit: ThreadSnapshot
+    launch: RunningLaunch, snapshot: BlockSnapshot, lanes: Sequence[ThreadSnapshot], culprit: ThreadSnapshot
 ) -> Diagnostic:
     """Why lanes of one warp, which must execute an instruction together, do not."""
     groups = grouped(lanes)
@@ -92,7 +92,7 @@ def explain_divergence(
     )
 
 
-def _explain_spin(launch: Launch, group: Group, label: str, others: list[Label]) -> Diagnostic:
+def _explain_spin(launch: RunningLaunch, group: Group, label: str, others: list[Label]) -> Diagnostic:
     spin = spin_around(launch, group.instruction)
     span = None if spin is None else launch.span_of(spin.start)
     others = others[:2]
@@ -110,7 +110,7 @@ def _explain_spin(launch: Launch, group: Group, label: str, others: list[Label])
     )
 
 
-def _explain_products(launch: Launch, group: Group, label: str, others: list[Label]) -> Diagnostic:
+def _explain_products(launch: RunningLaunch, group: Group, label: str, others: list[Label]) -> Diagnostic:
     first = group.first.warp // 4 * 4
     late = do(missing(group), group.snapshot.threads, "has", "have")
     return error(
@@ -127,7 +127,7 @@ def _explain_products(launch: Launch, group: Group, label: str, others: list[Lab
     )
 
 
-def _explain_barrier(launch: Launch, group: Group, label: str, others: list[Label]) -> Diagnostic:
+def _explain_barrier(launch: RunningLaunch, group: Group, label: str, others: list[Label]) -> Diagnostic:
     number = group.first.barrier
     barrier = group.snapshot.barrier(number)
     expected = barrier.get("expected") or group.snapshot.record.get("live")
@@ -144,7 +144,7 @@ def _explain_barrier(launch: Launch, group: Group, label: str, others: list[Labe
     )  # fmt: skip
 
 
-def _explain_cluster(launch: Launch, group: Group, label: str, others: list[Label]) -> Diagnostic:
+def _explain_cluster(launch: RunningLaunch, group: Group, label: str, others: list[Label]) -> Diagnostic:
     blocks = (group.snapshot, *group.snapshot.cluster)
     alive = [thread for snapshot in blocks for thread in snapshot.threads if thread.status != thread_parts.DONE]
     arrived = sum(thread.arrival != 0 for thread in alive)
@@ -159,7 +159,7 @@ def _explain_cluster(launch: Launch, group: Group, label: str, others: list[Labe
     )
 
 
-def _explain_pair(launch: Launch, group: Group, label: str, others: list[Label]) -> Diagnostic:
+def _explain_pair(launch: RunningLaunch, group: Group, label: str, others: list[Label]) -> Diagnostic:
     opcode, peer = launch.compiled.places[group.instruction][1].opcode, group.snapshot.peer
     assert peer is not None
     gone = all(thread.status == thread_parts.DONE for thread in peer.threads)
@@ -183,7 +183,7 @@ def exited(snapshot: BlockSnapshot) -> list[str]:
     return [do(gone, snapshot.threads, "has exited", "have exited")] if gone else []
 
 
-def _labels(launch: Launch, groups: Sequence[Group], cause: Group) -> list[Label]:
+def _labels(launch: RunningLaunch, groups: Sequence[Group], cause: Group) -> list[Label]:
     """What other threads wait for, on their lines."""
     found = []
     for group in groups:
@@ -194,7 +194,7 @@ def _labels(launch: Launch, groups: Sequence[Group], cause: Group) -> list[Label
     return found
 
 
-def describe_wait(launch: Launch, group: Group, of: str = "") -> str:
+def describe_wait(launch: RunningLaunch, group: Group, of: str = "") -> str:
     """`lanes 0 to 15 of warp 0 wait here for lanes 0 to 31`"""
     first = group.first
     polls = first.status == SPINS
@@ -220,7 +220,7 @@ def describe_wait(launch: Launch, group: Group, of: str = "") -> str:
     return f"{text} {_polled(launch, group)} here" if polls else text
 
 
-def _polled(launch: Launch, group: Group) -> str:
+def _polled(launch: RunningLaunch, group: Group) -> str:
     """`bytes 0..4 of argument 0 and 3 other places`: what threads poll, if that is known of all of them."""
     addresses = sorted({thread.waits_at for thread in group.threads})
     if not addresses[0]:

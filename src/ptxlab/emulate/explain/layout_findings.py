@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.runtime.order import tile_layouts
 from ptxlab.isa.descriptor import MN_MAJOR, Descriptor
 from ptxlab.report import Diagnostic, Label, Span, error, warning
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.host.running import Launch
+    from ptxlab.emulate.host.running import RunningLaunch
 
 _SWIZZLES = ("no swizzle", "32B swizzle", "64B swizzle", "128B swizzle")
 
 
-def explain_mismatch(launch: Launch, found: Record, number: int) -> Diagnostic:
+def explain_mismatch(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:
     """A descriptor that does not agree with the tensor map of the copy that wrote the tile, or with itself."""
     flags, reason = found.get("flags", number), found.get("bytes", number)
     decode = Descriptor.decode_for_tcgen05 if flags >> 8 & 1 else Descriptor.decode

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.mbarrier_hangs import name_mbarrier
 from ptxlab.emulate.explain.operations import operation_of
 from ptxlab.emulate.explain.snapshots import thread_name
 from ptxlab.report import Diagnostic, Label, error
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.host.running import Launch
+    from ptxlab.emulate.host.running import RunningLaunch
 
 
-def explain_stale_phase(launch: Launch, found: Record, number: int) -> Diagnostic:
+def explain_stale_phase(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:
     """A read after a wait that was over before the phase that brings what is read had begun."""
     read, write, wait = (found.get(name, number) for name in ("instruction", "other_instruction", "third_instruction"))
     mbarrier = name_mbarrier(launch, found.get("address", number))

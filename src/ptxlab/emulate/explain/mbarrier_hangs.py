@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab.device import layout
 from ptxlab.emulate.abi import thread_parts
-from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.mbarrier_ledger import skipped_phase
 from ptxlab.emulate.explain.operations import operation_of
 from ptxlab.emulate.explain.snapshots import Mbarrier, block_name
@@ -15,11 +15,11 @@ from ptxlab.emulate.explain.waits import Group
 from ptxlab.report import Diagnostic, Label, error
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.host.running import Launch
+    from ptxlab.emulate.host.running import RunningLaunch
 
 
 def explain_phase(
-    launch: Launch, group: Group, others: Sequence[Group], label: str, labels: list[Label], exited: list[str]
+    launch: RunningLaunch, group: Group, others: Sequence[Group], label: str, labels: list[Label], exited: list[str]
 ) -> Diagnostic:
     """Why the phase that a group waits for does not complete; `label` and `labels` say who waits where."""
     mbarrier = group.snapshot.mbarrier(group.first.waits_at)
@@ -43,7 +43,7 @@ def explain_phase(
     )
 
 
-def name_mbarrier(launch: Launch, offset: int) -> str:
+def name_mbarrier(launch: RunningLaunch, offset: int) -> str:
     """`the mbarrier full`, with the name marked as code"""
     name, start = layout.shared_variable_at(launch.compiled.variables, offset)
     if name and start == offset:
@@ -55,7 +55,7 @@ def _is_untouched(group: Group) -> bool:
     return group.snapshot.mbarrier(group.first.waits_at).is_untouched
 
 
-def _history(launch: Launch, mbarrier: Mbarrier) -> list[Label]:
+def _history(launch: RunningLaunch, mbarrier: Mbarrier) -> list[Label]:
     """Where the arrivals or bytes that are missing, or too many, were expected and came."""
     phase = mbarrier.phase
     if phase is None:
@@ -71,7 +71,7 @@ def _history(launch: Launch, mbarrier: Mbarrier) -> list[Label]:
     return [Label(span, text) for number, text in texts if (span := launch.span_of(number)) is not None]
 
 
-def _completions(launch: Launch, phase: Record) -> str:
+def _completions(launch: RunningLaunch, phase: StructArray) -> str:
     """`this copy and 1 before it brought 2048 bytes in this phase`"""
     name = operation_of(launch.compiled.effects(phase.get("copied_at"))).name
     before = phase.get("copies") - 1
@@ -79,8 +79,8 @@ def _completions(launch: Launch, phase: Record) -> str:
     return f"{these} brought {phase.get('copied')} bytes in this phase"
 
 
-def _last_arrival(launch: Launch, group: Group, mbarrier: Mbarrier) -> str:
-    phase: Record | None = mbarrier.phase
+def _last_arrival(launch: RunningLaunch, group: Group, mbarrier: Mbarrier) -> str:
+    phase: StructArray | None = mbarrier.phase
     if phase is None or not mbarrier.arrived:
         return ""
     line = launch.name_line(phase.get("arrived_at"), group.instruction)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from ptxlab.device import layout
 from ptxlab.emulate.abi import barriers, thread_parts
-from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.snapshots import BlockSnapshot, Mbarrier, block_name, ranges, who
 from ptxlab.emulate.explain.waits import Group
 from ptxlab.native import offset_of, size_of
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.host.running import Launch
+    from ptxlab.emulate.host.running import RunningLaunch
 
 MOST = 10  # mbarriers that a note lists
 
@@ -23,7 +23,7 @@ MOST = 10  # mbarriers that a note lists
 class Entry:
     """An mbarrier of a block, and the groups of threads that wait on it."""
 
-    launch: Launch
+    launch: RunningLaunch
     snapshot: BlockSnapshot
     offset: int
     mbarrier: Mbarrier
@@ -43,7 +43,7 @@ class Entry:
         return f"{name or 'shared memory'}{f'+{at}' if at or not name else ''}"
 
     @property
-    def phases(self) -> list[Record]:
+    def phases(self) -> list[StructArray]:
         """The phase that it is in and those before it that are remembered, the first of them first."""
         notes = self.mbarrier.phase
         assert notes is not None
@@ -88,7 +88,7 @@ class Entry:
             ],
         }
 
-    def _phase(self, record: Record) -> dict[str, Any]:
+    def _phase(self, record: StructArray) -> dict[str, Any]:
         notes = self.mbarrier.phase
         assert notes is not None
         return {
@@ -108,7 +108,7 @@ class Entry:
             "waits_passed": record.get("passed"),
         }
 
-    def _sources(self, record: Record) -> str:
+    def _sources(self, record: StructArray) -> str:
         """` (line 29: thread 0; line 31: warps 4 to 7)`"""
         texts = [
             f"{self.launch.name_line(source.get('instruction'), self.beside)}: {self._arrived(source)}"
@@ -116,7 +116,7 @@ class Entry:
         ]
         return f" ({'; '.join(texts)})" if texts else ""
 
-    def _arrived(self, source: Record) -> str:
+    def _arrived(self, source: StructArray) -> str:
         """`warps 4 to 7`, or `thread 0 of block (1,0,0)`"""
         warps = [warp for warp in range(32) if source.get("warps") >> warp & 1]
         name = f"warp{'s' * (len(warps) > 1)} {ranges(warps)}"
@@ -127,7 +127,7 @@ class Entry:
         return name
 
 
-def entries_of(launch: Launch, snapshot: BlockSnapshot, groups: Sequence[Group], beside: int) -> list[Entry]:
+def entries_of(launch: RunningLaunch, snapshot: BlockSnapshot, groups: Sequence[Group], beside: int) -> list[Entry]:
     """All mbarriers of a cluster: those that threads wait on first, then those whose phase has begun."""
     waits = [group for group in groups if group.status == thread_parts.AT_PHASE]
     found = []
@@ -162,17 +162,17 @@ def skipped_phase(mbarrier: Mbarrier) -> int | None:
 def _offsets(snapshot: BlockSnapshot) -> Iterator[int]:
     """Where the mbarriers of a block are that are known."""
     for index in range(barriers.KNOWN_PHASES):
-        notes = Record.at(barriers.Phase, snapshot.phase_address(index))
+        notes = StructArray.at(barriers.Phase, snapshot.phase_address(index))
         if notes.get("is_known") and notes.get("bits"):
             yield notes.get("offset")
 
 
-def _record(notes: Record, number: int) -> Record:
+def _record(notes: StructArray, number: int) -> StructArray:
     start = notes.address + offset_of(barriers.Phase, "recent")
-    return Record.at(barriers.PhaseRecord, start + number % barriers.RECENT_PHASES * size_of(barriers.PhaseRecord))
+    return StructArray.at(barriers.PhaseRecord, start + number % barriers.RECENT_PHASES * size_of(barriers.PhaseRecord))
 
 
-def _sources(record: Record) -> list[Record]:
+def _sources(record: StructArray) -> list[StructArray]:
     start, size = record.address + offset_of(barriers.PhaseRecord, "sources"), size_of(barriers.Arrivals)
-    found = [Record.at(barriers.Arrivals, start + index * size) for index in range(barriers.SOURCES)]
+    found = [StructArray.at(barriers.Arrivals, start + index * size) for index in range(barriers.SOURCES)]
     return [source for source in found if source.get("count")]

@@ -10,7 +10,7 @@ from ptxlab.emulate.explain.snapshots import block_name, companion
 from ptxlab.isa.tensor_memory import COLUMNS
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.host.running import Launch
+    from ptxlab.emulate.host.running import RunningLaunch
 
 _SPACES = {
     address_spaces.GLOBAL_SPACE: "global",
@@ -26,7 +26,7 @@ def name_memory(space: int) -> str:
     return f"{_SPACES[space]} memory"
 
 
-def name_bytes(launch: Launch, space: int, address: int, size: int, block: int | None = None) -> str:
+def name_bytes(launch: RunningLaunch, space: int, address: int, size: int, block: int | None = None) -> str:
     """Which bytes these are: `bytes 128..132 of tile`, with the name marked as code; `block` is who accesses them."""
     if space == address_spaces.TENSOR_SPACE:
         return _name_words(address, size)

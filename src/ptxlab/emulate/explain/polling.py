@@ -16,7 +16,7 @@ from ptxlab.ir.shapes import match_of
 
 if TYPE_CHECKING:
     from ptxlab.emulate.explain.snapshots import ThreadSnapshot
-    from ptxlab.emulate.host.running import Launch
+    from ptxlab.emulate.host.running import RunningLaunch
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Spin:
     inside: tuple[int, ...]
 
 
-def spin_around(launch: Launch, place: int) -> Spin | None:
+def spin_around(launch: RunningLaunch, place: int) -> Spin | None:
     """The smallest loop around an instruction that polls something, or else the smallest; None if there is none."""
     places = launch.compiled.places
     function = places[place][0]
@@ -43,7 +43,7 @@ def spin_around(launch: Launch, place: int) -> Spin | None:
     return next((spin for spin in spins if spin.look is not None), spins[0] if spins else None)
 
 
-def polled_by(launch: Launch, thread: ThreadSnapshot, spin: Spin) -> int | None:
+def polled_by(launch: RunningLaunch, thread: ThreadSnapshot, spin: Spin) -> int | None:
     """The generic address that a thread polls in a loop, if the loop does not change it: then its frame has it."""
     places = launch.compiled.places
     if spin.look is None:

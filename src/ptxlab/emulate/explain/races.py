@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import address_spaces
-from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.accesses import Party, Race, are_companions, excuse, race_of
 from ptxlab.emulate.explain.memory_names import name_memory
 from ptxlab.emulate.explain.tensor_findings import explain_missing_fence, explain_tensor_race
@@ -14,7 +14,7 @@ from ptxlab.emulate.runtime.order import reports, shadow
 from ptxlab.report import Diagnostic, error, warning
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.host.running import Launch
+    from ptxlab.emulate.host.running import RunningLaunch
 
 _COLLECTIVE = (
     "`shfl`, `vote`, `match`, `redux`, `elect`, `mma`, `ldmatrix` and the like wait for lanes of a warp, "
@@ -36,7 +36,7 @@ class _Account:
     notes: list[str] = field(default_factory=list)
 
 
-def explain_race(launch: Launch, found: Record, number: int) -> Diagnostic:
+def explain_race(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:
     """Two accesses to the same memory without order."""
     race = race_of(launch, found, number)
     if race.space == address_spaces.TENSOR_SPACE:

@@ -13,10 +13,10 @@ from ptxlab.report import Diagnostic, Label, error
 if TYPE_CHECKING:
     from ptxlab.emulate.explain.snapshots import BlockSnapshot
     from ptxlab.emulate.explain.waits import Group
-    from ptxlab.emulate.host.running import Launch
+    from ptxlab.emulate.host.running import RunningLaunch
 
 
-def explain_registers(launch: Launch, group: Group, label: str, others: list[Label]) -> Diagnostic:
+def explain_registers(launch: RunningLaunch, group: Group, label: str, others: list[Label]) -> Diagnostic:
     """Warps wait for more registers than other warps of the block give back."""
     wanted, count = group.first.waits_for, len(group.threads)
     owned, pool = _owned(launch, group.snapshot), group.snapshot.record.get("registers.pool")
@@ -40,7 +40,7 @@ def explain_registers(launch: Launch, group: Group, label: str, others: list[Lab
     )
 
 
-def _owned(launch: Launch, snapshot: BlockSnapshot) -> list[int]:
+def _owned(launch: RunningLaunch, snapshot: BlockSnapshot) -> list[int]:
     """The registers that a thread of each warp owns."""
     start = launch.compiled.facts["registers"]
     warps = snapshot.record.get("warps")

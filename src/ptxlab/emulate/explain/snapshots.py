@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import barriers, faults, state, thread_parts
-from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.runtime.asynchronous.mbarrier_memory import BYTES, BYTES_MASK, EXPECTED
 from ptxlab.isa.mbarrier import ARRIVALS
 from ptxlab.native import offset_of, size_of
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.host.running import Launch
+    from ptxlab.emulate.host.running import RunningLaunch
     from ptxlab.emulate.host.worker import Worker
 
 SPINS = -1  # like a status: a thread that polls in a loop
@@ -62,7 +62,7 @@ class Mbarrier:
     expected: int
     pending: int
     pending_bytes: int
-    phase: Record | None
+    phase: StructArray | None
 
     @property
     def arrived(self) -> int:
@@ -83,12 +83,12 @@ class Mbarrier:
 class BlockSnapshot:
     """A block as it was when it stopped, and the others of its `cluster`."""
 
-    def __init__(self, launch: Launch, address: int) -> None:
+    def __init__(self, launch: RunningLaunch, address: int) -> None:
         self.launch = launch
         self.cluster: list[BlockSnapshot] = []
-        self.record = Record.at(state.Block, address)
+        self.record = StructArray.at(state.Block, address)
         self.number = self.record.get("number")
-        threads = Record.at(state.Thread, self.record.get("threads"))
+        threads = StructArray.at(state.Thread, self.record.get("threads"))
         names = (
             "status",
             "waiting.instruction",
@@ -125,15 +125,15 @@ class BlockSnapshot:
     @property
     def is_still(self) -> bool:
         """Whether its threads run without making progress."""
-        return bool(Record.at(state.Cluster, self.record.get("cluster")).get("watch.is_still"))
+        return bool(StructArray.at(state.Cluster, self.record.get("cluster")).get("watch.is_still"))
 
-    def barrier(self, number: int) -> Record:
+    def barrier(self, number: int) -> StructArray:
         """One of the sixteen barriers."""
-        return Record.at(barriers.Barrier, self._inside("barriers.numbered", number, barriers.Barrier))
+        return StructArray.at(barriers.Barrier, self._inside("barriers.numbered", number, barriers.Barrier))
 
-    def phase(self, offset: int) -> Record | None:
+    def phase(self, offset: int) -> StructArray | None:
         """What is known of the mbarrier at an offset of shared memory."""
-        found = Record.at(barriers.Phase, self.phase_address(offset // 8 % barriers.KNOWN_PHASES))
+        found = StructArray.at(barriers.Phase, self.phase_address(offset // 8 % barriers.KNOWN_PHASES))
         return found if found.get("is_known") and found.get("offset") == offset else None
 
     def phase_address(self, index: int) -> int:
@@ -158,7 +158,7 @@ class BlockSnapshot:
         return self.record.address + offset_of(state.Block, name) + index * size_of(owner)
 
 
-def snapshot_of(launch: Launch, worker: Worker) -> BlockSnapshot | None:
+def snapshot_of(launch: RunningLaunch, worker: Worker) -> BlockSnapshot | None:
     """The block that a worker stopped in, if it was in one.
 
     Of a cluster it is the one with the fault; where all hang, the first that waits for more than the others.
@@ -167,7 +167,7 @@ def snapshot_of(launch: Launch, worker: Worker) -> BlockSnapshot | None:
     if not broken:
         return None
     blocks = broken + offset_of(state.Cluster, "blocks")
-    count = Record.at(state.Cluster, broken).get("count")
+    count = StructArray.at(state.Cluster, broken).get("count")
     snapshots = [BlockSnapshot(launch, ctypes.c_uint64.from_address(blocks + 8 * rank).value) for rank in range(count)]
     for snapshot in snapshots:
         snapshot.cluster = [other for other in snapshots if other is not snapshot]
@@ -176,17 +176,17 @@ def snapshot_of(launch: Launch, worker: Worker) -> BlockSnapshot | None:
     return next((snapshot for snapshot in snapshots if snapshot.number == worker.fault.get("block")), snapshots[0])
 
 
-def block_name(launch: Launch, number: int) -> str:
+def block_name(launch: RunningLaunch, number: int) -> str:
     """`block (1,0,0)`"""
     return f"block {_coordinates(launch.grid, number)}"
 
 
-def thread_name(launch: Launch, block: int, thread: int) -> str:
+def thread_name(launch: RunningLaunch, block: int, thread: int) -> str:
     """`thread (1,0,0) of block (2,0,0)`"""
     return f"{thread_name_in_block(launch, thread)} of {block_name(launch, block)}"
 
 
-def thread_name_in_block(launch: Launch, thread: int) -> str:
+def thread_name_in_block(launch: RunningLaunch, thread: int) -> str:
     """`thread (1,0,0)`"""
     return f"thread {_coordinates(launch.block, thread)}"
 
@@ -197,7 +197,7 @@ def _coordinates(extents: tuple[int, int, int], number: int) -> str:
     return f"({number % x},{number // x % y},{number // x // y})"
 
 
-def companion(launch: Launch, number: int, rank: int) -> int:
+def companion(launch: RunningLaunch, number: int, rank: int) -> int:
     """The number of the block with that rank in the cluster of a block."""
     (gx, gy, _), (cx, cy, cz) = launch.grid, launch.cluster
     x, y, z = number % gx, number // gx % gy, number // gx // gy

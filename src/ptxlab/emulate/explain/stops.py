@@ -12,10 +12,10 @@ from ptxlab.isa import Jump
 from ptxlab.report import Diagnostic, Label, error
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.host.running import Launch
+    from ptxlab.emulate.host.running import RunningLaunch
 
 
-def explain_stop(launch: Launch, outcome: str, timeout: float | None) -> Diagnostic:
+def explain_stop(launch: RunningLaunch, outcome: str, timeout: float | None) -> Diagnostic:
     """Where the kernel was."""
     snapshots = [snapshot for worker in launch.workers if (snapshot := snapshot_of(launch, worker)) is not None]
     reason = f"after {timeout:g} seconds" if outcome == "timeout" and timeout is not None else "by Ctrl-C"
@@ -58,7 +58,7 @@ def _runs(thread: ThreadSnapshot) -> bool:
     return thread.status in (thread_parts.READY, thread_parts.YIELDED) and thread.instruction != 0
 
 
-def _loop(launch: Launch, place: int) -> tuple[list[Label], bool]:
+def _loop(launch: RunningLaunch, place: int) -> tuple[list[Label], bool]:
     """What is said of the loop around an instruction; false if there is none."""
     spin = spin_around(launch, place)
     if spin is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.paths import Paths
 from ptxlab.emulate.explain.snapshots import ranges
 from ptxlab.isa.tensor_memory import BAND, COLUMNS
@@ -12,7 +12,7 @@ from ptxlab.report import Diagnostic, Label, error, warning
 
 if TYPE_CHECKING:
     from ptxlab.emulate.explain.accesses import Party, Race
-    from ptxlab.emulate.host.running import Launch
+    from ptxlab.emulate.host.running import RunningLaunch
 
 _WHERE = {"load": " of tensor memory", "store": " to tensor memory"}
 
@@ -82,7 +82,7 @@ def explain_missing_fence(race: Race) -> Diagnostic:
     )
 
 
-def explain_unread(launch: Launch, found: Record, number: int) -> Diagnostic:
+def explain_unread(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:
     """Accumulators that nothing reads before they are freed or overwritten."""
     word, columns = found.get("address", number) // 4, found.get("bytes", number) // 4
     bands = [band for band in range(4) if found.get("other_flags", number) >> band & 1]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi.bulk import MODES
 from ptxlab.emulate.abi.faults import CoordinateReason, TensorMapReason
-from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.accesses import parties_of
 from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
 from ptxlab.emulate.explain.snapshots import thread_name
@@ -14,7 +14,7 @@ from ptxlab.emulate.runtime.order.tensor_map_order import NO_RELEASE
 from ptxlab.report import Diagnostic, Label, error
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.host.running import Launch
+    from ptxlab.emulate.host.running import RunningLaunch
 
 # Fields of a tensor map, as `cuTensorMapEncodeTiled` and `cuTensorMapEncodeIm2col` name them, and what they may hold.
 _FIELDS = {
@@ -118,7 +118,7 @@ def _explain_map(fault: FaultSnapshot) -> tuple[str, list[str], list[str]]:
     return f"a damaged tensor map: `{name}` is {shown}, not {allowed}", [_OVERWRITTEN], []
 
 
-def explain_stale_map(launch: Launch, found: Record, number: int) -> Diagnostic:
+def explain_stale_map(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:
     """A copy may use an older version of a tensor map that the kernel has changed."""
     written, used = parties_of(found, number)
     span = launch.span_of(written.instruction)

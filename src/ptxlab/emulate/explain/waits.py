@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import state, thread_parts
-from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.paths import Paths
 from ptxlab.emulate.explain.polling import Spin, polled_by, spin_around
 from ptxlab.emulate.explain.snapshots import SPINS, WAITING, BlockSnapshot, ThreadSnapshot
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.host.running import Launch
+    from ptxlab.emulate.host.running import RunningLaunch
 
 # Which of several groups that wait for no other one is explained.
 _ORDER = (
@@ -61,7 +61,7 @@ class Group:
 class Waits:
     """All groups of a cluster, the largest first, and the edges between them."""
 
-    def __init__(self, launch: Launch, snapshot: BlockSnapshot) -> None:
+    def __init__(self, launch: RunningLaunch, snapshot: BlockSnapshot) -> None:
         self.launch = launch
         self.paths = Paths(launch.compiled)
         self._spins: dict[int, Spin | None] = {}
@@ -224,7 +224,7 @@ def grouped(threads: Iterable[ThreadSnapshot]) -> list[list[ThreadSnapshot]]:
 def missing(group: Group) -> Sequence[ThreadSnapshot]:
     """The threads of a warpgroup that have not committed the group of `wgmma` that others of it wait for."""
     first = group.first.warp // 4 * 4
-    threads = Record.at(state.Thread, group.snapshot.record.get("threads"))
+    threads = StructArray.at(state.Thread, group.snapshot.record.get("threads"))
     return [
         thread
         for thread in group.snapshot.threads

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from ptxlab.device.arguments import Region
 from ptxlab.emulate.abi import address_spaces
-from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.host.needs import marks_offset
 from ptxlab.native.checking import share_range, unshare_range
 
@@ -25,7 +25,7 @@ class Regions:
         """`spare` more can be added; `kept` has room for what they hold before a trial, by address."""
         self._regions = sorted(regions, key=lambda region: region.base)
         self._kept = kept or {}
-        self.table = Record(address_spaces.Allocation, len(self._regions) + spare)
+        self.table = StructArray(address_spaces.Allocation, len(self._regions) + spare)
         for index in range(len(self._regions)):
             self._list(index)
 

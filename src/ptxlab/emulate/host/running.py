@@ -18,7 +18,7 @@ from ptxlab.device.arguments import ARGUMENTS, HEAP, AddressSpace, Region, pack
 from ptxlab.device.limits import available, check_memory
 from ptxlab.device.options import Extents
 from ptxlab.emulate.abi import state, thread_parts
-from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.host.module_memory import ModuleMemory
 from ptxlab.emulate.host.needs import needs_of, room_to_keep
 from ptxlab.emulate.host.regions import WORKSPACE, Regions, workspace
@@ -57,7 +57,7 @@ class Configuration:
     cooperative: bool = False
 
 
-class Launch:
+class RunningLaunch:
     """One launch while it runs."""
 
     def __init__(
@@ -71,7 +71,7 @@ class Launch:
     ) -> None:
         """`space` is shared with the launches before this one, of a chain of grids."""
         self.compiled, self.memory = compiled, memory
-        self.before: Launch | None = None  # the grid before it, which may still run when this one starts
+        self.before: RunningLaunch | None = None  # the grid before it, which may still run when this one starts
         self.in_chain = space is not None
         self._take(configuration)
         parameters = pack(compiled.module, compiled.kernel, args, space)
@@ -92,7 +92,7 @@ class Launch:
         workers = self._take_regions(parameters.regions, workers)
         threads = math.prod(self.block)
         check_memory(compiled.module, compiled.kernel, threads, self.cluster_size, self.needs.cluster, self.free_memory)
-        self.profiles: list[tuple[Record, Record, Record]] = []
+        self.profiles: list[tuple[StructArray, StructArray, StructArray]] = []
         facts = compiled.facts
         self.changes, self.looks = (_array(facts[name]) for name in ("changes", "looks"))
         self.marked = share(ctypes.create_string_buffer(b"\1" * (facts["frame_sizes"][0] // 8)))
@@ -256,7 +256,7 @@ class Launch:
             function(self.compiled.address(signature(entry).symbol))(*(worker.record.address for worker in workers))
         )
 
-    def follow(self, before: Launch) -> None:
+    def follow(self, before: RunningLaunch) -> None:
         """Start while the grid before this one may still run: remember what that one did."""
         self.before = before
         (worker,), (other,) = self.workers, before.workers
@@ -309,9 +309,9 @@ class Launch:
 
     def note_fault(self, thread: int, kind: int, address: int) -> None:
         """Record what went wrong in what the host did for a thread, unless something did before."""
-        place = Record.at(state.Thread, thread)
+        place = StructArray.at(state.Thread, thread)
         place.set(status=thread_parts.FAILED)
-        block = Record.at(state.Block, place.get("block"))
+        block = StructArray.at(state.Block, place.get("block"))
         for worker in self.workers:
             if worker.record.address == place.get("worker") and worker.fault.get("kind") == 0:
                 worker.fault.set(

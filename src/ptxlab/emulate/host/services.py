@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import address_spaces, faults, state
 from ptxlab.emulate.abi.services import SERVICES
-from ptxlab.emulate.abi.structs import Record
+from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.host.printf import Printf, Remark, UnreadableError
 from ptxlab.native import offset_of
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.host.running import Launch
+    from ptxlab.emulate.host.running import RunningLaunch
 
 _OUTPUT = 16 << 20  # characters that are kept of what a launch prints
 _LONGEST = 65536  # characters of one string
@@ -32,7 +32,7 @@ class Call:
 class Services:
     """The host's side of a launch; `remarks` has what is wrong with calls of `printf`, by instruction and level."""
 
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: RunningLaunch) -> None:
         self.launch = launch
         self.output: list[str] = []
         self.printed = 0
@@ -68,8 +68,8 @@ class Services:
 
     def _remark(self, thread: int, pattern: str, remark: Remark) -> None:
         """Keep what is wrong with a call, the first time that it is."""
-        caller = Record.at(state.Thread, thread)
-        block = Record.at(state.Block, caller.get("block"))
+        caller = StructArray.at(state.Thread, thread)
+        block = StructArray.at(state.Block, caller.get("block"))
         call = Call(caller.get("waiting.instruction"), caller.get("number"), block.get("number"), pattern)
         self.remarks.setdefault((call.instruction, remark.level), (remark, call))
 
@@ -112,8 +112,8 @@ class Services:
 
     def _is_written(self, thread: int, address: int, size: int) -> bool:
         """Whether bytes of local memory were written, as far as that is tracked; other memory counts as written."""
-        caller = Record.at(state.Thread, thread)
-        marks = Record.at(state.Block, caller.get("block")).get("memory.local_marks")
+        caller = StructArray.at(state.Thread, thread)
+        marks = StructArray.at(state.Block, caller.get("block")).get("memory.local_marks")
         offset, stride = address - address_spaces.LOCAL_WINDOW, caller.get("memory.local_size") // 8 + 1
         is_tracked = self.launch.checks and len(self.launch.compiled.functions) == 1
         if not is_tracked or not 0 <= offset < caller.get("memory.local_size"):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab.device import layout
 from ptxlab.emulate.abi import address_spaces, clocks, faults, state
-from ptxlab.emulate.abi.structs import Record, room_of
+from ptxlab.emulate.abi.structs import StructArray, room_of
 from ptxlab.emulate.host.needs import RESIDENTS
 from ptxlab.emulate.host.written import written_parameters
 from ptxlab.emulate.runtime.memory import profile as requests
@@ -18,7 +18,7 @@ from ptxlab.emulate.translate.provenance import ALL
 from ptxlab.native.checking import share
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.host.running import Launch
+    from ptxlab.emulate.host.running import RunningLaunch
 
 QUANTUM = 4096  # jumps backwards that a thread may take before others have a turn
 ROUNDS = 64  # of all warps of a block that bring nothing new, until other blocks have a turn
@@ -39,24 +39,24 @@ def _residents(seed: int, talks: bool) -> int:
     return 1 if not talks else MOST_TOGETHER if random & 1 else 1 << random // 2 % MOST_TOGETHER.bit_length()
 
 
-def _written(launch: Launch) -> int:
+def _written(launch: RunningLaunch) -> int:
     return written_parameters(launch.compiled, bytes(launch.parameters), launch.regions)
 
 
 class Worker:
     """One of the cores that run the blocks of a launch."""
 
-    def __init__(self, launch: Launch, workers: int) -> None:
+    def __init__(self, launch: RunningLaunch, workers: int) -> None:
         facts = launch.compiled.facts
-        self.record = Record(state.Worker)
-        self.fault = Record(faults.Fault)
-        self.late = Record(faults.Fault)
-        self.history = Record(clocks.History)
-        self.findings = Record(clocks.Finding, MOST_FINDINGS)
+        self.record = StructArray(state.Worker)
+        self.fault = StructArray(faults.Fault)
+        self.late = StructArray(faults.Fault)
+        self.history = StructArray(clocks.History)
+        self.findings = StructArray(clocks.Finding, MOST_FINDINGS)
         self.history.set(findings=self.findings.address, finding_room=MOST_FINDINGS)
         if launch.checks:
             self.history.set(limit=min(launch.free_memory // 4, MOST_HISTORY) // workers, is_trial=int(launch.is_trial))
-        self.hints = Record(address_spaces.Hint, facts["hints"])
+        self.hints = StructArray(address_spaces.Hint, facts["hints"])
         self.hint_count = facts["hints"]
         self.forget_hints()
         self.counters = (ctypes.c_uint64 * max(len(facts["counters"]), 1)).from_buffer(
@@ -73,7 +73,7 @@ class Worker:
         self._set_schedule(launch, workers)
         self._set_findings(launch)
 
-    def _set_code(self, launch: Launch) -> None:
+    def _set_code(self, launch: RunningLaunch) -> None:
         """The kernel, and the memory that its threads need."""
         compiled, facts, needs = launch.compiled, launch.compiled.facts, launch.needs
         self.record.set(host=ctypes.cast(launch.callback, ctypes.c_void_p).value or 0)
@@ -92,7 +92,7 @@ class Worker:
             registers=facts["registers"],
         )
 
-    def _set_extents(self, launch: Launch) -> None:
+    def _set_extents(self, launch: RunningLaunch) -> None:
         """The sizes of the launch."""
         shape = self.record.part("shape")
         for name, extents in (("block", launch.block), ("grid", launch.grid), ("cluster", launch.cluster)):
@@ -100,7 +100,7 @@ class Worker:
             shape.part(name).set(x=x, y=y, z=z)
         shape.set(cluster_size=launch.cluster_size, is_explicit_cluster=int(launch.is_explicit_cluster))
 
-    def _set_memory(self, launch: Launch) -> None:
+    def _set_memory(self, launch: RunningLaunch) -> None:
         """The memory of a block and of the grid."""
         reserved = launch.compiled.variables.reserved_size
         self.record.part("memory").set(
@@ -121,7 +121,7 @@ class Worker:
             user=launch.shared_size - reserved,
         )
 
-    def _set_schedule(self, launch: Launch, workers: int) -> None:
+    def _set_schedule(self, launch: RunningLaunch, workers: int) -> None:
         """Which clusters are run, how many by turns, and when the turn of a thread ends."""
         facts, needs = launch.compiled.facts, launch.needs
         self.record.set(stop=ctypes.addressof(launch.stop), seed=launch.seed)
@@ -144,7 +144,7 @@ class Worker:
             most_rounds=TALKING_TURN if facts["talks"] else (1 << 32) - 1,
         )
 
-    def _set_findings(self, launch: Launch) -> None:
+    def _set_findings(self, launch: RunningLaunch) -> None:
         """What is looked for, and what is counted to know whether threads make progress."""
         facts = launch.compiled.facts
         self.record.set(
@@ -174,11 +174,11 @@ class Worker:
         for index in range(self.hint_count):
             self.hints.set(index, base=0, count=0, data=0)
 
-    def profile(self, sites: int) -> tuple[Record, Record, Record]:
+    def profile(self, sites: int) -> tuple[StructArray, StructArray, StructArray]:
         """Note the requests that warps make: what is known of them, those that are open, and what they came to."""
-        record = Record(requests.Profile)
-        pending = Record(requests.Request, requests.CAPACITY)
-        tallies = Record(requests.Tally, sites)
+        record = StructArray(requests.Profile)
+        pending = StructArray(requests.Request, requests.CAPACITY)
+        tallies = StructArray(requests.Tally, sites)
         record.set(requests=pending.address, tallies=tallies.address)
         self.record.set(profile=record.address)
         self.record.part("turns").set(quantum=PROFILE_QUANTUM)

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ptxlab.emulate.abi import worker_parts
-from ptxlab.emulate.abi.structs import Record
-from ptxlab.emulate.host.running import Launch
+from ptxlab.emulate.abi.structs import StructArray
+from ptxlab.emulate.host.running import RunningLaunch
 from ptxlab.emulate.runtime.schedule.directed import GIVE_UP, NO_THREAD, run_directed
 from ptxlab.native import size_of
 from ptxlab.native.checking import share
@@ -40,7 +40,7 @@ Director = Callable[[Moment], int | None]
 """Names the thread that takes the next step; None if all that are at a point poll in vain. `StopIteration` ends it."""
 
 
-def direct(launch: Launch, director: Director) -> tuple[list[Event], bool]:
+def direct(launch: RunningLaunch, director: Director) -> tuple[list[Event], bool]:
     """Run a launch as a director says; what happened after its last answer, and whether all threads have exited."""
     direction = _Direction(launch, director)
     return direction.run(), bool(direction.record.get("has_ended"))
@@ -49,7 +49,7 @@ def direct(launch: Launch, director: Director) -> tuple[list[Event], bool]:
 class _Direction:
     """What machine code and the host share while a run is directed."""
 
-    def __init__(self, launch: Launch, director: Director) -> None:
+    def __init__(self, launch: RunningLaunch, director: Director) -> None:
         threads = launch.grid[0] * launch.grid[1] * launch.grid[2] * launch.block[0] * launch.block[1] * launch.block[2]
         assert size_of(worker_parts.Event) == _EVENT.size
         self.launch = launch
@@ -57,7 +57,7 @@ class _Direction:
         self.failure: BaseException | None = None
         self.states = share((ctypes.c_uint8 * threads)())
         self.marks = share((ctypes.c_uint64 * threads)())
-        self.events = Record(worker_parts.Event, ROOM)
+        self.events = StructArray(worker_parts.Event, ROOM)
         self.seen = 0
         self.callback = _Choose(self.choose)
         self.record = launch.workers[0].record.part("directed")

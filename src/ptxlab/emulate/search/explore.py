@@ -15,7 +15,7 @@ from ptxlab.device.options import LaunchOptions
 from ptxlab.device.result import Result
 from ptxlab.emulate.explain.counters import count
 from ptxlab.emulate.host.module_memory import EmulatedModule
-from ptxlab.emulate.host.running import Launch
+from ptxlab.emulate.host.running import RunningLaunch
 from ptxlab.emulate.launch import GRACE, configure, diagnostics_of, uncompiled
 from ptxlab.emulate.search.directing import Director, Event, Moment, direct
 from ptxlab.emulate.search.exploration import Explorer
@@ -89,7 +89,7 @@ class Program:
         until = watch.until + GRACE
         checks, digest = configuration.checks, self.emulated.digest
         compiled = compile_kernel(module, self.kernel, digest, checks, False, LOGGED, arithmetic, until)
-        launch = Launch(compiled, memory, args, configuration, 1)
+        launch = RunningLaunch(compiled, memory, args, configuration, 1)
         try:
             with watch.over(launch):
                 events, has_ended = direct(launch, director)
@@ -108,7 +108,7 @@ class Watch:
     def __init__(self, seconds: float) -> None:
         runtime_code()  # which is not the kernel's fault, if it takes a while
         self.until = time.perf_counter() + seconds
-        self._launch: Launch | None = None
+        self._launch: RunningLaunch | None = None
         self._timer = threading.Timer(seconds, self._stop)
         self._timer.daemon = True
         self._timer.start()
@@ -118,7 +118,7 @@ class Watch:
         return time.perf_counter() >= self.until
 
     @contextmanager
-    def over(self, launch: Launch) -> Iterator[None]:
+    def over(self, launch: RunningLaunch) -> Iterator[None]:
         self._launch = launch
         if self.is_over:
             launch.request_stop()

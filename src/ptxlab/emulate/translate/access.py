@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ptxlab.emulate.abi import address_spaces, state, thread_parts
 from ptxlab.emulate.runtime.schedule import steps
 from ptxlab.emulate.translate.preemption import LOGGED
-from ptxlab.emulate.translate.values import Address, Value, bits_of, constant_text
+from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue, bits_of, constant_text
 from ptxlab.isa.types import Type, type_named
 from ptxlab.native import offset_of, size_of
 
@@ -33,7 +33,7 @@ SPACES = {
 }
 
 
-def locate(function: Function, address: Address, bytes: int, kind: int, condition: int = -1) -> str:
+def locate(function: Function, address: LlvmAddress, bytes: int, kind: int, condition: int = -1) -> str:
     """The place in the host's memory of `bytes` bytes, all of which the kernel may touch; or the thread fails.
 
     A distance from where memory begins is turned to the right, by as many bits as an aligned one ends in zeros with:
@@ -49,7 +49,7 @@ def locate(function: Function, address: Address, bytes: int, kind: int, conditio
     return place
 
 
-def _in_window(function: Function, address: Address, bytes: int, kind: int) -> str:
+def _in_window(function: Function, address: LlvmAddress, bytes: int, kind: int) -> str:
     """A place in shared or local memory or among the parameters; what is not there is nowhere."""
     builder, at = function.builder, address.value.text
     if address.space == "param":
@@ -70,7 +70,7 @@ def _in_window(function: Function, address: Address, bytes: int, kind: int) -> s
     return builder.value(f"getelementptr i8, ptr {base}, i64 {at}")
 
 
-def _in_cluster(function: Function, address: Address, bytes: int, kind: int) -> str:
+def _in_cluster(function: Function, address: LlvmAddress, bytes: int, kind: int) -> str:
     """An address in the shared memory of the thread's block, or where it is in that of another block of the cluster."""
     builder, at = function.builder, address.value.text
     near, far, found, fail = (builder.new_label(name) for name in ("near", "far", "found", "fail"))
@@ -92,7 +92,7 @@ def _in_cluster(function: Function, address: Address, bytes: int, kind: int) -> 
     return builder.value(f"phi ptr [ {direct}, %{near} ], [ {searched}, %{far} ]")
 
 
-def _by_hint(function: Function, address: Address, bytes: int, kind: int) -> str:
+def _by_hint(function: Function, address: LlvmAddress, bytes: int, kind: int) -> str:
     """A place where the last one was, or else where a search finds it."""
     builder, at = function.builder, address.value.text
     near, far, found = (builder.new_label(name) for name in ("near", "far", "found"))
@@ -142,8 +142,8 @@ def hint_pointer(function: Function, index: int) -> str:
 
 
 def load(
-    function: Function, address: Address, type: Type, count: int, when: Value | None, order: str
-) -> tuple[Value, ...]:
+    function: Function, address: LlvmAddress, type: Type, count: int, when: LlvmValue | None, order: str
+) -> tuple[LlvmValue, ...]:
     """Values side by side in memory; zeros where `when` does not hold."""
     builder = function.builder
     size = max(type.width // 8, 1)
@@ -171,10 +171,12 @@ def load(
         builder.label(after)
         zero = constant_text(0, type)
         texts = [builder.value(f"phi {bits_of(type)} [ {text}, %{last} ], [ {zero}, %{origin} ]") for text in texts]
-    return tuple(Value(function, type, text) for text in texts)
+    return tuple(LlvmValue(function, type, text) for text in texts)
 
 
-def store(function: Function, address: Address, values: Sequence[Value], when: Value | None, order: str) -> None:
+def store(
+    function: Function, address: LlvmAddress, values: Sequence[LlvmValue], when: LlvmValue | None, order: str
+) -> None:
     """Values side by side to memory."""
     builder = function.builder
     size = max(values[0].type.width // 8, 1)
@@ -201,7 +203,7 @@ def store(function: Function, address: Address, values: Sequence[Value], when: V
         builder.label(after)
 
 
-def _holds(function: Function, place: str, values: Sequence[Value], size: int) -> str:
+def _holds(function: Function, place: str, values: Sequence[LlvmValue], size: int) -> str:
     """Whether memory holds these values already."""
     builder, found = function.builder, "true"
     for index, value in enumerate(values):
@@ -214,13 +216,13 @@ def _holds(function: Function, place: str, values: Sequence[Value], size: int) -
 
 def update(
     function: Function,
-    address: Address,
+    address: LlvmAddress,
     type: Type,
-    change: Callable[[Value], Value],
+    change: Callable[[LlvmValue], LlvmValue],
     order: str,
-    writes: Callable[[Value], Value] | None = None,
+    writes: Callable[[LlvmValue], LlvmValue] | None = None,
     returns: bool = True,
-) -> Value:
+) -> LlvmValue:
     """Replace a value in memory by what `change` makes of it, and return the old one; see `isa.machine`.
 
     A block runs on one core, and blocks that can talk to each other run on one core together, so a load and a store
@@ -228,7 +230,7 @@ def update(
     """
     builder, size = function.builder, type.width // 8
     place = locate(function, address, size, address_spaces.ATOMIC)
-    old = Value(function, type, builder.value(f"load {bits_of(type)}, ptr {place}, align 1"))
+    old = LlvmValue(function, type, builder.value(f"load {bits_of(type)}, ptr {place}, align 1"))
     function.unit.tracking.note_update(function, address, size, order, writes and writes(old), returns)
     new = change(old)
     builder.emit(f"store {new.typed}, ptr {place}, align 1")
@@ -239,12 +241,12 @@ def update(
     return old
 
 
-def log(function: Function, address: Address, bytes: int, kind: int, changed: str = "false") -> None:
+def log(function: Function, address: LlvmAddress, bytes: int, kind: int, changed: str = "false") -> None:
     """Where a run is directed step by step, log an access to memory that other threads can name."""
     if function.unit.preemption == LOGGED and address.space not in ("local", "param", "const"):
         otherwise = steps.FAILED if "cas" in function.instructions[function.position].opcode.modifiers else 0
         how = function.builder.value(f"select i1 {changed}, i32 {steps.CHANGED}, i32 {otherwise}")
-        given = (address.value, bytes, kind, SPACES[address.space], Value(function, type_named("u32"), how))
+        given = (address.value, bytes, kind, SPACES[address.space], LlvmValue(function, type_named("u32"), how))
         function.unit.calls.runtime_call(function, "log_access", given, None)
 
 

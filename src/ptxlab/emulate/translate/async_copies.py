@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import address_spaces
-from ptxlab.emulate.translate.values import Address, Value
+from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.translate.machine import Machine
+    from ptxlab.emulate.translate.machine import LlvmMachine
 
 
 class AsyncCopies:
     """`k.async_copy`, see `isa.asynchronous`."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: LlvmMachine) -> None:
         self._machine = machine
 
-    def start(self, destination: Address, source: Address, size: int, source_size: Value) -> None:
+    def start(self, destination: LlvmAddress, source: LlvmAddress, size: int, source_size: LlvmValue) -> None:
         machine = self._machine
         unit = machine.function.unit
         unit.counting.note_change(machine.function, "shared")
@@ -36,7 +36,7 @@ class AsyncCopies:
         self._machine.runtime("wait_for_copies", groups)
         self._machine.check()
 
-    def arrive(self, barrier: Address, noinc: bool) -> None:
+    def arrive(self, barrier: LlvmAddress, noinc: bool) -> None:
         machine = self._machine
         machine.function.unit.counting.note_change(machine.function, "shared")
         machine.runtime("arrive_after_copies", machine.shared_offset(barrier), int(noinc), machine.place)

@@ -8,32 +8,32 @@ from ptxlab.device.element_types import TYPES
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.bulk import MODES, AsyncStore, BulkLoad, BulkStore
 from ptxlab.emulate.runtime.asynchronous.reductions import OPERATIONS
-from ptxlab.emulate.translate.records import Record
-from ptxlab.emulate.translate.values import Address, Value
+from ptxlab.emulate.translate.records import OperationRecord
+from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue
 from ptxlab.isa.asynchronous import Box, Reduction
 from ptxlab.isa.tensor_memory import TWO_BLOCKS
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.translate.machine import Machine
+    from ptxlab.emulate.translate.machine import LlvmMachine
 
 
 class BulkCopies:
     """`k.bulk`, see `isa.asynchronous`."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: LlvmMachine) -> None:
         self._machine = machine
 
     def load(
         self,
-        destination: Address,
-        source: Address,
-        size: Value,
-        barrier: Address,
-        blocks: Value | None,
-        ignored: tuple[Value | int, Value | int],
+        destination: LlvmAddress,
+        source: LlvmAddress,
+        size: LlvmValue,
+        barrier: LlvmAddress,
+        blocks: LlvmValue | None,
+        ignored: tuple[LlvmValue | int, LlvmValue | int],
     ) -> None:
         function = self._machine.function
-        record = Record(
+        record = OperationRecord(
             BulkLoad,
             destination=self._machine.shared_offset(destination),
             source=source.value,
@@ -48,19 +48,29 @@ class BulkCopies:
         self._end(destination, source, size)
 
     def store(
-        self, destination: Address, source: Address, size: Value, mask: Value | int, reduction: Reduction | None
+        self,
+        destination: LlvmAddress,
+        source: LlvmAddress,
+        size: LlvmValue,
+        mask: LlvmValue | int,
+        reduction: Reduction | None,
     ) -> None:
         machine = self._machine
         given = {"destination": destination.value, "source": machine.shared_offset(source), "size": size, "mask": mask}
-        machine.runtime("start_store", Record(BulkStore, **given, **_numbers(reduction)), machine.place)
+        machine.runtime("start_store", OperationRecord(BulkStore, **given, **_numbers(reduction)), machine.place)
         machine.function.unit.tracking.note_written(machine.function, 0)
         self._end(destination, source, size, _kind(reduction))
 
     def exchange(
-        self, destination: Address, source: Address, size: Value, barrier: Address, reduction: Reduction | None
+        self,
+        destination: LlvmAddress,
+        source: LlvmAddress,
+        size: LlvmValue,
+        barrier: LlvmAddress,
+        reduction: Reduction | None,
     ) -> None:
         machine = self._machine
-        record = Record(
+        record = OperationRecord(
             BulkStore,
             destination=machine.shared_offset(destination),
             source=machine.shared_offset(source),
@@ -71,11 +81,13 @@ class BulkCopies:
         machine.runtime("start_exchange", record, machine.place)
         self._end(destination, source, size, _kind(reduction))
 
-    def put(self, destination: Address, value: Value, barrier: Address, reduction: Reduction | None) -> None:
+    def put(
+        self, destination: LlvmAddress, value: LlvmValue, barrier: LlvmAddress, reduction: Reduction | None
+    ) -> None:
         machine = self._machine
         low, high = machine.unpack(value, "b64") if value.type.width == 128 else (value, 0)
         size = value.type.width // 8
-        record = Record(
+        record = OperationRecord(
             AsyncStore,
             destination=machine.shared_offset(destination),
             barrier=machine.shared_offset(barrier),
@@ -91,11 +103,16 @@ class BulkCopies:
         counting.count_bytes(machine.function, destination, size, _kind(reduction))
 
     def load_tensor(
-        self, destination: Address, map: Address, box: Box[Value], barrier: Address, blocks: Value | None
+        self,
+        destination: LlvmAddress,
+        map: LlvmAddress,
+        box: Box[LlvmValue],
+        barrier: LlvmAddress,
+        blocks: LlvmValue | None,
     ) -> None:
         machine = self._machine
         function = machine.function
-        record = Record(
+        record = OperationRecord(
             BulkLoad,
             destination=machine.shared_offset(destination),
             source=_generic(map),
@@ -109,10 +126,12 @@ class BulkCopies:
         machine.check()
         function.unit.counting.note_change(function, destination.space)
 
-    def store_tensor(self, map: Address, box: Box[Value], source: Address, reduction: Reduction | None) -> None:
+    def store_tensor(
+        self, map: LlvmAddress, box: Box[LlvmValue], source: LlvmAddress, reduction: Reduction | None
+    ) -> None:
         machine = self._machine
         function = machine.function
-        record = Record(
+        record = OperationRecord(
             BulkStore,
             destination=_generic(map),
             source=machine.shared_offset(source),
@@ -125,25 +144,25 @@ class BulkCopies:
         machine.check()
         function.unit.counting.note_change(function, "global")
 
-    def prefetch(self, source: Address, size: Value) -> None:
+    def prefetch(self, source: LlvmAddress, size: LlvmValue) -> None:
         self._machine.runtime("check_prefetch", source.value, size, self._machine.place)
         self._machine.check()
 
-    def prefetch_tensor(self, map: Address, box: Box[Value]) -> None:
+    def prefetch_tensor(self, map: LlvmAddress, box: Box[LlvmValue]) -> None:
         function = self._machine.function
         tracked = function.unit.tracking.tracks(function, 0)
-        record = Record(BulkLoad, source=_generic(map), map_tracked=tracked, **_shape(self._machine, box))
+        record = OperationRecord(BulkLoad, source=_generic(map), map_tracked=tracked, **_shape(self._machine, box))
         self._machine.runtime("check_map", record, self._machine.place)
         self._machine.check()
 
     def release_maps(self) -> None:
         self._machine.runtime("release_maps")
 
-    def acquire_map(self, map: Address) -> None:
+    def acquire_map(self, map: LlvmAddress) -> None:
         self._machine.runtime("acquire_map", map.value, self._machine.place)
         self._machine.check()
 
-    def cancel(self, destination: Address, barrier: Address, multicast: bool) -> None:
+    def cancel(self, destination: LlvmAddress, barrier: LlvmAddress, multicast: bool) -> None:
         machine = self._machine
         addresses = (machine.shared_offset(destination), machine.shared_offset(barrier))
         machine.runtime("start_cancel", *addresses, int(multicast), machine.place)
@@ -158,7 +177,7 @@ class BulkCopies:
         self._machine.runtime("wait_for_transfers", groups, int(reads))
         self._machine.check()
 
-    def _blocks(self, blocks: Value | None) -> dict[str, Value | int]:
+    def _blocks(self, blocks: LlvmValue | None) -> dict[str, LlvmValue | int]:
         """The blocks that a copy goes to: one, which may be another one, or those of a mask; and whether in pairs."""
         assert self._machine.instruction is not None
         words = self._machine.instruction.opcode.modifiers
@@ -168,7 +187,9 @@ class BulkCopies:
         space = address_spaces.CLUSTER_SPACE if "shared::cluster" in words else address_spaces.SHARED_SPACE
         return {"space": space, "is_pair": is_pair}
 
-    def _end(self, destination: Address, source: Address, size: Value, kind: int = address_spaces.STORE) -> None:
+    def _end(
+        self, destination: LlvmAddress, source: LlvmAddress, size: LlvmValue, kind: int = address_spaces.STORE
+    ) -> None:
         """Stop if something was wrong; count what is moved, and that it changes memory."""
         machine = self._machine
         machine.check()
@@ -185,7 +206,7 @@ def _numbers(reduction: Reduction | None) -> dict[str, int]:
     return {"reduction": OPERATIONS[reduction.operation], "type": TYPES.get(reduction.type, 0)}
 
 
-def _shape(machine: Machine, box: Box[Value]) -> dict[str, Any]:
+def _shape(machine: LlvmMachine, box: Box[LlvmValue]) -> dict[str, Any]:
     """How a box is cut out of its tensor."""
     found: dict[str, Any] = {"rank": box.rank, "mode": MODES[box.mode], "coordinates": box.coordinates}
     if box.offsets:
@@ -197,6 +218,6 @@ def _kind(reduction: Reduction | None) -> int:
     return address_spaces.STORE if reduction is None else address_spaces.ATOMIC
 
 
-def _generic(map: Address) -> Value:
+def _generic(map: LlvmAddress) -> LlvmValue:
     """The generic address of a tensor map, which may be a parameter."""
     return map.value + address_spaces.PARAMETER_WINDOW if map.space == "param" else map.value

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ptxlab.emulate.runtime import RUNTIME
 from ptxlab.emulate.translate import access
-from ptxlab.emulate.translate.records import Record, constant_record, fill
-from ptxlab.emulate.translate.values import Value, resize
+from ptxlab.emulate.translate.records import OperationRecord, constant_record, fill
+from ptxlab.emulate.translate.values import LlvmValue, resize
 from ptxlab.isa.types import type_named
 from ptxlab.native.functions import Signature, signature
 from ptxlab.native.translate import declaration_text
@@ -89,8 +89,12 @@ class Calls:
         return symbol
 
     def runtime_call(
-        self, function: Function, name: str, arguments: Sequence[Value | int | str | Record], result: str | None
-    ) -> Value | None:
+        self,
+        function: Function,
+        name: str,
+        arguments: Sequence[LlvmValue | int | str | OperationRecord],
+        result: str | None,
+    ) -> LlvmValue | None:
         """Call a function of the runtime: the thread, then these arguments; a text is the name of a pointer.
 
         A record is filled on the stack, and its address passed.
@@ -98,7 +102,7 @@ class Calls:
         known = signature(RUNTIME[name])
         texts = ["ptr %thread"]
         for argument, (_, wanted) in zip(arguments, known.parameters[1:], strict=True):
-            if isinstance(argument, Record):
+            if isinstance(argument, OperationRecord):
                 texts.append(f"ptr {fill(function, argument)}")
             elif isinstance(argument, int | str):
                 texts.append(f"{wanted.llvm} {argument}")
@@ -110,8 +114,8 @@ class Calls:
             return None
         text = function.builder.value(f"call {known.result.llvm} {call}")
         assert result is not None
-        found = Value(function, type_named(f"u{known.result.llvm[1:]}"), text)
-        return Value(function, type_named(result), resize(found, type_named(result).width, signed=False))
+        found = LlvmValue(function, type_named(f"u{known.result.llvm[1:]}"), text)
+        return LlvmValue(function, type_named(result), resize(found, type_named(result).width, signed=False))
 
     def native_call(self, native: Callable[..., Any], arguments: Sequence[str | int]) -> str:
         """The text of a call of a native function, whose code becomes part of the unit.

@@ -10,7 +10,7 @@ from ptxlab.device import layout
 from ptxlab.emulate.abi import code, faults
 from ptxlab.emulate.translate import passing
 from ptxlab.emulate.translate.operands import scalar
-from ptxlab.emulate.translate.values import Value
+from ptxlab.emulate.translate.values import LlvmValue
 from ptxlab.isa import Jump
 from ptxlab.isa.types import type_named
 from ptxlab.native import size_of
@@ -39,7 +39,7 @@ def _brx(function: Function, instruction: ir.Instruction) -> None:
         builder.label(label)
         function.go(target)
     builder.label(wrong)
-    _fail(function, faults.BAD_BRANCH, Value(function, _U32, index))
+    _fail(function, faults.BAD_BRANCH, LlvmValue(function, _U32, index))
 
 
 def _ret(function: Function, instruction: ir.Instruction) -> None:
@@ -54,7 +54,7 @@ def _trap(function: Function, instruction: ir.Instruction) -> None:
     _fail(function, faults.TRAP, 0)
 
 
-def _fail(function: Function, kind: int, value: Value | int) -> None:
+def _fail(function: Function, kind: int, value: LlvmValue | int) -> None:
     function.unit.calls.runtime_call(function, "fail", (kind, function.instruction_number, value), None)
     function.fail()
 

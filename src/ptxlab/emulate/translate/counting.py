@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.emulate.translate import access
-from ptxlab.emulate.translate.values import Address, Value, resize
+from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue, resize
 from ptxlab.isa import Jump
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Counting:
         return index
 
     def count_bytes(
-        self, function: Function, address: Address, size: Value | int, kind: int, condition: int = -1
+        self, function: Function, address: LlvmAddress, size: LlvmValue | int, kind: int, condition: int = -1
     ) -> None:
         """Count the bytes of an access that no request of a warp makes."""
         bytes, counter = (size, condition) if isinstance(size, int) else (1, 0)
@@ -76,7 +76,7 @@ class Counting:
         self.traffic.append((function.instruction_number, space, kind, bytes, counter))
 
     def count_access(
-        self, function: Function, address: Address, size: Value | int, kind: int, condition: int = -1
+        self, function: Function, address: LlvmAddress, size: LlvmValue | int, kind: int, condition: int = -1
     ) -> None:
         """Count the bytes of an access, as often as its instruction is executed, or as the counter `condition` says."""
         self.count_bytes(function, address, size, kind, condition)

@@ -17,14 +17,14 @@ from ptxlab.emulate.translate.control import HANDLERS
 from ptxlab.emulate.translate.frame import Frame
 from ptxlab.emulate.translate.liveness import AlwaysLive, Liveness
 from ptxlab.emulate.translate.loops import Iterations
-from ptxlab.emulate.translate.machine import Machine
+from ptxlab.emulate.translate.machine import LlvmMachine
 from ptxlab.emulate.translate.operands import Result, read, write
 from ptxlab.emulate.translate.passing import load_register, store_register
 from ptxlab.emulate.translate.preemption import CHANGE, points_of
 from ptxlab.emulate.translate.registers import Registers
 from ptxlab.emulate.translate.saving import members
 from ptxlab.emulate.translate.sharing import sharing
-from ptxlab.emulate.translate.values import Value
+from ptxlab.emulate.translate.values import LlvmValue
 from ptxlab.ir.effects import Effects
 from ptxlab.ir.flow import END, flow_of
 from ptxlab.isa import Jump, Match
@@ -47,7 +47,7 @@ class Function:
         self.number = number
         self.name = f"f{number}"
         self.builder = Builder()
-        self.machine = Machine(self)
+        self.machine = LlvmMachine(self)
         self.instructions, self.matches = unit.instructions_of(function)
         self.effects = Effects(self.instructions, self.matches)
         self.flow = flow_of(function)
@@ -316,7 +316,7 @@ class Function:
         """Return after the runtime has noted what went wrong."""
         self.builder.close("ret void")
 
-    def iteration(self) -> Value:
+    def iteration(self) -> LlvmValue:
         """Which iteration of each loop around it, in which call, an instruction is executed in: a mark of 64 bits."""
         assert self.iterations is not None
         return self.iterations.mark(self.block_number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ptxlab.emulate.translate.values import Value
+from ptxlab.emulate.translate.values import LlvmValue
 from ptxlab.ir.flow import Flow
 from ptxlab.isa.types import type_named
 
@@ -80,7 +80,7 @@ class Iterations:
                     count = builder.value(f"add i64 {builder.value(f'load i64, ptr {at}')}, 1")
                 builder.emit(f"store i64 {count}, ptr {at}")
 
-    def mark(self, block: int) -> Value:
+    def mark(self, block: int) -> LlvmValue:
         """A mark of the call and of the iterations of all loops around a block."""
         builder = self.function.builder
         mark = builder.value(f"load i64, ptr {self.function.frame.slot('this call', 8)}")
@@ -89,7 +89,7 @@ class Iterations:
                 count = builder.value(f"load i64, ptr {self.function.frame.slot(('loop', loop.header), 8)}")
                 spread = builder.value(f"mul i64 {mark}, {_SPREAD}")
                 mark = builder.value(f"add i64 {spread}, {count}")
-        return Value(self.function, type_named("u64"), mark)
+        return LlvmValue(self.function, type_named("u64"), mark)
 
     def call(self, block: int, number: int) -> None:
         """Leave a mark for the function that is called by the instruction of that number."""

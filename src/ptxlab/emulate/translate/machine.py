@@ -13,11 +13,11 @@ from ptxlab.emulate.translate import access, floats, ranked_addresses
 from ptxlab.emulate.translate.async_copies import AsyncCopies
 from ptxlab.emulate.translate.bulk import BulkCopies
 from ptxlab.emulate.translate.mbarriers import Mbarriers
-from ptxlab.emulate.translate.records import Record
+from ptxlab.emulate.translate.records import OperationRecord
 from ptxlab.emulate.translate.special import special_register
 from ptxlab.emulate.translate.stack import Stack
 from ptxlab.emulate.translate.tensor_memory import TensorMemory
-from ptxlab.emulate.translate.values import Address, Value, bits_of, constant_text, resize
+from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue, bits_of, constant_text, resize
 from ptxlab.emulate.translate.wgmma import WarpgroupMma
 from ptxlab.isa import Match, asynchronous
 from ptxlab.isa.types import type_named
@@ -31,19 +31,19 @@ _PREDICATE = type_named("pred")
 _U32 = type_named("u32")
 
 
-class Machine:
+class LlvmMachine:
     """`k` of the semantics, see `isa.machine`; the methods on memory and waiting are the emulator's own."""
 
     def __init__(self, function: Function) -> None:
         self.function = function
         self.instruction: ir.Instruction | None = None
         self.match: Match | None = None
-        self.mbarrier: asynchronous.Mbarriers[Value, Address] = Mbarriers(self)
-        self.async_copy: asynchronous.AsyncCopies[Value, Address] = AsyncCopies(self)
-        self.bulk: asynchronous.BulkCopies[Value, Address] = BulkCopies(self)
-        self.wgmma: asynchronous.WarpgroupMma[Value] = WarpgroupMma(self)
-        self.tensor_memory: asynchronous.TensorMemory[Value, Address] = TensorMemory(self)
-        self.stack: asynchronous.Stack[Value] = Stack(self)
+        self.mbarrier: asynchronous.Mbarriers[LlvmValue, LlvmAddress] = Mbarriers(self)
+        self.async_copy: asynchronous.AsyncCopies[LlvmValue, LlvmAddress] = AsyncCopies(self)
+        self.bulk: asynchronous.BulkCopies[LlvmValue, LlvmAddress] = BulkCopies(self)
+        self.wgmma: asynchronous.WarpgroupMma[LlvmValue] = WarpgroupMma(self)
+        self.tensor_memory: asynchronous.TensorMemory[LlvmValue, LlvmAddress] = TensorMemory(self)
+        self.stack: asynchronous.Stack[LlvmValue] = Stack(self)
 
     def begin(self, instruction: ir.Instruction, match: Match) -> None:
         """Turn to another instruction."""
@@ -52,22 +52,22 @@ class Machine:
     # Values.
 
     @property
-    def carry(self) -> Value:
-        return Value(self.function, _PREDICATE, self.function.builder.value("load i1, ptr %carry"))
+    def carry(self) -> LlvmValue:
+        return LlvmValue(self.function, _PREDICATE, self.function.builder.value("load i1, ptr %carry"))
 
     @carry.setter
-    def carry(self, value: Value) -> None:
+    def carry(self, value: LlvmValue) -> None:
         self.function.builder.emit(f"store i1 {value.text}, ptr %carry")
 
     @property
-    def lane(self) -> Value:
+    def lane(self) -> LlvmValue:
         """The number of the thread in its warp."""
-        return Value(self.function, _U32, self.function.load_field("lane", "i32"))
+        return LlvmValue(self.function, _U32, self.function.load_field("lane", "i32"))
 
     @property
-    def warp(self) -> Value:
+    def warp(self) -> LlvmValue:
         """The number of the warp in its block."""
-        return Value(self.function, _U32, self.function.load_field("number", "i32")) >> 5
+        return LlvmValue(self.function, _U32, self.function.load_field("number", "i32")) >> 5
 
     @property
     def target(self) -> str:
@@ -89,24 +89,24 @@ class Machine:
     def has_minus(self, operand: str) -> bool:
         return isinstance(self._operand(operand), ir.Minus)
 
-    def constant(self, type: str, value: int) -> Value:
-        return Value(self.function, type_named(type), constant_text(value, type_named(type)))
+    def constant(self, type: str, value: int) -> LlvmValue:
+        return LlvmValue(self.function, type_named(type), constant_text(value, type_named(type)))
 
-    def select(self, condition: Value, yes: Value, no: Value | int) -> Value:
+    def select(self, condition: LlvmValue, yes: LlvmValue, no: LlvmValue | int) -> LlvmValue:
         other = constant_text(no, yes.type) if isinstance(no, int) else no.text
         name = bits_of(yes.type)
         text = self.function.builder.value(f"select i1 {condition.text}, {name} {yes.text}, {name} {other}")
-        return Value(self.function, yes.type, text)
+        return LlvmValue(self.function, yes.type, text)
 
-    def cast(self, value: Value, type: str) -> Value:
+    def cast(self, value: LlvmValue, type: str) -> LlvmValue:
         wanted = type_named(type)
-        return Value(self.function, wanted, resize(value, wanted.width, value.is_signed))
+        return LlvmValue(self.function, wanted, resize(value, wanted.width, value.is_signed))
 
-    def reinterpret(self, value: Value, type: str) -> Value:
+    def reinterpret(self, value: LlvmValue, type: str) -> LlvmValue:
         assert value.type.width == type_named(type).width, f"{value.type} as .{type}"
-        return Value(self.function, type_named(type), value.text)
+        return LlvmValue(self.function, type_named(type), value.text)
 
-    def pack(self, parts: Sequence[Value], type: str) -> Value:
+    def pack(self, parts: Sequence[LlvmValue], type: str) -> LlvmValue:
         builder, wanted = self.function.builder, type_named(type)
         total, at = "0", 0
         for part in parts:
@@ -114,9 +114,9 @@ class Machine:
             shifted = builder.value(f"shl {bits_of(wanted)} {wide}, {at}") if at else wide
             total = builder.value(f"or {bits_of(wanted)} {total}, {shifted}") if at else shifted
             at += part.type.width
-        return Value(self.function, wanted, total)
+        return LlvmValue(self.function, wanted, total)
 
-    def unpack(self, value: Value, type: str) -> tuple[Value, ...]:
+    def unpack(self, value: LlvmValue, type: str) -> tuple[LlvmValue, ...]:
         builder, wanted = self.function.builder, type_named(type)
         parts = []
         for at in range(0, value.type.width, wanted.width):
@@ -124,22 +124,22 @@ class Machine:
             text = shifted
             if wanted.width != value.type.width:
                 text = builder.value(f"trunc {bits_of(value.type)} {shifted} to {bits_of(wanted)}")
-            parts.append(Value(self.function, wanted, text))
+            parts.append(LlvmValue(self.function, wanted, text))
         return tuple(parts)
 
     def arithmetic(
         self,
         operation: str,
-        *operands: Value,
+        *operands: LlvmValue,
         rounding: str = "rn",
         ftz: bool = False,
         sat: bool = False,
         relu: bool = False,
-    ) -> Value:
+    ) -> LlvmValue:
         type = operands[0].type
         if type.name == "f32" and rounding == "rn" and not (ftz or sat or relu) and operation in floats.RAW:
             text, raw = floats.raw(self.function.builder, operation, [operand.raw for operand in operands])
-            return Value(self.function, type, text, raw)
+            return LlvmValue(self.function, type, text, raw)
         text = floats.arithmetic(
             self.function.builder,
             operation,
@@ -151,9 +151,9 @@ class Machine:
             relu=relu,
             call=self.function.unit.calls.native_call,
         )
-        return Value(self.function, type, text)
+        return LlvmValue(self.function, type, text)
 
-    def call(self, function: Callable[..., Any], *arguments: Value | int, type: str) -> Value:
+    def call(self, function: Callable[..., Any], *arguments: LlvmValue | int, type: str) -> LlvmValue:
         known = signature(function)
         texts: list[str | int] = []
         for argument, (_, wanted) in zip(arguments, known.parameters, strict=True):
@@ -168,22 +168,22 @@ class Machine:
         if width != result.width:
             operation = "trunc" if result.width < width else "zext"
             text = self.function.builder.value(f"{operation} i{width} {text} to {bits_of(result)}")
-        return Value(self.function, result, text)
+        return LlvmValue(self.function, result, text)
 
     # The lanes of a warp.
 
     def collect(
         self,
         function: Callable[..., Any],
-        members: Value | int,
-        inputs: Sequence[Value],
+        members: LlvmValue | int,
+        inputs: Sequence[LlvmValue],
         results: Sequence[str],
         *,
         statics: Statics = (),
         aligned: bool = False,
         reads_shared: bool = False,
         orders: bool = False,
-    ) -> tuple[Value, ...]:
+    ) -> tuple[LlvmValue, ...]:
         word = 0
         for value in inputs:
             for part in self._words(value):
@@ -201,77 +201,79 @@ class Machine:
             parts = []
             for _ in range(0, type.width, 32):
                 text = self.function.builder.value(f"load i32, ptr {self._exchange(word)}")
-                parts.append(Value(self.function, _U32, text))
+                parts.append(LlvmValue(self.function, _U32, text))
                 word += 1
             if type.width >= 32:
                 found.append(self.pack(parts, type.name))
             else:
-                found.append(Value(self.function, type, resize(parts[0], type.width, signed=False)))
+                found.append(LlvmValue(self.function, type, resize(parts[0], type.width, signed=False)))
         return tuple(found)
 
     def _exchange(self, word: int) -> str:
         return self.function.builder.value(f"getelementptr i8, ptr %exchange, i64 {128 * word}")
 
-    def _words(self, value: Value) -> list[str]:
+    def _words(self, value: LlvmValue) -> list[str]:
         if value.type.width <= 32:
             return [resize(value, 32, signed=False)]
         return [part.text for part in self.unpack(value, "u32")]
 
-    def active_mask(self) -> Value:
+    def active_mask(self) -> LlvmValue:
         self.function.frame.wait_here(thread_parts.ACTIVE)
-        return Value(self.function, _U32, self.function.load_field("waiting.members", "i32"))
+        return LlvmValue(self.function, _U32, self.function.load_field("waiting.members", "i32"))
 
     # Memory.
 
     def load(
         self,
-        address: Address,
+        address: LlvmAddress,
         type: str,
         count: int = 1,
         *,
-        when: Value | None = None,
+        when: LlvmValue | None = None,
         order: str = "",
-    ) -> tuple[Value, ...]:
+    ) -> tuple[LlvmValue, ...]:
         """`count` values of `type` from memory; zeros where `when` does not hold."""
         return access.load(self.function, address, type_named(type), count, when, order)
 
     def store(
         self,
-        address: Address,
-        values: Sequence[Value],
+        address: LlvmAddress,
+        values: Sequence[LlvmValue],
         *,
-        when: Value | None = None,
+        when: LlvmValue | None = None,
         order: str = "",
     ) -> None:
         """Values side by side to memory."""
         access.store(self.function, address, values, when, order)
 
-    def fill(self, address: Address, size: Value) -> None:
+    def fill(self, address: LlvmAddress, size: LlvmValue) -> None:
         """Write that many zero bytes to shared memory."""
         offset = self.shared_offset(address)
         self.runtime("fill_shared", offset, size, self.place)
         self.check()
         self.function.unit.counting.note_change(self.function, "shared")
-        self.function.unit.counting.count_access(self.function, Address("shared", offset), size, address_spaces.STORE)
+        self.function.unit.counting.count_access(
+            self.function, LlvmAddress("shared", offset), size, address_spaces.STORE
+        )
 
     def update(
         self,
-        address: Address,
+        address: LlvmAddress,
         type: str,
-        change: Callable[[Value], Value],
+        change: Callable[[LlvmValue], LlvmValue],
         order: str = "",
         *,
-        writes: Callable[[Value], Value] | None = None,
+        writes: Callable[[LlvmValue], LlvmValue] | None = None,
         returns: bool = True,
-    ) -> Value:
+    ) -> LlvmValue:
         """Change a value in memory at one go, and return what it was."""
         return access.update(self.function, address, type_named(type), change, order, writes, returns)
 
-    def runtime(self, name: str, *arguments: Value | int | str | Record) -> None:
+    def runtime(self, name: str, *arguments: LlvmValue | int | str | OperationRecord) -> None:
         """Call a function of the runtime with this thread."""
         self.function.unit.calls.runtime_call(self.function, name, arguments, None)
 
-    def ask_runtime(self, name: str, *arguments: Value | int | str, result: str) -> Value:
+    def ask_runtime(self, name: str, *arguments: LlvmValue | int | str, result: str) -> LlvmValue:
         """Call a function of the runtime with this thread; what it returns, as the type `result`."""
         found = self.function.unit.calls.runtime_call(self.function, name, arguments, result)
         assert found is not None, name
@@ -306,7 +308,7 @@ class Machine:
             self.runtime("arrive_at_cluster", how, int(releases), self.place)
             self.check()
 
-    def address_in(self, address: Value, rank: Value, space: str | None) -> Value:
+    def address_in(self, address: LlvmValue, rank: LlvmValue, space: str | None) -> LlvmValue:
         """The address that corresponds, in another block of the cluster, to one in shared memory, generic or not."""
         first = 0 if self.function.unit.ranked else 1
         known = self.select(rank < address_spaces.NO_RANK, rank + first, address_spaces.NO_RANK)
@@ -318,7 +320,7 @@ class Machine:
             window = 0
         return (address & address_spaces.OFFSET_MASK | self.cast(known, type) << address_spaces.RANK_SHIFT) + window
 
-    def rank_of(self, address: Value) -> Value:
+    def rank_of(self, address: LlvmValue) -> LlvmValue:
         """The rank in the cluster of the block whose shared memory contains an address."""
         named = self.cast(address >> address_spaces.RANK_SHIFT & address_spaces.NO_RANK, "u32")
         if self.function.unit.ranked:
@@ -341,7 +343,9 @@ class Machine:
         if more:
             self.wait()
 
-    def barrier(self, number: Value, count: Value | None, *, value: Value | None = None, waits: bool = True) -> Value:
+    def barrier(
+        self, number: LlvmValue, count: LlvmValue | None, *, value: LlvmValue | None = None, waits: bool = True
+    ) -> LlvmValue:
         """Arrive at a barrier of the block and, with `waits`, stay until it opens."""
         brought = 0 if value is None else value
         assert self.match is not None
@@ -351,22 +355,22 @@ class Machine:
             self.wait()
         else:
             self.check()
-        return Value(self.function, type_named("u64"), self.function.load_field("waiting.answer", "i64"))
+        return LlvmValue(self.function, type_named("u64"), self.function.load_field("waiting.answer", "i64"))
 
     @property
     def place(self) -> int:
         """The number of the instruction in the program."""
         return self.function.instruction_number
 
-    def shared_offset(self, address: Address) -> Value:
+    def shared_offset(self, address: LlvmAddress) -> LlvmValue:
         """Where an address points to in shared memory."""
         return address.value - address_spaces.SHARED_WINDOW if address.space is None else address.value
 
-    def own_offset(self, address: Value) -> Value:
+    def own_offset(self, address: LlvmValue) -> LlvmValue:
         """An address in shared memory of the cluster as an offset in that of the thread's block, if it is there."""
         return self.ask_runtime("without_own_rank", address, result="u64")
 
-    def owner(self, address: Value) -> str:
+    def owner(self, address: LlvmValue) -> str:
         """The block whose shared memory contains an address."""
         name = self.function.unit.calls.runtime("owner_of")
         return self.function.builder.value(f"call ptr @{name}(ptr %thread, i64 {address.text})")
@@ -379,7 +383,7 @@ class Machine:
         """Where the addresses of a state space begin among generic ones."""
         return _WINDOWS[self._space(space)]
 
-    def is_in(self, space: str, address: Value) -> Value:
+    def is_in(self, space: str, address: LlvmValue) -> LlvmValue:
         """Whether a generic address is in a state space."""
         window = _WINDOWS[self._space(space)]
         if space in ("shared", "shared::cta"):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ptxlab import ir
 from ptxlab.emulate.translate import ranked_addresses
 from ptxlab.emulate.translate.special import special_register
-from ptxlab.emulate.translate.values import Address, Value, constant_text, resize
+from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue, constant_text, resize
 from ptxlab.isa.operand import Expected
 from ptxlab.isa.types import Type, type_named
 from ptxlab.numbers import F64, FORMATS, decode, encode
@@ -69,7 +69,7 @@ def parts_of(operand: ir.Operand, count: int) -> list[ir.Operand]:
     return [operand] * count
 
 
-def scalar(function: Function, type: Type, operand: ir.Operand) -> Value:
+def scalar(function: Function, type: Type, operand: ir.Operand) -> LlvmValue:
     """One value of `type`."""
     match operand:
         case ir.Register():
@@ -82,7 +82,7 @@ def scalar(function: Function, type: Type, operand: ir.Operand) -> Value:
             assert isinstance(operand.register, ir.Register)
             return _fit(function, function.registers.get(operand.register), type)
         case ir.Immediate():
-            return Value(function, type, constant_text(immediate_bits(operand, type), type))
+            return LlvmValue(function, type, constant_text(immediate_bits(operand, type), type))
         case ir.SpecialRegister():
             return _fit(function, special_register(function, operand), type)
         case ir.Negated():
@@ -90,7 +90,7 @@ def scalar(function: Function, type: Type, operand: ir.Operand) -> Value:
         case ir.Minus():
             return scalar(function, type, operand.operand)  # the semantics asks for the sign itself
         case ir.Sink():
-            return Value(function, type, constant_text(0, type))
+            return LlvmValue(function, type, constant_text(0, type))
         case ir.Sum():
             return scalar(function, type, operand.base) + operand.offset
         case ir.VariableReference():
@@ -98,7 +98,7 @@ def scalar(function: Function, type: Type, operand: ir.Operand) -> Value:
             return _fit(function, _as_value(function, operand.variable, address), type)
         case ir.FunctionReference():
             number = function.unit.function_address(operand.name)
-            return _fit(function, Value(function, _U64, str(number)), type)
+            return _fit(function, LlvmValue(function, _U64, str(number)), type)
         case ir.Element():
             address = _element_address(function, operand)
             if isinstance(operand.base, ir.VariableReference):
@@ -107,19 +107,19 @@ def scalar(function: Function, type: Type, operand: ir.Operand) -> Value:
     raise AssertionError(f"{operand!r} as a value")
 
 
-def _as_value(function: Function, variable: ir.Variable, address: Value) -> Value:
+def _as_value(function: Function, variable: ir.Variable, address: LlvmValue) -> LlvmValue:
     """The address of a variable as the kernel computes with it."""
     if function.unit.ranked and function.unit.space_of(function, variable) == "shared":
         return ranked_addresses.named(function, address)
     return address
 
 
-def _fit(function: Function, value: Value, type: Type) -> Value:
+def _fit(function: Function, value: LlvmValue, type: Type) -> LlvmValue:
     """A register read as `type`: cut if it is wider."""
-    return Value(function, type, resize(value, type.width, signed=value.is_signed), value.known_raw)
+    return LlvmValue(function, type, resize(value, type.width, signed=value.is_signed), value.known_raw)
 
 
-def _element_address(function: Function, element: ir.Element) -> Value:
+def _element_address(function: Function, element: ir.Element) -> LlvmValue:
     if isinstance(element.base, ir.Register):
         return function.registers.get(element.base)
     assert isinstance(element.base, ir.VariableReference)
@@ -128,7 +128,7 @@ def _element_address(function: Function, element: ir.Element) -> Value:
     address = function.unit.address_of(function, variable) + (element.base.offset + element.index * bytes)
     if isinstance(element.register, ir.Register):
         index = function.registers.get(element.register)
-        address = address + Value(function, _U64, resize(index, 64, signed=index.is_signed)) * bytes
+        address = address + LlvmValue(function, _U64, resize(index, 64, signed=index.is_signed)) * bytes
     return address
 
 
@@ -142,7 +142,7 @@ def _space_of(function: Function, expected: Expected) -> str | None:
     return "shared" if words else None
 
 
-def address_of(function: Function, space: str | None, operand: ir.Operand) -> Address:
+def address_of(function: Function, space: str | None, operand: ir.Operand) -> LlvmAddress:
     """An address in brackets, or one without them."""
     base: ir.Operand = operand
     offset = 0
@@ -161,7 +161,7 @@ def address_of(function: Function, space: str | None, operand: ir.Operand) -> Ad
             if register.type.width == 32 and offset:
                 register = register + offset
                 offset = 0
-            value = Value(function, _U64, resize(register, 64, signed=False)) + offset
+            value = LlvmValue(function, _U64, resize(register, 64, signed=False)) + offset
         case ir.VariableReference():
             value = function.unit.address_of(function, base.variable) + (base.offset + offset)
             space = function.unit.space_of(function, base.variable)
@@ -170,16 +170,16 @@ def address_of(function: Function, space: str | None, operand: ir.Operand) -> Ad
             if isinstance(base.base, ir.VariableReference):
                 space = function.unit.space_of(function, base.base.variable)
         case ir.Immediate():
-            value = Value(function, _U64, constant_text(base.value + offset, _U64))
+            value = LlvmValue(function, _U64, constant_text(base.value + offset, _U64))
         case ir.SpecialRegister():
-            value = Value(function, _U64, resize(special_register(function, base), 64, signed=False)) + offset
+            value = LlvmValue(function, _U64, resize(special_register(function, base), 64, signed=False)) + offset
         case _:
             raise AssertionError(f"{operand!r} as an address")
     if function.unit.ranked and not _is_of_variable(base):
         value = ranked_addresses.resolved(function, space, value)
     if space == "param" and not function.is_entry:
         space = "local"
-    return Address(space, value)
+    return LlvmAddress(space, value)
 
 
 def _is_of_variable(base: ir.Operand) -> bool:
@@ -205,7 +205,7 @@ def write(function: Function, results: list[Result], returned: Any) -> None:
             _store(function, operand, value)
 
 
-def _store(function: Function, operand: ir.Operand, value: Value) -> None:
+def _store(function: Function, operand: ir.Operand, value: LlvmValue) -> None:
     match operand:
         case ir.Sink():
             return

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ptxlab import ir
 from ptxlab.device import layout
 from ptxlab.emulate.translate.operands import immediate_bits, scalar
-from ptxlab.emulate.translate.values import Value, bits_of, constant_text, resize
+from ptxlab.emulate.translate.values import LlvmValue, bits_of, constant_text, resize
 from ptxlab.isa.types import Type, type_named
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _elements(function: Function, register: ir.Register, place: str) -> Iterator
         yield element, function.builder.value(f"getelementptr i8, ptr {place}, i64 {offset}") if offset else place
 
 
-def argument_value(function: Function, formal: ir.Variable, argument: ir.Operand) -> Value:
+def argument_value(function: Function, formal: ir.Variable, argument: ir.Operand) -> LlvmValue:
     """An argument of a function that the host provides: what its variable holds, or the operand itself."""
     if isinstance(argument, ir.Register) and argument.vector > 1:
         parts = [function.registers.get(argument, element) for element in range(argument.vector)]
@@ -81,16 +81,18 @@ def argument_value(function: Function, formal: ir.Variable, argument: ir.Operand
     if not isinstance(argument, ir.VariableReference):
         return scalar(function, formal.type, argument)
     place = local_place(function, argument)
-    return Value(function, formal.type, function.builder.value(f"load {bits_of(formal.type)}, ptr {place}, align 1"))
+    return LlvmValue(
+        function, formal.type, function.builder.value(f"load {bits_of(formal.type)}, ptr {place}, align 1")
+    )
 
 
-def receive_value(function: Function, formal: ir.Variable, result: ir.Operand, value: Value) -> None:
+def receive_value(function: Function, formal: ir.Variable, result: ir.Operand, value: LlvmValue) -> None:
     """Put what the host returned into the variable or register of the call's result."""
     text = resize(value, formal.type.width, signed=False)
     if isinstance(result, ir.VariableReference):
         function.builder.emit(f"store {bits_of(formal.type)} {text}, ptr {local_place(function, result)}, align 1")
     elif isinstance(result, ir.Register):
-        parts = function.machine.unpack(Value(function, formal.type, text), result.type.name)
+        parts = function.machine.unpack(LlvmValue(function, formal.type, text), result.type.name)
         for element, part in enumerate(parts):
             function.registers.put(result, part.text, element)
 

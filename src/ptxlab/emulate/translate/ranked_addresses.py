@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import address_spaces, state
-from ptxlab.emulate.translate.values import Value, constant_text
+from ptxlab.emulate.translate.values import LlvmValue, constant_text
 from ptxlab.isa.types import type_named
 from ptxlab.native import offset_of
 
@@ -33,17 +33,17 @@ def entry_loads() -> list[str]:
     ]
 
 
-def named(function: Function, offset: Value) -> Value:
+def named(function: Function, offset: LlvmValue) -> LlvmValue:
     """An offset in the block's own shared memory as the kernel knows it."""
-    return offset + Value(function, _U64, _NAMED)
+    return offset + LlvmValue(function, _U64, _NAMED)
 
 
-def is_own(function: Function, address: Value) -> Value:
+def is_own(function: Function, address: LlvmValue) -> LlvmValue:
     """Whether an address in shared memory of the cluster is one of the thread's own block."""
     return _own(function, address) < _ONE
 
 
-def resolved(function: Function, space: str | None, address: Value) -> Value:
+def resolved(function: Function, space: str | None, address: LlvmValue) -> LlvmValue:
     """An address that the kernel has computed, as the rest of the emulator knows it."""
     if space == "shared":
         return _own(function, address)
@@ -51,7 +51,7 @@ def resolved(function: Function, space: str | None, address: Value) -> Value:
         return _in_cluster(function, address)
     if space is not None:
         return address
-    window = Value(function, _U64, constant_text(address_spaces.SHARED_WINDOW, _U64))
+    window = LlvmValue(function, _U64, constant_text(address_spaces.SHARED_WINDOW, _U64))
     inside = address - window
     return function.machine.select(
         inside < address_spaces.LOCAL_WINDOW - address_spaces.SHARED_WINDOW,
@@ -60,10 +60,10 @@ def resolved(function: Function, space: str | None, address: Value) -> Value:
     )
 
 
-def _own(function: Function, address: Value) -> Value:
-    return address - Value(function, _U64, _NAMED)
+def _own(function: Function, address: LlvmValue) -> LlvmValue:
+    return address - LlvmValue(function, _U64, _NAMED)
 
 
-def _in_cluster(function: Function, address: Value) -> Value:
+def _in_cluster(function: Function, address: LlvmValue) -> LlvmValue:
     own = _own(function, address)
     return function.machine.select(own < _ONE, own, address + _ONE)

@@ -1,7 +1,7 @@
 """Structures that the code of a kernel passes by address: filled on the stack, or constants beside the code.
 
-`Record` names a structure of the runtime and gives its fields; those that are left out are zero. All calls of one
-function share the memory `%record`: the callee reads it before it returns.
+`OperationRecord` names a structure of the runtime and gives its fields; those that are left out are zero. All calls of
+one function share the memory `%record`: the callee reads it before it returns.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ptxlab.emulate.translate.values import Value, resize
+from ptxlab.emulate.translate.values import LlvmValue, resize
 from ptxlab.native.types import ArrayType, Integer, PointerType, StructType, Type, type_of
 
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.function import Function
 
-Given = Value | int | Sequence[Value | int]
+Given = LlvmValue | int | Sequence[LlvmValue | int]
 
 
 @dataclass(frozen=True, init=False)
-class Record:
+class OperationRecord:
     """A structure to be filled and passed: its class, and what each field gets; a sequence fills an array."""
 
     owner: type
@@ -38,7 +38,7 @@ def struct_of(owner: type) -> StructType:
     return found
 
 
-def fill(function: Function, record: Record) -> str:
+def fill(function: Function, record: OperationRecord) -> str:
     """Write a record to the stack; the text of its address."""
     layout = struct_of(record.owner)
     function.record_size = max(function.record_size, layout.stride)
@@ -59,7 +59,7 @@ def _count(type: Type) -> int:
     return type.length if isinstance(type, ArrayType) else 1
 
 
-def _store(function: Function, offset: int, type: Type, value: Value | int) -> None:
+def _store(function: Function, offset: int, type: Type, value: LlvmValue | int) -> None:
     assert isinstance(type, Integer), type
     text = str(value) if isinstance(value, int) else resize(value, type.bits, value.is_signed)
     at = function.builder.value(f"getelementptr i8, ptr %record, i64 {offset}")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
-from ptxlab.emulate.translate.values import Value, bits_of
+from ptxlab.emulate.translate.values import LlvmValue, bits_of
 from ptxlab.ir.effects import Effects, registers_in
 from ptxlab.isa import Match
 from ptxlab.isa.operation import Operation
@@ -54,17 +54,17 @@ class Registers:
         for index in sorted(self._sums):
             yield f"  %r{index}.raw = alloca float"
 
-    def get(self, register: ir.Register, element: int = 0) -> Value:
+    def get(self, register: ir.Register, element: int = 0) -> LlvmValue:
         """The value of a register."""
         known = self._known.get((register.index, element))
         if known is not None:
-            return Value(self._function, register.type, known.text, known.raw)
+            return LlvmValue(self._function, register.type, known.text, known.raw)
         name = self._variable(register, element, self._function.builder.gap)
         text = self._function.builder.value(f"load {bits_of(register.type)}, ptr {name}")
         raw = f"{name}.raw" if register.index in self._sums else None
         if self._labels == self._function.builder.labels:  # else this may be a part that is not always executed
             self._remember((register.index, element), _Known(text, raw, []))
-        return Value(self._function, register.type, text, raw)
+        return LlvmValue(self._function, register.type, text, raw)
 
     def put(self, register: ir.Register, text: str, element: int = 0, raw: str | None = None) -> None:
         """Write a register; `raw` is the value as a `float` before its NaNs became canonical."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ptxlab import ir
 from ptxlab.device.layout import RESERVED
 from ptxlab.emulate.abi import state
-from ptxlab.emulate.translate.values import Value
+from ptxlab.emulate.translate.values import LlvmValue
 from ptxlab.isa.types import type_named
 from ptxlab.native import offset_of
 
@@ -65,18 +65,18 @@ NAMES = frozenset(
 )
 
 
-def special_register(function: Function, operand: ir.SpecialRegister) -> Value:
+def special_register(function: Function, operand: ir.SpecialRegister) -> LlvmValue:
     """The value of a special register, in the width that it has."""
     name = operand.name if operand.component is None else f"{operand.name}.{operand.component}"
     builder = function.builder
     if name in _CONSTANTS:
-        return Value(function, _U32, str(_CONSTANTS[name]))
+        return LlvmValue(function, _U32, str(_CONSTANTS[name]))
     if operand.name in _CLUSTER:
         place = special_register(function, ir.SpecialRegister(_CLUSTER[operand.name], operand.component))
         size = special_register(function, ir.SpecialRegister("%cluster_nctaid", operand.component))
         return place % size if operand.name == "%cluster_ctaid" else place // size
     if name in _WIDE:
-        return Value(function, _U64, str(_WIDE[name]))
+        return LlvmValue(function, _U64, str(_WIDE[name]))
     for names, owner, pointer in (
         (_THREAD, state.Thread, "%thread"),
         (_BLOCK, state.Block, "%block"),
@@ -84,22 +84,22 @@ def special_register(function: Function, operand: ir.SpecialRegister) -> Value:
     ):
         if name in names:
             at = builder.value(f"getelementptr i8, ptr {pointer}, i64 {offset_of(owner, names[name])}")
-            return Value(function, _U32, builder.value(f"load i32, ptr {at}, !invariant.load !2"))
+            return LlvmValue(function, _U32, builder.value(f"load i32, ptr {at}, !invariant.load !2"))
     if name == "%is_explicit_cluster":
         at = builder.value(f"getelementptr i8, ptr %worker, i64 {offset_of(state.Worker, 'shape.is_explicit_cluster')}")
-        return Value(function, _PRED, builder.value(f"icmp ne i32 {builder.value(f'load i32, ptr {at}')}, 0"))
+        return LlvmValue(function, _PRED, builder.value(f"icmp ne i32 {builder.value(f'load i32, ptr {at}')}, 0"))
     if name in _CLOCKS:
         clock = builder.value(f"call i64 @{function.unit.calls.runtime('read_clock')}(ptr %thread)")
         shift = _CLOCKS[name]
-        value = Value(function, _U64, clock)
+        value = LlvmValue(function, _U64, clock)
         if shift is None:
             return value
-        return Value(function, _U32, builder.value(f"trunc i64 {(value >> shift).text} to i32"))
+        return LlvmValue(function, _U32, builder.value(f"trunc i64 {(value >> shift).text} to i32"))
     if name == "%warpid":
-        return Value(function, _U32, function.load_field("number", "i32")) >> 5
+        return LlvmValue(function, _U32, function.load_field("number", "i32")) >> 5
     assert name in _MASKS, name
-    lane = Value(function, _U32, function.load_field("lane", "i32"))
-    bit = Value(function, _U32, "1") << lane
+    lane = LlvmValue(function, _U32, function.load_field("lane", "i32"))
+    bit = LlvmValue(function, _U32, "1") << lane
     match name[-2:]:
         case "eq":
             return bit

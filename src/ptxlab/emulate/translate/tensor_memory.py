@@ -8,33 +8,33 @@ from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.tensor_memory import ALLOCATE, FREE, RELINQUISH, TensorCopy, TensorMove
 from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_LOADS, TENSOR_STORES
 from ptxlab.emulate.runtime.tensor_memory.commits import SEVERAL
-from ptxlab.emulate.translate.records import Record
-from ptxlab.emulate.translate.values import Address, Value
+from ptxlab.emulate.translate.records import OperationRecord
+from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue
 from ptxlab.isa.asynchronous import MatrixCopy, Mma
 from ptxlab.isa.tensor_tile import TensorMma
 from ptxlab.isa.types import type_named
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.translate.machine import Machine
+    from ptxlab.emulate.translate.machine import LlvmMachine
 
 
 class TensorMemory:
     """`k.tensor_memory`, see `isa.asynchronous`."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: LlvmMachine) -> None:
         self._machine = machine
 
-    def address(self, taddr: Address) -> Value:
+    def address(self, taddr: LlvmAddress) -> LlvmValue:
         return self._machine.cast(taddr.value, "u32")
 
-    def allocate(self, columns: Value, is_pair: bool) -> Value:
+    def allocate(self, columns: LlvmValue, is_pair: bool) -> LlvmValue:
         if is_pair:
             self._join(ALLOCATE, columns)
         found = self._machine.ask_runtime("allocate_columns", columns, self._machine.place, result="u32")
         self._machine.check()
         return found
 
-    def free(self, address: Value, columns: Value, is_pair: bool) -> None:
+    def free(self, address: LlvmValue, columns: LlvmValue, is_pair: bool) -> None:
         if is_pair:
             self._join(FREE, columns)
         self._machine.runtime("free_columns", address, columns, self._machine.place)
@@ -45,27 +45,27 @@ class TensorMemory:
             self._join(RELINQUISH, 0)
         self._machine.runtime("relinquish_columns")
 
-    def route(self, address: Value) -> Value:
+    def route(self, address: LlvmValue) -> LlvmValue:
         return self._machine.ask_runtime("route_lanes", address, result="u32")
 
-    def start_load(self, address: Value, is_uniform: Value, lanes: int, columns: int, split: int) -> None:
+    def start_load(self, address: LlvmValue, is_uniform: LlvmValue, lanes: int, columns: int, split: int) -> None:
         self._move(address_spaces.LOAD, address, is_uniform, lanes, columns, split)
 
-    def start_store(self, address: Value, is_uniform: Value, lanes: int, columns: int, split: int) -> None:
+    def start_store(self, address: LlvmValue, is_uniform: LlvmValue, lanes: int, columns: int, split: int) -> None:
         self._move(address_spaces.STORE, address, is_uniform, lanes, columns, split)
 
-    def read(self, word: Value) -> Value:
+    def read(self, word: LlvmValue) -> LlvmValue:
         return self._machine.ask_runtime("read_cell", word, result="u32")
 
-    def write(self, word: Value, value: Value, mask: int) -> None:
-        bits = Value(self._machine.function, type_named("u32"), value.text)
+    def write(self, word: LlvmValue, value: LlvmValue, mask: int) -> None:
+        bits = LlvmValue(self._machine.function, type_named("u32"), value.text)
         self._machine.runtime("write_cell", word, bits, mask)
 
-    def multiply(self, mma: Mma[Value, Address]) -> None:
+    def multiply(self, mma: Mma[LlvmValue, LlvmAddress]) -> None:
         machine = self._machine
         given = (mma.scale_a, mma.scale_b, mma.metadata)
         scale_a, scale_b, metadata = (0 if address is None else self.address(address) for address in given)
-        record = Record(
+        record = OperationRecord(
             TensorMma,
             kind=mma.kind,
             form=mma.form,
@@ -90,9 +90,9 @@ class TensorMemory:
         machine.check()
         machine.function.unit.counting.note_change(machine.function, "shared")
 
-    def copy(self, copy: MatrixCopy[Value, Address]) -> None:
+    def copy(self, copy: MatrixCopy[LlvmValue, LlvmAddress]) -> None:
         machine = self._machine
-        record = Record(
+        record = OperationRecord(
             TensorCopy,
             descriptor=copy.descriptor,
             address=self.address(copy.address),
@@ -108,12 +108,12 @@ class TensorMemory:
         machine.runtime("start_tensor_copy", record, machine.place)
         machine.check()
 
-    def shift(self, address: Address, is_pair: bool) -> None:
+    def shift(self, address: LlvmAddress, is_pair: bool) -> None:
         machine = self._machine
         machine.runtime("start_shift", self.address(address), int(is_pair), machine.place)
         machine.check()
 
-    def commit(self, barrier: Address, blocks: Value | None = None) -> None:
+    def commit(self, barrier: LlvmAddress, blocks: LlvmValue | None = None) -> None:
         machine = self._machine
         given = 0 if blocks is None else blocks | SEVERAL
         machine.runtime("start_commit", machine.shared_offset(barrier), given, machine.place)
@@ -129,13 +129,13 @@ class TensorMemory:
     def fence_after(self) -> None:
         self._machine.runtime("fence_after")
 
-    def _join(self, what: int, columns: Value | int) -> None:
+    def _join(self, what: int, columns: LlvmValue | int) -> None:
         """Have a warp of each block of a pair execute an operation together."""
         self._machine.runtime("join_peer", what, columns, self._machine.place)
         self._machine.wait()
 
-    def _move(self, kind: int, address: Value, is_uniform: Value, lanes: int, columns: int, split: int) -> None:
-        record = Record(
+    def _move(self, kind: int, address: LlvmValue, is_uniform: LlvmValue, lanes: int, columns: int, split: int) -> None:
+        record = OperationRecord(
             TensorMove,
             address=address,
             is_uniform=is_uniform,

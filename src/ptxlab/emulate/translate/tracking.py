@@ -8,7 +8,7 @@ from ptxlab import ir
 from ptxlab.emulate.abi import address_spaces, state
 from ptxlab.emulate.runtime.order import shadow
 from ptxlab.emulate.translate.provenance import UNKNOWN, WINDOW, Roots
-from ptxlab.emulate.translate.values import Address, Value
+from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue
 from ptxlab.isa.types import type_named
 from ptxlab.native import offset_of
 
@@ -28,7 +28,7 @@ class Tracking:
     def note_access(
         self,
         function: Function,
-        address: Address,
+        address: LlvmAddress,
         bytes: int,
         kind: int,
         order: str,
@@ -40,7 +40,7 @@ class Tracking:
         self._note(function, address, bytes, kind, number, unchanged, number | shadow.UNCHANGED)
 
     def note_update(
-        self, function: Function, address: Address, bytes: int, order: str, writes: Value | None, returns: bool
+        self, function: Function, address: LlvmAddress, bytes: int, order: str, writes: LlvmValue | None, returns: bool
     ) -> None:
         """Track an atomic operation, which is only a read if `writes` does not hold."""
         number = flags_of(address_spaces.ATOMIC, order, bytes) | (0 if returns else shadow.REDUCTION)
@@ -53,7 +53,7 @@ class Tracking:
     def _note(
         self,
         function: Function,
-        address: Address,
+        address: LlvmAddress,
         bytes: int,
         kind: int,
         number: int,
@@ -89,7 +89,7 @@ class Tracking:
             builder.jump(after)
             builder.label(after)
 
-    def tracks(self, function: Function, operand: int) -> Value | int:
+    def tracks(self, function: Function, operand: int) -> LlvmValue | int:
         """Whether the memory that a copy reads is tracked, by the operand that names it."""
         if not self.checks:
             return 0
@@ -98,7 +98,7 @@ class Tracking:
         if roots & UNKNOWN:
             return 1
         text = function.builder.value(f"zext i1 {self._is_watched(function, roots)} to i32")
-        return Value(function, type_named("u32"), text)
+        return LlvmValue(function, type_named("u32"), text)
 
     def note_written(self, function: Function, operand: int) -> None:
         """A copy writes the memory that an operand names."""
@@ -107,7 +107,7 @@ class Tracking:
                 function.instructions[function.position].operands[operand]
             )
 
-    def watches_map(self, function: Function, operand: int) -> Value | int:
+    def watches_map(self, function: Function, operand: int) -> LlvmValue | int:
         """Whether the tensor that a copy reads is tracked, by the operand that names its map."""
         if not self.checks:
             return 0
@@ -115,7 +115,7 @@ class Tracking:
         if roots & UNKNOWN:
             return 1
         text = function.builder.value(f"zext i1 {self._is_watched(function, roots)} to i32")
-        return Value(function, type_named("u32"), text)
+        return LlvmValue(function, type_named("u32"), text)
 
     def note_written_map(self, function: Function, operand: int) -> None:
         """A copy writes the tensor whose map an operand names."""

@@ -24,7 +24,7 @@ from ptxlab.emulate.translate.passing import Signature, argument_value, receive_
 from ptxlab.emulate.translate.preemption import LOGGED, NEVER
 from ptxlab.emulate.translate.sharing import TABLES, sharing_function
 from ptxlab.emulate.translate.tracking import Tracking
-from ptxlab.emulate.translate.values import Value
+from ptxlab.emulate.translate.values import LlvmValue
 from ptxlab.ir.shapes import match_of
 from ptxlab.isa import Match
 from ptxlab.isa.tensor_memory import TWO_BLOCKS
@@ -138,13 +138,13 @@ class Unit:
     def lay_out_locals(self, function: ir.Function) -> layout.Layout:
         return layout.locals_of(self.module, function)
 
-    def address_of(self, function: Function, variable: ir.Variable) -> Value:
+    def address_of(self, function: Function, variable: ir.Variable) -> LlvmValue:
         """The address of a variable in its state space."""
         offset = function.locals.offsets.get(id(variable))
         if offset is not None:
-            base = Value(function, _U64, "%local_base")
+            base = LlvmValue(function, _U64, "%local_base")
             return base + offset if offset else base
-        return Value(function, _U64, str(self.variables.address(variable)))
+        return LlvmValue(function, _U64, str(self.variables.address(variable)))
 
     @property
     def talks(self) -> bool:
@@ -163,7 +163,7 @@ class Unit:
         arguments: Sequence[ir.Operand],
     ) -> None:
         """Call a function that the host provides."""
-        numbers: list[Value | int] = []
+        numbers: list[LlvmValue | int] = []
         for parameter, argument in zip(target.parameters, arguments, strict=True):
             numbers.append(argument_value(function, parameter, argument))
         numbers += [0] * (5 - len(numbers))

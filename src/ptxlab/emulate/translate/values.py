@@ -24,7 +24,7 @@ def bits_of(type: Type) -> str:
     return f"i{type.width}"
 
 
-class Value:
+class LlvmValue:
     """Bits with a type; `text` is their name in LLVM IR."""
 
     __slots__ = ("_raw", "_text", "epoch", "function", "type")
@@ -66,17 +66,17 @@ class Value:
     def is_signed(self) -> bool:
         return self.type.kind == "s"
 
-    def _operate(self, operation: str, other: Value | int) -> Value:
+    def _operate(self, operation: str, other: LlvmValue | int) -> LlvmValue:
         text = self.function.builder.value(f"{operation} {self.typed}, {self._same(other)}")
-        return Value(self.function, self.type, text)
+        return LlvmValue(self.function, self.type, text)
 
-    def _same(self, other: Value | int) -> str:
+    def _same(self, other: LlvmValue | int) -> str:
         if isinstance(other, int):
             return constant_text(other, self.type)
         assert other.type.width == self.type.width, f"{self.type} and {other.type}"
         return other.text
 
-    def _compare(self, signed: str, unsigned: str, ordered: str, other: Value | int) -> Value:
+    def _compare(self, signed: str, unsigned: str, ordered: str, other: LlvmValue | int) -> LlvmValue:
         builder = self.function.builder
         if self.type.kind != "f":
             operation = signed if self.is_signed else unsigned
@@ -89,9 +89,9 @@ class Value:
             text = builder.value(f"fcmp {ordered} {name} {a}, {b}")
         else:
             text = self._compare_halves(signed, ordered, other)
-        return Value(self.function, PREDICATE, text)
+        return LlvmValue(self.function, PREDICATE, text)
 
-    def _compare_halves(self, signed: str, ordered: str, other: Value | int) -> str:
+    def _compare_halves(self, signed: str, ordered: str, other: LlvmValue | int) -> str:
         """Compare 16-bit floats as integers: their magnitudes with the sign applied."""
         builder, infinity = self.function.builder, _HALVES[self.type.name]
         keys, nans = [], []
@@ -105,64 +105,66 @@ class Value:
         found = builder.value(f"icmp {signed} i16 {keys[0]}, {keys[1]}")
         return builder.value(f"select i1 {nan}, i1 {'true' if ordered == 'une' else 'false'}, i1 {found}")
 
-    def __add__(self, other: Value | int) -> Value:
+    def __add__(self, other: LlvmValue | int) -> LlvmValue:
         return self._operate("add", other)
 
-    def __sub__(self, other: Value | int) -> Value:
+    def __sub__(self, other: LlvmValue | int) -> LlvmValue:
         return self._operate("sub", other)
 
-    def __mul__(self, other: Value | int) -> Value:
+    def __mul__(self, other: LlvmValue | int) -> LlvmValue:
         return self._operate("mul", other)
 
-    def __floordiv__(self, other: Value | int) -> Value:
+    def __floordiv__(self, other: LlvmValue | int) -> LlvmValue:
         return self._operate("sdiv" if self.is_signed else "udiv", other)
 
-    def __mod__(self, other: Value | int) -> Value:
+    def __mod__(self, other: LlvmValue | int) -> LlvmValue:
         return self._operate("srem" if self.is_signed else "urem", other)
 
-    def __neg__(self) -> Value:
-        return Value(self.function, self.type, self.function.builder.value(f"sub {bits_of(self.type)} 0, {self.text}"))
+    def __neg__(self) -> LlvmValue:
+        return LlvmValue(
+            self.function, self.type, self.function.builder.value(f"sub {bits_of(self.type)} 0, {self.text}")
+        )
 
-    def __and__(self, other: Value | int) -> Value:
+    def __and__(self, other: LlvmValue | int) -> LlvmValue:
         return self._operate("and", other)
 
-    def __or__(self, other: Value | int) -> Value:
+    def __or__(self, other: LlvmValue | int) -> LlvmValue:
         return self._operate("or", other)
 
-    def __xor__(self, other: Value | int) -> Value:
+    def __xor__(self, other: LlvmValue | int) -> LlvmValue:
         return self._operate("xor", other)
 
-    def __invert__(self) -> Value:
+    def __invert__(self) -> LlvmValue:
         return self._operate("xor", -1)
 
-    def __lshift__(self, other: Value | int) -> Value:
+    def __lshift__(self, other: LlvmValue | int) -> LlvmValue:
         return self._operate("shl", self._count(other))
 
-    def __rshift__(self, other: Value | int) -> Value:
+    def __rshift__(self, other: LlvmValue | int) -> LlvmValue:
         return self._operate("ashr" if self.is_signed else "lshr", self._count(other))
 
-    def _count(self, other: Value | int) -> Value | int:
+    def _count(self, other: LlvmValue | int) -> LlvmValue | int:
         """A shift count in the width of what it shifts."""
         if isinstance(other, int) or other.type.width == self.type.width:
             return other
-        return Value(self.function, self.type, resize(other, self.type.width, signed=False))
+        return LlvmValue(self.function, self.type, resize(other, self.type.width, signed=False))
 
-    def __lt__(self, other: Value | int) -> Value:
+    def __lt__(self, other: LlvmValue | int) -> LlvmValue:
         return self._compare("slt", "ult", "olt", other)
 
-    def __le__(self, other: Value | int) -> Value:
+    def __le__(self, other: LlvmValue | int) -> LlvmValue:
         return self._compare("sle", "ule", "ole", other)
 
-    def __gt__(self, other: Value | int) -> Value:
+    def __gt__(self, other: LlvmValue | int) -> LlvmValue:
         return self._compare("sgt", "ugt", "ogt", other)
 
-    def __ge__(self, other: Value | int) -> Value:
+    def __ge__(self, other: LlvmValue | int) -> LlvmValue:
         return self._compare("sge", "uge", "oge", other)
 
-    def __eq__(self, other: Value | int) -> Value:  # type: ignore[override]
+    def __eq__(self, other: LlvmValue | int) -> LlvmValue:  # type: ignore[override]
         return self._compare("eq", "eq", "oeq", other)
 
-    def __ne__(self, other: Value | int) -> Value:  # type: ignore[override]
+    def __ne__(self, other: LlvmValue | int) -> LlvmValue:  # type: ignore[override]
         return self._compare("ne", "ne", "une", other)
 
     def __bool__(self) -> bool:
@@ -179,7 +181,7 @@ def constant_text(value: int, type: Type) -> str:
     return str(value - (1 << type.width) if value >> (type.width - 1) else value)
 
 
-def resize(value: Value, width: int, signed: bool) -> str:
+def resize(value: LlvmValue, width: int, signed: bool) -> str:
     """The bits of a value cut or extended to `width`."""
     if value.type.width == width:
         return value.text
@@ -187,14 +189,14 @@ def resize(value: Value, width: int, signed: bool) -> str:
     return value.function.builder.value(f"{operation} {value.typed} to i{width}")
 
 
-class Address:
+class LlvmAddress:
     """Where an instruction points: an offset or address of 64 bits in a state space, None for a generic address."""
 
     __slots__ = ("space", "value")
 
-    def __init__(self, space: str | None, value: Value) -> None:
+    def __init__(self, space: str | None, value: LlvmValue) -> None:
         self.space = space
         self.value = value
 
-    def __add__(self, bytes: int | Value) -> Address:
-        return Address(self.space, self.value + bytes)
+    def __add__(self, bytes: int | LlvmValue) -> LlvmAddress:
+        return LlvmAddress(self.space, self.value + bytes)

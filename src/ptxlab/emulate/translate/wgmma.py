@@ -5,23 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import wgmma
-from ptxlab.emulate.translate.records import Record
-from ptxlab.emulate.translate.values import Value
+from ptxlab.emulate.translate.records import OperationRecord
+from ptxlab.emulate.translate.values import LlvmValue
 from ptxlab.isa.asynchronous import MatrixChunks
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.translate.machine import Machine
+    from ptxlab.emulate.translate.machine import LlvmMachine
 
 
 class WarpgroupMma:
     """`k.wgmma`, see `isa.asynchronous`."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: LlvmMachine) -> None:
         self._machine = machine
 
-    def read(self, matrix: MatrixChunks[Value]) -> None:
+    def read(self, matrix: MatrixChunks[LlvmValue]) -> None:
         machine = self._machine
-        record = Record(
+        record = OperationRecord(
             wgmma.MatrixChunks,
             descriptor=matrix.descriptor,
             major=matrix.major,
