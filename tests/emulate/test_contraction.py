@@ -136,6 +136,19 @@ def test_ptxas_contracts_what_nothing_else_reads() -> None:
     assert [run(both.format(*order), contract="ptxas") for order in (("%f5", "%f6"), ("%f6", "%f5"))] == [first, second]
 
 
+@needs_nvdisasm
+def test_ptxas_computes_the_reciprocals_of_constants() -> None:
+    """Rounded to nearest, which that of 33 by the function unit is not."""
+    third = np.float32(1) / np.float32(33)
+    bodies = [
+        "div.full.f32 %f9, %f4, 0f42040000",
+        "mov.b32 %r1, 0f42040000;\nmov.f32 %f5, %r1;\ndiv.approx.ftz.f32 %f9, %f4, %f5",
+    ]
+    for body in bodies:
+        assert run(body, contract="ptxas") == float(D * third) != run(body)
+    assert run(f"{bodies[0]};\nadd.f32 %f9, %f9, %f1", contract="ptxas") == once(D, third, A)
+
+
 def test_a_kernel_without_pairs_needs_no_ptxas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PTXLAB_PTXAS", "/nowhere")
     assert run("mul.rn.f32 %f9, %f1, %f2", contract="ptxas") == float(np.float32(A * B))

@@ -2,7 +2,7 @@
 
 PTX leaves it open whether `mul` and `add` (or `sub`) without a rounding modifier round twice or once. ptxas also
 contracts the last product of an approximate division: `div.full` and `div.approx` end with the product of the dividend
-and a reciprocal.
+and a reciprocal. Of a constant it computes that reciprocal itself, rounded to nearest.
 """
 
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from functools import cache
 from ptxlab.numbers import approximate
 
 from .effects import Effects
-from .floats import bits, compute, each_float, sign_of
+from .floats import ONE, bits, compute, each_float, sign_of
 from .form import Form, Modifiers
 from .machine import Machine, Value
 from .opcode import Candidate, Match
@@ -27,7 +27,12 @@ def is_product(match: Match) -> bool:
     m, form = match.candidate.modifiers, match.form
     if not _is_open(match) or m.sat:
         return False
-    return form.computes is Operation.PRODUCT or (form.computes is Operation.QUOTIENT and _is_approximate(match))
+    return form.computes is Operation.PRODUCT or is_quotient(match)
+
+
+def is_quotient(match: Match) -> bool:
+    """Whether the result is a product with a reciprocal."""
+    return match.form.computes is Operation.QUOTIENT and _is_float(match) and _is_approximate(match)
 
 
 def is_sum(match: Match) -> bool:
@@ -65,6 +70,8 @@ class Contraction:
     """Which operand of the sum the product is: 0 or 1."""
     is_negated: bool = False
     """Whether the product's sign is changed before."""
+    is_folded: bool = False
+    """Whether it is a quotient by a constant whose reciprocal the compiler computes."""
 
 
 @cache
@@ -77,6 +84,7 @@ def contracted(pair: Contraction) -> Match:
         sat=m.sat,
         quotient=pair.product.form.computes is Operation.QUOTIENT,
         full="full" in pair.product.form.name,
+        folded=pair.is_folded,
         minus_product=pair.is_negated != (subtracts and pair.operand == 1),
         minus_addend=subtracts and pair.operand == 0,
     )
@@ -104,13 +112,34 @@ def keeping(product: Match) -> Match:
     return _match(product.form, keep, product.candidate.modifiers, (result, *kept, *named), None)
 
 
+@cache
+def folded(match: Match) -> Match:
+    """The form of a quotient by a constant whose reciprocal the compiler computes."""
+    modifiers = Modifiers(ftz=match.candidate.modifiers.ftz, full="full" in match.form.name, folded=True)
+    return _match(match.form, quotient, modifiers, match.expected, None)
+
+
+def quotient(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
+    """`a / b`, with a reciprocal that is rounded to nearest."""
+    return k.arithmetic("mul", *_factors(k, m, a, b), ftz=bool(m.ftz))
+
+
+def _factors(k: Machine, m: Modifiers, a: Value, b: Value) -> tuple[Value, Value]:
+    """What a quotient is the product of."""
+    ftz = int(bool(m.ftz))
+    factor = k.call(approximate.quotient_factor, b, ftz, int(bool(m.full)), type="f32")
+    scaled = k.arithmetic("mul", a, factor, ftz=bool(m.ftz))
+    if not m.folded:
+        return scaled, k.call(approximate.scaled_reciprocal, b, factor, ftz, type="f32")
+    # As the function unit does, it takes and gives no subnormal numbers.
+    divisor = k.arithmetic("mul", b, factor, ftz=bool(m.ftz))
+    return scaled, k.arithmetic("div", k.constant("f32", ONE["f32"]), divisor, ftz=True)
+
+
 def product_sum(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """`a * b + c` or `a / b + c`, rounded once."""
     if m.quotient:
-        ftz, full = int(bool(m.ftz)), int(bool(m.full))
-        factor = k.call(approximate.quotient_factor, b, ftz, full, type="f32")
-        b = k.call(approximate.scaled_reciprocal, b, factor, ftz, type="f32")
-        a = k.arithmetic("mul", a, factor, ftz=bool(m.ftz))
+        a, b = _factors(k, m, a, b)
     if m.minus_product:
         a = each_float(k, lambda lane: _negated(k, lane), a)
     if m.minus_addend:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -17,8 +16,15 @@ from ptxlab.report import KernelError
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.contraction import Pairs
 
-Chosen = Mapping[str, Mapping[int, int]]
-"""For each function by name the sums to contract, by their places, and which operand the product is."""
+
+@dataclass(frozen=True)
+class Fused:
+    """What ptxas makes of the arithmetic of a function."""
+
+    sums: Mapping[int, int] = field(default_factory=dict)
+    """The sums that it contracts, by their places, and which operand the product is."""
+    folds: tuple[int, ...] = ()
+    """The quotients by constants whose reciprocals it computes."""
 
 
 @dataclass(frozen=True)
@@ -29,20 +35,20 @@ class Arithmetic:
     architecture: str
     """What the module becomes on that GPU."""
     contract: str = "none"
-    fused: Chosen = field(default_factory=dict)
-    """What ptxas contracts, if it was asked."""
+    fused: Mapping[str, Fused] = field(default_factory=dict)
+    """What ptxas does, if it was asked, by the names of functions."""
 
     @property
     def key(self) -> str:
         """What machine code depends on."""
-        fused = sha256(json.dumps(self.fused, sort_keys=True).encode()).hexdigest() if self.fused else ""
+        fused = sha256(repr(sorted(self.fused.items())).encode()).hexdigest() if self.fused else ""
         return f"{self.architecture} {self.contract} {fused}"
 
-    def choose(self, name: str, pairs: Pairs) -> dict[int, int]:
-        """The sums of a function to contract."""
+    def choose(self, name: str, pairs: Pairs) -> Fused:
+        """What to contract in a function."""
         if self.contract == "all":
-            return {pair.sum: pair.operand for pair in pairs.first_of_each()}
-        return {int(at): operand for at, operand in self.fused.get(name, {}).items()}
+            return Fused({pair.sum: pair.operand for pair in pairs.first_of_each()})
+        return self.fused.get(name, Fused())
 
 
 def own_arithmetic(module: ir.Module) -> Arithmetic:

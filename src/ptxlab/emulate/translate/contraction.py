@@ -17,7 +17,18 @@ from ptxlab.ir.effects import registers_in
 from ptxlab.ir.node import building
 from ptxlab.ir.shapes import match_of
 from ptxlab.isa import Match, type_named
-from ptxlab.isa.contraction import Contraction, agree, contracted, is_product, is_sum, keeping, negates, passes_on
+from ptxlab.isa.contraction import (
+    Contraction,
+    agree,
+    contracted,
+    folded,
+    is_product,
+    is_quotient,
+    is_sum,
+    keeping,
+    negates,
+    passes_on,
+)
 
 MOST_COPIES = 8  # between a product and its sum
 MOST_STEPS = 1_000_000  # blocks that are searched for where values come from
@@ -86,6 +97,22 @@ class Pairs:
             return False
         return not any(pair.product <= write < pair.sum for write in values.writes[operand.index])
 
+    def constant_quotients(self) -> list[int]:
+        """Approximate divisions by a constant, written out or moved to a register."""
+        places = [at for at, match in enumerate(self.matches) if match is not None and is_quotient(match)]
+        return [at for at in places if self._is_constant(at, self.instructions[at].operands[2])]
+
+    def _is_constant(self, at: int, read: ir.Operand) -> bool:
+        for _ in range(MOST_COPIES):
+            if isinstance(read, ir.Immediate):
+                return True
+            written = self._written_by(at, read)
+            match = None if written is None else self.matches[written]
+            if written is None or match is None or not passes_on(match) or negates(match):
+                return False
+            at, read = written, self.instructions[written].operands[1]
+        return False
+
     def _pair(self, at: int, operand: int, products: Sequence[bool]) -> Pair | None:
         """The product that an operand of a sum is, perhaps after copies."""
         total = self.matches[at]
@@ -129,9 +156,18 @@ class Pairs:
         return places[0]
 
 
-def contract(pairs: Pairs, chosen: Mapping[int, int]) -> tuple[list[ir.Instruction], list[Match | None]]:
-    """The instructions of a function and their forms, with the sums in `chosen` contracted by that operand."""
+def contract(
+    pairs: Pairs, chosen: Mapping[int, int], folds: Sequence[int] = ()
+) -> tuple[list[ir.Instruction], list[Match | None]]:
+    """The instructions of a function and their forms, with the sums in `chosen` contracted by that operand.
+
+    Of the quotients in `folds`, the reciprocals are those that a compiler computes.
+    """
     instructions, matches = list(pairs.instructions), list(pairs.matches)
+    for at in folds:
+        match = matches[at]
+        assert match is not None
+        matches[at] = folded(match)
     fresh = 1 + max((register.index for register in _registers(instructions)), default=-1)
     kept: dict[int, tuple[ir.Register, ir.Register]] = {}
     for at, operand in chosen.items():
@@ -147,7 +183,7 @@ def contract(pairs: Pairs, chosen: Mapping[int, int]) -> tuple[list[ir.Instructi
         assert total is not None
         instruction = pairs.instructions[at]
         addend = instruction.operands[2 - operand]
-        matches[at] = contracted(Contraction(product, total, operand, pair.is_negated))
+        matches[at] = contracted(Contraction(product, total, operand, pair.is_negated, pair.product in folds))
         instructions[at] = _changed(instruction, (instruction.operands[0], *factors, addend))
     return instructions, matches
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ptxlab import ir
 from ptxlab.device import layout
+from ptxlab.emulate.translate.arithmetic import Fused
 from ptxlab.emulate.translate.contraction import Pair, Pairs
 from ptxlab.native.cache import cached
 from ptxlab.syntax import format, parse
@@ -23,7 +24,7 @@ from ptxlab.toolchain.lowering import side_by_side
 from ptxlab.toolchain.tools import find
 
 Lines = Mapping[int, Sequence[SassInstruction]]
-VERSION = 1  # of what is kept on disk
+VERSION = 2  # of what is kept on disk
 KEPT = 64  # kernels that are remembered in this process
 
 # A product and a sum in one instruction, for f32, f64 and halves; with a factor of 1 it is a sum alone, and one of
@@ -33,10 +34,8 @@ _ALONE = re.compile(r"\S+ \S+ (?:\S+, 1, |\S+, 1, 1, |-?RZ, -?RZ, )")
 _PRODUCT = re.compile(r"(?:FMUL|DMUL|HMUL2)\b")
 
 
-def fused_by_ptxas(
-    module: ir.Module, kernel: ir.Function, digest: str, architecture: str
-) -> dict[str, dict[int, int]]:  # fmt: skip
-    """For each function that the kernel reaches the sums that are contracted, and which operand the product is."""
+def fused_by_ptxas(module: ir.Module, kernel: ir.Function, digest: str, architecture: str) -> dict[str, Fused]:
+    """What ptxas makes of the arithmetic of each function that the kernel reaches, by name."""
     key = f"{architecture} {kernel.name} {digest}"
     if key not in _known:
         if len(_known) >= KEPT:
@@ -45,13 +44,13 @@ def fused_by_ptxas(
     return _known[key]
 
 
-_known: dict[str, dict[str, dict[int, int]]] = {}
+_known: dict[str, dict[str, Fused]] = {}
 
 
-def _ask(module: ir.Module, kernel: ir.Function, key: str, architecture: str) -> dict[str, dict[int, int]]:
-    """What ptxas does, now or when it was asked before; a kernel without pairs needs no ptxas."""
+def _ask(module: ir.Module, kernel: ir.Function, key: str, architecture: str) -> dict[str, Fused]:
+    """What ptxas does, now or when it was asked before; a kernel where it has no choice needs no ptxas."""
     pairs = {function.name: Pairs(function) for function in layout.reachable(module, kernel)}
-    pairs = {name: found for name, found in pairs.items() if found.all}
+    pairs = {name: found for name, found in pairs.items() if found.all or found.constant_quotients()}
     if not pairs:
         return {}
     tool, disassembler = find_assembler(module.version), find("nvdisasm")
@@ -61,12 +60,14 @@ def _ask(module: ir.Module, kernel: ir.Function, key: str, architecture: str) ->
         listing = side_by_side(text, architecture, tool=tool, disassembler=disassembler)
         lines = {row.line: row.sass for row in listing.rows}
         again = parse(text)
-        return json.dumps(
-            {name: _fused(found, _lines(text, again[name]), lines) for name, found in pairs.items()}
-        ).encode()
+        found = {}
+        for name, one in pairs.items():
+            line_of = _lines(text, again[name])
+            found[name] = list(_fused(one, line_of, lines).items()), _folds(one, line_of, lines)
+        return json.dumps(found).encode()
 
     kept = json.loads(cached(f"contraction {VERSION} {tool.version} {disassembler.version} {key}", read))
-    return {name: {int(at): operand for at, operand in sums.items()} for name, sums in kept.items()}
+    return {name: Fused(dict(sums), tuple(folds)) for name, (sums, folds) in kept.items()}
 
 
 def _lines(text: str, function: ir.Function) -> list[int]:
@@ -91,6 +92,15 @@ def _fused(pairs: Pairs, line_of: Sequence[int], lines: Lines) -> dict[int, int]
         if any(_is_fused(one) for one in sass) if _arithmetic(sass) else pairs.is_only_summed(choices[0].product):
             found[at] = _contracted(choices, line_of, lines).operand
     return found
+
+
+def _folds(pairs: Pairs, line_of: Sequence[int], lines: Lines) -> list[int]:
+    """The quotients by constants that need no reciprocal of the function unit."""
+    return [at for at in pairs.constant_quotients() if not any(map(_is_reciprocal, lines.get(line_of[at], ())))]
+
+
+def _is_reciprocal(one: SassInstruction) -> bool:
+    return one.opcode.startswith("MUFU")
 
 
 def _arithmetic(sass: Iterable[SassInstruction]) -> bool:

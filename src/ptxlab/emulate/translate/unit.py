@@ -117,8 +117,8 @@ class Unit:
         pairs = Pairs(function)
         chosen = self.arithmetic.choose(function.name, pairs)
         self.pairs += len(pairs.first_of_each())
-        self.contracted += len(chosen)
-        return contract(pairs, chosen) if chosen else (pairs.instructions, pairs.matches)
+        self.contracted += len(chosen.sums)
+        return contract(pairs, chosen.sums, chosen.folds)
 
     def check_time(self) -> None:
         """Stop translating when the time for it is over."""
