@@ -289,6 +289,12 @@ def st_async(k: Machine, m: Modifiers, a: Address, b: Any, mbar: Address) -> Non
     where=lambda m: stored(Modifiers(**vars(m), vec=None)),
     since="8.1 sm_90",
 )
+@unknown("it is not in the manual, and without an mbarrier nothing shows when it is complete")
+@addresses(a="data")
+def st_async_without_completion() -> None:
+    """Store to another block in the background, without a barrier that hears of it."""
+
+
 @form(
     "st.async{.mmio}.release.scope{.global}.type [a], b",
     scope="gpu sys",
@@ -297,10 +303,10 @@ def st_async(k: Machine, m: Modifiers, a: Address, b: Any, mbar: Address) -> Non
     name="st.async",
     since="8.7 sm_100",
 )
-@unknown("it has no completion mechanism")
-@addresses(a="data")
-def st_async_without_completion() -> None:
-    """Store to another block, or to global memory, in the background, without a barrier that hears of it."""
+def st_async_release(k: Machine, m: Modifiers, a: Address, b: Value) -> None:
+    """Store to global memory with release semantics, without waiting for it."""
+    # PTX ISA 9.7.9.12: a strong store of the generic proxy; that it is done at once is what it may do.
+    k.store(a, (b,), order=f"release.{m.scope}")
 
 
 @form(
@@ -342,6 +348,12 @@ def red_async(k: Machine, m: Modifiers, a: Address, b: Value, mbar: Address) -> 
 @form(REDUCTION_WITHOUT_COMPLETION, op="min max", type="u32 s32", **WITHOUT_COMPLETION)
 @form(REDUCTION_WITHOUT_COMPLETION, op="and or xor", type="b32", **WITHOUT_COMPLETION)
 @form(REDUCTION_WITHOUT_COMPLETION, op="add", type="u32 s32 u64 s64", **WITHOUT_COMPLETION)
+@unknown("it is not in the manual, and without an mbarrier nothing shows when it is complete")
+@addresses(a="data")
+def red_async_without_completion() -> None:
+    """Combine a value with one in another block in the background, without a barrier that hears of it."""
+
+
 @form(
     "red.async{.mmio}.release.scope{.global}.add.type [a], b",
     scope="gpu sys",
@@ -350,7 +362,6 @@ def red_async(k: Machine, m: Modifiers, a: Address, b: Value, mbar: Address) -> 
     name="red.async",
     since="8.7 sm_100",
 )
-@unknown("it has no completion mechanism")
-@addresses(a="data")
-def red_async_without_completion() -> None:
-    """Combine a value with one in another block, or in global memory, in the background, without a barrier."""
+def red_async_release(k: Machine, m: Modifiers, a: Address, b: Value) -> None:
+    """Add to a value in global memory with release semantics, without waiting for it."""
+    k.update(a, m.type, lambda old: old + b, f"release.{m.scope}", returns=False)
