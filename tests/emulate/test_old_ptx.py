@@ -37,3 +37,36 @@ def test_local_variables_of_a_module_belong_to_each_thread() -> None:
     out = np.zeros(40, np.uint32)
     ptxlab.parse(MODULE_LOCAL)["k"].launch(1, 40, [out])
     assert out.tolist() == list(range(40))
+
+
+SATURATED = """
+.version 6.3
+.target sm_70
+.address_size 64
+.visible .entry k(.param .u64 a, .param .u64 c)
+{
+    .reg .b64 %rd<2>;
+    .reg .f16x2 %x<8>;
+    .reg .f32 %c<8>;
+    ld.param.u64 %rd0, [a];
+    ld.param.u64 %rd1, [c];
+    wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%x0, %x1, %x2, %x3, %x4, %x5, %x6, %x7}, [%rd0], 16;
+    wmma.load.c.sync.aligned.row.m16n16k16.global.f32 {%c0, %c1, %c2, %c3, %c4, %c5, %c6, %c7}, [%rd1], 16;
+    wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32.satfinite {%c0, %c1, %c2, %c3, %c4, %c5, %c6, %c7},
+        {%x0, %x1, %x2, %x3, %x4, %x5, %x6, %x7}, {%x0, %x1, %x2, %x3, %x4, %x5, %x6, %x7},
+        {%c0, %c1, %c2, %c3, %c4, %c5, %c6, %c7};
+    wmma.store.d.sync.aligned.row.m16n16k16.global.f32 [%rd1], {%c0, %c1, %c2, %c3, %c4, %c5, %c6, %c7}, 16;
+    ret;
+}
+"""
+
+
+def test_matrices_without_infinities() -> None:
+    most = np.finfo(np.float32).max
+    c = np.arange(256, dtype=np.float32).reshape(16, 16)
+    c[0, :4] = np.inf, -np.inf, np.nan, most
+    expected = c.copy()
+    expected[0, :3] = most, -most, 0
+    result = ptxlab.parse(SATURATED)["k"].launch(1, 32, [np.zeros((16, 16), np.float16), c], device="cpu")
+    assert result.diagnostics == []
+    assert np.array_equal(c, expected)

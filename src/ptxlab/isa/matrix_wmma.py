@@ -224,7 +224,28 @@ def wmma_mma_unloadable() -> None:
 
 @form(unaligned(HALF_SATURATED), shape=FIRST_SHAPES, **ANY_LAYOUT, **FLOATS, **multiplied(), since=IMPLIED)
 @form(HALF_SATURATED, shape=SHAPES, **ANY_LAYOUT, **FLOATS, **multiplied(), since="6.3 sm_70 until 6.5 sm_70")
-@unknown("it was removed with PTX 6.5, and no manual since says what it does to infinities and NaNs")
 @computes("opaque-mma")
-def wmma_mma_saturated() -> None:
-    """Multiply matrix `a` by `b` and add `c`; what would be infinite is the largest finite number."""
+@holds(lambda m: held_by_mma(layouts_of(m), *types_of(m), m.ctype, m.dtype, remark=REMARK))
+def wmma_mma_saturated(k: Machine, m: Modifiers, a: Vector, b: Vector, c: Vector) -> Vector:
+    """Multiply matrix `a` by `b` and add `c`; what would be infinite is the largest finite number, a NaN is zero.
+
+    PTX 6.5 removed it; what it does is said where CUDA C++ has it, as `satf` of `mma_sync`.
+    """
+    found = collect(k, mma_of(m, layouts_of(m), a, b, c), a, b, c)
+    return tuple(make_finite(k, value, m.dtype) for value in found)
+
+
+def make_finite(k: Machine, value: Value, type: str) -> Value:
+    """A register without infinities and NaNs: of one f32, or of two f16."""
+    bits = k.reinterpret(value, "u32")
+    if type == "f32":
+        return k.reinterpret(_finite(k, bits, 0x7F800000), value.type.name)
+    low, high = (_finite(k, bits >> shift & 0xFFFF, 0x7C00) for shift in (0, 16))
+    return k.reinterpret(high << 16 | low, value.type.name)
+
+
+def _finite(k: Machine, bits: Value, infinity: int) -> Value:
+    sign = infinity + (infinity & -infinity)
+    magnitude = bits & sign - 1
+    clamped = k.select(magnitude == infinity, bits & sign | infinity - 1, bits)
+    return k.select(magnitude > infinity, k.constant("u32", 0), clamped)
