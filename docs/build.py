@@ -14,6 +14,7 @@ from click import unstyle
 
 from ptxlab import kernels
 from ptxlab.cli.explain import explain_forms, pages
+from ptxlab.emulate.translate.refusals import READ, TARGETS, Refusal, answer_of, refusals_of
 from ptxlab.emulate.translate.refuse import is_emulated
 from ptxlab.isa.form import Form
 from ptxlab.isa.table import CHAPTERS, forms
@@ -57,6 +58,8 @@ def rules() -> str:
 def coverage() -> str:
     """Each form of each instruction, and what is done with it."""
     known = Counter(is_emulated(form) for form in forms())
+    refused = [refusal for form in forms() for refusal in refusals_of(form) if refusal.modifier is None]
+    later = sum(refusal.is_later for refusal in refused)
     evidence = json.loads(MEASURED.read_text(encoding="utf-8"))
     measured: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for entry in evidence["forms"]:
@@ -64,15 +67,19 @@ def coverage() -> str:
     parts = [
         "# Coverage\n",
         f"The table has {known.total()} forms of instructions. All of them are parsed and checked; {known[True]} are "
-        f"emulated. The last column is what `{evidence['command']}` found on an {evidence['gpu']} (driver "
+        f"emulated. Of the {len(refused)} that the emulator refuses, {later} belong to a PTX later than "
+        f"{READ[0]}.{READ[1]}, which ptxas of CUDA 13.0 does not read. The columns of targets say whether a module for "
+        "that target can use the form: `yes`, `partly` (without the modifiers named beside it), `no`; nothing, "
+        "where the target does not have the form. What is emulated of `tcgen05` is modelled, not measured.\n",
+        f"The last column is what `{evidence['command']}` found on an {evidence['gpu']} (driver "
         f"{evidence['driver']}, ptxas {evidence['ptxas']}, {evidence['date']}): how many results were compared bit for "
         "bit, and how many differed. Memory, barriers and copies are compared by whole kernels, not form by form.\n",
     ]
     for chapter, in_chapter in by_chapter():
         parts += [
             f"## {chapter.replace('_', ' ').capitalize()}\n",
-            "| form | parsed | checked | emulated | compared with a GPU |",
-            "|---|---|---|---|---|",
+            f"| form | {' | '.join(TARGETS)} | refused | compared with a GPU |",
+            f"|---|{'---|' * len(TARGETS)}---|---|",
             *(row(form, measured[chapter, form.syntax]) for form in in_chapter),
             "",
         ]
@@ -82,8 +89,14 @@ def coverage() -> str:
 def row(form: Form, measured: Sequence[Mapping[str, Any]]) -> str:
     """One form in the table of what is covered."""
     syntax = form.syntax.replace("|", "\\|")
-    emulated = "yes" if is_emulated(form) else f"no: {form.unknown}"
-    return f"| `{syntax}` | yes | yes | {emulated} | {compared(measured)} |"
+    targets = " | ".join(answer_of(form, target) for target in TARGETS)
+    refused = "; ".join(f"{refusal} (PTX {spelled(refusal)})" for refusal in refusals_of(form))
+    return f"| `{syntax}` | {targets} | {refused} | {compared(measured)} |"
+
+
+def spelled(refusal: Refusal) -> str:
+    """The versions of PTX from which on something is there."""
+    return " or ".join(sorted({f"{version[0]}.{version[1]}" for version, _ in refusal.since.alternatives}))
 
 
 def compared(measured: Sequence[Mapping[str, Any]]) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import ptxlab
+from ptxlab.emulate.translate.refusals import READ, TARGETS, refusals_of
 from ptxlab.emulate.translate.refuse import is_emulated, reason_of, refuse
 from ptxlab.emulate.translate.unit import Unit
 from ptxlab.isa import opcode
@@ -14,10 +15,10 @@ from ptxlab.isa.form import Form
 from ptxlab.isa.table import forms
 from ptxlab.native.engine import verify_text
 from tests.corpus import Case, files
-from tests.isa.conformance import first_homes
+from tests.isa.conformance import ask, first_homes
 from tests.isa.sample import instructions, sample_choices
 from tests.isa.sample import module as make_module
-from tests.tools import compare_with_file, header
+from tests.tools import compare_with_file, header, needs_ptxas
 
 HERE = Path(__file__).parent
 CORPUS = files()[::23]
@@ -108,8 +109,43 @@ def test_a_branch_after_the_last_instruction_ends_the_thread() -> None:
 # What is refused is written down: `BLESS=1 pytest tests/emulate/test_refuse.py` writes the files anew.
 
 
+REFUSED = [(form, refusal) for form in forms() for refusal in refusals_of(form)]
+
+
 def test_which_forms_are_refused() -> None:
-    compare_with_file(HERE / "refused_forms.txt", [form.syntax for form in forms() if not is_emulated(form)])
+    """Those that ptxas of CUDA 13.0 accepts come first, then those of later versions of PTX."""
+    lines = []
+    for is_later in (False, True):
+        version = f"{'later than' if is_later else 'up to'} {READ[0]}.{READ[1]}"
+        refused = [(form, refusal) for form, refusal in REFUSED if refusal.is_later is is_later]
+        lines += [f"# PTX {version}: {sum(refusal.modifier is None for _, refusal in refused)} forms"]
+        lines += [f"{form.syntax} # {refusal}" for form, refusal in refused]
+    compare_with_file(HERE / "refused_forms.txt", lines)
+
+
+@pytest.mark.bulk
+@needs_ptxas
+@pytest.mark.parametrize("target", TARGETS)
+def test_ptxas_refuses_what_belongs_to_a_later_ptx(target: str) -> None:
+    """What the list has as later, no module of the version that it ends with may use."""
+    later = [form for form, refusal in REFUSED if refusal.is_later and refusal.modifier is None]
+    lines = [next(instructions(form, sample_choices(form, most=1)[0])) for form in later]
+    accepted = [line for line, messages in zip(lines, ask(lines, READ, target), strict=True) if not messages]
+    assert len(lines) > 50
+    assert accepted == []
+
+
+@pytest.mark.bulk
+@needs_ptxas
+def test_ptxas_accepts_what_is_refused_of_earlier_ptx() -> None:
+    """What the list has as up to that version is there: ptxas takes a spelling of each form."""
+    refused = []
+    for form in (form for form, refusal in REFUSED if not refusal.is_later and refusal.modifier is None):
+        choice = sample_choices(form, most=1)[0]
+        homes = [home for home in first_homes(form, choice) if home[0] <= READ]
+        line = next(instructions(form, choice))
+        refused += [line for version, target in homes[-1:] if ask([line], version, target)[0]]
+    assert refused == []
 
 
 @pytest.mark.slow

@@ -76,7 +76,12 @@ def reason_of(candidate: Candidate) -> str | None:
     if not is_emulated(candidate.form):
         return candidate.form.unknown
     words = [word for word in candidate.chosen.values() if word is not None]
-    return next((why for word in words for start, why in _WORDS.items() if word.startswith(start)), None)
+    return next((why for word in words if (why := reason_of_word(word))), None)
+
+
+def reason_of_word(word: str) -> str | None:
+    """Why a modifier is not emulated, if it is not."""
+    return next((why for start, why in _WORDS.items() if word.startswith(start)), None)
 
 
 Missing = tuple[str, Span | None, str]
