@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
-from ptxlab.device import layout
 from ptxlab.emulate.abi import address_spaces, thread_parts
 from ptxlab.emulate.runtime.schedule.barrier import ALIGNED
-from ptxlab.emulate.translate import access, floats, ranked_addresses
+from ptxlab.emulate.translate import access, floats, generic_addresses
 from ptxlab.emulate.translate.async_copies import AsyncCopies
 from ptxlab.emulate.translate.bulk import BulkCopies
 from ptxlab.emulate.translate.mbarriers import Mbarriers
@@ -380,31 +379,9 @@ class LlvmMachine:
         self.function.frame.wait_here(thread_parts.YIELDED)
 
     def window(self, space: str) -> int:
-        """Where the addresses of a state space begin among generic ones."""
-        return _WINDOWS[self._space(space)]
+        """Where the addresses of a state space start among generic ones."""
+        return generic_addresses.window(self.function, space)
 
     def is_in(self, space: str, address: LlvmValue) -> LlvmValue:
         """Whether a generic address is in a state space."""
-        window = _WINDOWS[self._space(space)]
-        if space in ("shared", "shared::cta"):
-            if self.function.unit.ranked:
-                return ranked_addresses.is_own(self.function, address - window)
-            address = self.own_offset(address - window) + window
-            return (address >= window) & (address < window + (1 << address_spaces.RANK_SHIFT))
-        if window:
-            return (address >= window) & (address < window + (1 << 56))
-        low, high = layout.SPANS[space.partition("::")[0]]
-        return (address >= low) & (address < high)
-
-    def _space(self, space: str) -> str:
-        space = space.partition("::")[0]
-        return "local" if space == "param" and not self.function.is_entry else space
-
-
-_WINDOWS = {
-    "shared": address_spaces.SHARED_WINDOW,
-    "local": address_spaces.LOCAL_WINDOW,
-    "param": address_spaces.PARAMETER_WINDOW,
-    "global": 0,
-    "const": 0,
-}
+        return generic_addresses.is_in(self.function, space, address)

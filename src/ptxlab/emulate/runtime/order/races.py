@@ -25,10 +25,11 @@ from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.memory.block_independence import keep_page
 from ptxlab.emulate.runtime.memory.block_lifetime import has_begun
 from ptxlab.emulate.runtime.memory.memory import owner_of, without_own_rank
-from ptxlab.emulate.runtime.order.access_history import is_compatible, remember_read, remember_write
+from ptxlab.emulate.runtime.order.access_history import is_compatible
 from ptxlab.emulate.runtime.order.conflicts import has_conflict, report_conflicts
 from ptxlab.emulate.runtime.order.early_waits import note_early_read
 from ptxlab.emulate.runtime.order.release_acquire import acquire, empty, find_sync_variable, synchronise
+from ptxlab.emulate.runtime.order.remembering import remember_read, remember_write
 from ptxlab.emulate.runtime.order.reports import report_start, report_unwritten
 from ptxlab.emulate.runtime.order.shadow import (
     ACQUIRE,
