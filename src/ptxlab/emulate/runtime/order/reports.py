@@ -165,10 +165,14 @@ def report_reinitialised(thread: Pointer[Thread], offset: u64, other: u32, instr
 def report_stale_map(
     thread: Pointer[Thread], written: Pointer[Access], address: u64, missing: u32, instruction: u32
 ) -> None:
-    """Note a copy by a tensor map of which it may see an older version, unless its instruction has had one."""
+    """Note a copy by a tensor map of which it may see an older version, unless that change of it has had one."""
     history = thread.worker.history
     end_trial(thread)
-    if has_finding(history, STALE_MAP, instruction) or history.finding_count == history.finding_room:
+    for index in range(history.finding_count):
+        found = history.findings + index
+        if found.kind == STALE_MAP and found.other_instruction == written.instruction:
+            return
+    if history.finding_count == history.finding_room:
         return
     found = add_finding(thread, STALE_MAP, address, MAP_BYTES, LOAD, instruction, GLOBAL_SPACE)
     found.other_instruction = written.instruction
