@@ -1,27 +1,32 @@
 """Is order that is taken away missed? `python -m tests.emulate.mutation` tries it, for each instruction that orders.
 
 A mutant is a kernel that was correct, with one instruction that orders its threads removed or weakened. It is run with
-checks on seeds 0 and 1. It is `reported` where there is an error (a race, a hang, a timeout, …). If nothing is reported
-it is `wrong` where the result is not what NumPy says, and has `survived` where it is. `survivors.py` says of each of
-those two why it is still right without it, or that it is missed.
+checks on seeds 0 and 1. It is `reported` where there is an error (a race, a hang, …; of an asynchronous kernel also a
+warning). If nothing is reported it is `wrong` where the result is not what NumPy says, and has `survived` where it is.
+`survivors.py` says of each of those two why it is still right without it, or that it is missed.
 
-`--only=NAME` takes kernels whose name has NAME in it, `--most=N` the first N mutants, `--evidence` writes the score and
-all mutants that are not reported to `evidence/mutation.json`.
+`--only=NAME` takes kernels whose name has NAME in it, `--most=N` the first N mutants, `--workers=N` uses as many
+processes. `--evidence` writes the score and all mutants that are not reported to `evidence/mutation.json`, and how many
+findings the asynchronous kernels have as they are, under 50 seeds (`--seeds=N`).
 """
 
 import datetime
 import json
 import platform
+import re
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from itertools import islice
+from multiprocessing import get_context
 from pathlib import Path
 
 from ptxlab import ir
+from ptxlab.report import Diagnostic
 from tests.emulate.mutation_operators import changes
 from tests.emulate.mutation_subjects import Subject, subjects
 from tests.emulate.survivors import EQUIVALENT, MISSED, Survivor
@@ -58,6 +63,14 @@ class Outcome:
     """The codes of the errors that were reported."""
     seed: int = 0
     """The seed that reported them."""
+    names_line: bool = False
+    """Whether a label is on the line that was changed, or a note names it."""
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the instruction of an asynchronous kernel was changed, and is still there."""
+        is_gone = self.mutant.kind.startswith(("remove", "barrier of"))
+        return self.mutant.subject.is_asynchronous and not is_gone
 
     def record(self) -> dict[str, object]:
         """For the evidence file."""
@@ -109,18 +122,27 @@ def lines_executed(subject: Subject, module: ir.Module) -> set[int]:
 def judge(mutant: Mutant) -> Outcome:
     """Run a mutant until a seed reports it."""
     is_right = True
-    warned: tuple[str, ...] = ()
+    warned: list[Diagnostic] = []
     for seed in SEEDS:
         results, right = mutant.subject.run(mutant.subject.parse(mutant.text), seed)
         found = [diagnostic for result in results for diagnostic in result.diagnostics]
         errors = {diagnostic.code for diagnostic in found if diagnostic.level == "error"}
         if errors:
-            return Outcome(mutant, "reported", tuple(sorted(errors)), seed)
-        warned = warned or tuple(sorted({diagnostic.code for diagnostic in found}))
+            named = any(_names(diagnostic, mutant.line) for diagnostic in found)
+            return Outcome(mutant, "reported", tuple(sorted(errors)), seed, named)
+        warned = warned or found
         is_right = is_right and right
     if warned and mutant.subject.is_asynchronous:
-        return Outcome(mutant, "reported", tuple(f"warning {code}" for code in warned))
+        codes = tuple(sorted({f"warning {diagnostic.code}" for diagnostic in warned}))
+        named = any(_names(diagnostic, mutant.line) for diagnostic in warned)
+        return Outcome(mutant, "reported", codes, 0, named)
     return Outcome(mutant, "survived" if is_right else "wrong")
+
+
+def _names(diagnostic: Diagnostic, line: int) -> bool:
+    """Whether a diagnostic shows a line, or names it."""
+    places = (label.span.source.position(label.span.start)[0] for label in diagnostic.labels)
+    return line in places or any(re.search(rf"\bline {line}\b", note) for note in diagnostic.notes)
 
 
 def survivor_of(mutant: Mutant) -> Survivor | None:
@@ -158,6 +180,11 @@ class Score:
         return [o for o in self.outcomes if o.verdict != "reported" and survivor_of(o.mutant) not in EQUIVALENT]
 
     @property
+    def unnamed(self) -> list[Outcome]:
+        """Those that are reported, but without the line that was changed; one that was removed is not there."""
+        return [o for o in self.reported if o.is_changed and not o.names_line]
+
+    @property
     def share(self) -> float:
         """Of the mutants that are defects, those that are reported."""
         return len(self.reported) / max(1, len(self.outcomes) - len(self.equivalent))
@@ -190,6 +217,12 @@ def evidence(score: Score, commit: str) -> dict[str, object]:
         "equivalent": len(score.equivalent),
         "missed": len(score.missed),
         "score": round(score.share, 4),
+        "asynchronous": {
+            "mutants": sum(o.mutant.subject.is_asynchronous for o in score.outcomes),
+            "reported": sum(o.mutant.subject.is_asynchronous for o in score.reported),
+            "changed_lines_named": sum(o.names_line for o in score.reported if o.is_changed),
+            "changed_lines_not_named": [o.record() for o in score.unnamed],
+        },
         "kinds": kinds,
         "findings": dict(findings.most_common()),
         "missed_mutants": [o.record() for o in score.missed],
@@ -197,28 +230,58 @@ def evidence(score: Score, commit: str) -> dict[str, object]:
     }
 
 
+def findings_on_originals(seeds: int) -> dict[str, object]:
+    """How many findings the asynchronous kernels have as they are, under so many seeds; all must be right."""
+    names, found = [], 0
+    for subject in subjects():
+        if subject.is_asynchronous:
+            names.append(subject.name)
+            found += sum(_findings_of(subject, seed) for seed in range(seeds))
+    return {"kernels": names, "seeds": seeds, "findings": found}
+
+
+def _findings_of(subject: Subject, seed: int) -> int:
+    results, is_right = subject.run(subject.parse(subject.text), seed)
+    assert is_right, (subject.name, seed)
+    return sum(len(result.diagnostics) for result in results)
+
+
+def outcomes_of(options: dict[str, str]) -> Iterator[Outcome]:
+    """What comes of all mutants that are asked for, in their order, by so many processes."""
+    most = int(options["most"]) if "most" in options else None
+    chosen = islice(mutants(options.get("only", "")), most)
+    workers = int(options.get("workers", 1))
+    if workers == 1:
+        yield from map(judge, chosen)
+        return
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        yield from pool.map(judge, list(chosen))
+
+
 def main(arguments: list[str]) -> int:
     options = {name: value for name, _, value in (a.removeprefix("--").partition("=") for a in arguments)}
-    most = int(options["most"]) if "most" in options else None
     root = EVIDENCE.parents[1]
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=True)
     outcomes = []
-    for mutant in islice(mutants(options.get("only", "")), most):
-        outcome = judge(mutant)
+    for outcome in outcomes_of(options):
         outcomes.append(outcome)
-        known = survivor_of(mutant)
+        known = survivor_of(outcome.mutant)
         why = ", ".join(outcome.findings) or (known.reason if known else "NOT EXAMINED YET")
-        print(f"{len(outcomes)} {outcome.verdict}: {mutant.name}: {why}", flush=True)
+        print(f"{len(outcomes)} {outcome.verdict}: {outcome.mutant.name}: {why}", flush=True)
     score = Score(outcomes)
     print(score)
+    for outcome in score.unnamed:
+        print("LINE NOT NAMED", outcome.mutant.name, ", ".join(outcome.findings))
     if not options.keys() & {"only", "most"}:
         used = {survivor_of(o.mutant) for o in outcomes if o.verdict != "reported"}
         for survivor in (*EQUIVALENT, *MISSED):
             if survivor not in used:
                 print("NO SURVIVOR ANY MORE", survivor)
     if "evidence" in options:
+        record = evidence(score, commit.stdout.strip())
+        record["originals"] = findings_on_originals(int(options.get("seeds", 50)))
         EVIDENCE.parent.mkdir(exist_ok=True)
-        EVIDENCE.write_text(json.dumps(evidence(score, commit.stdout.strip()), indent=1) + "\n")
+        EVIDENCE.write_text(json.dumps(record, indent=1) + "\n")
     return int(any(survivor_of(o.mutant) is None for o in score.missed))
 
 

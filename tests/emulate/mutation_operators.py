@@ -118,9 +118,9 @@ def _expect(one: Text) -> Iterator[Change]:
 def _init(one: Text) -> Iterator[Change]:
     yield "one arrival more", one.with_value(1, "add", "u32", lambda value: value + 1, 1) or ""
     if one.operands[1] != "1":
-        fewer = one.with_value(1, "sub", "u32", lambda value: value - 1, 1)
+        fewer = one.with_value(1, "shr", "u32", lambda value: value // 2, 1)
         if fewer:
-            yield "one arrival fewer", fewer
+            yield "half the arrivals", fewer
 
 
 def _mbarrier_wait(one: Text) -> Iterator[Change]:

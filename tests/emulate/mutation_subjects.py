@@ -13,7 +13,7 @@ import numpy as np
 import ptxlab
 from ptxlab import ir, kernels
 from ptxlab.device.result import Result
-from ptxlab.kernels import wgmma_gemm
+from ptxlab.kernels import tcgen05_gemm, wgmma_gemm
 from ptxlab.measure import Host, check
 from ptxlab.measure.checking import WrongAnswerError, expect
 from ptxlab.measure.entry import Size
@@ -106,6 +106,10 @@ def gallery() -> Iterator[Subject]:
         )
     text = wgmma_gemm.specialize("f16", wgmma_gemm.SMALL).ptx
     yield Subject("wgmma_gemm wgmma", text, _run_wgmma, "wgmma_gemm.ptx", is_asynchronous=True)
+    for step in tcgen05_gemm.STEPS:
+        (a, b, d), how = _matrices(72), {"step": step, "blocks": 1}
+        text = ptxlab.format(tcgen05_gemm.product(a, b, d, **how).module)
+        yield Subject(f"tcgen05_gemm {step}", text, partial(_run_tcgen05, step), f"{step}.ptx", is_asynchronous=True)
 
 
 def _run_entry(name: str, variant: str, size: Size, module: ir.Module, seed: int) -> tuple[list[Result], bool]:
@@ -125,12 +129,25 @@ def _run_entry(name: str, variant: str, size: Size, module: ir.Module, seed: int
 
 def _run_wgmma(module: ir.Module, seed: int) -> tuple[list[Result], bool]:
     """Two blocks, each with two tiles."""
-    random = np.random.default_rng(0)
-    a, b = (random.integers(-4, 5, (128, 520)).astype(np.float16) for _ in range(2))
-    d = np.zeros((128, 128), np.float16)
+    a, b, d = _matrices(520)
     launch = wgmma_gemm.product(a, b, d, wgmma_gemm.SMALL)
     result = _launch(module[module.entries[0]], seed, 2, launch.block, launch.args, shared=launch.shared)
     return [result], bool(np.array_equal(d, a @ b.T))
+
+
+def _run_tcgen05(step: str, module: ir.Module, seed: int) -> tuple[list[Result], bool]:
+    """One block with two tiles, or two blocks."""
+    a, b, d = _matrices(328)
+    launch = tcgen05_gemm.product(a, b, d, step=step, blocks=1)
+    result = _launch(module[launch.function.name], seed, launch.grid, launch.block, launch.args, shared=launch.shared)
+    return [result], bool(np.array_equal(d, a @ b.T))
+
+
+def _matrices(depth: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A, B and room for D, of small integers so that D is exact."""
+    random = np.random.default_rng(0)
+    a, b = (random.integers(-2, 3, (128, depth)).astype(np.float16) for _ in range(2))
+    return a, b, np.zeros((128, 128), np.float16)
 
 
 # Rings.

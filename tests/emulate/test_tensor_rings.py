@@ -79,3 +79,26 @@ def test_a_fence_that_is_left_out(names: tuple[str, ...]) -> None:
         is_right, found = Ring(edits=tuple((name, "") for name in names)).run(seed)
         assert is_right
         assert [(d.level, d.code) for d in found] == [("warning", "missing-tensor-fence")], ptxlab.report.render(found)
+
+
+WAITS = {
+    "wait full": ("%parity", "full", "data-race"),
+    "wait done": ("%parity", "done", "data-race"),
+    "wait empty": ("%other", "empt", "hang"),
+}
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_a_wait_for_another_parity_names_itself(name: str) -> None:
+    """The wait is a label of a hang, or a note of the race says which phase it was over by."""
+    right, mbarrier, code = WAITS[name]
+    wrong = SYNCHRONIZATION[name].replace(f"], {right};", f"], {'%parity' if right == '%other' else '%other'};")
+    ring = Ring(edits=((name, wrong),))
+    line = next(at for at, text in enumerate(ring.text().splitlines(), 1) if wrong.splitlines()[0] in text)
+    _, found = ring.run(0)
+    assert code in {diagnostic.code for diagnostic in found}
+    text = ptxlab.report.render(found)
+    if code == "data-race":
+        assert f"the wait on line {line} was over at once, before phase 0 of the mbarrier `{mbarrier}" in text
+    else:
+        assert line in {label.span.source.position(label.span.start)[0] for one in found for label in one.labels}

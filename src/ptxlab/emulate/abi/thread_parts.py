@@ -157,7 +157,9 @@ class ThreadOrder:
     tensor_epoch: u32  # the epoch when it last started an operation on tensor memory
     unfenced: u32  # whether a `tcgen05.fence` is known to be missing since it last passed one
     early_wait: u32  # the instruction of its last wait that no phase had to complete for
-    unused: u32
+    wait_at: u32  # the instruction of its last wait on an mbarrier that is over
+    wait: u64  # 1 + the offset of that mbarrier; 0: there was none
+    wait_phases: u64  # how many phases of it were complete then
     early: u64  # 1 + the offset of the mbarrier of that wait; 0: there was none, or it has seen a phase complete since
     exit_epoch: u32  # of a thread that has exited: up to which all threads of the block know what it did
     seen_version: u64  # of the synchronization variable that it last acquired from, at once or for its next fence

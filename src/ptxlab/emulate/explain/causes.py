@@ -6,7 +6,8 @@ operations that follow the same synchronization lack it.
 Two races have one cause if both are between threads of a block (or both are about the same array), if they are of one
 kind, and if one barrier would order both: some place of the function is between the two instructions of the one and
 between the two of the other. Where that is not so, they still have one cause if they are on the same two lines of the
-source that the kernel was compiled from: a helper that is used twice. The race that was found first represents all.
+source that the kernel was compiled from: a helper that is used twice. The race that was found first represents all. The
+same goes for asynchronous operations of two kinds: the copies of a stage and the MMAs that read it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ptxlab import ir
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.accesses import Party, excuse, parties_of
+from ptxlab.emulate.explain.operations import operation_of
 from ptxlab.emulate.explain.paths import Paths
 from ptxlab.emulate.runtime.order import reports, shadow
 
@@ -117,11 +119,14 @@ def _key(launch: RunningLaunch, found: StructArray, number: int, parties: tuple[
     kind, space = found.get("kind", number), found.get("space", number)
     earlier, later = parties
     is_plain = kind in (reports.RACE, reports.COLLECTIVE_ONLY) and space != address_spaces.TENSOR_SPACE
+    functions = frozenset(id(launch.compiled.places[party.instruction][0]) for party in parties)
+    if is_plain and kind == reports.RACE and all(party.is_async for party in parties) and len(functions) == 1:
+        names = frozenset(operation_of(launch.compiled.effects(party.instruction)).name for party in parties)
+        return kind, functions, names, earlier.block == later.block, earlier.kind, later.kind
     if not is_plain or any(party.flags & (shadow.COPY | shadow.STALE) for party in parties):
         return number
     if kind == reports.RACE and excuse(launch, earlier, later):
         return number
-    functions = frozenset(id(launch.compiled.places[party.instruction][0]) for party in parties)
     if len(functions) > 1:  # their instructions have no common order
         functions |= {earlier.instruction, later.instruction}
     strong = earlier.flags & later.flags & shadow.STRONG

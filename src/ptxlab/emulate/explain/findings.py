@@ -13,7 +13,7 @@ from ptxlab.emulate.explain.barrier_faults import explain_not_invalidated
 from ptxlab.emulate.explain.causes import causes_of, other_lines
 from ptxlab.emulate.explain.grids import explain_overlaps, is_of_earlier_grid
 from ptxlab.emulate.explain.layout_findings import explain_mismatch
-from ptxlab.emulate.explain.mbarrier_findings import explain_stale_phase
+from ptxlab.emulate.explain.mbarrier_findings import describe_wait, explain_stale_phase
 from ptxlab.emulate.explain.memory_names import name_memory
 from ptxlab.emulate.explain.races import explain_race, started
 from ptxlab.emulate.explain.snapshots import block_name, companion, thread_name
@@ -45,7 +45,8 @@ def explain_findings(launch: RunningLaunch) -> Iterator[Diagnostic]:
     reported = []
     for cause in causes_of(launch, found, races):
         diagnostic = _RACES[kinds[cause[0]]](launch, found, cause[0])
-        reported.append(replace(diagnostic, notes=(*diagnostic.notes, *other_lines(launch, found, cause))))
+        notes = (*describe_wait(launch, found, cause[0]), *other_lines(launch, found, cause))
+        reported.append(replace(diagnostic, notes=(*diagnostic.notes, *notes)))
     yield from _most_severe(reported)
     racing = misread | {found.get(name, number) for number in races for name in ("instruction", "other_instruction")}
     for number in numbers:

@@ -8,6 +8,7 @@ from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.mbarrier_hangs import name_mbarrier
 from ptxlab.emulate.explain.operations import operation_of
 from ptxlab.emulate.explain.snapshots import thread_name
+from ptxlab.emulate.runtime.order import reports
 from ptxlab.report import Diagnostic, Label, error
 
 if TYPE_CHECKING:
@@ -34,3 +35,19 @@ def explain_stale_phase(launch: RunningLaunch, found: StructArray, number: int) 
         notes=["a later phase of the same mbarrier is seen by no wait: what it brought is lost"],
         helps=["wait for parity 0 first, and flip the parity once for each time that the ring is through"],
     )
+
+
+def describe_wait(launch: RunningLaunch, found: StructArray, number: int) -> list[str]:
+    """A note on the wait of a race that was over too early, if there is one."""
+    wait, phases = found.get("third_instruction", number), found.get("wait_phases", number)
+    if not wait or found.get("kind", number) != reports.RACE:
+        return []
+    line = launch.name_line(wait - 1, found.get("instruction", number))
+    mbarrier = name_mbarrier(launch, found.get("wait", number))
+    if not phases:
+        return [
+            f"the wait on {line} was over at once, before phase 0 of {mbarrier}: parity 1 is of the phase before it"
+        ]
+    return [
+        f"the wait on {line} was over by phase {phases - 1} of {mbarrier}; what is awaited here comes with a later one"
+    ]

@@ -40,6 +40,9 @@ def note_wait(thread: Pointer[Thread], notes: Pointer[Phase]) -> None:
     """A wait is over: for a phase, or at once, since no phase has completed yet."""
     if notes.is_known == 0:
         return
+    thread.order.wait = notes.offset + 1
+    thread.order.wait_at = thread.waiting.instruction
+    thread.order.wait_phases = notes.completed
     if notes.completed == 0:
         thread.order.early = notes.offset + 1
         thread.order.early_wait = thread.waiting.instruction

@@ -7,15 +7,16 @@ is what they write, however many instructions they need for that.
 from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import CLUSTER_SPACE, GLOBAL_SPACE, LOAD, SHARED_SPACE, STORE, TENSOR_SPACE
+from ptxlab.emulate.abi.barriers import KNOWN_PHASES, Phase
 from ptxlab.emulate.abi.clocks import Access, Finding, History
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.order.happens_before import doubt_of, is_known, uncovered_lanes
 from ptxlab.emulate.runtime.order.proxies import is_fenced
 from ptxlab.emulate.runtime.order.shadow import ASYNC, GENERIC, KIND, SIZE, STALE, WARP_SHIFT
 from ptxlab.emulate.runtime.order.tensor_happens_before import WITHOUT_FENCE, is_started, order_of
-from ptxlab.emulate.runtime.order.vector_clocks import FAILED
+from ptxlab.emulate.runtime.order.vector_clocks import FAILED, PHASES, RANK_IN_CHANNEL
 from ptxlab.isa.tensor_map import BYTES as MAP_BYTES
-from ptxlab.native import Pointer, atomic_store, boolean, native, trailing_zeros, u32, u64
+from ptxlab.native import Pointer, atomic_store, boolean, cast, native, trailing_zeros, u32, u64
 
 # Kinds of findings.
 RACE = 1
@@ -86,6 +87,49 @@ def report_race(
     found.is_near = is_near
     found.other_block = u64(other.block)
     found.is_started = u32(space == TENSOR_SPACE and is_started(thread, other))
+    note_last_wait(thread, other, flags, found)
+
+
+@native
+def note_last_wait(thread: Pointer[Thread], other: Pointer[Access], flags: u32, found: Pointer[Finding]) -> None:
+    """Add to a race the wait that should have ordered it: of the later access, or of one that came too early.
+
+    It is on the mbarrier that the asynchronous operation signals, or one that was over at once.
+    """
+    found.third_instruction = 0
+    earlier = thread
+    if other.block == u32(thread.block.number):
+        earlier = thread.block.threads + found.other_thread
+    channel: u32 = other.lanes if other.flags & ASYNC != 0 else u32(0)
+    own: u32 = thread.starting.channel if flags & ASYNC != 0 else u32(0)
+    if is_signalled(thread, channel, found.other_thread):
+        add_wait(found, thread)
+    elif is_signalled(earlier, own, thread.number):
+        add_wait(found, earlier)
+    elif thread.order.wait != 0 and thread.order.wait == thread.order.early:
+        add_wait(found, thread)
+    elif earlier.order.wait != 0 and earlier.order.wait == earlier.order.early and other.flags & KIND == LOAD:
+        add_wait(found, earlier)
+
+
+@native
+def is_signalled(waiter: Pointer[Thread], channel: u32, by: u32) -> boolean:
+    """Whether the mbarrier that a thread last waited on is signalled by an operation: by its channel, or its thread."""
+    if waiter.order.wait == 0 or channel == 0:
+        return False
+    offset: u64 = waiter.order.wait - 1
+    if channel >= PHASES:
+        return channel == PHASES + (waiter.block.rank << RANK_IN_CHANNEL) + u32(offset >> 3)
+    notes = cast(Pointer[Phase], waiter.block.barriers.phases + u32(offset // 8 % KNOWN_PHASES))
+    return notes.arrived_at != 0 and notes.arrived_by == by
+
+
+@native
+def add_wait(found: Pointer[Finding], waiter: Pointer[Thread]) -> None:
+    """Add the last wait of a thread to a race."""
+    found.third_instruction = waiter.order.wait_at + 1
+    found.wait = waiter.order.wait - 1
+    found.wait_phases = waiter.order.wait_phases
 
 
 @native

@@ -54,6 +54,7 @@ def begin_order(block: Pointer[Block]) -> None:
         thread.order.tensor_epoch = 0
         thread.order.unfenced = 0
         thread.order.early = 0
+        thread.order.wait = 0
         thread.arrival.arrived = 0
         thread.arrival.released = 0
         thread.order.exit_epoch = 0
