@@ -97,3 +97,15 @@ def test_who_does_not_wait_for_the_answer() -> None:
     out = np.zeros(64, np.uint32)
     result = ptxlab.parse(early)["k"].launch(4, 32, [out], device="cpu", on_error="collect", timeout=60)
     assert "data-race" in [diagnostic.code for diagnostic in result.diagnostics]
+
+
+def test_the_next_answer_needs_a_fence_after_the_read_of_the_last() -> None:
+    fence = "    fence.proxy.async.shared::cta;\n"
+    assert fence in KERNEL
+    kernel = ptxlab.parse(KERNEL.replace(fence, "").replace("ASK", ALONE))["k"]
+    result = kernel.launch(4, 32, [np.zeros(64, np.uint32)], device="cpu", on_error="collect", timeout=60)
+    (found,) = result.diagnostics
+    assert found.code == "missing-proxy-fence"
+    assert found.message == "a request writes shared memory read by a thread, with no proxy fence in between"
+    assert "ld.shared.b128 %rq1, [answer];" in [label.span.text for label in found.labels]
+    assert "in every thread that reads, before the barrier that precedes the request" in found.helps[0].text

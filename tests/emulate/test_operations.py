@@ -20,7 +20,7 @@ def test_whatever_accesses_memory_later_is_an_operation() -> None:
             if any(access.is_async for access in effects.accesses):
                 assert operation_of(effects).completion, form.syntax
                 named.add(operation_of(effects).name)
-    assert named == {"copy", "store", "MMA"}
+    assert named == {"copy", "store", "MMA", "request"}
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ BULK_COPY = AsyncOperation(
     "copy", "the copy is complete when its mbarrier completes, or after `cp.async.bulk.wait_group` in its own thread"
 )
 REMOTE_STORE = AsyncOperation("store", "the store is complete when its mbarrier completes")
+CANCELLATION = AsyncOperation("request", "the request is complete when its mbarrier completes")
 WARPGROUP_MMA = AsyncOperation("MMA", "the MMA is complete after `wgmma.wait_group`")
 TENSOR_MMA = AsyncOperation("MMA", _BY_COMMIT.format("MMA"))
 DEALLOCATION = AsyncOperation("deallocation", "the deallocation is known to other warps after a later barrier")
@@ -187,7 +188,7 @@ class BulkCopies(Protocol[V, A_contra]):
     def acquire_map(self, map: A_contra) -> None:
         """Have later copies of this block see the tensor map as it was released."""
 
-    @step("cancel", writes="destination", bytes=16, completes="barrier", starts=REMOTE_STORE)
+    @step("cancel", writes="destination", bytes=16, completes="barrier", starts=CANCELLATION)
     def cancel(self, destination: A_contra, barrier: A_contra, multicast: bool) -> None:
         """Request that a cluster which has not started is not launched."""
 

@@ -90,20 +90,27 @@ def _most_severe(found: list[Diagnostic]) -> Iterator[Diagnostic]:
     yield from kept.values()
 
 
+_BY_THREAD = ("written", "read")
+_PROXIES = (
+    "barriers order threads; asynchronous operations see what a thread wrote only after a proxy fence",
+    "barriers order threads; what this writes may overtake the read of a thread that has passed no proxy fence since",
+)
+
+
 def _explain_unfenced(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:
     """What a thread wrote may not be visible to the asynchronous operation that uses it."""
     race = race_of(launch, found, number)
-    name = race.operation(race.later).name
+    name, is_read = race.operation(race.later).name, race.earlier.kind == address_spaces.LOAD
     fence = "fence.proxy.async.global" if race.space == address_spaces.GLOBAL_SPACE else "fence.proxy.async.shared::cta"
     return error(
         "missing-proxy-fence",
-        f"{race.operation(race.later)} {race.later.does} {name_memory(race.space)} written by a thread, "
+        f"{race.operation(race.later)} {race.later.does} {name_memory(race.space)} {_BY_THREAD[is_read]} by a thread, "
         "with no proxy fence in between",
         launch.span_of(race.later.instruction),
         f"{race.second} {started(race, race.later)} {race.bytes}",
         others=race.at_earlier(f"{race.first} {race.earlier.did} there"),
-        notes=["barriers order threads; asynchronous operations see what a thread wrote only after a proxy fence"],
-        helps=[f"`{fence};` in every thread that writes, before the barrier that precedes the {name}"],
+        notes=[_PROXIES[is_read]],
+        helps=[f"`{fence};` in every thread that {race.earlier.does}, before the barrier that precedes the {name}"],
     )
 
 

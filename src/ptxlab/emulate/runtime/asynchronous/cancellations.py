@@ -1,7 +1,8 @@
 """`clusterlaunchcontrol.try_cancel`: a cluster takes over the work of one that has not begun, which then never does.
 
-The answer comes as bulk copies do. Without a seed there is a cluster as long as one is left; with a seed, some have
-begun by then.
+The answer comes as bulk copies do, through the async proxy: who has read one passes a proxy fence before the next is
+written there (PTX ISA 9.7.13.17, the example). Without a seed there is a cluster as long as one is left; with a seed,
+some have begun by then.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.asynchronous.async_stores import send_value
 from ptxlab.emulate.runtime.asynchronous.mbarriers import is_barrier, target_of
 from ptxlab.emulate.runtime.memory.memory import find_memory
+from ptxlab.emulate.runtime.order.shadow import AFTER_READS
 from ptxlab.emulate.runtime.schedule.clusters import block_of, take_clusters, take_number
 from ptxlab.emulate.runtime.schedule.random import next_random
 from ptxlab.native import Pointer, atomic_add, cast, native, u32, u64
@@ -39,7 +41,7 @@ def start_cancel(thread: Pointer[Thread], destination: u64, barrier: u64, everyo
     for rank in range(block.cluster.count):
         to = block.cluster.blocks[rank]
         if (to == block or everyone != 0) and is_barrier(thread, to, barrier, instruction):
-            send_value(thread, to, answer, STORE, instruction)
+            send_value(thread, to, answer, STORE | AFTER_READS, instruction)
 
 
 CALLED = (start_cancel,)

@@ -44,7 +44,7 @@ def is_conflict(
     if flags & (STRONG | ASYNC) == STRONG and is_compatible(thread, access, flags):
         return False
     if is_known(thread, access):
-        return flags & (ASYNC | GENERIC) == ASYNC and not is_fenced(thread, access, space, 0)
+        return flags & (ASYNC | GENERIC) == ASYNC and not is_fenced(thread, access, flags, space, 0)
     if is_compatible(thread, access, flags) or comes_after(thread, place, access, flags, space):
         return False
     if flags & UNCHANGED == 0 or flags & KIND == LOAD or access.flags & (KIND | COPY) != STORE:

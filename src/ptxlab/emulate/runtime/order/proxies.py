@@ -12,7 +12,7 @@ from ptxlab.emulate.abi.clocks import Access, VectorClock
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.order.happens_before import are_covered
 from ptxlab.emulate.runtime.order.release_acquire import join_block, join_warp
-from ptxlab.emulate.runtime.order.shadow import ANY_PROXY, COPY, KIND
+from ptxlab.emulate.runtime.order.shadow import AFTER_READS, ANY_PROXY, COPY, KIND
 from ptxlab.emulate.runtime.order.vector_clocks import (
     COPIES,
     EVERYONE,
@@ -64,12 +64,13 @@ def add_fenced(fenced: Pointer[VectorClock], known: Pointer[VectorClock], fence:
 
 
 @native
-def is_fenced(thread: Pointer[Thread], access: Pointer[Access], space: u32, doubt: u64) -> boolean:
+def is_fenced(thread: Pointer[Thread], access: Pointer[Access], flags: u32, space: u32, doubt: u64) -> boolean:
     """Whether asynchronous work that a thread begins now sees an access that happened before, perhaps in `doubt`.
 
-    Reads are over, and what asynchronous work wrote it sees; of `cp.async` nothing is known.
+    Reads are over, unless its `flags` say otherwise, and what asynchronous work wrote it sees; of `cp.async` nothing is
+    known.
     """
-    if access.flags & KIND == LOAD or access.flags & (COPY | ANY_PROXY) != 0:
+    if (access.flags & KIND == LOAD and flags & AFTER_READS == 0) or access.flags & (COPY | ANY_PROXY) != 0:
         return True
     if (
         epoch_of_everyone(address_of(thread.order.known)) != 0

@@ -141,7 +141,7 @@ def kind_of(thread: Pointer[Thread], other: Pointer[Access], flags: u32, space: 
     doubt: u64 = doubt_of(thread, other)
     if doubt == 0:
         return RACE
-    if needs_fence and not is_fenced(thread, other, space, doubt):
+    if needs_fence and not is_fenced(thread, other, flags, space, doubt):
         return UNFENCED
     return FAILED_ONLY if doubt & FAILED != 0 else u32(COLLECTIVE_ONLY)
 

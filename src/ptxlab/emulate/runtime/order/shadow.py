@@ -48,6 +48,8 @@ ANY_PROXY = 262144  # it is ordered with accesses to the same bytes by any proxy
 REDUCTION = 524288  # it changes memory without returning the value: it acquires nothing (PTX ISA 8.11.1)
 REMEMBERED = 255 | ASYNC | CLUSTER | ANY_PROXY
 WARP_SHIFT = 20
+# Of a new access, which has no number of a warp: reads of these bytes before it, too, need a proxy fence.
+AFTER_READS = 1 << WARP_SHIFT
 
 PAGE_SHIFT = 10
 PAGE = 1 << PAGE_SHIFT
