@@ -23,7 +23,7 @@ from ptxlab.author.module import Module
 from ptxlab.author.parameters import param
 from ptxlab.author.pointer_types import generic_pointer, pointer, shared_pointer
 from ptxlab.author.pointers import Pointer
-from ptxlab.author.structures import struct, tensor_map
+from ptxlab.author.structures import struct, tensor_map, tensor_maps
 from ptxlab.author.tiles import Tile
 from ptxlab.author.values import (
     Value,
@@ -87,6 +87,7 @@ __all__ = [
     "shared_pointer",
     "struct",
     "tensor_map",
+    "tensor_maps",
     "tf32",
     "u8",
     "u16",

@@ -53,6 +53,11 @@ else:
     tensor_map = struct[128, 64]
 
 
+def tensor_maps(count: int) -> Any:
+    """The annotation of one parameter with several tensor maps: each is 128 bytes after the one before."""
+    return StructType(128 * count, 64)
+
+
 def structure_of(annotation: Any, place: SourcePosition) -> Any:
     """What an annotation means: a subclass of `struct` is its layout, all others are themselves."""
     if not (isinstance(annotation, type) and issubclass(annotation, struct)):

@@ -67,5 +67,5 @@ def write_all(type: str, shape: Shape, tiles: TileOrder, buffer: Any, cells: Any
         with ptx.when(ptx.laneid == 0):
             buffer.arrive()
         buffer.advance()
-        write(shape, d_tile, d, row, column)
+        write(shape.columns, d_tile, d, row, column)
     ptx.cp.async_.bulk.wait_group(0, when=ptx.tid.x == THREADS - WRITERS)

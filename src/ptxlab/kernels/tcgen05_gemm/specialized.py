@@ -43,7 +43,7 @@ def specialize(type: str, shape: Shape) -> Kernel:
             buffer.wait()
             ptx.tcgen05.fence__after_thread_sync()
             read(type, shape, cells, 0, d_tile)
-            write(shape, d_tile, d.generic, row, column)
+            write(shape.columns, d_tile, d.generic, row, column)
             ptx.cp.async_.bulk.wait_group(0, when=thread == THREADS - WRITERS)
         cells.free()
 
@@ -65,11 +65,11 @@ def read(type: str, shape: Shape, cells: Any, first: Any, tile: Any) -> None:
     ptx.tcgen05.wait__ld.sync.aligned()  # the accumulators may be overwritten
 
 
-def write(shape: Shape, tile: Any, d: Any, row: Any, column: Any) -> None:
+def write(columns: int, tile: Any, d: Any, row: Any, column: Any) -> None:
     """Start the copies of a tile to D, when all four warps have written it; they skip what is beyond D."""
     ptx.fence.proxy.async_["shared::cta"]()
     ptx.barrier.sync.aligned(BARRIER, WRITERS)
     with ptx.when(ptx.tid.x == THREADS - WRITERS):
-        for part in range(0, shape.columns, BOX):
+        for part in range(0, columns, BOX):
             COPY_BACK((d, ((column + part).view(s32), row.view(s32))), tile.at(0, 0, part // BOX))
         ptx.cp.async_.bulk.commit_group()

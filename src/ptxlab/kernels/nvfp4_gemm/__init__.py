@@ -1,0 +1,86 @@
+"""D = A·Bᵀ of NVFP4 matrices on Blackwell's tensor cores, by `tcgen05` with scale factors; MXF4 and MXF8, too.
+
+A is m by k, B is n by k, both as `ptxlab.kernels.block_scaled` has them; D is m by n, f16. k is a multiple of 32, n is
+one of 8, and m is any.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import ptxlab
+from ptxlab.kernels.block_scaled import BLOCK, FORMATS, check, matrix, numbers
+from ptxlab.kernels.nvfp4_gemm.kernel import ROW, Shape, specialize
+from ptxlab.kernels.tcgen05_gemm import BLOCKS
+from ptxlab.kernels.tcgen05_gemm.parts import BOX, ROWS
+from ptxlab.kernels.tcgen05_gemm.specialized import THREADS
+from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
+from ptxlab.measure.entry import Arrays, ceil_div
+
+ONE = Shape()
+
+
+def maps_of(shape: Shape, matrix: Any, factors: Any, rows: int) -> list[Any]:
+    """The tensor maps of a matrix and of its factors, for tiles of that many rows."""
+    blocks = factors.reshape(*factors.shape[:3], 16)
+    return [
+        ptxlab.tensor_map(matrix, box=(rows, ROW), swizzle="128B"),
+        ptxlab.tensor_map(blocks, box=(rows // BLOCK, shape.factors, 32, 16)),
+    ]
+
+
+def product(
+    a: Any, a_factors: Any, b: Any, b_factors: Any, d: Any, format: str = "nvfp4", shape: Shape = ONE,
+    blocks: int = BLOCKS,
+) -> Launch:  # fmt: skip
+    """The launch that computes D, by that many blocks at most."""
+    shape = replace(shape, format=FORMATS[format])
+    (m, k), (n, depth) = check("A", shape.format, a, a_factors), check("B", shape.format, b, b_factors)
+    if depth != k or n % 8:
+        raise UnsuitedError(f"no product of {m}x{k} and {n}x{depth}, by columns: k must be the same, n a multiple of 8")
+    maps = [*maps_of(shape, a, a_factors, ROWS), *maps_of(shape, b, b_factors, shape.columns)]
+    maps.append(ptxlab.tensor_map(d, box=(ROWS, BOX), swizzle="128B"))
+    count = min(ceil_div(m, ROWS) * ceil_div(n, shape.columns), blocks)
+    return Launch(specialize(shape), count, THREADS, [tuple(maps), m, n, k], shape.shared)
+
+
+def arrays(draw: Draw, format: str, m: int, n: int, k: int) -> Arrays:
+    """A and B with their factors, and room for D."""
+    (a, a_factors), (b, b_factors) = (matrix(draw, FORMATS[format], rows, k) for rows in (m, n))
+    d = draw.empty((m, n), "f16")
+    return {"a": a, "a_factors": a_factors, "b": b, "b_factors": b_factors, "d": d, "format": format}
+
+
+def reference(xp: Any, a: Any, a_factors: Any, b: Any, b_factors: Any, d: Any, format: str) -> Arrays:
+    """The same in float64."""
+    found = FORMATS[format]
+    return {"d": numbers(xp, found, a, a_factors) @ numbers(xp, found, b, b_factors).T}
+
+
+def work(format: str, m: int, n: int, k: int) -> Work:
+    """A multiplication and an addition for each of m·n·k."""
+    found = FORMATS[format]
+    stored = (m + n) * k * (found.bits / 8 + 1 / found.group)
+    return Work(flops=2 * m * n * k, bytes=stored + 2 * m * n, rate=found.name)
+
+
+entry = Entry(
+    title="D = A·Bᵀ of NVFP4 matrices by tcgen05",
+    arrays=arrays,
+    reference=reference,
+    work=work,
+    variants={"tcgen05": product},
+    sizes=[
+        {"format": "nvfp4", "m": 128, "n": 7168, "k": 16384},
+        {"format": "nvfp4", "m": 128, "n": 4096, "k": 7168},
+        {"format": "nvfp4", "m": 128, "n": 7168, "k": 2048},
+    ],
+    small=[
+        {"format": "nvfp4", "m": 128, "n": 128, "k": 256},
+        {"format": "nvfp4", "m": 200, "n": 136, "k": 544},
+        {"format": "mxf4", "m": 130, "n": 128, "k": 352},
+        {"format": "mxf8", "m": 128, "n": 136, "k": 416},
+    ],
+    tolerance=5e-4,
+)

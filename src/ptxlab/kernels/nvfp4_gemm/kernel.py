@@ -1,0 +1,236 @@
+"""D = A·Bᵀ of matrices with scale factors: a persistent kernel with a warp for each role, as `tcgen05_gemm` ends with.
+
+With a stage come the factors of its rows. The thread that multiplies first copies them to tensor memory, where the MMA
+reads them: `tcgen05.cp` and `tcgen05.mma` of one thread are executed in their order, and nothing is between the two.
+
+With two matrices B, two products are computed side by side, and `finish` makes one number of two accumulators.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+from ptxlab.author import Kernel, b8, b16, b32, f32, kernel, ptx, s32, tensor_maps, u32
+from ptxlab.kernels.block_scaled import BLOCK, NVFP4, Format
+from ptxlab.kernels.tcgen05_gemm.parts import BOX, COMMIT, COPY, ROWS, pairs
+from ptxlab.kernels.tcgen05_gemm.specialized import BARRIER, LOAD, THREADS, WRITERS, write
+from ptxlab.kernels.tile_order import TileOrder
+
+ROW = 128  # bytes of a row of a K tile
+STEPS = 4  # MMAs of a K tile, of 32 bytes of a row each
+FACTORS = 512  # bytes of a block of factors
+COPY_FACTORS = ptx.cp.async_.bulk.tensor["4d"]["shared::cluster"]["global"]["mbarrier::complete_tx::bytes"]
+TO_CELLS = ptx.tcgen05.cp["cta_group::1"]["32x128b"].warpx4
+MULTIPLY = ptx.tcgen05.mma["cta_group::1"]
+TOGETHER = 8
+
+Finish = Callable[[Sequence[Any]], Any]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The columns of a tile of D, the stages of the ring, the matrices B, and the sets of accumulators."""
+
+    columns: int = 128
+    stages: int = 4
+    products: int = 1
+    buffers: int = 2
+    format: Format = NVFP4
+
+    @property
+    def depth(self) -> int:
+        """Numbers of a row of a K tile."""
+        return ROW * 8 // self.format.bits
+
+    @property
+    def factors(self) -> int:
+        """Blocks of factors that 128 rows of a K tile have."""
+        return STEPS * self.format.factors // 4
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes of a stage: K tiles of A and of each B, and their factors."""
+        return ROW * (ROWS + self.products * self.columns) + self.factors * FACTORS * (1 + self.products * self.blocks)
+
+    @property
+    def shared(self) -> int:
+        """Bytes of dynamic shared memory."""
+        return self.stages * self.stage_bytes + 2 * ROWS * self.columns
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of factors beside each other that the columns of a tile have."""
+        return self.columns // BLOCK
+
+    @property
+    def buffer_columns(self) -> int:
+        """Columns of tensor memory of one set of accumulators."""
+        return self.products * self.columns
+
+
+class Maps:
+    """The tensor maps of a product in one structure: matrix and factors of A, of each B, then D."""
+
+    def __init__(self, address: Any, products: int) -> None:
+        self.matrices = [address + 256 * number for number in range(1 + products)]
+        self.factors = [address + (256 * number + 128) for number in range(1 + products)]
+        self.d = address + 256 * (1 + products)
+
+
+class Tile(NamedTuple):
+    """A tile of D to compute: the maps of its product, its first row and column, and k."""
+
+    maps: Maps
+    row: Any
+    column: Any
+    k: Any
+
+
+class Stages:
+    """The K tiles of A and each B in all stages, and their factors."""
+
+    def __init__(self, shape: Shape, memory: Any) -> None:
+        self.shape, self.tiles, self.factors = shape, [], []
+        rows = [ROWS, *[shape.columns] * shape.products]
+        for each in rows:
+            self.tiles.append(ptx.tile(b8, each, ROW, swizzle="128B", copies=shape.stages, at=memory))
+            memory = memory + shape.stages * each * ROW
+        for each in rows:
+            count = shape.factors * shape.stages * each // BLOCK
+            self.factors.append(ptx.tile(b32, 32, 4, copies=count, at=ptx.pointer_to(b32, "shared", memory.address)))
+            memory = memory + count * FACTORS
+        self.after = memory
+
+    def copy(self, stage: Any, tile: Tile, start: Any) -> None:
+        """Start the copies of a stage: a K tile of A and of each B, and their factors."""
+        index, barrier = stage.index, stage.barrier
+        ptx.mbarrier.arrive.expect_tx.shared.b64(barrier, self.shape.stage_bytes)
+        for number, (target, factors) in enumerate(zip(self.tiles, self.factors, strict=True)):
+            first, each = tile.column if number else tile.row, self.shape.factors * target.rows // BLOCK
+            here = (start // (self.shape.depth // ROW)).view(s32), first.view(s32)
+            COPY(target.at(0, 0, index), (tile.maps.matrices[number], here), barrier)
+            blocks = 0, 0, (start // (4 * self.shape.format.group)).view(s32), (first // BLOCK).view(s32)
+            COPY_FACTORS(factors.at(0, 0, index * each), (tile.maps.factors[number], blocks), barrier)
+
+    def multiply(self, stage: Any, cells: Any, first: Any, adds: Any) -> None:
+        """Issue the copies of factors and the MMAs of a stage, into accumulators from column `first` on."""
+        shape, format = self.shape, self.shape.format
+        a, *right = (ptx.descriptor(tile, copy=stage.index) for tile in self.tiles)
+        always = ptx.setp.eq.u32(0, 0)
+        issue = MULTIPLY[f"kind::{format.kind}"].block_scale[format.size]
+        for step in range(STEPS):
+            block, within = divmod(step * format.factors, 4)
+            if within == 0:
+                moved = [self._move_factors(number, stage, cells, block) for number in range(len(self.tiles))]
+            bits = ptx.instruction_descriptor(
+                format.kind, ROWS, shape.columns, format.type, scale=format.factor, a_id=within, b_id=within
+            )
+            further = step * ROW // STEPS // 16
+            for product, (b, b_factors) in enumerate(zip(right, moved[1:], strict=True)):
+                d = cells.at(first + product * shape.columns)
+                issue(d, a + further, b + further, bits, moved[0], b_factors, always if step else adds)
+
+    def _move_factors(self, number: int, stage: Any, cells: Any, block: int) -> Any:
+        """Copy a block of factors for all rows of a matrix to tensor memory, after the accumulators."""
+        shape = self.shape
+        beside = [tile.rows // BLOCK for tile in self.tiles]  # blocks, one for each 128 rows
+        column = shape.buffers * shape.buffer_columns
+        column += 4 * (shape.factors * sum(beside[:number]) + block * beside[number])
+        start = ptx.descriptor(self.factors[number], copy=stage.index * (shape.factors * beside[number]))
+        for each in range(beside[number]):
+            TO_CELLS(cells.at(column + 4 * each), start + (each * shape.factors + block) * FACTORS // 16)
+        return cells.at(column)
+
+
+class Tiles:
+    """The tiles of one product that a block computes."""
+
+    def __init__(self, shape: Shape, maps: Any, m: Any, n: Any, k: Any) -> None:
+        self.maps, self.k = Maps(maps.generic.address, shape.products), k
+        self.order = TileOrder(ROWS, shape.columns, TOGETHER, m, n)
+
+    def each(self) -> Iterator[Tile]:
+        """Each of them, on the GPU."""
+        for number in self.order.each():
+            yield Tile(self.maps, *self.order.origin(number), self.k)
+
+
+@cache
+def specialize(shape: Shape, finish: Finish | None = None) -> Kernel:
+    """Build the kernel; its arguments are the tensor maps, as `Maps` reads them, m, n and k."""
+    given: Any = tensor_maps(2 * shape.products + 3)
+
+    @kernel(target="sm_100a", maxntid=THREADS, minnctapersm=1)
+    def nvfp4_gemm(maps: given, m: u32, n: u32, k: u32) -> None:
+        compute(shape, finish, Tiles(shape, maps, m, n, k))
+
+    found: Kernel = nvfp4_gemm
+    return found
+
+
+def compute(shape: Shape, finish: Finish | None, tiles: Any) -> None:
+    """All roles of a block: each goes through the tiles on its own."""
+    thread, warp = ptx.tid.x, ptx.tid.x >> 5
+    stages = Stages(shape, ptx.dynamic_shared(b8, align=1024))
+    d_tile = ptx.tile(b16, ROWS, BOX, swizzle="128B", copies=shape.columns // BOX, at=stages.after)
+    ring = ptx.barrier_pipeline(shape.stages, fills=1, reads=1, when=thread == 0)
+    accumulators = ptx.barrier_pipeline(shape.buffers, fills=1, reads=4, when=thread == 0)
+    cells = ptx.tensor_memory(512, when=warp == 0)
+    with ptx.when(thread == 0):
+        stage = ring.producer()
+        for tile in tiles.each():
+            for start in ptx.range(0, tile.k, shape.depth):
+                stage.wait()
+                stages.copy(stage, tile, start)
+                stage.advance()
+    with ptx.when(thread == 32):
+        stage, buffer = ring.consumer(), accumulators.producer()
+        for tile in tiles.each():
+            buffer.wait()
+            ptx.tcgen05.fence__after_thread_sync()
+            for start in ptx.range(0, tile.k, shape.depth):
+                stage.wait()
+                stages.multiply(stage, cells, buffer.index * shape.buffer_columns, start > 0)
+                COMMIT(stage.barrier)
+                stage.advance()
+            COMMIT(buffer.barrier)
+            buffer.advance()
+    with ptx.when(warp >= 2):
+        buffer = accumulators.consumer()
+        for tile in tiles.each():
+            buffer.wait()
+            ptx.tcgen05.fence__after_thread_sync()
+            read(shape, finish, cells, buffer.index * shape.buffer_columns, d_tile)
+            release(buffer)
+            write(shape.columns, d_tile, tile.maps.d, tile.row, tile.column)
+        ptx.cp.async_.bulk.wait_group(0, when=thread == THREADS - WRITERS)
+    cells.free()
+
+
+def read(shape: Shape, finish: Finish | None, cells: Any, first: Any, tile: Any) -> None:
+    """Copy what comes out to shared memory, rounded to f16: each thread one row, when the last copies have read it."""
+    ptx.cp.async_.bulk.wait_group.read(0, when=ptx.tid.x == THREADS - WRITERS)
+    ptx.barrier.sync.aligned(BARRIER, WRITERS)
+    warp = ptx.tid.x >> 5 & 3
+    row = warp * 32 + ptx.laneid
+    for column in range(0, shape.columns, 32):
+        held = []
+        for product in range(shape.products):
+            held.append([f32() for _ in range(32)])
+            LOAD(cells.rows(warp, first + (product * shape.columns + column)), out=[held[-1]])
+        values = held[0] if finish is None else [finish(each) for each in zip(*held, strict=True)]
+        rounded = pairs("f16", values)
+        for chunk in range(0, 32, 8):
+            at = column + chunk
+            ptx.st.shared.v4.b32(tile.at(row, at % BOX, at // BOX), rounded[chunk // 2 : chunk // 2 + 4])
+
+
+def release(buffer: Any) -> None:
+    """A warp has read the accumulators."""
+    ptx.tcgen05.wait__ld.sync.aligned()
+    ptx.tcgen05.fence__before_thread_sync()
+    ptx.bar.warp.sync(-1)
+    with ptx.when(ptx.laneid == 0):
+        buffer.arrive()
+    buffer.advance()

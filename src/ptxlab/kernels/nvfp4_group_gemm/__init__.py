@@ -1,0 +1,85 @@
+"""Dᵢ = Aᵢ·Bᵢᵀ of several groups of NVFP4 matrices, in one launch.
+
+Aᵢ is mᵢ by k, Bᵢ is n by k, as `ptxlab.kernels.block_scaled` has them; Dᵢ is mᵢ by n, f16. It is the kernel of
+`nvfp4_gemm`; only the order of tiles is another one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import ptxlab
+from ptxlab.kernels.block_scaled import NVFP4, check, matrix, numbers
+from ptxlab.kernels.nvfp4_gemm import maps_of
+from ptxlab.kernels.nvfp4_gemm.kernel import Shape
+from ptxlab.kernels.nvfp4_group_gemm.kernel import specialize
+from ptxlab.kernels.tcgen05_gemm import BLOCKS
+from ptxlab.kernels.tcgen05_gemm.parts import BOX, ROWS
+from ptxlab.kernels.tcgen05_gemm.specialized import THREADS
+from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
+from ptxlab.measure.entry import Arrays, ceil_div
+
+SHAPE = Shape()
+PARTS = ("a", "a_factors", "b", "b_factors", "d")
+MOST = 50  # groups whose maps fit into the parameters of a kernel
+
+
+def product(shape: Shape = SHAPE, blocks: int = BLOCKS, **groups: Any) -> Launch:
+    """The launch that computes all Dᵢ; `a0`, `a_factors0`, `b0`, `b_factors0` and `d0` are of the first group."""
+    count = len(groups) // len(PARTS)
+    if not 0 < count <= MOST:
+        raise UnsuitedError(f"{count} groups: 1 to {MOST} fit into the parameters of a kernel")
+    maps, sizes, tiles = [], [], 0
+    for group in range(count):
+        a, a_factors, b, b_factors, d = (groups[f"{part}{group}"] for part in PARTS)
+        (m, k), (n, depth) = check(f"A{group}", NVFP4, a, a_factors), check(f"B{group}", NVFP4, b, b_factors)
+        if depth != k or n % 8 or not m:
+            raise UnsuitedError(f"group {group}: no product of {m}x{k} and {n}x{depth}, n a multiple of 8")
+        maps += [*maps_of(shape, a, a_factors, ROWS), *maps_of(shape, b, b_factors, shape.columns)]
+        maps.append(ptxlab.tensor_map(d, box=(ROWS, BOX), swizzle="128B"))
+        sizes += [m, n, k]
+        tiles += ceil_div(m, ROWS) * ceil_div(n, shape.columns)
+    passed = {128 * number: map for number, map in enumerate(maps)}
+    args = [passed, np.array(sizes, np.uint32)]
+    return Launch(specialize(shape, count), min(tiles, blocks), THREADS, args, shape.shared)
+
+
+def arrays(draw: Draw, m: str, n: int, k: int) -> Arrays:
+    """The matrices of all groups; `m` has the rows of each, as in `80-176-128`."""
+    found: Arrays = {}
+    for group, rows in enumerate(map(int, m.split("-"))):
+        found[f"a{group}"], found[f"a_factors{group}"] = matrix(draw, NVFP4, rows, k)
+        found[f"b{group}"], found[f"b_factors{group}"] = matrix(draw, NVFP4, n, k)
+        found[f"d{group}"] = draw.empty((rows, n), "f16")
+    return found
+
+
+def reference(xp: Any, **groups: Any) -> Arrays:
+    """The same in float64."""
+    found: Arrays = {}
+    for group in range(len(groups) // len(PARTS)):
+        a, a_factors, b, b_factors, _ = (groups[f"{part}{group}"] for part in PARTS)
+        found[f"d{group}"] = numbers(xp, NVFP4, a, a_factors) @ numbers(xp, NVFP4, b, b_factors).T
+    return found
+
+
+def work(m: str, n: int, k: int) -> Work:
+    """A multiplication and an addition for each of m·n·k."""
+    rows = [int(each) for each in m.split("-")]
+    return Work(
+        flops=2 * sum(rows) * n * k, bytes=(sum(rows) + n * len(rows)) * k * 9 / 16 + 2 * sum(rows) * n, rate="e2m1"
+    )
+
+
+entry = Entry(
+    title="Dᵢ = Aᵢ·Bᵢᵀ of groups of NVFP4 matrices by tcgen05",
+    arrays=arrays,
+    reference=reference,
+    work=work,
+    variants={"one launch": product},
+    sizes=[{"m": "80-176-128-72-64-248-96-160", "n": 4096, "k": 7168}, {"m": "192-320", "n": 3072, "k": 4096}],
+    small=[{"m": "40-130", "n": 136, "k": 288}],
+    tolerance=5e-4,
+)

@@ -1,0 +1,50 @@
+"""Several products of NVFP4 matrices in one launch: blocks go through the tiles of all groups, one after the other.
+
+The tensor maps of all groups are made by the host and passed in one structure: a block only computes which is its own.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from ptxlab.author import Kernel, kernel, pointer, ptx, tensor_maps, u32
+from ptxlab.kernels.nvfp4_gemm.kernel import TOGETHER, Maps, Shape, Tile, compute
+from ptxlab.kernels.tcgen05_gemm.parts import ROWS
+from ptxlab.kernels.tcgen05_gemm.specialized import THREADS
+from ptxlab.kernels.tile_order import TileOrder
+
+MAPS = 128 * 5  # bytes of the maps of a group
+
+
+class GroupedTiles:
+    """The tiles of all groups that a block computes; `sizes` has m, n and k of each."""
+
+    def __init__(self, shape: Shape, groups: int, maps: Any, sizes: Any) -> None:
+        self.shape, self.groups, self.maps, self.sizes = shape, groups, maps.generic.address, sizes
+
+    def each(self) -> Iterator[Tile]:
+        """Each of them, on the GPU: where the tiles of a group end, those of the next follow."""
+        number = u32()
+        ptx.mov.u32(ptx.ctaid.x, out=number)
+        for group in ptx.range(0, self.groups):
+            m, n, k = (self.sizes[group * 3 + part] for part in range(3))
+            order = TileOrder(ROWS, self.shape.columns, TOGETHER, m, n)
+            maps = Maps(self.maps + ptx.mul.wide.u32(group, MAPS), self.shape.products)
+            with ptx.loop():
+                ptx.leave_when(number >= order.count)
+                yield Tile(maps, *order.origin(number), k)
+                number += ptx.nctaid.x
+            number -= order.count
+
+
+@cache
+def specialize(shape: Shape, groups: int) -> Kernel:
+    """Build the kernel; its arguments are the tensor maps of all groups, in one structure, and their sizes."""
+    given: Any = tensor_maps(5 * groups)
+
+    @kernel(target="sm_100a", maxntid=THREADS, minnctapersm=1)
+    def nvfp4_group_gemm(maps: given, sizes: pointer[u32]) -> None:
+        compute(shape, None, GroupedTiles(shape, groups, maps, sizes))
+
+    found: Kernel = nvfp4_group_gemm
+    return found
