@@ -5,25 +5,30 @@ checks on seeds 0 and 1. It is `reported` where there is an error (a race, a han
 warning). If nothing is reported it is `wrong` where the result is not what NumPy says, and has `survived` where it is.
 `survivors.py` says of each of those two why it is still right without it, or that it is missed.
 
-`--only=NAME` takes kernels whose name has NAME in it, `--most=N` the first N mutants, `--workers=N` uses as many
-processes. `--evidence` writes the score and all mutants that are not reported to `evidence/mutation.json`, and how many
-findings the asynchronous kernels have as they are, under 50 seeds (`--seeds=N`).
+`--only=NAME` takes kernels whose name has NAME in it, `--asynchronous` and `--synchronous` those of one sort,
+`--most=N` the first N mutants; `--workers=N` uses as many processes. `--save=FILE` keeps what came of them, and
+`--join=FILE,FILE` takes it from such files instead of running anything. `--evidence` writes the score and all mutants
+that are not reported to `evidence/mutation.json`, and how many findings the asynchronous kernels have as they are,
+under 50 seeds (`--seeds=N`).
 """
 
 import datetime
 import json
+import pickle
 import platform
 import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.metadata import version
-from itertools import islice
+from itertools import chain, islice
 from multiprocessing import get_context
 from pathlib import Path
+from typing import TypeVar
 
 from ptxlab import ir
 from ptxlab.report import Diagnostic
@@ -33,6 +38,8 @@ from tests.emulate.survivors import EQUIVALENT, MISSED, Survivor
 
 EVIDENCE = Path(__file__).resolve().parents[2] / "evidence" / "mutation.json"
 SEEDS = (0, 1)
+Item = TypeVar("Item")
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -87,15 +94,8 @@ class Outcome:
         }
 
 
-def mutants(only: str = "") -> Iterator[Mutant]:
-    """Each change to each instruction that is executed, of each kernel."""
-    for subject in subjects():
-        if only in subject.name:
-            yield from mutants_of(subject)
-
-
 def mutants_of(subject: Subject) -> Iterator[Mutant]:
-    """The mutants of one kernel."""
+    """Each change to each instruction of a kernel that is executed."""
     module = subject.parse(subject.text)
     assert module.source is not None
     text = module.source.text
@@ -230,57 +230,86 @@ def evidence(score: Score, commit: str) -> dict[str, object]:
     }
 
 
-def findings_on_originals(seeds: int) -> dict[str, object]:
+def findings_on_originals(seeds: int, workers: int) -> dict[str, object]:
     """How many findings the asynchronous kernels have as they are, under so many seeds; all must be right."""
-    names, found = [], 0
-    for subject in subjects():
-        if subject.is_asynchronous:
-            names.append(subject.name)
-            found += sum(_findings_of(subject, seed) for seed in range(seeds))
-    return {"kernels": names, "seeds": seeds, "findings": found}
+    originals = [subject for subject in subjects() if subject.is_asynchronous]
+    found = _in_parallel(partial(_findings_of, seeds=seeds), originals, workers)
+    return {"kernels": [subject.name for subject in originals], "seeds": seeds, "findings": sum(found)}
 
 
-def _findings_of(subject: Subject, seed: int) -> int:
-    results, is_right = subject.run(subject.parse(subject.text), seed)
-    assert is_right, (subject.name, seed)
-    return sum(len(result.diagnostics) for result in results)
+def _findings_of(subject: Subject, seeds: int) -> int:
+    count = 0
+    for seed in range(seeds):
+        results, is_right = subject.run(subject.parse(subject.text), seed)
+        assert is_right, (subject.name, seed)
+        count += sum(len(result.diagnostics) for result in results)
+    return count
+
+
+def _in_parallel(function: Callable[[Item], Made], items: Iterable[Item], workers: int) -> Iterator[Made]:
+    """What a function makes of each item, in their order, by so many processes."""
+    if workers == 1:
+        yield from map(function, items)
+        return
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        yield from pool.map(function, items)
 
 
 def outcomes_of(options: dict[str, str]) -> Iterator[Outcome]:
-    """What comes of all mutants that are asked for, in their order, by so many processes."""
-    most = int(options["most"]) if "most" in options else None
-    chosen = islice(mutants(options.get("only", "")), most)
-    workers = int(options.get("workers", 1))
-    if workers == 1:
-        yield from map(judge, chosen)
+    """What comes of all mutants that are asked for, in their order; of those of earlier runs, what was saved."""
+    if "join" in options:
+        for name in options["join"].split(","):
+            yield from pickle.loads(Path(name).read_bytes())
         return
-    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-        yield from pool.map(judge, list(chosen))
+    chosen = [subject for subject in subjects() if options.get("only", "") in subject.name]
+    for name in ("asynchronous", "synchronous"):
+        if name in options:
+            chosen = [subject for subject in chosen if subject.is_asynchronous == (name == "asynchronous")]
+    workers = int(options.get("workers", 1))
+    each = _in_parallel(_all_mutants_of, chosen, workers)
+    made = islice(chain.from_iterable(each), int(options["most"]) if "most" in options else None)
+    yield from _in_parallel(judge, made, workers)
+
+
+def save(outcomes: list[Outcome], name: str) -> None:
+    """Keep outcomes in a file, without the texts of the kernels."""
+    kept = []
+    for outcome in outcomes:
+        subject = replace(outcome.mutant.subject, text="")
+        kept.append(replace(outcome, mutant=replace(outcome.mutant, text="", subject=subject)))
+    Path(name).write_bytes(pickle.dumps(kept))
+
+
+def _all_mutants_of(subject: Subject) -> list[Mutant]:
+    return list(mutants_of(subject))
 
 
 def main(arguments: list[str]) -> int:
     options = {name: value for name, _, value in (a.removeprefix("--").partition("=") for a in arguments)}
-    root = EVIDENCE.parents[1]
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=True)
     outcomes = []
     for outcome in outcomes_of(options):
         outcomes.append(outcome)
         known = survivor_of(outcome.mutant)
         why = ", ".join(outcome.findings) or (known.reason if known else "NOT EXAMINED YET")
         print(f"{len(outcomes)} {outcome.verdict}: {outcome.mutant.name}: {why}", flush=True)
+        if "save" in options and len(outcomes) % 20 == 0:
+            save(outcomes, options["save"])
+    if "save" in options:
+        save(outcomes, options["save"])
     score = Score(outcomes)
     print(score)
     for outcome in score.unnamed:
         print("LINE NOT NAMED", outcome.mutant.name, ", ".join(outcome.findings))
-    if not options.keys() & {"only", "most"}:
+    if not options.keys() & {"only", "most", "asynchronous", "synchronous"}:
         used = {survivor_of(o.mutant) for o in outcomes if o.verdict != "reported"}
         for survivor in (*EQUIVALENT, *MISSED):
             if survivor not in used:
                 print("NO SURVIVOR ANY MORE", survivor)
     if "evidence" in options:
+        root = EVIDENCE.parents[1]
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=True)
         record = evidence(score, commit.stdout.strip())
-        record["originals"] = findings_on_originals(int(options.get("seeds", 50)))
-        EVIDENCE.parent.mkdir(exist_ok=True)
+        record["originals"] = findings_on_originals(int(options.get("seeds", 50)), int(options.get("workers", 1)))
         EVIDENCE.write_text(json.dumps(record, indent=1) + "\n")
     return int(any(survivor_of(o.mutant) is None for o in score.missed))
 
