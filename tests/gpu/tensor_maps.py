@@ -160,13 +160,17 @@ def fields_of(map: TensorMap) -> dict[str, Any]:
 
 def compare_encodings(count: int, seed: int, other: str) -> tuple[int, list[list[Any]]]:
     """How many maps the driver encodes otherwise, and some of all: fields, address, bytes."""
+    from contextlib import nullcontext
+
+    from ptxlab.gpu.driver import current
     from ptxlab.gpu.tensor_maps import encode
 
     r, different, sample = random.Random(seed), 0, []
     for number in range(count):
         map, address = draw_map(r, None, small=False), r.randrange(1 << 47) & ~31
         ours = map.encode(address)
-        theirs = ours if other == "cpu" else encode(map, address)
+        with nullcontext() if other == "cpu" else current(0):
+            theirs = ours if other == "cpu" else encode(map, address)
         different += ours != theirs
         if ours != theirs:
             print(f"map {number} differs: {fields_of(map)} at {address:#x}: {ours.hex()} {theirs.hex()}")

@@ -180,6 +180,10 @@ class BulkCopies(Protocol[V, A_contra]):
     def prefetch_tensor(self, map: A_contra, box: Box[V]) -> None:
         """Bring a box of a tensor to the L2 cache."""
 
+    @step("change")
+    def change_map(self, map: A_contra, is_warp: bool) -> None:
+        """Report to the detectors that a thread, or all lanes of a warp together, change a tensor map."""
+
     @step("release")
     def release_maps(self) -> None:
         """Have later acquires of tensor maps see what this thread wrote, and what it knows that others wrote."""

@@ -103,6 +103,7 @@ def _words(k: Machine, map: Address) -> list[Value]:
 
 
 def _write(k: Machine, map: Address, words: list[Value]) -> None:
+    k.bulk.change_map(map, is_warp=False)
     k.store(map, words[: HALF // 4])
     k.store(map + HALF, words[HALF // 4 :])
 
@@ -123,6 +124,7 @@ def _replace(k: Machine, words: list[Value], offset: int, mask: int, bits: Value
 def copy_map(k: Machine, m: Modifiers, d: Address, a: Address, size: int) -> None:
     """Copy a tensor map from shared to global memory, each lane 4 bytes, and release it for acquires of that map."""
     k.collect(meet, ALL_LANES, (), (), aligned=True)
+    k.bulk.change_map(d, is_warp=True)
     at = k.cast(k.lane << 2, "u64")
     k.store(d + at, k.load(a + at, "u32"))
     k.bulk.release_maps()

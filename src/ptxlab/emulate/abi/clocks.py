@@ -100,6 +100,19 @@ class MapAcquire:
 
 
 @struct
+class MapUse:
+    """A copy by a tensor map in global memory, which it reads until one of two channels says that it is over."""
+
+    address: u64
+    thread: u32
+    instruction: u32
+    group: u32  # of the thread's bulk copies
+    channel: u32  # of the mbarrier that the copy signals; 0: it signals none
+    number: u32  # of the copy, there
+    unused: u32
+
+
+@struct
 class Finding:
     """Two accesses without order, or (kind `UNWRITTEN`) one that reads what no thread wrote."""
 

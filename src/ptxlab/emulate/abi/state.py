@@ -10,7 +10,7 @@ from __future__ import annotations
 from ptxlab.emulate.abi.address_spaces import Hint
 from ptxlab.emulate.abi.barriers import BlockBarriers
 from ptxlab.emulate.abi.bulk import TensorMap
-from ptxlab.emulate.abi.clocks import History, MapAcquire, Pages, SyncVariables, VectorClock
+from ptxlab.emulate.abi.clocks import History, MapAcquire, MapUse, Pages, SyncVariables, VectorClock
 from ptxlab.emulate.abi.code import Program
 from ptxlab.emulate.abi.faults import Fault
 from ptxlab.emulate.abi.quiescence import Watch
@@ -100,6 +100,7 @@ class BlockOrder:
     known: VectorClock  # what all its threads know of other blocks
     tiles: Tiles
     acquires: Growable[MapAcquire]  # of tensor maps, by its threads
+    uses: Growable[MapUse]  # of tensor maps, by copies of its threads
 
 
 @struct

@@ -155,6 +155,10 @@ class BulkCopies:
         self._machine.runtime("check_map", record, self._machine.place)
         self._machine.check()
 
+    def change_map(self, map: LlvmAddress, is_warp: bool) -> None:
+        if map.space != "shared":
+            self._machine.runtime("change_map", map.value, int(is_warp), self._machine.place)
+
     def release_maps(self) -> None:
         self._machine.runtime("release_maps")
 

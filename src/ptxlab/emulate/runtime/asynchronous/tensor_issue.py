@@ -23,7 +23,7 @@ from ptxlab.emulate.runtime.asynchronous.tensor_boxes import (
 from ptxlab.emulate.runtime.asynchronous.tensor_maps import B4X16_P64, REDUCED, refuse_map, take_map
 from ptxlab.emulate.runtime.memory.memory import fail_because, find_memory, owner_of
 from ptxlab.emulate.runtime.order.mbarrier_order import channel_of
-from ptxlab.emulate.runtime.order.tensor_map_order import note_map
+from ptxlab.emulate.runtime.order.tensor_map_order import note_map, note_use
 from ptxlab.emulate.runtime.order.tile_layouts import note_tile
 from ptxlab.emulate.runtime.order.vector_clocks import BULK_READS, BULK_WRITES
 from ptxlab.native import Pointer, address_of, boolean, cast, native, s32, s64, u32, u64
@@ -68,6 +68,8 @@ def start_box_load(thread: Pointer[Thread], load: Pointer[BulkLoad], instruction
     transfer.signals = signals
     channel: u32 = channel_of(signals, transfer.barrier)
     note_signal(thread, signals, transfer.barrier, channel, transfer.number, instruction)
+    if load.map_tracked != 0:
+        note_use(thread, load.source, channel, transfer.number, instruction)
     thread.starting.channel = channel
     thread.starting.number = transfer.number
     visit_box(thread, transfer, NOTE if load.tracked != 0 else FIND)
@@ -113,6 +115,8 @@ def start_box_store(thread: Pointer[Thread], store: Pointer[BulkStore], instruct
     place = find_memory(thread, store.source, extent, BOX_ALIGNMENT, SHARED_SPACE, LOAD, instruction, nowhere)
     if cast(u64, place) == 0:
         return
+    if store.map_tracked != 0:
+        note_use(thread, store.destination, 0, 0, instruction)
     group: u32 = thread.copies.bulk_group + 1
     thread.starting.channel = BULK_READS + thread.number
     note_box(thread, thread.block, transfer, store.source, LOAD, group)

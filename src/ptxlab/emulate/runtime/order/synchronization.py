@@ -100,6 +100,7 @@ def end_order(block: Pointer[Block]) -> None:
         left = left & (left - 1)
     forget(address_of(block.order.known))
     free_items(block.order.acquires)
+    free_items(block.order.uses)
     free_variables(address_of(block.order.variables))
     free_pages(block.worker.history, address_of(block.order.pages))
     free(block.memory.local_marks)

@@ -7,25 +7,27 @@ that copies, is good for what was released before it; it is remembered with a di
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.address_spaces import GENERIC_SPACE, GLOBAL_SPACE, LOAD, SHARED_WINDOW, Hint
-from ptxlab.emulate.abi.clocks import Access, History, MapAcquire, Page
+from ptxlab.emulate.abi.address_spaces import GENERIC_SPACE, GLOBAL_SPACE, LOAD, SHARED_WINDOW, STORE, Hint
+from ptxlab.emulate.abi.clocks import Access, History, MapAcquire, MapUse, Page, VectorClock
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.memory.memory import find_memory
 from ptxlab.emulate.runtime.order.happens_before import are_covered, is_known
 from ptxlab.emulate.runtime.order.proxies import fence_all
 from ptxlab.emulate.runtime.order.races import note_global
-from ptxlab.emulate.runtime.order.reports import report_stale_map
+from ptxlab.emulate.runtime.order.reports import report_race, report_stale_map
 from ptxlab.emulate.runtime.order.shadow import (
     ANY_PROXY,
+    ASYNC,
     COPY,
     PAGE,
     PAGE_SHIFT,
     SCATTER,
     SIZE_SHIFT,
     WARP_SHIFT,
+    WIDE,
     slot_of,
 )
-from ptxlab.emulate.runtime.order.vector_clocks import MAP_RELEASE, epoch_of_everyone
+from ptxlab.emulate.runtime.order.vector_clocks import BULK_READS, MAP_RELEASE, epoch_of, epoch_of_everyone, key_of
 from ptxlab.isa.tensor_map import ALIGNMENT, BYTES
 from ptxlab.native import Pointer, address_of, append, array, boolean, cast, native, u32, u64
 
@@ -106,6 +108,72 @@ def is_acquired(thread: Pointer[Thread], address: u64, digest: u64) -> boolean:
     return False
 
 
+# Copies that may still read a map when it is changed.
+
+
+@native
+def note_use(thread: Pointer[Thread], address: u64, channel: u32, number: u32, instruction: u32) -> None:
+    """Remember a copy by a map until it has read it: its group is waited for, or its mbarrier (`channel`) completes."""
+    if thread.worker.checks == 0 or address >= SHARED_WINDOW:
+        return
+    uses = thread.block.order.uses
+    use = cast(Pointer[MapUse], 0)
+    for index in range(uses.count):
+        found = uses.items + index
+        if found.address == address and found.thread == thread.number and found.channel == channel:
+            use = found
+    if cast(u64, use) == 0:
+        use = append(uses)
+    if cast(u64, use) != 0:
+        use.address = address
+        use.thread = thread.number
+        use.instruction = instruction
+        use.group = thread.copies.bulk_group + 1
+        use.channel = channel
+        use.number = number
+
+
+@native
+def change_map(thread: Pointer[Thread], address: u64, is_warp: u32, instruction: u32) -> None:
+    """Check that no copy reads a map that a thread, or (once for all its lanes) a warp, is about to change."""
+    if thread.worker.checks == 0 or address >= SHARED_WINDOW or (is_warp != 0 and thread.lane != 0):
+        return
+    uses = thread.block.order.uses
+    for index in range(uses.count):
+        use = uses.items + index
+        if use.address == address and not is_over(thread, use, is_warp):
+            access = array(Access, 1)
+            access.block = u32(thread.block.number)
+            access.instruction = use.instruction
+            access.flags = LOAD | COPY | ASYNC | WIDE | use.thread << WARP_SHIFT
+            access.lanes = use.channel if use.channel != 0 else BULK_READS + use.thread
+            access.epoch = use.number if use.channel != 0 else use.group
+            report_race(thread, access, address, BYTES, STORE | 2 << SIZE_SHIFT, instruction, GLOBAL_SPACE)
+            return
+
+
+@native
+def is_over(thread: Pointer[Thread], use: Pointer[MapUse], is_warp: u32) -> boolean:
+    """Whether a thread, or any lane of its warp, knows that a copy has read its map."""
+    block = thread.block
+    if has_heard(address_of(block.order.known), block.number, use):
+        return True
+    first: u32 = thread.number // 32 * 32 if is_warp != 0 else thread.number
+    last: u32 = min(first + 32, block.count) if is_warp != 0 else thread.number + 1
+    for number in range(first, last):
+        if has_heard(address_of(block.threads[number].order.known), block.number, use):
+            return True
+    return False
+
+
+@native
+def has_heard(known: Pointer[VectorClock], block: u64, use: Pointer[MapUse]) -> boolean:
+    """Whether a clock has that a copy of a block has read its map."""
+    if epoch_of(known, key_of(block, BULK_READS + use.thread)) >= u64(use.group):
+        return True
+    return use.channel != 0 and epoch_of(known, key_of(block, use.channel)) >= u64(use.number)
+
+
 # The last writes to the words of a map.
 
 
@@ -184,4 +252,4 @@ def is_racing(thread: Pointer[Thread], address: u64) -> boolean:
     return False
 
 
-CALLED = (release_maps, acquire_map)
+CALLED = (release_maps, acquire_map, change_map)
