@@ -56,7 +56,7 @@ def get(module: ir.Module, name: str, dtype: Any = None, device: str = "auto") -
 
 
 def written(module: ir.Module) -> dict[str, Array]:
-    """All that a kernel may have written, where one ran last; without what begins with an address."""
+    """All that a kernel may have written, where one ran last; without what starts with an address."""
     refuse_wrong(module)
     ran_on = context_of(module).host.ran_on
     placed = layout.Variables(module, [])
@@ -71,12 +71,12 @@ def written(module: ir.Module) -> dict[str, Array]:
 
 
 def forget(module: ir.Module) -> None:
-    """Have all variables begin anew on every device: as they were set, or as the PTX says; nothing is allocated."""
+    """Initialise all variables again on every device, as they were set or as the PTX says; nothing is allocated."""
     context_of(module).start_anew()
 
 
 def inherit(module: ir.Module, other: ir.Module) -> None:
-    """Have variables begin with what those of another module were set to; see `ptxlab.ir.Module.inherit`."""
+    """Have variables start with what those of another module were set to; see `ptxlab.ir.Module.inherit`."""
     if values := given_to(other):
         context_of(module).host.given |= values
 

@@ -208,9 +208,18 @@ def test_random_integers_stay_within_their_limits() -> None:
             ["--block", 1, "--arg", "u32[2]=one"],
             "`one` is not an integer, nor zeros, ones, arange, random, random:LOW:",
         ),
-        (["--block", 1, "--arg", "f32[2]=random:2:1"], "there is no number from 2 to below 1\n"),
-        (["--block", 1, "--arg", "u32[2]=random:2:2"], "there is no number from 2 to below 2\n"),
-        (["--block", 1, "--arg", "f32[2]=random:nan:1"], "there is no number from nan to below 1\n"),
+        (
+            ["--block", 1, "--arg", "f32[2]=random:2:1"],
+            "the range 2:1 is empty: the first number must be below the second\n",
+        ),
+        (
+            ["--block", 1, "--arg", "u32[2]=random:2:2"],
+            "the range 2:2 is empty: the first number must be below the second\n",
+        ),
+        (
+            ["--block", 1, "--arg", "f32[2]=random:nan:1"],
+            "the range nan:1 is empty: the first number must be below the second\n",
+        ),
         (["--block", 1, "--arg", "f64[2]=random:-1e308:1e308"], "more than a double can hold\n"),
         (["--block", 1, "--arg", f"f32[2]=@{__file__}"], "is not a file of numbers that `numpy.save` wrote\n"),
         (["--block", 1, "--arg", "bytes=0g"], "bytes are pairs of hexadecimal digits, such as `01ff`, or @FILE\n"),

@@ -22,7 +22,7 @@ class Array(Pointer):
 
     @property
     def address(self) -> Value:
-        """Where the array begins, in a register."""
+        """Where the array starts, in a register."""
         return self._base
 
     @property

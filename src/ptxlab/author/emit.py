@@ -238,7 +238,7 @@ def _result(trace: Trace, expected: Expected, given: Any, pair: bool, results: l
 def _fresh(trace: Trace, expected: Expected) -> Any:
     assert expected.type is not None
     type = expected.type
-    if type.width == 8 and expected.loose:  # arithmetic begins at 16 bits
+    if type.width == 8 and expected.loose:  # arithmetic starts at 16 bits
         type = type_named(f"{type.kind if type.kind in 'us' else 'b'}16")
     if trace.program.untyped and type.kind != "p":
         type = type_named(f"b{type.width}")

@@ -19,7 +19,7 @@ from ptxlab.isa import type_named
 
 
 def in_parameter(name: str, offset: int = 0) -> Pointer:
-    """A place in a parameter."""
+    """A position in a parameter."""
     return Pointer(b8, "param", symbol=name, offset=offset)
 
 

@@ -26,7 +26,7 @@ LANE_BITS = 5
 
 @dataclass(frozen=True, eq=False)
 class Fragment:
-    """A matrix in the registers of a warp; `layout` has the place of each element.
+    """A matrix in the registers of a warp; `layout` has the position of each element.
 
     The matrix is the one in memory: of B, whose columns a multiplication takes, each is a row here. A
     `transposed` one is in memory the other way round, and `ldmatrix.trans` transposes it.

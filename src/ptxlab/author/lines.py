@@ -1,6 +1,6 @@
 """The user's Python: which line an instruction was written on, and findings shown there first.
 
-`here()` is the place outside of this package that is running now. A kernel's PTX says with `.loc` which line each
+`here()` is the line outside of this package that is running now. A kernel's PTX says with `.loc` which line each
 instruction comes from; `ptxlab.ir.origin` reads that back and puts the Python line before a diagnostic about the PTX.
 """
 
@@ -24,7 +24,7 @@ _INNER = (__name__.rpartition(".")[0], "ptxlab.ir.launchable", "contextlib", "fu
 
 @dataclass(frozen=True, slots=True)
 class SourcePosition:
-    """A place in the user's Python, down to the instruction of the interpreter."""
+    """A location in the user's Python, down to the instruction of the interpreter."""
 
     code: CodeType
     line: int
@@ -48,7 +48,7 @@ class SourcePosition:
 
 
 def here() -> SourcePosition:
-    """The innermost place outside of this package."""
+    """The innermost location outside of this package."""
     frame = user_frame()
     return SourcePosition(frame.f_code, frame.f_lineno, frame.f_lasti)
 
@@ -62,7 +62,7 @@ def user_frame() -> FrameType:
 
 
 def raised_at(problem: BaseException) -> SourcePosition | None:
-    """The innermost place that an exception came through, outside of ptxlab and of what comes with Python."""
+    """The innermost location that an exception came through, outside of ptxlab and of what comes with Python."""
     place, own = None, __name__.partition(".")[0]
     for step in _steps(problem.__traceback__):
         root = step.tb_frame.f_globals.get("__name__", "").partition(".")[0]
@@ -192,7 +192,7 @@ def _named(file: str, text: str) -> Source:
 
 
 def _offset(source: Source, line: int, column: int) -> int:
-    """The place of a column, which Python counts in bytes of UTF-8."""
+    """The position of a column, which Python counts in bytes of UTF-8."""
     start, end = source.line_bounds(line)
     text = source.text[start:end]
     # A file that was edited after it was loaded can have shorter lines than the code that runs.

@@ -26,7 +26,7 @@ def local(element: type[Value], *extents: int, align: int | None = None, name: s
 
 
 def dynamic_shared(element: type[Value], *extents: int, align: int = 16) -> Array:
-    """The shared memory whose size the launch says; all of these begin at the same place.
+    """The shared memory whose size the launch says; all of these start at the same address.
 
     Extents beside the first say how an index of several numbers counts: `dynamic_shared(f32, 0, 33)[i, j]`.
     """

@@ -27,7 +27,7 @@ class Operand:
         raise NotImplementedError
 
     def print_operand(self, trace: Trace, expected: Expected) -> str:
-        """What PTX has in its place, where a form expects `expected`."""
+        """What PTX has instead, where a form expects `expected`."""
         raise NotImplementedError
 
     def described(self) -> str:

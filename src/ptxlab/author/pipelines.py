@@ -1,7 +1,7 @@
 """Pipelines: stages of shared memory that are filled while others are read.
 
-`copy_pipeline` counts groups of `cp.async`, and all threads of the block meet once a stage. `barrier_pipeline` has two
-`mbarrier`s a stage, one for when it is filled and one for when it has been read, so that threads which fill and
+`copy_pipeline` counts groups of `cp.async`, and all threads of the block synchronize once a stage. `barrier_pipeline`
+has two `mbarrier`s a stage, one for when it is filled and one for when it has been read, so that threads which fill and
 threads which read go their own ways. Both only write the waits and count the stages; copies are the kernel's own.
 """
 

@@ -119,7 +119,7 @@ class Pointer(Operand):
 
     @property
     def generic(self) -> Pointer:
-        """The same place, for what points anywhere: a `cvta`, in shared memory after a `cvt` to 64 bits."""
+        """The same address, for what points anywhere: a `cvta`, in shared memory after a `cvt` to 64 bits."""
         if self.space is None:
             return self
         address = self.address

@@ -2,7 +2,7 @@
 
 Each word is looked up in the table as soon as it is written, so that a wrong one is refused on its line; `dir()` of
 a spelling lists the words that may come next. Words that Python does not allow are indexed, `ptx.ld["global"]`, or get
-a final underscore, `ptx.ld.global_`; `::` may be written `__`, and a word that begins with a digit gets a leading `_`.
+a final underscore, `ptx.ld.global_`; `::` may be written `__`, and a word that starts with a digit gets a leading `_`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ptxlab.isa.table import forms_of
 
 
 class Spelling:
-    """The beginning of an opcode, or all of it; call it with the operands that the instruction reads."""
+    """The start of an opcode, or all of it; call it with the operands that the instruction reads."""
 
     def __init__(self, text: str, forms: tuple[Form, ...]) -> None:
         self._text = text
@@ -125,7 +125,7 @@ _heads: dict[str, Spelling] = {}
 
 
 def spelling(head: str) -> Spelling:
-    """The spelling that begins with this word; asked only of words that instructions begin with."""
+    """The spelling that starts with this word; asked only of words that instructions start with."""
     found = _heads.get(head)
     if found is None:
         found = _heads[head] = Spelling(head, forms_of(head))

@@ -68,7 +68,7 @@ def tensor_memory(columns: int, *, when: Value, blocks: int = 1) -> TensorMemory
 
 
 def _synchronize(blocks: int) -> None:
-    """All threads meet, those of two blocks if there are two, with what they did to tensor memory."""
+    """All threads synchronize, those of two blocks if there are two, with what they did to tensor memory."""
     emit("tcgen05.fence::before_thread_sync", [])
     if blocks == 1:
         emit("bar.sync", [0])

@@ -25,7 +25,7 @@ class Access(NamedTuple):
 
 
 class KnownAccess(NamedTuple):
-    """An access of an instruction to a place that is known: an address, or an offset in a variable."""
+    """An access of an instruction to memory that is known: an address, or an offset in a variable."""
 
     instruction: ir.Instruction
     match: Match

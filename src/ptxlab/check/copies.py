@@ -141,7 +141,7 @@ class Copies:
             yield inside[index]
 
     def repeats(self, copy: int) -> bool:
-        """Whether a copy is in a loop, and each time to the same place."""
+        """Whether a copy is in a loop, and each time to the same address."""
         return self.fills_the_same(copy) and bool(self._loop(self._facts.values.block_of(copy)))
 
     def fills_the_same(self, copy: int) -> bool:

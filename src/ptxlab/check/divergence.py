@@ -2,7 +2,7 @@
 
 A value is followed back from where it is asked for. What starts as different: `%tid`, `%laneid`, `%lanemask_*`, the
 results of `elect.sync` and atomics. What makes alike: shifting or masking the lane away, `vote`, `redux`, `shfl` from
-one lane. A register that is written in several places also differs if a branch that differs chose among them. Whatever
+one lane. A register that several instructions write also differs if a branch that differs chose among them. Whatever
 is not known counts as alike, so that a rule stays silent about it.
 
 Blocks are taken to be one-dimensional, and their size and that of unknown strides to be a multiple of 32.

@@ -1,4 +1,4 @@
-"""Whether execution can get from the entry to a place without passing a write, minding branches that agree.
+"""Whether execution can get from the entry to an instruction without passing a write, minding branches that agree.
 
 Two branches on one predicate go the same way as long as the predicate keeps its value, and so do branches on two
 predicates that compare the same values. That is how one warp sets up what only it uses later.

@@ -1,6 +1,6 @@
 """What the rules read: a module with the form of each instruction found, and the instructions that have none.
 
-The walk over all instructions happens once, here. A rule then looks only at what concerns it: the failures of its kind,
+The walk over all instructions happens once, here. A rule then reads only what concerns it: the failures of its kind,
 the instructions of a mnemonic, or a function's flow.
 """
 
@@ -74,7 +74,7 @@ class FunctionFacts:
 
     @cached_property
     def values(self) -> Values:
-        """Which writes of a register an instruction can read, and who reads what it writes."""
+        """Which writes of a register an instruction can read, and what reads its results."""
         return Values(self)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""How many bytes variables take, and at multiples of what they begin."""
+"""How many bytes variables take, and at multiples of what they start."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Where the values of registers come from, and who reads them, found when it is asked for.
+"""Where the values of registers come from, and what reads them, found when it is asked for.
 
 `definition` and `uses` search one block, or at a register that is written once; a write under a guard counts for them:
 a read of it is usually under the same guard, or wants the previous value. `definitions` follows all paths

@@ -1,4 +1,4 @@
-"""The `wgmma.mma_async` of a function and which of them still run at each place.
+"""The `wgmma.mma_async` of a function and which of them still run at each instruction.
 
 An MMA is in flight from its `wgmma.mma_async` until a `wgmma.wait_group n` that covers its group: one after which at
 most the `n` latest groups run. `wgmma.commit_group` closes a group; what is in none yet, no wait covers.

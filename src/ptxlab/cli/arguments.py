@@ -108,7 +108,7 @@ class Argument:
     def _range(self, low: str, high: str) -> tuple[Any, Any]:
         least, most = self._numbers([low, high])
         if not least < most:
-            raise self.problem(f"there is no number from {low} to below {high}")
+            raise self.problem(f"the range {low}:{high} is empty: the first number must be below the second")
         return least, most
 
     def _numbers(self, texts: Sequence[str]) -> list[Any]:

@@ -134,7 +134,7 @@ def read_text(path: Path) -> str:
 
 
 def write_file(file: Path, data: bytes) -> None:
-    """Write a file; a place that can't be written is a usage error."""
+    """Write a file; a path that can't be written is a usage error."""
     try:
         file.write_bytes(data)
     except OSError as problem:

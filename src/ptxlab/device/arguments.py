@@ -19,7 +19,7 @@ from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.isa.types import Type
 from ptxlab.report import Diagnostic, KernelError, error
 
-ARGUMENTS = 0x7000_0000_0000  # where arrays begin in the generic address space
+ARGUMENTS = 0x7000_0000_0000  # where arrays start in the generic address space
 HEAP = 0x7800_0000_0000  # where `malloc` of a kernel does
 _GAP = 65536  # between arrays, so that a step too far is found out
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-DEPTHS = 3  # bugs of depth 1 to 3 are looked for by priorities
+DEPTHS = 3  # bugs of depth 1 to 3 are searched for by priorities
 MAGNITUDES = 20  # a change point is equally likely to be at 1, at 2 or 3, at 4 to 7, … up to one of so many
 
 
@@ -22,7 +22,7 @@ class Schedule:
 
     @property
     def depth(self) -> int:
-        """The depth of bugs that it looks for by priorities; 0 for a random walk and for seed 0."""
+        """The depth of bugs that it searches for by priorities; 0 for a random walk and for seed 0."""
         return self.seed // 2 % DEPTHS + 1 if self.seed % 2 else 0
 
     def probability(self, depth: int) -> float:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from ptxlab import ir
 from ptxlab.isa.special_registers import SpecialKind
 
-# Where variables of the module begin in the generic address space; arguments of launches lie above.
+# Where variables of the module start in the generic address space; arguments of launches lie above.
 GLOBALS = 0x10_0000_0000
 CONSTANTS = 0x08_0000_0000
 SPANS = {"const": (CONSTANTS, GLOBALS), "global": (GLOBALS, 1 << 56)}
-RESERVED = 1024  # bytes at the beginning of shared memory that the system keeps, of kernels that ask for them
+RESERVED = 1024  # bytes at the start of shared memory that the system keeps, of kernels that ask for them
 GAP = 4096  # between variables, so that a step too far is found out
 
 VariableKey = tuple[str, str | int]
@@ -63,7 +63,7 @@ def block_of(variables: Iterable[ir.Variable]) -> Layout:
 def locals_of(module: ir.Module, function: ir.Function) -> Layout:
     """The local memory of a function: results and parameters first, so that any caller knows where they are.
 
-    A kernel's begins with the local variables of the module, which old PTX may have: there, all functions find them.
+    A kernel's starts with the local variables of the module, which old PTX may have: there, all functions find them.
     """
     found = Layout()
     if function.kind == "entry":
@@ -270,7 +270,7 @@ class Variables:
 
 
 def has_addresses(variable: ir.Variable) -> bool:
-    """Whether a variable begins with an address, which is another one on every device."""
+    """Whether a variable starts with an address, which is another one on every device."""
     pending = [variable.initialiser]
     while pending:
         initial = pending.pop()
@@ -289,7 +289,7 @@ def shared_variables(variables: Variables) -> list[tuple[ir.Variable, int]]:
 
 
 def shared_variable_at(variables: Variables, offset: int) -> tuple[str, int]:
-    """The shared variable at an offset, its name marked as code, and where it begins; empty if there is none."""
+    """The shared variable at an offset, its name marked as code, and where it starts; empty if there is none."""
     for variable, start in shared_variables(variables):
         size = size_of_variable(variable)
         if start <= offset and (offset < start + size or (size == 0 and variable.linkage == "extern")):
@@ -304,7 +304,7 @@ def _masked(value: int, mask: int) -> int:
 
 
 def _asks_for_reserved(functions: Sequence[ir.Function]) -> bool:
-    """Whether a kernel looks for the shared memory that the system keeps, as groups of several warps do in CUDA."""
+    """Whether a kernel asks for the shared memory that the system keeps, as groups of several warps do in CUDA."""
     return any(
         isinstance(operand, ir.SpecialRegister) and operand.kind is SpecialKind.RESERVED
         for function in functions

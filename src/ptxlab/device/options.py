@@ -18,7 +18,7 @@ Extent = int | Sequence[int]
 """Extents as a user writes them: `4`, `(4,)`, `(4, 2)` or `(4, 2, 1)`."""
 Extents = tuple[int, int, int]
 
-# What is looked for while a kernel runs and can be left out; what stops a kernel is always reported.
+# What is checked while a kernel runs and can be left out; what stops a kernel is always reported.
 DETECTORS = frozenset(
     (
         "data-race",
@@ -104,7 +104,7 @@ class LaunchOptions:
 
     @property
     def detectors(self) -> frozenset[str]:
-        """The detectors that look for something while the kernel runs."""
+        """The detectors that run with the kernel."""
         assert isinstance(self.checks, frozenset)
         return self.checks
 

@@ -1,7 +1,7 @@
 """Tensor maps: a tensor in global memory and what copies cut out of it, as an argument of a launch.
 
 NumPy names dimensions from the outermost to the innermost, and so do `tensor_map` and `im2col_map`; PTX and the driver
-go the other way, and so do the fields of a `TensorMap`: coordinates in an instruction begin with the innermost
+go the other way, and so do the fields of a `TensorMap`: coordinates in an instruction start with the innermost
 dimension.
 """
 
@@ -28,7 +28,7 @@ class TensorMap:
     """An argument for `.param .align 64 .b8 map[128]`; all dimensions from the innermost to the outermost."""
 
     array: Any  # whose memory it is
-    offset: int  # in bytes, where the tensor begins there
+    offset: int  # in bytes, where the tensor starts there
     type: str
     sizes: tuple[int, ...]
     strides: tuple[int, ...]  # in bytes, of all dimensions but the innermost
@@ -260,7 +260,7 @@ def _layout(array: Any, wanted: str | None) -> tuple[str, int, tuple[int, ...]]:
 
 
 def _owner(array: Any) -> tuple[Any, int]:
-    """The array without gaps that a view of NumPy's belongs to, and where in it that begins, in bytes."""
+    """The array without gaps that a view of NumPy's belongs to, and where in it that starts, in bytes."""
     owner = array
     while (
         not getattr(getattr(owner, "flags", None), "c_contiguous", False) and getattr(owner, "base", None) is not None

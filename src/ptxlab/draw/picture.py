@@ -18,7 +18,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Cells in rows, with a name for each row and column; None is an empty place.
+    """Cells in rows, with a name for each row and column; None is an empty cell.
 
     `rules` says after how many rows and columns a heavier line is drawn: 0 for never.
     """

@@ -4,7 +4,7 @@ ptxas makes code for the GPU that is there, whatever earlier target the module n
 an H200 is what ptxas makes of it for `sm_90`, which is what the driver would do with it too. An `sm_90a` module becomes
 `sm_90a` code. A cubin file is loaded as it is. What was compiled here stays on disk, by its text, target and compiler.
 A module that was loaded stays loaded until it is edited, so its variables keep their values from launch to launch; they
-begin as they were set, or as the PTX says.
+start as they were set, or as the PTX says.
 """
 
 from __future__ import annotations

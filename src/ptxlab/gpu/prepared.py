@@ -169,7 +169,7 @@ def _attributes(cluster: Extents | None, kind: Kind) -> list[Any]:
 def check_sizes(
     module: ir.Module, kernel: ir.Function, loaded: Loaded, shared: int, grid: Extents, cluster: Extents | None
 ) -> None:
-    """Refuse what this GPU has no room for."""
+    """Refuse what this GPU has no memory for."""
     gpu, static = loaded.gpu, loaded.static_shared(kernel.name)
     span = module.name_span(kernel)
     problems = []

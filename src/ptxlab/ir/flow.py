@@ -29,7 +29,7 @@ class BasicBlock:
 
 
 class Flow:
-    """The basic blocks of a function, in the order of its text; `targets` are those that a jump names, by its place.
+    """The basic blocks of a function, in the order of its text; `targets` are those that a jump names, by its position.
 
     A label after the last instruction is the block `END`: a jump to it returns.
     """
@@ -128,7 +128,7 @@ def flow_of(function: Function) -> Flow:
 
 
 def _read(function: Function) -> tuple[int, dict[int, tuple[tuple[int, ...], bool]], set[int]]:
-    """How many instructions there are, where each jump goes and whether it also falls through, where blocks begin."""
+    """How many instructions there are, where each jump goes and whether it also falls through, where blocks start."""
     position = 0
     scopes: list[dict[str, int | tuple[str, ...]]] = [{}]
     branches: list[tuple[int, tuple[str, ...], bool, tuple[dict[str, int | tuple[str, ...]], ...]]] = []

@@ -114,7 +114,7 @@ class Module(Node):
         return found
 
     def inherit(self, other: Module) -> None:
-        """Have variables begin with what `set` gave to those of another module: of the same program, before it grew."""
+        """Have variables start with what `set` gave to those of another module: of the same program, before it grew."""
         _variables().inherit(self, other)
 
     def span_of(self, range: Range | None) -> Span | None:

@@ -109,7 +109,7 @@ def draft(kind: type[N]) -> type[N]:
 
 
 class Immutable(Node):
-    """An immutable part of a program: one object may be used in many places."""
+    """An immutable part of a program: one object may be part of several others."""
 
     __slots__ = ()
     __setattr__ = object.__setattr__  # type: ignore[assignment]

@@ -11,7 +11,7 @@ from ptxlab.ir.module import Module
 from ptxlab.ir.statements import Location
 from ptxlab.report import Diagnostic, Label, Source, Span
 
-COMPILED_FROM = "compiled from"  # how a note begins that names the line, for what has no label there
+COMPILED_FROM = "compiled from"  # how a note starts that names the line, for what has no label there
 
 
 class Origins:

@@ -1,4 +1,4 @@
-"""Places of the parts of an instruction, found by reading its own few characters again.
+"""Spans of the parts of an instruction, found by reading its own few characters again.
 
 Spans of operands and modifiers are wanted only for diagnostics, so instructions do not carry them.
 """

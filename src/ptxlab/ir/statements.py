@@ -104,7 +104,7 @@ class Pragma(Node):
 
 
 class Location(Node):
-    """`.loc file line column`; `function_name` is a symbol and an offset, `inlined_at` another place."""
+    """`.loc file line column`; `function_name` is a symbol and an offset, `inlined_at` another location."""
 
     __slots__ = ("column", "end", "file", "function_name", "inlined_at", "line", "start")
     fields = ("file", "line", "column", "function_name", "inlined_at")

@@ -1,6 +1,6 @@
 """Copies from global to shared memory that run while the thread continues: cp.async (PTX ISA 9.7.9.25).
 
-The bulk copies, whose opcode begins with `cp.async.bulk`, are in bulk_copy.py.
+The bulk copies, whose opcode starts with `cp.async.bulk`, are in bulk_copy.py.
 """
 
 from typing import Any
@@ -67,7 +67,7 @@ def cp_async(
 
 @form("cp.async.commit_group", since="7.0 sm_80")
 def cp_async_commit_group(k: Machine, m: Modifiers) -> None:
-    """Make the copies that this thread has begun since the last one a group."""
+    """Make the copies that this thread has started since the last one a group."""
     k.async_copy.commit()
 
 

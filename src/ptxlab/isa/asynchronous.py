@@ -207,7 +207,7 @@ class BulkCopies(Protocol[V, A_contra]):
 
 @dataclass(frozen=True, slots=True)
 class MatrixChunks(Generic[V]):
-    """Chunks of 16 bytes of a matrix in shared memory, as `descriptor.py` places them.
+    """Chunks of 16 bytes of a matrix in shared memory, as `descriptor.py` lays them out.
 
     They are `chunks` chunks from `first_chunk` on in each of `rows` rows (columns, if `major` says so) from `first` on.
     """

@@ -201,7 +201,7 @@ def cp_async_bulk_prefetch(k: Machine, m: Modifiers, a: Address, size: Value, po
 
 @form("cp.async.bulk.commit_group", since="8.0 sm_90")
 def cp_async_bulk_commit_group(k: Machine, m: Modifiers) -> None:
-    """Make the bulk copies to global memory that this thread has begun since the last one a group."""
+    """Make the bulk copies to global memory that this thread has started since the last one a group."""
     k.bulk.commit()
 
 

@@ -54,7 +54,7 @@ def try_cancel(k: Machine, m: Modifiers, a: Address, mbar: Address) -> None:
     """Ask to cancel the launch of a cluster that has not started, so that this one takes its work.
 
     The answer comes in the background; a barrier hears of its 16 bytes. It is for `clusterlaunchcontrol.query_cancel`
-    alone: here its words are the three parts of a place, and whether there is one.
+    alone: here its words are the three parts of a position, and whether there is one.
     """
     k.bulk.cancel(a, mbar, m.multicast is not None)
 
@@ -83,7 +83,7 @@ def is_canceled(k: Machine, m: Modifiers, a: Value) -> Value:
     since="8.6 sm_100",
 )
 def first_ctaid(k: Machine, m: Modifiers, a: Value) -> Value | tuple[Value, ...]:
-    """Give the place in the grid of the first block of the cluster that was cancelled."""
+    """Give the position in the grid of the first block of the cluster that was cancelled."""
     words = k.unpack(a, "b32")
     if m.dimension is None:
         return *words[:3], k.constant("b32", 0)

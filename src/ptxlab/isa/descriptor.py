@@ -29,7 +29,7 @@ MN_MAJOR = 1
 
 @native
 def chunk_offset(descriptor: u64, row: u32, chunk: u32, major: u32) -> u64:
-    """Where in shared memory a chunk begins: number `chunk` of row `row`.
+    """Where in shared memory a chunk starts: number `chunk` of row `row`.
 
     Of an MN-major matrix a row, here, is one of its columns.
     """
@@ -57,7 +57,7 @@ VERSION = 1 << 46  # a constant that these descriptors have
 
 @native
 def tensor_chunk_offset(descriptor: u64, row: u32, chunk: u32, major: u32) -> u64:
-    """Where in shared memory a chunk begins, by a descriptor of `tcgen05`."""
+    """Where in shared memory a chunk starts, by a descriptor of `tcgen05`."""
     mode: u32 = u32(descriptor >> 61)
     fields: u64 = descriptor & 0x000E_3FFF_3FFF_3FFF
     if mode != COARSE:
@@ -118,7 +118,7 @@ class Descriptor:
         return replace(Descriptor.decode(bits & ~(7 << 61)), swizzle=modes.get(bits >> 61, "?"))
 
     def offset(self, row: int, column: int, bits: int, major: int = K_MAJOR) -> int:
-        """The byte of shared memory at which an element of `bits` bits begins, in `row` of A or of B transposed."""
+        """The byte of shared memory at which an element of `bits` bits starts, in `row` of A or of B transposed."""
         each = CHUNK * 8 // bits
         along, across = (column, row) if major == K_MAJOR else (row, column)
         return chunk_offset(self.encode(), across, along // each, major) + along % each * bits // 8

@@ -149,7 +149,7 @@ class Declared:
 DECLARED: list[Declared] = []
 
 # ptxas reads modifiers in any order, but for the words it takes as the instruction's name (`mul.lo`, `cp.async`): the
-# words that a syntax line begins with, up to one of these. `name=` says it where that is not so.
+# words that a syntax line starts with, up to one of these. `name=` says it where that is not so.
 _NOT_NAMES = frozenset(TYPES) | frozenset("sync aligned cc sat ftz approx full rn rz rm rp".split())
 
 

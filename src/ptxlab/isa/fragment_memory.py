@@ -63,7 +63,7 @@ class Matrix:
         return index * (self.layout.bits // 8) if self.layout.bits >= 8 else index // (8 // self.layout.bits)
 
     def runs(self) -> list[tuple[Element, int]]:
-        """The elements at which an access begins, and how many lie side by side: those of a register, or only one."""
+        """The elements at which an access starts, and how many lie side by side: those of a register, or only one."""
         found = elements_of(self.layout)
         each = max(32 // self.layout.bits, 1)
         heads = [found[start : start + each] for start in range(0, len(found), each)]

@@ -250,13 +250,13 @@ COUNT = "u32 within(0..255)"
 
 @form("bfe.type d, a, b, c", type="u32 u64 s32 s64", types={"b": COUNT, "c": COUNT}, since="2.0 sm_20")
 def bfe(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
-    """Extract the field of `c` bits that begins at bit `b` of `a`, extended by zeros or by its sign."""
+    """Extract the field of `c` bits that starts at bit `b` of `a`, extended by zeros or by its sign."""
     return extend(k, shift_right(k, a, b & 0xFF), c & 0xFF)
 
 
 @form("bfi.type f, a, b, c, d", type="b32 b64", types={"c": COUNT, "d": COUNT}, writes="f", since="2.0 sm_20")
 def bfi(k: Machine, m: Modifiers, a: Value, b: Value, c: Value, d: Value) -> Value:
-    """Insert the low `d` bits of `a` into `b`, beginning at bit `c`."""
+    """Insert the low `d` bits of `a` into `b`, starting at bit `c`."""
     field = shift_left(k, low_ones(k, d & 0xFF, m.type), c & 0xFF)
     return b & ~field | shift_left(k, a, c & 0xFF) & field
 
@@ -269,7 +269,7 @@ def szext(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
 
 @form("bmsk.mode.b32 d, a, b", mode="clamp wrap", types={"d": "u32", "a": "u32", "b": "u32"}, since="7.6 sm_70")
 def bmsk(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
-    """Make a mask of `b` set bits that begins at bit `a`."""
+    """Make a mask of `b` set bits that starts at bit `a`."""
     if m.mode == "wrap":
         a, b = a & 31, b & 31
     return shift_left(k, low_ones(k, b, "u32"), a)

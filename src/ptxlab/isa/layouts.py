@@ -1,7 +1,7 @@
 """Where each element of a matrix is held: which register of which lane, and where in it (PTX ISA 9.7.14).
 
-A `Layout` holds one place for each element, by row and column. One rule covers nearly all fragments of `mma`: a lane is
-number `t` of four in group `g` of eight, and the registers of a row's columns go round the four lanes of a group.
+A `Layout` holds one position for each element, by row and column. One rule covers nearly all fragments of `mma`: a lane
+is number `t` of four in group `g` of eight, and the registers of a row's columns go round the four lanes of a group.
 """
 
 from __future__ import annotations

@@ -228,7 +228,7 @@ class Machine(Protocol):
         """Write that many zero bytes to shared memory."""
 
     def window(self, space: str) -> int:
-        """Where the addresses of a state space begin among generic ones."""
+        """Where the addresses of a state space start among generic ones."""
 
     def is_in(self, space: str, address: Value) -> Value:
         """Whether a generic address is in a state space."""

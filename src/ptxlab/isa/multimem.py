@@ -84,7 +84,7 @@ CP = "multimem.cp.reduce.async.bulk{.sem}{.scope}.global.shared::cta.bulk_group.
 @form(f"{CP}.type [d], [a], size", op="and or xor", type="b32 b64", **BULK)
 @addresses(d="size/16", a="size/16")
 def multimem_bulk() -> None:
-    """Copy or reduce bytes of shared memory to the same place in the memories of several GPUs."""
+    """Copy or reduce bytes of shared memory to the same offset in the memories of several GPUs."""
 
 
 @form(f"{LD}.type d, [a]", op="min max", type="u32 s32 u64 s64", **LOAD)
@@ -128,4 +128,4 @@ def multimem_bulk() -> None:
 )
 @addresses(a="data")
 def multimem() -> None:
-    """Read and combine, write or reduce at the same place in the memories of several GPUs."""
+    """Read and combine, write or reduce at the same offset in the memories of several GPUs."""

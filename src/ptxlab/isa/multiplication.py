@@ -73,7 +73,7 @@ def column_of(index: u32, choice: u32, kept: u32) -> u32:
 def unpack_row(
     exchange: Pointer[u32], places: Pointer[u32], first: u32, count: u32, format: u32, row: Pointer[u32]
 ) -> None:
-    """Unpack `count` floats, whose places begin at `places[first]`, into `row`."""
+    """Unpack `count` floats, whose places start at `places[first]`, into `row`."""
     for i in range(count):
         row[i] = unpack(element(exchange, places[first + i]), format)
 

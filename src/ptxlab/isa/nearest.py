@@ -7,7 +7,7 @@ from .table import forms_of
 
 
 def nearest_forms(text: str) -> list[Form]:
-    """The forms of the instruction that begins a spelling, those that share most with its modifiers first."""
+    """The forms of the instruction that starts a spelling, those that share most with its modifiers first."""
     written = text.split(".")
 
     def distance(form: Form) -> tuple[int, int, int]:

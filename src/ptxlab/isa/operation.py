@@ -20,7 +20,7 @@ class Operation(StrEnum):
     """A word of `@computes`."""
 
     COPY = "copy"  # registers or vectors of them; a vector on one side packs or unpacks the other
-    ADDRESS = "address"  # the same place, as an address in another state space or of another block
+    ADDRESS = "address"  # the same memory, as an address in another state space or of another block
     CONVERSION = "conversion"  # of one number, or of each that a register holds
     PACKING = "packing"  # of two numbers, converted, into one register: the first above the second
     PERMUTATION = "permutation"  # of bytes

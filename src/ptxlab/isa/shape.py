@@ -113,7 +113,7 @@ def _wrong_vector(expected: Expected, parts: Sequence[Shape]) -> str | None:
 
 
 def _is_converted(expected: Expected, first: Shape) -> bool:
-    """Whether a vector begins with a constant that ptxas converts: it then looks no further."""
+    """Whether a vector starts with a constant that ptxas converts: it then looks no further."""
     assert expected.type is not None
     if first not in _CONSTANTS or expected.register_only or expected.bits or expected.apart:
         return False

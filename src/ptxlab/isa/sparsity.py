@@ -42,7 +42,7 @@ def group(m: Modifiers) -> int:
 
 
 def fits(m: Modifiers) -> str | None:
-    """What an element, an index and a vector have room for."""
+    """What an element, an index and a vector can hold."""
     if chosen(m) * element(m) > 32:
         return f"`.{m.factor}` keeps more than 32 bits of `.{m.element}` elements"
     if group(m) > 1 << index(m):

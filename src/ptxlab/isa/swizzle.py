@@ -21,7 +21,7 @@ class Swizzle:
 
     @property
     def period(self) -> int:
-        """Bytes after which the pattern begins again; it is meant for memory that is aligned to them."""
+        """Bytes after which the pattern repeats; it is meant for memory that is aligned to them."""
         return 1 << (self.base + self.shift + self.bits)
 
     def place(self, offset: int) -> int:

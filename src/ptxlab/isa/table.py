@@ -67,7 +67,7 @@ def heads() -> Collection[str]:
 
 @cache
 def forms_of(head: str) -> tuple[Form, ...]:
-    """The forms whose opcode begins with this word, in the order they are declared; none if there is no such word."""
+    """The forms whose opcode starts with this word, in the order they are declared; none if there is no such word."""
     return tuple([declared.build() for declared in _declared().get(head, ())])
 
 

@@ -1,6 +1,6 @@
 """Texture instructions (PTX ISA 9.7.10).
 
-How many coordinates there are depends on the geometry, and those of arrays (`.a1d`) begin with the index of the layer.
+How many coordinates there are depends on the geometry, and those of arrays (`.a1d`) start with the index of the layer.
 Each lookup may name a sampler beside the texture, give a predicate for whether the data is resident, shift the
 coordinates by an offset `e` and compare with a depth `f`; `lookups` declares all of these.
 """

@@ -25,7 +25,7 @@ def keep_what_is_read() -> Any:
 
 
 def vector_of(columns: int, *arrays: Any) -> int:
-    """How many elements one access takes: 16 bytes where each row of each array begins at such a multiple, else one."""
+    """How many elements one access takes: 16 bytes where each row of each array starts at such a multiple, else one."""
     whole = WIDEST // SIZES[type_of(arrays[0])]
     return whole if columns % whole == 0 and all(_address(array) % WIDEST == 0 for array in arrays) else 1
 
@@ -35,7 +35,7 @@ def _address(array: Any) -> int:
 
 
 def place(array: Any, type: str, vector: int, *indices: Any) -> Any:
-    """Where the vector at an element of an array begins; a number added to it counts vectors."""
+    """Where the vector at an element of an array starts; a number added to it counts vectors."""
     found = array.view(_IN_MEMORY[type])
     for index in indices:
         found = found + index

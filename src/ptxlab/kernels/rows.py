@@ -198,7 +198,7 @@ class Row:
     spread: Spread
     neutral: float
     start: Any
-    """Where it begins in the matrix, in elements."""
+    """Where it starts in the matrix, in elements."""
     first: Any
     """The column of this thread's first element."""
     policy: Any

@@ -164,7 +164,7 @@ def choose(module: ir.Module, args: Sequence[Any], options: LaunchOptions) -> tu
 
 @cache
 def read_device(device: str) -> tuple[str, int]:
-    """`cuda:1` as the place and the number of the GPU."""
+    """`cuda:1` as the kind of device and its number."""
     found = _DEVICE.fullmatch(device)
     if found is None or (found[2] and found[1] in ("auto", "cpu")):
         raise ValueError(f"device {device!r}: there are 'auto', 'cpu', 'cuda', 'cuda:1' and 'both'")

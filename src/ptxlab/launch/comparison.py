@@ -44,7 +44,7 @@ def compare(
     """Run both on the same data; the emulator's result, and its arrays, with a finding where the GPU's differ.
 
     Arrays that are on the GPU end up as the GPU leaves them; the emulator works on copies. Variables of the module
-    begin on both as the emulator has them.
+    start on both as the emulator has them.
     """
     if recording.graph is not None:
         raise ValueError(
@@ -196,7 +196,7 @@ def _show(data: Any, kind: Any) -> str:
 
 
 class Variables:
-    """The variables that a kernel may write, here and there; those that begin with addresses are left out."""
+    """The variables that a kernel may write, here and there; those that start with addresses are left out."""
 
     def __init__(self, emulated: EmulatedModule, kernel: ir.Function, loaded: Loaded) -> None:
         self.module, self.gpu = emulated.module, loaded.gpu

@@ -153,7 +153,7 @@ class Branch(Instruction):
 
 @dataclass(frozen=True)
 class Label(Instruction):
-    """A place to jump to."""
+    """A label to jump to."""
 
     name: str
 

@@ -129,7 +129,7 @@ def _parse(text: str) -> Any:
 
 
 def _arrays(kernel: Kernel, instances: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Memory, one row a location, with its initial values, and room for the results, one row each."""
+    """Memory, one row a location, with its initial values, and space for the results, one row each."""
     memory = np.zeros((max(1, len(kernel.locations)), instances), np.int32)
     for row, value in enumerate(kernel.initial):
         memory[row] = value

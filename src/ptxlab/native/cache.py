@@ -1,6 +1,6 @@
 """Machine code kept on disk from one run to the next.
 
-A file is named by a digest of all that it was made from, and begins with a checksum over that name and its content: a
+A file is named by a digest of all that it was made from, and starts with a checksum over that name and its content: a
 damaged, renamed or unwritable cache costs time, never more. The folder is `$PTXLAB_CACHE`, or `ptxlab` in the user's
 cache folder; `PTXLAB_CACHE=` (empty) turns it off. Machine code is run as it is found, so a folder that others can
 write to is not used. When it grows beyond its limit, what was not used for the longest time goes first.

@@ -187,7 +187,7 @@ class Expressions(Inference):
         raise self.error(node, f"`{ast.unparse(node)}` has no type here: write `u32(…)`, or another type")
 
     def temporary(self, llvm: str) -> str:
-        """A place on the stack."""
+        """A slot on the stack."""
         place = self.builder.fresh()
         self.allocations.append(f"  {place} = alloca {llvm}")
         return place

@@ -32,7 +32,7 @@ class Guard:
         self._allocated: list[tuple[str, int]] = []
 
     def access(self, action: str, node: ast.expr, place: str, type: Type) -> None:
-        """Before a load, a store or an atomic operation; `node` is what is written for the place."""
+        """Before a load, a store or an atomic operation; `node` is the expression of the address."""
         if not isinstance(type, StructType | ArrayType):
             self.bytes(f"{action} of {type.size} bytes", node, place, str(type.size))
 

@@ -155,7 +155,7 @@ def call(result: Any, function: Any, *arguments: Any) -> Any:
 
 
 def copy_bytes(to: Pointer[Any], source: Pointer[Any], count: int) -> None:
-    """Copy bytes between places that do not overlap."""
+    """Copy bytes between memory that does not overlap."""
     _compiled_only("copy_bytes")
 
 

@@ -200,7 +200,7 @@ class Statements(Expressions):
         step = self._step(by)
         type = self._count_type(node, target, start, stop, step)
         self._introduce(target, type)
-        # By 1 it cannot leave its type before it ends; otherwise there is room around it.
+        # By 1 it cannot leave its type before it ends; otherwise there is a margin around it.
         counter: Integer = type if step == 1 or type.bits >= 64 else S64
         if step < 0 and not counter.signed:
             raise self.error(node, f"{type} cannot count down: count up, and subtract")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class Builder:
-    """The lines of a function. `value` names a result, `label` begins a block, `new_label` finds a name for one."""
+    """The lines of a function. `value` names a result, `label` starts a block, `new_label` finds a name for one."""
 
     __slots__ = ("_count", "is_closed", "labels", "lines", "suffix")
 
@@ -30,7 +30,7 @@ class Builder:
         return name
 
     def gap(self) -> list[str]:
-        """A place in the text that lines can be added to later."""
+        """A position in the text that lines can be added to later."""
         lines: list[str] = []
         self.lines.append(lines)
         return lines
@@ -40,7 +40,7 @@ class Builder:
         return f"{hint}.{self._count}"
 
     def label(self, name: str) -> None:
-        """Begin the block `name`; the one before must have ended with a jump or a return."""
+        """Start the block `name`; the one before must have ended with a jump or a return."""
         self.lines.append(f"{name}:")
         self.labels += 1
         self.is_closed = False

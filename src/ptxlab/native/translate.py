@@ -1,6 +1,6 @@
 """Native functions to LLVM IR.
 
-What may be written: assignments (a variable keeps the type that it begins with: annotated, or that of its first value),
+What may be written: assignments (a variable keeps the type that it starts with: annotated, or that of its first value),
 `if`, `while`, `for i in range(…)`, `break`, `continue`, `return`, calls; arithmetic, comparisons, `and`, `or`, `not`,
 `x if c else y`; `p[i]`, `p.field`, `p + n` on pointers; the operations of `operations`; numbers and tuples of integers
 of the module (constant tables), other native functions. `assert` is for plain Python and costs nothing here.

@@ -263,7 +263,7 @@ def size_of(type: Any) -> int:
 
 
 def offset_of(owner: type, field: str) -> int:
-    """The bytes from the beginning of a structure to one of its fields; `a.b` is the field `b` of the part `a`."""
+    """The bytes from the start of a structure to one of its fields; `a.b` is the field `b` of the part `a`."""
     return place_of(owner, field)[0]
 
 

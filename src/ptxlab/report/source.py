@@ -1,4 +1,4 @@
-"""Source text and places in it.
+"""Source text and spans of it.
 
 A `Source` is a named text; a `Span` is a stretch of one, by offsets. Lines and columns are computed on demand, so
 that a span costs three words while a file is read, and positions only what is shown of them.

@@ -36,7 +36,7 @@ END = "end"
 
 
 class Cursor:
-    """A place in the text: the token there (`kind`, `value`, from `start` to `end`) and how to get on."""
+    """A position in the text: the token there (`kind`, `value`, from `start` to `end`) and how to get on."""
 
     __slots__ = ("comments", "end", "kind", "previous_end", "start", "text", "value")
 

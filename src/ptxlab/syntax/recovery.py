@@ -14,8 +14,8 @@ _NEXT = re.compile(rf"\{{[^{{}};\n]*+\}}|;|[{{}}]|\n[ \t]*+(?={_STATEMENT})", re
 def next_statement(text: str, statement: int, fault: ParseError) -> int:
     """Where to continue after an error in the statement that starts at an offset.
 
-    It is the place of the error itself where a statement seems to begin there, as it does when the one before it lacks
-    its `;`. Otherwise it is after the next `;`, before the next brace, or on the next line that looks like one.
+    It is the position of the error itself where a statement seems to start there, as it does when the one before it
+    lacks its `;`. Otherwise it is after the next `;`, before the next brace, or on the next line that looks like one.
     """
     at = fault.start
     if at > statement and not text[text.rfind("\n", 0, at) + 1 : at].strip() and _BEGINS.match(text, at):

@@ -69,7 +69,7 @@ def _names(text: str) -> list[str]:
 def _find(
     source: Source, name: str, start: int, end: int, *, whole_opcode: bool = False, whole_line: bool = False
 ) -> Span | None:
-    """The first place where `name` is a word of its own, outside comments to the line's end."""
+    """The first position at which `name` is a word of its own, outside comments to the line's end."""
     before = r"(?<![\w$%.:])" if name[0].isalnum() or name[0] in "_$%" else r"(?<!\w\.)"
     after = r"(?![\w$])" if name[-1].isalnum() or name[-1] in "_$" else ""
     tail = r"(?:[.:]+\w+)*" if whole_opcode else ""

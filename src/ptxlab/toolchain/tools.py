@@ -104,7 +104,7 @@ def _variable(name: Name) -> str:
 
 
 def _places(name: Name, option: str | Path | None) -> Iterator[tuple[Path, str]]:
-    """Every place that has the tool, best first; an explicit one that does not exist is an error."""
+    """Every path at which the tool is, best first; an explicit one that does not exist is an error."""
     variable = _variable(name)
     for chosen, origin in ((option, "the option"), (os.environ.get(variable), f"`{variable}`")):
         if not chosen:

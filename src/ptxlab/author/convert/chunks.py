@@ -48,7 +48,7 @@ class Chunk:
     leaves: list[Leaf] = field(default_factory=list)
     targets: frozenset[int] = frozenset()
     level: int = 0  # of the loops in it
-    is_noise: bool = False  # a remark of the compiler, which a loop has no place for
+    is_noise: bool = False  # a remark of the compiler, which cannot be in a loop
     other: Chunk | None = None  # the same as a loop, where its targets are kept by their numbers
     inside: list[Chunk] = field(default_factory=list)  # of a block: its head, and its body
 

@@ -111,7 +111,7 @@ class Loop:
 
     def _write(self, listed: bool) -> Chunk:
         targets = sorted(self.rows[0].targets)
-        texts: dict[int, str] = {}  # of places that have a name in the loop
+        texts: dict[int, str] = {}  # of locations that have a name in the loop
         carried: dict[int, Leaf] = {}  # what each target that is carried on is before the loop
         for target in targets:
             reads = self._local_reads(target)
@@ -201,7 +201,7 @@ class Loop:
         if start.steps or not start.names or start.text in self.all_made:
             return None
         ends = self.rows[0].template.find("\n", self.rows[0].template.index(f"\0{target}\0"))
-        last = self.rows[0].template[: ends if ends >= 0 else None].count("\0") // 2  # later places are other lines
+        last = self.rows[0].template[: ends if ends >= 0 else None].count("\0") // 2  # later locations are other lines
         if any(place >= last for place in before) or any(place < last for place in own):
             return None
         for number, row in enumerate(self.rows):

@@ -56,7 +56,7 @@ class Structures:
         self.sole = {name for name in self.branches if uses[name] == 1 and known[name] == 1}
 
     def at(self, body: list[ir.Statement], at: int) -> Structure | None:
-        """The structure that begins here."""
+        """The structure that starts here."""
         statement = body[at]
         if isinstance(statement, ir.Label) and statement.name in self.sole:
             branch = self.branches[statement.name]

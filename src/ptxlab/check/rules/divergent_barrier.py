@@ -129,7 +129,7 @@ def _threads(function: ir.Function) -> int:
 
 
 class _Inspection:
-    """The collective instructions of one function, and who comes to them."""
+    """The collective instructions of one function, and the threads that reach them."""
 
     def __init__(self, facts: FunctionFacts, collectives: dict[int, Need]) -> None:
         self.facts = facts

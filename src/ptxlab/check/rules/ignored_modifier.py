@@ -61,7 +61,7 @@ def check(program: Program) -> Iterator[Diagnostic]:
 
 
 def _strays(modifiers: tuple[str, ...], match: Match) -> list[str]:
-    """The modifiers that found no place in the form."""
+    """The modifiers that the form does not have."""
     spare = Counter(modifiers)
     spare.subtract(match.form.name[1:])
     spare.subtract(word for word in match.candidate.chosen.values() if word is not None)

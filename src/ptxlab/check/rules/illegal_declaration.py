@@ -84,7 +84,7 @@ def _wrong(program: Program, variable: ir.Variable, message: str, label: str, *h
 
 
 def _check(program: Program, variable: ir.Variable, place: str, is_defined: bool = True) -> Iterator[Diagnostic]:
-    """The first thing that is wrong with a declaration; ptxas looks less closely at functions that are not defined."""
+    """The first thing that is wrong with a declaration; ptxas checks less of functions that are not defined."""
     name, space = variable.name, variable.state_space.partition("::")[0]
     # PTX 3.0 brought functions with a stack, and took registers and local variables out of the module.
     if place == "module" and space in (("param",) if program.version < (3, 0) else ("reg", "local", "param")):

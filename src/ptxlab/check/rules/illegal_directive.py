@@ -51,7 +51,7 @@ def check(program: Program) -> Iterator[Diagnostic]:
 
 
 def _unknown_places(program: Program) -> Iterator[Diagnostic]:
-    """Code is inlined at a place that a `.loc` before it names."""
+    """Code is inlined at a location that a `.loc` before it names."""
     known: set[tuple[int, int, int]] = set()
     for facts in program.functions:
         for statement in facts.others:

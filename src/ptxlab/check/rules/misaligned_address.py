@@ -57,7 +57,7 @@ def check(program: Program) -> Iterator[Diagnostic]:
             if variable.state_space.startswith("param") and not is_map:
                 continue
             alignment = alignment_of(variable)
-            # Memory that the launch adds begins at a multiple of more than its declaration says, and what nvcc gives to
+            # Memory that the launch adds starts at a multiple of more than its declaration says, and what nvcc gives to
             # `wmma` is declared with the alignment of an element.
             is_vague = variable.linkage == "extern" or _is_matrix(match)
             needed = min(access.align, alignment) if is_vague else access.align

@@ -199,7 +199,7 @@ class _Follow:
         return None
 
     def _load(self, at: int, register: int) -> int | None:
-        """The load that a value begins with."""
+        """The load that a value starts with."""
         for _ in range(DEEPEST):
             found = self._values.definition(at, register)
             if found is None or self._only(found, "load"):

@@ -68,7 +68,7 @@ def check(program: Program) -> Iterator[Diagnostic]:
 
 
 def _missing_labels(program: Program) -> Iterator[Diagnostic]:
-    """Labels whose distance a debug section asks for; ptxas looks when the target says `debug`."""
+    """Labels whose distance a debug section asks for; ptxas checks them when the target says `debug`."""
     module = program.module
     if "debug" not in module.targets:
         return

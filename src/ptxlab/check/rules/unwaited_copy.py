@@ -7,7 +7,7 @@ but the `n` latest: what is in no group, or in one of the `n`, it does not wait 
 warning, and it may even work most of the time.
 
 The rule reports only what is certain: a copy that nothing waits for, a copy in a loop that is not waited for before it
-is made again to the same place, and a read of the very bytes that the thread itself copies.
+is made again to the same address, and a read of the very bytes that the thread itself copies.
 
 Wrong:
 

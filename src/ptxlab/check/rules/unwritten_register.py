@@ -69,7 +69,7 @@ def is_generated(module: ir.Module) -> bool:
 
 
 def never_written(facts: FunctionFacts) -> list[tuple[int, int]]:
-    """The first place where each register that nothing writes takes part in a computation: (instruction, register)."""
+    """The first instruction that computes with each register that nothing writes: (instruction, register)."""
     effects = facts.effects
     written = {register for registers in effects.writes for register in registers}
     found: dict[int, int] = {}
@@ -95,7 +95,7 @@ def _passes_on(match: Match | None) -> bool:
 
 
 def first_reads(facts: FunctionFacts) -> list[tuple[int, int]]:
-    """The first place where each register is read that some way leaves unwritten: (instruction, register)."""
+    """The first instruction that reads each register that some path leaves unwritten: (instruction, register)."""
     blocks = facts.flow.blocks
     effects = facts.effects
     exposed, written = zip(*[_summary(effects, b.start, b.end) for b in blocks], strict=True) if blocks else ((), ())

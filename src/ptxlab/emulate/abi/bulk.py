@@ -26,7 +26,7 @@ class TensorMap:
     sizes: Array[u64, 6]
     box: Array[u32, 6]  # in elements; of im2col only the first, the channels of a pixel
     steps: Array[u32, 6]  # along each dimension, only every so many elements are copied
-    lower: Array[u32, 3]  # of im2col: where pixels begin in each dimension of an image, signed
+    lower: Array[u32, 3]  # of im2col: where pixels start in each dimension of an image, signed
     upper: Array[u32, 3]  # and where they end, from the end of the image, signed
     pixels: u32  # of im2col: how many are copied
     rank: u32  # as the map has it

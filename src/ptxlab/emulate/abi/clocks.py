@@ -62,10 +62,10 @@ class Pages:
 
 @struct
 class SyncVariable:
-    """A place through which threads synchronise: by release and acquire, or an mbarrier.
+    """Memory through which threads synchronise: by release and acquire, or an mbarrier.
 
     `known` is what its last write hands over, `near` what it hands over only to the block `near_block`, `close` only to
-    the cluster that begins with `close_block`. Of an mbarrier, `known` is what came with the arrivals of this phase,
+    the cluster that starts with `close_block`. Of an mbarrier, `known` is what came with the arrivals of this phase,
     `near` with those of the phases before.
     """
 

@@ -1,4 +1,4 @@
-"""Whether a cluster makes progress, as the scheduler watches it; see `runtime.schedule.quiescence`."""
+"""Whether a cluster makes progress, as the scheduler observes it; see `runtime.schedule.quiescence`."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ A deallocation races with all that no thread waited for, and is reported once. W
 operations that follow the same synchronization lack it.
 
 Two races have one cause if both are between threads of a block (or both are about the same array), if they are of one
-kind, and if one barrier would order both: some place of the function is between the two instructions of the one and
+kind, and if one barrier would order both: some point of the function is between the two instructions of the one and
 between the two of the other. Where that is not so, they still have one cause if they are on the same two lines of the
 source that the kernel was compiled from: a helper that is used twice. The race that was found first represents all. The
 same goes for asynchronous operations of two kinds: the copies of a stage and the MMAs that read it.

@@ -26,7 +26,7 @@ def add_sources(module: ir.Module, functions: Iterable[ir.Function], found: Sequ
 
 
 def _notes(functions: Iterable[ir.Function], names: dict[int, str]) -> dict[int, str]:
-    """For each instruction, by its place in the PTX: the last `.loc` before it."""
+    """For each instruction, by its position in the PTX: the last `.loc` before it."""
     notes: dict[int, str] = {}
     for function in functions:
         note = ""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def explain_stale_phase(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:
-    """A read after a wait that was over before the phase that brings what is read had begun."""
+    """A read after a wait that was over before the phase that brings what is read had started."""
     read, write, wait = (found.get(name, number) for name in ("instruction", "other_instruction", "third_instruction"))
     mbarrier = name_mbarrier(launch, found.get("address", number))
     effects = launch.compiled.effects(read)

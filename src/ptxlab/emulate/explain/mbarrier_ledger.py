@@ -128,7 +128,7 @@ class Entry:
 
 
 def entries_of(launch: RunningLaunch, snapshot: BlockSnapshot, groups: Sequence[Group], beside: int) -> list[Entry]:
-    """All mbarriers of a cluster: those that threads wait on first, then those whose phase has begun."""
+    """All mbarriers of a cluster: those that threads wait on first, then those whose phase has started."""
     waits = [group for group in groups if group.status == thread_parts.AT_PHASE]
     found = []
     for one in (snapshot, *snapshot.cluster):

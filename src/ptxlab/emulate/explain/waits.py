@@ -185,7 +185,7 @@ class Waits:
         return is_there and self.paths.reaches(other.instruction, [phase.get("arrived_at")])
 
     def _groups_of(self, snapshot: BlockSnapshot) -> Iterator[Group]:
-        """Threads of a block that wait for the same thing at the same place."""
+        """Threads of a block that wait for the same thing at the same instruction."""
         alive = (
             self._stuck(thread, snapshot.is_still) for thread in snapshot.threads if thread.status != thread_parts.DONE
         )
@@ -208,7 +208,7 @@ class Waits:
 
 
 def grouped(threads: Iterable[ThreadSnapshot]) -> list[list[ThreadSnapshot]]:
-    """Threads that wait for the same thing at the same place, the largest group first."""
+    """Threads that wait for the same thing at the same instruction, the largest group first."""
     found: dict[object, list[ThreadSnapshot]] = {}
     for thread in threads:
         subject = {

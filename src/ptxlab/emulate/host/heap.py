@@ -20,7 +20,7 @@ class Heap:
         self.size = 0
 
     def allocate(self, size: int) -> Region | None:
-        """New memory; None where there is no room."""
+        """New memory; None where the heap is full."""
         if size == 0 or self.size + size > LIMIT:
             return None
         memory = (ctypes.c_char * size)()

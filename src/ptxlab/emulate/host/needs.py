@@ -26,14 +26,14 @@ QUIET_RESIDENTS = 16  # and where they have no good means to wait for each other
 class Needs:
     """Bytes for the registers (`frame`) and the local memory of a thread, for a cluster; and how many take turns.
 
-    A worker has up to `residents` of them, and where all of these wait for others, as many as memory has room for.
+    A worker has up to `residents` of them, and where all of these wait for others, as many as fit in memory.
     """
 
     frame: int
     local: int
     cluster: int
     residents: int
-    limit: int  # as many as memory has room for
+    limit: int  # as many as fit in memory
 
 
 def needs_of(compiled: Compiled, block: tuple[int, int, int], shared: int, cluster: int, free: int) -> Needs:
@@ -68,5 +68,5 @@ def room_to_keep(regions: Sequence[Region]) -> dict[int, ctypes.Array[ctypes.c_c
 
 
 def marks_offset(size: int) -> int:
-    """Where the marks of the pages of a region begin."""
+    """Where the marks of the pages of a region start."""
     return -(-size // 64) * 64

@@ -22,7 +22,7 @@ class Regions:
     def __init__(
         self, regions: Iterable[Region], spare: int, kept: Mapping[int, ctypes.Array[ctypes.c_char]] | None
     ) -> None:
-        """`spare` more can be added; `kept` has room for what they hold before a trial, by address."""
+        """`spare` more can be added; `kept` has space for what they hold before a trial, by address."""
         self._regions = sorted(regions, key=lambda region: region.base)
         self._kept = kept or {}
         self.table = StructArray(address_spaces.Allocation, len(self._regions) + spare)
@@ -38,7 +38,7 @@ class Regions:
         return self._regions[position - 1] if position else None
 
     def add(self, region: Region) -> bool:
-        """Add one whose address is beyond all others; false if there is no room in the table."""
+        """Add one whose address is beyond all others; false if the table is full."""
         if len(self._regions) >= self.table.room:
             return False
         self._regions.append(region)
@@ -69,6 +69,6 @@ class Regions:
 
 
 def workspace() -> Region:
-    """The memory where the blocks of a cooperative launch meet: its size, then a counter (`cooperative_groups.h`)."""
+    """What blocks of a cooperative launch synchronize through: its size, then a counter (`cooperative_groups.h`)."""
     memory = ctypes.create_string_buffer(struct.pack("<II", 8, 0), 8)
     return Region(WORKSPACE, 8, ctypes.addressof(memory), "the grid's own memory", owner=memory)

@@ -140,7 +140,7 @@ class RunningLaunch:
         return True
 
     def remove_region(self, base: int) -> None:
-        """Take memory back; every instruction must look again where its memory is."""
+        """Take memory back; every instruction must search again for its memory."""
         with self.lock:
             self.regions.remove(base)
             for worker in self.workers:
@@ -152,7 +152,7 @@ class RunningLaunch:
         """Whether nothing was found: no fault, no race, nothing wrong with `printf`."""
         return not self.services.remarks and not any(worker.found_something for worker in self.workers)
 
-    # Places in the text.
+    # Locations in the source.
 
     def span_of(self, number: int) -> Span | None:
         """Where an instruction is in the text."""
@@ -304,7 +304,7 @@ class RunningLaunch:
             self.call(requests.settle_all, worker)
 
     def request_stop(self) -> None:
-        """Have every worker stop at its next look around."""
+        """Have every worker stop the next time it polls."""
         self.stop.value = 1
 
     def note_fault(self, thread: int, kind: int, address: int) -> None:

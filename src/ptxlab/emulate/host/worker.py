@@ -145,7 +145,7 @@ class Worker:
         )
 
     def _set_findings(self, launch: RunningLaunch) -> None:
-        """What is looked for, and what is counted to know whether threads make progress."""
+        """What is detected, and what is counted to know whether threads make progress."""
         facts = launch.compiled.facts
         self.record.set(
             checks=int(launch.checks),
@@ -170,7 +170,7 @@ class Worker:
         return bool(faulty or self.history.get("finding_count") or self.history.get("unwatched"))
 
     def forget_hints(self) -> None:
-        """Make every instruction look for its memory again."""
+        """Make every instruction search for its memory again."""
         for index in range(self.hint_count):
             self.hints.set(index, base=0, count=0, data=0)
 

@@ -1,8 +1,8 @@
 """Exploring all schedules of a small program: stateless model checking by dynamic partial-order reduction.
 
-The program is run again and again, each time from the beginning, with other choices of who takes the next step. Of runs
-in which steps that do not commute come in the same order, one is enough. Which choices to try is found by source sets
-and sleep sets: "Optimal dynamic partial order reduction" (Abdulla and others, POPL 2014), algorithm 1.
+The program is run again and again, each time from the start, with other choices of which thread takes the next step. Of
+runs in which steps that do not commute come in the same order, one is enough. Which choices to try is found by source
+sets and sleep sets: "Optimal dynamic partial order reduction" (Abdulla and others, POPL 2014), algorithm 1.
 
 A thread that polls would make runs endless. If a thread comes back to a state in which it was, has changed nothing
 since, and no other thread has changed what it has read since, then it takes no step before another thread does.
@@ -89,12 +89,12 @@ class Explorer:
         self._history, self._polling = History(), Polling()
         self._depth = 0
         self._known = len(self.nodes) - 1  # steps whose races are known
-        self._last: int | None = None  # who takes the step that is not finished
+        self._last: int | None = None  # the thread that takes the step that is not finished
         self._previous = -1
         self.is_redundant = False
 
     def choose(self, moment: Moment) -> int | None:
-        """Who takes the next step; see `directing.Director`."""
+        """Which thread takes the next step; see `directing.Director`."""
         self._finish_step(moment.events, moment.marks)
         enabled = frozenset(moment.marks) - self._polling.polled.keys()
         self.threads |= enabled

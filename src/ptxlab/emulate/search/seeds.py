@@ -27,7 +27,7 @@ from ptxlab.report import KernelError, is_failure
 from ptxlab.syntax import format
 
 SOON = 2.0  # seconds that the first seeds have; what would be over in twice as long stays here
-PIECE = 4.0  # seconds of work that are sent at a time: a process takes one to begin
+PIECE = 4.0  # seconds of work that are sent at a time: a process takes one to start
 
 
 @dataclass(frozen=True)

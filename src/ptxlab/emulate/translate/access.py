@@ -34,9 +34,9 @@ SPACES = {
 
 
 def locate(function: Function, address: LlvmAddress, bytes: int, kind: int, condition: int = -1) -> str:
-    """The place in the host's memory of `bytes` bytes, all of which the kernel may touch; or the thread fails.
+    """The address in the host's memory of `bytes` bytes, all of which the kernel may touch; or the thread fails.
 
-    A distance from where memory begins is turned to the right, by as many bits as an aligned one ends in zeros with:
+    An offset from the start of memory is rotated right, by as many bits as an aligned one ends in zeros with:
     then a distance that is too far and one that is not aligned are both too large, and one comparison finds them.
     """
     if address.space in (None, "global", "const"):
@@ -50,7 +50,7 @@ def locate(function: Function, address: LlvmAddress, bytes: int, kind: int, cond
 
 
 def _in_window(function: Function, address: LlvmAddress, bytes: int, kind: int) -> str:
-    """A place in shared or local memory or among the parameters; what is not there is nowhere."""
+    """An address in shared or local memory or among the parameters; what is not there is out of bounds."""
     builder, at = function.builder, address.value.text
     if address.space == "param":
         base = builder.value(f"getelementptr i8, ptr %worker, i64 {offset_of(state.Worker, 'memory.parameters')}")
@@ -93,7 +93,7 @@ def _in_cluster(function: Function, address: LlvmAddress, bytes: int, kind: int)
 
 
 def _by_hint(function: Function, address: LlvmAddress, bytes: int, kind: int) -> str:
-    """A place where the last one was, or else where a search finds it."""
+    """An address in the region of the last access, or else in one that a search finds."""
     builder, at = function.builder, address.value.text
     near, far, found = (builder.new_label(name) for name in ("near", "far", "found"))
     hint = function.unit.hint(function)
@@ -225,7 +225,7 @@ def update(
 ) -> LlvmValue:
     """Replace a value in memory by what `change` makes of it, and return the old one; see `isa.machine`.
 
-    A block runs on one core, and blocks that can talk to each other run on one core together, so a load and a store
+    A block runs on one core, and blocks that can communicate run on one core together, so a load and a store
     with nothing between them are one step.
     """
     builder, size = function.builder, type.width // 8

@@ -22,7 +22,7 @@ class Fused:
     """What ptxas makes of the arithmetic of a function."""
 
     sums: Mapping[int, int] = field(default_factory=dict)
-    """The sums that it contracts, by their places, and which operand the product is."""
+    """The sums that it contracts, by their positions, and which operand the product is."""
     folds: tuple[int, ...] = ()
     """The quotients by constants whose reciprocals it computes."""
 

@@ -60,7 +60,7 @@ class Calls:
                 f"void {self._collectives[what]}(ptr %exchange, i32 %members, ptr %shared) nounwind {{\n"
                 f'  call void @"{known.symbol}"({", ".join(arguments)})\n  ret void\n}}\n'
             )
-        key = (*what, number if aligned else None)  # who is aligned meets at the same instruction
+        key = (*what, number if aligned else None)  # aligned lanes converge at the same instruction
         self.sites.append(
             f"{{ ptr, i32, i32, i32, i32 }} {{ ptr {self._collectives[what]}, "
             f"i32 {self._keys.setdefault(key, len(self._keys))}, "

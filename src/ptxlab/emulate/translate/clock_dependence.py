@@ -1,6 +1,6 @@
 """Which registers hold nothing but the time, or what was computed from it.
 
-A loop that only looks how late it is ends up in the same state again and again, these registers aside. One whose value
+A loop that only reads the time ends up in the same state again and again, these registers aside. One whose value
 goes into its next value is not among them: it counts something, if only with the help of a clock.
 """
 

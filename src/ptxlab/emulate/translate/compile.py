@@ -24,7 +24,7 @@ KEPT = 64  # kernels that stay linked
 
 
 class Compiled:
-    """A kernel that can run: its code, what that needs, and the places of its instructions."""
+    """A kernel that can run: its code, what that needs, and the positions of its instructions."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
 """Products and sums of a function that become one instruction, which rounds once.
 
 `Pairs` finds what PTX lets a compiler contract. `contract` replaces the sums that were chosen by instructions on the
-factors and the addend, each in its place, so that everything that counts instructions stays as it was. The product is
-still computed for whatever else reads it.
+factors and the addend, each at its own position, so that everything that counts instructions stays as it was. The
+product is still computed for whatever else reads it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MOST_STEPS = 1_000_000  # blocks that are searched for where values come from
 
 @dataclass(frozen=True)
 class Pair:
-    """A sum, by its place among the instructions of its function, and the product that is one of its operands."""
+    """A sum, by its position among the instructions of its function, and the product that is one of its operands."""
 
     sum: int
     product: int

@@ -1,7 +1,7 @@
-"""What a thread keeps while it waits: the places of registers and other values in the frame of a function.
+"""What a thread keeps while it waits: the slots of registers and other values in the frame of a function.
 
-A frame begins with what a return needs: the caller's code, frame, local memory and place. What each wait saves and
-fetches is known only when the whole function is translated; until then there are gaps in its text.
+A frame starts with what a return needs: the caller's code, frame, local memory and point of return. What each wait
+saves and fetches is known only when the whole function is translated; until then there are gaps in its text.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Frame:
         self._spilled = 0
         self._awaited = 0  # registers that are read after some wait
 
-    # Places.
+    # Slots.
 
     @property
     def size(self) -> int:
@@ -47,11 +47,11 @@ class Frame:
         return -(-self._size // 16) * 16
 
     def slot(self, key: object, bytes: int) -> str:
-        """The place in the frame for what `key` names."""
+        """The slot in the frame for what `key` names."""
         return self.function.builder.value(f"getelementptr i8, ptr %frame, i64 {self.offset(key, bytes)}")
 
     def offset(self, key: object, bytes: int) -> int:
-        """Where in the frame `key` has its place."""
+        """The offset in the frame of the slot of `key`."""
         offset = self._slots.get(key)
         if offset is None:
             size = 16 if bytes > 8 else 8
@@ -62,7 +62,7 @@ class Frame:
     def timed_slots(self) -> list[int]:
         """Where in the frame there is only what depends on the time or counts iterations, known at the end."""
         timed = timed_registers(self.function.instructions, self.function.effects)
-        if self.function.unit.flat:  # where a register has its place even if it is never read after a wait
+        if self.function.unit.flat:  # the slot of a register, even if it is never read after a wait
             timed |= {index for index in self.function.registers.by_index if not self._awaited >> index & 1}
         return sorted(
             offset
@@ -86,11 +86,11 @@ class Frame:
 
     @property
     def next_resume(self) -> int:
-        """The number of the place where the thread continues after the next wait."""
+        """The number of the point at which the thread continues after the next wait."""
         return len(self.resumes) + 1
 
     def step(self, position: int) -> None:
-        """Begin with an instruction: what it reads and writes, before its waits are known."""
+        """Start with an instruction: what it reads and writes, before its waits are known."""
         live = self.function.live
         step = saving.Step(live.reads[position], live.writes[position], live.overwrites[position])
         self._steps[self.function.block_number].append(step)
@@ -138,7 +138,7 @@ class Frame:
         self.epoch += 1
 
     def pause(self) -> None:
-        """Let others run before this instruction begins."""
+        """Let others run before this instruction starts."""
         step = saving.Step(0, 0, 0)
         self._steps[self.function.block_number].insert(-1, step)
         self.wait(thread_parts.YIELDED, self.function.live.before(self.function.position), step=step)

@@ -120,7 +120,7 @@ class Function:
         self.builder.emit(f"store {type} {text}, ptr {self.field_pointer(name)}")
 
     def size_in(self, size: str, exponent: int) -> str:
-        """The size of a window, a value known from the beginning, in pieces of two to the power of `exponent` bytes."""
+        """The size of a window, a value known from the start, in pieces of two to the power of `exponent` bytes."""
         if not exponent:
             return size
         name = f"{size}.{exponent}"
@@ -134,7 +134,7 @@ class Function:
         builder = self.builder
         entry = builder.gap()  # filled in below: declarations of registers, the jump to where it continues
         builder.label("start")
-        # Others are written before they are read: LLVM need not look for where a zero could get to.
+        # Others are written before they are read: LLVM need not find where a zero could get to.
         for index in members(self.live.at_start[0] if self.flow.blocks else 0):
             register = self.registers.by_index[index]
             for element in range(register.vector):

@@ -11,7 +11,7 @@ from ptxlab.ir.flow import Flow
 
 
 class Liveness:
-    """What is still needed: `at_start[block]` when a block begins, `after(position)` after an instruction."""
+    """What is still needed: `at_start[block]` when a block starts, `after(position)` after an instruction."""
 
     def __init__(
         self,

@@ -48,7 +48,7 @@ def _body(flow: Flow, header: int, ends: list[int]) -> frozenset[int]:
 class Iterations:
     """Counters in the frame of a function: one for each loop, set back when the loop is entered from outside.
 
-    The frame begins with two marks: that of the call this is, and that of the call it makes.
+    The frame starts with two marks: that of the call this is, and that of the call it makes.
     """
 
     def __init__(self, function: Function) -> None:
@@ -70,7 +70,7 @@ class Iterations:
         self.go(-1, 0)
 
     def go(self, source: int, target: int) -> None:
-        """Count an iteration, or begin with the first, where a jump leads to a loop."""
+        """Count an iteration, or start with the first, where a jump leads to a loop."""
         builder = self.function.builder
         for loop in self.loops:
             if loop.header == target:

@@ -1,6 +1,6 @@
 """Where addresses come from: the parameters of a kernel that the value of a register can be derived from.
 
-Memory that a kernel only reads needs no looking after. `roots` of an address are bits: one for each parameter, one for
+Memory that a kernel only reads need not be tracked. `roots` of an address are bits: one for each parameter, one for
 variables of the module, one for shared and local memory, and one for what is not known, such as pointers that are
 themselves loaded from memory. The order of instructions does not matter here: what a register holds anywhere counts.
 """

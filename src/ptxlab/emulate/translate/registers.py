@@ -42,7 +42,7 @@ class Registers:
         self._sums = frozenset() if self._flat else _sums(instructions, function.matches, effects, self.by_index)
         self._known: dict[tuple[int, int], _Known] = {}
         self._guarded: set[tuple[int, int]] | None = None  # what became known where a guard holds
-        self._labels = 0  # of the text, when the instruction began
+        self._labels = 0  # of the text, when the instruction started
 
     def declarations(self) -> Iterator[str]:
         """The variables."""

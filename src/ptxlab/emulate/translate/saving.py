@@ -1,6 +1,6 @@
 """Which registers a thread saves before it waits, and which it fetches back afterwards.
 
-A register has its own place in the frame. It is saved only if it may have been written since that place last held its
+A register has its own slot in the frame. It is saved only if it may have been written since that slot last held its
 value, and fetched only if it is read before the next wait. Sets of registers are integers, a bit each.
 """
 
@@ -15,7 +15,7 @@ from ptxlab.ir.flow import Flow
 
 @dataclass
 class Wait:
-    """A place where a thread waits: `live` registers are read later.
+    """A point at which a thread waits: `live` registers are read later.
 
     A wait that is not `certain` may be passed by; one on a jump to the block `target` continues there.
     """
@@ -46,7 +46,7 @@ def choose(flow: Flow, steps: Sequence[Sequence[Step]]) -> None:
 
 
 def _choose_saved(flow: Flow, steps: Sequence[Sequence[Step]]) -> None:
-    """Find, forwards, whose places in the frame are up to date; the others are saved."""
+    """Find, forwards, whose slots in the frame are up to date; the others are saved."""
     everything = -1
     fresh = [everything] * len(flow.blocks)
     if flow.blocks:

@@ -15,7 +15,7 @@ TABLES = ("share.tables", "share.constants")  # functions of a kernel that is ch
 
 
 def sharing(place: str, type: str, share: Callable[..., None] = bounds.share) -> list[str]:
-    """Lines that let native code access a place of the LLVM type `type`; none where code is unchecked."""
+    """Lines that let native code access memory of the LLVM type `type`; none where code is unchecked."""
     if not CHECKED:
         return []
     size = f"ptrtoint (ptr getelementptr ({type}, ptr null, i64 1) to i64)"

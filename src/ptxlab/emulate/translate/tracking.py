@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Tracking:
-    """What of one kernel is watched; `written` are the arguments through which it writes."""
+    """What of one kernel is tracked; `written` are the arguments through which it writes."""
 
     def __init__(self, checks: bool, is_alone: bool) -> None:
         self.checks = checks

@@ -148,7 +148,7 @@ class Unit:
 
     @property
     def talks(self) -> bool:
-        """Whether blocks can talk to each other: by atomic operations, or by loads and stores that are not weak.
+        """Whether blocks can communicate: by atomic operations, or by loads and stores that are not weak.
 
         So they do by taking over the work of others.
         """

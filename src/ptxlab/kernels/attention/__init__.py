@@ -45,7 +45,7 @@ def half_of(array: Any) -> str:
 
 
 def torch_baseline(backend: str, torch: Any, q: Any, k: Any, v: Any, o: Any, mask: str) -> Callable[[], Any]:
-    """torch's attention by one of its backends; it makes room for the answer itself."""
+    """torch's attention by one of its backends; it allocates the answer itself."""
     choice = torch.nn.attention
 
     def run() -> Arrays:
@@ -56,7 +56,7 @@ def torch_baseline(backend: str, torch: Any, q: Any, k: Any, v: Any, o: Any, mas
 
 
 def arrays(draw: Draw, batch: int, heads: int, length: int, size: int, type: str, mask: str) -> Arrays:
-    """Queries, keys and values, and room for the answer."""
+    """Queries, keys and values, and space for the answer."""
     shape = (batch, heads, length, size)
     drawn = {name: draw.normal(shape, type) for name in "qkv"}
     return {**drawn, "o": draw.empty(shape, type), "mask": mask}

@@ -39,7 +39,7 @@ def torch_baseline(torch: Any, q: Any, k: Any, v: Any, o: Any) -> Callable[[], A
 
 
 def arrays(draw: Draw, queries: int, keys: int) -> Arrays:
-    """Queries, keys and values of one head, and room for the answer."""
+    """Queries, keys and values of one head, and space for the answer."""
     q, k, v = (draw.normal((rows, TILE), "f16") for rows in (queries, keys, keys))
     return {"q": q, "k": k, "v": v, "o": draw.empty((queries, TILE), "f16")}
 

@@ -74,7 +74,7 @@ def torch_baseline(torch: Any, x: Any, y: Any) -> Callable[[], Any]:
 
 
 def arrays(draw: Draw, n: int) -> Arrays:
-    """A vector, and room for its copy."""
+    """A vector, and space for its copy."""
     return {"x": draw.normal(n, "f32"), "y": draw.empty(n, "f32")}
 
 

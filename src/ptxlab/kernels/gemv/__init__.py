@@ -37,7 +37,7 @@ def torch_baseline(torch: Any, a: Any, x: Any, y: Any) -> Callable[[], Any]:
 
 
 def arrays(draw: Draw, batch: int, m: int, k: int, type: str) -> Arrays:
-    """Matrices, vectors, and room for their products."""
+    """Matrices, vectors, and space for their products."""
     return {
         "a": draw.normal((batch, m, k), type), "x": draw.normal((batch, k), type), "y": draw.empty((batch, m), "bf16"),
     }  # fmt: skip

@@ -44,7 +44,7 @@ def gemv(
 
 
 def row_of(matrix: Any, number: Any, k: Any, type: str) -> Any:
-    """Where a row begins."""
+    """Where a row starts."""
     return place(matrix, type, 1, ptx.mul.wide.u32(number, k))
 
 

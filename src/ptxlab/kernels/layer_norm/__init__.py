@@ -29,7 +29,7 @@ def expression(torch: Any, x: Any, weight: Any, bias: Any, y: Any) -> Any:
 
 
 def arrays(draw: Draw, rows: int, columns: int, type: str) -> Arrays:
-    """A matrix, a weight and a bias for each column, and room for another matrix."""
+    """A matrix, a weight and a bias for each column, and space for another matrix."""
     return {
         "x": draw.normal((rows, columns), type),
         "weight": draw.uniform(columns, type, 0.5, 1.5),

@@ -65,7 +65,7 @@ def _in_tf32(torch: Any, a: Any, b: Any, d: Any) -> None:
 
 
 def arrays(draw: Draw, type: str, m: int, n: int, k: int, activation: str = "none", bias: bool = False) -> Arrays:
-    """A, B by columns, a bias, and room for D."""
+    """A, B by columns, a bias, and space for D."""
     result = KINDS[type].result.type.name
 
     def matrix(rows: int) -> Any:

@@ -1,7 +1,7 @@
 """From the sums of a warp to D: bias, activation, rounding, and stores as wide as they can be.
 
-Lanes hold pairs of a row, which would be stores of 4 bytes. They go through shared memory, where each warp has room for
-its tile, so that a lane can store 16 bytes and neighbouring lanes neighbouring ones.
+Lanes hold pairs of a row, which would be stores of 4 bytes. They go through shared memory, where each warp has space
+for its tile, so that a lane can store 16 bytes and neighbouring lanes neighbouring ones.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Epilogue:
 
     bias: bool = False
     activation: str = "none"
-    wide: bool = True  # whether rows of D begin at multiples of 16 bytes
+    wide: bool = True  # whether rows of D start at multiples of 16 bytes
     edges: bool = True  # whether D is more, or less, than whole tiles
     short: bool = True  # whether it has less rows, or columns, than one tile
 
@@ -50,7 +50,7 @@ ACTIVATIONS: dict[str, Any] = {"none": lambda x: x, "relu": relu, "gelu": gelu, 
 
 @dataclass(frozen=True)
 class Part:
-    """What a warp makes of D: where it begins, what of it to store, and who stores it."""
+    """What a warp makes of D: where it starts, what of it to store, and who stores it."""
 
     d: Any
     bias: Any

@@ -36,7 +36,7 @@ def specialize(type: str, shape: Shape, epilogue: Epilogue) -> Kernel:
     ) -> None:
         lane, warp = ptx.tid.x & 31, ptx.tid.x >> 5
         tile_row, tile_column = row, column = place_of_block(shape, m, n)
-        if epilogue.edges:  # a tile at the end begins earlier, and stores only what no other tile does
+        if epilogue.edges:  # a tile at the end starts earlier, and stores only what no other tile does
             row = ptx.min.u32(row, m - ptx.min.u32(m, shape.rows))
             column = ptx.min.u32(column, n - ptx.min.u32(n, shape.columns))
         across = shape.rows // shape.warp_rows

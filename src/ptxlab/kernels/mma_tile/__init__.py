@@ -50,7 +50,7 @@ def by_cublas(torch: Any, a: Any, b: Any, c: Any) -> Callable[[], Any]:
 
 
 def arrays(draw: Draw, m: int, n: int, k: int) -> Arrays:
-    """Two matrices of f16, and room for their product in f32."""
+    """Two matrices of f16, and space for their product in f32."""
     return {"a": draw.normal((m, k), "f16"), "b": draw.normal((k, n), "f16"), "c": draw.empty((m, n), "f32")}
 
 

@@ -65,7 +65,7 @@ def one_tile_a_warp(a: Any, b: Any, c: Any, d: Any) -> Launch:
 
 
 def arrays(draw: Draw, type: str, accumulator: str, tiles: int) -> Arrays:
-    """Tiles of A, of B by columns, of C, and room for those of D."""
+    """Tiles of A, of B by columns, of C, and space for those of D."""
     depth = KINDS[type][0]
 
     def numbers(shape: tuple[int, ...], type: str) -> Any:

@@ -50,7 +50,7 @@ def product(
 
 
 def arrays(draw: Draw, m: int, n: int, k: int) -> Arrays:
-    """A, B₁ and B₂ with their factors, and room for D; products are small, where SiLU is not linear."""
+    """A, B₁ and B₂ with their factors, and space for D; products are small, where SiLU is not linear."""
     found: Arrays = {}
     for name, rows in (("a", m), ("b1", n), ("b2", n)):
         found[name], _ = matrix(draw, NVFP4, rows, k)

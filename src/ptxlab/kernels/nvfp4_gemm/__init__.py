@@ -46,7 +46,7 @@ def product(
 
 
 def arrays(draw: Draw, format: str, m: int, n: int, k: int) -> Arrays:
-    """A and B with their factors, and room for D."""
+    """A and B with their factors, and space for D."""
     (a, a_factors), (b, b_factors) = (matrix(draw, FORMATS[format], rows, k) for rows in (m, n))
     d = draw.empty((m, n), "f16")
     return {"a": a, "a_factors": a_factors, "b": b, "b_factors": b_factors, "d": d, "format": format}

@@ -26,7 +26,7 @@ def product(a: Any, a_factors: Any, x: Any, x_factors: Any, y: Any) -> Launch:
 
 
 def arrays(draw: Draw, m: int, k: int, l: int) -> Arrays:  # noqa: E741 - as the problem is known
-    """A and x with their factors, and room for y."""
+    """A and x with their factors, and space for y."""
     return {
         "a": draw.integers((l, m, k // 2), "u8", 0, 256),
         "a_factors": draw.uniform((l, m, k // NVFP4.group), "e4m3", 0.25, 2.0),

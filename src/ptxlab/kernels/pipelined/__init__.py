@@ -49,7 +49,7 @@ def pipelined(x: Any, y: Any, terms: int, blocks: int, stages: int = 2) -> Launc
 
 
 def arrays(draw: Draw, n: int, terms: int, blocks: int) -> Arrays:
-    """Numbers for which the series converges, and room for its values; how many terms, by how many blocks."""
+    """Numbers for which the series converges, and space for its values; how many terms, by how many blocks."""
     x, y = draw.uniform(n, "f32", -0.95, 0.95), draw.empty(n, "f32")
     return {"x": x, "y": y, "terms": terms, "blocks": blocks}
 

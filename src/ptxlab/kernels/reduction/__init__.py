@@ -36,7 +36,7 @@ def expression(torch: Any, x: Any, sums: Any, ticket: Any, total: Any) -> Any:
 
 
 def arrays(draw: Draw, n: int, type: str) -> Arrays:
-    """Numbers, room for the sum of each block, a ticket that begins at zero, and room for the sum of all."""
+    """Numbers, space for the sum of each block, a ticket that starts at zero, and space for the sum of all."""
     return {
         "x": draw.uniform(n, type), "sums": draw.empty(ROOM, "f32"), "ticket": draw.integers(1, "u32", 0, 1),
         "total": draw.empty(1, "f32"),

@@ -31,7 +31,7 @@ def sum_shares(
     last = ptx.shared(u32, 1, name="last")
     with ptx.when(thread == 0):
         sums[block] = own
-        # `inc` counts to blocks - 1 and then begins anew, so the ticket is ready for the next launch. Release and
+        # `inc` counts to blocks - 1 and then starts again, so the ticket is ready for the next launch. Release and
         # acquire: who draws the last number sees all sums.
         last[0] = ptx.atom.acq_rel.gpu.global_.inc.u32(ticket, blocks - 1)
     ptx.bar.sync(0)

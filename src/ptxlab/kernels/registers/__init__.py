@@ -50,7 +50,7 @@ def torch_baseline(torch: Any, x: Any, variances: Any) -> Callable[[], Any]:
 
 
 def arrays(draw: Draw, rows: int) -> Arrays:
-    """A matrix, and room for the variances of its rows."""
+    """A matrix, and space for the variances of its rows."""
     return {"x": draw.normal((rows, COLUMNS), "f32"), "variances": draw.empty(rows, "f32")}
 
 

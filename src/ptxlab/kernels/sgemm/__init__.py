@@ -62,7 +62,7 @@ def by_cublas(torch: Any, a: Any, b: Any, c: Any) -> Callable[[], Any]:
 
 
 def arrays(draw: Draw, m: int, n: int, k: int) -> Arrays:
-    """Two matrices, row by row, and room for their product."""
+    """Two matrices, row by row, and space for their product."""
     return {"a": draw.normal((m, k), "f32"), "b": draw.normal((k, n), "f32"), "c": draw.empty((m, n), "f32")}
 
 

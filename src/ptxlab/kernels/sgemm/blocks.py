@@ -48,7 +48,7 @@ class Tiling:
 
 @dataclass(frozen=True)
 class Share:
-    """The rows and columns of the block's tile that a thread has: pieces that begin so far from the first."""
+    """The rows and columns of the block's tile that a thread has: pieces that start so far from the first."""
 
     row: Any
     rows: list[int]

@@ -12,7 +12,7 @@ from ptxlab.kernels.sgemm.blocks import PAD, PIECE, Tiling, by_warps, multiply, 
 COPY, COPY_16 = ptx.cp["async"].ca.shared.global_, ptx.cp["async"].cg.shared.global_
 ALONG_K = 8  # lanes that copy neighbouring elements of a row of A: 32 bytes, what memory moves at least
 
-Fill = Callable[[Any, Any], None]  # a stage, and where along k it begins
+Fill = Callable[[Any, Any], None]  # a stage, and where along k it starts
 
 
 @cache

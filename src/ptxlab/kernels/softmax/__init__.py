@@ -27,7 +27,7 @@ def expression(torch: Any, x: Any, y: Any) -> Any:
 
 
 def arrays(draw: Draw, rows: int, columns: int, type: str) -> Arrays:
-    """A matrix, and room for another."""
+    """A matrix, and space for another."""
     return {"x": draw.normal((rows, columns), type), "y": draw.empty((rows, columns), type)}
 
 

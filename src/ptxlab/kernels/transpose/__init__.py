@@ -43,7 +43,7 @@ def expression(torch: Any, x: Any, y: Any) -> Any:
 
 
 def arrays(draw: Draw, rows: int, columns: int, type: str) -> Arrays:
-    """A matrix, and room for its transpose."""
+    """A matrix, and space for its transpose."""
     return {"x": draw.normal((rows, columns), type), "y": draw.empty((columns, rows), type)}
 
 

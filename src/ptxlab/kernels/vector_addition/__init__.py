@@ -28,7 +28,7 @@ def one_element(a: Any, b: Any, c: Any) -> Launch:
 
 
 def four_elements(a: Any, b: Any, c: Any) -> Launch:
-    """A thread for each four elements, read and written as 16 bytes: the arrays begin at a multiple of that."""
+    """A thread for each four elements, read and written as 16 bytes: the arrays start at a multiple of that."""
     n = len(c)
     return Launch(module()["vector_addition_by_four"], ceil_div(n, 4 * BLOCK), BLOCK, [a, b, c, n])
 
@@ -39,7 +39,7 @@ def torch_baseline(torch: Any, a: Any, b: Any, c: Any) -> Callable[[], Any]:
 
 
 def arrays(draw: Draw, n: int) -> Arrays:
-    """Two vectors, and room for their sum."""
+    """Two vectors, and space for their sum."""
     return {"a": draw.normal(n, "f32"), "b": draw.normal(n, "f32"), "c": draw.empty(n, "f32")}
 
 

@@ -41,7 +41,7 @@ def torch_baseline(torch: Any, x: Any, sums: Any) -> Callable[[], Any]:
 
 
 def arrays(draw: Draw, rows: int, columns: int, type: str) -> Arrays:
-    """A matrix, and room for the sums of its rows."""
+    """A matrix, and space for the sums of its rows."""
     shape = (rows, columns)
     x = draw.integers(shape, type, -1000, 1000) if type == "s32" else draw.normal(shape, type)
     return {"x": x, "sums": draw.empty(rows, type)}

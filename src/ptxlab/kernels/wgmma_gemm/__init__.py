@@ -42,7 +42,7 @@ def by_cublas(torch: Any, a: Any, b: Any, d: Any) -> Callable[[], Any]:
 
 
 def arrays(draw: Draw, type: str, m: int, n: int, k: int) -> Arrays:
-    """A, B by columns, and room for D."""
+    """A, B by columns, and space for D."""
     return {"a": draw.normal((m, k), type), "b": draw.normal((n, k), type), "d": draw.empty((m, n), type)}
 
 

@@ -1,6 +1,6 @@
 """The pages that `ptxlab explain` shows for what goes wrong when a kernel runs: one file each, named by its code.
 
-A page says in a sentence what is wrong, then why and what to do. Its examples begin with the options with which
+A page says in a sentence what is wrong, then why and what to do. Its examples start with the options with which
 `ptxlab run` shows the finding, and shows none for the right one.
 """
 

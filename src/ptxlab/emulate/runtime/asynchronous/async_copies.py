@@ -20,7 +20,7 @@ COPY_SIZE = size_of(Copy)
 
 @native
 def next_copy(thread: Pointer[Thread], instruction: u32) -> Pointer[Copy]:
-    """Room for one more copy; of too many at a time the earlier ones are done."""
+    """Space for one more copy; of too many at a time the earlier ones are done."""
     if thread.copies.pending.count == LIMIT:
         finish_copies(thread, 0)
     copy: Pointer[Copy] = append(thread.copies.pending)
@@ -35,7 +35,7 @@ def next_copy(thread: Pointer[Thread], instruction: u32) -> Pointer[Copy]:
 
 @native(inline=True)
 def serial_of(group: u32, index: u32) -> u32:
-    """The number of a copy among all of its thread, by its group, counted from 1, and its place in that."""
+    """The number of a copy among all of its thread, by its group, counted from 1, and its position in that."""
     return group << SERIAL_SHIFT | index
 
 
@@ -43,9 +43,9 @@ def serial_of(group: u32, index: u32) -> u32:
 def start_copy(
     thread: Pointer[Thread], destination: u64, source: u64, size: u32, wanted: u32, watched: u32, instruction: u32
 ) -> None:
-    """Begin a copy of `size` bytes to shared memory: the first `wanted` from `source`, then zeros.
+    """Start a copy of `size` bytes to shared memory: the first `wanted` from `source`, then zeros.
 
-    Not `watched`: the kernel does not write the memory that it reads.
+    Not `tracked`: the kernel does not write the memory that it reads.
     """
     if wanted > size:
         fail_with(thread, BAD_COPY_SIZE, instruction, u64(wanted), u64(size))
@@ -109,7 +109,7 @@ def arrive_after_copies(thread: Pointer[Thread], barrier: u64, counted: u32, ins
 
 @native
 def commit_copies(thread: Pointer[Thread]) -> None:
-    """Close the group of copies begun since the last one."""
+    """Close the group of copies started since the last one."""
     thread.copies.group += 1
     thread.copies.index = 0
 
@@ -126,7 +126,7 @@ def wait_for_copies(thread: Pointer[Thread], groups: u32) -> None:
 
 @native
 def deliver(thread: Pointer[Thread], copy: Pointer[Copy]) -> None:
-    """Do a copy; its source may have been freed since it began."""
+    """Do a copy; its source may have been freed since it started."""
     place = thread.memory.shared + copy.destination
     wanted: u32 = copy.source_size
     if wanted != 0:

@@ -41,7 +41,7 @@ TRANSFER_SIZE = size_of(Transfer)
 
 @native
 def next_transfer(thread: Pointer[Thread], instruction: u32) -> Pointer[Transfer]:
-    """Room for one more; of too many at a time the oldest is done."""
+    """Space for one more; of too many at a time the oldest is done."""
     block = thread.block
     if block.bulk.pending.count == LIMIT:
         finish_transfer(block, 0)
@@ -77,7 +77,7 @@ def flags_of_write(reduction: u32, type: u32) -> u32:
 
 @native
 def commit_transfers(thread: Pointer[Thread]) -> None:
-    """Close the group of bulk copies begun since the last one."""
+    """Close the group of bulk copies started since the last one."""
     thread.copies.bulk_group += 1
 
 

@@ -1,8 +1,8 @@
-"""`clusterlaunchcontrol.try_cancel`: a cluster takes over the work of one that has not begun, which then never does.
+"""`clusterlaunchcontrol.try_cancel`: a cluster takes over the work of one that has not started, which then never does.
 
 The answer comes as bulk copies do, through the async proxy: who has read one passes a proxy fence before the next is
 written there (PTX ISA 9.7.13.17, the example). Without a seed there is a cluster as long as one is left; with a seed,
-some have begun by then.
+some have started by then.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ptxlab.emulate.runtime.schedule.random import next_random
 from ptxlab.native import Pointer, atomic_add, cast, native, u32, u64
 
 ANSWER = 16  # bytes; see `isa.cluster`
-SELDOM = 4  # with a seed, one of that many has begun
+SELDOM = 4  # with a seed, one of that many has started
 
 
 @native
 def start_cancel(thread: Pointer[Thread], destination: u64, barrier: u64, everyone: u32, instruction: u32) -> None:
-    """Ask for a cluster that has not begun; the answer goes to the thread's block, or to `everyone` of the cluster."""
+    """Ask for a cluster that has not started; the answer goes to the thread's block or to `everyone` of the cluster."""
     nowhere = cast(Pointer[Hint], 0)
     place = find_memory(thread, destination, ANSWER, ANSWER, SHARED_SPACE, STORE, instruction, nowhere)
     if cast(u64, place) == 0 or cast(u64, target_of(thread, destination, barrier, SHARED_SPACE, instruction)) == 0:

@@ -17,7 +17,7 @@ def record_of(notes: Pointer[Phase], number: u64) -> Pointer[PhaseRecord]:
 
 @native
 def begin_record(notes: Pointer[Phase]) -> None:
-    """A phase begins: nothing has arrived in it."""
+    """A phase starts: nothing has arrived in it."""
     record = record_of(notes, notes.completed)
     fill_bytes(cast(Pointer[u8], record), 0, RECORD_SIZE)
     record.number = notes.completed

@@ -1,6 +1,7 @@
 """mbarrier objects: 64 bits of shared memory that count arrivals and bytes, phase by phase; see `mbarrier_memory`.
 
-A barrier is named by the block whose shared memory holds it and its offset there; `thread` is who does something to it.
+A barrier is named by the block whose shared memory holds it and its offset there; `thread` is the one that does
+something to it.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ MOST_BYTES = (1 << 20) - 1  # PTX ISA 9.7.13.15.2: the range of the tx-count, to
 def initialise_phase(
     thread: Pointer[Thread], block: Pointer[Block], offset: u64, count: u32, layout: u32, instruction: u32
 ) -> None:
-    """Begin the first phase, which expects `count` arrivals."""
+    """Start the first phase, which expects `count` arrivals."""
     if count == 0 or count > ARRIVALS:
         fail_barrier(thread, block, offset, BarrierReason.BAD_ARRIVAL_COUNT, u64(count), instruction)
         return
@@ -231,7 +232,7 @@ def drop_from_phase(
 
 @native
 def complete_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64) -> None:
-    """Begin the next phase if this one has all its arrivals and bytes."""
+    """Start the next phase if this one has all its arrivals and bytes."""
     state: u64 = barrier_at(block, offset)[0]
     if state & ARRIVALS == 0 and state >> BYTES & BYTES_MASK == 0:
         expected: u64 = state >> EXPECTED & ARRIVALS

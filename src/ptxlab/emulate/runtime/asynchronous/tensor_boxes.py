@@ -82,7 +82,7 @@ def extent_of_box(transfer: Pointer[Transfer]) -> u32:
     return transfer.rows * transfer.map.pitch
 
 
-# Rows, one after the other: `position` is where the current one begins, innermost dimension first.
+# Rows, one after the other: `position` is where the current one starts, innermost dimension first.
 
 
 @native

@@ -1,6 +1,6 @@
-"""`wgmma`: products that four warps begin together and wait for by groups.
+"""`wgmma`: products that four warps start together and wait for by groups.
 
-Each warp reads its part of shared memory when it begins a product, which is as early as the rules allow; for the
+Each warp reads its part of shared memory when it starts a product, which is as early as the rules allow; for the
 detectors the bytes are read until a thread has waited for the group. A group is done only when all four warps have
 closed it, so that a wait for it waits for the other warps, too.
 """

@@ -1,4 +1,4 @@
-"""Whether a block is there when others of its cluster access its shared memory: it has begun, and not exited.
+"""Whether a block is there when others of its cluster access its shared memory: it has started, and not exited.
 
 Both are asked of order, not of time: what happens to be in time now may be too early or too late on a GPU.
 """
@@ -19,7 +19,7 @@ from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64
 
 @native
 def has_begun(thread: Pointer[Thread], block: Pointer[Block]) -> boolean:
-    """Whether a thread knows that another block of its cluster has begun: by the cluster's barrier, or any order."""
+    """Whether a thread knows that another block of its cluster has started: by the cluster's barrier, or any order."""
     if block.cluster.phase != 0:
         return True
     return covers(address_of(thread.order.known), block.number) or covers(
@@ -58,7 +58,7 @@ def note_exit(thread: Pointer[Thread]) -> None:
 def is_over(thread: Pointer[Thread], access: Pointer[Access]) -> boolean:
     """Whether an access is a read by threads that have come to the barrier of the cluster since, without a release.
 
-    Those who wait there stay until then all the same: only what is written needs a release to be over.
+    Threads that wait there stay until then all the same: only what is written needs a release to be over.
     """
     if access.flags & KIND != LOAD or access.flags & ASYNC != 0:
         return False

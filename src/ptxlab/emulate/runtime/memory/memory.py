@@ -95,7 +95,7 @@ def note_exited(thread: Pointer[Thread], instruction: u32, address: u64, size: u
 
 @native
 def find_allocation(thread: Pointer[Thread], address: u64) -> Pointer[Allocation]:
-    """The allocation that begins at or below an address, or null."""
+    """The allocation that starts at or below an address, or null."""
     low: u32 = 0
     high: u32 = thread.worker.memory.allocation_count
     while low < high:
@@ -278,7 +278,7 @@ def leave(thread: Pointer[Thread]) -> None:
 
 @native
 def grow_stack(thread: Pointer[Thread], size: u64, alignment: u64, instruction: u32) -> u64:
-    """Bytes of local memory for `alloca`: where they begin."""
+    """Bytes of local memory for `alloca`: where they start."""
     start: u64 = (thread.memory.local_top + alignment - 1) // alignment * alignment
     if size > thread.memory.local_size or start + size > thread.memory.local_size:
         fail(thread, STACK_OVERFLOW, instruction, u64(thread.call_depth))

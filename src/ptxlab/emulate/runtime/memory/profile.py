@@ -2,8 +2,8 @@
 
 Lanes are taken to run together whenever they can: those form a request that are at the same instruction, in the same
 iteration of every loop around it, in the same call. `key` says which iteration and call that is. A request is settled
-when all lanes of the warp are in it, when the launch ends, or when its place is needed for another one; the last is
-counted, since lanes that come later then begin a request of their own.
+when all lanes of the warp are in it, when the launch ends, or when its slot is needed for another one; the last is
+counted, since lanes that come later then start a request of their own.
 
 - Global memory is read and written in sectors of 32 bytes.
 - Shared memory has 32 banks, four bytes wide. A wavefront takes one word from each bank, for as many lanes as want it;
@@ -34,7 +34,7 @@ from ptxlab.native import (
 )
 
 CAPACITY = 1 << 15
-WAYS = 8  # places that a request may have
+WAYS = 8  # slots that a request may have
 SPREAD = 0x9E3779B97F4A7C15
 SECTOR = 32
 BANKS = 32
@@ -42,7 +42,7 @@ BANKS = 32
 
 @struct
 class Request:
-    """An access of lanes that run together; without lanes the place is free."""
+    """An access of lanes that run together; without lanes the slot is free."""
 
     key: u64
     epoch: u64
@@ -58,7 +58,7 @@ REQUEST_SIZE = size_of(Request)
 
 @struct
 class Tally:
-    """What the accesses of one place in the code came to."""
+    """What the accesses of one instruction came to."""
 
     global_requests: u64
     sectors: u64
@@ -72,7 +72,7 @@ class Tally:
 
 @struct
 class Profile:
-    """The requests that are not settled yet, and a tally for each place in the code that accesses memory."""
+    """The requests that are not settled yet, and a tally for each instruction that accesses memory."""
 
     requests: Pointer[Request]
     tallies: Pointer[Tally]
@@ -118,7 +118,7 @@ def note_request(thread: Pointer[Thread], site: u32, key: u64, address: u64, siz
 
 @native
 def find_request(profile: Pointer[Profile], key: u64, site: u32, lane: u32) -> Pointer[Request]:
-    """The request of that key, or a free place for it; the one that was not used for the longest time goes."""
+    """The request of that key, or a free slot for it; the one that was not used for the longest time goes."""
     first: u64 = key >> 40
     chosen: Pointer[Request] = profile.requests + first % CAPACITY
     for way in range(WAYS):
@@ -140,7 +140,7 @@ def find_request(profile: Pointer[Profile], key: u64, site: u32, lane: u32) -> P
 
 @native
 def settle(profile: Pointer[Profile], request: Pointer[Request]) -> None:
-    """Count what a request takes, and free its place."""
+    """Count what a request takes, and free its slot."""
     tally = profile.tallies + request.site
     before: u64 = tally.sectors + tally.wavefronts
     if request.shared != 0:

@@ -101,7 +101,7 @@ def handed_over(thread: Pointer[Thread]) -> u32:
 
 @native
 def acquire_from_cluster(thread: Pointer[Thread]) -> None:
-    """A thread has waited at the barrier of its cluster: it knows what those did who came there."""
+    """A thread has waited at the barrier of its cluster: it knows what the threads that arrived did before."""
     block = thread.block
     if thread.worker.checks != 0 and block.order.phase != block.cluster.phase:
         join(address_of(thread.order.known), address_of(block.cluster.known))

@@ -31,7 +31,7 @@ from ptxlab.native import Pointer, boolean, native, u32, u64
 def is_conflict(
     thread: Pointer[Thread], place: Pointer[Access], access: Pointer[Access], flags: u32, space: u32
 ) -> boolean:
-    """Whether a new access races with one before it to the same place; two writes of the same value do not.
+    """Whether a new access races with one before it to the same bytes; two writes of the same value do not.
 
     In a trial they do, if they are by different blocks: which of them changes the value may then be chance.
     """

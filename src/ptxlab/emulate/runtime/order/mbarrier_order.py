@@ -29,7 +29,7 @@ FAR_ARRIVALS = 2 << 40
 
 @native
 def begin_phases(thread: Pointer[Thread], block: Pointer[Block], offset: u64) -> None:
-    """An mbarrier begins or ends: nothing that happened with the one before it matters."""
+    """An mbarrier starts or ends: nothing that happened with the one before it matters."""
     if thread.worker.checks == 0:
         return
     for place in range(2):
@@ -77,7 +77,7 @@ def release_copies(thread: Pointer[Thread], block: Pointer[Block], offset: u64, 
 
 @native
 def release_work(block: Pointer[Block], offset: u64, by: u64, number: u32) -> None:
-    """Bulk copies that another block, `by`, or this one began are done, up to a number: that much is handed over."""
+    """Bulk copies that another block, `by`, or this one started are done, up to a number: that much is handed over."""
     if block.worker.checks == 0:
         return
     variable = sync_variable_at(address_of(block.order.variables), offset + MBARRIER)
@@ -105,7 +105,7 @@ def order_phase(block: Pointer[Block], offset: u64) -> None:
 
 @native
 def acquire_from_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64, order: u32) -> None:
-    """A thread has seen a phase complete: it knows what those who arrived did before, at once or at its next fence."""
+    """A thread has seen a phase complete: it knows what came before the arrivals, at once or at its next fence."""
     if thread.worker.checks == 0:
         return
     near = address_of(thread.order.known)

@@ -65,7 +65,7 @@ def add_fenced(fenced: Pointer[VectorClock], known: Pointer[VectorClock], fence:
 
 @native
 def is_fenced(thread: Pointer[Thread], access: Pointer[Access], flags: u32, space: u32, doubt: u64) -> boolean:
-    """Whether asynchronous work that a thread begins now sees an access that happened before, perhaps in `doubt`.
+    """Whether asynchronous work that a thread starts now sees an access that happened before, perhaps in `doubt`.
 
     Reads are over, unless its `flags` say otherwise, and what asynchronous work wrote it sees; of `cp.async` nothing is
     known.

@@ -1,4 +1,4 @@
-"""Release and acquire: what a thread knows goes with what it writes to a place, to those who read that (PTX ISA 8.8).
+"""Release and acquire: a write carries what its thread knows to the threads that read it (PTX ISA 8.8).
 
 A release hands over what its thread knows, a strong write after a fence what it knew at the fence. A read-modify-write
 passes on what it finds and adds its own; any other write replaces it, unless it is by the same thread. An acquire takes

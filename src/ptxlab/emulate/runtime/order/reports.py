@@ -188,7 +188,7 @@ def report_unwritten(
 
 @native
 def report_start(thread: Pointer[Thread], address: u64, bytes: u32, flags: u32, instruction: u32) -> None:
-    """Note an access to a block of the cluster that may not have begun, unless this instruction has had one."""
+    """Note an access to a block of the cluster that may not have started, unless this instruction has had one."""
     history = thread.worker.history
     end_trial(thread)
     if not has_finding(history, UNSTARTED, instruction) and history.finding_count < history.finding_room:

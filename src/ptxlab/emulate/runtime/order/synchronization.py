@@ -1,7 +1,7 @@
 """What happens before what: the points at which threads learn of each other.
 
-Where all threads of a block, or all lanes of a warp, meet, their epochs become the same, and one number says that each
-knows what all the others did. Where only some converge, each gets a clock entry for each of the others.
+Where all threads of a block, or all lanes of a warp, synchronize, their epochs become the same, and one number says
+that each knows what all the others did. Where only some converge, each gets a clock entry for each of the others.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ptxlab.native import Pointer, address_of, boolean, cast, free, free_items, 
 
 @native
 def begin_order(block: Pointer[Block]) -> None:
-    """The threads of a block begin: they know nothing of each other."""
+    """The threads of a block start: they know nothing of each other."""
     block.order.barrier_epoch = 0
     block.order.settled_epoch = 0
     block.order.tiles.count = 0
@@ -124,7 +124,7 @@ def end_history(worker: Pointer[Worker]) -> None:
 
 @native
 def order_lanes(block: Pointer[Block], base: u32, members: u32, doubt: u64) -> None:
-    """Lanes of a warp have met: each knows what the others did before, in `doubt` if that orders no memory."""
+    """Lanes of a warp have converged: each knows what the others did before, in `doubt` if that orders no memory."""
     if block.worker.checks == 0:
         return
     lanes: u32 = block.count - base
@@ -186,7 +186,7 @@ def order_arrival(thread: Pointer[Thread], number: u32) -> None:
 
 @native
 def order_barrier(block: Pointer[Block], number: u32) -> None:
-    """A barrier has completed: those who waited know what all who arrived did before."""
+    """A barrier has completed: the threads that waited know what all that arrived did before."""
     if block.worker.checks == 0:
         return
     barrier = block.barriers.numbered + number
@@ -199,7 +199,7 @@ def order_barrier(block: Pointer[Block], number: u32) -> None:
 
 @native
 def order_block(block: Pointer[Block]) -> None:
-    """All threads have met that have not exited."""
+    """All threads that have not exited have synchronized."""
     top: u32 = 0
     for index in range(block.count):
         thread = block.threads + index

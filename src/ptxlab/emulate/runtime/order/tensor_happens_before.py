@@ -1,4 +1,4 @@
-"""Whether an access to tensor memory happened before what a thread begins on it now; see `tensor_order`."""
+"""Whether an access to tensor memory happened before what a thread starts on it now; see `tensor_order`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """What happens before what in tensor memory (PTX ISA 9.7.16.6).
 
 Everything there is asynchronous: loads and stores of a warp until it waits for them, products and copies until an
-mbarrier completes a commit after them. Some pairs are done in the order in which they were begun, if that is an order:
-in one thread, or from thread to thread by a fence before and a fence after some synchronization. What a thread knows
-to be done, its own work on tensor memory may still run ahead of, until `tcgen05.fence::after_thread_sync`.
+mbarrier completes a commit after them. Some pairs are done in the order in which they were started, if that is an
+order: in one thread, or from thread to thread by a fence before and a fence after some synchronization. What a thread
+knows to be done, its own work on tensor memory may still run ahead of, until `tcgen05.fence::after_thread_sync`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def note_tensor(thread: Pointer[Thread], block: Pointer[Block], access: TensorAc
 
 @native
 def end_tensor_order(block: Pointer[Block]) -> None:
-    """Forget who accessed tensor memory."""
+    """Forget the accesses to tensor memory."""
     if block.worker.checks != 0:
         free_pages(block.worker.history, address_of(block.tensor.pages))
 
@@ -67,7 +67,7 @@ def wait_for_cells(thread: Pointer[Thread], stores: u32) -> None:
 
 @native
 def fence_before(thread: Pointer[Thread]) -> None:
-    """What a thread has begun on tensor memory comes before what is synchronised with it from now on."""
+    """What a thread has started on tensor memory comes before what is synchronised with it from now on."""
     if thread.worker.checks == 0:
         return
     if cast(u64, thread.block.tensor) != 0:
@@ -78,7 +78,7 @@ def fence_before(thread: Pointer[Thread]) -> None:
 
 @native
 def fence_after(thread: Pointer[Thread]) -> None:
-    """What a thread begins on tensor memory from now on comes after all that it knows of."""
+    """What a thread starts on tensor memory from now on comes after all that it knows of."""
     if thread.worker.checks == 0:
         return
     pass_fence(thread, FENCE_ACQUIRE, CTA_SCOPE)

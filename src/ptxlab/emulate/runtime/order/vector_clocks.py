@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptxlab.emulate.abi.clocks import VectorClock
 from ptxlab.native import Pointer, free_items, native, reserve, u32, u64
 
-# A key is the number of a block, then what of it: all of it, a warp, a thread, or the copies that a thread has begun.
+# A key is the number of a block, then what of it: all of it, a warp, a thread, or the copies that a thread has started.
 BLOCK_SHIFT = 22
 PART_MASK = (1 << BLOCK_SHIFT) - 1
 WARP = 1
@@ -20,8 +20,8 @@ BULK_WRITES = 4096
 PRODUCTS = 5120
 TENSOR_LOADS = 8192  # of a warp from tensor memory
 TENSOR_STORES = 8192 + 32
-TENSOR_WORK = 9216  # what a thread has begun on tensor memory, up to what is done of it
-TENSOR_ISSUED = 10240  # and up to what it had begun before a fence
+TENSOR_WORK = 9216  # what a thread has started on tensor memory, up to what is done of it
+TENSOR_ISSUED = 10240  # and up to what it had started before a fence
 TENSOR_END = 11264
 PHASES = 1 << 19
 RANK_IN_CHANNEL = 15

@@ -100,7 +100,7 @@ def complete_if_full(block: Pointer[Block], number: u32) -> None:
 
 @native
 def release_everyone(block: Pointer[Block]) -> None:
-    """Look again at the barriers that wait for all threads, one of which has just exited."""
+    """Check the barriers again that wait for all threads, one of which has just exited."""
     left: u32 = block.barriers.used
     while left != 0:
         number: u32 = trailing_zeros(u32, left)

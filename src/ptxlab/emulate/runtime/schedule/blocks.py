@@ -1,4 +1,4 @@
-"""Beginning and ending a block: its memory, its threads."""
+"""Starting and ending a block: its memory, its threads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REGISTERS_SIZE = size_of(BlockRegisters)
 
 @native
 def begin_block(worker: Pointer[Worker], number: u64) -> Pointer[Block]:
-    """A block with all its threads at their beginning; null if there is no memory for it."""
+    """A block with all its threads at their first instruction; null if there is no memory for it."""
     count: u32 = worker.shape.block.x * worker.shape.block.y * worker.shape.block.z
     warps: u32 = (count + 31) // 32
     block = cast(Pointer[Block], calloc(1, BLOCK_SIZE))
@@ -83,7 +83,7 @@ def drop_transfers(block: Pointer[Block]) -> None:
 
 @native
 def name_block(block: Pointer[Block], number: u64) -> None:
-    """Say which block of the grid it is, and with which random numbers it begins."""
+    """Say which block of the grid it is, and with which random numbers it starts."""
     worker = block.worker
     block.number = number
     block.index.x = u32(number % u64(worker.shape.grid.x))
@@ -100,7 +100,7 @@ def name_block(block: Pointer[Block], number: u64) -> None:
 
 @native
 def place_threads(block: Pointer[Block]) -> None:
-    """Give every thread of new memory its place in the block and its own memory: these stay for all blocks to come."""
+    """Give every thread of new memory its index in the block and its own memory: these stay for all blocks to come."""
     worker = block.worker
     x: u32 = 0
     y: u32 = 0
@@ -132,7 +132,7 @@ def place_threads(block: Pointer[Block]) -> None:
 
 @native
 def start_threads(block: Pointer[Block]) -> None:
-    """Put every thread at the beginning of the kernel."""
+    """Put every thread at the start of the kernel."""
     worker = block.worker
     if worker.checks != 0:
         begin_order(block)

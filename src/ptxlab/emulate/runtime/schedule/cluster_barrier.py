@@ -1,4 +1,4 @@
-"""The barrier of a cluster: `barrier.cluster.arrive` and `barrier.cluster.wait`; who has exited is not waited for."""
+"""The barrier of a cluster: `barrier.cluster.arrive`, and `barrier.cluster.wait`, which ignores exited threads."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def complete_if_full(cluster: Pointer[Cluster], last: Pointer[Thread]) -> None:
 
 @native
 def leave_cluster(thread: Pointer[Thread]) -> None:
-    """Look again at the barrier of a cluster, one of whose threads has just exited."""
+    """Check the barrier of a cluster again, one of whose threads has just exited."""
     cluster = thread.block.cluster
     if thread.arrival.phase > cluster.phase:
         cluster.arrived -= 1

@@ -1,4 +1,4 @@
-"""Beginning and ending a cluster, blocks that begin together; a launch without clusters has clusters of one block."""
+"""Starting and ending a cluster, blocks that start together; a launch without clusters has clusters of one block."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WATCH_SIZE = size_of(Watch)
 
 @native
 def take_clusters(worker: Pointer[Worker]) -> boolean:
-    """Have a cluster to begin, if there is one left: those of a chunk lie side by side, and so may what they access."""
+    """Have a cluster to start, if there is one left: those of a chunk lie side by side, and so may what they access."""
     if worker.clusters.first == worker.clusters.past:
         worker.clusters.first = min(atomic_add(worker.clusters.next, worker.clusters.chunk), worker.clusters.total)
         worker.clusters.past = min(worker.clusters.first + worker.clusters.chunk, worker.clusters.total)
@@ -55,7 +55,7 @@ def has_more(worker: Pointer[Worker]) -> boolean:
 
 @native
 def begin_cluster(worker: Pointer[Worker], number: u64) -> Pointer[Cluster]:
-    """A cluster with all its blocks at their beginning; null if there is no memory for it."""
+    """A cluster with all its blocks at their first instruction; null if there is no memory for it."""
     cluster = cast(Pointer[Cluster], calloc(1, CLUSTER_SIZE))
     if cast(u64, cluster) == 0:
         return cluster

@@ -164,7 +164,7 @@ def deliver(worker: Pointer[Worker]) -> boolean:
 
 @native
 def explain_points(worker: Pointer[Worker]) -> None:
-    """Have those who explain a hang know that threads at points poll."""
+    """Mark threads at points as polling, for the report of a hang."""
     for position in range(worker.clusters.waiting):
         cluster = worker.clusters.residents[position]
         cluster.watch.is_still = 1

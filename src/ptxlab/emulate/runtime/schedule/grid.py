@@ -72,7 +72,7 @@ def run_grid(worker: Pointer[Worker]) -> None:
 
 @native
 def begin_next(worker: Pointer[Worker], spare: Pointer[Cluster]) -> Pointer[Cluster]:
-    """Begin a cluster, in the memory of another one if there is one to spare; null if there is no memory for it."""
+    """Start a cluster, in the memory of another one if there is one to spare; null if there is no memory for it."""
     number: u64 = take_number(worker)
     cluster = spare
     if cast(u64, cluster) == 0:
@@ -212,7 +212,7 @@ def take_over(worker: Pointer[Worker], other: Pointer[Worker]) -> None:
 
 @native
 def continue_alone(worker: Pointer[Worker]) -> None:
-    """Watch all clusters anew, now that no other worker has any: what those have changed is not counted here."""
+    """Observe all clusters again, now that no other worker has any: what those have changed is not counted here."""
     worker.clusters.is_alone = 1
     for index in range(worker.clusters.waiting):
         watch_anew(worker.clusters.residents[index])
@@ -220,7 +220,7 @@ def continue_alone(worker: Pointer[Worker]) -> None:
 
 @native
 def report_stop(worker: Pointer[Worker], cluster: Pointer[Cluster]) -> None:
-    """Stop all workers, and keep the cluster for those who explain what became of it."""
+    """Stop all workers, and keep the cluster for the report."""
     atomic_store(worker.stop, 1)
     worker.progress.broken = cluster
 

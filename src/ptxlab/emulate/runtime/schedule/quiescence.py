@@ -83,7 +83,7 @@ def note_state(cluster: Pointer[Cluster], mark: u64) -> None:
 
 @native
 def is_still(cluster: Pointer[Cluster]) -> boolean:
-    """Whether the cluster was found to go nowhere, and nothing has changed since."""
+    """Whether the cluster was found to be in livelock, and nothing has changed since."""
     return cluster.watch.is_still != 0 and cluster.watch.changes == changes_of(cluster.worker)
 
 
@@ -109,7 +109,7 @@ def outlasts_time(cluster: Pointer[Cluster]) -> boolean:
 
 @native
 def leap(cluster: Pointer[Cluster]) -> None:
-    """Let a long time pass for a cluster in livelock, and watch it again."""
+    """Let a long time pass for a cluster in livelock, and observe it again."""
     watch = address_of(cluster.watch)
     watch.leaps += 1
     watch_anew(cluster)

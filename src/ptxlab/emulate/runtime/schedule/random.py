@@ -50,7 +50,7 @@ def shuffle(block: Pointer[Block], order: Pointer[u8], count: u32) -> None:
 
 @native
 def permuted(worker: Pointer[Worker], index: u64) -> u64:
-    """The number of the cluster that begins as the `index`th: a Feistel network, until it gives one that exists."""
+    """The number of the cluster that starts as the `index`th: a Feistel network, until it gives one that exists."""
     half: u64 = 1
     while u64(1) << 2 * half < worker.clusters.total:
         half += 1

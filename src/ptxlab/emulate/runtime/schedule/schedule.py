@@ -300,7 +300,7 @@ def spin(block: Pointer[Block], base: u32, lanes: u32) -> None:
 
 @native
 def meet(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
-    """Let those lanes meet that all wait for each other; false if there are none."""
+    """Let lanes converge that all wait for each other; false if there are none."""
     waiting: u32 = 0
     alive: u32 = 0
     busy: u32 = 0

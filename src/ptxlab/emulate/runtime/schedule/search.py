@@ -62,7 +62,7 @@ NEVER = 1 << 62
 MIDDLE = 1 << 32  # ranks are above it or below
 SLICES = 8  # a walk passes less than 1, 2, 4, … points at a time, up to one of so many
 NEAR = 8  # of so many turns, all but one go to the warp that had the last one, if it can run
-WINDOWS = 64  # of turns, in which memory changes and no cluster ends, until more clusters begin
+WINDOWS = 64  # of turns, in which memory changes and no cluster ends, until more clusters start
 SELDOM = 16  # of so many questions whether a phase is over, one is answered by "no" before others run
 
 
@@ -96,7 +96,7 @@ def run_search(worker: Pointer[Worker]) -> None:
                     spare = cluster
                 else:
                     end_cluster(cluster)
-            elif outcome == SPINNING:  # it may wait for clusters that have not begun
+            elif outcome == SPINNING:  # it may wait for clusters that have not started
                 worker.clusters.room = min(worker.clusters.room * 2, worker.clusters.limit)
             elif outcome != STILL:
                 report_stop(worker, worker.clusters.residents[search.cursor])
@@ -118,7 +118,7 @@ def run_search(worker: Pointer[Worker]) -> None:
 
 @native
 def begin_search(worker: Pointer[Worker], cluster: Pointer[Cluster]) -> None:
-    """Have a schedule for a cluster that begins; its own, unless others are there already."""
+    """Have a schedule for a cluster that starts; its own, unless others are there already."""
     search = address_of(worker.search)
     search.is_quiet = 0
     search.threads = max(search.threads, threads_of(worker))
@@ -262,7 +262,7 @@ def choose_in(search: Pointer[Search], cluster: Pointer[Cluster]) -> Pointer[Thr
 
 @native
 def choose_lane(search: Pointer[Search], block: Pointer[Block], warp: u32, first: u32) -> Pointer[Thread]:
-    """A thread of a warp, after lanes have met that wait for each other."""
+    """A thread of a warp, after lanes have converged that wait for each other."""
     base: u32 = 32 * warp
     lanes: u32 = min(block.count - base, 32)
     can_converge = False

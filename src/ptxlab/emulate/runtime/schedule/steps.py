@@ -16,7 +16,7 @@ from ptxlab.native import Pointer, boolean, cast, native, u32, u64, unlikely
 
 # What is logged, after the kinds of accesses.
 ARRIVE = 3  # at a barrier of the block or the cluster
-OPEN = 4  # a barrier lets those continue who wait there
+OPEN = 4  # a barrier lets the threads continue that wait there
 MEET = 5  # lanes of a warp have converged
 DELIVER = 6  # asynchronous work has completed
 SERVICE = 7  # the host did something for the thread
@@ -27,7 +27,7 @@ FAILED = 2  # a compare-and-swap that did not: it only reads, and releases nothi
 
 SHARED_MARK = 1 << 63  # shared memory: the number of the block is above bit 32, the offset below
 CLUSTER_BARRIER = 1 << 62  # the barrier of a cluster, by its first block; others by block and number
-EVERYONE = 1  # of an arrival: the barrier waits for all threads, so it does not matter who comes first
+EVERYONE = 1  # of an arrival: the barrier waits for all threads, so it does not matter which comes first
 STAYS = 2  # and the thread waits there
 
 
@@ -55,7 +55,7 @@ def log_access(thread: Pointer[Thread], address: u64, size: u32, kind: u32, spac
 
 @native
 def log_service(thread: Pointer[Thread]) -> None:
-    """Log that the host does something for a thread, such as printing: it matters who is first."""
+    """Log that the host does something for a thread, such as printing: it matters which is first."""
     log(thread.worker, number_of(thread), SERVICE, 0, 0, 0)
 
 
@@ -73,7 +73,7 @@ def log_collective(block: Pointer[Block], base: u32, members: u32) -> None:
 
 @native
 def log(worker: Pointer[Worker], who: u32, kind: u32, address: u64, size: u32, extra: u32) -> None:
-    """Log an event, if there is room."""
+    """Log an event, if the log is not full."""
     if worker.directed.count < worker.directed.room:
         event = worker.directed.events + worker.directed.count
         event.thread = who

@@ -57,7 +57,7 @@ def allocate_columns(thread: Pointer[Thread], columns: u32, instruction: u32) ->
 
 @native
 def tensor_of(thread: Pointer[Thread], instruction: u32) -> Pointer[Tensor]:
-    """The tensor memory of a block, which begins to be there when it is first asked for."""
+    """The tensor memory of a block, which is allocated when it is first asked for."""
     block = thread.block
     if cast(u64, block.tensor) == 0:
         block.tensor = cast(Pointer[Tensor], calloc(1, TENSOR_SIZE))

@@ -139,7 +139,7 @@ def fail_description(thread: Pointer[Thread], reason: u32, bits: u32, kind: u32,
 
 @native
 def are_allocated(thread: Pointer[Thread], block: Pointer[Block], rows: TensorAccess, instruction: u32) -> boolean:
-    """Whether the cells of so many rows are allocated; 64 rows begin at lane 0 or 16 (PTX ISA 9.7.16.10.5)."""
+    """Whether the cells of so many rows are allocated; 64 rows start at lane 0 or 16 (PTX ISA 9.7.16.10.5)."""
     lanes: u32 = rows.lanes
     rows.lanes = 128 if lanes == 128 else 112
     found: boolean = is_allocated(thread, block, rows, instruction)

@@ -32,7 +32,7 @@ SHIFT = 4
 
 @native
 def next_operation(thread: Pointer[Thread], what: u32, instruction: u32) -> Pointer[Operation]:
-    """One more operation, all zeros but for who starts it; null if there is no memory for it."""
+    """One more operation, all zeros but for the thread that starts it; null if there is no memory for it."""
     tensor = thread.block.tensor
     operation: Pointer[Operation] = append(tensor.operations)
     if cast(u64, operation) == 0:
