@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from ptxlab.check import check as check
     from ptxlab.device.tensor_maps import im2col_map as im2col_map
     from ptxlab.device.tensor_maps import tensor_map as tensor_map
+    from ptxlab.device.textures import Sampler as Sampler
+    from ptxlab.device.textures import Surface as Surface
+    from ptxlab.device.textures import Texture as Texture
     from ptxlab.launch import explore as explore
     from ptxlab.launch.chains import chain as chain
     from ptxlab.report import Diagnostic as Diagnostic
@@ -39,6 +42,9 @@ _HOME = {
     "Diagnostic": "ptxlab.report",
     "KernelError": "ptxlab.report",
     "PtxError": "ptxlab.report",
+    "Sampler": "ptxlab.device.textures",
+    "Surface": "ptxlab.device.textures",
+    "Texture": "ptxlab.device.textures",
     "chain": "ptxlab.launch.chains",
     "check": "ptxlab.check",
     "cuda": "ptxlab.toolchain",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ptxlab import gpu, ir
 from ptxlab.device import layout
+from ptxlab.device.placed_objects import fits, kind_of
 from ptxlab.launch import read_device
 from ptxlab.launch.contexts import context_of, given_to, refuse_wrong
 from ptxlab.report import KernelError, error
@@ -31,11 +32,29 @@ def set(module: ir.Module, name: str, value: Any, dtype: Any = None) -> None:
     refuse_wrong(module)
     context = context_of(module)
     placed = layout.Variables(module, [])
+    opaque = placed.by_name.get(name)
+    if opaque is not None and layout.is_opaque(opaque):
+        context.host.objects[name] = _objects(module, opaque, value)
+        return
     variable = find(module, placed, name)
     data = bytes_of(module, variable, value, dtype)
     gpu.write_variable(module, context.on_gpu, name, data)
     context.host.given[name] = data
     context.memory.of(placed, variable).raw = data
+
+
+def _objects(module: ir.Module, variable: ir.Variable, value: Any) -> list[Any]:
+    """The textures, surfaces or samplers that a variable is to refer to: one for each element."""
+    kind, elements = kind_of(variable), variable.elements or 1
+    values = list(value) if isinstance(value, (list, tuple)) else [value]
+    if len(values) != elements:
+        _refuse(module, variable, f"`{variable.name}` has {elements} elements, the value {len(values)}")
+    for one in values:
+        if not fits(one, kind):
+            made = {"texref": "Texture(array)", "surfref": "Surface(array)", "samplerref": "Sampler()"}[kind]
+            message = f"`{variable.name}` is a `.{kind}`, not a {one.__class__.__name__}"
+            _refuse(module, variable, message, f"pass `ptxlab.{made}`")
+    return values
 
 
 def given(module: ir.Module, name: str, value: Any) -> bytes:

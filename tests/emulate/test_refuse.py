@@ -70,10 +70,6 @@ def test_whatever_is_refused_has_a_reason() -> None:
     assert found.labels[0].text == "several GPUs on a fabric are not emulated yet"
 
 
-def test_textures() -> None:
-    assert ("`image`, a `.texref`, is not emulated", 8) in refusals("mov.u64 %rd1, image;", ".global .texref image;\n")
-
-
 def test_functions_without_a_body() -> None:
     printing = ".global .b8 text[3] = {72, 105}; .extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n"
     parameters = "{{ .param .b32 r; .param .b64 f; .param .b64 a;\nmov.b64 %rd1, text;\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,10 +12,12 @@ from typing import Any
 from ptxlab import ir
 from ptxlab.device import layout
 from ptxlab.device.parameter_fields import Field, fields_of
+from ptxlab.device.placed_objects import PlacedObjects, objects_of
 from ptxlab.device.placing import Encoded, is_record, place
 from ptxlab.device.structures import is_container, leaves
 from ptxlab.device.tensor_maps import BYTES as MAP_BYTES
 from ptxlab.device.tensor_maps import TensorMap
+from ptxlab.device.textures import OPAQUE
 from ptxlab.isa.types import Type
 from ptxlab.report import Diagnostic, KernelError, error
 
@@ -39,11 +41,12 @@ class Region:
 
 @dataclass(frozen=True)
 class Slot:
-    """Bytes of the parameters that are another address on a GPU: of an array, or those of a tensor map."""
+    """Bytes of the parameters that are others on a GPU: an address, a tensor map, or a handle."""
 
     offset: int
     map: TensorMap | None = None
     is_pointer: bool = True  # whether an address is there, or the map itself
+    is_handle: bool = False  # whether it is the handle of a texture or surface
 
 
 @dataclass
@@ -53,6 +56,7 @@ class Parameters:
     data: bytearray
     regions: list[Region] = field(default_factory=list)
     slots: list[Slot] = field(default_factory=list)
+    objects: PlacedObjects = field(default_factory=PlacedObjects)
 
 
 @dataclass
@@ -63,12 +67,22 @@ class AddressSpace:
     next: int = ARGUMENTS
 
 
-def pack(module: ir.Module, kernel: ir.Function, args: Sequence[Any], space: AddressSpace | None = None) -> Parameters:
-    """Turn arguments into parameters; what does not fit is reported for all of them at once."""
+def pack(
+    module: ir.Module,
+    kernel: ir.Function,
+    args: Sequence[Any],
+    space: AddressSpace | None = None,
+    bound: Mapping[str, Any] | None = None,
+) -> Parameters:
+    """Turn arguments into parameters; what does not fit is reported for all of them at once.
+
+    `bound` has the textures, surfaces and samplers that variables of the module are set to.
+    """
     problems: list[Diagnostic] = []
     if len(args) != len(kernel.parameters):
         raise KernelError([_count_problem(module, kernel, len(args))])
     packing = _Packing(kernel, space or AddressSpace())
+    packing.parameters.objects = objects_of(module, bound or {})
     for number, (parameter, value) in enumerate(zip(kernel.parameters, args, strict=True)):
         try:
             if _is_structure(parameter, value):
@@ -108,6 +122,10 @@ class _Packing:
         name = f"argument {number}{where}"
         if isinstance(value, (TensorMap, Encoded)):
             value = self._map(value, offset, field, name, parameter.name)
+        elif isinstance(value, OPAQUE):
+            handle = self.parameters.objects.add(value, field.kind, field.size, f"{name} (`{parameter.name}`)")
+            value = handle.to_bytes(field.size, "little")
+            self.parameters.slots.append(Slot(offset, is_handle=True))
         elif is_array(value):
             if field.size != 8:
                 raise ValueError(f"an array needs a 64-bit parameter, this one is `.{field.kind}`")

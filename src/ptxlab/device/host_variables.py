@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from ptxlab import ir
 from ptxlab.device import layout
@@ -19,6 +20,8 @@ class HostVariables:
 
     given: dict[str, bytes] = field(default_factory=dict)
     ran_on: int | None = None
+    objects: dict[str, list[Any]] = field(default_factory=dict)
+    """Textures, surfaces and samplers that variables were set to."""
 
     def given_to(self, module: ir.Module, variable: ir.Variable) -> bytes | None:
         """What a variable of the module itself was set to; a value from before it was declared otherwise is refused."""

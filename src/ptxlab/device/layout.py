@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ptxlab import ir
+from ptxlab.device.textures import HANDLE_BYTES, HANDLES
 from ptxlab.isa.special_registers import SpecialKind
 
 # Where variables of the module start in the generic address space; arguments of launches lie above.
@@ -45,6 +46,12 @@ def size_of_variable(variable: ir.Variable) -> int:
     """Bytes of a variable; an array of open extent has none."""
     elements = variable.elements
     return 0 if elements is None else max(elements * variable.type.width // 8, elements and 1)
+
+
+def is_opaque(variable: ir.Variable) -> bool:
+    """Whether a variable of the module refers to a texture, a surface or a sampler."""
+    space = variable.state_space.partition("::")[0]
+    return space == "tex" or (space == "global" and variable.type.kind == "o")
 
 
 def alignment_of(variable: ir.Variable) -> int:
@@ -161,6 +168,8 @@ class Variables:
             if known is None or (known.linkage == "extern" and variable.linkage != "extern"):
                 self.by_name[variable.name] = variable
         self.global_addresses: dict[int, int] = {}
+        self.handles: dict[int, int] = {}
+        """Handles of textures, surfaces and samplers, by the identity of the variable that refers to them."""
         self.keys: dict[int, VariableKey] = {}
         self.allocated: list[tuple[int, ir.Variable]] = []
         self._place_globals()
@@ -174,6 +183,8 @@ class Variables:
         space = variable.state_space.partition("::")[0]
         if space == "param":
             return self.parameters.offsets[id(variable)]
+        if is_opaque(variable):
+            return self.handles[id(self.by_name.get(variable.name, variable))]
         if space == "local":
             return locals_of(self.module, self.functions[0]).offsets[id(variable)]
         if id(variable) not in self.shared and id(variable) not in self.global_addresses:
@@ -183,7 +194,7 @@ class Variables:
         return self.global_addresses[id(variable)]
 
     def _place_globals(self) -> None:
-        at = {"global": GLOBALS, "const": CONSTANTS}
+        at, handle = {"global": GLOBALS, "const": CONSTANTS}, HANDLES
         for variable in self.by_name.values():
             self.keys[id(variable)] = "", variable.name
         for function in self.functions:
@@ -192,6 +203,9 @@ class Variables:
         local = [variable for function in self.functions for variable in _declared(function)]
         for variable in (*self.by_name.values(), *local):
             space = variable.state_space.partition("::")[0]
+            if is_opaque(variable):
+                self.handles[id(variable)] = handle
+                handle += HANDLE_BYTES * (variable.elements or 1)
             if space not in at or variable.type.kind == "o":
                 continue
             size = size_of_variable(variable)

@@ -101,6 +101,7 @@ def result_of(running: RunningLaunch, options: LaunchOptions, until: float | Non
     result = Result(seconds=time.perf_counter() - started)
     if outcome == "failed":
         return result, outcome
+    running.textures.write_back()
     result.output = "".join(running.services.output)
     result.diagnostics = diagnostics_of(running, outcome, options)
     if options.profile:

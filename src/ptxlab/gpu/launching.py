@@ -20,7 +20,7 @@ from ptxlab.gpu.parameters import Parameters, convert
 from ptxlab.gpu.prepared import How, Kind, Prepared, make, note_run, ready
 from ptxlab.gpu.streams import recording, stream_handle
 from ptxlab.gpu.waiting import fail, refuse_broken, run, with_message
-from ptxlab.report import KernelError, is_failure
+from ptxlab.report import KernelError, error, is_failure
 
 
 def launch(
@@ -40,6 +40,7 @@ def launch(
     how = how_of(options)
     result = Result(fidelity=fidelity_of(gpu.name))
     try:
+        refuse_variables(module, state)
         prepared = ready(module, kernel, gpu, state, how, options.compile)
         parameters = convert(module, kernel, prepared.signature, args, gpu)
         note_run(state, prepared)
@@ -52,6 +53,15 @@ def launch(
     if is_failure(result.diagnostics, options.on_error):
         raise KernelError(result.diagnostics)
     return result
+
+
+def refuse_variables(module: ir.Module, state: GpuState) -> None:
+    """Refuse textures that variables of the module refer to: CUDA has no such variables any more."""
+    for variable in module.variables:
+        if variable.name in state.host.objects:
+            message = f"`{variable.name}`, a variable, is bound to a texture, surface or sampler on the emulator only"
+            helps = ["take the texture as a parameter of the kernel, `.param .u64`, and pass it as an argument"]
+            raise KernelError([error("bad-argument", message, module.span(variable), "declared here", helps=helps)])
 
 
 @cache
@@ -69,7 +79,7 @@ def how_of(options: LaunchOptions) -> How:
 
 def _start(prepared: Prepared, parameters: Parameters, stream: int) -> None:
     """Start a kernel whose arrays are on the GPU, and return."""
-    if parameters.copies.regions:
+    if parameters.copies.names:
         raise ValueError("arrays of this machine's memory are copied back when the kernel has ended; "
                          "`wait=False` and graphs need arrays on the GPU")  # fmt: skip
     if parameters.streams:
@@ -129,9 +139,9 @@ def prepare(
     except DriverError as problem:
         raise KernelError([fail(problem, Subject.of(module, kernel), gpu)]) from None
     parameters = convert(module, kernel, made.signature, args, gpu)
-    if parameters.copies.regions:
+    if parameters.copies.names:
         raise ValueError("a prepared launch takes arrays on the GPU; these would be copied each time: "
-                         + ", ".join(region.name for region in parameters.copies.regions))  # fmt: skip
+                         + ", ".join(parameters.copies.names))  # fmt: skip
     made.fill(parameters.data)
     made.owners = parameters.owners
     note_run(state, made)

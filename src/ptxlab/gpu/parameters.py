@@ -11,25 +11,35 @@ from typing import Any
 from ptxlab import ir
 from ptxlab.device import layout
 from ptxlab.device.arguments import AddressSpace, Region, Slot, pack
+from ptxlab.device.placed_objects import PlacedObject
 from ptxlab.device.placing import Encoded
 from ptxlab.device.structures import is_container, map_leaves
 from ptxlab.device.tensor_maps import BYTES, TensorMap, address_in
+from ptxlab.device.textures import Sampler
 from ptxlab.gpu.arrays import Memory, host_view, is_ready, is_torch, memory_of
 from ptxlab.gpu.driver import bindings, broken, call, current
 from ptxlab.gpu.hardware import Gpu
 from ptxlab.gpu.tensor_maps import encode
+from ptxlab.gpu.textures import TextureObjects
 from ptxlab.report import Diagnostic, KernelError, error
 
 
 class Copies:
-    """Arrays of the host on the GPU, as long as a launch takes."""
+    """Arrays of the host on the GPU, and textures and surfaces made of them, as long as a launch takes."""
 
-    def __init__(self, regions: Sequence[Region]) -> None:
+    def __init__(self, regions: Sequence[Region], objects: Sequence[PlacedObject] = ()) -> None:
         self.regions = regions
+        self.objects = TextureObjects(objects)
         self.places: dict[int, int] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """What there is to copy, as messages call it."""
+        return [region.name for region in self.regions] + [one.name for one in self.objects.placed]
 
     def copy_in(self) -> None:
         """Allocate memory and fill it."""
+        self.objects.create()
         for region in self.regions:
             place = int(call("cuMemAlloc", max(region.size, 1)))
             self.places[region.base] = place
@@ -52,6 +62,7 @@ class Copies:
 
     def copy_out(self, kept: dict[int, bytearray] | None) -> None:
         """Bring back what the kernel made of the arrays, or into `kept`, by region, without touching the arrays."""
+        self.objects.copy_out(kept)
         for region in self.regions:
             if not region.size:
                 continue
@@ -64,6 +75,7 @@ class Copies:
 
     def free(self) -> None:
         """Give the memory back, unless the kernel still works on it or the context is gone."""
+        self.objects.free()
         while self.places and broken() is None:
             bindings().cuMemFree(self.places.popitem()[1])
 
@@ -114,11 +126,15 @@ class Parameters:
 
     def placed(self) -> bytes:
         """The parameters once all arrays are on the GPU: with the addresses they have there."""
-        if not self.copies.regions:
+        if not self.copies.names:
             return self.data
         found = bytearray(self.data)
         for slot in self.slots:
             at = slot.offset
+            if slot.is_handle:
+                handle = self.copies.objects.handles[int.from_bytes(found[at : at + 8], "little")]
+                found[at : at + 8] = handle.to_bytes(8, "little")
+                continue
             if slot.map is not None and not slot.is_pointer:
                 virtual = address_in(found[at : at + BYTES])
                 found[at : at + BYTES] = encode(slot.map, self.copies.address_of(virtual))
@@ -163,7 +179,9 @@ def convert(
     if data is not None:
         return Parameters(data, (), _NO_COPIES, owners, streams)
     parameters = pack(module, kernel, values, space)
-    return Parameters(bytes(parameters.data), parameters.slots, Copies(parameters.regions), owners, streams)
+    return Parameters(
+        bytes(parameters.data), parameters.slots, Copies(parameters.regions, parameters.objects.placed), owners, streams
+    )
 
 
 class _Conversion:
@@ -182,6 +200,8 @@ class _Conversion:
         if is_torch(value.__class__) and is_ready(value, self.gpu.number):
             self.owners.append(value)
             return value.data_ptr()
+        if isinstance(value, Sampler):
+            raise TypeError("a sampler apart from its texture is for the emulator: CUDA gives textures their own")
         memory = memory_of(value.array if isinstance(value, TensorMap) else value)
         if memory is None or memory.gpu is None:
             self.is_simple = False

@@ -46,6 +46,8 @@ class Action:
     result: str = ""
     """The type of the result, or the parameter that names it."""
     starts: AsyncOperation | None = None
+    address: str = ""
+    """The parameter that is an address which the result, an address too, is derived from."""
 
 
 def step(name: str, **how: Any) -> Callable[[F], F]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from .async_operation import MBARRIER_BYTES, AsyncOperation, step
+from .texture_unit import Textures
 
 # The values and addresses of a machine.
 V = TypeVar("V")
@@ -378,6 +379,7 @@ UNITS: dict[str, type] = {
     "wgmma": WarpgroupMma,
     "tensor_memory": TensorMemory,
     "stack": Stack,
+    "textures": Textures,
 }
 
 

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from ptxlab.isa.asynchronous import AsyncCopies, BulkCopies, Mbarriers, Stack, TensorMemory, WarpgroupMma
+from ptxlab.isa.texture_unit import Textures
 from ptxlab.isa.types import Type
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ class Machine(Protocol):
     def tensor_memory(self) -> TensorMemory[Value, Address]: ...
     @property
     def stack(self) -> Stack[Value]: ...
+    @property
+    def textures(self) -> Textures[Value, Address]: ...
 
     def active_mask(self) -> Value:
         """The lanes of the warp that are here right now, one bit (of a u32) for each."""
@@ -203,10 +206,12 @@ class Machine(Protocol):
         *,
         writes: Callable[[Value], Value] | None = None,
         returns: bool = True,
+        when: Value | None = None,
     ) -> Value:
         """Replace a value in memory by what `change` makes of it, in one step, and return the old one.
 
-        `writes` says of the old one whether there is a write at all; without `returns` no register gets it.
+        `writes` says of the old one whether there is a write at all; without `returns` no register gets it, and only
+        then there may be `when`: nothing happens where it does not hold.
         """
 
     def fence(self, order: str) -> None:

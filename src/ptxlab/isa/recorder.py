@@ -14,6 +14,7 @@ from typing import Any
 
 from ptxlab.isa import asynchronous
 from ptxlab.isa.async_operation import MBARRIER_BYTES, Action
+from ptxlab.isa.texture_unit import Textures
 from ptxlab.isa.types import Type, type_named
 
 
@@ -103,6 +104,7 @@ class Recorder:
         self.wgmma: asynchronous.WarpgroupMma[Placeholder] = self._unit("wgmma")
         self.tensor_memory: asynchronous.TensorMemory[Placeholder, Location] = self._unit("tensor_memory")
         self.stack: asynchronous.Stack[Placeholder] = self._unit("stack")
+        self.textures: Textures[Placeholder, Location] = self._unit("textures")
 
     def _unit(self, name: str) -> Any:
         return _Unit(self, name, asynchronous.UNITS[name])
@@ -224,6 +226,7 @@ class Recorder:
         *,
         writes: Callable[[Placeholder], Placeholder] | None = None,
         returns: bool = True,
+        when: Placeholder | None = None,
     ) -> Placeholder:
         self.note(address, "update", _bytes(type), order)
         return Placeholder(type_named(type))
@@ -262,10 +265,10 @@ class _Unit:
     name: str
     protocol: type
 
-    def __getattr__(self, method: str) -> Callable[..., Placeholder | None]:
+    def __getattr__(self, method: str) -> Callable[..., Placeholder | Location | None]:
         return partial(self._call, getattr(self.protocol, method))
 
-    def _call(self, method: Callable[..., Any], *given: Any, **named: Any) -> Placeholder | None:
+    def _call(self, method: Callable[..., Any], *given: Any, **named: Any) -> Placeholder | Location | None:
         action: Action | None = getattr(method, "action", None)
         if action is None:
             return None
@@ -281,4 +284,6 @@ class _Unit:
                 self.recorder.note(arguments[operand], kind, bytes, later=action.is_later)
         if action.completes:
             self.recorder.note(arguments[action.completes], "update", MBARRIER_BYTES, later=True)
+        if action.address:
+            return Location(arguments[action.address].operand, "global", is_moved=True)
         return Placeholder(type_named(arguments.get(action.result, action.result))) if action.result else None

@@ -1,10 +1,14 @@
 """Surface instructions (PTX ISA 9.7.11); what happens out of bounds must be said: `.trap`, `.clamp` or `.zero`."""
 
+from collections.abc import Callable
 from typing import Any
 
 from .form import Modifiers, form
+from .machine import Address, Machine, Value
+from .texture_unit import BOUNDARIES, LAYERED, QUERIES, SurfacePlace
+from .texture_unit import GEOMETRIES as KNOWN
+from .types import type_named
 
-UNKNOWN = "textures, samplers and surfaces are not emulated yet"
 COORDINATES = {"1d": "single padded", "2d": "2 padded lone", "3d": "4 lone", "a1d": "2 padded lone", "a2d": "4 lone"}
 GEOMETRIES = ("1d 2d", ("3d a1d a2d", "3.0 sm_20"))
 MODE = ("trap", ("clamp zero", "2.0"))
@@ -34,8 +38,23 @@ STORE = ("wb cg cs wt", "2.0 sm_20")
     where=_where,
     since="1.5",
 )
-def suld() -> None:
+def suld(k: Machine, m: Modifiers, a: Address, b: Any) -> Any:
     """Load bytes from a surface, at coordinates whose first one counts bytes."""
+    count = int(m.vec[1:]) if m.vec else 1
+    place = _locate(k, m, a, b, type_named(m.type).width // 8 * count, "load")
+    values = k.load(place, m.type, count, when=place.value != 0)
+    return values if m.vec else values[0]
+
+
+def _locate(k: Machine, m: Modifiers, a: Address, b: Any, bytes: int, access: str, unit: int = 1) -> Address:
+    """The address of what a surface has at coordinates, the first of which counts units of so many bytes."""
+    words = b if isinstance(b, tuple) else (b,)
+    is_layered = m.geom in LAYERED
+    coordinates = words[is_layered : is_layered + int(m.geom[-2])]
+    layer = words[0] if is_layered else 0
+    geometry, boundary = KNOWN.index(m.geom), BOUNDARIES.index(m.mode)
+    place: SurfacePlace[Value] = SurfacePlace(geometry, boundary, bytes, unit, layer, coordinates, access)
+    return k.textures.locate(a, place)
 
 
 STORED = {**SURFACE, "c": lambda m: f"type loose special {m.vec or 'single padded'}"}
@@ -52,6 +71,13 @@ STORED = {**SURFACE, "c": lambda m: f"type loose special {m.vec or 'single padde
     where=_where,
     since="1.5",
 )
+def sust(k: Machine, m: Modifiers, a: Address, b: Any, c: Any) -> None:
+    """Store bytes to a surface, at coordinates whose first one counts bytes."""
+    values = c if isinstance(c, tuple) else (c,)
+    place = _locate(k, m, a, b, type_named(m.type).width // 8 * len(values), "store")
+    k.store(place, values, when=place.value != 0)
+
+
 @form(
     "sust.p.geom{.cop}{.vec}.type.mode [a, b], c",
     geom=("1d 2d", ("3d", "3.0"), ("a1d a2d", "4.1 sm_30")),
@@ -62,8 +88,16 @@ STORED = {**SURFACE, "c": lambda m: f"type loose special {m.vec or 'single padde
     types=STORED,
     since="2.0 sm_20",
 )
-def sust() -> None:
-    """Store to a surface: bytes (`.b`), or values that are converted to the surface's format (`.p`)."""
+def sust_p(k: Machine, m: Modifiers, a: Address, b: Any, c: Any) -> None:
+    """Store the components of a texel to a surface, in its format; coordinates count texels."""
+    place = _locate(k, m, a, b, 0, "store", unit=0)
+    values = c if isinstance(c, tuple) else (c,)
+    handle = k.textures.handle(a)
+    held = k.textures.texel_bytes(handle)
+    words = [k.textures.texel_word(handle, values, word) for word in range(4)]
+    for size in (1, 2, 4, 8, 16):
+        parts = [k.cast(words[0], f"u{8 * size}")] if size < 4 else words[: size // 4]
+        k.store(place, parts, when=(place.value != 0) & (held == size))
 
 
 REDUCE: dict[str, Any] = {
@@ -83,10 +117,43 @@ WIDE = "8.1 sm_50"
     **REDUCE,
 )
 @form("sured.b.op.geom.type.mode [a, b], c", op="and or", type="b32", since="2.0 sm_20", **REDUCE)
+def sured(k: Machine, m: Modifiers, a: Address, b: Any, c: Value) -> None:
+    """Combine a value with one in a surface, at coordinates whose first one counts bytes."""
+    _reduce(k, m, _locate(k, m, a, b, type_named(m.type).width // 8, "update"), m.type, c)
+
+
 @form("sured.p.op.geom.type.mode [a, b], c", op="add min max and or", type="b32", since="2.0 sm_20", **REDUCE)
 @form("sured.p.op.geom.type.mode [a, b], c", op="min max", type="b64", since=WIDE, **REDUCE)
-def sured() -> None:
-    """Combine a value with one in a surface, addressed in bytes (`.b`) or in samples (`.p`)."""
+def sured_p(k: Machine, m: Modifiers, a: Address, b: Any, c: Value) -> None:
+    """Combine a value with one in a surface of the type that this has; coordinates count values."""
+    bytes = type_named(m.type).width // 8
+    place = _locate(k, m, a, b, bytes, "update", unit=bytes)
+    if m.op not in ("min", "max"):
+        _reduce(k, m, place, m.type.replace("b", "u"), c)
+        return
+    is_signed = k.textures.is_signed(k.textures.handle(a))
+    unsigned, signed = (k.reinterpret(c, f"{kind}{m.type[1:]}") for kind in "us")
+
+    def change(old: Value) -> Value:
+        other = k.reinterpret(old, signed.type.name)
+        is_less = k.select(is_signed, signed < other, unsigned < old)
+        return k.select(is_less if m.op == "min" else ~is_less, unsigned, old)
+
+    k.update(place, unsigned.type.name, change, "relaxed.gpu", returns=False, when=place.value != 0)
+
+
+def _reduce(k: Machine, m: Modifiers, place: Address, type: str, c: Value) -> None:
+    value = k.reinterpret(c, type)
+    k.update(place, type, _CHANGES[m.op](k, value), "relaxed.gpu", returns=False, when=place.value != 0)
+
+
+_CHANGES: dict[str, Callable[[Machine, Value], Callable[[Value], Value]]] = {
+    "add": lambda k, value: lambda old: old + value,
+    "min": lambda k, value: lambda old: k.select(value < old, value, old),
+    "max": lambda k, value: lambda old: k.select(value > old, value, old),
+    "and": lambda k, value: lambda old: old & value,
+    "or": lambda k, value: lambda old: old | value,
+}
 
 
 QUERY = (
@@ -98,5 +165,6 @@ QUERY = (
 
 
 @form("suq.query.b32 d, [a]", query=QUERY, types={"a": "surfref"}, since="1.5")
-def suq() -> None:
+def suq(k: Machine, m: Modifiers, a: Address) -> Value:
     """Ask for a property of a surface."""
+    return k.reinterpret(k.textures.query(k.textures.handle(a), QUERIES.index(m.query), 0), "b32")

@@ -5,12 +5,24 @@ Each lookup may name a sampler beside the texture, give a predicate for whether 
 coordinates by an offset `e` and compare with a depth `f`; `lookups` declares all of these.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .form import Modifiers, Specification, Values, Where, form
+from .machine import Address, Machine, Value
+from .texture_unit import (
+    FETCH_LEVEL,
+    FOLLOW_GRADIENTS,
+    GATHER,
+    GEOMETRIES,
+    KINDS,
+    LAYERED,
+    QUERIES,
+    RESULTS,
+    SAMPLE,
+    Lookup,
+)
 
-UNKNOWN = "textures, samplers and surfaces are not emulated yet"
 COORDINATES = {
     "1d": "single padded",
     "2d": "2 padded lone",
@@ -87,12 +99,33 @@ def lookups(opcode: str, between: str = "", **arguments: Any) -> Callable[[Decla
                     types = {name: LOOKUP[name] for name in names} | {"c": coordinates}
                     if "dx" in names and tail == ", e, f":
                         types["e"] = _offsets_apart
-                    form(syntax, types=types, writes="d p", where=_where(tail), **arguments | {"since": since})(
-                        function
-                    )
+                    written = function if "|" in result else _without_predicate(function)
+                    form(syntax, types=types, writes="d p", where=_where(tail), **arguments | {"since": since})(written)
         return function
 
     return declare
+
+
+def _without_predicate(function: Declared) -> Declared:
+    """A lookup that returns the texel alone."""
+
+    def look_up(
+        k: Machine,
+        m: Modifiers,
+        a: Address,
+        b: Value | None,
+        c: Any,
+        lod: Value | None,
+        dx: Any,
+        dy: Any,
+        e: Any,
+        f: Value | None,
+    ) -> tuple[Value, ...]:
+        texel: tuple[Value, ...] = function(k, m, a, b, c, lod, dx, dy, e, f)[0]
+        return texel
+
+    look_up.__doc__, look_up.__module__ = function.__doc__, function.__module__
+    return look_up
 
 
 def _where(tail: str) -> Where:
@@ -121,7 +154,7 @@ TEX: dict[str, Any] = {
     "dtype": ("u32 s32 f32", ("f16 f16x2", "4.2 sm_53")),
     "ctype": "s32 f32",
 }
-GEOMETRIES: Values = ("1d 2d 3d", ARRAYS, *CUBES, ("2dms a2dms", "3.2 sm_30"))
+SAMPLED: Values = ("1d 2d 3d", ARRAYS, *CUBES, ("2dms a2dms", "3.2 sm_30"))
 GRADED: Values = ("1d 2d 3d a1d a2d", ("cube acube", "4.3 sm_20"))
 MIPMAP = "3.1 sm_20"
 # PTX 1.0 and 1.1 pad coordinates to four elements.
@@ -129,17 +162,84 @@ EARLY = {"d": "v4 sink dtype", "a": "texref"}
 EARLY_TYPES: dict[str, Any] = {"dtype": "u32 s32 f32", "ctype": "s32 f32"}
 
 
-@lookups("tex.geom.vec.dtype.ctype", geom=GEOMETRIES, since="1.2", **TEX)
-@lookups("tex.base.geom.vec.dtype.ctype", geom=GEOMETRIES, since=MIPMAP, **TEX)
-@lookups("tex.level.geom.vec.dtype.ctype", ", lod", geom="1d 2d 3d a1d a2d cube acube", since=MIPMAP, **TEX)
-@lookups("tex.grad.geom.vec.dtype.ctype", ", dx, dy", geom=GRADED, since=MIPMAP, **TEX)
 @form("tex.1d.v4.dtype.ctype d, [a, c]", name="tex", types={**EARLY, "c": "ctype special"}, **EARLY_TYPES)
 @form("tex.geom.v4.dtype.ctype d, [a, c]", geom="1d 2d 3d", types={**EARLY, "c": "4 ctype special"}, **EARLY_TYPES)
-def tex() -> None:
+def early_tex(k: Machine, m: Modifiers, a: Address, c: Any) -> tuple[Value, ...]:
+    """Look up a texture at coordinates."""
+    return _look_up(k, m, a, None, c, SAMPLE, None, None)[0]
+
+
+@lookups("tex.geom.vec.dtype.ctype", geom=SAMPLED, since="1.2", **TEX)
+@lookups("tex.base.geom.vec.dtype.ctype", geom=SAMPLED, since=MIPMAP, **TEX)
+@lookups("tex.level.geom.vec.dtype.ctype", ", lod", geom="1d 2d 3d a1d a2d cube acube", since=MIPMAP, **TEX)
+@lookups("tex.grad.geom.vec.dtype.ctype", ", dx, dy", geom=GRADED, since=MIPMAP, **TEX)
+def tex(
+    k: Machine,
+    m: Modifiers,
+    a: Address,
+    b: Value | None,
+    c: Any,
+    lod: Value | None,
+    dx: Any,
+    dy: Any,
+    e: Any,
+    f: Value | None,
+) -> Any:
     """Look up a texture at coordinates; of a mipmap, at the base level, at a given level, or as gradients ask."""
+    operation = SAMPLE if lod is None and dx is None else FETCH_LEVEL if dx is None else FOLLOW_GRADIENTS
+    gradients = (*_sequence(dx)[:3], *_sequence(dy)[:3]) if dx is not None else ()
+    return _look_up(k, m, a, b, c, operation, e, f, level=0 if lod is None else lod, gradients=gradients)
 
 
-GATHER: dict[str, Any] = {
+def _sequence(operand: Any) -> tuple[Value, ...]:
+    return operand if isinstance(operand, tuple) else () if operand is None else (operand,)
+
+
+def _look_up(
+    k: Machine,
+    m: Modifiers,
+    a: Address,
+    b: Value | None,
+    c: Any,
+    operation: int,
+    e: Any,
+    f: Value | None,
+    *,
+    level: Value | int = 0,
+    gradients: Sequence[Value] = (),
+) -> tuple[tuple[Value, ...], Value]:
+    """Texel, and whether it is resident, as memory here always is."""
+    geometry = m.geom or "1d"
+    words = _sequence(c)
+    is_layered = geometry in LAYERED
+    coordinates = words[is_layered : is_layered + _EXTENTS[geometry]]
+    lookup: Lookup[Value] = Lookup(
+        texture=k.textures.handle(a),
+        sampler=b,
+        operation=operation,
+        geometry=GEOMETRIES.index(geometry),
+        component="rgba".index(m.comp or "r"),
+        result=RESULTS.index(m.dtype),
+        is_integer=m.ctype == "s32",
+        layer=words[0] if is_layered else 0,
+        coordinates=coordinates,
+        level=level,
+        gradients=gradients,
+        offsets=_sequence(e)[:3],
+        depth=f,
+    )
+    k.textures.look_up(lookup)
+    held = {"f16": "b16", "f16x2": "b32"}.get(m.dtype, m.dtype)
+    found = [k.textures.found(number) for number in range(2 if m.dtype == "f16x2" else 4)]
+    texel = tuple(k.cast(word, held) if held == "b16" else k.reinterpret(word, held) for word in found)
+    return texel, k.constant("pred", 1)
+
+
+# Coordinates of a texel in its texture; that of a sample comes before them.
+_EXTENTS = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2, "cube": 3, "acube": 3, "2dms": 3, "a2dms": 3}
+
+
+GATHERED: dict[str, Any] = {
     "comp": "r g b a",
     "geom": ("2d", ("a2d cube acube", "4.3 sm_30")),
     "vec": "v4",
@@ -148,9 +248,21 @@ GATHER: dict[str, Any] = {
 }
 
 
-@lookups("tld4.comp.geom.vec.dtype.ctype", since="2.2 sm_20", **GATHER)
-def tld4() -> None:
+@lookups("tld4.comp.geom.vec.dtype.ctype", since="2.2 sm_20", **GATHERED)
+def tld4(
+    k: Machine,
+    m: Modifiers,
+    a: Address,
+    b: Value | None,
+    c: Any,
+    lod: Value | None,
+    dx: Any,
+    dy: Any,
+    e: Any,
+    f: Value | None,
+) -> Any:
     """Fetch one component of the four texels that bilinear filtering would blend."""
+    return _look_up(k, m, a, b, c, GATHER, e, f)
 
 
 TEXTURE_QUERY = (
@@ -174,8 +286,10 @@ SAMPLER_QUERY = "filter_mode addr_mode_0 addr_mode_1 addr_mode_2"
     types={"a": "texref", "lod": "u32"},
     since="4.3 sm_30",
 )
-def txq() -> None:
+def txq(k: Machine, m: Modifiers, a: Address, lod: Value | None) -> Value:
     """Ask for a property of a texture, of one of its mipmap levels, or of a sampler."""
+    level = 0 if lod is None else lod
+    return k.reinterpret(k.textures.query(k.textures.handle(a), QUERIES.index(m.query), level), "b32")
 
 
 @form(
@@ -185,5 +299,6 @@ def txq() -> None:
     writes="p",
     since="4.0 sm_30",
 )
-def istypep() -> None:
+def istypep(k: Machine, m: Modifiers, a: Value) -> Value:
     """Return whether an address is that of a texture, a sampler or a surface."""
+    return k.textures.is_kind(a, KINDS.index(m.type))

@@ -10,6 +10,8 @@ from ptxlab import gpu, ir
 from ptxlab.device.arguments import address_space_of
 from ptxlab.device.options import LaunchOptions
 from ptxlab.device.result import Result
+from ptxlab.device.structures import leaves
+from ptxlab.device.textures import OPAQUE
 from ptxlab.emulate.chain import Grid, run_chain
 from ptxlab.emulate.search.seeds import copies_of
 from ptxlab.launch import choose, module_of
@@ -43,6 +45,8 @@ def chain(
     common = {"device": device, "checks": checks, "seed": seed, "on_error": "collect", "timeout": timeout,
               "stream": stream}  # fmt: skip
     links = [_read(number, grid, common) for number, grid in enumerate(grids)]
+    if any(isinstance(leaf, OPAQUE) for link in links for value in link.args for leaf in leaves(value)):
+        raise ValueError("a chain of grids takes no textures and surfaces: launch the kernels one after the other")
     places = {choose(module_of(link.kernel), link.args, link.options) for link in links}
     place, number = max(places, key=lambda found: found[0] != "cpu") if places else ("cpu", 0)
     if place == "both" or (place == "cuda" and seeds is not None):

@@ -14,6 +14,7 @@ from ptxlab.device.options import LaunchOptions
 from ptxlab.device.result import Result
 from ptxlab.device.structures import leaves, map_leaves
 from ptxlab.device.tensor_maps import TensorMap
+from ptxlab.device.textures import Surface
 from ptxlab.emulate.host.module_memory import EmulatedModule
 from ptxlab.emulate.launch import launch as emulate
 from ptxlab.gpu.arrays import Memory, host_view, memory_of
@@ -52,7 +53,7 @@ def compare(
         )
     module, collecting = emulated.module, replace(options, on_error="collect")
     values, mirrors = mirror(args, gpu)
-    regions = pack(module, kernel, values).regions
+    regions = [*pack(module, kernel, values).regions, *_surfaces(values)]
     variables = Variables(emulated, kernel, load(module, kernel, gpu, state, options.compile))
     variables.equalise()
     kept: dict[int, bytearray] = {}
@@ -182,7 +183,13 @@ def _difference(
 
 def _has(argument: Any, array: Any) -> bool:
     """Whether an array is in an argument."""
-    return any((leaf.array if isinstance(leaf, TensorMap) else leaf) is array for leaf in leaves(argument))
+    return any((leaf.array if isinstance(leaf, (TensorMap, Surface)) else leaf) is array for leaf in leaves(argument))
+
+
+def _surfaces(values: Sequence[Any]) -> list[Region]:
+    """The arrays that surfaces are of."""
+    arrays = [leaf.array for value in values for leaf in leaves(value) if isinstance(leaf, Surface)]
+    return [Region(0, array.nbytes, int(array.ctypes.data), "a surface", True, array) for array in arrays]
 
 
 def _order(array: Any) -> Literal["C", "F"]:

@@ -38,6 +38,8 @@ BAD_PRINTF = 27
 DIVERGENT_DESCRIPTOR = 30
 BAD_COLLECTOR = 31
 BAD_SCALE_FACTORS = 32
+BAD_TEXTURE = 33
+BAD_SURFACE_COORDINATE = 34
 
 
 class CallReason(IntEnum):
@@ -142,6 +144,23 @@ class TensorMapReason(IntEnum):
     NEEDS_SWIZZLE = 20
     NO_STORE = 21
     STORE_CORNERS = 22  # of `dimension`
+
+
+class TextureReason(IntEnum):
+    """Why what a handle (`address`) refers to is a BAD_TEXTURE."""
+
+    NOT_A_HANDLE = 1  # `limit`: the kind that is wanted
+    UNBOUND = 2  # a variable of the module that the host has set to nothing
+    OTHER_KIND = 3  # `value`: its kind, `limit`: the one that is wanted
+    OTHER_GEOMETRY = 4  # `value`: that of the texture, `limit`: that of the instruction
+    NOT_SAMPLED = 5  # linear memory is fetched by integer coordinates
+
+
+class SurfaceReason(IntEnum):
+    """Why the coordinates of a surface are a BAD_SURFACE_COORDINATE."""
+
+    OUTSIDE = 1  # `value`, of `dimension`, with `limit` bytes, rows, slices or layers
+    MISALIGNED = 2  # `value`: bytes from the start of a row, `limit`: what that must be a multiple of
 
 
 class CoordinateReason(IntEnum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -47,6 +48,12 @@ class StructArray:
         """Write fields of one of them."""
         for name, value in fields.items():
             self._place(name, index).value = value
+
+    def fill(self, name: str, values: Sequence[int]) -> None:
+        """Write the elements of a field that is an array of 32-bit numbers."""
+        offset, _ = place_of(self.owner, name)
+        for index, value in enumerate(values):
+            ctypes.c_uint32.from_address(self.address + offset + 4 * index).value = value
 
     def get(self, name: str, index: int = 0) -> int:
         """Read a field; `a.b` is the field `b` of the part `a`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import Allocation, Hint
+from ptxlab.emulate.abi.textures import TextureObject
 from ptxlab.emulate.abi.thread_parts import Index
 from ptxlab.native import Pointer, struct, u8, u32, u64
 
@@ -31,6 +32,9 @@ class WorkerMemory:
     allocation_count: u32
     workspace_low: u32  # the address of the memory by which the blocks of a cooperative launch synchronize
     workspace_high: u32  # the upper half of that address
+    texture_count: u32
+    texture_variables: u32  # how many of them are what variables of the module refer to
+    textures: Pointer[TextureObject]  # by the numbers in handles
 
 
 @struct

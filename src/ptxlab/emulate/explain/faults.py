@@ -16,6 +16,7 @@ from ptxlab.emulate.explain import (
     scale_faults,
     tensor_faults,
     tensor_map_faults,
+    texture_faults,
 )
 from ptxlab.emulate.explain.fault_snapshot import ACCESSES, FaultSnapshot
 from ptxlab.emulate.explain.findings import explain_findings
@@ -57,6 +58,8 @@ EXPLAINERS: dict[int, Callable[[FaultSnapshot], Diagnostic]] = {
     faults.BAD_SCALE_FACTORS: scale_faults.explain_bad_scale_factors,
     faults.BAD_TENSOR_MAP: tensor_map_faults.explain_bad_tensor_map,
     faults.BAD_COORDINATE: tensor_map_faults.explain_bad_coordinate,
+    faults.BAD_TEXTURE: texture_faults.explain_bad_texture,
+    faults.BAD_SURFACE_COORDINATE: texture_faults.explain_bad_surface_coordinate,
 }
 
 

@@ -23,6 +23,7 @@ from ptxlab.emulate.host.module_memory import ModuleMemory
 from ptxlab.emulate.host.needs import needs_of, room_to_keep
 from ptxlab.emulate.host.regions import WORKSPACE, Regions, workspace
 from ptxlab.emulate.host.services import Services
+from ptxlab.emulate.host.textures import TextureTable
 from ptxlab.emulate.host.worker import Worker
 from ptxlab.emulate.runtime.memory import profile as requests
 from ptxlab.emulate.runtime.memory.block_independence import put_back, share_bytes
@@ -74,7 +75,8 @@ class RunningLaunch:
         self.before: RunningLaunch | None = None  # the grid before it, which may still run when this one starts
         self.in_chain = space is not None
         self._take(configuration)
-        parameters = pack(compiled.module, compiled.kernel, args, space)
+        parameters = pack(compiled.module, compiled.kernel, args, space, memory.host.objects)
+        self.textures = TextureTable(parameters.objects)
         self.parameters = share(ctypes.create_string_buffer(bytes(parameters.data), max(len(parameters.data), 1)))
         self.parameter_size = len(parameters.data)
         self.stop = share(ctypes.c_uint32(0))
@@ -89,7 +91,7 @@ class RunningLaunch:
         free = self.free_memory // workers
         self.needs = needs_of(compiled, self.block, self.shared_size, self.cluster_size, free)
         workers = max(1, min(workers, self.free_memory // self.needs.cluster))
-        workers = self._take_regions(parameters.regions, workers)
+        workers = self._take_regions([*parameters.regions, *self.textures.regions], workers)
         threads = math.prod(self.block)
         check_memory(compiled.module, compiled.kernel, threads, self.cluster_size, self.needs.cluster, self.free_memory)
         self.profiles: list[tuple[StructArray, StructArray, StructArray]] = []

@@ -39,10 +39,6 @@ def _residents(seed: int, talks: bool) -> int:
     return 1 if not talks else MOST_TOGETHER if random & 1 else 1 << random // 2 % MOST_TOGETHER.bit_length()
 
 
-def _written(launch: RunningLaunch) -> int:
-    return written_parameters(launch.compiled, bytes(launch.parameters), launch.regions)
-
-
 class Worker:
     """One of the cores that run the blocks of a launch."""
 
@@ -109,10 +105,13 @@ class Worker:
             hints=self.hints.address,
             parameters=ctypes.addressof(launch.parameters),
             parameter_size=launch.parameter_size,
-            tracked=ALL if launch.in_chain else _written(launch),
+            tracked=ALL if launch.in_chain else written_parameters(launch),
             heap=launch.heap_start,
             workspace_low=launch.workspace & 0xFFFF_FFFF,
             workspace_high=launch.workspace >> 32,
+            textures=launch.textures.address,
+            texture_count=launch.textures.count,
+            texture_variables=launch.textures.variables,
         )
         self.record.part("shared").set(
             size=launch.shared_size,

@@ -8,12 +8,12 @@ from ptxlab.device import layout
 from ptxlab.emulate.translate.provenance import ALL, PARAMETERS, UNKNOWN, VARIABLE
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.host.regions import Regions
-    from ptxlab.emulate.translate.compile import Compiled
+    from ptxlab.emulate.host.running import RunningLaunch
 
 
-def written_parameters(compiled: Compiled, parameters: bytes, regions: Regions) -> int:
+def written_parameters(launch: RunningLaunch) -> int:
     """The parameters that point to memory which the kernel may write, as bits."""
+    compiled, parameters, regions = launch.compiled, bytes(launch.parameters), launch.regions
     written: int = compiled.facts["written"]
     if written & UNKNOWN:
         return ALL
@@ -22,6 +22,7 @@ def written_parameters(compiled: Compiled, parameters: bytes, regions: Regions) 
         start = compiled.variables.parameters.offsets[id(parameter)]
         for at in range(start, start + layout.size_of_variable(parameter) - 7, 8):
             address = int.from_bytes(parameters[at : at + 8], "little")
+            address = launch.textures.addresses.get(address, address)
             region = regions.at(address)
             if region is not None and region.tensor:
                 address = region.tensor

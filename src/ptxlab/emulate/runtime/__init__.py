@@ -36,6 +36,8 @@ RARE = frozenset("""
     schedule.search schedule.steps tensor_memory.accesses tensor_memory.allocation tensor_memory.collectors
     tensor_memory.commits tensor_memory.copies tensor_memory.execution tensor_memory.mma tensor_memory.operands
     tensor_memory.operations tensor_memory.pairs tensor_memory.scale_factors tensor_memory.shifts
+    textures.blending textures.coordinates textures.cubes textures.levels textures.lookups textures.objects
+    textures.queries textures.surfaces textures.texels
 """.split())  # fmt: skip
 ENTRIES: tuple[Callable[..., Any], ...] = (
     run_directed, run_grid, run_search, take_over, continue_alone, end_broken, settle_all, share_bytes, put_back,

@@ -20,6 +20,7 @@ from ptxlab.device.options import LaunchOptions
 from ptxlab.device.result import Result
 from ptxlab.device.structures import leaves, map_leaves
 from ptxlab.device.tensor_maps import TensorMap
+from ptxlab.device.textures import Surface
 from ptxlab.emulate.host.module_memory import EmulatedModule, ModuleMemory
 from ptxlab.emulate.launch import launch
 from ptxlab.emulate.search.remote import Job, Processes, Tried, try_some
@@ -159,12 +160,15 @@ def raised(result: Result, on_error: str) -> Result:
 
 def copies_of(args: Sequence[Any]) -> list[Any]:
     """The arguments with arrays of their own; one array twice stays one."""
-    arrays = [leaf.array if isinstance(leaf, TensorMap) else leaf for value in args for leaf in leaves(value)]
+    every = [leaf for value in args for leaf in leaves(value)]
+    arrays = [leaf.array if isinstance(leaf, (TensorMap, Surface)) else leaf for leaf in every]
     copies = {id(array): array.copy() for array in arrays if hasattr(array, "__array_interface__")}
 
     def copied(leaf: Any) -> Any:
         if isinstance(leaf, TensorMap):
             return replace(leaf, array=copies.get(id(leaf.array), leaf.array))
+        if isinstance(leaf, Surface):
+            return Surface(copies[id(leaf.array)], geometry=leaf.texels.geometry)
         return copies.get(id(leaf), leaf)
 
     return [map_leaves(copied, value) for value in args]

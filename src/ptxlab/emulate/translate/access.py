@@ -222,6 +222,7 @@ def update(
     order: str,
     writes: Callable[[LlvmValue], LlvmValue] | None = None,
     returns: bool = True,
+    when: LlvmValue | None = None,
 ) -> LlvmValue:
     """Replace a value in memory by what `change` makes of it, and return the old one; see `isa.machine`.
 
@@ -229,7 +230,14 @@ def update(
     with nothing between them are one step.
     """
     builder, size = function.builder, type.width // 8
-    place = locate(function, address, size, address_spaces.ATOMIC)
+    condition = -1
+    if when is not None:
+        assert not returns
+        then, after = builder.new_label("update"), builder.new_label("updated")
+        builder.branch(when.text, then, after)
+        builder.label(then)
+        condition = function.unit.counting.count_here(function)
+    place = locate(function, address, size, address_spaces.ATOMIC, condition)
     old = LlvmValue(function, type, builder.value(f"load {bits_of(type)}, ptr {place}, align 1"))
     function.unit.tracking.note_update(function, address, size, order, writes and writes(old), returns)
     new = change(old)
@@ -238,6 +246,9 @@ def update(
     changed = builder.value(f"icmp ne {old.typed}, {new.text}")
     log(function, address, size, address_spaces.ATOMIC, changed)
     function.unit.counting.note_change(function, address.space, changed)
+    if when is not None:
+        builder.jump(after)
+        builder.label(after)
     return old
 
 

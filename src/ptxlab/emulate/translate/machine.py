@@ -16,9 +16,11 @@ from ptxlab.emulate.translate.records import OperationRecord
 from ptxlab.emulate.translate.special import special_register
 from ptxlab.emulate.translate.stack import Stack
 from ptxlab.emulate.translate.tensor_memory import TensorMemory
+from ptxlab.emulate.translate.textures import TextureUnit
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue, bits_of, constant_text, resize
 from ptxlab.emulate.translate.wgmma import WarpgroupMma
 from ptxlab.isa import Match, asynchronous
+from ptxlab.isa.texture_unit import Textures
 from ptxlab.isa.types import type_named
 from ptxlab.native.functions import signature
 
@@ -43,6 +45,7 @@ class LlvmMachine:
         self.wgmma: asynchronous.WarpgroupMma[LlvmValue] = WarpgroupMma(self)
         self.tensor_memory: asynchronous.TensorMemory[LlvmValue, LlvmAddress] = TensorMemory(self)
         self.stack: asynchronous.Stack[LlvmValue] = Stack(self)
+        self.textures: Textures[LlvmValue, LlvmAddress] = TextureUnit(self)
 
     def begin(self, instruction: ir.Instruction, match: Match) -> None:
         """Turn to another instruction."""
@@ -264,9 +267,10 @@ class LlvmMachine:
         *,
         writes: Callable[[LlvmValue], LlvmValue] | None = None,
         returns: bool = True,
+        when: LlvmValue | None = None,
     ) -> LlvmValue:
         """Change a value in memory at one go, and return what it was."""
-        return access.update(self.function, address, type_named(type), change, order, writes, returns)
+        return access.update(self.function, address, type_named(type), change, order, writes, returns, when)
 
     def runtime(self, name: str, *arguments: LlvmValue | int | str | OperationRecord) -> None:
         """Call a function of the runtime with this thread."""

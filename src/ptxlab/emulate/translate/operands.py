@@ -52,7 +52,7 @@ def value_of(function: Function, expected: Expected, operand: ir.Operand) -> Any
     type = expected.type or type_named("u32")
     if expected.count:
         return tuple(scalar(function, type, part) for part in parts_of(operand, expected.count))
-    if isinstance(operand, ir.Vector) and len(operand.elements) == 1:
+    if isinstance(operand, ir.Vector) and (len(operand.elements) == 1 or expected.padded):
         return scalar(function, type, operand.elements[0])
     return scalar(function, type, operand)
 

@@ -1,7 +1,7 @@
 """Structures that the code of a kernel passes by address: filled on the stack, or constants beside the code.
 
 `OperationRecord` names a structure of the runtime and gives its fields; those that are left out are zero. All calls of
-one function share the memory `%record`: the callee reads it before it returns.
+one function share the memory `%record`: the callee reads it before it returns, and may leave results in it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ptxlab.emulate.translate.values import LlvmValue, resize
+from ptxlab.isa.types import type_named
 from ptxlab.native.types import ArrayType, Integer, PointerType, StructType, Type, type_of
 
 if TYPE_CHECKING:
@@ -53,6 +54,15 @@ def fill(function: Function, record: OperationRecord) -> str:
             _store(function, offset, element, value)
             offset += element.stride
     return "%record"
+
+
+def read_field(function: Function, owner: type, name: str, index: int = 0) -> LlvmValue:
+    """What the last call has left in a field of its record, or in an element of it."""
+    offset, type = struct_of(owner).fields[name]
+    element = type.element if isinstance(type, ArrayType) else type
+    assert isinstance(element, Integer), type
+    at = function.builder.value(f"getelementptr i8, ptr %record, i64 {offset + index * element.stride}")
+    return LlvmValue(function, type_named(f"u{element.bits}"), function.builder.value(f"load {element.llvm}, ptr {at}"))
 
 
 def _count(type: Type) -> int:

@@ -124,13 +124,6 @@ def _missing_operand(module: ir.Module, names: _Names, instruction: ir.Instructi
     match operand:
         case ir.SpecialRegister() if operand.name not in NAMES:
             yield f"`{operand.name}` is not emulated", span, "a special register that the emulator does not have"
-        case ir.VariableReference() if operand.variable.type.kind == "o":
-            kind = operand.variable.type.name
-            yield (
-                f"`{operand.name}`, a `.{kind}`, is not emulated",
-                span,
-                "textures, samplers and surfaces are not there",
-            )
         case ir.VariableReference() if _is_missing(names, operand):
             yield f"`{operand.name}` is declared `.extern`, and no variable of the file is it", span, "used here"
         case ir.FunctionReference() if (

@@ -1,0 +1,1 @@
+"""Textures and surfaces: what handles refer to, where texels are, and the arithmetic of lookups."""
