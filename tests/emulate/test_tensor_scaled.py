@@ -46,9 +46,12 @@ CASES = [
 
 
 def multiply(
-    size: str, said: Descriptor, *, damaged: int | None = None, checks: bool = True
+    size: str, said: Descriptor, *, damaged: int | None = None, bits: int = 0, checks: bool = True
 ) -> tuple[np.ndarray, np.ndarray, list[ptxlab.Diagnostic]]:
-    """What a kernel computes, what it should, and what was found; a `damaged` quarter has other factors of B."""
+    """What a kernel computes, what it should, and what was found.
+
+    A `damaged` quarter has other factors of B; `bits` are set in the instruction descriptor.
+    """
     random = np.random.default_rng(3)
     count, padded = int(size[-2]), said.kind == "mxf8f6f4"
     a = values(said.atype, said.rows, said.depth, random, exact=True)
@@ -59,7 +62,7 @@ def multiply(
     data = (data + more).ljust(-(-len(data + more) // 2048) * 2048, b"\0")
     left, left_bits = factors(said.rows, 4, said.scale, random)
     right, right_bits = factors(said.columns, 4, said.scale, random)
-    given = [a_descriptor, b_descriptor, said.encode(), len(data) // 16, said.columns, 1, 0, 0, 0, 256]
+    given = [a_descriptor, b_descriptor, said.encode() | bits, len(data) // 16, said.columns, 1, 0, 0, 0, 256]
     rows = np.concatenate([in_lanes(left_bits), in_lanes(right_bits)], axis=1)
     if damaged is not None:
         rows[damaged * 32 : damaged * 32 + 32, 4:] += 1
@@ -91,3 +94,15 @@ def test_rows_have_the_factors_of_their_own_sub_partition(case: tuple[str, Descr
     assert np.array_equal(out, expected)
     *_, (found,) = multiply(*case, damaged=2)
     assert found.code == "unequal-scale-factors"
+
+
+@pytest.mark.parametrize(
+    ("bits", "message"),
+    [
+        (1 << 29, "two scale factors of a row are bytes 0 and 1 or 2 and 3 of a TMEM word, four are all of it"),
+        (1 << 31, "a K of 96 (bit 31 of the instruction descriptor), which only `sm_103a` has, is not emulated"),
+    ],
+)
+def test_bad_instruction_descriptors(bits: int, message: str) -> None:
+    *_, (found,) = multiply(*CASES[3], bits=bits)
+    assert (found.code, found.message) == ("bad-descriptor", f"`tcgen05.mma`, kind `mxf4nvf4`: {message}")

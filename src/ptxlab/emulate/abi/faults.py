@@ -116,6 +116,7 @@ class DescriptorReason(IntEnum):
     ODD_METADATA = 71  # the column of metadata, of which the selector chooses one of two
     OTHER_HALF = 72  # D has 16 of each 32 lanes, and A or its metadata the other 16
     SHIFTED_ROWS = 73  # `.ashift` with fewer rows than fill the lanes
+    LONG_ROWS = 75  # K is 96
     FAR_SHIFT = 74  # the shift of a zero-column mask is more than the instruction descriptor says
 
 
