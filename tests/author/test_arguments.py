@@ -69,6 +69,29 @@ def arguments(**others: Any) -> list[Any]:
     return list((given | others).values())
 
 
+class Scaled(struct):
+    unread: u32
+    x: pointer[f32]
+    y: pointer[f32]
+    corner: Point
+
+
+def test_a_tuple_of_arrays_and_numbers_is_a_structure() -> None:
+    @kernel
+    def scale(p: Scaled):
+        p.y[ptx.tid.x] = p.x[ptx.tid.x] * ptx.cvt.rn.f32.f64(p.corner.x)
+
+    x, y = np.arange(32, dtype=np.float32), np.zeros(32, np.float32)
+    for corner in ((2.0, 1.0), Point(2.0, 1.0)):
+        y[:] = 0
+        scale.launch(1, 32, [(7, x, y, corner)], device="cpu")
+        assert (y == 2 * x).all()
+    with pytest.raises(KernelError, match="1 value for the fields `unread`, `x`, `y`, `corner` of `Scaled`"):
+        scale.launch(1, 32, [(x,)], device="cpu")
+    with pytest.raises(KernelError, match="elements of float64 have 8 bytes"):
+        scale.launch(1, 32, [(7, x.astype(float), y, (2.0, 1.0))], device="cpu")
+
+
 @pytest.mark.parametrize(
     "others",
     [

@@ -55,8 +55,9 @@ def ramp() -> np.ndarray:
         lambda x, y: Scale(x, y, 16, 2.0),
         lambda x, y: {"x": x, "y": y, "count": np.int64(16), "factor": np.float32(2)},
         lambda x, y: {20: 2.0, 0: (x, y), 16: 16},
+        lambda x, y: {13: bytes(11), 0: (x, y), 16: b"\x10\0\0\0\0\0\0@"},
     ],
-    ids=["tuple", "nested", "named", "dictionary", "offsets"],
+    ids=["tuple", "nested", "named", "dictionary", "offsets", "bytes at offsets"],
 )
 def test_ways_to_give_a_structure(given: Any) -> None:
     x, y = ramp(), np.zeros(32, np.float32)

@@ -1,15 +1,17 @@
 """Arguments of a launch, by the annotations of their parameters: what PTX's own types do not say.
 
-A structure becomes its bytes and a number for a `bf16` its bits. An array whose elements are larger than those that the
-pointer points to is refused: the kernel would read halves of numbers, as of NumPy's doubles for `pointer[f32]`. Smaller
-ones may be packed into words, or else the array is too short, which the emulator reports; a pair is two floats or one
-word. Pointers to bytes and to untyped bits take memory of any kind.
+A structure becomes its bytes, a tuple in its place its fields by their offsets, and a number for a `bf16` its bits. An
+array whose elements are larger than those that the pointer points to is refused: the kernel would read halves of
+numbers, as of NumPy's doubles for `pointer[f32]`. Smaller ones may be packed into words, or else the array is too
+short, which the emulator reports; a pair is two floats or one word. Pointers to bytes and to untyped bits take memory
+of any kind.
 """
 
 from __future__ import annotations
 
 import operator
 import struct as bytes_of
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ptxlab.author.constants import fits, float_bits, is_number
@@ -24,15 +26,23 @@ from ptxlab.isa import Type
 def passed(parameter: Parameter, value: Any) -> Any:
     """An argument as the program takes it; raises a `ValueError` that says what is wrong with it."""
     annotation = parameter.annotation
-    if isinstance(annotation, PointerType) and is_structure(annotation.element):
-        _check_structures(structure_of(annotation.element, here()), value)
-    elif isinstance(annotation, PointerType):
-        _check_elements(annotation.element.type, value)
+    if isinstance(annotation, PointerType):
+        _check_pointed(annotation, value)
     elif isinstance(annotation, StructType) and isinstance(value, struct):
         return _structure(annotation, value)
+    elif isinstance(annotation, StructType) and annotation.fields and isinstance(value, (tuple, list)):
+        return dict(_placed(annotation, value, 0))
     elif annotation is bf16 and is_number(value) and not hasattr(value, "__index__"):
         return float_bits(float(value), "bf16")
     return value
+
+
+def _check_pointed(annotation: PointerType, array: Any) -> None:
+    """Refuse an array whose elements are not those that a pointer points to."""
+    if is_structure(annotation.element):
+        _check_structures(structure_of(annotation.element, here()), array)
+    else:
+        _check_elements(annotation.element.type, array)
 
 
 def _check_elements(wanted: Type, array: Any) -> None:
@@ -64,6 +74,23 @@ def _structure(type: StructType, value: Any) -> bytes:
         )
         data[offset : offset + len(found)] = found
     return bytes(data)
+
+
+def _placed(type: StructType, values: Sequence[Any], start: int) -> Iterator[tuple[int, Any]]:
+    """The values of a tuple, each at the offset of its field; arrays and tensor maps as they are."""
+    if len(values) != len(type.fields):
+        names = ", ".join(f"`{name}`" for name in type.fields)
+        raise ValueError(f"{len(values)} value{'s' * (len(values) != 1)} for the fields {names} of `{type}`")
+    for (name, (offset, annotation)), value in zip(type.fields.items(), values, strict=True):
+        if isinstance(annotation, StructType) and annotation.fields and isinstance(value, (tuple, list)):
+            yield from _placed(annotation, value, start + offset)
+        elif isinstance(annotation, StructType):
+            yield start + offset, _structure(annotation, value) if isinstance(value, struct) else value
+        elif isinstance(annotation, PointerType):
+            _check_pointed(annotation, value)
+            yield start + offset, value
+        else:
+            yield start + offset, _number(annotation.type, name, value)
 
 
 def _number(type: Type, name: str, value: Any) -> bytes:

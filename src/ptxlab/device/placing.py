@@ -138,9 +138,8 @@ def _place_at(fields: Sequence[Field], start: int, value: Any, size: int) -> Ite
         field = next((one for one in fields if one.offset >= at), None)
         if is_container(value) and field is not None:
             at = field.offset
-        if field is None or field.offset != at:
-            field = Field(at, _size_of(leaf), MAP if isinstance(leaf, TensorMap) else "b8")
-            field = Field(at, field.size, field.kind if field.kind == MAP else f"b{8 * field.size}")
+        if field is None or field.offset != at or isinstance(leaf, (bytes, bytearray, memoryview)):
+            field = _field_of(leaf, at)
         if not 0 <= at <= at + field.size <= size:
             raise PlacingError(f"{_spell(leaf)} at offset {at} is not within the {size} bytes of the parameter")
         if not _fits(field, leaf):
@@ -149,15 +148,16 @@ def _place_at(fields: Sequence[Field], start: int, value: Any, size: int) -> Ite
         at += field.size
 
 
-def _size_of(value: Any) -> int:
-    """The bytes of a value whose field is not read by the kernel, so that only the value says it."""
+def _field_of(value: Any, at: int) -> Field:
+    """The field of a value at an offset where the kernel reads none, so that only the value says how large it is."""
     if isinstance(value, (TensorMap, Encoded)):
-        return MAP_BYTES
+        return Field(at, MAP_BYTES, MAP)
     if _is_memory(value):
-        return POINTER_BYTES
+        return Field(at, POINTER_BYTES, POINTER)
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return len(value)
-    return int(getattr(getattr(value, "dtype", None), "itemsize", 4))
+        return Field(at, len(value), "b8")
+    width = int(getattr(getattr(value, "dtype", None), "itemsize", 4))
+    return Field(at, width, f"b{8 * width}")
 
 
 def _with_gaps(fields: Sequence[Field], size: int, alignment: int, most: int) -> list[Field]:
