@@ -45,7 +45,8 @@ class TensorMemory:
         return raw.at(address.view(b32), column)
 
     def free(self) -> None:
-        """Synchronize the block, or both, and deallocate."""
+        """Synchronize the block, or both, and deallocate; lanes that had roles of their own converge first."""
+        emit("bar.warp.sync", [-1])
         _synchronize(self._blocks)
         emit(
             f"tcgen05.dealloc.cta_group::{self._blocks}.sync.aligned.b32", [self.address, self.columns], when=self._when

@@ -1,4 +1,4 @@
-"""D = A·Bᵀ on Blackwell's tensor cores, by `tcgen05` and TMA copies, in four steps: f16 and bf16.
+"""D = A·Bᵀ on Blackwell's tensor cores, by `tcgen05` and TMA copies, in five steps: f16 and bf16.
 
 A is m by k, B is n by k, D is m by n. Rows of A, B and D are multiples of 16 bytes; m is any.
 """
@@ -9,14 +9,14 @@ from functools import partial
 from typing import Any
 
 import ptxlab
-from ptxlab.kernels.tcgen05_gemm import one_tile, persistent, ring, specialized
+from ptxlab.kernels.tcgen05_gemm import one_tile, pair, persistent, ring, specialized
 from ptxlab.kernels.tcgen05_gemm.parts import BOX, DEPTH, ROWS, Shape
 from ptxlab.kernels.wgmma_gemm import arrays, by_cublas, reference, tolerance, work
 from ptxlab.measure import Entry, Launch, UnsuitedError
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import ceil_div
 
-STEPS = ("one_tile", "ring", "specialized", "persistent")
+STEPS = ("one_tile", "ring", "specialized", "persistent", "pair")
 BLOCKS = 148  # as many as a B200 has SMs
 
 
@@ -42,6 +42,11 @@ def product(a: Any, b: Any, d: Any, step: str = "persistent", shape: Shape | Non
     maps, shared = [*sources, ptxlab.tensor_map(d, box=(ROWS, BOX), swizzle="128B")], shared + 2 * ROWS * shape.columns
     if step == "specialized":
         return Launch(specialized.specialize(type, shape), grid, specialized.THREADS, [*maps, k], shared)
+    if step == "pair":
+        tiles = ceil_div(m, 2 * ROWS) * ceil_div(n, 2 * shape.columns)
+        count, shared = 2 * min(tiles, (blocks or BLOCKS) // 2), shared + 2 * ROWS * shape.columns
+        args = [*maps, m, n, k]
+        return Launch(pair.specialize(type, shape), count, specialized.THREADS, args, shared, cluster=2)
     count = min(grid[0] * grid[1], blocks or BLOCKS)
     return Launch(persistent.specialize(type, shape), count, specialized.THREADS, [*maps, m, n, k], shared)
 

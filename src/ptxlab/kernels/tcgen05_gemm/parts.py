@@ -1,4 +1,4 @@
-"""What the four steps share: the shape of a tile, the copies and MMAs of a K tile, and the way out.
+"""What the steps share: the shape of a tile, the copies and MMAs of a K tile, and the way out.
 
 A tile of D has 128 rows, one for each lane of tensor memory, and as many columns as `Shape` says. A K tile is 64
 elements deep: 128 bytes, the width of the swizzle.

@@ -61,7 +61,7 @@ def write_all(type: str, shape: Shape, tiles: TileOrder, buffer: Any, cells: Any
         ptx.tcgen05.fence__after_thread_sync()
         ptx.cp.async_.bulk.wait_group.read(0, when=ptx.tid.x == THREADS - WRITERS)
         ptx.barrier.sync.aligned(BARRIER, WRITERS)  # the last copies have read the tile
-        read(type, shape, cells, buffer.index * shape.columns, d_tile)
+        read(type, shape.columns, cells, buffer.index * shape.columns, d_tile)
         ptx.tcgen05.fence__before_thread_sync()
         ptx.bar.warp.sync(-1)
         with ptx.when(ptx.laneid == 0):

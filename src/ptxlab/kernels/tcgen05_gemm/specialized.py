@@ -42,7 +42,7 @@ def specialize(type: str, shape: Shape) -> Kernel:
             buffer = accumulators.consumer()
             buffer.wait()
             ptx.tcgen05.fence__after_thread_sync()
-            read(type, shape, cells, 0, d_tile)
+            read(type, shape.columns, cells, 0, d_tile)
             write(shape.columns, d_tile, d.generic, row, column)
             ptx.cp.async_.bulk.wait_group(0, when=thread == THREADS - WRITERS)
         cells.free()
@@ -51,11 +51,11 @@ def specialize(type: str, shape: Shape) -> Kernel:
     return found
 
 
-def read(type: str, shape: Shape, cells: Any, first: Any, tile: Any) -> None:
+def read(type: str, columns: int, cells: Any, first: Any, tile: Any) -> None:
     """Copy the accumulators from column `first` on to shared memory, rounded: each thread one row."""
     warp = ptx.tid.x >> 5 & 3
     row = warp * 32 + ptx.laneid
-    for column in range(0, shape.columns, 32):
+    for column in range(0, columns, 32):
         values = [f32() for _ in range(32)]
         LOAD(cells.rows(warp, first + column), out=[values])
         rounded = pairs(type, values)
