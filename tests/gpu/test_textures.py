@@ -1,0 +1,33 @@
+"""Textures and surfaces on a GPU: the same objects, the same bits as on the emulator."""
+
+import numpy as np
+import pytest
+
+import ptxlab
+from tests.emulate.texture_lookups import experiments
+from tests.tools import header
+
+STORE = """.entry k(.param .u64 s, .param .u64 out) {
+    .reg .b64 %rd<4>; .reg .b32 %r<6>;
+    ld.param.u64 %rd0, [s]; ld.param.u64 %rd1, [out];
+    mov.u32 %r0, %tid.x; mov.u32 %r1, %tid.y; shl.b32 %r2, %r0, 2;
+    suld.b.2d.b32.clamp %r3, [%rd0, {%r2, %r1}];
+    add.u32 %r3, %r3, 1000;
+    sust.b.2d.b32.trap [%rd0, {%r2, %r1}], %r3;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("name", experiments())
+def test_lookups(name: str) -> None:
+    experiment = experiments()[name]
+    assert np.array_equal(experiment.run("cuda"), experiment.found)
+
+
+def test_a_surface_comes_back() -> None:
+    kernel = ptxlab.parse(header("8.0", "sm_80") + STORE, name="k.ptx")["k"]
+    for device in ("cuda", "both"):
+        array = np.arange(40, dtype=np.uint32).reshape(5, 8)
+        kernel.launch(grid=1, block=(8, 5), args=[ptxlab.Surface(array), np.zeros(1, np.uint32)], device=device)
+        assert np.array_equal(array, np.arange(1000, 1040, dtype=np.uint32).reshape(5, 8))
