@@ -156,6 +156,8 @@ RINGS = [
     Ring(stages=2, buffers=1),
     Ring(stages=3, buffers=2, copies=True),
     Ring(stages=2, buffers=2, blocks=2),
+    Ring(stages=2, buffers=2, scaled=True),
+    Ring(stages=2, buffers=1, scheduled=True, tiles=5),
 ]
 
 

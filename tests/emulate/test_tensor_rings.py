@@ -5,20 +5,39 @@ import pytest
 import ptxlab
 from tests.emulate.tensor_rings import SYNCHRONIZATION, Ring
 
-RIGHT = [
-    *(Ring(stages=stages, buffers=1 + stages % 2) for stages in range(1, 7)),
-    *(Ring(stages=stages, buffers=1 + stages % 2, blocks=2) for stages in (1, 2, 4)),
-    Ring(stages=1, copies=True),
-    Ring(stages=3, copies=True, buffers=2),
+ALL = [
+    Ring(stages=stages, buffers=buffers, blocks=blocks, **more)
+    for stages in range(1, 7)
+    for buffers in (1, 2)
+    for blocks in (1, 2)
+    for more in ({}, {"copies": True}, {"scaled": True}, {"scheduled": True, "tiles": 5})
+    if blocks == 1 or ("scaled" not in more and "scheduled" not in more)
+]
+SAMPLE = [
+    Ring(stages=1, buffers=2),
+    Ring(stages=6),
+    Ring(stages=2, blocks=2, copies=True),
+    Ring(stages=3, buffers=2, scaled=True),
+    Ring(stages=2, buffers=2, scheduled=True, tiles=5),
 ]
 
 
-@pytest.mark.parametrize("ring", RIGHT, ids=str)
-def test_a_ring(ring: Ring) -> None:
-    for seed in range(5):
+def silent(ring: Ring, seeds: int) -> None:
+    for seed in range(seeds):
         is_right, found = ring.run(seed)
         assert not found, ptxlab.report.render(found)
         assert is_right
+
+
+@pytest.mark.parametrize("ring", SAMPLE, ids=lambda ring: ring.name)
+def test_a_ring(ring: Ring) -> None:
+    silent(ring, 3)
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize("ring", ALL, ids=lambda ring: ring.name)
+def test_a_ring_under_many_seeds(ring: Ring) -> None:
+    silent(ring, 50)
 
 
 def test_waits_that_do_not_acquire_and_no_fence_before_the_arrival() -> None:
