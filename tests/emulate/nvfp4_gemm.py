@@ -190,8 +190,11 @@ STAGE = """rem.u32 %slot, %i, {stages};
     add.u32 %stage, %stage, %r0;"""
 
 
-def kernel(*, pair: bool, stages: int) -> tuple[ir.Function, int]:
-    """The kernel of one block, or of two, and the bytes of shared memory that its stages take."""
+def kernel(*, pair: bool, stages: int, without: str = "") -> tuple[ir.Function, int]:
+    """The kernel of one block, or of two, and the bytes of shared memory that its stages take.
+
+    A line of it may be left out: the one that contains `without`.
+    """
     blocks = 2 if pair else 1
     columns, at_b = COLUMNS // blocks, ROWS * STEP // 2
     at_factors = at_b + columns * STEP // 2
@@ -234,6 +237,9 @@ def kernel(*, pair: bool, stages: int) -> tuple[ir.Function, int]:
             for at in range(0, 32, 4)
         ),
     )
+    if without:
+        (line,) = (line for line in text.splitlines(keepends=True) if without in line)
+        text = text.replace(line, "")
     return ptxlab.parse(text, name="gemm.ptx")["gemm"], size * stages
 
 
@@ -250,7 +256,9 @@ def packed(array: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(bits[:, ::2] & 15 | bits[:, 1::2] << 4)
 
 
-def multiply(*, pair: bool, stages: int, depth: int, **how: Any) -> tuple[np.ndarray, np.ndarray, Result]:
+def multiply(
+    *, pair: bool, stages: int, depth: int, without: str = "", **how: Any
+) -> tuple[np.ndarray, np.ndarray, Result]:
     """What 256 rows come to, what they should, and the launch."""
     random = np.random.default_rng(1)
     numbers = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.5, -1, -1.5, -2, -3, -4, -6])
@@ -267,7 +275,7 @@ def multiply(*, pair: bool, stages: int, depth: int, **how: Any) -> tuple[np.nda
         ),
     ]
     out = np.zeros((256, COLUMNS), np.float32)
-    function, shared = kernel(pair=pair, stages=stages)
+    function, shared = kernel(pair=pair, stages=stages, without=without)
     settings = {"device": "cpu", "timeout": 100, "on_error": "collect"} | how
     result = function.launch(2, THREADS, [out, *maps, depth // STEP], shared=shared, **settings)
     expected = (a * np.repeat(sfa, BLOCK, axis=1)) @ (b * np.repeat(sfb, BLOCK, axis=1)).T

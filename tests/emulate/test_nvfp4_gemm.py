@@ -13,3 +13,16 @@ def test_a_ring_of_stages(pair: bool, seed: int) -> None:
     out, expected, result = multiply(pair=pair, stages=2, depth=768, seed=seed)
     assert not result.diagnostics, ptxlab.report.render(result.diagnostics)
     assert np.array_equal(out, expected)
+
+
+@pytest.mark.parametrize(
+    ("without", "code"),
+    [
+        ("warpx4 [%r3]", "uninitialised-read"),  # the factors of the second half of the columns of B
+        ("and.b32 %full, %full", "hang"),  # the second block signals its own mbarrier
+        ("bra WD", "data-race"),
+    ],
+)
+def test_what_is_missing_is_found(without: str, code: str) -> None:
+    *_, result = multiply(pair=True, stages=2, depth=256, without=without, seed=1)
+    assert code in {diagnostic.code for diagnostic in result.diagnostics}

@@ -42,13 +42,11 @@ def use_factors(
     )
     if not is_allocated(thread, block, read, instruction):
         return False
-    whole: u32 = factors.rows // BAND
-    read.columns = whole
-    if whole != 0:
+    read.columns = 1
+    for _ in range(factors.rows // BAND):
         note_tensor(thread, block, read, instruction)
+        read.column += 1
     if factors.rows % BAND != 0:
-        read.column += whole
-        read.columns = 1
         read.lanes = factors.rows % BAND
         for _ in range(PARTS):
             note_tensor(thread, block, read, instruction)
