@@ -1,4 +1,4 @@
-"""`clusterlaunchcontrol`: clusters that take over the work of others that have not begun."""
+"""`clusterlaunchcontrol`: clusters that take over the work of others that have not started."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import pytest
 
 import ptxlab
 
-# Each cluster counts, at its place in the grid, who has done its work; then it asks for the next one.
+# Each cluster counts, at its position in the grid, which has done its work; then it asks for the next one.
 KERNEL = """
 .version 8.6
 .target sm_100a
@@ -85,7 +85,7 @@ def test_the_fences_of_the_guide() -> None:
 
 
 def test_one_cluster_does_the_work_of_all() -> None:
-    """As long as no other has begun, which without a seed they have not."""
+    """As long as no other has started, which without a seed they have not."""
     _, result = run(ALONE, 10, 1)
     assert result.counters["instructions"] < run(ALONE, 10, 1, seed=1)[1].counters["instructions"]
 

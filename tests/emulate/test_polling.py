@@ -121,7 +121,7 @@ ret;
     ],
 )
 def test_more_blocks_wait_than_run_by_turns(monkeypatch: pytest.MonkeyPatch, how: str, given: dict[str, Any]) -> None:
-    """The last of forty blocks could write the word: it must have begun before anybody speaks of a hang."""
+    """The last of forty blocks could write the word: it must have started before a hang is reported."""
     monkeypatch.setattr(needs, "RESIDENTS", 4)
     silent(ONE_WORD.format(how=how, writer=39), ".u64 p", [np.zeros(1, "u4")], grid=40, block=32, **given)
     found = hang(ONE_WORD.format(how=how, writer=40), ".u64 p", [np.zeros(1, "u4")], grid=40, block=32, **given)

@@ -196,7 +196,7 @@ def test_a_copy_over_what_threads_only_read_needs_none() -> None:
 
 
 def test_the_barriers_of_two_stages_are_not_each_other() -> None:
-    """Waiting for one copy says nothing of another one, even if that was begun before it."""
+    """Waiting for one copy says nothing of another one, even if that was started before it."""
     body = f"""
     setp.ne.u32 %p1, %t, 0;
     @%p1 bra ready;

@@ -237,10 +237,10 @@ def watch(path: Path, tool: str, numbers: Sequence[int], end: float) -> dict[int
         command = [sys.executable, "-m", "tests.gpu.sanitizer", "child", str(path), *map(str, left)]
         if tool != ALONE:
             command = ["compute-sanitizer", "--tool", tool, "--show-backtrace", "no", *command]
-        begun = time.perf_counter()
-        output, is_ended = run_bounded(command, min(STARTING + EACH * len(left), end - begun))
+        started = time.perf_counter()
+        output, is_ended = run_bounded(command, min(STARTING + EACH * len(left), end - started))
         taken = time.perf_counter()
-        log.append({"tool": tool, "kernels": left, "seconds": round(taken - begun, 1), "output": output})
+        log.append({"tool": tool, "kernels": left, "seconds": round(taken - started, 1), "output": output})
         unended = "broken off" if is_ended else "timeout" if taken < end else None
         left = left[read_output(output, unended, left, found) :]
     return found

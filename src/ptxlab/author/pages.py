@@ -83,7 +83,7 @@ PAGES = {
     ),
     "illegal-label": "The name of a label is made of letters, digits and underscores.",
     "open-loop": (
-        "A block of `ptx.when`, `ptx.loop` or `ptx.range` was begun and not brought to its end.\n\n"
+        "A block of `ptx.when`, `ptx.loop` or `ptx.range` was started and not brought to its end.\n\n"
         "`break` and `return` of Python leave it only while the kernel is written; `ptx.leave_when(p)` and "
         "`ptx.ret()` do on the GPU."
     ),

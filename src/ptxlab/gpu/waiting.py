@@ -39,14 +39,14 @@ def await_event(event: Any, timeout: float | None) -> None:
     """Wait for what was recorded; Ctrl-C is heard meanwhile."""
     driver = bindings()
     not_ready = driver.CUresult.CUDA_ERROR_NOT_READY
-    begun = time.perf_counter()
+    started = time.perf_counter()
     while True:
         (status,) = driver.cuEventQuery(event)
         if not int(status):
             return
         if status != not_ready:
             raise DriverError(status.name, "cuEventQuery")
-        waited = time.perf_counter() - begun
+        waited = time.perf_counter() - started
         if timeout is not None and waited > timeout:
             raise OverdueError("CUDA_ERROR_NOT_READY", "cuEventQuery")
         if waited > _SPIN:

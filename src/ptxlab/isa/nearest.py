@@ -13,8 +13,8 @@ def nearest_forms(text: str) -> list[Form]:
     def distance(form: Form) -> tuple[int, int, int]:
         known = {value for slot in form.slots for value in slot.values} | set(form.name)
         missing = sum(not slot.optional and not set(slot.values) & set(written) for slot in form.slots)
-        begun = sum(a == b for a, b in zip(form.name, written, strict=False))
-        return _edits(form, written), sum(part not in known for part in written) + missing, -begun
+        shared = sum(a == b for a, b in zip(form.name, written, strict=False))
+        return _edits(form, written), sum(part not in known for part in written) + missing, -shared
 
     return sorted(forms_of(written[0]), key=distance)
 

@@ -79,8 +79,8 @@ def compile_at_once(texts: Sequence[tuple[str, int]]) -> list[bytes]:
     """Object files of several texts, each with its speed: on as many cores, or from the cache, as `compile_kept`."""
     try:
         with ExitStack() as stack:
-            begun = [stack.enter_context(Compilation(text, speed=speed)) for text, speed in texts]
-            return [cached(kept_as(*text), one.result) for text, one in zip(texts, begun, strict=True)]
+            running = [stack.enter_context(Compilation(text, speed=speed)) for text, speed in texts]
+            return [cached(kept_as(*text), one.result) for text, one in zip(texts, running, strict=True)]
     except (OSError, GaveUpError):  # another process cannot be started
         return [compile_kept(text, speed=speed) for text, speed in texts]
 

@@ -1,4 +1,4 @@
-"""Exceptions that carry diagnostics, for those who call ptxlab from Python."""
+"""Exceptions that carry diagnostics, for callers of ptxlab in Python."""
 
 from __future__ import annotations
 
