@@ -121,7 +121,7 @@ class Box(Generic[V]):
     mode: str | None
     rank: int
     coordinates: Sequence[V]
-    offsets: Sequence[V] = ()  # of im2col
+    offsets: Sequence[V] = ()  # the offsets of im2col
 
 
 class BulkCopies(Protocol[V, A_contra]):
@@ -216,7 +216,7 @@ class MatrixChunks(Generic[V]):
     name: str  # "a" or "b"
     descriptor: V
     major: int
-    bits: int  # of an element
+    bits: int  # the width of an element
     first: V | int
     rows: int
     first_chunk: V | int
@@ -261,7 +261,7 @@ class Mma(Generic[V, A]):
     disabled_lanes: Sequence[V]
     scale_a: A | None
     scale_b: A | None
-    scale_factors: int  # per row
+    scale_factors: int  # scale factors per row
     form: int  # see `isa.instruction_descriptor`
     metadata: A | None = None  # of a sparse A
     is_shifted: bool = False  # whether a row of A is taken from the lane above its own

@@ -33,7 +33,7 @@ class Matrix:
     cells: Pointer[u32]  # the tensor memory of the block
     major: u32  # K_MAJOR, MN_MAJOR or IN_TENSOR_MEMORY
     rows: u32  # of a matrix in tensor memory: which lanes its rows have, see `lane_of`
-    bits: u32  # of an element
+    bits: u32  # the width of an element
     each: u32  # elements of a chunk of 16 bytes
     is_shifted: u32  # of a matrix in tensor memory: whether a row is taken from the lane above its own (`.ashift`)
 

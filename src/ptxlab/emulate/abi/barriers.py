@@ -42,10 +42,10 @@ class PhaseRecord:
     """What arrived at an mbarrier in one phase."""
 
     number: u64
-    arrived: u32  # arrivals in all
+    arrived: u32  # all arrivals of the phase
     passed: u32  # waits that have seen the phase complete
     expected_bytes: u64
-    bytes: u64  # that came
+    bytes: u64  # the bytes that arrived
     sources: Array[Arrivals, 4]
 
 
@@ -67,7 +67,7 @@ class Phase:
     """What an explanation says of an mbarrier: its initialisation, its arrivals, its bytes, its completed phases."""
 
     offset: u64
-    completed: u64  # phases
+    completed: u64  # how many phases have completed
     instruction: u32  # the one that initialised it
     arrived_at: u32  # the instruction of the last arrival
     arrived_by: u32  # the thread of the last arrival

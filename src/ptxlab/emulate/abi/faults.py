@@ -178,20 +178,20 @@ class CoordinateReason(IntEnum):
 class FaultyChunk:
     """A part of a matrix in shared memory that is outside of it."""
 
-    descriptor: u64  # of the matrix
+    descriptor: u64  # the matrix descriptor
     row: u32
     chunk: u32  # of 16 bytes in the row
     major: u32  # K_MAJOR or MN_MAJOR
     is_b: u32  # whether the matrix is B, and not A
-    bits: u32  # of an element
+    bits: u32  # the width of an element
 
 
 @struct
 class FaultyCells:
     """A part of tensor memory."""
 
-    lane: u32  # the first
-    column: u32  # the first
+    lane: u32  # the first lane
+    column: u32  # the first column
     lanes: u32
     columns: u32
 
@@ -205,7 +205,7 @@ class Fault:
     instruction: u32
     thread: u32
     block: u64
-    address: u64  # that is wrong
+    address: u64  # the address that is wrong
     size: u64  # of an access, in bytes
     access: u32  # of an access: LOAD, STORE or ATOMIC
     space: u32  # of an access: its state space

@@ -52,7 +52,7 @@ class Thread:
     number: u32
     lane: u32
     preemption: Preemption
-    index: Index  # in its block
+    index: Index  # the index of the thread in its block
     # Fields that are cleared when a block starts are neighbors: one store clears several.
     call_depth: u32
     arrival: ClusterArrival
@@ -71,7 +71,7 @@ class BlockMemory:
     shared: Pointer[u8]
     shared_size: u64
     exchange: Pointer[u32]  # the lane exchange buffers of all warps
-    frames: Pointer[u8]  # of all threads
+    frames: Pointer[u8]  # the frames of all threads
     locals: Pointer[u8]  # local memory of all threads
     local_marks: Pointer[u8]  # which bytes of local memory have been written, a bit for each
 
@@ -155,16 +155,16 @@ class Block:
     """A block that has started: its threads, barriers and memory."""
 
     threads: Pointer[Thread]
-    count: u32  # of threads
+    count: u32  # how many threads it has
     live: u32  # threads that have not exited
     warps: u32
-    rank: u32  # in its cluster
-    number: u64  # in the grid
+    rank: u32  # its rank in the cluster
+    number: u64  # its number in the grid
     worker: Pointer[Worker]
     cluster: Pointer[Cluster]
     memory: BlockMemory
     schedule: BlockSchedule
-    index: Index  # in the grid
+    index: Index  # its index in the grid
     order: BlockOrder
     bulk: BlockTransfers
     tensor: Pointer[Tensor]  # null until tensor memory is first allocated
@@ -176,9 +176,9 @@ class Block:
 class Cluster:
     """Blocks that have started together, take turns, and access each other's shared memory; most often it is one."""
 
-    blocks: Array[Pointer[Block], 16]  # by rank
+    blocks: Array[Pointer[Block], 16]  # the blocks by rank
     worker: Pointer[Worker]
-    count: u32  # of blocks
+    count: u32  # how many blocks it has
     unused: u32
     block_order: Array[u8, 16]  # with a seed, the order in which blocks are asked whether they can run
     arrived: u32  # threads that have arrived at its barrier, and not exited

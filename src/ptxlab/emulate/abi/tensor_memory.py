@@ -23,8 +23,8 @@ RELINQUISH = 3
 class TensorAccess:
     """An access to a rectangle of tensor memory."""
 
-    lane: u32  # the first
-    column: u32  # the first
+    lane: u32  # the first lane
+    column: u32  # the first column
     lanes: u32
     columns: u32
     kind: u32  # LOAD, STORE or ATOMIC
@@ -51,13 +51,13 @@ class TensorCopy:
     """A `tcgen05.cp`: rows of chunks of 16 bytes from shared memory, each row to one lane or to several."""
 
     descriptor: u64  # of the matrix in shared memory
-    address: u32  # in tensor memory
+    address: u32  # the address in tensor memory
     rows: u32
-    chunks: u32  # of each row
+    chunks: u32  # how many chunks each row has
     group: u32  # rows in consecutive lanes
     step: u32  # lanes from a group of rows to the next
     stride: u32  # lanes from a row to its next copy
-    copies: u32  # of each row
+    copies: u32  # how many copies of each row are written
     bits: u32  # of an element that becomes a byte; 8: nothing is expanded
     is_pair: u32  # whether both blocks of a pair copy, each from its own shared memory
 

@@ -44,7 +44,7 @@ class Waiting:
 class WaitTarget:
     """What a thread waits for asynchronously: a phase of an mbarrier, or groups of `wgmma`."""
 
-    offset: u64  # of the mbarrier
+    offset: u64  # the offset of the mbarrier
     number: u64  # the parity of the phase and the order of the wait, or the groups
     asked: u32  # 1 + the instruction that last polled a phase, since the state of the block was noted
 
@@ -129,7 +129,7 @@ class Starting:
 
 @struct
 class StampByScope:
-    """A epoch for each scope."""
+    """An epoch for each scope."""
 
     block: u32
     cluster: u32

@@ -16,11 +16,11 @@ class WrittenTile:
     """A box of a tensor in shared memory."""
 
     offset: u64
-    size: u32  # in bytes
+    size: u32  # its bytes
     swizzle: u32  # how many bits of an address it changes
     pitch: u32  # bytes from one row of the box to the next
     rank: u32
-    instruction: u32  # of the copy
+    instruction: u32  # the instruction of the copy
     unused: u32
 
 
@@ -32,9 +32,9 @@ class TileRead:
     descriptor: u64
     is_tensor: u32  # whether the descriptor is one of `tcgen05`
     major: u32
-    first: u32  # line
+    first: u32  # the first line
     lines: u32
-    chunks: u32  # of each line
+    chunks: u32  # how many chunks each line has
     is_b: u32
 
 

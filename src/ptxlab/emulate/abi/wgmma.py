@@ -9,11 +9,11 @@ from ptxlab.native import struct, u32, u64
 class MatrixChunks:
     """Chunks of 16 bytes of some rows of a matrix in shared memory."""
 
-    descriptor: u64  # of the matrix
+    descriptor: u64  # the matrix descriptor
     major: u32  # K_MAJOR or MN_MAJOR
     is_b: u32  # whether the matrix is B, and not A
-    bits: u32  # of an element
-    first: u32  # row
+    bits: u32  # the width of an element
+    first: u32  # the first row
     rows: u32
-    first_chunk: u32  # of each row
-    chunks: u32  # of each row
+    first_chunk: u32  # the first chunk of each row
+    chunks: u32  # how many chunks of each row

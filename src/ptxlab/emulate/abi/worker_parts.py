@@ -15,7 +15,7 @@ class LaunchShape:
     block: Index
     grid: Index
     cluster: Index
-    cluster_size: u32  # blocks
+    cluster_size: u32  # how many blocks a cluster has
     is_explicit_cluster: u32  # whether the launch or the kernel named the size of a cluster
 
 
@@ -41,7 +41,7 @@ class WorkerMemory:
 class SharedMemorySizes:
     """Bytes of shared memory of a block."""
 
-    size: u32  # all of it
+    size: u32  # all bytes of it
     dynamic: u32  # that the launch asked for
     reserved: u32  # at its start, which the system keeps
     user: u32  # all but those reserved
@@ -75,7 +75,7 @@ class Directed:
     states: Pointer[u8]  # by thread: whether it is at a preemption point
     marks: Pointer[u64]  # by thread: a hash of the state it is in there
     events: Pointer[Event]  # since the launch started; null unless the host directs it
-    count: u32  # of events
+    count: u32  # how many events there are
     room: u32  # for events
     at_points: u32  # threads that are at a preemption point
     has_ended: u32  # whether all threads have exited

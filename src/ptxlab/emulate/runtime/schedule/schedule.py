@@ -46,7 +46,7 @@ STOPPED = 2
 BROKEN = 3
 STILL = 4  # it can continue only if other clusters change something
 
-SELDOM = 8  # rounds after which a cluster that makes progress is asked whether it goes anywhere
+SELDOM = 8  # rounds after which a cluster that makes progress is checked for a livelock
 STEPS = 1024  # calls and returns of a thread until others have a turn
 PASSES = 1024  # over the lanes of a warp, each with a collective or a barrier of theirs, until others have a turn
 

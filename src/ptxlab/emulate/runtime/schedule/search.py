@@ -1,4 +1,4 @@
-"""Schedules with a seed: a search for the order of events in which a kernel goes wrong.
+"""Schedules with a seed: a search for an order of events in which a kernel fails.
 
 Threads are preempted at points, before accesses that others can observe; see `emulate.preemption`. A seed chooses one
 of two policies.
