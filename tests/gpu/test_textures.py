@@ -7,6 +7,8 @@ import ptxlab
 from tests.emulate.texture_lookups import experiments
 from tests.tools import header
 
+pytestmark = pytest.mark.gpu
+
 STORE = """.entry k(.param .u64 s, .param .u64 out) {
     .reg .b64 %rd<4>; .reg .b32 %r<6>;
     ld.param.u64 %rd0, [s]; ld.param.u64 %rd1, [out];
