@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab.isa.instruction_descriptor import STATIONARY
+from ptxlab.isa.instruction_descriptor import PAIR, STATIONARY
 from ptxlab.isa.instruction_descriptor import InstructionDescriptor as Descriptor
 from ptxlab.isa.zero_column_mask import ZeroColumns, is_zero_column
 from tests.emulate.blackwell import finds, launch
-from tests.emulate.tensor_sparse import Case, run
+from tests.emulate import test_tensor_pairs as pairs
+from tests.emulate.tensor_kernels import CLEAR, FILL, laid_out, values
+from tests.emulate.tensor_sparse import Case, choose, run, words_of
 
 F16 = Descriptor("f16", 128, 32, "f16", "bf16", selector=0)
 SPARSE = [
@@ -72,6 +74,49 @@ def test_zero_columns(rows: int) -> None:
     assert 10 < zeros.sum() < 40
     assert not product.d[:, zeros].any()
     assert np.array_equal(product.d[:, ~zeros], product.expected[:, ~zeros])
+
+
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [("", Descriptor("f16", 256, 32, "f16", "bf16", selector=1, form=PAIR)),
+     ("", Descriptor("f16", 128, 32, "bf16", "f16", selector=0, form=PAIR)),
+     ("scale_vec::1X", Descriptor("mxf8f6f4", 256, 32, "e4m3", "e5m2", selector=0, form=PAIR)),
+     ("scale_vec::4X", Descriptor("mxf4nvf4", 256, 32, "e2m1", "e2m1", selector=0, form=PAIR))],
+    ids=lambda case: str(case).replace("::", ""),
+)  # fmt: skip
+def test_two_blocks(size: str, said: Descriptor) -> None:
+    """Each block has the metadata of its own rows; 64 rows have half of the lanes (layout C of the manual)."""
+    random, padded, own = np.random.default_rng(6), said.kind != "mxf4nvf4", said.rows // 2
+    packed = values(said.atype, said.rows, said.depth // 2, random, exact=True)
+    b = values(said.btype, said.columns, said.depth, random, exact=True)
+    kept, entries = choose(said.kind, said.rows, said.depth, random)
+    dense = np.zeros((said.rows, said.depth))
+    dense[kept] = packed.astype(np.float64).reshape(-1)
+    lanes = np.arange(128) if own == 128 else np.arange(64) % 16 + np.arange(64) // 16 * 32
+    factors = np.full((128, 8, 4), 127, np.uint8)
+    factors[:, 4:] = 128  # those of B: two
+    blocks = []
+    for rank in range(2):
+        first, a_descriptor = laid_out(packed[rank * own : (rank + 1) * own], said.atype, 0, "none", False, padded)
+        start = -(-len(first) // 1024) * 1024
+        half = b[rank * said.columns // 2 : (rank + 1) * said.columns // 2]
+        second, b_descriptor = laid_out(half, said.btype, start, "none", False, padded)
+        block = first.ljust(start, b"\0") + second
+        words = words_of(entries[rank * own : (rank + 1) * own], said.kind != "f16")
+        cells = np.zeros((2, 128, 32), np.uint8)
+        cells[0].view(np.uint32)[lanes, :2] = words[:, ::-1] if said.selector else words
+        cells[1] = factors.reshape(128, 32)
+        blocks.append(block.ljust(-(-len(block) // 2048) * 2048, b"\0") + cells.tobytes())
+    given = [a_descriptor, b_descriptor, said.encode(), len(blocks[0]) // 16 - 512, said.columns, 1, 0, 0, 0, 256]
+    scale, scales = (f".block_scale.{size}", "[%r24], [%r25], ") if size else ("", "")
+    opcode = f"tcgen05.mma.sp.cta_group::2.kind::{said.kind}{scale}"
+    instruction = "add.u32 %r24, %r15, 8; add.u32 %r25, %r15, 12;\n"
+    instruction += f"    {opcode} [%r14], %rd10, %rd11, [%r15], %r10, {scales}%p2;"
+    prepare = CLEAR + FILL.replace("%r13", "2")
+    out, found = pairs.run(instruction, blocks, given, said.columns, prepare=prepare)
+    assert not found, ptxlab.report.render(found)
+    result = np.concatenate([out[lanes], out[lanes + 128]]).view(np.float32)
+    assert np.array_equal(result, dense @ b.astype(np.float64).T * (2 if size else 1))
 
 
 WRONG = [
