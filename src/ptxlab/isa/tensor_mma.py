@@ -27,7 +27,7 @@ from .tensor_matrix import (
 )
 from .tensor_memory import COLUMNS
 from .tensor_mma_scaled import FRACTION, multiply_fp4, multiply_scaled
-from .tensor_sparsity import KEPT, Sparsity, column_in_row, metadata_address
+from .tensor_sparsity import KEPT, Sparsity, column_in_row, is_choice, metadata_address
 from .tensor_tile import HalvesOfB, TensorMma, Tile, is_disabled, lane_rows, row_of, unpack_a, unpack_b, width_of
 from .warpgroup_multiplication import byte_of
 from .zero_column_mask import is_zero_column, shift_of
@@ -56,10 +56,11 @@ def multiply_in_tensor_memory(
     first_memory: Pointer[u8],
     second_memory: Pointer[u8],
     disabled_lanes: Pointer[u32],
-) -> None:
+) -> u32:
     """D = A * B, and what it held besides if it accumulates; disabled lanes stay as they are.
 
     A is in `memory`; so is B, or half of its columns are in each of two blocks, which then have half of A and D, too.
+    What it returns is what `find_bad_metadata` finds of a sparse A.
     """
     bits: u32 = mma.instruction_descriptor
     kind: u32 = mma.kind
@@ -115,6 +116,23 @@ def multiply_in_tensor_memory(
         multiply_scaled(mma, tile, a, b, halves, sparsity)
     else:
         multiply_floats(mma, tile, a, b, halves, sparsity)
+    return find_bad_metadata(kind, tile, a, sparsity) if mma.is_sparse != 0 else u32(0)
+
+
+@native
+def find_bad_metadata(kind: u32, tile: Tile, a: Matrix, sparsity: Sparsity) -> u32:
+    """1 + 16 times the row, + the chunk in it, whose metadata choose nothing, though A is not zero there; 0: none.
+
+    Where A is zero, as beyond the end of a matrix, it does not matter what is chosen.
+    """
+    chunks: u32 = DEPTHS[kind] // sparsity.kept
+    for row in range(tile.rows * tile.columns // tile.width):
+        for chunk in range(chunks):
+            if is_choice(sparsity, row, chunk) == 0:
+                for index in range(chunk * sparsity.kept, (chunk + 1) * sparsity.kept):
+                    if fetch_element(a, row_of(a, row, tile.rows), index) != 0:
+                        return 1 + 16 * row + chunk
+    return 0
 
 
 @native

@@ -17,6 +17,10 @@ from .tensor_memory import COLUMNS
 
 KEPT = (2, 1, 2, 2, 2, 4, 4)  # by kind: elements that are stored of a chunk of twice as many, see `column_of`
 
+# The four bits of metadata that say something (PTX ISA 9.7.16.10.8), a bit for each value: of tf32, and of others.
+CHOICES_OF_ONE = 1 << 0b0100 | 1 << 0b1110
+CHOICES_OF_TWO = 1 << 0b0100 | 1 << 0b1000 | 1 << 0b1100 | 1 << 0b1001 | 1 << 0b1101 | 1 << 0b0110 | 1 << 0b1110
+
 
 @struct
 @dataclass
@@ -44,6 +48,17 @@ def metadata_address(address: u32, bits: u32, kind: u32) -> u32:
 
 
 @native(inline=True)
+def bits_at(sparsity: Sparsity, row: u32, bit: u32) -> u32:
+    """The metadata of a row from a bit on."""
+    if sparsity.has_long_rows != 0:
+        lane: u32 = sparsity.lane + lane_of(row, sparsity.rows)
+        return sparsity.cells[lane * COLUMNS + sparsity.column + bit // 32] >> (bit % 32)
+    first: u32 = sparsity.lane + lane_of(row - row % 16, sparsity.rows)
+    word: u32 = sparsity.cells[(first + row % 8 + bit // 16 * 8) * COLUMNS + sparsity.column]
+    return word >> (row // 8 % 2 * 16 + bit % 16)
+
+
+@native(inline=True)
 def choice_of(sparsity: Sparsity, row: u32, index: u32) -> u32:
     """The two bits that metadata have for a stored element."""
     bit: u32 = 2 * index
@@ -51,12 +66,15 @@ def choice_of(sparsity: Sparsity, row: u32, index: u32) -> u32:
         bit = 4 * index
     elif sparsity.kept == 4:
         bit = index & 0xFFFFFFFE
-    if sparsity.has_long_rows != 0:
-        lane: u32 = sparsity.lane + lane_of(row, sparsity.rows)
-        return sparsity.cells[lane * COLUMNS + sparsity.column + bit // 32] >> (bit % 32) & 3
-    first: u32 = sparsity.lane + lane_of(row - row % 16, sparsity.rows)
-    word: u32 = sparsity.cells[(first + row % 8 + bit // 16 * 8) * COLUMNS + sparsity.column]
-    return word >> (row // 8 % 2 * 16 + bit % 16) & 3
+    return bits_at(sparsity, row, bit) & 3
+
+
+@native
+def is_choice(sparsity: Sparsity, row: u32, chunk: u32) -> u32:
+    """Whether the four bits of metadata of a chunk are some that the manual has."""
+    chosen: u32 = bits_at(sparsity, row, 4 * chunk) & 15
+    choices: u32 = CHOICES_OF_ONE if sparsity.kept == 1 else CHOICES_OF_TWO
+    return choices >> chosen & 1
 
 
 @native(inline=True)

@@ -40,6 +40,7 @@ BAD_COLLECTOR = 31
 BAD_SCALE_FACTORS = 32
 BAD_TEXTURE = 33
 BAD_SURFACE_COORDINATE = 34
+BAD_METADATA = 35  # `value`: the chunk of four bits, `limit`: the row
 
 
 class CallReason(IntEnum):

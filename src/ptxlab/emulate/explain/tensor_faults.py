@@ -6,6 +6,7 @@ from ptxlab.emulate.abi.faults import AllocationReason, CollectorReason, TensorA
 from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
 from ptxlab.isa.collector import BUFFERS
 from ptxlab.isa.tensor_memory import BAND
+from ptxlab.isa.tensor_sparsity import KEPT
 from ptxlab.report import Diagnostic, Label
 
 Explained = tuple[str, str, list[str]]  # message, what to do, facts
@@ -64,6 +65,24 @@ def explain_bad_collector(fault: FaultSnapshot) -> Diagnostic:
         helps=[
             f"`collector::{buffer}::fill` on the first MMA of those that share {matrix}, `use` on those that follow, "
             "`lastuse` on the last"
+        ],
+    )
+
+
+def explain_bad_metadata(fault: FaultSnapshot) -> Diagnostic:
+    """Metadata of a sparse A that choose no elements, or one twice."""
+    kept = KEPT[fault.record.get("mma_kind")]
+    first, row = 2 * kept * fault.value, fault.limit
+    values = "0b0100 or 0b1110" if kept == 1 else "0b0100, 0b1000, 0b1100, 0b1001, 0b1101, 0b0110 or 0b1110"
+    return fault.error(
+        "bad-metadata",
+        f"metadata of row {row} do not say which of its elements {first} to {first + 2 * kept - 1} are stored",
+        notes=[
+            f"the four bits for them must be {values}",
+            "where metadata are in tensor memory is modelled, not measured; it depends on the kind and on the selector",
+        ],
+        helps=[
+            "copy or store the metadata to tensor memory before the MMA, as `ptxlab explain bad-metadata` describes"
         ],
     )
 

@@ -10,6 +10,7 @@ from ptxlab.emulate.abi.state import Block
 from ptxlab.emulate.abi.tensor_memory import Operation
 from ptxlab.emulate.runtime.tensor_memory.commits import complete_barriers
 from ptxlab.emulate.runtime.tensor_memory.copies import copy_in
+from ptxlab.emulate.runtime.tensor_memory.metadata import judge_metadata
 from ptxlab.emulate.runtime.tensor_memory.operations import COMMIT, COPY, MULTIPLY, SHIFT, drop_operation
 from ptxlab.emulate.runtime.tensor_memory.scale_factors import check_copies
 from ptxlab.emulate.runtime.tensor_memory.shifts import shift_rows
@@ -27,19 +28,21 @@ def multiply(block: Pointer[Block], operation: Pointer[Operation]) -> None:
     if mma.form != PAIR:
         shared = block.memory.shared
         check_copies(thread, block, mma, operation.instruction)
-        multiply_in_tensor_memory(mma, block.tensor.cells, shared, shared, shared, disabled)
+        found: u32 = multiply_in_tensor_memory(mma, block.tensor.cells, shared, shared, shared, disabled)
+        judge_metadata(thread, mma, found, operation.instruction)
         return
     rank: u32 = block.rank & 0xFFFFFFFE
     first = block.cluster.blocks[rank]
     second = block.cluster.blocks[rank + 1]
     check_copies(thread, first, mma, operation.instruction)
     check_copies(thread, second, mma, operation.instruction)
-    multiply_in_tensor_memory(
+    own: u32 = multiply_in_tensor_memory(
         mma, first.tensor.cells, first.memory.shared, first.memory.shared, second.memory.shared, disabled
     )
-    multiply_in_tensor_memory(
+    other: u32 = multiply_in_tensor_memory(
         mma, second.tensor.cells, second.memory.shared, first.memory.shared, second.memory.shared, disabled + 4
     )
+    judge_metadata(thread, mma, own if own != 0 else other, operation.instruction)
 
 
 @native
