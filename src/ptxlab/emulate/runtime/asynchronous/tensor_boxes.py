@@ -240,12 +240,9 @@ def round_elements(data: Pointer[u8], bytes: u32) -> None:
 # Shared memory.
 
 
-@native
-def place_of_chunk(transfer: Pointer[Transfer], start: u64, number: u32) -> u64:
+@native(inline=True)
+def swizzled(map: Pointer[TensorMap], offset: u64) -> u64:
     """Where in shared memory a chunk of a box is: bits of its number are XORed with those of its 128 bytes."""
-    map = address_of(transfer.map)
-    each: u32 = shared_bytes_of_row(map) // CHUNK
-    offset: u64 = start + u64(number // each) * u64(map.pitch) + u64(number % each) * CHUNK
     return offset ^ ((offset >> 7 & ((u64(1) << map.swizzle) - 1)) << map.atom)
 
 
@@ -257,32 +254,45 @@ def note_box(
     channel: u32 = thread.starting.channel
     instruction: u32 = transfer.instruction
     map = address_of(transfer.map)
-    if map.pitch == shared_bytes_of_row(map):
-        extent: u32 = extent_of_box(transfer)
-        note_shared_work(thread, block, start, extent, flags, channel, number, instruction)
+    bytes: u32 = shared_bytes_of_row(map)
+    if map.pitch == bytes:
+        note_shared_work(thread, block, start, extent_of_box(transfer), flags, channel, number, instruction)
         return
-    for chunk in range(transfer.size // map.unit):
-        place: u64 = place_of_chunk(transfer, start, chunk)
-        note_shared_work(thread, block, place, CHUNK, flags, channel, number, instruction)
+    for row in range(transfer.rows):
+        for chunk in range(bytes // CHUNK):
+            place: u64 = swizzled(map, start + u64(row) * u64(map.pitch) + u64(chunk) * CHUNK)
+            note_shared_work(thread, block, place, CHUNK, flags, channel, number, instruction)
 
 
 @native
 def copy_box(block: Pointer[Block], transfer: Pointer[Transfer], start: u64, to_shared: boolean) -> None:
     """Copy a box to shared memory, or from there, chunk by chunk."""
     map = address_of(transfer.map)
-    for chunk in range(transfer.size // map.unit):
-        offset: u64 = place_of_chunk(transfer, start, chunk)
-        place = block.memory.shared + offset
-        data = transfer.data + u64(chunk) * u64(map.unit)
-        if not to_shared and map.unit == 12:
-            pack_elements(data, place)
-        elif not to_shared:
-            copy_bytes(data, place, u64(map.unit))
-        elif map.flip != 0 and offset >> 7 & 1 != 0:
-            copy_bytes(place, data + 8, 8)
-            copy_bytes(place + 8, data, 8)
-        else:
-            copy_bytes(place, data, u64(map.unit))
+    chunks: u32 = shared_bytes_of_row(map) // CHUNK
+    data = transfer.data
+    for row in range(transfer.rows):
+        at: u64 = start + u64(row) * u64(map.pitch)
+        for _ in range(chunks):
+            copy_chunk(map, data, block.memory.shared, swizzled(map, at), to_shared)
+            data = data + map.unit
+            at += CHUNK
+
+
+@native(inline=True)
+def copy_chunk(
+    map: Pointer[TensorMap], data: Pointer[u8], shared: Pointer[u8], offset: u64, to_shared: boolean
+) -> None:
+    """Copy a chunk to shared memory, or from there."""
+    place = shared + offset
+    if to_shared and map.flip != 0 and offset >> 7 & 1 != 0:
+        copy_bytes(place, data + 8, 8)
+        copy_bytes(place + 8, data, 8)
+    elif to_shared:
+        copy_bytes(place, data, u64(map.unit))
+    elif map.unit == 12:
+        pack_elements(data, place)
+    else:
+        copy_bytes(data, place, u64(map.unit))
 
 
 @native
