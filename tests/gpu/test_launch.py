@@ -46,6 +46,44 @@ def test_numpy_arrays_are_copied_there_and_back(data, compile) -> None:
     assert not result.diagnostics
 
 
+@pytest.mark.parametrize("device", ["cuda", "both"])
+def test_arrays_in_a_structure(device: str) -> None:
+    body = """
+    ld.param.b64 %rd1, [p];
+    ld.param.b64 %rd2, [p+8];
+    ld.param.b32 %r1, [p+16];
+    ld.global.b32 %r2, [%rd1];
+    mul.lo.u32 %r2, %r2, %r1;
+    st.global.b32 [%rd2], %r2;
+    ret;
+    """
+    x, y = np.array([7], np.uint32), np.zeros(1, np.uint32)
+    kernel(programs.text(body, ".param .align 8 .b8 p[24]")).launch(1, 1, [((x, y), 6)], device=device)
+    assert y[0] == 42
+
+
+def test_grids_that_overlap() -> None:
+    body = """
+    ld.param.u64 %rd1, [x];
+    ld.param.u64 %rd2, [y];
+    {first}
+    ld.global.u32 %r1, [%rd1];
+    add.u32 %r1, %r1, 1;
+    st.global.u32 [%rd2], %r1;
+    ret;
+    """
+    first, second = (
+        kernel(
+            programs.text(body.format(first=f"griddepcontrol.{one};"), ".param .u64 x, .param .u64 y", target="sm_90")
+        )
+        for one in ("launch_dependents", "wait")
+    )
+    for device in ("cpu", "cuda"):
+        x, y, z = np.array([40], np.uint32), np.zeros(1, np.uint32), np.zeros(1, np.uint32)
+        results = ptxlab.chain((first, 1, 1, [x, y]), (second, 1, 1, [y, z]), device=device)
+        assert (z[0], [result.diagnostics for result in results]) == (42, [[], []])
+
+
 def test_one_array_given_twice_is_one_memory() -> None:
     x = np.arange(1000, dtype=np.float32)
     saxpy(x, x)
