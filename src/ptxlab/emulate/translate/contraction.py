@@ -84,7 +84,27 @@ class Pairs:
         writes = self._facts.effects.writes[product]
         sums = {pair.sum for pair in self.all.values() if pair.product == product}
         reads = {use for register in writes for use in self._facts.values.uses(product, register)}
-        return all(use in sums or self._is_copy(use) for use in reads)
+        return all(use in sums or self._is_copy(use) for use in reads if use in self._needed)
+
+    @cached_property
+    def _needed(self) -> set[int]:
+        """The instructions that do more than compute, and those whose results they read: the others are removed."""
+        effects, writers = self._facts.effects, self._facts.values.writes
+        pending = [at for at, match in enumerate(self.matches) if match is None or match.form.computes is None]
+        found = set(pending)
+        while pending:
+            for register in effects.reads[pending.pop()]:
+                for writer in writers.get(register, ()):
+                    if writer not in found:
+                        found.add(writer)
+                        pending.append(writer)
+        return found
+
+    def is_half(self, at: int) -> bool:
+        """Whether an instruction computes one number of 16 bits."""
+        match = self.matches[at]
+        type = None if match is None else match.expected[0].type
+        return type is not None and type.width == 16
 
     def is_stable(self, pair: Pair, operand: ir.Operand) -> bool:
         """Whether a factor is at the sum what it was at the product."""

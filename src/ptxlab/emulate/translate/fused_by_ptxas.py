@@ -2,8 +2,8 @@
 
 ptxas gives a contracted instruction the line of the sum, and says by `-lineinfo` which line of the text each
 instruction comes from; so the text is printed with one instruction a line. A sum that left no instruction of its own
-(one that is never needed, or was merged with another like it) is taken to be contracted if nothing else reads its
-product, which is when ptxas contracts.
+(one that was merged with another like it, or became half of a pair) is taken to be contracted if nothing else that is
+needed reads its product, which is when ptxas contracts.
 """
 
 from __future__ import annotations
@@ -24,14 +24,17 @@ from ptxlab.toolchain.lowering import side_by_side
 from ptxlab.toolchain.tools import find
 
 Lines = Mapping[int, Sequence[SassInstruction]]
-VERSION = 2  # of what is kept on disk
+VERSION = 4  # of what is kept on disk
 KEPT = 64  # kernels that are remembered in this process
 
-# A product and a sum in one instruction, for f32, f64 and halves; with a factor of 1 it is a sum alone, and one of
-# zeros is how a constant gets into a register.
-_FUSED = re.compile(r"(?:FFMA|DFMA|HFMA2)\b")
-_ALONE = re.compile(r"\S+ \S+ (?:\S+, 1, |\S+, 1, 1, |-?RZ, -?RZ, )")
-_PRODUCT = re.compile(r"(?:FMUL|DMUL|HMUL2)\b")
+# What adds, multiplies, or does both, in f32, f64 and halves; the `2` are pairs, which ptxas also makes of scalars.
+_SUM = re.compile(r"(?:FADD2?|DADD|HADD2)\b(?!\.F32)")  # `HADD2.F32` converts
+_PRODUCT = re.compile(r"(?:FMUL2?|DMUL|HMUL2)\b")
+_BOTH = re.compile(r"(?:FFMA2?|DFMA|HFMA2)\b")
+# Of those that do both: with a factor of 1 it is a sum, with an addend of -0 a product, of zeros a constant.
+_ONE_FACTOR = re.compile(r"\S+ \S+ \S+, 1, (?:1, )?")
+_NO_ADDEND = re.compile(r".*, -RZ(?:\.H0_H0)?$")
+_CONSTANT = re.compile(r"\S+ \S+ -?RZ, -?RZ, ")
 
 
 def fused_by_ptxas(module: ir.Module, kernel: ir.Function, digest: str, architecture: str) -> dict[str, Fused]:
@@ -89,9 +92,31 @@ def _fused(pairs: Pairs, line_of: Sequence[int], lines: Lines) -> dict[int, int]
     found = {}
     for at, choices in by_sum.items():
         sass = lines.get(line_of[at], ())
-        if any(_is_fused(one) for one in sass) if _arithmetic(sass) else pairs.is_only_summed(choices[0].product):
+        kinds = [_kind(one) for one in sass if not pairs.is_half(at) or _is_scalar(one)]
+        fused, plain = kinds.count("both"), kinds.count("sum")  # several, where ptxas repeats code
+        if not fused and not plain:
+            choices = [pair for pair in choices if pairs.is_only_summed(pair.product)]
+        if choices and fused >= plain:
             found[at] = _contracted(choices, line_of, lines).operand
     return found
+
+
+def _is_scalar(one: SassInstruction) -> bool:
+    """Whether an instruction on halves is of one: a pair may be of other lines, too."""
+    sources = re.findall(r"[-|]?\bR(?:\d+|Z)[.\w]*", one.text)[1:]
+    return all(".H0_H0" in source or ".H1_H1" in source or "RZ" in source for source in sources)
+
+
+def _kind(one: SassInstruction) -> str | None:
+    """Whether an instruction adds, multiplies or does both."""
+    text = re.sub(r"^@!?U?P\w+\s+", "", one.text).replace(".reuse", "")
+    if _SUM.match(text):
+        return "sum"
+    if _PRODUCT.match(text):
+        return "product"
+    if not _BOTH.match(text) or _CONSTANT.match(text):
+        return None
+    return "sum" if _ONE_FACTOR.match(text) else "product" if _NO_ADDEND.match(text) else "both"
 
 
 def _folds(pairs: Pairs, line_of: Sequence[int], lines: Lines) -> list[int]:
@@ -103,16 +128,6 @@ def _is_reciprocal(one: SassInstruction) -> bool:
     return one.opcode.startswith("MUFU")
 
 
-def _arithmetic(sass: Iterable[SassInstruction]) -> bool:
-    """Whether a sum left an instruction that adds."""
-    return any(one.opcode.startswith(("FADD", "DADD", "HADD2")) or _FUSED.match(one.opcode) for one in sass)
-
-
-def _is_fused(one: SassInstruction) -> bool:
-    text = re.sub(r"^@!?U?P\w+\s+", "", one.text).replace(".reuse", "")
-    return _FUSED.match(text) is not None and _ALONE.match(text) is None
-
-
 def _contracted(choices: Sequence[Pair], line_of: Sequence[int], lines: Lines) -> Pair:
     """Of two products the one that left no instruction of its own; ptxas prefers the first."""
     gone = [pair for pair in choices if not _is_left(lines.get(line_of[pair.product], ()))]
@@ -121,4 +136,4 @@ def _contracted(choices: Sequence[Pair], line_of: Sequence[int], lines: Lines) -
 
 def _is_left(sass: Iterable[SassInstruction]) -> bool:
     """Whether a product has an instruction of its own; what scales the operands of a quotient is under a guard."""
-    return any(_PRODUCT.match(one.text) for one in sass)
+    return any(_kind(one) == "product" and not one.text.startswith("@") for one in sass)
