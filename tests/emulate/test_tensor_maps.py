@@ -121,7 +121,7 @@ def pixels(map: TensorMap, start: Sequence[int], offsets: Sequence[int]) -> Iter
                 break
             position[number] = map.lower[number]
         else:
-            position[-1] += 1
+            position[-1] += map.steps[-1]
 
 
 def rows_at(array: Array, places: Iterator[tuple[int, ...]], first: int, count: int) -> Array:
@@ -158,7 +158,7 @@ def some(shape: Sequence[int], type: Any = np.uint8) -> Array:
 
 IMAGES = [
     # shape, channels, pixels, lower, upper, strides, coordinates, offsets: the last two innermost first
-    ((3, 9, 16), 16, 20, (-1,), (-1,), (1, 1, 1), (0, 5, 0), (1,)),
+    ((3, 9, 16), 16, 20, (-1,), (-1,), (2, 1, 1), (0, 5, 0), (1,)),
     ((4, 6, 7, 32), 16, 30, (-1, -1), (-1, -1), (1, 1, 1, 1), (16, 2, -1, 1), (2, 1)),
     ((4, 6, 7, 32), 32, 25, (0, 0), (-2, -2), (1, 2, 2, 1), (0, 4, 2, 0), (0, 2)),
     ((2, 3, 4, 5, 16), 16, 40, (-1, 0, 0), (0, 0, 1), (1, 1, 1, 2, 1), (0, 2, 1, -1, 0), (3, 0, 1)),

@@ -116,7 +116,7 @@ def next_pixel(map: Pointer[TensorMap], position: Pointer[s64], dimensions: u32)
         if position[number + 1] < s64(map.sizes[number + 1]) + s64(s32(map.upper[number])):
             return
         position[number + 1] = s64(s32(map.lower[number]))
-    position[map.dimensions - 1] += 1
+    position[map.dimensions - 1] += s64(map.steps[map.dimensions - 1])
 
 
 @native
