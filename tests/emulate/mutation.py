@@ -1,7 +1,7 @@
 """Is order that is taken away missed? `python -m tests.emulate.mutation` tries it, for each instruction that orders.
 
 A mutant is a kernel that was correct, with one instruction that orders its threads removed or weakened. It is run with
-checks on seeds 0 and 1. It is `reported` where there is an error (a race, a hang, …; of an asynchronous kernel also a
+checks on seeds 0 to 3. It is `reported` where there is an error (a race, a hang, …; of an asynchronous kernel also a
 warning). If nothing is reported it is `wrong` where the result is not what NumPy says, and has `survived` where it is.
 `survivors.py` says of each of those two why it is still right without it, or that it is missed.
 
@@ -38,7 +38,7 @@ from tests.emulate.mutation_subjects import Subject, subjects
 from tests.emulate.survivors import EQUIVALENT, MISSED, Survivor
 
 EVIDENCE = Path(__file__).resolve().parents[2] / "evidence" / "mutation.json"
-SEEDS = (0, 1)
+SEEDS = (0, 1, 2, 3)
 Item = TypeVar("Item")
 Made = TypeVar("Made")
 

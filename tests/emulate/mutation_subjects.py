@@ -14,7 +14,7 @@ import ptxlab
 from ptxlab import ir, kernels
 from ptxlab.device.result import Result
 from ptxlab.kernels import tcgen05_gemm, wgmma_gemm
-from ptxlab.measure import Host, check
+from ptxlab.measure import Host, Launch, check
 from ptxlab.measure.checking import WrongAnswerError, expect
 from ptxlab.measure.entry import Size
 from tests.emulate.kernels import CASES, Case
@@ -107,8 +107,7 @@ def gallery() -> Iterator[Subject]:
     text = wgmma_gemm.specialize("f16", wgmma_gemm.SMALL).ptx
     yield Subject("wgmma_gemm wgmma", text, _run_wgmma, "wgmma_gemm.ptx", is_asynchronous=True)
     for step in tcgen05_gemm.STEPS:
-        (a, b, d), how = _matrices(72), {"step": step, "blocks": 1}
-        text = ptxlab.format(tcgen05_gemm.product(a, b, d, **how).module)
+        text = ptxlab.format(_tcgen05(step, *_matrices(200, 256)).module)
         yield Subject(f"tcgen05_gemm {step}", text, partial(_run_tcgen05, step), f"{step}.ptx", is_asynchronous=True)
 
 
@@ -136,27 +135,32 @@ def _run_wgmma(module: ir.Module, seed: int) -> tuple[list[Result], bool]:
 
 
 def _run_tcgen05(step: str, module: ir.Module, seed: int) -> tuple[list[Result], bool]:
-    """One block with two tiles, or two blocks."""
-    a, b, d = _matrices(328)
-    launch = tcgen05_gemm.product(a, b, d, step=step, blocks=1)
-    result = _launch(module[launch.function.name], seed, launch.grid, launch.block, launch.args, shared=launch.shared)
+    a, b, d = _matrices(200, 256)
+    launch = _tcgen05(step, a, b, d)
+    how = {"shared": launch.shared, "cluster": launch.cluster}
+    result = _launch(module[launch.function.name], seed, launch.grid, launch.block, launch.args, **how)
     return [result], bool(np.array_equal(d, a @ b.T))
 
 
-def _matrices(depth: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _tcgen05(step: str, a: np.ndarray, b: np.ndarray, d: np.ndarray) -> Launch:
+    """One block with four tiles, or four blocks; or a pair of blocks with two tiles."""
+    return tcgen05_gemm.product(a, b, d, step=step, blocks=2 if step == "pair" else 1)
+
+
+def _matrices(depth: int, columns: int = 128) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A, B and room for D, of small integers so that D is exact."""
     random = np.random.default_rng(0)
-    a, b = (random.integers(-2, 3, (128, depth)).astype(np.float16) for _ in range(2))
-    return a, b, np.zeros((128, 128), np.float16)
+    a, b = (random.integers(-2, 3, (rows, depth)).astype(np.float16) for rows in (128, columns))
+    return a, b, np.zeros((128, columns), np.float16)
 
 
 # Rings.
 
 RINGS = [
-    Ring(stages=2, buffers=1),
-    Ring(stages=3, buffers=2, copies=True),
-    Ring(stages=2, buffers=2, blocks=2),
-    Ring(stages=2, buffers=2, scaled=True),
+    Ring(stages=2, buffers=1, tiles=5),
+    Ring(stages=3, buffers=2, tiles=5, copies=True),
+    Ring(stages=2, buffers=2, tiles=5, blocks=2),
+    Ring(stages=2, buffers=2, tiles=5, scaled=True),
     Ring(stages=2, buffers=1, scheduled=True, tiles=5),
 ]
 

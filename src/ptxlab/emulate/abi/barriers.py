@@ -80,6 +80,8 @@ class Phase:
     expected_at: u32  # the instruction of the last `expect_tx`
     passed: u32  # how many waits have succeeded
     bits: u64  # what the last operation on it left in memory
+    arrived_order: u32  # of the last arrival, as `isa.mbarrier` has it
+    unused: u32
     early_count: u32  # how many of `early` there are
     skipped: u32  # phases that no wait saw complete before the next one did
     early: Array[EarlyRead, 4]

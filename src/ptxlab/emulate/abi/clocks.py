@@ -132,7 +132,7 @@ class Finding:
     is_started: u32  # whether the other is known to be started, and only not known to be done; of tensor memory
     third_instruction: u32  # of STALE_PHASE: the wait; of a race: 1 + that of the last wait of the thread that reads
     missing: u32  # of a tensor map: what is missing between the write and the copy
-    unused: u32
+    weak: u32  # of a race: why that wait, or an arrival that it saw, hands nothing over; see `reports`
     wait: u64  # of such a race: the offset of the mbarrier
     wait_phases: u64  # of such a race: how many phases of it were complete
 

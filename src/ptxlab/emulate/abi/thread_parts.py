@@ -158,6 +158,8 @@ class ThreadOrder:
     unfenced: u32  # whether a `tcgen05.fence` is known to be missing since it last passed one
     early_wait: u32  # the instruction of its last wait that no phase had to complete for
     wait_at: u32  # the instruction of its last wait on an mbarrier that is over
+    wait_order: u32  # of that wait, as `isa.mbarrier` has it
+    unused: u32
     wait: u64  # 1 + the offset of that mbarrier; 0: there was none
     wait_phases: u64  # how many phases of it were complete then
     early: u64  # 1 + the offset of the mbarrier of that wait; 0: there was none, or it has seen a phase complete since

@@ -44,6 +44,9 @@ def describe_wait(launch: RunningLaunch, found: StructArray, number: int) -> lis
         return []
     line = launch.name_line(wait - 1, found.get("instruction", number))
     mbarrier = name_mbarrier(launch, found.get("wait", number))
+    if weak := found.get("weak", number):
+        what = "wait" if weak == reports.WEAK_WAIT else "arrival"
+        return [f"the {what} on {line} hands nothing over: it is `.relaxed`, or its scope is too small"]
     if not phases:
         return [
             f"the wait on {line} was over at once, before phase 0 of {mbarrier}: parity 1 is of the phase before it"

@@ -190,6 +190,7 @@ def arrive_at_phase(
     notes.arrived_at = instruction
     notes.arrived_by = thread.number
     notes.arrived_from = thread.block.number
+    notes.arrived_order = order
     record_arrival(notes, thread, count, instruction)
     thread.block.schedule.moves += 1
     complete_phase(thread, block, offset)

@@ -42,6 +42,7 @@ def note_wait(thread: Pointer[Thread], notes: Pointer[Phase]) -> None:
         return
     thread.order.wait = notes.offset + 1
     thread.order.wait_at = thread.waiting.instruction
+    thread.order.wait_order = u32(thread.target.number >> 1)
     thread.order.wait_phases = notes.completed
     if notes.completed == 0:
         thread.order.early = notes.offset + 1
