@@ -75,7 +75,7 @@ MMA = ptx.mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
         (
             lambda x, n, s, a: ptx.ld.f32.f32.f32.f32(x),
             "illegal-modifier",
-            "`ld.f32.f32.f32.f32` has its modifiers in the wrong place",
+            "`ld.f32.f32.f32.f32` has its modifiers in the wrong order",
         ),
         (lambda x, n, s, a: ptx.add.rn(a, a), "illegal-modifier", "`add.rn` lacks a modifier: `.f64`"),
         (

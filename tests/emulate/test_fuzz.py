@@ -1,6 +1,6 @@
 """Random programs: wild ones leave the process and other memory alone, defined ones agree with the reference machine.
 
-The samples here are small; `PTXLAB_FUZZ=10000` runs more of both, from another place for each number.
+The samples here are small; `PTXLAB_FUZZ=10000` runs more of both, from another seed for each number.
 """
 
 import os

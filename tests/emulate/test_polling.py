@@ -222,7 +222,7 @@ GENERIC = "add.u32 %r2, %r2, 8;\ncvt.u64.u32 %rd2, %r2;\ncvta.shared.u64 %rd2, %
             "mad.wide.u32 %rd2, %r1, 8, %rd1;",
             "ld.volatile.global.u32 %r3, [%rd2];",
             4,
-            "bytes 0..4 of argument 0 (`p`) and 3 other places",
+            "bytes 0..4 of argument 0 (`p`) and 3 other locations",
         ),
         # Where the loop itself computes the address, nothing is said of it.
         ("", "xor.b64 %rd3, %rd3, 4;\nld.volatile.global.u32 %r3, [%rd3];", 1, "memory"),

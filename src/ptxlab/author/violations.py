@@ -63,7 +63,7 @@ def explain_spelling(text: str) -> NoReturn:
     missing = missing_part(nearest_forms(text)[0], text.split(".")[1:])
     if missing:
         refuse("illegal-modifier", f"`{text}` lacks a modifier: {missing}", "a modifier is missing", notes=notes)
-    refuse("illegal-modifier", f"`{text}` has its modifiers in the wrong place", "wrong order", notes=notes)
+    refuse("illegal-modifier", f"`{text}` has its modifiers in the wrong order", "wrong order", notes=notes)
 
 
 def explain_mismatch(text: str, arguments: Sequence[Any], wrong: Sequence[Wrong]) -> NoReturn:

@@ -128,7 +128,7 @@ def test_in_order(name: str) -> None:
 def test_help_names_the_other_order() -> None:
     convert, body, _ = WRONG["vector load"]
     (found,) = findings(kernel(body.replace("{}", convert, 1)), CODE)
-    assert found.helps[0].text == "if they should not change places, write `cvt.rn.f16x2.f32 %r1, %f2, %f1`"
+    assert found.helps[0].text == "if they should not be swapped, write `cvt.rn.f16x2.f32 %r1, %f2, %f1`"
     assert [label.text for label in found.labels[1:]] == [
         "stores the lower half, `%f2`, first",
         "`%f1` and `%f2` come from here",

@@ -59,9 +59,13 @@ def _unknown_places(program: Program) -> Iterator[Diagnostic]:
                 place = statement.inlined_at
                 if place is not None and place not in known:
                     text = "{} {} {}".format(*place)
-                    yield error("illegal-directive", f"`.loc` says that it is inlined at {text}, which is not a place "
-                                "of code before it", program.module.span(statement), f"no `.loc {text}` before this",
-                                helps=["give the place of the call that was inlined"])  # fmt: skip
+                    yield error(
+                        "illegal-directive",
+                        f"`.loc` says that it is inlined at {text}, which is not a location of earlier code",
+                        program.module.span(statement),
+                        f"no `.loc {text}` before this",
+                        helps=["give the location of the call that was inlined"],
+                    )
                 known.add((statement.file, statement.line, statement.column))
 
 

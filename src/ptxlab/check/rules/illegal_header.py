@@ -58,7 +58,8 @@ def _check_options(module: ir.Module) -> Iterator[Diagnostic]:
     target_span = module.span_of(module.places.get("target"))
     if module.targets and module.targets[0] in OPTIONS:
         yield error("illegal-header", f"`.target` begins with `{module.targets[0]}`, not with an architecture",
-                    target_span, "an architecture comes first", helps=["begin with `sm_80` or what it is"])  # fmt: skip
+                    target_span, "an architecture comes first",
+                    helps=["start with the architecture, such as `sm_80`"])  # fmt: skip
     for before, word in pairwise(module.targets):
         if word == "map_f64_to_f32" and before in TARGETS and target_named(before).number >= 13:
             yield error("illegal-header", f"`{before}` has `.f64`, so `map_f64_to_f32` is not for it", target_span,

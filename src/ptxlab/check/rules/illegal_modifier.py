@@ -82,7 +82,7 @@ def explain(program: Program, instruction: ir.Instruction) -> Diagnostic:
         )
     return error(
         "illegal-modifier",
-        f"`{opcode.text}` has its modifiers in the wrong place",
+        f"`{opcode.text}` has its modifiers in the wrong order",
         opcode_span,
         "wrong order",
         notes=notes,

@@ -102,7 +102,7 @@ def _doubt(program: Program, failure: Failure) -> Diagnostic:
         "operand-type",
         f"operand {index + 1} of `{instruction.opcode.text}` is {described(wrong)}, expected {expected.describe()}",
         program.module.operand_span(instruction, index),
-        "ptxas lets it pass, but it is hardly meant",
+        "ptxas accepts it, but it is probably not meant",
         helps=["put the address in brackets"] if expected.kind == "address" else [],
     )
 

@@ -340,7 +340,7 @@ class _Follow:
             program.module.span(instruction),
             f"`{a}` becomes the upper half of `{d}`, `{b}` the lower",
             others=others,
-            helps=[f"if they should not change places, write `{instruction.opcode.text} {d}, {b}, {a}`"],
+            helps=[f"if they should not be swapped, write `{instruction.opcode.text} {d}, {b}, {a}`"],
         )
 
 

@@ -221,7 +221,7 @@ def describe_wait(launch: RunningLaunch, group: Group, of: str = "") -> str:
 
 
 def _polled(launch: RunningLaunch, group: Group) -> str:
-    """`bytes 0..4 of argument 0 and 3 other places`: what threads poll, if that is known of all of them."""
+    """`bytes 0..4 of argument 0 and 3 other locations`: what threads poll, if that is known of all of them."""
     addresses = sorted({thread.waits_at for thread in group.threads})
     if not addresses[0]:
         return "memory"
@@ -229,7 +229,7 @@ def _polled(launch: RunningLaunch, group: Group) -> str:
     if address >= address_spaces.SHARED_WINDOW:
         space, address = address_spaces.SHARED_SPACE, address - address_spaces.SHARED_WINDOW
     more = len(addresses) - 1
-    others = f" and {more} other place{'s' * (more > 1)}" if more else ""
+    others = f" and {more} other location{'s' * (more > 1)}" if more else ""
     sizes = [size for access, _, _, size, _ in launch.compiled.facts["traffic"] if access == group.instruction]
     return f"{name_bytes(launch, space, address, sizes[0])}{others}"
 
