@@ -14,6 +14,7 @@ from ptxlab.isa.gpus import GPUS, gpu_named
 from ptxlab.isa.opcode import opcode
 from ptxlab.isa.table import forms
 from tests.emulate.launching import launch
+from tests.gpu import triton
 from tests.tools import header
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -111,6 +112,12 @@ def test_what_a_blackwell_alone_has_is_modelled() -> None:
     for text in ("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32", "add.f32x2", "add.f32.bf16"):
         for candidate in opcode(text).candidates:
             assert evidence_of(candidate, "sm_100a") is Evidence.MODELLED, text
+
+
+def test_kernels_of_triton_were_equal_on_the_gpu() -> None:
+    evidence = json.loads((ROOT / "evidence" / "triton_gpu.json").read_text())
+    assert [row["kernel"] for row in evidence["rows"] if not row["equal"]] == []
+    assert {row["kernel"] for row in evidence["rows"]} == {case.name for case in triton.cases()}
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -56,10 +57,16 @@ def own_arithmetic(module: ir.Module) -> Arithmetic:
     return Arithmetic(gpu_of_target(module.target), module.target)
 
 
+@cache
+def _chosen(target: str, name: str | None) -> tuple[GpuModel, str | None]:
+    """The GPU, and what a module of this target becomes there, if it can run at all."""
+    gpu = gpu_of_target(target) if name is None else gpu_named(name)
+    return gpu, gpu.architecture_for(target)
+
+
 def arithmetic_of(module: ir.Module, kernel: ir.Function, digest: str, options: LaunchOptions) -> Arithmetic:
     """The arithmetic that a launch asks for."""
-    gpu = gpu_of_target(module.target) if options.gpu is None else gpu_named(options.gpu)
-    architecture = gpu.architecture_for(module.target)
+    gpu, architecture = _chosen(module.target, options.gpu)
     if architecture is None:
         raise KernelError([wrong_target(module, gpu.name, gpu.target, "leave out `gpu`")])
     contract = options.contract or "none"
