@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ptxlab.check import check as check
+    from ptxlab.device.multicast import Multicast as Multicast
     from ptxlab.device.tensor_maps import im2col_map as im2col_map
     from ptxlab.device.tensor_maps import tensor_map as tensor_map
     from ptxlab.device.textures import Sampler as Sampler
@@ -41,6 +42,7 @@ _loaded_at = time.time()  # source that is younger may not be what this process 
 _HOME = {
     "Diagnostic": "ptxlab.report",
     "KernelError": "ptxlab.report",
+    "Multicast": "ptxlab.device.multicast",
     "PtxError": "ptxlab.report",
     "Sampler": "ptxlab.device.textures",
     "Surface": "ptxlab.device.textures",

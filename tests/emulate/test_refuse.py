@@ -52,22 +52,24 @@ def test_a_parameter_of_open_size() -> None:
 def test_an_instruction_without_semantics() -> None:
     store = "ld.param.u64 %rd1, [out];\nst.global.u32 [%rd1], 1;\n"
     assert refusals(store) == []
-    reduce = "multimem.red.relaxed.sys.global.add.u32 [%rd1], %r1;\n"
-    load = "multimem.ld_reduce.relaxed.sys.global.add.u32 %r1, [%rd1];\n"
+    reduce = "red.async.relaxed.cluster.mbarrier::complete_tx::bytes.add.u32 [%rd1], %r1;\n"
+    load = "st.async.mbarrier::complete_tx::bytes.b32 [%rd1], %r1;\n"
     assert refusals(store + reduce + load + reduce) == [
-        ("`multimem.red.relaxed.sys.global.add.u32` is not emulated", 9),
-        ("`multimem.ld_reduce.relaxed.sys.global.add.u32` is not emulated", 10),
+        ("`red.async.relaxed.cluster.mbarrier::complete_tx::bytes.add.u32` is not emulated", 9),
+        ("`st.async.mbarrier::complete_tx::bytes.b32` is not emulated", 10),
     ]
 
 
 def test_whatever_is_refused_has_a_reason() -> None:
     assert [form.syntax for form in forms() if not is_emulated(form) and not form.unknown] == []
-    body = ".reg .b32 %r; .reg .b64 %rd; multimem.ld_reduce.relaxed.gpu.global.add.u32 %r, [%rd];"
+    body = ".reg .b32 %r; .reg .b64 %rd; st.async.mbarrier::complete_tx::bytes.b32 [%rd], %r;"
     module = ptxlab.parse(HEADER + f".entry kernel() {{ {body} }}", name="kernel.ptx")
     with pytest.raises(ptxlab.KernelError) as refused:
         module["kernel"].launch(grid=1, block=128)
     (found,) = refused.value.diagnostics
-    assert found.labels[0].text == "several GPUs on a fabric are not emulated yet"
+    assert found.labels[0].text == (
+        "it is not in the manual, and without an mbarrier nothing shows when it is complete"
+    )
 
 
 def test_functions_without_a_body() -> None:
@@ -91,7 +93,7 @@ def test_a_variable_of_another_file() -> None:
 
 
 def test_a_function_without_a_call_is_not_translated() -> None:
-    unused = ".func unused() { .reg .b64 %rd<2>; multimem.red.relaxed.sys.global.add.u32 [%rd1], 1; ret; }\n"
+    unused = ".func unused() { .reg .b64 %rd<2>; st.async.mbarrier::complete_tx::bytes.b32 [%rd1], 1; ret; }\n"
     assert refusals("", unused) == []
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from ptxlab import ir
 from ptxlab.device import layout
+from ptxlab.device.multicast import MULTICAST, STEP, Multicast, PlacedMulticast
 from ptxlab.device.parameter_fields import Field, fields_of
 from ptxlab.device.placed_objects import PlacedObjects, objects_of
 from ptxlab.device.placing import Encoded, is_record, place
@@ -57,6 +58,7 @@ class Parameters:
     regions: list[Region] = field(default_factory=list)
     slots: list[Slot] = field(default_factory=list)
     objects: PlacedObjects = field(default_factory=PlacedObjects)
+    multicasts: list[PlacedMulticast] = field(default_factory=list)
 
 
 @dataclass
@@ -122,6 +124,8 @@ class _Packing:
         name = f"argument {number}{where}"
         if isinstance(value, (TensorMap, Encoded)):
             value = self._map(value, offset, field, name, parameter.name)
+        elif isinstance(value, Multicast):
+            value = self._multicast(value, field, f"{name} (`{parameter.name}`)")
         elif isinstance(value, OPAQUE):
             handle = self.parameters.objects.add(value, field.kind, field.size, f"{name} (`{parameter.name}`)")
             value = handle.to_bytes(field.size, "little")
@@ -155,6 +159,20 @@ class _Packing:
         self.parameters.slots.append(Slot(offset, given))
         self.space.next += _GAP
         return region.base
+
+    def _multicast(self, multicast: Multicast, field: Field, name: str) -> int:
+        """The address that the arrays of several devices have together."""
+        if field.size != 8:
+            raise ValueError(f"a multicast address needs a 64-bit parameter, this one is `.{field.kind}`")
+        regions = [self._region(array, f"{name}, device {number}") for number, array in enumerate(multicast.arrays)]
+        base = MULTICAST + STEP * len(self.parameters.multicasts)
+        replicas = tuple(
+            region.base + (_array_address(array) - region.data)
+            for region, array in zip(regions, multicast.arrays, strict=True)
+        )
+        size = int(multicast.arrays[0].nbytes)
+        self.parameters.multicasts.append(PlacedMulticast(base, size, replicas, name))
+        return base
 
     def _region(self, array: Any, name: str) -> Region:
         """The memory of an array, by the name that it has in this launch."""

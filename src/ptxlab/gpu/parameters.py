@@ -11,6 +11,7 @@ from typing import Any
 from ptxlab import ir
 from ptxlab.device import layout
 from ptxlab.device.arguments import AddressSpace, Region, Slot, pack
+from ptxlab.device.multicast import Multicast
 from ptxlab.device.placed_objects import PlacedObject
 from ptxlab.device.placing import Encoded
 from ptxlab.device.structures import is_container, map_leaves
@@ -200,6 +201,8 @@ class _Conversion:
         if is_torch(value.__class__) and is_ready(value, self.gpu.number):
             self.owners.append(value)
             return value.data_ptr()
+        if isinstance(value, Multicast):
+            raise TypeError("a multicast address is of several devices, which only the emulator has together")
         if isinstance(value, Sampler):
             raise TypeError("a sampler apart from its texture is for the emulator: CUDA gives textures their own")
         memory = memory_of(value.array if isinstance(value, TensorMap) else value)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from .async_operation import MBARRIER_BYTES, AsyncOperation, step
+from .multicast_unit import Multicast
 from .texture_unit import Textures
 
 # The values and addresses of a machine.
@@ -380,6 +381,7 @@ UNITS: dict[str, type] = {
     "tensor_memory": TensorMemory,
     "stack": Stack,
     "textures": Textures,
+    "multicast": Multicast,
 }
 
 

@@ -20,6 +20,7 @@ _COMPUTING = frozenset(
     "integer extended_precision floating_point half mixed_precision compare logic move convert video warp".split()
 )
 _TENSOR_CORES = frozenset("matrix matrix_sparse matrix_scaled matrix_wmma wgmma".split())
+_TEXTURES = frozenset(("texture", "surface"))  # compared by `tests/gpu/test_textures.py`
 _EXACT = frozenset("s32 f64".split())  # results of tensor cores that no order of additions changes
 
 
@@ -37,6 +38,11 @@ def evidence_of(candidate: Candidate, architecture: str) -> Evidence:
     form, m = candidate.form, candidate.modifiers
     if not all(_is_on_measured(needed) for _, needed in form.requirements(candidate.chosen)):
         return Evidence.MODELLED
+    if form.chapter == "multimem":
+        return Evidence.MODELLED  # no machine with several GPUs was there to ask
+    if form.chapter in _TEXTURES:
+        is_exact = _is_measured(architecture) and not any(operand.name == "dx" for operand in form.operands)
+        return Evidence.MEASURED if is_exact else Evidence.APPROXIMATE
     if form.chapter in _TENSOR_CORES and _multiplies(form):
         is_modelled = not _is_measured(architecture) and m.dtype not in _EXACT
         return Evidence.MODELLED if is_modelled else Evidence.MEASURED

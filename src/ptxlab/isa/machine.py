@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from ptxlab.isa.asynchronous import AsyncCopies, BulkCopies, Mbarriers, Stack, TensorMemory, WarpgroupMma
+from ptxlab.isa.multicast_unit import Multicast
 from ptxlab.isa.texture_unit import Textures
 from ptxlab.isa.types import Type
 
@@ -91,6 +92,8 @@ class Machine(Protocol):
     def stack(self) -> Stack[Value]: ...
     @property
     def textures(self) -> Textures[Value, Address]: ...
+    @property
+    def multicast(self) -> Multicast[Address]: ...
 
     def active_mask(self) -> Value:
         """The lanes of the warp that are here right now, one bit (of a u32) for each."""

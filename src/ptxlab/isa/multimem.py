@@ -3,11 +3,19 @@
 A vector has 32 to 128 bits in all, so narrow types come only as vectors. Packed types are held in untyped registers.
 """
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
+
+from ptxlab.numbers.conversion import convert_bits
+from ptxlab.numbers.parameters import FORMAT, RN, modifiers
 
 from .bulk_copy import BYTES, STRONG, bulk
 from .extent import addresses
 from .form import Modifiers, Specification, form
+from .machine import Address, Machine, Value
+from .multicast_unit import MOST_REPLICAS
+from .types import type_named
 from .vocabulary import SCOPE, together
 
 UNKNOWN = "several GPUs on a fabric are not emulated yet"
@@ -98,18 +106,65 @@ def multimem_bulk() -> None:
 @form(f"{LD}{{.acc}}.vec.type d, [a]", op="min max add", vec="v4 v8", type="e5m2 e4m3", **SUM | WIDE_FP8)
 @form(f"{LD}{{.acc}}.vec.type d, [a]", op="min max add", vec="v2 v4 v8", type="e5m2x2 e4m3x2", **SUM | WIDE_FP8)
 @form(f"{LD}{{.acc}}{{.vec}}.type d, [a]", op="min max add", vec="v2 v4", type="e5m2x4 e4m3x4", **SUM | WIDE_FP8)
+@addresses(a="data")
+def multimem_ld_reduce(k: Machine, m: Modifiers, a: Address) -> Any:
+    """Read the same place in the memories of several devices, and combine what is there."""
+    unit, count = f"b{type_named(m.type).width}", int(m.vec[1:]) if m.vec else 1
+    order = f"{m.sem}.{m.scope}" if m.sem and m.sem != "weak" else "weak"
+    totals: list[list[Value]] = []
+    for number in range(MOST_REPLICAS):
+        place = k.multicast.replica(a, number, type_named(unit).width // 8 * count)
+        is_there = place.value != 0
+        values = [_lanes(k, m, one) for one in k.load(place, unit, count, when=is_there, order=order)]
+        if number:
+            pairs = [list(zip(old, new, strict=True)) for old, new in zip(totals, values, strict=True)]
+            values = [[k.select(is_there, _combine(k, m, x, y), x) for x, y in pair] for pair in pairs]
+        totals = values
+    found = tuple(_joined(k, m, lanes, unit) for lanes in totals)
+    return found if m.vec else found[0]
+
+
 @form(f"{ST}.type [a], b", type="b32 b64 u32 u64 s32 s64 f64", **STORE)
 @form(f"{ST}{{.vec}}.type [a], b", vec="v2 v4", type=f"f32 {PACKED}", **STORE_VECTOR)
 @form(f"{ST}.vec.type [a], b", vec="v2 v4 v8", type="f16 bf16", **STORE_VECTOR)
 @form(f"{ST}.vec.type [a], b", vec="v4 v8", type="e5m2 e4m3", **STORE_VECTOR | {"since": FP8})
 @form(f"{ST}.vec.type [a], b", vec="v2 v4 v8", type="e5m2x2 e4m3x2", **STORE_VECTOR | {"since": FP8})
 @form(f"{ST}{{.vec}}.type [a], b", vec="v2 v4", type="e5m2x4 e4m3x4", **STORE_VECTOR | {"since": FP8})
+@addresses(a="data")
+def multimem_st(k: Machine, m: Modifiers, a: Address, b: Any) -> None:
+    """Write to the same place in the memories of several devices."""
+    unit = f"b{type_named(m.type).width}"
+    values = [k.reinterpret(one, unit) for one in (b if isinstance(b, tuple) else (b,))]
+    order = f"{m.sem}.{m.scope}" if m.sem and m.sem != "weak" else "weak"
+    for number in range(MOST_REPLICAS):
+        place = k.multicast.replica(a, number, type_named(unit).width // 8 * len(values))
+        k.store(place, values, when=place.value != 0, order=order)
+
+
 @form(f"{RED}.type [a], b", op="min max", type="u32 s32 u64 s64", **REDUCE)
 @form(f"{RED}.type [a], b", op="add", type="u32 s32 u64 f64", **REDUCE)
 @form(f"{RED}.type [a], b", op="and or xor", type="b32 b64", **REDUCE)
 @form(f"{RED}{{.vec}}.type [a], b", op="add", vec="v2 v4", type=f"f32 {PACKED}", **REDUCE_VECTOR)
 @form(f"{RED}.vec.type [a], b", op="add min max", vec="v2 v4 v8", type="f16 bf16", **REDUCE_VECTOR)
 @form(f"{RED}.vec.type [a], b", op="min max", vec="v2 v4", type=PACKED, **REDUCE_VECTOR)
+@addresses(a="data")
+def multimem_red(k: Machine, m: Modifiers, a: Address, b: Any) -> None:
+    """Combine a value with those at the same place in the memories of several devices."""
+    width = type_named(m.type).width
+    values = [_lanes(k, m, k.reinterpret(one, f"b{width}")) for one in (b if isinstance(b, tuple) else (b,))]
+    order = f"{m.sem or 'relaxed'}.{m.scope or 'sys'}"
+
+    def change(old: Value, own: list[Value]) -> Value:
+        pairs = zip(_lanes(k, m, old), own, strict=True)
+        return _joined(k, m, [_combine(k, m, x, y) for x, y in pairs], f"b{width}")
+
+    for number in range(MOST_REPLICAS):
+        place = k.multicast.replica(a, number, width // 8 * len(values))
+        for index, own in enumerate(values):
+            part = place + index * width // 8 if index else place
+            k.update(part, f"b{width}", partial(change, own=own), order, returns=False, when=place.value != 0)
+
+
 @form(
     "multimem.st.async.release.scope{.global}.type [a], b",
     scope="gpu sys",
@@ -127,5 +182,53 @@ def multimem_bulk() -> None:
     since="9.3 sm_100",
 )
 @addresses(a="data")
-def multimem() -> None:
-    """Read and combine, write or reduce at the same offset in the memories of several GPUs."""
+def multimem_async() -> None:
+    """Start a write or a reduction at the same place in the memories of several devices."""
+
+
+def _lanes(k: Machine, m: Modifiers, unit: Value) -> list[Value]:
+    """The numbers of a unit, with the type that they are combined in."""
+    element = m.type.partition("x")[0]
+    if element in ("e4m3", "e5m2"):
+        return [_converted(k, lane, element, "f16") for lane in k.unpack(unit, "b8")]
+    parts = k.unpack(unit, f"b{type_named(element).width}")
+    lanes = [k.reinterpret(part, element) for part in parts]
+    return [_converted(k, lane, element, "f32") for lane in lanes] if m.acc == "acc::f32" else lanes
+
+
+def _joined(k: Machine, m: Modifiers, lanes: Sequence[Value], unit: str) -> Value:
+    """Numbers as a unit in memory."""
+    element = m.type.partition("x")[0]
+    narrow = [_converted(k, lane, lane.type.name, element) for lane in lanes]
+    return k.pack(narrow, unit) if len(narrow) > 1 else k.reinterpret(narrow[0], unit)
+
+
+def _converted(k: Machine, value: Value, source: str, destination: str) -> Value:
+    """A float in another format, rounded to nearest; 8-bit ones saturate."""
+    if source == destination:
+        return value
+    held = "b8" if destination in ("e4m3", "e5m2") else destination
+    flags = modifiers(satfinite=held == "b8")
+    return k.call(convert_bits, value, FORMAT[source], FORMAT[destination], RN, flags, 0, 0, type=held)
+
+
+def _combine(k: Machine, m: Modifiers, x: Value, y: Value) -> Value:
+    """Two numbers combined; in the precision of their type, unless another one is asked for."""
+    match m.op:
+        case "and":
+            return x & y
+        case "or":
+            return x | y
+        case "xor":
+            return x ^ y
+        case "min":
+            return k.select((x < y) | (y != y), x, y)
+        case "max":
+            return k.select((x > y) | (y != y), x, y)
+    if x.type.kind != "f":
+        return x + y
+    total = k.arithmetic("add", x, y)
+    element = m.type.partition("x")[0]
+    if element in ("e4m3", "e5m2") and not m.acc:
+        return _converted(k, _converted(k, total, "f16", element), element, "f16")
+    return total

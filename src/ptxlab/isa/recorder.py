@@ -14,6 +14,7 @@ from typing import Any
 
 from ptxlab.isa import asynchronous
 from ptxlab.isa.async_operation import MBARRIER_BYTES, Action
+from ptxlab.isa.multicast_unit import Multicast
 from ptxlab.isa.texture_unit import Textures
 from ptxlab.isa.types import Type, type_named
 
@@ -105,6 +106,7 @@ class Recorder:
         self.tensor_memory: asynchronous.TensorMemory[Placeholder, Location] = self._unit("tensor_memory")
         self.stack: asynchronous.Stack[Placeholder] = self._unit("stack")
         self.textures: Textures[Placeholder, Location] = self._unit("textures")
+        self.multicast: Multicast[Location] = self._unit("multicast")
 
     def _unit(self, name: str) -> Any:
         return _Unit(self, name, asynchronous.UNITS[name])

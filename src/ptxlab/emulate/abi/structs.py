@@ -49,11 +49,12 @@ class StructArray:
         for name, value in fields.items():
             self._place(name, index).value = value
 
-    def fill(self, name: str, values: Sequence[int]) -> None:
-        """Write the elements of a field that is an array of 32-bit numbers."""
+    def fill(self, name: str, values: Sequence[int], index: int = 0, bytes: int = 4) -> None:
+        """Write the elements of a field that is an array of numbers of so many bytes."""
         offset, _ = place_of(self.owner, name)
-        for index, value in enumerate(values):
-            ctypes.c_uint32.from_address(self.address + offset + 4 * index).value = value
+        start = self.address + index * self.stride + offset
+        for number, value in enumerate(values):
+            _KINDS[bytes].from_address(start + bytes * number).value = value
 
     def get(self, name: str, index: int = 0) -> int:
         """Read a field; `a.b` is the field `b` of the part `a`."""

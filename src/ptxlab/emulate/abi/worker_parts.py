@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import Allocation, Hint
+from ptxlab.emulate.abi.multicast import MulticastObject
 from ptxlab.emulate.abi.textures import TextureObject
 from ptxlab.emulate.abi.thread_parts import Index
 from ptxlab.native import Pointer, struct, u8, u32, u64
@@ -35,6 +36,8 @@ class WorkerMemory:
     texture_count: u32
     texture_variables: u32  # how many of them are what variables of the module refer to
     textures: Pointer[TextureObject]  # by the numbers in handles
+    multicasts: Pointer[MulticastObject]
+    multicast_count: u32
 
 
 @struct

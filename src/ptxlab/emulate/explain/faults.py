@@ -59,6 +59,7 @@ EXPLAINERS: dict[int, Callable[[FaultSnapshot], Diagnostic]] = {
     faults.BAD_SCALE_FACTORS: scale_faults.explain_bad_scale_factors,
     faults.BAD_TENSOR_MAP: tensor_map_faults.explain_bad_tensor_map,
     faults.BAD_COORDINATE: tensor_map_faults.explain_bad_coordinate,
+    faults.BAD_MULTICAST: memory_faults.explain_bad_multicast,
     faults.BAD_TEXTURE: texture_faults.explain_bad_texture,
     faults.BAD_SURFACE_COORDINATE: texture_faults.explain_bad_surface_coordinate,
 }

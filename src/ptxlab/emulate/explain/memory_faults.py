@@ -39,6 +39,15 @@ def explain_read_only(fault: FaultSnapshot) -> Diagnostic:
     return fault.error("read-only-write", f"{fault.access} to {name}, which is read-only")
 
 
+def explain_bad_multicast(fault: FaultSnapshot) -> Diagnostic:
+    """A `multimem` instruction with an address that is not a multicast address, or one that ends too early."""
+    return fault.error(
+        "bad-multicast",
+        f"`{fault.instruction.opcode.text}` at {fault.address:#x}, where no multicast address has {fault.value} bytes",
+        helps=["pass `ptxlab.Multicast([array, …])`, with the array of each device, and stay within the arrays"],
+    )
+
+
 def explain_bad_free(fault: FaultSnapshot) -> Diagnostic:
     """A call of `free` with something that is not from `malloc`."""
     message = f"`free` of {fault.address:#x}, which `malloc` did not return or which is freed already"
@@ -93,6 +102,8 @@ def _neighbourhood(fault: FaultSnapshot) -> tuple[str, list[str]]:
         limit = {address_spaces.SHARED_SPACE: launch.shared_size}.get(space)
         note = [f"the block has {limit} bytes of shared memory"] if limit is not None else []
         return f"{_SPACES[space]} memory", note
+    if launch.multicast.replicas_of(address) != (address,):
+        return "memory that it can access", ["it is a multicast address, which only `multimem` instructions access"]
     region = launch.regions.at(address)
     if region is None or address - region.base > 1 << 32:
         return "all memory the kernel has", ["the address is 0: a null pointer"] if address < 4096 else []

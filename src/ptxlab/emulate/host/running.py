@@ -20,6 +20,7 @@ from ptxlab.device.options import Extents
 from ptxlab.emulate.abi import state, thread_parts
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.host.module_memory import ModuleMemory
+from ptxlab.emulate.host.multicast import MulticastTable
 from ptxlab.emulate.host.needs import needs_of, room_to_keep
 from ptxlab.emulate.host.regions import WORKSPACE, Regions, workspace
 from ptxlab.emulate.host.services import Services
@@ -77,6 +78,7 @@ class RunningLaunch:
         self._take(configuration)
         parameters = pack(compiled.module, compiled.kernel, args, space, memory.host.objects)
         self.textures = TextureTable(parameters.objects)
+        self.multicast = MulticastTable(parameters.multicasts)
         self.parameters = share(ctypes.create_string_buffer(bytes(parameters.data), max(len(parameters.data), 1)))
         self.parameter_size = len(parameters.data)
         self.stop = share(ctypes.c_uint32(0))

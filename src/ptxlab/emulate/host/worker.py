@@ -112,6 +112,8 @@ class Worker:
             textures=launch.textures.address,
             texture_count=launch.textures.count,
             texture_variables=launch.textures.variables,
+            multicasts=launch.multicast.address,
+            multicast_count=len(launch.multicast.placed),
         )
         self.record.part("shared").set(
             size=launch.shared_size,

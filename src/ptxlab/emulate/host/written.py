@@ -23,12 +23,13 @@ def written_parameters(launch: RunningLaunch) -> int:
         for at in range(start, start + layout.size_of_variable(parameter) - 7, 8):
             address = int.from_bytes(parameters[at : at + 8], "little")
             address = launch.textures.addresses.get(address, address)
-            region = regions.at(address)
-            if region is not None and region.tensor:
-                address = region.tensor
-                region = regions.at(address)
-            if region is not None and address <= region.base + region.size:
-                pointers.setdefault(region.base, []).append(number)
+            for place in launch.multicast.replicas_of(address):
+                region = regions.at(place)
+                if region is not None and region.tensor:
+                    place = region.tensor
+                    region = regions.at(place)
+                if region is not None and place <= region.base + region.size:
+                    pointers.setdefault(region.base, []).append(number)
     found = written & VARIABLE
     for numbers in pointers.values():
         bits = sum(1 << number for number in set(numbers))

@@ -30,7 +30,8 @@ RUNTIME: dict[str, Callable[..., Any]] = {
 RARE = frozenset("""
     asynchronous.async_accesses asynchronous.async_stores asynchronous.bulk_copies asynchronous.bulk_issue
     asynchronous.cancellations asynchronous.reductions asynchronous.tensor_boxes asynchronous.tensor_issue
-    asynchronous.tensor_maps asynchronous.wgmma memory.block_independence memory.block_lifetime memory.profile
+    asynchronous.tensor_maps asynchronous.wgmma memory.block_independence memory.block_lifetime memory.multicast
+    memory.profile
     order.cluster_order order.earlier_grids order.proxies order.reports order.tensor_happens_before
     order.tensor_map_order order.tensor_order schedule.cluster_barrier schedule.clusters schedule.directed
     schedule.search schedule.steps tensor_memory.accesses tensor_memory.allocation tensor_memory.collectors

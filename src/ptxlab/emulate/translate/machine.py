@@ -12,6 +12,7 @@ from ptxlab.emulate.translate import access, floats, generic_addresses
 from ptxlab.emulate.translate.async_copies import AsyncCopies
 from ptxlab.emulate.translate.bulk import BulkCopies
 from ptxlab.emulate.translate.mbarriers import Mbarriers
+from ptxlab.emulate.translate.multicast import MulticastUnit
 from ptxlab.emulate.translate.records import OperationRecord
 from ptxlab.emulate.translate.special import special_register
 from ptxlab.emulate.translate.stack import Stack
@@ -20,6 +21,7 @@ from ptxlab.emulate.translate.textures import TextureUnit
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue, bits_of, constant_text, resize
 from ptxlab.emulate.translate.wgmma import WarpgroupMma
 from ptxlab.isa import Match, asynchronous
+from ptxlab.isa.multicast_unit import Multicast
 from ptxlab.isa.texture_unit import Textures
 from ptxlab.isa.types import type_named
 from ptxlab.native.functions import signature
@@ -46,6 +48,7 @@ class LlvmMachine:
         self.tensor_memory: asynchronous.TensorMemory[LlvmValue, LlvmAddress] = TensorMemory(self)
         self.stack: asynchronous.Stack[LlvmValue] = Stack(self)
         self.textures: Textures[LlvmValue, LlvmAddress] = TextureUnit(self)
+        self.multicast: Multicast[LlvmAddress] = MulticastUnit(self)
 
     def begin(self, instruction: ir.Instruction, match: Match) -> None:
         """Turn to another instruction."""
