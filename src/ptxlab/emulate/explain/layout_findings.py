@@ -20,27 +20,29 @@ def explain_mismatch(launch: RunningLaunch, found: StructArray, number: int) -> 
     flags, reason = found.get("flags", number), found.get("bytes", number)
     decode = Descriptor.decode_for_tcgen05 if flags >> 8 & 1 else Descriptor.decode
     said = decode(found.get("address", number))
-    matrix, is_k_major = "B" if flags >> 10 & 1 else "A", flags >> 9 & 1 != MN_MAJOR
+    matrix, is_k_major = "matrix B" if flags >> 10 & 1 else "matrix A", flags >> 9 & 1 != MN_MAJOR
+    if launch.compiled.effects(found.get("instruction", number)).does("tensor_memory", "copy"):
+        matrix = "the matrix that `tcgen05.cp` copies"
     span = launch.span_of(found.get("instruction", number))
-    label = f"the descriptor of {matrix} says: {said}"
+    label = f"the descriptor of {matrix.removeprefix('matrix ')} says: {said}"
     if reason in (tile_layouts.OVERLAP, tile_layouts.SHARED):
         return _explain_overlap(matrix, reason, span, label)
     written, pitch = found.get("other_flags", number), found.get("other_thread", number)
     read = _SWIZZLES[flags >> 4 & 3]
     say = error
     if reason == tile_layouts.SWIZZLE:
-        message = f"matrix {matrix} is read with {read}, and was written with {_SWIZZLES[written]}"
+        message = f"{matrix} is read with {read}, and was written with {_SWIZZLES[written]}"
         helps = ["give the tensor map and the descriptor the same swizzle"]
         say = error if written else warning
     elif reason == tile_layouts.STRIDE:
         lines = "rows" if is_k_major else "k"
         message = (
-            f"{lines} 8 to 15 of matrix {matrix} are read {said.stride} bytes after {lines} 0 to 7, "
+            f"{lines} 8 to 15 of {matrix} are read {said.stride} bytes after {lines} 0 to 7, "
             f"and were written {8 * pitch} bytes after them"
         )
         helps = [f"a stride of {8 * pitch} bytes: `{8 * pitch // 16}` in bits 32 to 45"]
     else:
-        message = f"matrix {matrix} continues {said.leading} bytes further, where no box starts that was copied"
+        message = f"{matrix} continues {said.leading} bytes further, where no box starts that was copied"
         helps = ["a leading offset from the box of the first elements to that of the next ones"]
     other = launch.span_of(found.get("other_instruction", number))
     text = f"this copy wrote it: rows of {pitch} bytes, {_SWIZZLES[written]}"
@@ -51,7 +53,7 @@ def explain_mismatch(launch: RunningLaunch, found: StructArray, number: int) -> 
 
 def _explain_overlap(matrix: str, reason: int, span: Span | None, label: str) -> Diagnostic:
     """Parts of a matrix, or of A and B, that have the same bytes."""
-    message = f"parts of matrix {matrix} have the same bytes of shared memory"
+    message = f"parts of {matrix} have the same bytes of shared memory"
     if reason == tile_layouts.SHARED:
         message = "matrices A and B have some bytes of shared memory in common"
     return warning(

@@ -9,10 +9,12 @@ from ptxlab.emulate.abi.address_spaces import LOAD, STORE
 from ptxlab.emulate.abi.faults import DescriptorReason, FaultyChunk
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.tensor_memory import TensorAccess, TensorCopy
+from ptxlab.emulate.abi.tiles import TileRead
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_shared_work
 from ptxlab.emulate.runtime.asynchronous.wgmma import fail_chunk
 from ptxlab.emulate.runtime.order.tensor_happens_before import COPY_IN
 from ptxlab.emulate.runtime.order.tensor_order import note_tensor
+from ptxlab.emulate.runtime.order.tile_layouts import check_layout
 from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_WORK
 from ptxlab.emulate.runtime.tensor_memory.accesses import is_allocated, next_number
 from ptxlab.emulate.runtime.tensor_memory.operands import fail_description, wrong_mode
@@ -109,6 +111,10 @@ def read_source(
     thread: Pointer[Thread], block: Pointer[Block], copy: Pointer[TensorCopy], number: u32, instruction: u32
 ) -> boolean:
     """Inspect what a copy reads of the shared memory of a block; a fault if some is outside."""
+    tile = TileRead(
+        descriptor=copy.descriptor, is_tensor=1, major=K_MAJOR, first=0, lines=copy.rows, chunks=copy.chunks, is_b=0
+    )
+    check_layout(thread, block, tile, instruction)
     channel: u32 = TENSOR_WORK + thread.number
     for row in range(copy.rows):
         for chunk in range(copy.chunks):
