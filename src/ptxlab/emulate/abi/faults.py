@@ -36,7 +36,6 @@ BAD_INSTRUCTION_DESCRIPTOR = 25
 BAD_COPY_SIZE = 26
 BAD_PRINTF = 27
 DIVERGENT_DESCRIPTOR = 30
-BAD_COLLECTOR = 31
 BAD_SCALE_FACTORS = 32
 BAD_TEXTURE = 33
 BAD_SURFACE_COORDINATE = 34
@@ -88,13 +87,6 @@ class TensorAddressReason(IntEnum):
     OUTSIDE = 4
     FREED = 5  # the other access is the instruction that freed it
     NOT_A_BAND = 6  # a shift starts at a lane that is not a multiple of 32
-
-
-class CollectorReason(IntEnum):
-    """Why the use of the collector buffer `value` is a BAD_COLLECTOR."""
-
-    EMPTY = 1  # the other access is the instruction that emptied it, if it ever was full
-    OTHER_MATRIX = 2  # the other access is the instruction that filled it
 
 
 class FactorReason(IntEnum):

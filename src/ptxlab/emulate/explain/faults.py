@@ -54,7 +54,6 @@ EXPLAINERS: dict[int, Callable[[FaultSnapshot], Diagnostic]] = {
     faults.BAD_ALLOCATION: tensor_faults.explain_bad_allocation,
     faults.BAD_TENSOR_ADDRESS: tensor_faults.explain_bad_tensor_address,
     faults.TENSOR_LEAK: tensor_faults.explain_tensor_leak,
-    faults.BAD_COLLECTOR: tensor_faults.explain_bad_collector,
     faults.BAD_METADATA: tensor_faults.explain_bad_metadata,
     faults.BAD_SCALE_FACTORS: scale_faults.explain_bad_scale_factors,
     faults.BAD_TENSOR_MAP: tensor_map_faults.explain_bad_tensor_map,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.faults import AllocationReason, CollectorReason, TensorAddressReason
+from ptxlab.emulate.abi.faults import AllocationReason, TensorAddressReason
 from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
-from ptxlab.isa.collector import BUFFERS
 from ptxlab.isa.tensor_memory import BAND
 from ptxlab.isa.tensor_sparsity import KEPT
 from ptxlab.report import Diagnostic, Label
@@ -39,33 +38,6 @@ def explain_bad_tensor_address(fault: FaultSnapshot) -> Diagnostic:
         f"access to {_cells(fault)} of tensor memory after `tcgen05.dealloc` has freed them",
         others=[] if freed is None else [Label(freed, "freed here")],
         helps=["`bar.sync`, or another barrier of all warps that use the memory, before `tcgen05.dealloc`"],
-    )
-
-
-def explain_bad_collector(fault: FaultSnapshot) -> Diagnostic:
-    """An MMA that uses a collector buffer which does not hold its matrix."""
-    buffer = BUFFERS[fault.value]
-    matrix = "A" if buffer == "a" else "B"
-    other = fault.record.get("other_instruction")
-    span = fault.launch.span_of(other - 1) if other else None
-    if fault.reason == CollectorReason.EMPTY:
-        message = f"collector buffer `{buffer}` is used, but no MMA has filled it"
-        label, notes = "emptied here", []
-        if span is not None:
-            message = f"collector buffer `{buffer}` is used after it was emptied"
-            notes = [f"an MMA without a collector modifier is `collector::{buffer}::discard`"] if buffer == "a" else []
-    else:
-        message = f"collector buffer `{buffer}` is used for another {matrix} than it was filled with"
-        label, notes = "filled here", []
-    return fault.error(
-        "bad-collector",
-        message,
-        others=[] if span is None else [Label(span, label)],
-        notes=[*notes, "modelled, not measured: the hardware may take a matrix from the buffer or from memory"],
-        helps=[
-            f"`collector::{buffer}::fill` on the first MMA of those that share {matrix}, `use` on those that follow, "
-            "`lastuse` on the last"
-        ],
     )
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.paths import Paths
 from ptxlab.emulate.explain.snapshots import ranges
+from ptxlab.emulate.runtime.tensor_memory.collectors import FULL
+from ptxlab.isa.collector import BUFFERS
 from ptxlab.isa.tensor_memory import BAND, COLUMNS
 from ptxlab.report import Diagnostic, Label, error, warning
 
@@ -104,4 +106,34 @@ def explain_unread(launch: RunningLaunch, found: StructArray, number: int) -> Di
         others=[] if span is None else [Label(span, f"{'freed' if is_free else 'overwritten'} here")],
         notes=notes,
         helps=helps,
+    )
+
+
+def explain_collector(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:
+    """A collector buffer that an MMA uses, and that does not hold its matrix."""
+    flags, instruction = found.get("other_flags", number), found.get("instruction", number)
+    buffer = BUFFERS[flags & (FULL - 1)]
+    matrix = "A" if buffer == "a" else "B"
+    other = found.get("other_instruction", number)
+    span = None if other == instruction else launch.span_of(other)
+    notes = ["modelled, not measured: the hardware may take a matrix from the buffer or from memory"]
+    if flags & FULL:
+        make, label = error, "filled here"
+        message = f"collector buffer `{buffer}` is used for another {matrix} than it was filled with"
+    else:
+        make, label = warning, "emptied here"
+        message = f"collector buffer `{buffer}` is used, but {'is empty' if span else 'no MMA has filled it'}"
+        if span is not None and buffer in ("a", "b0"):
+            notes.insert(0, f"an MMA without a collector modifier is `collector::{buffer}::discard`")
+    return make(
+        "bad-collector",
+        message,
+        launch.span_of(instruction),
+        f"uses the {matrix} that the buffer should hold",
+        others=[] if span is None else [Label(span, label)],
+        notes=notes,
+        helps=[
+            f"`collector::{buffer}::fill` on the first MMA of those that share {matrix}, `use` on those that follow, "
+            "`lastuse` on the last"
+        ],
     )

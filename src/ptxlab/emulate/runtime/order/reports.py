@@ -33,6 +33,7 @@ STALE_PHASE = 21  # a read before the phase that brings the data
 UNREAD = 22  # accumulators that nothing read
 MISMATCHED = 23  # a matrix that is not read as it was written
 STALE_MAP = 24  # a copy by a tensor map of which it may see an older version
+COLLECTOR = 26  # a collector buffer that does not hold the matrix of an MMA that uses it
 
 # Why the last wait before a race hands nothing over: it is relaxed or of too small a scope, or the arrival is.
 WEAK_WAIT = 1

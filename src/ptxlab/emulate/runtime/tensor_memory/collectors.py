@@ -1,20 +1,26 @@
-"""What the collector buffers of a block hold, and whether an MMA may use it (see `isa.collector`)."""
+"""What the collector buffers of a block hold, and whether an MMA may use it (see `isa.collector`).
+
+A use of a buffer that is empty is a warning: public kernels have `lastuse` on every MMA, and the hardware reads the
+matrix from memory then. A use of a buffer that holds another matrix is an error.
+"""
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.faults import BAD_COLLECTOR, CollectorReason
+from ptxlab.emulate.abi.address_spaces import LOAD, TENSOR_SPACE
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.abi.tensor_memory import Collector
-from ptxlab.emulate.runtime.memory.memory import fail_because
+from ptxlab.emulate.runtime.order.reports import COLLECTOR, add_finding, has_finding
 from ptxlab.isa.collector import DISCARD, FILL, LAST_USE
 from ptxlab.isa.instruction_descriptor import columns_of, rows_of
 from ptxlab.isa.tensor_tile import TensorMma
-from ptxlab.native import Pointer, address_of, boolean, native, u32, u64
+from ptxlab.native import Pointer, address_of, native, u32, u64
+
+FULL = 8  # in the flags of a finding, beside the number of the buffer: it holds another matrix
 
 
 @native
-def use_collector(thread: Pointer[Thread], mma: Pointer[TensorMma], instruction: u32) -> boolean:
-    """Fill, use or empty the buffer that an MMA names; a fault if it uses one that does not hold its matrix."""
+def use_collector(thread: Pointer[Thread], mma: Pointer[TensorMma], instruction: u32) -> None:
+    """Fill, use or empty the buffer that an MMA names; a finding if it uses one that does not hold its matrix."""
     buffer: u32 = mma.collector // 4
     use: u32 = mma.collector % 4
     collector = address_of(thread.block.tensor.collectors[buffer])
@@ -24,20 +30,16 @@ def use_collector(thread: Pointer[Thread], mma: Pointer[TensorMma], instruction:
         collector.matrix = matrix
         collector.shape = shape
         collector.filled_at = instruction + 1
-        return True
+        return
     if use != DISCARD:
-        if collector.filled_at == 0:
-            fail_collector(thread, collector, CollectorReason.EMPTY, instruction, u64(buffer))
-            return False
-        if collector.matrix != matrix or collector.shape != shape:
-            fail_collector(thread, collector, CollectorReason.OTHER_MATRIX, instruction, u64(buffer))
-            return False
+        is_other: u32 = 1 if collector.matrix != matrix or collector.shape != shape else 0
+        if collector.filled_at == 0 or is_other != 0:
+            report_collector(thread, collector, buffer, instruction)
         if use != LAST_USE:
-            return True
+            return
     if collector.filled_at != 0:
         collector.filled_at = 0
         collector.emptied_at = instruction + 1
-    return True
 
 
 @native(inline=True)
@@ -53,11 +55,15 @@ def shape_in(mma: Pointer[TensorMma], buffer: u32) -> u32:
 
 
 @native
-def fail_collector(
-    thread: Pointer[Thread], collector: Pointer[Collector], reason: u32, instruction: u32, buffer: u64
-) -> None:
+def report_collector(thread: Pointer[Thread], collector: Pointer[Collector], buffer: u32, instruction: u32) -> None:
     """Note that a buffer does not hold what an MMA uses, and what filled or emptied it."""
-    if thread.worker.fault.kind == 0:
-        at: u32 = collector.emptied_at if reason == CollectorReason.EMPTY else collector.filled_at
-        thread.worker.fault.other_instruction = at
-    fail_because(thread, BAD_COLLECTOR, reason, instruction, buffer)
+    history = thread.worker.history
+    if thread.worker.checks == 0 or history.finding_count == history.finding_room:
+        return
+    if has_finding(history, COLLECTOR, instruction):
+        return
+    at: u32 = collector.filled_at if collector.filled_at != 0 else collector.emptied_at
+    found = add_finding(thread, COLLECTOR, 0, 0, LOAD, instruction, TENSOR_SPACE)
+    found.block = thread.block.number
+    found.other_instruction = at - 1 if at != 0 else instruction
+    found.other_flags = buffer | (FULL if collector.filled_at != 0 else u32(0))
