@@ -134,11 +134,25 @@ class Transfer:
 
 
 @struct
+class StartedStore:
+    """A store of a box that a thread has started, by which the same store of another lane is recognized."""
+
+    address: u64  # of the tensor
+    source: u64
+    instruction: u32
+    thread: u32
+    group: u32
+    coordinates: Array[u32, 6]
+
+
+@struct
 class BlockTransfers:
     """The bulk copies that the threads of a block have started."""
 
     pending: Growable[Transfer]
     started: u32  # how many so far
+    stored: u32  # stores of boxes so far
+    stores: Array[StartedStore, 8]  # the last stores of boxes, by their numbers
 
 
 @struct

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import ATOMIC, GLOBAL_SPACE, LOAD, STORE, Hint
 from ptxlab.emulate.abi.faults import NO_MEMORY
-from ptxlab.emulate.abi.state import Block, Thread, Transfer
+from ptxlab.emulate.abi.state import Block, StartedStore, Thread, Transfer
 from ptxlab.emulate.runtime.asynchronous.async_accesses import end_work
 from ptxlab.emulate.runtime.asynchronous.mbarriers import complete_bytes
 from ptxlab.emulate.runtime.asynchronous.reductions import WIDTHS, reduce_bytes
@@ -21,6 +21,7 @@ from ptxlab.emulate.runtime.order.vector_clocks import BULK_READS, BULK_WRITES
 from ptxlab.native import (
     Pointer,
     append,
+    boolean,
     calloc,
     cast,
     copy_bytes,
@@ -36,6 +37,7 @@ from ptxlab.native import (
 LIMIT = 1024
 ALIGNMENT = 16
 EVERY_BYTE = 0xFFFF
+RECENT_STORES = 8
 TRANSFER_SIZE = size_of(Transfer)
 
 
@@ -70,6 +72,36 @@ def flags_of_write(reduction: u32, type: u32) -> u32:
     if reduction == 0:
         return STORE
     return ATOMIC | STRONG | OBJECT | trailing_zeros(u32, WIDTHS[type]) << SIZE_SHIFT
+
+
+@native
+def is_repeated(block: Pointer[Block], transfer: Pointer[Transfer]) -> boolean:
+    """Whether another lane of the warp has just started the same store of a box, by the same instruction.
+
+    CUTLASS's epilogues have all lanes of a warp start it. They all write the same, and each lane waits for its own.
+    """
+    for index in range(RECENT_STORES):
+        store = cast(Pointer[StartedStore], block.bulk.stores + index)
+        if store.thread // 32 != transfer.thread // 32 or store.thread == transfer.thread:
+            continue
+        if store.instruction != transfer.instruction or store.group != transfer.group:
+            continue
+        is_same: boolean = store.address == transfer.map.address and store.source == transfer.source
+        for dimension in range(6):
+            if store.coordinates[dimension] != transfer.coordinates[dimension]:
+                is_same = False
+        if is_same:
+            return True
+    store = cast(Pointer[StartedStore], block.bulk.stores + block.bulk.stored % RECENT_STORES)
+    block.bulk.stored += 1
+    store.address = transfer.map.address
+    store.source = transfer.source
+    store.instruction = transfer.instruction
+    store.thread = transfer.thread
+    store.group = transfer.group
+    for dimension in range(6):
+        store.coordinates[dimension] = transfer.coordinates[dimension]
+    return False
 
 
 # Groups.

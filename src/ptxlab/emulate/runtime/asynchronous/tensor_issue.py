@@ -8,7 +8,7 @@ from ptxlab.emulate.abi.faults import BAD_COORDINATE, BAD_TENSOR_MAP, Coordinate
 from ptxlab.emulate.abi.state import Block, Thread, Transfer
 from ptxlab.emulate.abi.tiles import WrittenTile
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_signal
-from ptxlab.emulate.runtime.asynchronous.bulk_copies import flags_of_write, next_transfer
+from ptxlab.emulate.runtime.asynchronous.bulk_copies import flags_of_write, is_repeated, next_transfer
 from ptxlab.emulate.runtime.asynchronous.mbarriers import signalled_in_pair, target_of
 from ptxlab.emulate.runtime.asynchronous.reductions import can_reduce
 from ptxlab.emulate.runtime.asynchronous.tensor_boxes import (
@@ -117,6 +117,8 @@ def start_box_store(thread: Pointer[Thread], store: Pointer[BulkStore], instruct
         return
     if store.map_tracked != 0:
         note_use(thread, store.destination, 0, 0, instruction)
+    if store.reduction == 0 and is_repeated(thread.block, transfer):
+        return
     group: u32 = thread.copies.bulk_group + 1
     thread.starting.channel = BULK_READS + thread.number
     note_box(thread, thread.block, transfer, store.source, LOAD, group)
