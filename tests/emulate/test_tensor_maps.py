@@ -315,6 +315,14 @@ def test_pixels_along_w_with_halos_in_between() -> None:
     np.testing.assert_array_equal(tile, laid_out(rows_at(images, iter(places), 0, 32), "32B"))
 
 
+def test_halos_that_there_are_not() -> None:
+    map = ptxlab.im2col_map(some((1, 40, 32)), 32, 1, lower=(0,), upper=(0,), swizzle="32B")
+    (found,) = run(map, load(3, "im2col::w::128", 2), (0, 0, 0), (32, 0))[1]
+    assert found.message == "a copy of pixels along W with halo 32: it is at most 31"
+    (found,) = run(map, load(3, "im2col::w::128", 2), (0, 0, 0), (31, 32))[1]
+    assert found.message == "a copy of pixels along W with offset 32: it is at most 31"
+
+
 def test_elements_of_tf32_are_rounded() -> None:
     array = np.array([[0x3F801000, 0x3F803000, 0x3F801001, 0xFFC00001, 0x7F800000, 0x80001001, 0, 1]], np.uint32)
     map = ptxlab.tensor_map(array.view(np.float32), (1, 8), type="tf32")

@@ -165,6 +165,8 @@ class CoordinateReason(IntEnum):
     MISALIGNED = 2  # `value`: where the box starts in a row, in bytes; `limit`: what that must be a multiple of
     MISALIGNED_ELEMENT = 3  # the same in elements
     OUT_OF_CORNERS = 4  # `value`, of `dimension`: the first pixel of im2col
+    HALO = 5  # `value`: of `.im2col::w`; `limit`: it is below that
+    OFFSET = 6  # the same of its offset
 
 
 @struct

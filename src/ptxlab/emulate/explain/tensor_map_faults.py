@@ -67,6 +67,10 @@ def explain_bad_coordinate(fault: FaultSnapshot) -> Diagnostic:
                 notes=["an H200 takes this for an illegal instruction"],
                 helps=["start between the lower and the upper corner; offsets move what is read, not where it starts"],
             )
+        case CoordinateReason.HALO | CoordinateReason.OFFSET:
+            name = "halo" if fault.reason == CoordinateReason.HALO else "offset"
+            message = f"a copy of pixels along W with {name} {fault.value}: it is at most {fault.limit - 1}"
+            return fault.error("out-of-bounds", message)
     unit, each = ("byte", "bytes") if fault.reason == CoordinateReason.MISALIGNED else ("element", "elements")
     return fault.error(
         "misaligned",

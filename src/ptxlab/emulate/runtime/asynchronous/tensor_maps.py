@@ -59,6 +59,9 @@ BITS = layout.ELEMENT_BITS
 UNITS = layout.ELEMENT_UNITS
 CORNER_BITS = layout.CORNER_BITS
 PADDED_ROW = 128  # elements of a row of the types with padding, all that they can have
+MOST_HALO = 512  # pixels of `.im2col::w`, less 1
+MOST_HALO_128 = 32  # of `.im2col::w::128`
+MOST_OFFSET = 32
 REDUCED = (
     NO_TYPE, NO_TYPE, BITS32, SIGNED32, BITS64, SIGNED64, FLOAT16, FLOAT32, FLOAT32_FTZ, FLOAT64, BFLOAT16, NO_TYPE,
     NO_TYPE, NO_TYPE,
@@ -300,6 +303,24 @@ def value_of(map: Pointer[TensorMap], field: u32, dimension: u32) -> u64:
 
 
 @native
+def has_halo(thread: Pointer[Thread], transfer: Pointer[Transfer], instruction: u32) -> boolean:
+    """Whether the halo and the offset of `.im2col::w` are as large as they can be; a fault otherwise."""
+    most: u32 = MOST_HALO if transfer.mode == IM2COL_W else u32(MOST_HALO_128)
+    reason: u32 = CoordinateReason.HALO
+    value: u32 = transfer.offsets[0]
+    if value < most:
+        most = MOST_OFFSET
+        reason = CoordinateReason.OFFSET
+        value = transfer.offsets[1]
+    if value < most:
+        return True
+    if thread.worker.fault.kind == 0:
+        thread.worker.fault.limit = u64(most)
+    fail_because(thread, BAD_COORDINATE, reason, instruction, u64(value))
+    return False
+
+
+@native
 def has_place(thread: Pointer[Thread], transfer: Pointer[Transfer], instruction: u32) -> boolean:
     """Whether a box starts where its copy can have it; a fault otherwise, as on an H200: an illegal instruction."""
     map = address_of(transfer.map)
@@ -316,6 +337,8 @@ def has_place(thread: Pointer[Thread], transfer: Pointer[Transfer], instruction:
         return False
     if transfer.mode < IM2COL:
         return True
+    if transfer.mode >= IM2COL_W and not has_halo(thread, transfer, instruction):
+        return False
     for dimension in range(1 if transfer.mode >= IM2COL_W else map.rank - 2):
         place: s64 = s64(s32(transfer.coordinates[dimension + 1]))
         end: s64 = s64(map.sizes[dimension + 1]) + s64(s32(map.upper[dimension]))
