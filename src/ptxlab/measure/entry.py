@@ -16,7 +16,7 @@ The same functions serve arrays of NumPy on the emulator and tensors of torch on
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from ptxlab import author, gpu, ir
 from ptxlab.device.options import Extent, LaunchOptions
 from ptxlab.device.result import Result
 from ptxlab.launch import prepare
+from ptxlab.syntax import format, parse
 
 Arrays = dict[str, Any]
 Size = Mapping[str, Any]
@@ -57,6 +58,15 @@ class Launch:
     def run(self, **how: Any) -> Result:
         """Run it; `how` is what `kernel.launch` takes besides."""
         return self.kernel.launch(self.grid, self.block, self.args, shared=self.shared, cluster=self.cluster, **how)
+
+    def changed(self, *changes: tuple[str, str], name: str = "kernel.ptx") -> Launch:
+        """The same launch of a kernel in whose PTX one text after the other was replaced, where it is first."""
+        text = str(self.kernel) if isinstance(self.kernel, author.Kernel) else format(self.module)
+        for old, new in changes:
+            if old not in text:
+                raise ValueError(f"there is no `{old}` in the kernel")
+            text = text.replace(old, new, 1)
+        return replace(self, kernel=parse(text, name)[self.function.name])
 
     @property
     def function(self) -> ir.Function:
