@@ -370,6 +370,19 @@ def test_part_of_a_grid(saxpy: Path) -> None:
     assert run(saxpy, *LAUNCH, "--blocks", "4").exit_code == 2
 
 
+def test_the_report_says_whose_arithmetic_it_is(tmp_path: Path) -> None:
+    (tmp_path / "saxpy.ptx").write_text(SAXPY)
+    shown = run(tmp_path / "saxpy.ptx", *LAUNCH, "--report", "--gpu", "h200", "--contract", "all")
+    (line,) = [line for line in shown.output.splitlines() if line.startswith("fidelity: ")]
+    assert line.startswith("fidelity: as on an H200: ")
+    assert "fidelity" not in run(tmp_path / "saxpy.ptx", *LAUNCH).output
+    found = json.loads(run(tmp_path / "saxpy.ptx", *LAUNCH, "--format", "json").stdout)["fidelity"]
+    assert (found["gpu"], found["contract"], found["modelled"]) == ("A100", "none", {})
+    refused = run(tmp_path / "saxpy.ptx", *LAUNCH, "--gpu", "H2000")
+    assert refused.exit_code == 2
+    assert "did you mean 'H200'? there are V100, T4, A100" in refused.stderr
+
+
 def test_profile_shows_the_lines_that_cost_most(tmp_path: Path) -> None:
     file = write(tmp_path, SAXPY.replace("%r4, 4;", "%r4, 32;"))
     result = run(file, "--block", "128", "--arg", "f32[4096]=ones", "--arg", "f32[4096]=ones", *ARGUMENTS[4:],

@@ -97,7 +97,7 @@ def test_what_is_approximate_and_what_may_be_contracted_is_said() -> None:
     ret;"""
     line = (
         "as on an A100: 6 instructions measured on an H200 or defined by the manual, 1 approximate, with an H200's "
-        "results (`ex2`); 1 pair of a product and a sum that ptxas may contract were not"
+        "results (`ex2`); 1 pair of a product and a sum that ptxas may contract was not"
     )
     assert str(launch(body, ".u64 x", [x]).fidelity) == line
     contracted = launch(body, ".u64 x", [x], gpu="H100", contract="all").fidelity

@@ -52,7 +52,7 @@ class Fidelity:
             return ""
         pairs = f"{self.pairs:,} pair{'s' * (self.pairs != 1)} of a product and a sum"
         if self.contract == "none":
-            return f"; {pairs} that ptxas may contract were not"
+            return f"; {pairs} that ptxas may contract {'was' if self.pairs == 1 else 'were'} not"
         by = "as ptxas does" if self.contract == "ptxas" else "all that may be"
         return f"; {self.contracted:,} of {pairs} contracted, {by}"
 
