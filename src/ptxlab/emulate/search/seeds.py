@@ -16,6 +16,7 @@ from typing import Any
 
 from ptxlab import ir
 from ptxlab.device.coverage import Coverage, Schedule
+from ptxlab.device.multicast import Multicast
 from ptxlab.device.options import LaunchOptions
 from ptxlab.device.result import Result
 from ptxlab.device.structures import leaves, map_leaves
@@ -161,14 +162,23 @@ def raised(result: Result, on_error: str) -> Result:
 def copies_of(args: Sequence[Any]) -> list[Any]:
     """The arguments with arrays of their own; one array twice stays one."""
     every = [leaf for value in args for leaf in leaves(value)]
-    arrays = [leaf.array if isinstance(leaf, (TensorMap, Surface)) else leaf for leaf in every]
+    arrays = [array for leaf in every for array in _arrays_of(leaf)]
     copies = {id(array): array.copy() for array in arrays if hasattr(array, "__array_interface__")}
 
     def copied(leaf: Any) -> Any:
         if isinstance(leaf, TensorMap):
             return replace(leaf, array=copies.get(id(leaf.array), leaf.array))
+        if isinstance(leaf, Multicast):
+            return Multicast([copies[id(array)] for array in leaf.arrays])
         if isinstance(leaf, Surface):
             return Surface(copies[id(leaf.array)], geometry=leaf.texels.geometry)
         return copies.get(id(leaf), leaf)
 
     return [map_leaves(copied, value) for value in args]
+
+
+def _arrays_of(leaf: Any) -> Sequence[Any]:
+    """The arrays that an argument is or refers to, of which the kernel may write."""
+    if isinstance(leaf, Multicast):
+        return tuple(leaf.arrays)
+    return (leaf.array,) if isinstance(leaf, (TensorMap, Surface)) else (leaf,)
