@@ -149,11 +149,7 @@ def _names(diagnostic: Diagnostic, line: int) -> bool:
 def survivor_of(mutant: Mutant) -> Survivor | None:
     """What is known of a mutant that is not reported."""
     for survivor in (*EQUIVALENT, *MISSED):
-        if (survivor.case, True, True) == (
-            mutant.subject.name,
-            mutant.line in survivor.lines,
-            mutant.kind in survivor.kinds,
-        ):
+        if survivor.holds(mutant.subject.name, mutant.line, mutant.kind, mutant.before):
             return survivor
     return None
 

@@ -88,7 +88,7 @@ SIZES: dict[tuple[str, str], Size] = {
         "batch": 1, "heads": 1, "length": 130, "size": 64, "type": "bf16", "mask": "causal",
     },
     ("mma_gemm", "mma.sync"): {"type": "bf16", "m": 64, "n": 128, "k": 256},
-    ("mma_tile", "PTX"): {"m": 16, "n": 8, "k": 16},
+    ("mma_tile", "PTX"): {"m": 16, "n": 8, "k": 48},
     ("pipelined", "cp.async, 2 stages"): {"n": 200, "terms": 7, "blocks": 2},
     ("pipelined", "cp.async, 4 stages"): {"n": 200, "terms": 7, "blocks": 2},
     ("sgemm", "double buffering"): {"m": 40, "n": 72, "k": 40},
