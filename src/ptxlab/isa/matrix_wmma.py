@@ -15,6 +15,7 @@ from .layouts import Fragments, opaque_accumulator, opaque_fragments, opaque_mul
 from .machine import Address, Machine, Value
 from .matrix import ANY_LAYOUT, F64, ROW_COL, Slots
 from .operation import computes
+from .targets import target_named
 from .types import type_named
 from .vocabulary import SHARED
 from .warp_mma import Vector, collect, mma_of
@@ -229,9 +230,12 @@ def wmma_mma_unloadable() -> None:
 def wmma_mma_saturated(k: Machine, m: Modifiers, a: Vector, b: Vector, c: Vector) -> Vector:
     """Multiply matrix `a` by `b` and add `c`; what would be infinite is the largest finite number, a NaN is zero.
 
-    PTX 6.5 removed it; what it does is said where CUDA C++ has it, as `satf` of `mma_sync`.
+    PTX 6.5 removed it; what it does is said where CUDA C++ has it, as `satf` of `mma_sync`. From sm_80 on ptxas leaves
+    it out of the machine code, and on an H200 infinities and NaNs stay.
     """
     found = collect(k, mma_of(m, layouts_of(m), a, b, c), a, b, c)
+    if target_named(k.target).number >= 80:
+        return found
     return tuple(make_finite(k, value, m.dtype) for value in found)
 
 
