@@ -1,4 +1,4 @@
-# The tasks of dev.py, for those who type `make`.
+# The tasks of dev.py, for people who type `make`.
 PYTHON ?= python3
 
 .PHONY: help demo test check bulk bench docs

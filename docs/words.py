@@ -41,7 +41,10 @@ WORDS: dict[str, str] = {
     "K tile": r"(?<!\.)(?:strip|strips)(?!\()",
     "semantics, what it means": "meaning|meanings",
     "asynchronous operation": "agent|agents",
-    "start, issue": "beginnings",
+    "start, issue": "beginnings|begun|began",
+    "the threads that": "(?:those|all|ones|threads|lanes) who",
+    "capacity, space": "finding room|room of|room to keep",
+    "rotated right": "turned to the (?:right|left)",
     "must": "shall",
     "its own": "the own",
 }

@@ -154,7 +154,7 @@ def test_every_core_is_used_by_default(monkeypatch: pytest.MonkeyPatch, cores: l
 
 def test_no_memory_to_keep_what_is_overwritten(monkeypatch: pytest.MonkeyPatch, cores: list[int]) -> None:
     expected = outcome(OWN, 1)
-    monkeypatch.setattr(running, "room_to_keep", lambda regions: None)
+    monkeypatch.setattr(running, "space_to_keep", lambda regions: None)
     assert outcome(OWN, 4) == expected
     assert cores == [1, 1]
 

@@ -141,7 +141,7 @@ SELECTION = (
 
 @pytest.mark.slow
 def test_the_runtime_stays_in_bounds() -> None:
-    """Kernels of every room of the runtime, with all detectors, under checked mode."""
+    """Kernels of every package of the runtime, with all detectors, under checked mode."""
     root = Path(__file__).parents[2]
     found = checked("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:benchmark", *SELECTION, cwd=root)
     assert found.returncode == 0, found.stdout[-3000:] + found.stderr[-3000:]

@@ -11,7 +11,7 @@ from ptxlab.device import layout
 from ptxlab.device.textures import HANDLE_BYTES, HANDLES, Sampler, Surface, Texture
 
 _ROOM = 1 << 32  # addresses that are left for a surface and what is around it
-SURFACES = 0x6000_0000_0000  # where surfaces begin in the generic address space; arrays are above
+SURFACES = 0x6000_0000_0000  # where surfaces start in the generic address space; arrays are above
 _KINDS = {Texture: "texref", Surface: "surfref", Sampler: "samplerref"}
 
 

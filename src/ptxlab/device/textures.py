@@ -1,7 +1,7 @@
 """Textures, surfaces and samplers as arguments of a launch, from NumPy arrays.
 
 An array has its dimensions in NumPy's order: a row of texels is the last one, or the last but one where texels have
-several channels. PTX goes the other way: coordinates in an instruction begin with the column.
+several channels. PTX goes the other way: coordinates in an instruction start with the column.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Array = numpy.ndarray[Any, Any]
 
-HANDLES = 5 << 56  # where handles of textures, surfaces and samplers begin in the generic address space
+HANDLES = 5 << 56  # where handles of textures, surfaces and samplers start in the generic address space
 HANDLE_BYTES = 8  # from one handle to the next: an array of `.texref` has one for each element
 FILTERS = ("point", "linear")
 ADDRESSES = ("wrap", "mirror", "clamp", "border")

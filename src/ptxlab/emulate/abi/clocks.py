@@ -53,11 +53,11 @@ class Page:
 
 @struct
 class Pages:
-    """A table of pages by their number; `room` is a power of two."""
+    """A table of pages by their number; `capacity` is a power of two."""
 
     slots: Pointer[Page]
     count: u32
-    room: u32
+    capacity: u32
 
 
 @struct
@@ -162,7 +162,7 @@ class History:
     limit: u64
     findings: Pointer[Finding]
     finding_count: u32
-    finding_room: u32
+    finding_capacity: u32
     scratch: VectorClock
     versions: u64  # of variables so far
     is_trial: u32  # whether other cores run blocks at the same time, each with a history of its own; see `sharing`

@@ -241,7 +241,7 @@ class WorkerClusters:
     stuck: Pointer[u64]  # of all workers together: how many can do nothing but spin, or nothing at all
     stuck_limit: u64  # how many workers may be stuck until the host inspects them
     residents: Pointer[Pointer[Cluster]]
-    room: u32  # how many residents there may be; while all of them wait for others, more start
+    capacity: u32  # how many residents there may be; while all of them wait for others, more start
     limit: u32  # how many residents there is memory for
     waiting: u32  # how many residents there are
     is_alone: u32  # whether no other worker has residents

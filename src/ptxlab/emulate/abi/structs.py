@@ -14,7 +14,7 @@ from ptxlab.native.types import StructType, place_of
 _LINE = 128  # bytes of memory that cores pass to each other at a time
 
 
-def room_of(size: int) -> ctypes.Array[ctypes.c_char]:
+def zeroed_bytes(size: int) -> ctypes.Array[ctypes.c_char]:
     """Zeroed memory that shares no cache line with anything else, so that cores do not wait for each other."""
     whole = (ctypes.c_char * (max(size, 1) + 2 * _LINE))()
     skipped = -ctypes.addressof(whole) % _LINE
@@ -27,8 +27,8 @@ class StructArray:
     def __init__(self, owner: type, count: int = 1) -> None:
         self.owner = owner
         self.stride = size_of(owner)
-        self.room = count
-        self.memory = room_of(self.stride * count)
+        self.capacity = count
+        self.memory = zeroed_bytes(self.stride * count)
         self.address = ctypes.addressof(self.memory)
 
     @classmethod

@@ -100,7 +100,7 @@ class Tensor:
     least: u32  # columns of the last allocation; 0: there was none
     is_relinquished: u32
     joined: u32  # operations that its warps have executed with the other block of the pair
-    begun: u32  # operations that have started
+    started: u32  # operations that have started
     is_read: u32  # whether a warp has loaded from it
     is_masked: u32  # whether an MMA left lanes of its accumulators as they were
     collectors: Array[Collector, 5]  # one for A and four for B

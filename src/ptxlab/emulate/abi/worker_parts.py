@@ -79,6 +79,6 @@ class Directed:
     marks: Pointer[u64]  # by thread: a hash of the state it is in there
     events: Pointer[Event]  # since the launch started; null unless the host directs it
     count: u32  # how many events there are
-    room: u32  # for events
+    capacity: u32  # for events
     at_points: u32  # threads that are at a preemption point
     has_ended: u32  # whether all threads have exited

@@ -33,7 +33,7 @@ class Entry:
     @property
     def is_idle(self) -> bool:
         """Whether no thread waits on it and nothing is missing in its phase."""
-        return not self.waiting and not self.mbarrier.has_begun
+        return not self.waiting and not self.mbarrier.has_started
 
     @property
     def name(self) -> str:
@@ -135,7 +135,7 @@ def entries_of(launch: RunningLaunch, snapshot: BlockSnapshot, groups: Sequence[
         for offset in _offsets(one):
             waiting = tuple(group for group in waits if group.snapshot is one and group.first.waits_at == offset)
             found.append(Entry(launch, one, offset, one.mbarrier(offset), waiting, beside))
-    return sorted(found, key=lambda entry: (not entry.waiting, not entry.mbarrier.has_begun))
+    return sorted(found, key=lambda entry: (not entry.waiting, not entry.mbarrier.has_started))
 
 
 def list_entries(entries: Sequence[Entry]) -> str:
@@ -153,7 +153,7 @@ def list_entries(entries: Sequence[Entry]) -> str:
 def skipped_phase(mbarrier: Mbarrier) -> int | None:
     """The last phase that is complete, if nothing has arrived since then and no wait has seen it."""
     notes = mbarrier.phase
-    if notes is None or mbarrier.has_begun or not notes.get("completed"):
+    if notes is None or mbarrier.has_started or not notes.get("completed"):
         return None
     before = _record(notes, notes.get("completed") - 1)
     return None if before.get("passed") else int(before.get("number"))

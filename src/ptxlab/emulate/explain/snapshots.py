@@ -69,7 +69,7 @@ class Mbarrier:
         return max(self.expected - self.pending, 0)
 
     @property
-    def has_begun(self) -> bool:
+    def has_started(self) -> bool:
         """Whether something arrived in this phase, or bytes are expected."""
         return bool(self.arrived or self.pending_bytes)
 
@@ -77,7 +77,7 @@ class Mbarrier:
     def is_untouched(self) -> bool:
         """Whether nothing has ever arrived, and no wait has succeeded."""
         phase = self.phase
-        return not self.has_begun and phase is not None and not phase.get("completed") and not phase.get("passed")
+        return not self.has_started and phase is not None and not phase.get("completed") and not phase.get("passed")
 
 
 class BlockSnapshot:

@@ -98,7 +98,7 @@ class Waits:
         if group.status != thread_parts.AT_PHASE:
             return status, False, -dependents, False
         mbarrier = group.snapshot.mbarrier(group.first.waits_at)
-        return status, not mbarrier.has_begun, -dependents, not mbarrier.is_untouched
+        return status, not mbarrier.has_started, -dependents, not mbarrier.is_untouched
 
     def others(self, group: Group) -> list[Group]:
         """All other groups: first those of its block, lanes that wait for its own before the others."""
@@ -177,7 +177,7 @@ class Waits:
         """Whether the other group has the thread that arrived in earlier phases, and would again."""
         mbarrier = group.snapshot.mbarrier(group.first.waits_at)
         phase = mbarrier.phase
-        if mbarrier.has_begun or phase is None or not phase.get("arrived_at"):
+        if mbarrier.has_started or phase is None or not phase.get("arrived_at"):
             return False
         if phase.get("arrived_from") != other.snapshot.number:
             return False

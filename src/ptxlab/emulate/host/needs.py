@@ -51,7 +51,7 @@ def needs_of(compiled: Compiled, block: tuple[int, int, int], shared: int, clust
     return Needs(frame, local, bytes, min(RESIDENTS if facts["talks"] else QUIET_RESIDENTS, limit), limit)
 
 
-def room_to_keep(regions: Sequence[Region]) -> dict[int, ctypes.Array[ctypes.c_char]] | None:
+def space_to_keep(regions: Sequence[Region]) -> dict[int, ctypes.Array[ctypes.c_char]] | None:
     """Space for the original contents of what a kernel may write, by address, then marks; None if there is too little.
 
     It takes addresses only, and memory where something is kept.

@@ -39,7 +39,7 @@ class Regions:
 
     def add(self, region: Region) -> bool:
         """Add one whose address is beyond all others; false if the table is full."""
-        if len(self._regions) >= self.table.room:
+        if len(self._regions) >= self.table.capacity:
             return False
         self._regions.append(region)
         self._list(len(self._regions) - 1)

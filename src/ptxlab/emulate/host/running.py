@@ -21,7 +21,7 @@ from ptxlab.emulate.abi import state, thread_parts
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.host.module_memory import ModuleMemory
 from ptxlab.emulate.host.multicast import MulticastTable
-from ptxlab.emulate.host.needs import needs_of, room_to_keep
+from ptxlab.emulate.host.needs import needs_of, space_to_keep
 from ptxlab.emulate.host.regions import WORKSPACE, Regions, workspace
 from ptxlab.emulate.host.services import Services
 from ptxlab.emulate.host.textures import TextureTable
@@ -126,7 +126,7 @@ class RunningLaunch:
         regions = [*arguments, *self.memory.regions(self.compiled.variables), *heap.regions.values()]
         if self.workspace:
             regions.append(workspace())
-        kept = room_to_keep(regions) if self.checks and workers > 1 else None
+        kept = space_to_keep(regions) if self.checks and workers > 1 else None
         self.is_trial = kept is not None
         allocates = any(function.name == "malloc" for function in self.compiled.module.functions)
         self.regions = Regions(regions, SPARE * allocates, kept)

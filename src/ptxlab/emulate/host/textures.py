@@ -30,7 +30,7 @@ class TextureTable:
         self.address = 0
         self.regions: list[Region] = []
         self.addresses: dict[int, int] = {}
-        """Where the memory of a surface begins, by its handle."""
+        """Where the memory of a surface starts, by its handle."""
         self._surfaces: list[tuple[Surface, Any]] = []
         self._kept: list[Any] = []
         if count:

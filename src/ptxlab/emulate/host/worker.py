@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab.device import layout
 from ptxlab.emulate.abi import address_spaces, clocks, faults, state
-from ptxlab.emulate.abi.structs import StructArray, room_of
+from ptxlab.emulate.abi.structs import StructArray, zeroed_bytes
 from ptxlab.emulate.host.needs import RESIDENTS
 from ptxlab.emulate.host.written import written_parameters
 from ptxlab.emulate.runtime.memory import profile as requests
@@ -49,18 +49,18 @@ class Worker:
         self.late = StructArray(faults.Fault)
         self.history = StructArray(clocks.History)
         self.findings = StructArray(clocks.Finding, MOST_FINDINGS)
-        self.history.set(findings=self.findings.address, finding_room=MOST_FINDINGS)
+        self.history.set(findings=self.findings.address, finding_capacity=MOST_FINDINGS)
         if launch.checks:
             self.history.set(limit=min(launch.free_memory // 4, MOST_HISTORY) // workers, is_trial=int(launch.is_trial))
         self.hints = StructArray(address_spaces.Hint, facts["hints"])
         self.hint_count = facts["hints"]
         self.forget_hints()
         self.counters = (ctypes.c_uint64 * max(len(facts["counters"]), 1)).from_buffer(
-            room_of(8 * len(facts["counters"]))
+            zeroed_bytes(8 * len(facts["counters"]))
         )
         # Space for the clusters of all workers, in case this one continues them; it takes memory only where it is used.
-        room = max(1, min(launch.clusters, launch.needs.limit * workers))
-        self.residents = share((ctypes.c_void_p * room).from_buffer(mmap.mmap(-1, 8 * room)))
+        capacity = max(1, min(launch.clusters, launch.needs.limit * workers))
+        self.residents = share((ctypes.c_void_p * capacity).from_buffer(mmap.mmap(-1, 8 * capacity)))
         self.end = threading.Event()  # unlike a thread, it is right after an interrupted wait
         self.end.set()
         self._set_code(launch)
@@ -135,7 +135,7 @@ class Worker:
             stuck=ctypes.addressof(launch.stuck),
             stuck_limit=workers if launch.is_trial else 0,
             residents=ctypes.addressof(self.residents),
-            room=min(needs.residents, _residents(launch.seed, facts["talks"])),
+            capacity=min(needs.residents, _residents(launch.seed, facts["talks"])),
             limit=needs.limit,
             is_alone=int(workers == 1),
         )

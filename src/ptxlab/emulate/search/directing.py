@@ -14,7 +14,7 @@ from ptxlab.emulate.runtime.schedule.directed import GIVE_UP, NO_THREAD, run_dir
 from ptxlab.native import size_of
 from ptxlab.native.checking import share
 
-ROOM = 1 << 16  # events of a run; there are more only where a run is given up
+CAPACITY = 1 << 16  # events of a run; there are more only where a run is given up
 _EVENT = struct.Struct("<IIQII")
 _Choose = ctypes.CFUNCTYPE(ctypes.c_uint32)
 
@@ -57,7 +57,7 @@ class _Direction:
         self.failure: BaseException | None = None
         self.states = share((ctypes.c_uint8 * threads)())
         self.marks = share((ctypes.c_uint64 * threads)())
-        self.events = StructArray(worker_parts.Event, ROOM)
+        self.events = StructArray(worker_parts.Event, CAPACITY)
         self.seen = 0
         self.callback = _Choose(self.choose)
         self.record = launch.workers[0].record.part("directed")
@@ -66,7 +66,7 @@ class _Direction:
             states=ctypes.addressof(self.states),
             marks=ctypes.addressof(self.marks),
             events=self.events.address,
-            room=ROOM,
+            capacity=CAPACITY,
         )
 
     def run(self) -> list[Event]:
@@ -89,7 +89,7 @@ class _Direction:
 
     def read_events(self) -> list[Event]:
         """The events since the last time."""
-        count = min(self.record.get("count"), ROOM)
+        count = min(self.record.get("count"), CAPACITY)
         start, stop = self.seen * _EVENT.size, count * _EVENT.size
         self.seen = count
         text = ctypes.string_at(self.events.address + start, stop - start)

@@ -60,7 +60,7 @@ def _in_window(function: Function, address: LlvmAddress, bytes: int, kind: int) 
         base, size = _WINDOWS[address.space or ""]
         count = function.size_in(size, _exponent(bytes))
     near, far = builder.new_label("near"), builder.new_label("far")
-    inside = builder.value(f"icmp ult i64 {_turned(function, at, bytes)}, {count}")
+    inside = builder.value(f"icmp ult i64 {_rotated(function, at, bytes)}, {count}")
     builder.branch(inside, near, far, likely=True)
     builder.label(far)
     search = function.unit.calls.search(address.space, bytes, kind)
@@ -75,7 +75,7 @@ def _in_cluster(function: Function, address: LlvmAddress, bytes: int, kind: int)
     builder, at = function.builder, address.value.text
     near, far, found, fail = (builder.new_label(name) for name in ("near", "far", "found", "fail"))
     inside = builder.value(
-        f"icmp ult i64 {_turned(function, at, bytes)}, {function.size_in('%shared_size', _exponent(bytes))}"
+        f"icmp ult i64 {_rotated(function, at, bytes)}, {function.size_in('%shared_size', _exponent(bytes))}"
     )
     builder.branch(inside, near, far, likely=True)
     builder.label(far)
@@ -100,7 +100,7 @@ def _by_hint(function: Function, address: LlvmAddress, bytes: int, kind: int) ->
     base = builder.value(f"load i64, ptr {_field(function, hint, 'base')}")
     distance = builder.value(f"sub i64 {at}, {base}")
     count = builder.value(f"load i64, ptr {_field(function, hint, 'count')}")
-    inside = builder.value(f"icmp ult i64 {_turned(function, distance, bytes)}, {count}")
+    inside = builder.value(f"icmp ult i64 {_rotated(function, distance, bytes)}, {count}")
     builder.branch(inside, near, far, likely=True)
     builder.label(far)
     search = function.unit.calls.search(address.space, bytes, kind)
@@ -124,8 +124,8 @@ def _exponent(bytes: int) -> int:
     return bytes.bit_length() - 1
 
 
-def _turned(function: Function, distance: str, bytes: int) -> str:
-    """A distance turned to the right: as many aligned pieces, or more than there can be."""
+def _rotated(function: Function, distance: str, bytes: int) -> str:
+    """An offset rotated right: as many aligned pieces, or more than there can be."""
     if bytes == 1:
         return distance
     return function.builder.value(f"call i64 @llvm.fshr.i64(i64 {distance}, i64 {distance}, i64 {_exponent(bytes)})")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import ATOMIC, CLUSTER_SPACE, GLOBAL_SPACE, LOAD, SHARED_SPACE
 from ptxlab.emulate.abi.state import Block, Thread
-from ptxlab.emulate.runtime.memory.block_lifetime import has_begun
+from ptxlab.emulate.runtime.memory.block_lifetime import has_started
 from ptxlab.emulate.runtime.memory.memory import in_block
 from ptxlab.emulate.runtime.order.early_waits import note_early_read
 from ptxlab.emulate.runtime.order.races import note
@@ -65,7 +65,7 @@ def note_signal(
     if thread.worker.checks == 0:
         return
     flags: u32 = ATOMIC | STRONG | OBJECT | GENERIC | 3 << SIZE_SHIFT
-    if block != thread.block and not has_begun(thread, block):
+    if block != thread.block and not has_started(thread, block):
         report_start(thread, in_block(offset, block.rank), 8, flags, instruction)
     note_shared_work(thread, block, offset, 8, flags, channel, number, instruction)
 

@@ -81,9 +81,9 @@ def share_bytes(one: Pointer[Worker], other: Pointer[Worker]) -> u32:
     """Whether blocks of two workers accessed the same bytes, and one of them wrote."""
     pages = address_of(one.history.pages)
     others = address_of(other.history.pages)
-    if others.room == 0:
+    if others.capacity == 0:
         return 0
-    for index in range(pages.room):
+    for index in range(pages.capacity):
         page = pages.slots + index
         if page.number != 0:
             twin = others.slots + slot_of(others, page.number)

@@ -18,7 +18,7 @@ from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64
 
 
 @native
-def has_begun(thread: Pointer[Thread], block: Pointer[Block]) -> boolean:
+def has_started(thread: Pointer[Thread], block: Pointer[Block]) -> boolean:
     """Whether a thread knows that another block of its cluster has started: by the cluster's barrier, or any order."""
     if block.cluster.phase != 0:
         return True
@@ -36,7 +36,7 @@ def note_exit(thread: Pointer[Thread]) -> None:
     for index in range(block.count):
         if index != thread.number:
             join(address_of(thread.order.known), address_of(block.threads[index].order.known))
-    for slot in range(block.order.pages.room):
+    for slot in range(block.order.pages.capacity):
         page = block.order.pages.slots + slot
         if page.number == 0:
             continue

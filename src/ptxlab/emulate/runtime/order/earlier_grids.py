@@ -68,7 +68,7 @@ def take_over_accesses(worker: Pointer[Worker], other: Pointer[Worker]) -> None:
     source = other.history
     history.pages.slots = source.pages.slots
     history.pages.count = source.pages.count
-    history.pages.room = source.pages.room
+    history.pages.capacity = source.pages.capacity
     history.chained.items = source.chained.items
     history.chained.count = source.chained.count
     history.chained.capacity = source.chained.capacity
@@ -76,13 +76,13 @@ def take_over_accesses(worker: Pointer[Worker], other: Pointer[Worker]) -> None:
     history.bytes = source.bytes
     source.pages.slots = cast(Pointer[Page], 0)
     source.pages.count = 0
-    source.pages.room = 0
+    source.pages.capacity = 0
     source.chained.items = cast(Pointer[Access], 0)
     source.chained.count = 0
     source.chained.capacity = 0
     source.chained_free = 0
     source.bytes = 0
-    for slot in range(history.pages.room):
+    for slot in range(history.pages.capacity):
         page = history.pages.slots + slot
         if page.number != 0:
             mark_page(history, page)

@@ -114,7 +114,7 @@ def report_stale_phase(thread: Pointer[Thread], notes: Pointer[Phase], read: Poi
     """Note a read of a phase too early, unless this wait has had one."""
     history = thread.worker.history
     end_trial(thread)
-    if has_finding(history, STALE_PHASE, read.instruction) or history.finding_count == history.finding_room:
+    if has_finding(history, STALE_PHASE, read.instruction) or history.finding_count == history.finding_capacity:
         return
     found = add_finding(thread, STALE_PHASE, notes.offset, 8, LOAD, read.instruction, SHARED_SPACE)
     found.thread = read.thread

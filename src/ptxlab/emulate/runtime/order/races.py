@@ -23,7 +23,7 @@ from ptxlab.emulate.abi.address_spaces import (
 from ptxlab.emulate.abi.clocks import Access, Pages, SyncVariables
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.memory.block_independence import keep_page
-from ptxlab.emulate.runtime.memory.block_lifetime import has_begun
+from ptxlab.emulate.runtime.memory.block_lifetime import has_started
 from ptxlab.emulate.runtime.memory.memory import owner_of, without_own_rank
 from ptxlab.emulate.runtime.order.access_history import is_compatible
 from ptxlab.emulate.runtime.order.conflicts import has_conflict, report_conflicts
@@ -82,7 +82,7 @@ def note_cluster(thread: Pointer[Thread], address: u64, bytes: u32, flags: u32, 
     if flags & OBJECT != 0:
         flags = flags | WIDE
     owner = owner_of(thread, address)
-    if not has_begun(thread, owner):
+    if not has_started(thread, owner):
         report_start(thread, address, bytes, flags, instruction)
     note(
         thread,
@@ -147,7 +147,7 @@ def is_read_again(
 
     This is the path of most reads, where nothing else has to be checked: all threads are past the last write.
     """
-    if flags & (KIND | STRONG | STALE) != LOAD or pages.room == 0:
+    if flags & (KIND | STRONG | STALE) != LOAD or pages.capacity == 0:
         return False
     number: u64 = (address >> PAGE_SHIFT) + 1
     page = pages.slots + slot_of(pages, number)

@@ -58,7 +58,7 @@ NEAR = 0
 CLOSE = 1
 FAR = 2
 
-FIRST_ROOM = 16
+FIRST_CAPACITY = 16
 
 # As `isa` names the semantics of a fence; see `access`.
 FENCE_ACQUIRE = 3
@@ -105,13 +105,13 @@ def sync_variable_at(variables: Pointer[SyncVariables], address: u64) -> Pointer
 @native
 def grow(variables: Pointer[SyncVariables]) -> boolean:
     """Make the table larger."""
-    room: u32 = variables.entries.capacity * 2
-    if room == 0:
-        room = FIRST_ROOM
-    slots = cast(Pointer[u32], calloc(u64(room), 4))
+    capacity: u32 = variables.entries.capacity * 2
+    if capacity == 0:
+        capacity = FIRST_CAPACITY
+    slots = cast(Pointer[u32], calloc(u64(capacity), 4))
     if cast(u64, slots) == 0:
         return False
-    if not resize(variables.entries, room):
+    if not resize(variables.entries, capacity):
         free(cast(Pointer[u8], slots))
         return False
     free(cast(Pointer[u8], variables.slots))

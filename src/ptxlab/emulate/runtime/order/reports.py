@@ -84,7 +84,7 @@ def report_race(
         is_like: boolean = found.kind == kind and is_tensor == (space == TENSOR_SPACE)
         if is_like and is_same_work(found, other, flags, instruction):
             return
-    if history.finding_count == history.finding_room:
+    if history.finding_count == history.finding_capacity:
         return
     found = add_finding(thread, kind, address, bytes, flags, instruction, space)
     found.other_instruction = other.instruction
@@ -222,7 +222,7 @@ def report_unwritten(
     end_trial(thread)
     if has_finding(history, UNWRITTEN, instruction):
         return
-    if history.finding_count >= history.finding_room // 2:  # the rest is for races, which matter more
+    if history.finding_count >= history.finding_capacity // 2:  # the rest is for races, which matter more
         return
     add_finding(thread, UNWRITTEN, address, bytes, flags, instruction, space)
 
@@ -232,7 +232,7 @@ def report_start(thread: Pointer[Thread], address: u64, bytes: u32, flags: u32, 
     """Note an access to a block of the cluster that may not have started, unless this instruction has had one."""
     history = thread.worker.history
     end_trial(thread)
-    if not has_finding(history, UNSTARTED, instruction) and history.finding_count < history.finding_room:
+    if not has_finding(history, UNSTARTED, instruction) and history.finding_count < history.finding_capacity:
         add_finding(thread, UNSTARTED, address, bytes, flags, instruction, CLUSTER_SPACE)
 
 
@@ -241,7 +241,7 @@ def report_reinitialised(thread: Pointer[Thread], offset: u64, other: u32, instr
     """Note an `mbarrier.init` where another one is that was used, but is not in use, unless there was one before."""
     history = thread.worker.history
     end_trial(thread)
-    if not has_finding(history, NOT_INVALIDATED, instruction) and history.finding_count < history.finding_room:
+    if not has_finding(history, NOT_INVALIDATED, instruction) and history.finding_count < history.finding_capacity:
         found = add_finding(thread, NOT_INVALIDATED, offset, 8, STORE, instruction, SHARED_SPACE)
         found.other_instruction = other
 
@@ -257,7 +257,7 @@ def report_stale_map(
         found = history.findings + index
         if found.kind == STALE_MAP and found.other_instruction == written.instruction:
             return
-    if history.finding_count == history.finding_room:
+    if history.finding_count == history.finding_capacity:
         return
     found = add_finding(thread, STALE_MAP, address, MAP_BYTES, LOAD, instruction, GLOBAL_SPACE)
     found.other_instruction = written.instruction
@@ -272,7 +272,7 @@ def report_absence(thread: Pointer[Thread], access: Pointer[Access], address: u6
     """Note an access that may come after the exit of a block, unless its instruction has had one."""
     history = thread.worker.history
     end_trial(thread)
-    if has_finding(history, EXITED, access.instruction) or history.finding_count == history.finding_room:
+    if has_finding(history, EXITED, access.instruction) or history.finding_count == history.finding_capacity:
         return
     found = add_finding(thread, EXITED, address, bytes, access.flags, access.instruction, CLUSTER_SPACE)
     found.block = u64(access.block)

@@ -56,14 +56,14 @@ PAGE = 1 << PAGE_SHIFT
 WORDS = PAGE // 4
 ACCESS_SIZE = size_of(Access)
 PAGE_SIZE = size_of(Page)
-FIRST_ROOM = 64
+FIRST_CAPACITY = 64
 SCATTER = 0x9E3779B97F4A7C15
 
 
 @native(inline=True)
 def slot_of(pages: Pointer[Pages], number: u64) -> u32:
     """Where a page is in the table, or the free slot where it would be."""
-    mask: u32 = pages.room - 1
+    mask: u32 = pages.capacity - 1
     at: u32 = u32(u64(number * SCATTER) >> 40) & mask
     while pages.slots[at].number != number and pages.slots[at].number != 0:
         at = (at + 1) & mask
@@ -74,7 +74,7 @@ def slot_of(pages: Pointer[Pages], number: u64) -> u32:
 def find_page(history: Pointer[History], pages: Pointer[Pages], address: u64) -> Pointer[Page]:
     """The page of an address; null if there is no memory left for a new one."""
     number: u64 = (address >> PAGE_SHIFT) + 1
-    if pages.room != 0:
+    if pages.capacity != 0:
         page = pages.slots + slot_of(pages, number)
         if page.number == number:
             return page
@@ -84,7 +84,7 @@ def find_page(history: Pointer[History], pages: Pointer[Pages], address: u64) ->
 @native
 def add_page(history: Pointer[History], pages: Pointer[Pages], number: u64) -> Pointer[Page]:
     nowhere = cast(Pointer[Page], 0)
-    if pages.count * 2 >= pages.room and not grow(pages):
+    if pages.count * 2 >= pages.capacity and not grow(pages):
         return nowhere
     accesses = claim(history, WORDS)
     if cast(u64, accesses) == 0:
@@ -102,16 +102,16 @@ def add_page(history: Pointer[History], pages: Pointer[Pages], number: u64) -> P
 def grow(pages: Pointer[Pages]) -> boolean:
     """Make the table larger."""
     old = pages.slots
-    room: u32 = pages.room
-    larger: u32 = room * 2
+    capacity: u32 = pages.capacity
+    larger: u32 = capacity * 2
     if larger == 0:
-        larger = FIRST_ROOM
+        larger = FIRST_CAPACITY
     memory = calloc(u64(larger), PAGE_SIZE)
     if cast(u64, memory) == 0:
         return False
     pages.slots = cast(Pointer[Page], memory)
-    pages.room = larger
-    for index in range(room):
+    pages.capacity = larger
+    for index in range(capacity):
         if old[index].number != 0:
             page = pages.slots + slot_of(pages, old[index].number)
             page.number = old[index].number
@@ -162,11 +162,11 @@ def chain(history: Pointer[History], next: u32) -> u32:
         history.chained.items[found].next = next
         return found
     if unlikely(history.chained.count == history.chained.capacity):
-        room: u32 = history.chained.capacity * 2 + 1024
-        added: u64 = (u64(room) - u64(history.chained.capacity)) * ACCESS_SIZE
+        capacity: u32 = history.chained.capacity * 2 + 1024
+        added: u64 = (u64(capacity) - u64(history.chained.capacity)) * ACCESS_SIZE
         if history.bytes + added > history.limit:
             return 0
-        if not resize(history.chained, room):
+        if not resize(history.chained, capacity):
             return 0
         history.bytes += added
         if history.chained.count == 0:
@@ -213,7 +213,7 @@ def copy_chain(history: Pointer[History], first: u32) -> u32:
 @native
 def free_pages(history: Pointer[History], pages: Pointer[Pages]) -> None:
     """Forget all accesses of a table."""
-    for index in range(pages.room):
+    for index in range(pages.capacity):
         page = pages.slots + index
         if page.number != 0:
             count: u32 = PAGE if page.fine != 0 else WORDS
@@ -228,15 +228,15 @@ def free_pages(history: Pointer[History], pages: Pointer[Pages]) -> None:
     free(cast(Pointer[u8], pages.slots))
     pages.slots = cast(Pointer[Page], 0)
     pages.count = 0
-    pages.room = 0
+    pages.capacity = 0
 
 
 @native
 def drop_pages(pages: Pointer[Pages]) -> None:
     """Give back a table of whose accesses nothing is needed any more, chains neither."""
-    for index in range(pages.room):
+    for index in range(pages.capacity):
         free(cast(Pointer[u8], pages.slots[index].accesses))
     free(cast(Pointer[u8], pages.slots))
     pages.slots = cast(Pointer[Page], 0)
     pages.count = 0
-    pages.room = 0
+    pages.capacity = 0

@@ -53,7 +53,7 @@ def is_read_by_then(thread: Pointer[Thread], access: Pointer[Access], flags: u32
     home = companion(thread, access.block)
     if flags & ASYNC != 0 or access.flags & KIND != LOAD or cast(u64, home) == 0 or cast(u64, home.tensor) == 0:
         return False
-    if (access.flags & SIZE) >> SIZE_SHIFT != MOVE or home.tensor.begun - access.epoch >= RECENT:
+    if (access.flags & SIZE) >> SIZE_SHIFT != MOVE or home.tensor.started - access.epoch >= RECENT:
         return False
     epoch: u32 = home.tensor.epochs[access.epoch % RECENT]
     reader = home.threads + (access.flags >> WARP_SHIFT) // 32 * 32
@@ -86,7 +86,7 @@ def is_started(thread: Pointer[Thread], access: Pointer[Access]) -> boolean:
     home = companion(thread, access.block)
     if access.flags & ASYNC == 0 or cast(u64, home) == 0 or cast(u64, home.tensor) == 0:
         return False
-    if home.tensor.begun - access.epoch >= RECENT:
+    if home.tensor.started - access.epoch >= RECENT:
         return False  # not remembered
     by: u32 = access.flags >> WARP_SHIFT
     epoch: u32 = home.tensor.epochs[access.epoch % RECENT]

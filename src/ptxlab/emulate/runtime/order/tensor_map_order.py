@@ -181,7 +181,7 @@ def has_heard(known: Pointer[VectorClock], block: u64, use: Pointer[MapUse]) -> 
 def write_at(history: Pointer[History], address: u64) -> Pointer[Access]:
     """The last write to a word of global memory; null if there was none."""
     nothing = cast(Pointer[Access], 0)
-    if history.pages.room == 0:
+    if history.pages.capacity == 0:
         return nothing
     number: u64 = (address >> PAGE_SHIFT) + 1
     page: Pointer[Page] = history.pages.slots + slot_of(address_of(history.pages), number)

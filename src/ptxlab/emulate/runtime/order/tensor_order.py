@@ -61,8 +61,8 @@ def wait_for_cells(thread: Pointer[Thread], stores: u32) -> None:
         return
     channel: u32 = TENSOR_STORES if stores != 0 else TENSOR_LOADS
     key: u64 = key_of(thread.block.number, channel + thread.number // 32)
-    advance(address_of(thread.order.known), key, u64(tensor.begun))
-    advance(address_of(thread.order.tensor_known), key, u64(tensor.begun))
+    advance(address_of(thread.order.known), key, u64(tensor.started))
+    advance(address_of(thread.order.tensor_known), key, u64(tensor.started))
 
 
 @native
@@ -72,7 +72,7 @@ def fence_before(thread: Pointer[Thread]) -> None:
         return
     if cast(u64, thread.block.tensor) != 0:
         key: u64 = key_of(thread.block.number, TENSOR_ISSUED + thread.number)
-        advance(address_of(thread.order.known), key, u64(thread.block.tensor.begun))
+        advance(address_of(thread.order.known), key, u64(thread.block.tensor.started))
     pass_fence(thread, FENCE_RELEASE, CTA_SCOPE)
 
 

@@ -186,7 +186,7 @@ def report_mismatch(thread: Pointer[Thread], read: TileRead, reason: u32, instru
     """Note a matrix that is not read as it was written, unless its instruction has had one; null if it has."""
     history = thread.worker.history
     end_trial(thread)
-    if has_finding(history, MISMATCHED, instruction) or history.finding_count == history.finding_room:
+    if has_finding(history, MISMATCHED, instruction) or history.finding_count == history.finding_capacity:
         return cast(Pointer[Finding], 0)
     kind: u32 = LOAD | swizzle_of(read) << 4 | read.is_tensor << 8 | read.major << 9 | read.is_b << 10
     found = add_finding(thread, MISMATCHED, read.descriptor, reason, kind, instruction, SHARED_SPACE)

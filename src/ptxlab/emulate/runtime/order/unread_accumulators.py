@@ -26,7 +26,7 @@ def accumulator_at(pages: Pointer[Pages], lane: u32, column: u32) -> Pointer[Acc
     nothing = cast(Pointer[Access], 0)
     address: u64 = (u64(lane) * COLUMNS + u64(column)) * 4
     number: u64 = (address >> PAGE_SHIFT) + 1
-    if pages.room == 0:
+    if pages.capacity == 0:
         return nothing
     page = pages.slots + slot_of(pages, number)
     if page.number != number or page.fine != 0:
@@ -107,7 +107,7 @@ def report_unread(
     while bands >> lane & 1 == 0:
         lane += 1
     place = accumulator_at(address_of(block.tensor.pages), lane * BAND, column)
-    if cast(u64, place) == 0 or history.finding_count == history.finding_room:
+    if cast(u64, place) == 0 or history.finding_count == history.finding_capacity:
         return
     if has_finding(history, UNREAD, place.instruction):
         return

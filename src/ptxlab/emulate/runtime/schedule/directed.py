@@ -15,7 +15,14 @@ from ptxlab.emulate.runtime.schedule.clusters import take_clusters
 from ptxlab.emulate.runtime.schedule.grid import begin_next, leave_residents, report_stop
 from ptxlab.emulate.runtime.schedule.quiescence import mark_of_thread
 from ptxlab.emulate.runtime.schedule.registers import gets_registers
-from ptxlab.emulate.runtime.schedule.schedule import allow, deliver_copies, deliver_work, meet, report_hang, run_thread
+from ptxlab.emulate.runtime.schedule.schedule import (
+    allow,
+    converge,
+    deliver_copies,
+    deliver_work,
+    report_hang,
+    run_thread,
+)
 from ptxlab.emulate.runtime.schedule.steps import DELIVER, log, number_of
 from ptxlab.native import Pointer, atomic_load, atomic_store, boolean, call, cast, native, u32, u64
 
@@ -131,7 +138,7 @@ def settle_warp(block: Pointer[Block], warp: u32) -> boolean:
         if block.worker.fault.kind != 0:
             return ran
         can_converge = can_converge or thread.status == AT_COLLECTIVE or thread.status == ACTIVE
-    return (can_converge and meet(block, base, lanes)) or ran
+    return (can_converge and converge(block, base, lanes)) or ran
 
 
 @native

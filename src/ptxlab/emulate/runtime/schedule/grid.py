@@ -40,7 +40,7 @@ def run_grid(worker: Pointer[Worker]) -> None:
     is_stuck = False
     while atomic_load(worker.stop) == 0:
         moved = False
-        if worker.clusters.waiting < worker.clusters.room:
+        if worker.clusters.waiting < worker.clusters.capacity:
             if take_clusters(worker):
                 moved = True
                 cluster = begin_next(worker, spare)
@@ -123,8 +123,8 @@ def has_to_leave(worker: Pointer[Worker], still: u32) -> boolean:
     if still == 0 or still != worker.clusters.waiting:
         return False
     if has_more(worker) and still < worker.clusters.limit:
-        if still >= worker.clusters.room:
-            worker.clusters.room = min(worker.clusters.room * 2, worker.clusters.limit)
+        if still >= worker.clusters.capacity:
+            worker.clusters.capacity = min(worker.clusters.capacity * 2, worker.clusters.limit)
     elif worker.clusters.is_alone != 0:
         continue_together(worker, still)
     elif not has_more(worker):

@@ -273,7 +273,7 @@ def run_warp(block: Pointer[Block], warp: u32) -> u32:
                 if thread.status == FAILED:
                     return 0
             seen = seen | u32(1) << thread.status
-        if seen & (1 << AT_COLLECTIVE | 1 << ACTIVE) != 0 and meet(block, base, lanes):
+        if seen & (1 << AT_COLLECTIVE | 1 << ACTIVE) != 0 and converge(block, base, lanes):
             if block.worker.fault.kind != 0:
                 return 0
             ran = True
@@ -299,7 +299,7 @@ def spin(block: Pointer[Block], base: u32, lanes: u32) -> None:
 
 
 @native
-def meet(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
+def converge(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
     """Let lanes converge that all wait for each other; false if there are none."""
     waiting: u32 = 0
     alive: u32 = 0
@@ -316,7 +316,7 @@ def meet(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
             active = active | bit
         elif status == READY or status == YIELDED:  # noqa: SIM109 - native functions know no tuples
             busy = busy | bit
-    met = False
+    converged = False
     lane = u32(0)
     while lane < lanes:
         bit = u32(1) << lane
@@ -336,12 +336,12 @@ def meet(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
                 if same == members:
                     perform(block, base, members, site)
                     waiting = waiting & ~members
-                    met = True
+                    converged = True
         lane += 1
-    if active != 0 and busy == 0 and not met:
+    if active != 0 and busy == 0 and not converged:
         answer_activemask(block, base, lanes, active)
-        met = True
-    return met
+        converged = True
+    return converged
 
 
 @native

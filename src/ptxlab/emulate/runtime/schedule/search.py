@@ -49,7 +49,7 @@ from ptxlab.emulate.runtime.schedule.schedule import (
     STILL,
     STOPPED,
     allow,
-    meet,
+    converge,
     moves_of,
     run_thread,
 )
@@ -74,7 +74,7 @@ def run_search(worker: Pointer[Worker]) -> None:
     is_stuck = False
     while atomic_load(worker.stop) == 0:
         before: u32 = worker.clusters.waiting
-        while worker.clusters.waiting < worker.clusters.room and take_clusters(worker):
+        while worker.clusters.waiting < worker.clusters.capacity and take_clusters(worker):
             cluster = begin_next(worker, spare)
             if cast(u64, cluster) == 0:
                 break
@@ -97,7 +97,7 @@ def run_search(worker: Pointer[Worker]) -> None:
                 else:
                     end_cluster(cluster)
             elif outcome == SPINNING:  # it may wait for clusters that have not started
-                worker.clusters.room = min(worker.clusters.room * 2, worker.clusters.limit)
+                worker.clusters.capacity = min(worker.clusters.capacity * 2, worker.clusters.limit)
             elif outcome != STILL:
                 report_stop(worker, worker.clusters.residents[search.cursor])
                 break
@@ -277,7 +277,7 @@ def choose_lane(search: Pointer[Search], block: Pointer[Block], warp: u32, first
             block.schedule.moves += 1
         can_converge = can_converge or thread.status == AT_COLLECTIVE or thread.status == ACTIVE
     if can_converge:
-        meet(block, base, lanes)
+        converge(block, base, lanes)
         if block.worker.fault.kind != 0:
             return cast(Pointer[Thread], 0)
     search.near = block

@@ -74,7 +74,7 @@ def log_collective(block: Pointer[Block], base: u32, members: u32) -> None:
 @native
 def log(worker: Pointer[Worker], who: u32, kind: u32, address: u64, size: u32, extra: u32) -> None:
     """Log an event, if the log is not full."""
-    if worker.directed.count < worker.directed.room:
+    if worker.directed.count < worker.directed.capacity:
         event = worker.directed.events + worker.directed.count
         event.thread = who
         event.kind = kind

@@ -103,10 +103,10 @@ def access_cells(thread: Pointer[Thread], move: Pointer[TensorMove], instruction
 def next_number(thread: Pointer[Thread]) -> u32:
     """The number of one more operation, which this thread starts."""
     tensor = thread.block.tensor
-    tensor.begun += 1
-    tensor.accumulators[tensor.begun % RECENT] = 0
-    tensor.epochs[tensor.begun % RECENT] = thread.order.epoch
-    return tensor.begun
+    tensor.started += 1
+    tensor.accumulators[tensor.started % RECENT] = 0
+    tensor.epochs[tensor.started % RECENT] = thread.order.epoch
+    return tensor.started
 
 
 @native

@@ -58,7 +58,7 @@ def shape_in(mma: Pointer[TensorMma], buffer: u32) -> u32:
 def report_collector(thread: Pointer[Thread], collector: Pointer[Collector], buffer: u32, instruction: u32) -> None:
     """Note that a buffer does not hold what an MMA uses, and what filled or emptied it."""
     history = thread.worker.history
-    if thread.worker.checks == 0 or history.finding_count == history.finding_room:
+    if thread.worker.checks == 0 or history.finding_count == history.finding_capacity:
         return
     if has_finding(history, COLLECTOR, instruction):
         return
