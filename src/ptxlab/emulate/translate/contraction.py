@@ -81,10 +81,20 @@ class Pairs:
 
     def is_only_summed(self, product: int) -> bool:
         """Whether all that reads a product are sums that it can be contracted with: then ptxas does it."""
-        writes = self._facts.effects.writes[product]
-        sums = {pair.sum for pair in self.all.values() if pair.product == product}
-        reads = {use for register in writes for use in self._facts.values.uses(product, register)}
-        return all(use in sums or self._is_copy(use) for use in reads if use in self._needed)
+        return self._only_reaches(product, {pair.sum for pair in self.all.values() if pair.product == product})
+
+    def _only_reaches(self, at: int, sums: set[int], copies: int = MOST_COPIES) -> bool:
+        """Whether all that needs a result, directly or by copies, are these sums."""
+        values = self._facts.values
+        reads = {use for register in self._facts.effects.writes[at] for use in values.uses(at, register)}
+        return all(use in sums or self._passes_to(use, sums, copies) for use in reads if use in self._needed)
+
+    def _passes_to(self, at: int, sums: set[int], copies: int) -> bool:
+        """Whether it is a copy, to a register that nothing else writes, that only these sums need."""
+        if not copies or not self._is_copy(at):
+            return False
+        is_only = all(self._facts.values.only_write(register) == at for register in self._facts.effects.writes[at])
+        return is_only and self._only_reaches(at, sums, copies - 1)
 
     @cached_property
     def _needed(self) -> set[int]:

@@ -24,7 +24,7 @@ from ptxlab.toolchain.lowering import side_by_side
 from ptxlab.toolchain.tools import find
 
 Lines = Mapping[int, Sequence[SassInstruction]]
-VERSION = 4  # of what is kept on disk
+VERSION = 5  # of what is kept on disk
 KEPT = 64  # kernels that are remembered in this process
 
 # What adds, multiplies, or does both, in f32, f64 and halves; the `2` are pairs, which ptxas also makes of scalars.
