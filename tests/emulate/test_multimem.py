@@ -103,3 +103,17 @@ def test_arrays_that_are_not_replicas() -> None:
         ptxlab.Multicast([array, array])
     with pytest.raises(ValueError, match="0 arrays: there are 1 to 8 devices"):
         ptxlab.Multicast([])
+
+
+@pytest.mark.parametrize(("store", "codes"), [("multimem.st.weak", ["data-race"]), ("multimem.st.relaxed.gpu", [])])
+def test_weak_stores_of_two_blocks_race_on_every_device(store: str, codes: list[str]) -> None:
+    text = f""".entry k(.param .u64 a) {{
+    .reg .b64 %rd0; .reg .b32 %r0;
+    ld.param.u64 %rd0, [a]; mov.u32 %r0, %ctaid.x;
+    {store}.global.b32 [%rd0], %r0;
+    ret;
+}}
+"""
+    module = ptxlab.parse(header("8.1", "sm_90") + text, name="k.ptx")
+    result = module["k"].launch(grid=2, block=1, args=[ptxlab.Multicast(arrays([9], [9]))], on_error="collect")
+    assert [found.code for found in result.diagnostics][:1] == codes
