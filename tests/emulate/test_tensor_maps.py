@@ -4,8 +4,10 @@ Of what an H200 has (im2col, interleave, tf32), the oracles here are what one di
 asks it. The rest is modelled after the manual.
 """
 
+import json
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -448,3 +450,12 @@ def test_a_map_made_by_a_kernel_is_that_of_the_driver(space: str) -> None:
     # The driver notes the bytes of a box and the alignment of its swizzle as well, which copies do not read.
     assert struct.unpack("<16I", made[:64]) == struct.unpack_from("<16I", wanted)
     assert not made[64:].any()
+
+
+def test_maps_are_encoded_as_a_driver_does() -> None:
+    evidence = json.loads((Path(__file__).parents[2] / "evidence" / "tensor_maps.json").read_text(encoding="utf-8"))
+    assert evidence["maps"]["different"] == evidence["replacements"]["different"] == 0
+    assert evidence["copies"]["different"] == 0
+    for fields, address, encoded in evidence["encodings"]:
+        given = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
+        assert TensorMap(array=None, offset=0, **given).encode(address).hex() == encoded
