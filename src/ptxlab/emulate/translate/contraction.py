@@ -80,8 +80,10 @@ class Pairs:
         return list(chosen.values())
 
     def is_only_summed(self, product: int) -> bool:
-        """Whether all that reads a product are sums that it can be contracted with: then ptxas does it."""
-        return self._only_reaches(product, {pair.sum for pair in self.all.values() if pair.product == product})
+        """Whether all that reads a product are sums of its block that it can be contracted with: then ptxas does it."""
+        block_of = self._facts.values.block_of
+        sums = {pair.sum for pair in self.all.values() if pair.product == product}
+        return self._only_reaches(product, {at for at in sums if block_of(at) == block_of(product)})
 
     def _only_reaches(self, at: int, sums: set[int], copies: int = MOST_COPIES) -> bool:
         """Whether all that needs a result, directly or by copies, are these sums."""

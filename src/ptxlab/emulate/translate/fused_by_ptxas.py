@@ -3,7 +3,7 @@
 ptxas gives a contracted instruction the line of the sum, and says by `-lineinfo` which line of the text each
 instruction comes from; so the text is printed with one instruction a line. A sum that left no instruction of its own
 (one that was merged with another like it, or became half of a pair) is taken to be contracted if nothing else that is
-needed reads its product, which is when ptxas contracts.
+needed reads its product, and all is in one block, which is when ptxas contracts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ptxlab.toolchain.lowering import side_by_side
 from ptxlab.toolchain.tools import find
 
 Lines = Mapping[int, Sequence[SassInstruction]]
-VERSION = 5  # of what is kept on disk
+VERSION = 6  # of what is kept on disk
 KEPT = 64  # kernels that are remembered in this process
 
 # What adds, multiplies, or does both, in f32, f64 and halves; the `2` are pairs, which ptxas also makes of scalars.
