@@ -193,7 +193,7 @@ class Score:
         )
 
 
-def evidence(score: Score, commit: str) -> dict[str, object]:
+def evidence(score: Score, commit: str, where: str) -> dict[str, object]:
     """What a run measured, on what, with every mutant that is not reported."""
     kinds: dict[str, dict[str, int]] = {}
     for kind in sorted({o.mutant.kind for o in score.outcomes}):
@@ -204,7 +204,7 @@ def evidence(score: Score, commit: str) -> dict[str, object]:
     return {
         "command": "python -m tests.emulate.mutation --evidence",
         "versions": f"LLVM through llvmlite {version('llvmlite')}, NumPy {version('numpy')}",
-        "platform": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
+        "platform": where,
         "commit": commit,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "kernels": len({o.mutant.subject.name for o in score.outcomes}),
@@ -258,7 +258,7 @@ def outcomes_of(options: dict[str, str]) -> Iterator[Outcome]:
     """What comes of all mutants that are asked for, in their order; of those of earlier runs, what was saved."""
     if "join" in options:
         for name in options["join"].split(","):
-            yield from pickle.loads(Path(name).read_bytes())
+            yield from pickle.loads(Path(name).read_bytes())["outcomes"]
         return
     chosen = [subject for subject in subjects() if options.get("only", "") in subject.name]
     for name in ("asynchronous", "synchronous"):
@@ -276,7 +276,20 @@ def save(outcomes: list[Outcome], name: str) -> None:
     for outcome in outcomes:
         subject = replace(outcome.mutant.subject, text="")
         kept.append(replace(outcome, mutant=replace(outcome.mutant, text="", subject=subject)))
-    Path(name).write_bytes(pickle.dumps(kept))
+    Path(name).write_bytes(pickle.dumps({"platform": this_platform(), "outcomes": kept}))
+
+
+def this_platform() -> str:
+    """Where this runs."""
+    return f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+
+
+def platforms(options: dict[str, str]) -> str:
+    """Where the mutants ran: here, or where the files that are joined come from."""
+    if "join" not in options:
+        return this_platform()
+    found = (pickle.loads(Path(name).read_bytes())["platform"] for name in options["join"].split(","))
+    return "; ".join(dict.fromkeys(found))
 
 
 def _all_mutants_of(subject: Subject) -> list[Mutant]:
@@ -311,7 +324,7 @@ def main(arguments: list[str]) -> int:
     if "evidence" in options:
         root = EVIDENCE.parents[1]
         commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=True)
-        record = evidence(score, commit.stdout.strip())
+        record = evidence(score, commit.stdout.strip(), platforms(options))
         if "originals" in options:
             record["originals"] = json.loads(Path(options["originals"]).read_text())
         EVIDENCE.write_text(json.dumps(record, indent=1) + "\n")

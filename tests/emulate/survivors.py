@@ -48,6 +48,8 @@ STALE = "a stale value may be read, but by strong accesses on both sides, which 
 VOTES = "the votes of other threads are lost, which changes a value, not the order of any accesses"
 LEADING = ("other leading offset of operand 1", "other leading offset of operand 2")
 STRIDE = ("other stride offset of operand 1", "other stride offset of operand 2")
+COUNT = ("one arrival more", "half the arrivals")
+BUFFERS = "there are as many buffers of accumulators as tiles: no thread has to wait for one"
 KEPT = "it only keeps the block until the others have read its memory, and hands nothing over"
 UNUSED = "with a swizzle, a K-major matrix of one row of it has no use for the leading offset"
 BEFORE = "nothing on tensor memory is in flight there: loads are waited for, and MMAs by a commit"
@@ -85,6 +87,16 @@ EQUIVALENT = [
     Survivor("wgmma_gemm", (), WAIT, AT_END, "cp.async.bulk.wait_group 0"),
     Survivor("tcgen05_gemm", (), WAIT, AT_END, "cp.async.bulk.wait_group 0"),
     Survivor("pipelined", (), WAIT, "the copies that are left are of no bytes", "cp.async.wait_all"),
+    Survivor("mma_gemm", (), WAIT, NONE_LEFT, "cp.async.wait_all"),
+    Survivor("mma_gemm mma.sync", (426,), BARRIER, "what is overwritten was read before the last barrier of the loop"),
+    Survivor("mma_tile", (), ("remove warp barrier",), MEET, "bar.warp.sync"),
+    Survivor("tcgen05_gemm ring", (194,), BARRIER, "all threads have waited on the same mbarrier just before"),
+    Survivor("tcgen05_gemm specialized", (53,), COUNT, "a block has one tile: no thread waits for its accumulators"),
+    Survivor("tcgen05_gemm specialized", (), ("remove commit",), AT_END, "cp.async.bulk.commit_group"),
+    Survivor("tcgen05_gemm pair", (61, 63), COUNT, BUFFERS),
+    Survivor("tcgen05_gemm pair", (205, 553), (*WAIT, "remove arrive", "release to relaxed", "narrow scope"), BUFFERS),
+    Survivor("ring", (), LEADING, "a row is one chunk of 16 bytes: the leading offset leads nowhere", "32x128b"),
+    Survivor("ring", (), ("remove fence",), "threads only read before it, and reads are over when they are ordered"),
     Survivor("work_queue-blocks.sm_80", (283,), SCOPE, "only the block that took a piece adds to its result"),
     Survivor("work_queue-blocks.sm_80", (293, 296), WARP, ONE_WARP),
     Survivor("barrier_answers-barriers", (41,), WARP, "the barrier is one of 32 threads, and these are one warp"),
@@ -138,7 +150,10 @@ EQUIVALENT = [
 
 MISSED = [
     Survivor("blackwell_product-blackwell.sm_100a", (), LEADING, NO_LAYOUT, "tcgen05.mma"),
-    Survivor("ring", (), STRIDE, NO_LAYOUT, "tcgen05.cp"),
+    Survivor("ring", (), STRIDE, NO_LAYOUT, "tcgen05."),
+    Survivor(
+        "wgmma_gemm", (), ("remove tensor fence",), "registers of an MMA in flight are not tracked", "wgmma.fence"
+    ),
     Survivor("barrier_answers-barriers", (25, 26, 27), ("remove barrier",), VOTES),
     Survivor("semaphore_of_two-library.sm_80", (1149,), ("acquire to relaxed",), STALE),
     Survivor("semaphore_of_two-library.sm_80", (1177,), ("release to relaxed",), STALE),
