@@ -2,28 +2,22 @@
 
 import json
 import os
-import pty
-import select
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
-from tests.tools import header
+from click.testing import CliRunner
+from tests.cli.running import HEADER, run, write
 
 from ptxlab.cli.arguments import parse_argument
 from ptxlab.cli.group import ptxlab
 from ptxlab.cli.tour import SAXPY
 
-HEADER = header("8.0", "sm_80")
 ARGUMENTS = ["--arg", "f32[1024]=random", "--arg", "f32[1024]=zeros", "--arg", "f32=2.0", "--arg", "u32=1024"]
 ONES = ["--block", 1, "--arg", "f32[1]=ones", "--arg", "f32[1]=ones"]
 LAUNCH = ["--grid", "4", "--block", "256", *ARGUMENTS]
-SPIN = HEADER + ".entry spin()\n{\n    .reg .u32 %r; mov.u32 %r, 0;\nforever:\n    bra forever;\n}\n"
 # Each thread takes the next place; which one gets which depends on the order.
 RACE = """\
 .version 8.0
@@ -48,23 +42,10 @@ done:
 """
 
 
-def run(*arguments: object) -> Result:
-    result = CliRunner().invoke(ptxlab, ["run", *map(str, arguments)])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
-
-
 @pytest.fixture
 def saxpy(tmp_path: Path) -> Path:
     file = tmp_path / "saxpy.ptx"
     file.write_text(SAXPY)
-    return file
-
-
-def write(tmp_path: Path, text: str) -> Path:
-    file = tmp_path / "kernel.ptx"
-    file.write_text(text)
     return file
 
 
@@ -391,86 +372,3 @@ def test_profile_shows_the_lines_that_cost_most(tmp_path: Path) -> None:
     assert "global memory: 1,024 bytes read, 512 bytes written" in lines
     (cost,) = [line.split() for line in lines if line.endswith("ld.global.f32 %f2, [%rd4];")]
     assert cost[:6] == ["27", "128", "512", "32.0", "(ideal", "4.0)"]
-
-
-def test_an_endless_loop_ends_with_its_time(tmp_path: Path) -> None:
-    result = run(write(tmp_path, SPIN), "--block", 1, "--timeout", 0.2)
-    assert result.exit_code == 1
-    assert "error[timeout]" in result.stdout
-
-
-@pytest.mark.slow
-def test_a_long_run_shows_a_bar_and_ctrl_c_stops_it_at_once(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "ptxlab", "run", str(write(tmp_path, SPIN)), "--block", "1"]
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, text=True)
-    os.close(theirs)
-    shown = b""
-    until = time.perf_counter() + 60
-    while b"0 of 1 blocks" not in shown and time.perf_counter() < until:
-        if select.select([ours], [], [], 1)[0]:
-            shown += os.read(ours, 4096)
-    process.send_signal(signal.SIGINT)
-    asked = time.perf_counter()
-    output, _ = process.communicate(timeout=60)
-    os.close(ours)
-    assert b"0 of 1 blocks" in shown
-    assert time.perf_counter() - asked < 5
-    assert process.returncode == 130
-    assert "kernel.ptx:8:5" in output
-    assert "block (0,0,0)" in output
-
-
-@pytest.mark.slow
-def test_without_a_terminal_there_is_no_bar(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "ptxlab", "run", str(write(tmp_path, SPIN)), "--block", "1", "--timeout", "1.5"]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert (ended.returncode, ended.stderr) == (1, "")
-
-
-# Adds a step of constant memory to a counter, for each thread.
-STEPS = """\
-.version 8.0
-.target sm_80
-.address_size 64
-.const .align 4 .b8 step[4];
-.global .u32 total = 40;
-.global .u32 untouched;
-.visible .entry k()
-{
-    .reg .b32 %r<2>;
-    ld.const.u32 %r1, [step];
-    red.global.add.u32 [total], %r1;
-    ret;
-}
-"""
-
-
-def test_variables_are_set_shown_and_written(tmp_path: Path) -> None:
-    file = write(tmp_path, STEPS)
-    result = run(file, "--block", 4, "--set", "step=s32=3", "--save", tmp_path)
-    assert result.exit_code == 0
-    assert result.stdout.splitlines()[:3] == ["total: u32, 1 of 1 elements changed", "    52", "    from 52 to 52"]
-    assert np.load(tmp_path / "total.npy") == 52
-    assert not (tmp_path / "untouched.npy").exists()
-    arguments = [file, "--block", 4, "--set", "step=s32[1]=-1", "--set", "total=s32=2", "--seeds", 3]
-    (changed,) = json.loads(run(*arguments, "--format", "json").stdout)["variables"]
-    assert (changed["name"], changed["type"], changed["first"]) == ("total", "s32", [-2])
-
-
-@pytest.mark.parametrize(
-    ("setting", "said"),
-    [
-        ("stpe=u32=1", "did you mean `step`?"),
-        ("step=f64=1", "`step` is uint8[4], the value float64[1]"),
-        ("total=f32=1", "`total` is `.u32`, the array holds float32"),
-        ("total=u32[2]=1", "`total` is uint32, the value uint32[2]"),
-        ("total", "`total` is not like `filter=f32[5]=1,2,3,4,5`"),
-        ("total=u33=1", "there is no type `u33`"),
-        ("total=u32=x", "Invalid value for --set: `u32=x`: `x` is not an integer"),
-    ],
-)
-def test_settings_that_do_not_fit(tmp_path: Path, setting: str, said: str) -> None:
-    result = run(write(tmp_path, STEPS), "--block", 1, "--set", setting)
-    assert result.exit_code == 2
-    assert said in result.output
