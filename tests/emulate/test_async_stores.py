@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ptxlab
-from tests.emulate.test_clusters import SYNC, codes, findings, run
+from tests.emulate.clusters import SYNC, codes, findings, run
 
 # Each block sends to the next one, which waits for `bytes` bytes at its mbarrier.
 SEND = """

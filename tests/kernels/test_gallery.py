@@ -32,6 +32,8 @@ def run(name: str, variant: str, size: Size, device: str) -> None:
     except UnsuitedError as reason:
         pytest.skip(str(reason))
     for launch in launches:
+        if device == "cuda" and gpu.gpu().architecture_for(launch.module.target) is None:
+            pytest.skip(f"{gpu.gpu().name} does not run {launch.module.target}")
         assert launch.run(device=device).diagnostics == []
     check(np, entry, size, arrays, expected, variant)
 

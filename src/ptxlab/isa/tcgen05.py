@@ -177,6 +177,7 @@ def start_move(
     type="u32 s32",
     **REDUCED_SPLIT,
 )
+@holds(lambda m: moved_words("d", "read from", m))
 def tcgen05_ld_red(k: Machine, m: Modifiers, taddr: Address, split: int | None) -> tuple[Vector, Value]:
     """Start loading from tensor memory into the registers of a warp, and take the least or greatest of each thread's.
 

@@ -87,6 +87,7 @@ def lookups(opcode: str, between: str = "", **arguments: Any) -> Callable[[Decla
     """Declare every form of a lookup; `between` names the operands that this one has after the coordinates."""
 
     def declare(function: Declared) -> Declared:
+        plain = _without_predicate(function)
         for result, resident in (("d", ""), ("d|p", "7.1 sm_60")):
             for address in ("[a, c]", "[a, b, c]"):
                 coordinates = _coordinates if address == "[a, c]" else _sampled_coordinates
@@ -99,7 +100,7 @@ def lookups(opcode: str, between: str = "", **arguments: Any) -> Callable[[Decla
                     types = {name: LOOKUP[name] for name in names} | {"c": coordinates}
                     if "dx" in names and tail == ", e, f":
                         types["e"] = _offsets_apart
-                    written = function if "|" in result else _without_predicate(function)
+                    written = function if "|" in result else plain
                     form(syntax, types=types, writes="d p", where=_where(tail), **arguments | {"since": since})(written)
         return function
 
