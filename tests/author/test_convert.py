@@ -284,7 +284,7 @@ def lines_of_branches(lines: int) -> str:
     return "".join(both(n % 90, n, n * n % 97) for n in range(lines // 5))
 
 
-@pytest.mark.slow
+@pytest.mark.bulk
 @pytest.mark.parametrize("make", [lines_of_runs, lines_of_cases, lines_of_branches])
 def test_time_grows_with_the_length_of_the_file(make: Callable[[int], str]) -> None:
     def seconds(lines: int) -> float:

@@ -28,7 +28,7 @@ SAMPLE = """\
 
 @pytest.mark.slow
 @needs_ptxas
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.bulk)])
 def test_agreement_on_damaged_files(seed: int) -> None:
     found = score(compare(8 * len(KINDS), seed, most=6_000, timeout=10))
     assert not found.false_refusals, "\n".join(map(str, found.false_refusals))

@@ -69,7 +69,7 @@ def live(count: int) -> str:
         (skips(300), 300 - 1),
         (loops(1010), 1010),
         (nested(400), 400),
-        (tangle(1010), 0),
+        pytest.param(tangle(1010), 0, marks=pytest.mark.bulk),
         (table(3000), 3),
         ("\n".join(f"L{i}:" for i in range(30_000)), 0),
         ("add.u32 %r1, %r1, 1;\n" * 9000, 9000),
@@ -94,7 +94,9 @@ def test_thousands_of_functions() -> None:
     assert run("\n".join(f"call f{i};" for i in range(count)), before=before, timeout=120) == (0, [])
 
 
-@pytest.mark.parametrize("body", [tangle(20_000), skips(8_000)], ids=["irreducible", "branches"])
+@pytest.mark.parametrize(
+    "body", [pytest.param(tangle(20_000), marks=pytest.mark.bulk), skips(8_000)], ids=["irreducible", "branches"]
+)
 def test_the_time_limit_holds_while_compiling(body: str) -> None:
     """The first second is free; reading and checking the text are not part of it, nor is a busy machine."""
     started = time.process_time()
@@ -111,7 +113,9 @@ def test_a_kernel_that_was_stopped_while_compiling_raises() -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [skips(400), tangle(500), "bar.sync 0;\n" * 300], ids=["branches", "irreducible", "barriers"]
+    "body",
+    [skips(400), pytest.param(tangle(500), marks=pytest.mark.bulk), "bar.sync 0;\n" * 300],
+    ids=["branches", "irreducible", "barriers"],
 )
 def test_what_is_not_optimised_computes_the_same(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = run(body)

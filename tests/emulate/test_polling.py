@@ -342,7 +342,8 @@ DEADLINES = [
 @pytest.mark.parametrize(
     ("how", "sleep"),
     # Without a sleep it takes seconds to see that only the time passes.
-    [(how, "nanosleep.u32 1000;") for how in DEADLINES] + [(how, "") for how in DEADLINES[:3]],
+    [(how, "nanosleep.u32 1000;") for how in DEADLINES]
+    + [pytest.param(how, "", marks=[pytest.mark.bulk] * (number > 0)) for number, how in enumerate(DEADLINES[:3])],
     ids=lambda one: one["clock"] if isinstance(one, dict) else one or "awake",
 )
 def test_a_deadline(how: dict[str, Any], sleep: str) -> None:

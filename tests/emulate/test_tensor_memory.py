@@ -63,7 +63,10 @@ def test_loads(shape: str, count: int, packed: bool) -> None:
         assert np.array_equal(out[:, lane, register] >> bit & mask, expected & mask)
 
 
-@pytest.mark.parametrize(("shape", "count", "packed"), CASES)
+@pytest.mark.parametrize(
+    ("shape", "count", "packed"),
+    [pytest.param(*case, marks=[pytest.mark.bulk] * (case[1] > 16)) for case in CASES],
+)
 def test_stores(shape: str, count: int, packed: bool) -> None:
     registers = REGISTERS[shape] * count
     layout = moved(shape, count, packed=packed)

@@ -6,6 +6,8 @@ coordinates by an offset `e` and compare with a depth `f`; `lookups` declares al
 """
 
 from collections.abc import Callable, Sequence
+from functools import cache
+from inspect import signature
 from typing import Any
 
 from .form import Modifiers, Specification, Values, Where, form
@@ -107,8 +109,9 @@ def lookups(opcode: str, between: str = "", **arguments: Any) -> Callable[[Decla
     return declare
 
 
+@cache
 def _without_predicate(function: Declared) -> Declared:
-    """A lookup that returns the texel alone."""
+    """A lookup that returns the texel alone: at a level, as gradients ask, or neither."""
 
     def look_up(
         k: Machine,
@@ -121,12 +124,15 @@ def _without_predicate(function: Declared) -> Declared:
         dy: Any,
         e: Any,
         f: Value | None,
-    ) -> tuple[Value, ...]:
-        texel: tuple[Value, ...] = function(k, m, a, b, c, lod, dx, dy, e, f)[0]
-        return texel
+    ) -> Any:
+        return function(k, m, a, b, c, lod, dx, dy, e, f)[0]
 
-    look_up.__doc__, look_up.__module__ = function.__doc__, function.__module__
-    return look_up
+    def gather(k: Machine, m: Modifiers, a: Address, b: Value | None, c: Any, e: Any, f: Value | None) -> Any:
+        return function(k, m, a, b, c, e, f)[0]
+
+    found = look_up if "lod" in signature(function).parameters else gather
+    found.__doc__, found.__module__ = function.__doc__, function.__module__
+    return found
 
 
 def _where(tail: str) -> Where:
@@ -256,9 +262,6 @@ def tld4(
     a: Address,
     b: Value | None,
     c: Any,
-    lod: Value | None,
-    dx: Any,
-    dy: Any,
     e: Any,
     f: Value | None,
 ) -> Any:
