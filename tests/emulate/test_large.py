@@ -88,6 +88,7 @@ def test_thousands_of_registers_over_many_waits() -> None:
     assert run(live(count), timeout=120) == (expected, [])
 
 
+@pytest.mark.bulk
 def test_thousands_of_functions() -> None:
     count = 1500
     before = "".join(f".func f{i}() {{ .reg .b32 %a; mov.u32 %a, {i}; ret; }}\n" for i in range(count))
@@ -107,6 +108,7 @@ def test_the_time_limit_holds_while_compiling(body: str) -> None:
         assert found[0].message == "the kernel was stopped after 1 seconds, while it was compiled"
 
 
+@pytest.mark.bulk
 def test_a_kernel_that_was_stopped_while_compiling_raises() -> None:
     with pytest.raises(ptxlab.KernelError, match="while it was compiled"):
         launch(tangle(60_000) + "\nret;", timeout=0.1, on_error="raise")
@@ -179,6 +181,7 @@ except KeyboardInterrupt:
     assert process.communicate(timeout=60)[0] == "interrupted\n"
 
 
+@pytest.mark.bulk
 def test_the_time_limit_holds_while_compiling_for_all_schedules() -> None:
     large = kernel(tangle(20_000) + "\nret;")
     started = time.process_time()

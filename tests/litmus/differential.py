@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ptxlab.litmus import read
-from ptxlab.litmus.executions import Allowed, Final, judge
+from ptxlab.litmus.executions import Allowed, Final, TooManyError, judge
 from ptxlab.litmus.placements import Placement, placements, why_not
 from ptxlab.litmus.program import Litmus
 from ptxlab.litmus.run import ENDLESS, RACE, Observed, emulate, explore_all
@@ -58,8 +58,7 @@ def compare(number: int, counts: Counter[str], seeds: int = SEEDS, limit: int = 
             yield Difference("endless" if wrong & {*ENDLESS} else f"found {wrong}", test, placement, how, None)
         for final, runs in seen.finals.items():
             if final not in known:
-                about = judge(test, observed=final).finals.get(final)
-                known[final] = "forbidden" if about is None else _race(about)
+                known[final] = _verdict(test, final)
             verdict, races = known[final], seen.races[final]
             counts[verdict] += runs
             if verdict == "forbidden":
@@ -77,6 +76,15 @@ def _runs(test: Litmus, number: int, seeds: int, limit: int) -> Iterator[tuple[P
         yield placement, f"seed {seed + number}", emulate(test, placement, [seed + number])
     placement = places[(number + 2) % len(places)]
     yield placement, "explored", explore_all(test, placement, limit)
+
+
+def _verdict(test: Litmus, final: Final) -> str:
+    """What the model says of a final state; `too many` if there are too many executions for it."""
+    try:
+        about = judge(test, observed=final).finals.get(final)
+    except TooManyError:
+        return "too many"
+    return "forbidden" if about is None else _race(about)
 
 
 def _race(about: Allowed) -> str:
