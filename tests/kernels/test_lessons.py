@@ -9,25 +9,15 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab import ir
 from ptxlab.author import Kernel
 from ptxlab.kernels import copy, pipelined, registers, sgemm, transpose, vector_addition, warp_reduction
 from ptxlab.measure import Launch
 from tests.claims.asking import machine_code, needs_disassembler
 
 
-def changed(launch: Launch, old: str, new: str = "", *, times: int = 1) -> list[str]:
+def changed(launch: Launch, old: str, new: str = "") -> list[str]:
     """What is wrong with a launch after `old` became `new`."""
-    kernel = launch.kernel
-    assert isinstance(kernel, ir.Function)
-    assert kernel.module is not None
-    text = ptxlab.format(kernel.module)
-    assert old in text
-    other = ptxlab.parse(text.replace(old, new, times))[kernel.name]
-    try:
-        result = other.launch(launch.grid, launch.block, launch.args, device="cpu", on_error="collect")
-    except ptxlab.KernelError as wrong:
-        return [one.code for one in wrong.diagnostics]
+    result = launch.changed((old, new)).run(device="cpu", on_error="collect")
     return [one.code for one in result.diagnostics]
 
 

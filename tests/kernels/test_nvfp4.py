@@ -13,6 +13,7 @@ from ptxlab.kernels.block_scaled import FORMATS, arrange, numbers
 from ptxlab.kernels.nvfp4_gemm.kernel import Shape
 from ptxlab.measure import Host, Launch, UnsuitedError
 from ptxlab.toolchain import assemble
+from tests.kernels.left_out import codes, without
 from tests.tools import needs_ptxas
 
 NAMES = [name for name in kernels.names() if name.startswith("nvfp4")]
@@ -42,21 +43,9 @@ def launches(name: str) -> Launch:
     return found
 
 
-def found_in(launch: Launch, lost: str | None = None, seed: int = 0) -> list[str]:
-    """What a run finds in which one synchronization is left out."""
-    text = ptxlab.format(launch.module)
-    if lost is not None:
-        text, count = re.subn(rf"\n[^\n]*{re.escape(lost)}[^\n]*;", "\n", text, count=1)
-        assert count == 1
-    module = ptxlab.parse(text)
-    kernel = module[module.entries[0]]
-    how = {"shared": launch.shared, "seed": seed, "on_error": "collect", "device": "cpu"}
-    return sorted({one.code for one in kernel.launch(launch.grid, launch.block, launch.args, **how).diagnostics})
-
-
 @pytest.mark.parametrize("lost", LOST)
 def test_what_is_lost_is_found(lost: str) -> None:
-    assert LOST[lost] in found_in(launches("nvfp4_gemm"), lost)
+    assert LOST[lost] in codes(without(launches("nvfp4_gemm"), lost))
 
 
 @pytest.mark.bulk
@@ -65,7 +54,7 @@ def test_what_is_lost_is_found(lost: str) -> None:
 def test_what_is_lost_is_found_on_every_seed(name: str, lost: str) -> None:
     launch = launches(name)
     for seed in range(10):
-        assert found_in(launch, lost, seed) != []
+        assert codes(without(launch, lost), seed) != []
 
 
 @pytest.mark.bulk
@@ -73,7 +62,7 @@ def test_what_is_lost_is_found_on_every_seed(name: str, lost: str) -> None:
 def test_they_are_silent_under_many_seeds(name: str) -> None:
     launch = launches(name)
     for seed in range(20):
-        assert found_in(launch, seed=seed) == []
+        assert codes(launch, seed) == []
 
 
 @needs_ptxas

@@ -1,13 +1,11 @@
 """The product by tcgen05, step by step, with one synchronization left out: the emulator says what is missing."""
 
-import re
-
 import numpy as np
 import pytest
 
-import ptxlab
 from ptxlab.kernels.tcgen05_gemm import STEPS, product
 from ptxlab.kernels.tcgen05_gemm.parts import Shape
+from tests.kernels.left_out import codes, without
 
 SHAPE = Shape(columns=64, stages=2)
 # What is left out of the persistent kernel, and what is found then.
@@ -32,16 +30,9 @@ def run(step: str, lost: str | None = None, number: int = 0, seed: int = 0) -> l
     a, b = (rng.integers(-4, 5, (rows, 264)).astype(np.float16) for rows in (136, 200))
     d = np.empty((136, 200), np.float16)
     launch = product(a, b, d, step, SHAPE, blocks=2)
-    text = ptxlab.format(launch.module)
-    if lost is not None:
-        places = [*re.finditer(rf"\n[^\n]*{re.escape(lost)}[^\n]*;", text)]
-        text = text[: places[number].start()] + text[places[number].end() :]
-    module = ptxlab.parse(text)
-    kernel = module[module.entries[0]]
-    result = kernel.launch(launch.grid, launch.block, launch.args, shared=launch.shared, seed=seed, on_error="collect")
-    if lost is None:
-        assert np.array_equal(d, a @ b.T)
-    return sorted({found.code for found in result.diagnostics})
+    found = codes(launch if lost is None else without(launch, lost, number), seed)
+    assert lost is not None or np.array_equal(d, a @ b.T)
+    return found
 
 
 @pytest.mark.bulk

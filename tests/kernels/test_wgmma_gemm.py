@@ -1,13 +1,12 @@
 """The product by wgmma with one synchronisation left out: the emulator says what is missing, on every run."""
 
-import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-import ptxlab
 from ptxlab.kernels.wgmma_gemm import SMALL, product
-from ptxlab.kernels.wgmma_gemm.kernel import specialize
+from tests.kernels.left_out import codes, without
 
 # What is left out, and what is found then.
 LOST = {
@@ -24,19 +23,13 @@ LOST = {
 
 def found_without(lost: str | None) -> set[str]:
     """The codes that a run of two blocks, each with two tiles, finds; its answer is right if nothing is lost."""
-    text = specialize("f16", SMALL).ptx
-    if lost is not None:
-        text, count = re.subn(rf"\n[^\n]*{re.escape(lost)}[^\n]*;", "\n", text, count=1)
-        assert count == 1
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-4, 5, (128, 264)).astype(np.float16) for _ in range(2))
     d = np.empty((128, 128), np.float16)
-    launch = product(a, b, d, SMALL)
-    module = ptxlab.parse(text)
-    result = module[module.entries[0]].launch(2, launch.block, launch.args, shared=launch.shared, on_error="collect")
-    if lost is None:
-        assert np.array_equal(d, a @ b.T)
-    return {found.code for found in result.diagnostics}
+    launch = replace(product(a, b, d, SMALL), grid=2)
+    found = codes(launch if lost is None else without(launch, lost))
+    assert lost is not None or np.array_equal(d, a @ b.T)
+    return {*found}
 
 
 def test_nothing_is_found_if_nothing_is_lost() -> None:

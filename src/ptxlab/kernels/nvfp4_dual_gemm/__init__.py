@@ -15,8 +15,8 @@ from ptxlab.kernels.block_scaled import NVFP4, check, matrix, numbers
 from ptxlab.kernels.nvfp4_gemm import maps_of
 from ptxlab.kernels.nvfp4_gemm.kernel import Shape, specialize
 from ptxlab.kernels.tcgen05_gemm import BLOCKS
+from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS
 from ptxlab.kernels.tcgen05_gemm.parts import BOX, ROWS
-from ptxlab.kernels.tcgen05_gemm.specialized import THREADS
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
 from ptxlab.measure.entry import Arrays, ceil_div
 

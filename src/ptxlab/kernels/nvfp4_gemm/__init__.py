@@ -13,8 +13,8 @@ import ptxlab
 from ptxlab.kernels.block_scaled import BLOCK, FORMATS, check, matrix, numbers
 from ptxlab.kernels.nvfp4_gemm.kernel import ROW, Shape, specialize
 from ptxlab.kernels.tcgen05_gemm import BLOCKS
+from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS
 from ptxlab.kernels.tcgen05_gemm.parts import BOX, ROWS
-from ptxlab.kernels.tcgen05_gemm.specialized import THREADS
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
 from ptxlab.measure.entry import Arrays, ceil_div
 

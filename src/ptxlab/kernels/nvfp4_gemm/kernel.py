@@ -6,15 +6,15 @@ reads them: `tcgen05.cp` and `tcgen05.mma` of one thread are executed in their o
 With two matrices B, two products are computed side by side, and `finish` makes one number of two accumulators.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
-from ptxlab.author import Kernel, b8, b16, b32, f32, kernel, ptx, s32, tensor_maps, u32
+from ptxlab.author import Kernel, b8, b16, b32, kernel, ptx, s32, tensor_maps, u32
 from ptxlab.kernels.block_scaled import BLOCK, NVFP4, Format
-from ptxlab.kernels.tcgen05_gemm.parts import BOX, COMMIT, COPY, ROWS, pairs
-from ptxlab.kernels.tcgen05_gemm.specialized import BARRIER, LOAD, THREADS, WRITERS, write
+from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS, Finish, write_tiles
+from ptxlab.kernels.tcgen05_gemm.parts import BOX, COMMIT, COPY, ROWS
 from ptxlab.kernels.tile_order import TileOrder
 
 ROW = 128  # bytes of a row of a K tile
@@ -24,8 +24,6 @@ COPY_FACTORS = ptx.cp.async_.bulk.tensor["4d"]["shared::cluster"]["global"]["mba
 TO_CELLS = ptx.tcgen05.cp["cta_group::1"]["32x128b"].warpx4
 MULTIPLY = ptx.tcgen05.mma["cta_group::1"]
 TOGETHER = 8
-
-Finish = Callable[[Sequence[Any]], Any]
 
 
 @dataclass(frozen=True)
@@ -197,40 +195,7 @@ def compute(shape: Shape, finish: Finish | None, tiles: Any) -> None:
             COMMIT(buffer.barrier)
             buffer.advance()
     with ptx.when(warp >= 2):
-        buffer = accumulators.consumer()
-        for tile in tiles.each():
-            buffer.wait()
-            ptx.tcgen05.fence__after_thread_sync()
-            read(shape, finish, cells, buffer.index * shape.buffer_columns, d_tile)
-            release(buffer)
-            write(shape.columns, d_tile, tile.maps.d, tile.row, tile.column)
-        ptx.cp.async_.bulk.wait_group(0, when=thread == THREADS - WRITERS)
+        written = ((tile.maps.d, tile.row, tile.column) for tile in tiles.each())
+        how: dict[str, Any] = {"products": shape.products, "finish": finish}
+        write_tiles("f16", shape.columns, written, accumulators.consumer(), cells, d_tile, **how)
     cells.free()
-
-
-def read(shape: Shape, finish: Finish | None, cells: Any, first: Any, tile: Any) -> None:
-    """Copy what comes out to shared memory, rounded to f16: each thread one row, when the last copies have read it."""
-    ptx.cp.async_.bulk.wait_group.read(0, when=ptx.tid.x == THREADS - WRITERS)
-    ptx.barrier.sync.aligned(BARRIER, WRITERS)
-    warp = ptx.tid.x >> 5 & 3
-    row = warp * 32 + ptx.laneid
-    for column in range(0, shape.columns, 32):
-        held = []
-        for product in range(shape.products):
-            held.append([f32() for _ in range(32)])
-            LOAD(cells.rows(warp, first + (product * shape.columns + column)), out=[held[-1]])
-        values = held[0] if finish is None else [finish(each) for each in zip(*held, strict=True)]
-        rounded = pairs("f16", values)
-        for chunk in range(0, 32, 8):
-            at = column + chunk
-            ptx.st.shared.v4.b32(tile.at(row, at % BOX, at // BOX), rounded[chunk // 2 : chunk // 2 + 4])
-
-
-def release(buffer: Any) -> None:
-    """A warp has read the accumulators."""
-    ptx.tcgen05.wait__ld.sync.aligned()
-    ptx.tcgen05.fence__before_thread_sync()
-    ptx.bar.warp.sync(-1)
-    with ptx.when(ptx.laneid == 0):
-        buffer.arrive()
-    buffer.advance()

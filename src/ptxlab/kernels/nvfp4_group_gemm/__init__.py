@@ -16,8 +16,8 @@ from ptxlab.kernels.nvfp4_gemm import maps_of
 from ptxlab.kernels.nvfp4_gemm.kernel import Shape
 from ptxlab.kernels.nvfp4_group_gemm.kernel import specialize
 from ptxlab.kernels.tcgen05_gemm import BLOCKS
+from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS
 from ptxlab.kernels.tcgen05_gemm.parts import BOX, ROWS
-from ptxlab.kernels.tcgen05_gemm.specialized import THREADS
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
 from ptxlab.measure.entry import Arrays, ceil_div
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from ptxlab.author import Kernel, kernel, pointer, ptx, tensor_maps, u32
 from ptxlab.kernels.nvfp4_gemm.kernel import TOGETHER, Maps, Shape, Tile, compute
+from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS
 from ptxlab.kernels.tcgen05_gemm.parts import ROWS
-from ptxlab.kernels.tcgen05_gemm.specialized import THREADS
 from ptxlab.kernels.tile_order import TileOrder
 
 MAPS = 128 * 5  # bytes of the maps of a group

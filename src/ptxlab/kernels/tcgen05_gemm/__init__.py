@@ -10,6 +10,7 @@ from typing import Any
 
 import ptxlab
 from ptxlab.kernels.tcgen05_gemm import one_tile, pair, persistent, ring, specialized
+from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS
 from ptxlab.kernels.tcgen05_gemm.parts import BOX, DEPTH, ROWS, Shape
 from ptxlab.kernels.wgmma_gemm import arrays, by_cublas, reference, tolerance, work
 from ptxlab.measure import Entry, Launch, UnsuitedError
@@ -41,14 +42,14 @@ def product(a: Any, b: Any, d: Any, step: str = "persistent", shape: Shape | Non
         return Launch(ring.specialize(type, shape), grid, 128, [*sources, d, m, n, k], shared)
     maps, shared = [*sources, ptxlab.tensor_map(d, box=(ROWS, BOX), swizzle="128B")], shared + 2 * ROWS * shape.columns
     if step == "specialized":
-        return Launch(specialized.specialize(type, shape), grid, specialized.THREADS, [*maps, k], shared)
+        return Launch(specialized.specialize(type, shape), grid, THREADS, [*maps, k], shared)
     if step == "pair":
         tiles = ceil_div(m, 2 * ROWS) * ceil_div(n, 2 * shape.columns)
         count, shared = 2 * min(tiles, (blocks or BLOCKS) // 2), shared + 2 * ROWS * shape.columns
         args = [*maps, m, n, k]
-        return Launch(pair.specialize(type, shape), count, specialized.THREADS, args, shared, cluster=2)
+        return Launch(pair.specialize(type, shape), count, THREADS, args, shared, cluster=2)
     count = min(grid[0] * grid[1], blocks or BLOCKS)
-    return Launch(persistent.specialize(type, shape), count, specialized.THREADS, [*maps, m, n, k], shared)
+    return Launch(persistent.specialize(type, shape), count, THREADS, [*maps, m, n, k], shared)
 
 
 entry = Entry(

@@ -11,9 +11,9 @@ from functools import cache
 from typing import Any
 
 from ptxlab.author import Kernel, b16, kernel, ptx, s32, tensor_map, u16, u32
-from ptxlab.kernels.tcgen05_gemm.parts import BOX, DEPTH, ROWS, STEP, Shape
+from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS, write_tiles
+from ptxlab.kernels.tcgen05_gemm.parts import BOX, DEPTH, ROWS, Shape, multiply
 from ptxlab.kernels.tcgen05_gemm.persistent import BUFFERS, TOGETHER
-from ptxlab.kernels.tcgen05_gemm.specialized import BARRIER, THREADS, WRITERS, read, write
 from ptxlab.kernels.tile_order import TileOrder
 
 BLOCKS = 2
@@ -51,13 +51,15 @@ def specialize(type: str, shape: Shape) -> Kernel:
                 for start in ptx.range(0, k, DEPTH):
                     stage.wait()
                     ptx.tcgen05.fence__after_thread_sync()
-                    multiply(cells.at(buffer.index * columns), a_tile, b_tile, stage.index, bits, start > 0)
+                    multiply(cells.at(buffer.index * columns), a_tile, b_tile, stage.index, bits, start > 0, MULTIPLY)
                     COMMIT(stage.barrier, both)
                     stage.advance()
                 COMMIT(buffer.barrier, both)
                 buffer.advance()
         with ptx.when(warp >= 2):
-            write_all(type, columns, tiles, accumulators.consumer(), cells, d_tile, d.generic)
+            origins = (tiles.origin(number) for number in tiles.each())
+            written = ((d.generic, row + rank * ROWS, column) for row, column in origins)
+            write_tiles(type, columns, written, accumulators.consumer(), cells, d_tile, arrive=arrive_in_first)
         cells.free()
 
     found: Kernel = pair
@@ -67,6 +69,11 @@ def specialize(type: str, shape: Shape) -> Kernel:
 def first_block(barrier: Any) -> Any:
     """The address of the same mbarrier in the first block."""
     return ptx.mapa.shared__cluster.u32(barrier, 0)
+
+
+def arrive_in_first(buffer: Any) -> None:
+    """Say to the first block, which multiplies, that a warp has read the accumulators."""
+    ptx.mbarrier.arrive.release.cluster.shared__cluster.b64(first_block(buffer.barrier))
 
 
 def produce(shape: Shape, stage: Any, rank: Any, sources: Any, firsts: Any, k: Any) -> None:
@@ -79,31 +86,3 @@ def produce(shape: Shape, stage: Any, rank: Any, sources: Any, firsts: Any, k: A
         for (source, tile), first in zip(sources, firsts, strict=True):
             COPY(tile.at(0, 0, stage.index), (source, (start.view(s32), first.view(s32))), filled)
         stage.advance()
-
-
-def multiply(d: Any, a_tile: Any, b_tile: Any, stage: Any, bits: int, adds: Any) -> None:
-    """Issue the MMAs of a K tile of both blocks."""
-    a, b = ptx.descriptor(a_tile, copy=stage), ptx.descriptor(b_tile, copy=stage)
-    always = ptx.setp.eq.u32(0, 0)
-    for step in range(DEPTH // STEP):
-        further = step * STEP * 2 // 16
-        MULTIPLY(d, a + further, b + further, bits, always if step else adds)
-
-
-def write_all(type: str, columns: int, tiles: TileOrder, buffer: Any, cells: Any, d_tile: Any, d: Any) -> None:
-    """Write this block's rows of tile after tile, and say so to the first block, which multiplies."""
-    rank, leader = ptx.cluster_ctarank, ptx.tid.x == THREADS - WRITERS
-    for number in tiles.each():
-        row, column = tiles.origin(number)
-        buffer.wait()
-        ptx.tcgen05.fence__after_thread_sync()
-        ptx.cp.async_.bulk.wait_group.read(0, when=leader)
-        ptx.barrier.sync.aligned(BARRIER, WRITERS)
-        read(type, columns, cells, buffer.index * columns, d_tile)
-        ptx.tcgen05.fence__before_thread_sync()
-        ptx.bar.warp.sync(-1)
-        with ptx.when(ptx.laneid == 0):
-            ptx.mbarrier.arrive.release.cluster.shared__cluster.b64(first_block(buffer.barrier))
-        buffer.advance()
-        write(columns, d_tile, d, row + rank * ROWS, column)
-    ptx.cp.async_.bulk.wait_group(0, when=leader)

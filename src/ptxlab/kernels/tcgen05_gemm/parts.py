@@ -46,13 +46,13 @@ def copy(map: Any, tile: Any, stage: Any, row: Any, start: Any, barrier: Any) ->
     COPY(tile.at(0, 0, stage), (map, (start.view(s32), row.view(s32))), barrier)
 
 
-def multiply(d: Any, a_tile: Any, b_tile: Any, stage: Any, bits: int, adds: Any) -> None:
+def multiply(d: Any, a_tile: Any, b_tile: Any, stage: Any, bits: int, adds: Any, instruction: Any = MULTIPLY) -> None:
     """Issue the MMAs of a K tile; the first one overwrites D unless `adds` holds."""
     a, b = ptx.descriptor(a_tile, copy=stage), ptx.descriptor(b_tile, copy=stage)
     always = ptx.setp.eq.u32(0, 0)
     for step in range(DEPTH // STEP):
         further = step * STEP * 2 // 16  # bytes along a row, as a descriptor counts them
-        MULTIPLY(d, a + further, b + further, bits, always if step else adds)
+        instruction(d, a + further, b + further, bits, always if step else adds)
 
 
 def pairs(type: str, values: Any) -> list[Any]:

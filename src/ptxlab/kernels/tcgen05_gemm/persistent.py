@@ -6,12 +6,11 @@ While four warps write the accumulators of a tile, the MMAs of the next one run;
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 from ptxlab.author import Kernel, b16, kernel, ptx, tensor_map, u32
+from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS, write_tiles
 from ptxlab.kernels.tcgen05_gemm.parts import BOX, COMMIT, ROWS, Shape
 from ptxlab.kernels.tcgen05_gemm.ring import issue, produce
-from ptxlab.kernels.tcgen05_gemm.specialized import BARRIER, THREADS, WRITERS, read, write
 from ptxlab.kernels.tile_order import TileOrder
 
 BUFFERS = 2  # sets of accumulators
@@ -46,26 +45,9 @@ def specialize(type: str, shape: Shape) -> Kernel:
                 COMMIT(buffer.barrier)
                 buffer.advance()
         with ptx.when(warp >= 2):
-            write_all(type, shape, tiles, accumulators.consumer(), cells, d_tile, d.generic)
+            written = ((d.generic, *tiles.origin(number)) for number in tiles.each())
+            write_tiles(type, shape.columns, written, accumulators.consumer(), cells, d_tile)
         cells.free()
 
     found: Kernel = persistent
     return found
-
-
-def write_all(type: str, shape: Shape, tiles: TileOrder, buffer: Any, cells: Any, d_tile: Any, d: Any) -> None:
-    """Write tile after tile; the copies of one run while the accumulators of the next are awaited."""
-    for number in tiles.each():
-        row, column = tiles.origin(number)
-        buffer.wait()
-        ptx.tcgen05.fence__after_thread_sync()
-        ptx.cp.async_.bulk.wait_group.read(0, when=ptx.tid.x == THREADS - WRITERS)
-        ptx.barrier.sync.aligned(BARRIER, WRITERS)  # the last copies have read the tile
-        read(type, shape.columns, cells, buffer.index * shape.columns, d_tile)
-        ptx.tcgen05.fence__before_thread_sync()
-        ptx.bar.warp.sync(-1)
-        with ptx.when(ptx.laneid == 0):
-            buffer.arrive()
-        buffer.advance()
-        write(shape.columns, d_tile, d, row, column)
-    ptx.cp.async_.bulk.wait_group(0, when=ptx.tid.x == THREADS - WRITERS)
