@@ -122,7 +122,7 @@ def test_kernels_in_python_are_grids_too() -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ([1], r"grid 0 of the chain: \(kernel, grid, block, args\) is wanted, not 1"),
+        ([1], r"grid 0 of the chain is int, not \(kernel, grid, block, args\)"),
         ([(grid("a"), 1, 64, [], {"seed": 1})], "grid 0 of the chain: `seed` is not one of shared, cluster"),
     ],
 )

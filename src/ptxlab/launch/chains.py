@@ -73,7 +73,8 @@ class Link:
 def _read(number: int, grid: Sequence[Any], common: dict[str, Any]) -> Link:
     """A grid as the user gives it."""
     if not isinstance(grid, (tuple, list)) or not 3 <= len(grid) <= 5:
-        raise TypeError(f"grid {number} of the chain: (kernel, grid, block, args) is wanted, not {grid!r:.60}")
+        given = f"{len(grid)} values" if isinstance(grid, (tuple, list)) else type(grid).__name__
+        raise TypeError(f"grid {number} of the chain is {given}, not (kernel, grid, block, args)")
     rest: list[Any] = [(), {}]
     kernel, extent, block, args, own = list(grid) + rest[len(grid) - 3 :]
     if unknown := sorted(set(own) - set(OWN)):
