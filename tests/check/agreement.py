@@ -22,6 +22,7 @@ from ptxlab.toolchain import Verdict, accepted, find_assembler, judge_many
 from ptxlab.toolchain.header import stated_version, unterminated_comment
 
 from ..corpus import files
+from ..isa.conformance import newest_readable
 from .damage import Mutant, mutants
 
 EVIDENCE = Path(__file__).resolve().parents[2] / "evidence" / "agreement.json"
@@ -148,8 +149,11 @@ def errors_of(text: str, name: str) -> list[Diagnostic]:
 def small_files(most: int = 30_000) -> list[tuple[str, str]]:
     """Corpus files that ptxas reads quickly, and that the found ptxas can read."""
     found = []
+    newest = newest_readable()
     for case in files():
         text = case.text()
+        if (stated_version(text) or newest) > newest:
+            continue
         if len(text) <= most and "\r" not in text and not case.assembler_flags:
             found.append((case.name, text))
     return found

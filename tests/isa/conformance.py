@@ -206,7 +206,10 @@ def order_disagreements(form: Form) -> Iterator[str]:
 
 
 def mutant_questions(form: Form, most: int, seed: int) -> Iterator[Question]:
-    """Damaged instructions of a form, at a version and target where the undamaged ones are legal."""
+    """Damaged instructions of a form, at a version and target where the undamaged ones are legal.
+
+    A version that no ptxas at hand can read is not asked about.
+    """
     choice = sample_choices(form, 1)[0]
     version, target = first_homes(form, choice)[-1]
     needed = [requirement for _, requirement in form.requirements(choice)]
@@ -214,6 +217,8 @@ def mutant_questions(form: Form, most: int, seed: int) -> Iterator[Question]:
         if all(requirement.holds((9, 0), target_named(modern)) for requirement in needed):
             version, target = (9, 0), modern
             break
+    if version > newest_readable():
+        return
     for line in mutants(form, most, seed):
         yield Question(form, line, version, target, is_legal(line, version, target))
 
