@@ -158,8 +158,8 @@ def sizes_of(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def name_anew(text: str, entry: str, number: int) -> str:
-    """The text with another name of its kernel."""
-    return re.sub(rf"(\.entry\s+){re.escape(entry)}(?![\w$])", rf"\g<1>{named(number)}", text)
+    """The text with another name of its kernel, also where its address is taken."""
+    return re.sub(rf"(?<![\w$%.]){re.escape(entry)}(?![\w$])", named(number), text)
 
 
 def write_argument(value: Any, before: Sequence[Any]) -> Any:

@@ -85,7 +85,7 @@ def test_every_list_is_one_whose_changes_are_noticed() -> None:
     assert len(lists) > 20
     assert {type(value) for value in lists} == {Parts}
     built = ir.Function("func", "f", body=[ir.Label("a")], parameters=[])
-    assert type(built.body) is type(ir.Block([]).body) is Parts
+    assert type(built.body) is type(ir.BlockStatement([]).body) is Parts
 
 
 CHANGING: dict[str, Callable[[list[Any]], Any]] = {

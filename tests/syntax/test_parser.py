@@ -143,7 +143,7 @@ class TestNames:
     def test_inner_scope_hides_the_outer(self) -> None:
         outer, block = body("mov.b32 %r1, 1; { .reg .f32 %r<2>; mov.f32 %r1, 0f00000000; }")
         assert isinstance(outer, ir.Instruction)
-        assert isinstance(block, ir.Block)
+        assert isinstance(block, ir.BlockStatement)
         inner = block.body[1]
         assert isinstance(inner, ir.Instruction)
         assert outer.operands[0] != inner.operands[0]

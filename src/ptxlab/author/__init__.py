@@ -26,7 +26,7 @@ from ptxlab.author.pointers import Pointer
 from ptxlab.author.structures import struct, tensor_map, tensor_maps
 from ptxlab.author.tiles import Tile
 from ptxlab.author.values import (
-    Value,
+    Scalar,
     b8,
     b16,
     b32,
@@ -59,9 +59,9 @@ __all__ = [
     "Kernel",
     "Module",
     "Pointer",
+    "Scalar",
     "Swizzle",
     "Tile",
-    "Value",
     "b8",
     "b16",
     "b32",

@@ -10,18 +10,20 @@ from ptxlab.author.emit import emit
 from ptxlab.author.lines import assigned_name, refuse
 from ptxlab.author.pointers import Pointer, address_class
 from ptxlab.author.trace import current
-from ptxlab.author.values import Value
+from ptxlab.author.values import Scalar
 
 
 class Array(Pointer):
     """A variable with extents: `tile[i, j]` takes one index a dimension."""
 
-    def __init__(self, element: type[Value], space: str, name: str, extents: tuple[int, ...], register: Value) -> None:
+    def __init__(
+        self, element: type[Scalar], space: str, name: str, extents: tuple[int, ...], register: Scalar
+    ) -> None:
         super().__init__(element, space, register, name)
         self.extents = extents
 
     @property
-    def address(self) -> Value:
+    def address(self) -> Scalar:
         """Where the array starts, in a register."""
         return self._base
 
@@ -44,7 +46,7 @@ class Array(Pointer):
         return self._advance([(index, stride * self.size) for index, stride in zip(indices, strides, strict=True)])
 
 
-def declare(space: str, element: type[Value], extents: tuple[int, ...], align: int | None, name: str | None) -> Array:
+def declare(space: str, element: type[Scalar], extents: tuple[int, ...], align: int | None, name: str | None) -> Array:
     """Declare an array in the body that is being written, and take its address."""
     trace = current("an array")
     wanted = name or _name_of_variable() or {"shared": "tile", "local": "stack"}.get(space, space)
@@ -69,7 +71,7 @@ def _name_of_variable() -> str | None:
     return name if name is not None and name.isascii() and name[0] != "_" else None
 
 
-def array_of(element: type[Value], space: str, name: str, extents: tuple[int, ...]) -> Array:
+def array_of(element: type[Scalar], space: str, name: str, extents: tuple[int, ...]) -> Array:
     """An array by its name; its address is taken by one `mov`."""
     cls = address_class(space)
     array = Array(element_of(element), space, name, extents, cls())

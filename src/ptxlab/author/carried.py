@@ -16,7 +16,7 @@ from typing import Any
 
 from ptxlab.author.lines import definition_of, refuse_line, user_frame
 from ptxlab.author.pointers import Pointer
-from ptxlab.author.values import Value
+from ptxlab.author.values import Scalar
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def keeping_registers() -> Iterator[None]:
 
 def _registers(value: Any) -> Any:
     """The registers of a Python value; None where there are none."""
-    if isinstance(value, Value):
+    if isinstance(value, Scalar):
         return value.name
     if isinstance(value, Pointer):
         return _registers(value.register), value.symbol, value.offset

@@ -19,7 +19,7 @@ from ptxlab.author.lines import here, refuse
 from ptxlab.author.operand import describe
 from ptxlab.author.operators import Negation
 from ptxlab.author.trace import ConditionalRegion, Trace, current
-from ptxlab.author.values import Value, pred, s32, u32
+from ptxlab.author.values import Scalar, pred, s32, u32
 
 
 class WithBlock:
@@ -152,20 +152,20 @@ def counted(*limits: Any, unroll: bool | None = None) -> Iterator[Any]:
     if not 1 <= len(limits) <= 3:
         refuse("operand-count", f"`ptx.range` takes 1 to 3 limits, {len(limits)} given")
     for limit in limits:
-        if not isinstance(limit, Value) and not hasattr(limit, "__index__"):
+        if not isinstance(limit, Scalar) and not hasattr(limit, "__index__"):
             refuse(
                 "type-clash", f"a limit of `ptx.range` is {describe(limit)}", helps=["limits are integers or registers"]
             )
     start, stop, step = (0, limits[0], 1) if len(limits) == 1 else (*limits, 1)[:3]
-    if not isinstance(step, Value) and operator.index(step) <= 0:
+    if not isinstance(step, Scalar) and operator.index(step) <= 0:
         refuse("immediate-range", f"the step of `ptx.range` is {step}", helps=["count up, and subtract in the body"])
-    given = [limit for limit in (start, stop, step) if isinstance(limit, Value)]
-    negative = any(not isinstance(limit, Value) and limit < 0 for limit in (start, stop))
+    given = [limit for limit in (start, stop, step) if isinstance(limit, Scalar)]
+    negative = any(not isinstance(limit, Scalar) and limit < 0 for limit in (start, stop))
     cls = type(given[0]) if given else s32 if negative else u32
     i = cls()
     i.set(start)
     again, end = trace.label("loop"), trace.label("end")
-    if isinstance(start, Value) or isinstance(stop, Value) or start >= stop:
+    if isinstance(start, Scalar) or isinstance(stop, Scalar) or start >= stop:
         emit("bra", [end], when=i >= stop)
     if unroll is False:
         trace.write('.pragma "nounroll";', place)

@@ -14,7 +14,7 @@ from ptxlab.author.lines import refuse
 from ptxlab.author.spelling import Spelling
 from ptxlab.author.tiles import Tile
 from ptxlab.author.trace import current
-from ptxlab.author.values import Value, u64
+from ptxlab.author.values import Scalar, u64
 from ptxlab.isa import layouts, opcode
 from ptxlab.isa.descriptor import CHUNK, EIGHT, Descriptor
 from ptxlab.isa.fragment import extents
@@ -23,7 +23,7 @@ from ptxlab.isa.swizzle import SWIZZLES
 TCGEN05 = 100  # the first target that has `tcgen05` and not `wgmma`
 
 
-def descriptor(tile: Tile, row: int = 0, column: int = 0, copy: Any = 0, *, transposed: bool = False) -> Value:
+def descriptor(tile: Tile, row: int = 0, column: int = 0, copy: Any = 0, *, transposed: bool = False) -> Scalar:
     """The descriptor of the matrix whose first element is there; `transposed` is what `trans_a` or `trans_b` says.
 
     Of a matrix that is not transposed, rows of the tile run along k.
@@ -44,8 +44,8 @@ def descriptor(tile: Tile, row: int = 0, column: int = 0, copy: Any = 0, *, tran
     except ValueError as problem:
         refuse("no-descriptor", f"no descriptor can describe this tile: {problem}")
     start = tile.memory._advance([(copy, tile.copy_bytes)])._advance([(within, 1)]).address
-    wide: Value = emit("cvt.u64.u32", [start >> 4])
-    bits: Value = emit("or.b64", [wide, fields])
+    wide: Scalar = emit("cvt.u64.u32", [start >> 4])
+    bits: Scalar = emit("or.b64", [wide, fields])
     return bits.view(u64)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ptxlab.author.lines import refuse
-from ptxlab.author.values import Value
+from ptxlab.author.values import Scalar
 from ptxlab.isa import Type
 
 _MEMORY_TYPES = frozenset("b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64".split())
@@ -38,9 +38,9 @@ class Structure:
     """The base of `struct`, by which annotations know a structure."""
 
 
-def element_of(element: Any) -> type[Value]:
+def element_of(element: Any) -> type[Scalar]:
     """The type of an element, where it is one that memory holds."""
-    if isinstance(element, type) and issubclass(element, Value) and element.type.kind != "p":
+    if isinstance(element, type) and issubclass(element, Scalar) and element.type.kind != "p":
         return element
     name = element.__name__ if isinstance(element, type) else f"{element!r:.40}"
     return refuse(
@@ -63,6 +63,6 @@ def stores(wanted: Type, given: Type) -> bool:
     return wanted.width <= 8 or given is wanted or ("b" in (given.kind, wanted.kind) and given.width == wanted.width)
 
 
-def memory_type(element: type[Value]) -> str:
+def memory_type(element: type[Scalar]) -> str:
     """What `ld` and `st` call a type: itself, or bits of its width."""
     return element.type.name if element.type.name in _MEMORY_TYPES else f"b{element.type.width}"

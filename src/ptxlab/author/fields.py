@@ -14,7 +14,7 @@ from ptxlab.author.lines import NoSuchName, here, refuse
 from ptxlab.author.pointers import Pointer, address_class, pointing
 from ptxlab.author.registers import class_of
 from ptxlab.author.structures import InMemory, check_given, lay_out, structure_of
-from ptxlab.author.values import Value, b8, u64
+from ptxlab.author.values import Scalar, b8, u64
 from ptxlab.isa import type_named
 
 
@@ -30,7 +30,7 @@ class Struct(Pointer, InMemory):
         super().__init__(b8, place.space, place.register, place.symbol, place.offset)
         self._type, self._place = type, place
 
-    def field(self, cls: type[Value], offset: int) -> Any:
+    def field(self, cls: type[Scalar], offset: int) -> Any:
         """Load a number from that byte on."""
         return self.part(cls, offset).load()
 
@@ -76,7 +76,7 @@ class Structures(Pointer, to_structures=True):
         self,
         element: Any,
         space: str | None,
-        register: Value | None = None,
+        register: Scalar | None = None,
         symbol: str | None = None,
         offset: int = 0,
     ) -> None:
@@ -84,7 +84,7 @@ class Structures(Pointer, to_structures=True):
         self.type: StructType = structure_of(element, here())
 
     def _elsewhere(
-        self, space: str | None, register: Value | None, symbol: str | None = None, offset: int = 0
+        self, space: str | None, register: Scalar | None, symbol: str | None = None, offset: int = 0
     ) -> Pointer:
         return Structures(self.element, space, register, symbol, offset)
 
@@ -164,12 +164,12 @@ def load_pointer(type: PointerType, place: Pointer) -> Pointer:
     return pointing(type.element, type.space, address)
 
 
-def _generic(pointer: Pointer) -> Value:
+def _generic(pointer: Pointer) -> Scalar:
     """The address of a pointer as a structure holds it: a generic one."""
     address = pointer.address
     if pointer.space is None:
         return address
     if address.type.width == 32:
         address = emit("cvt.u64.u32", [address])
-    value: Value = emit(f"cvta.{pointer.space}.u64", [address])
+    value: Scalar = emit(f"cvta.{pointer.space}.u64", [address])
     return value

@@ -16,7 +16,7 @@ from ptxlab.author.emit import emit
 from ptxlab.author.lines import refuse
 from ptxlab.author.pointers import Pointer
 from ptxlab.author.spelling import Spelling
-from ptxlab.author.values import Value
+from ptxlab.author.values import Scalar
 from ptxlab.isa import Candidate, Operation, layouts, opcode
 from ptxlab.isa.layouts import Layout
 from ptxlab.isa.layouts_rows import eight_rows
@@ -76,7 +76,7 @@ class Fragment:
             return replace(self, layout=layouts.stacked(self.layout.transposed, count).transposed)
         return replace(self, layout=layouts.stacked(self.layout, count))
 
-    def packed(self, type: type[Value]) -> Fragment:
+    def packed(self, type: type[Scalar]) -> Fragment:
         """The same elements of C or D in a narrower type, two or more in a register."""
         return Fragment(layouts.accumulator(self.layout.rows, self.layout.columns, type.type.name))
 
@@ -104,12 +104,12 @@ class Fragment:
         rows, columns = zip(*steps, strict=True)
         return weigh_bits(lane, rows), weigh_bits(lane, columns)
 
-    def load(self, pointer: Pointer, out: Sequence[Value] | None = None) -> tuple[Value, ...]:
+    def load(self, pointer: Pointer, out: Sequence[Scalar] | None = None) -> tuple[Scalar, ...]:
         """The registers, fresh ones or those of `out`, by one `ldmatrix`; each lane points to the row of `row_of`."""
         result = emit(f"ldmatrix{self._modifiers}", [pointer], out=None if out is None else tuple(out))
         return result if isinstance(result, tuple) else (result,)
 
-    def store(self, pointer: Pointer, values: Sequence[Value]) -> None:
+    def store(self, pointer: Pointer, values: Sequence[Scalar]) -> None:
         """Write the registers by one `stmatrix`."""
         emit(f"stmatrix{self._modifiers}", [pointer, tuple(values)])
 

@@ -12,20 +12,20 @@ from ptxlab.author.elements import element_of, memory_type
 from ptxlab.author.lines import refuse
 from ptxlab.author.operand import describe
 from ptxlab.author.trace import current
-from ptxlab.author.values import Value
+from ptxlab.author.values import Scalar
 
 
-def shared(element: type[Value], *extents: int, align: int | None = None, name: str | None = None) -> Array:
+def shared(element: type[Scalar], *extents: int, align: int | None = None, name: str | None = None) -> Array:
     """An array in the shared memory of the block."""
     return declare("shared", element_of(element), _checked(extents), align, name)
 
 
-def local(element: type[Value], *extents: int, align: int | None = None, name: str | None = None) -> Array:
+def local(element: type[Scalar], *extents: int, align: int | None = None, name: str | None = None) -> Array:
     """An array of each thread's own."""
     return declare("local", element_of(element), _checked(extents), align, name)
 
 
-def dynamic_shared(element: type[Value], *extents: int, align: int = 16) -> Array:
+def dynamic_shared(element: type[Scalar], *extents: int, align: int = 16) -> Array:
     """The shared memory whose size the launch says; all of these start at the same address.
 
     Extents beside the first say how an index of several numbers counts: `dynamic_shared(f32, 0, 33)[i, j]`.
@@ -44,7 +44,7 @@ def dynamic_shared(element: type[Value], *extents: int, align: int = 16) -> Arra
 
 
 def constant(
-    element: type[Value], values: Iterable[Any] | int, *, align: int | None = None, name: str = "constants"
+    element: type[Scalar], values: Iterable[Any] | int, *, align: int | None = None, name: str = "constants"
 ) -> Array:
     """A table in constant memory, with its values; or with so many zeros, until the host sets it."""
     count, listed = (None, values) if isinstance(values, Iterable) else (values, None)
@@ -52,7 +52,7 @@ def constant(
 
 
 def global_(
-    element: type[Value],
+    element: type[Scalar],
     count: int | None = None,
     values: Iterable[Any] | None = None,
     *,
@@ -64,7 +64,7 @@ def global_(
 
 
 def _module_variable(
-    space: str, element: type[Value], count: int | None, values: Iterable[Any] | None, align: int | None, name: str
+    space: str, element: type[Scalar], count: int | None, values: Iterable[Any] | None, align: int | None, name: str
 ) -> Array:
     program = current("a variable").program
     chosen = program.unique(name)
@@ -79,7 +79,7 @@ def _module_variable(
     return array_of(element, space, chosen, (extent,))
 
 
-def _initial(value: Any, element: type[Value]) -> str:
+def _initial(value: Any, element: type[Scalar]) -> str:
     type = element.type
     if not is_number(value) or (type.kind != "f" and not hasattr(value, "__index__")):
         refuse("type-clash", f"a value of a table of `{type.name}` is {describe(value)}")

@@ -23,14 +23,14 @@ from ptxlab.author.fields import in_parameter, load, load_pointer
 from ptxlab.author.lines import SourcePosition, refuse, refuse_parameter
 from ptxlab.author.pointers import Pointer, address_class, pointing
 from ptxlab.author.structures import has_fields, is_number, structure_of
-from ptxlab.author.values import Value
+from ptxlab.author.values import Scalar
 
 
 @dataclass(frozen=True, slots=True)
 class RawType:
     """`param[u64]` in an annotation."""
 
-    element: type[Value]
+    element: type[Scalar]
     attributes: str = ""
 
 
@@ -63,7 +63,7 @@ class Parameter:
         return f".param .{'f16' if self.passed.type.name == 'f16' else memory_type(self.passed)} {self.name}"
 
     @property
-    def passed(self) -> type[Value]:
+    def passed(self) -> type[Scalar]:
         """The class of the number that is passed."""
         given = self.annotation
         if isinstance(given, PointerType):
@@ -71,7 +71,7 @@ class Parameter:
         if isinstance(given, RawType):
             return given.element
         assert not isinstance(given, StructType)
-        cls: type[Value] = given
+        cls: type[Scalar] = given
         return cls
 
     def load(self, of_kernel: bool) -> Any:

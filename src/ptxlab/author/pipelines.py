@@ -13,7 +13,7 @@ from ptxlab.author.emit import emit
 from ptxlab.author.lines import refuse
 from ptxlab.author.pointers import Pointer
 from ptxlab.author.trace import current
-from ptxlab.author.values import Value, b64, u32
+from ptxlab.author.values import Scalar, b64, u32
 
 
 class Ring:
@@ -121,7 +121,7 @@ class BarrierPipeline:
         return Side(self.filled, self.emptied, parity=0)
 
 
-def barrier_pipeline(stages: int, *, fills: int, reads: int, when: Value) -> BarrierPipeline:
+def barrier_pipeline(stages: int, *, fills: int, reads: int, when: Scalar) -> BarrierPipeline:
     """Stages that are full after `fills` arrivals and empty after `reads`; the thread of `when` makes the barriers.
 
     The block must synchronize after that: `ptx.bar.sync(0)`.

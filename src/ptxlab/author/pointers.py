@@ -16,7 +16,7 @@ from ptxlab.author.lines import refuse
 from ptxlab.author.operand import Kind, Operand, describe
 from ptxlab.author.operators import compare, conversion
 from ptxlab.author.trace import Trace, declared_as
-from ptxlab.author.values import Value, b16, s16, u16, u32, u64
+from ptxlab.author.values import Scalar, b16, s16, u16, u32, u64
 from ptxlab.isa.operand import Expected
 
 _WIDENED = {"b": b16, "u": u16, "s": s16}
@@ -30,9 +30,9 @@ class Pointer(Operand):
 
     def __init__(
         self,
-        element: type[Value],
+        element: type[Scalar],
         space: str | None,
-        register: Value | None = None,
+        register: Scalar | None = None,
         symbol: str | None = None,
         offset: int = 0,
         lanes: int = 1,
@@ -102,7 +102,7 @@ class Pointer(Operand):
             )
 
     @property
-    def _base(self) -> Value:
+    def _base(self) -> Scalar:
         if self.register is not None:
             return self.register
         register = self.copy().register
@@ -110,11 +110,11 @@ class Pointer(Operand):
         return register
 
     @property
-    def address(self) -> Value:
+    def address(self) -> Scalar:
         """The address in a register: of 32 bits in shared memory, else of 64."""
         if not self.offset:
             return self._base
-        value: Value = emit(f"add.{self._base.type.name}", [self._base, self.offset])
+        value: Scalar = emit(f"add.{self._base.type.name}", [self._base, self.offset])
         return value
 
     @property
@@ -128,23 +128,23 @@ class Pointer(Operand):
         space = self.space.partition("::")[0]
         return self._elsewhere(None, emit(f"cvta.{space}.u64", [address]))
 
-    def _moved(self, register: Value | None, symbol: str | None, offset: int) -> Pointer:
+    def _moved(self, register: Scalar | None, symbol: str | None, offset: int) -> Pointer:
         return self._elsewhere(self.space, register, symbol, offset)
 
     def _elsewhere(
-        self, space: str | None, register: Value | None, symbol: str | None = None, offset: int = 0
+        self, space: str | None, register: Scalar | None, symbol: str | None = None, offset: int = 0
     ) -> Pointer:
         return Pointer(self.element, space, register, symbol, offset, self.lanes)
 
-    def part(self, element: type[Value], offset: int) -> Pointer:
+    def part(self, element: type[Scalar], offset: int) -> Pointer:
         """A pointer to another type, so many bytes after this one."""
         return Pointer(element, self.space, self.register, self.symbol, self.offset + offset)
 
-    def _advance(self, steps: Sequence[tuple[Any, int]], out: Value | None = None) -> Pointer:
+    def _advance(self, steps: Sequence[tuple[Any, int]], out: Scalar | None = None) -> Pointer:
         """This address and each index times its bytes: numbers go into the offset, registers cost a `mad` each."""
         offset, register, symbol = self.offset, self.register, self.symbol
         for index, size in steps:
-            if isinstance(index, Value):
+            if isinstance(index, Scalar):
                 register, symbol = _multiply_add(index, size, self._base if register is None else register, out), None
             else:
                 offset += _whole(index) * size
@@ -187,7 +187,7 @@ class Pointer(Operand):
                 "no instruction counts from a pointer to another",
                 helps=["`p.address - q.address` are the bytes between them"],
             )
-        if isinstance(index, Value):
+        if isinstance(index, Scalar):
             refuse("no-operator", "no instruction subtracts an index from a pointer", helps=["add a negative index"])
         return _whole(index)
 
@@ -201,7 +201,7 @@ class Pointer(Operand):
                 f"other pointers count from `{self.register.name}` too, and would move along",
                 helps=["give this one a register of its own: `p = p.copy()`"],
             )
-        if isinstance(index, Value):
+        if isinstance(index, Scalar):
             self._advance([(index, self.size)], out=self.register)
             return self
         emit(f"add.{self.register.type.name}", [self.register, _whole(index) * self.size], out=self.register)
@@ -281,12 +281,12 @@ class Pointer(Operand):
         for part in parts:
             self._check_stored(part)
         if self.element.type.kind == "f" and memory_type(self.element)[0] == "b":
-            parts = [part if isinstance(part, Value) else self.element(part) for part in parts]
+            parts = [part if isinstance(part, Scalar) else self.element(part) for part in parts]
         emit(f"st{self._modifiers}", [self, tuple(parts) if self.lanes > 1 else parts[0]])
 
     def _check_stored(self, value: Any) -> None:
         wanted = self.element.type
-        if isinstance(value, Value) and not stores(wanted, value.type):
+        if isinstance(value, Scalar) and not stores(wanted, value.type):
             helps = [f"convert it: {conversion(wanted, value.type)}"]
             if declared_as(value.type) == declared_as(wanted):
                 helps.append(f"`x.view({wanted.name})` is the same bits")
@@ -329,7 +329,7 @@ def _whole(index: Any) -> int:
     return operator.index(index)
 
 
-def _multiply_add(index: Value, size: int, base: Value, out: Value | None) -> Value:
+def _multiply_add(index: Scalar, size: int, base: Scalar, out: Scalar | None) -> Scalar:
     """`index * size + base`, as wide as the base."""
     kind, width = index.type.kind, index.type.width
     if kind not in "us" or index.type.lanes > 1 or width not in (32, base.type.width):
@@ -338,26 +338,26 @@ def _multiply_add(index: Value, size: int, base: Value, out: Value | None) -> Va
     text, operands = f"mad.{mode}.{kind}{width}", [index, size, base]
     if size == 1 and mode == "lo":
         text, operands = f"add.{kind}{width}", [base, index]
-    value: Value = emit(text, operands, out=type(base)() if out is None else out)
+    value: Scalar = emit(text, operands, out=type(base)() if out is None else out)
     return value
 
 
 def address(base: Any, offset: Any = 0) -> Pointer:
     """An address some bytes after a pointer; also of a `u64` or `u32` register, then a generic one."""
-    if isinstance(base, Value):
+    if isinstance(base, Scalar):
         base = Pointer(b16, None, base)
     if not isinstance(base, Pointer):
         refuse("not-an-operand", f"{base!r:.40} is not a pointer")
     return base._advance([(offset, 1)])
 
 
-def pointer_to(element: Any, space: str | None, register: Value) -> Pointer:
+def pointer_to(element: Any, space: str | None, register: Scalar) -> Pointer:
     """A pointer whose address a register holds."""
     return pointing(element, space, register)
 
 
 def pointing(
-    element: Any, space: str | None, register: Value | None = None, symbol: str | None = None, offset: int = 0
+    element: Any, space: str | None, register: Scalar | None = None, symbol: str | None = None, offset: int = 0
 ) -> Pointer:
     """A pointer to numbers of PTX, or to structures."""
     if not is_structure(element):
@@ -365,6 +365,6 @@ def pointing(
     return Pointer.to_structures(element, space, register, symbol, offset)
 
 
-def address_class(space: str | None) -> type[Value]:
+def address_class(space: str | None) -> type[Scalar]:
     """What holds an address of a state space: 32 bits in shared memory, else 64."""
     return u32 if space is not None and space.partition("::")[0] == "shared" else u64

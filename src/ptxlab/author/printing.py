@@ -13,7 +13,7 @@ from ptxlab.author.memory import local
 from ptxlab.author.operand import describe
 from ptxlab.author.pointers import Pointer
 from ptxlab.author.trace import current
-from ptxlab.author.values import Value, b8, b32, f64, s32, s64, u32, u64
+from ptxlab.author.values import Scalar, b8, b32, f64, s32, s64, u32, u64
 
 _DECLARATION = "\n.extern .func (.param .b32 result) vprintf(\n    .param .b64 format,\n    .param .b64 arguments\n);"
 _CONVERSION = re.compile(r"%(?:%|[-+ #0]*(\*|\d+)?(?:\.(\*|\d+)?)?(hh|h|ll|l|j|z|t)?([diouxXcpsaAeEfFgG]))")
@@ -73,7 +73,7 @@ def _promoted(argument: Any, conversion: tuple[str, bool, int]) -> Any:
         unsigned, signed = (u32, s32) if bits == 32 else (u64, s64)
         return unsigned(argument) if argument >= 0 else signed(argument)
     value = _widened(argument)
-    if not isinstance(value, Value) or (value.type.kind == "f") != is_float or value.type.width != bits:
+    if not isinstance(value, Scalar) or (value.type.kind == "f") != is_float or value.type.width != bits:
         what = f"a {'float' if is_float else f'whole number of {bits} bits'}"
         if text.endswith("s"):
             what = "text, by its generic address of 64 bits"
@@ -82,7 +82,7 @@ def _promoted(argument: Any, conversion: tuple[str, bool, int]) -> Any:
 
 
 def _fitting(argument: Any) -> list[str]:
-    if not isinstance(argument, Value) or argument.type.lanes > 1:
+    if not isinstance(argument, Scalar) or argument.type.lanes > 1:
         return ["registers and numbers of Python are printed"]
     type = argument.type
     letter = {"f": "%f", "s": "%d", "p": "%d"}.get(type.kind, "%u")
@@ -94,7 +94,7 @@ def _widened(argument: Any) -> Any:
     if isinstance(argument, Pointer):
         address = argument.address
         return address if address.type.width == 64 else emit("cvt.u64.u32", [address])
-    if not isinstance(argument, Value):
+    if not isinstance(argument, Scalar):
         return argument
     type = argument.type
     if type.kind == "p":
@@ -106,7 +106,7 @@ def _widened(argument: Any) -> Any:
     return argument
 
 
-def _buffer(values: list[Value]) -> Value | None:
+def _buffer(values: list[Scalar]) -> Scalar | None:
     """The address of the arguments, laid out as C does; None without any."""
     if not values:
         return None

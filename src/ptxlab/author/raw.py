@@ -14,14 +14,14 @@ from ptxlab.author.lines import refuse
 from ptxlab.author.operand import Text
 from ptxlab.author.pointers import Pointer
 from ptxlab.author.trace import current
-from ptxlab.author.values import Value, b8
+from ptxlab.author.values import Scalar, b8
 from ptxlab.isa.operand import SPACES
 
 _DECLARED = re.compile(r"\.(\w+(?:::\w+)?)\b(?:.*?)\s([\w$%]+)\s*(?:\[[^=]*\])?\s*(?:=.*)?;\s*$", re.DOTALL)
 _OPAQUE = re.compile(r"\.(texref|surfref|samplerref)\b")
 
 
-def registers(prefix: str, cls: type[Value], count: int) -> list[Any]:
+def registers(prefix: str, cls: type[Scalar], count: int) -> list[Any]:
     """Declare `.reg .type prefix<count>` here and return the registers, by number."""
     trace = current("`ptx.registers`")
     trace.names.add(prefix)
@@ -29,7 +29,7 @@ def registers(prefix: str, cls: type[Value], count: int) -> list[Any]:
     return [cls.named(f"{prefix}{number}", trace) for number in range(count)]
 
 
-def register(name: str, cls: type[Value], *, declare: bool = True) -> Any:
+def register(name: str, cls: type[Scalar], *, declare: bool = True) -> Any:
     """Declare `.reg .type name` here, unless the head of the function does, and return the register."""
     trace = current("`ptx.register`")
     trace.names.update((name, name.rstrip("0123456789")))
@@ -63,7 +63,7 @@ def at(base: Any, offset: int) -> Text:
     """`[base+offset]` of a register or variable, in whichever state space the instruction says."""
     if isinstance(base, Pointer) and base.symbol is not None:
         return Text(f"[{base.symbol}+{base.offset + offset}]", ("[", base.base_shape))
-    if not isinstance(base, Value):
+    if not isinstance(base, Scalar):
         refuse("not-an-operand", f"{base!r:.40} is not a register or a variable")
     return Text(f"[{base.read(current())}+{offset}]", ("[", base.type.name))
 
@@ -89,8 +89,8 @@ def literal(text: str) -> Text:
     return Text(text, "#f32" if text[:2].lower() == "0f" else "#float" if text[:2].lower() == "0d" else "#int")
 
 
-def part(register: Value, selector: str) -> Text:
+def part(register: Scalar, selector: str) -> Text:
     """Some bytes or halves of a register, as video instructions take them: `ptx.part(x, "b0")` is `%r1.b0`."""
-    if not isinstance(register, Value):
+    if not isinstance(register, Scalar):
         refuse("not-an-operand", f"{register!r:.40} is not a register")
     return Text(f"{register.read(current())}.{selector}", (".", register.type.name, selector))

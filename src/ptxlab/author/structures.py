@@ -15,7 +15,7 @@ from ptxlab.author.lines import SourcePosition, here, refuse
 from ptxlab.author.operand import describe
 from ptxlab.author.operators import conversion
 from ptxlab.author.pointers import Pointer
-from ptxlab.author.values import Value
+from ptxlab.author.values import Scalar
 
 
 class struct(Structure):  # noqa: N801 - used in annotations beside `f32`
@@ -80,7 +80,7 @@ def structure_of(annotation: Any, place: SourcePosition) -> Any:
 
 def is_number(annotation: Any) -> bool:
     """Whether an annotation is a type that memory can hold."""
-    return isinstance(annotation, type) and issubclass(annotation, Value) and annotation.type.kind != "p"
+    return isinstance(annotation, type) and issubclass(annotation, Scalar) and annotation.type.kind != "p"
 
 
 def lay_out(annotations: Iterable[Any]) -> tuple[list[int], int, int]:
@@ -114,7 +114,7 @@ def check_given(what: str, annotation: Any, value: Any) -> None:
             is_other = value.element != annotation.element
             helps += [f"`x.view({element})` points to other elements"] * is_other
             helps += ["`x.generic` may point anywhere"] * (annotation.space is None is not value.space)
-        elif not isinstance(value, Value):
+        elif not isinstance(value, Scalar):
             helps += ["as an argument of a launch, give the fields as a tuple: `(array, 2.0)`"]
     elif isinstance(annotation, StructType):
         given = value._type if isinstance(value, InMemory) else structure_of(type(value), here())
@@ -123,7 +123,7 @@ def check_given(what: str, annotation: Any, value: Any) -> None:
             fits = given.size == annotation.size and given.align >= annotation.align
         wanted = f"a `{annotation}`"
     else:
-        is_other = isinstance(value, Value) and not stores(annotation.type, value.type)
+        is_other = isinstance(value, Scalar) and not stores(annotation.type, value.type)
         fits = (
             not isinstance(value, (Pointer, struct, InMemory, tuple, list, str)) and value is not None and not is_other
         )

@@ -13,7 +13,7 @@ from ptxlab.author import raw
 from ptxlab.author.arrays import declare
 from ptxlab.author.emit import emit
 from ptxlab.author.lines import refuse
-from ptxlab.author.values import Value, b32, u32
+from ptxlab.author.values import Scalar, b32, u32
 from ptxlab.isa.instruction_descriptor import PAIR, PLAIN, InstructionDescriptor
 
 LANES = 16 + 5  # the lane is in the upper half of an address; a warp reads 32 of them
@@ -23,7 +23,7 @@ MOST = 512  # columns
 class TensorMemory:
     """Columns of tensor memory, each 32 bits wide in 128 lanes; of two blocks, in each of them."""
 
-    def __init__(self, address: u32, columns: int, when: Value, blocks: int) -> None:
+    def __init__(self, address: u32, columns: int, when: Scalar, blocks: int) -> None:
         self.address = address
         self.columns = columns
         self._when = when
@@ -53,7 +53,7 @@ class TensorMemory:
         )
 
 
-def tensor_memory(columns: int, *, when: Value, blocks: int = 1) -> TensorMemory:
+def tensor_memory(columns: int, *, when: Scalar, blocks: int = 1) -> TensorMemory:
     """Allocate columns by the warp of `when`, and synchronize the block, or with `blocks=2` both of a pair.
 
     That also makes visible what was initialized before: `ptx.barrier_pipeline` needs no barrier of its own.

@@ -18,7 +18,7 @@ from ptxlab.author.fragments import Fragment
 from ptxlab.author.lines import refuse
 from ptxlab.author.pointers import Pointer
 from ptxlab.author.trace import current
-from ptxlab.author.values import Value, u32
+from ptxlab.author.values import Scalar, u32
 from ptxlab.isa.swizzle import SWIZZLES, Swizzle
 
 CHUNK = 16  # bytes: what `cp.async` and `ldmatrix` move at once, and no swizzle takes apart
@@ -36,7 +36,7 @@ class Tile:
     copies: int
 
     @property
-    def element(self) -> type[Value]:
+    def element(self) -> type[Scalar]:
         """The type of an element."""
         return self.memory.element
 
@@ -70,10 +70,10 @@ class Tile:
             if isinstance(index, int) and not 0 <= index < extent:
                 refuse("outside-array", f"{index} is outside of the tile, which has {extent} {what}")
         base = self.memory._advance([(copy, self.copy_bytes)])
-        if below is None and not isinstance(column, Value):
+        if below is None and not isinstance(column, Scalar):
             below = column + 1
         low = None if below is None else 1 << ((below - 1) * self.memory.size).bit_length()
-        if not isinstance(row, Value) and not isinstance(column, Value):
+        if not isinstance(row, Scalar) and not isinstance(column, Scalar):
             place = base._advance([(self.offset(row, column), 1)])
             return TilePointer(self, place, low, (row, column))
         steps = [(row, self.row_bytes), (column, self.memory.size)]
@@ -91,24 +91,24 @@ class Tile:
             )
         down, right = fragment.row_of(lane)
         below = 1 + max(start for _, start in fragment.matrices)
-        if isinstance(row, Value):
+        if isinstance(row, Scalar):
             return self.at(down + row, right, copy, below=below).move(columns=column)
         return self.at(down, right, copy, below=below).move(rows=row, columns=column)
 
 
-def _swizzled(steps: list[tuple[Any, int]], swizzle: Swizzle) -> Value:
+def _swizzled(steps: list[tuple[Any, int]], swizzle: Swizzle) -> Scalar:
     """The sum of each index times its bytes, swizzled: a `mad` for each register, then three instructions."""
-    total: Any = sum(index * size for index, size in steps if not isinstance(index, Value))
+    total: Any = sum(index * size for index, size in steps if not isinstance(index, Scalar))
     for index, size in steps:
-        if not isinstance(index, Value):
+        if not isinstance(index, Scalar):
             continue
         if not isinstance(index, u32):
             refuse(
                 "not-an-index", f"a `{index.type.name}` is not an index of a swizzled tile", helps=["an index is a u32"]
             )
-        is_first = not isinstance(total, Value) and total == 0
+        is_first = not isinstance(total, Scalar) and total == 0
         total = index * size if is_first else emit("mad.lo.u32", [index, size, total])
-    offset: Value = total ^ (total >> swizzle.shift & swizzle.mask)
+    offset: Scalar = total ^ (total >> swizzle.shift & swizzle.mask)
     return offset
 
 
@@ -131,7 +131,7 @@ class TilePointer(Pointer):
         tile = self.tile
         self._check_numbers(rows=rows, columns=columns)
         base = self._advance([(copy, tile.copy_bytes)])
-        if isinstance(rows, Value) or isinstance(columns, Value):
+        if isinstance(rows, Scalar) or isinstance(columns, Scalar):
             return TilePointer(tile, base._advance([(rows, tile.row_bytes), (columns, self.size)]), None)
         if self._position is not None:
             row, column = self._position
@@ -157,7 +157,7 @@ class TilePointer(Pointer):
 
     def _check_numbers(self, **steps: Any) -> None:
         for name, step in steps.items():
-            if isinstance(step, Value) and self.tile.swizzle is not None:
+            if isinstance(step, Scalar) and self.tile.swizzle is not None:
                 refuse(
                     "not-an-index",
                     f"`{name}=` takes a number of Python in a swizzled tile, and `{step.name}` is a register",
@@ -194,7 +194,7 @@ class TilePointer(Pointer):
 
 
 def tile(
-    element: type[Value],
+    element: type[Scalar],
     rows: int,
     columns: int,
     *,

@@ -15,10 +15,10 @@ from ptxlab.author.trace import current
 from ptxlab.isa import type_named
 from ptxlab.isa.types import TYPES
 
-V = TypeVar("V", bound="Value")
+V = TypeVar("V", bound="Scalar")
 
 
-class Value(Register):
+class Scalar(Register):
     """A register that Python's operators compute with."""
 
     def __init__(self, value: Any = None) -> None:
@@ -171,132 +171,132 @@ class Value(Register):
         return operators.compare("ne", self, other)
 
 
-class pred(Value):  # noqa: N801 - these classes have the manual's names
+class pred(Scalar):  # noqa: N801 - these classes have the manual's names
     """A predicate."""
 
     type = type_named("pred")
 
 
-class b8(Value):  # noqa: N801
+class b8(Scalar):  # noqa: N801
     """8 bits."""
 
     type = type_named("b8")
 
 
-class b16(Value):  # noqa: N801
+class b16(Scalar):  # noqa: N801
     """16 bits."""
 
     type = type_named("b16")
 
 
-class b32(Value):  # noqa: N801
+class b32(Scalar):  # noqa: N801
     """32 bits."""
 
     type = type_named("b32")
 
 
-class b64(Value):  # noqa: N801
+class b64(Scalar):  # noqa: N801
     """64 bits."""
 
     type = type_named("b64")
 
 
-class b128(Value):  # noqa: N801
+class b128(Scalar):  # noqa: N801
     """128 bits."""
 
     type = type_named("b128")
 
 
-class u8(Value):  # noqa: N801
+class u8(Scalar):  # noqa: N801
     """An unsigned integer of 8 bits: only memory holds it, a load of one makes a `u16`."""
 
     type = type_named("u8")
 
 
-class u16(Value):  # noqa: N801
+class u16(Scalar):  # noqa: N801
     """An unsigned integer of 16 bits."""
 
     type = type_named("u16")
 
 
-class u32(Value):  # noqa: N801
+class u32(Scalar):  # noqa: N801
     """An unsigned integer of 32 bits."""
 
     type = type_named("u32")
 
 
-class u64(Value):  # noqa: N801
+class u64(Scalar):  # noqa: N801
     """An unsigned integer of 64 bits."""
 
     type = type_named("u64")
 
 
-class s8(Value):  # noqa: N801
+class s8(Scalar):  # noqa: N801
     """A signed integer of 8 bits: only memory holds it, a load of one makes an `s16`."""
 
     type = type_named("s8")
 
 
-class s16(Value):  # noqa: N801
+class s16(Scalar):  # noqa: N801
     """A signed integer of 16 bits."""
 
     type = type_named("s16")
 
 
-class s32(Value):  # noqa: N801
+class s32(Scalar):  # noqa: N801
     """A signed integer of 32 bits."""
 
     type = type_named("s32")
 
 
-class s64(Value):  # noqa: N801
+class s64(Scalar):  # noqa: N801
     """A signed integer of 64 bits."""
 
     type = type_named("s64")
 
 
-class f16(Value):  # noqa: N801
+class f16(Scalar):  # noqa: N801
     """A half."""
 
     type = type_named("f16")
 
 
-class f16x2(Value):  # noqa: N801
+class f16x2(Scalar):  # noqa: N801
     """Two halves in a register."""
 
     type = type_named("f16x2")
 
 
-class bf16(Value):  # noqa: N801
+class bf16(Scalar):  # noqa: N801
     """A bfloat16."""
 
     type = type_named("bf16")
 
 
-class bf16x2(Value):  # noqa: N801
+class bf16x2(Scalar):  # noqa: N801
     """Two bfloat16 in a register."""
 
     type = type_named("bf16x2")
 
 
-class tf32(Value):  # noqa: N801
+class tf32(Scalar):  # noqa: N801
     """A TF32 number, in 32 bits."""
 
     type = type_named("tf32")
 
 
-class f32(Value):  # noqa: N801
+class f32(Scalar):  # noqa: N801
     """A float of single precision."""
 
     type = type_named("f32")
 
 
-class f64(Value):  # noqa: N801
+class f64(Scalar):  # noqa: N801
     """A float of double precision."""
 
     type = type_named("f64")
 
 
 for _type in TYPES.values():  # the rarer types: instructions have them, Python has no name for them
-    if not any(cls.type is _type for cls in Value.__subclasses__()):
-        type(_type.name, (Value,), {"type": _type})
+    if not any(cls.type is _type for cls in Scalar.__subclasses__()):
+        type(_type.name, (Scalar,), {"type": _type})

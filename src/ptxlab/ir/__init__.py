@@ -35,7 +35,7 @@ from ptxlab.ir.operands import (
     VectorElement,
 )
 from ptxlab.ir.statements import (
-    Block,
+    BlockStatement,
     BranchTargets,
     CallPrototype,
     CallTargets,
@@ -55,7 +55,7 @@ __all__ = [
     "Alias",
     "Arguments",
     "Attribute",
-    "Block",
+    "BlockStatement",
     "BranchTargets",
     "CallPrototype",
     "CallTargets",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from ptxlab.ir.items import Function
 from ptxlab.ir.operands import FunctionReference, LabelReference
-from ptxlab.ir.statements import Block, BranchTargets, Instruction, Label
+from ptxlab.ir.statements import BlockStatement, BranchTargets, Instruction, Label
 
 END = -1
 
@@ -151,7 +151,7 @@ def _read(function: Function) -> tuple[int, dict[int, tuple[tuple[int, ...], boo
                 scopes[-1].setdefault(statement.name, position)
             elif isinstance(statement, BranchTargets):
                 scopes[-1].setdefault(statement.name, statement.targets)
-            elif isinstance(statement, Block):
+            elif isinstance(statement, BlockStatement):
                 scopes.append({})
                 pending.append(iter(statement.body))
                 break

@@ -12,7 +12,7 @@ from ptxlab.ir.declarations import Attribute, Declaration, Variable
 from ptxlab.ir.launchable import Launchable, launch
 from ptxlab.ir.node import Immutable, Node, Parts
 from ptxlab.ir.statements import (
-    Block,
+    BlockStatement,
     BranchTargets,
     CallPrototype,
     CallTargets,
@@ -97,7 +97,7 @@ class Function(Launchable, Node):
         while pending:
             for statement in pending[-1]:
                 yield statement
-                if statement.__class__ is Block:
+                if statement.__class__ is BlockStatement:
                     pending.append(iter(statement.body))
                     break
             else:

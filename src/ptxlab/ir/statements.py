@@ -195,7 +195,7 @@ class Target(Node):
         self.end = end
 
 
-class Block(Node):
+class BlockStatement(Node):
     """`{ ... }` inside a body: a scope of its own for names."""
 
     __slots__ = ("body", "end", "start")
@@ -205,10 +205,10 @@ class Block(Node):
         self.body: list[Statement] = Parts(body)
         self.start = start
         self.end = end
-        self.__class__ = Block
+        self.__class__ = BlockStatement
 
 
 Statement: TypeAlias = (
-    Instruction | Label | Declaration | Block | Comment | Location | Pragma | BranchTargets
+    Instruction | Label | Declaration | BlockStatement | Comment | Location | Pragma | BranchTargets
     | CallTargets | CallPrototype | Target
 )  # fmt: skip

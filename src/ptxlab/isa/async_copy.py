@@ -7,7 +7,7 @@ from typing import Any
 
 from .extent import addresses
 from .form import Modifiers, form
-from .machine import Address, Machine, Value
+from .machine import AddressValue, Machine, Value
 from .vocabulary import SHARED
 
 COPY: dict[str, Any] = {
@@ -48,8 +48,8 @@ LINE = {"size": "imm(16)"}
 def cp_async(
     k: Machine,
     m: Modifiers,
-    d: Address,
-    a: Address,
+    d: AddressValue,
+    a: AddressValue,
     size: int,
     read: Value | None,
     ignore: Value | None,
@@ -85,6 +85,6 @@ def cp_async_wait_all(k: Machine, m: Modifiers) -> None:
 
 
 @form("cp.async.mbarrier.arrive{.noinc}{.space}.b64 [a]", space=SHARED, since="7.0 sm_80")
-def cp_async_mbarrier_arrive(k: Machine, m: Modifiers, a: Address) -> None:
+def cp_async_mbarrier_arrive(k: Machine, m: Modifiers, a: AddressValue) -> None:
     """Arrive at an mbarrier once all copies so far are done; without `.noinc` it expects one arrival more for that."""
     k.async_copy.arrive(a, bool(m.noinc))

@@ -10,7 +10,7 @@ from typing import Any
 from .extent import addresses
 from .floats import each_float
 from .form import Modifiers, form
-from .machine import Address, Machine, Value
+from .machine import AddressValue, Machine, Value
 from .vocabulary import ANY_SHARED
 
 _Declare = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -80,7 +80,7 @@ _OLD = {"d": "type sink"}
       since="8.1 sm_90", **_ATOM)  # fmt: skip
 @addresses(a="data")
 def atom(
-    k: Machine, m: Modifiers, a: Address, b: Any, c: Value | None, cache_policy: Value | None
+    k: Machine, m: Modifiers, a: AddressValue, b: Any, c: Value | None, cache_policy: Value | None
 ) -> Value | tuple[Value, ...]:
     """Change a value in memory atomically, and return the previous value."""
     return _change(k, m, a, b, c)
@@ -106,13 +106,13 @@ _RED_LINE = "red{.sem}{.scope}.space.op{.L2::cache_hint}.type [a], b{, cache_pol
       vec="v2 v4", type="f16x2 bf16x2", scope=_SCOPE, types={"a": "wide", "b": "vec type"},
       since="8.1 sm_90", **_RED)  # fmt: skip
 @addresses(a="data")
-def red(k: Machine, m: Modifiers, a: Address, b: Any, cache_policy: Value | None) -> None:
+def red(k: Machine, m: Modifiers, a: AddressValue, b: Any, cache_policy: Value | None) -> None:
     """Change a value in memory atomically, without returning the previous value."""
     _change(k, m, a, b, None, returns=False)
 
 
 def _change(
-    k: Machine, m: Modifiers, a: Address, b: Any, c: Value | None, returns: bool = True
+    k: Machine, m: Modifiers, a: AddressValue, b: Any, c: Value | None, returns: bool = True
 ) -> Value | tuple[Value, ...]:
     """Change one value, or each element of a vector by itself, atomically; return the previous value."""
     order = f"{m.sem or 'relaxed'}.{m.scope or 'gpu'}"
@@ -122,13 +122,15 @@ def _change(
     return tuple(_change_one(k, m, a + width * index, part, None, order, returns) for index, part in enumerate(b))
 
 
-def _change_one(k: Machine, m: Modifiers, a: Address, b: Value, c: Value | None, order: str, returns: bool) -> Value:
+def _change_one(
+    k: Machine, m: Modifiers, a: AddressValue, b: Value, c: Value | None, order: str, returns: bool
+) -> Value:
     # PTX ISA 8.4: an atomic operation is a write if it results in one, which a `cas` that fails does not.
     writes = (lambda old: old == b) if m.cas else None
     return k.update(a, b.type.name, lambda old: _changed(k, m, a, old, b, c), order, writes=writes, returns=returns)
 
 
-def _changed(k: Machine, m: Modifiers, a: Address, old: Value, b: Value, c: Value | None) -> Value:
+def _changed(k: Machine, m: Modifiers, a: AddressValue, old: Value, b: Value, c: Value | None) -> Value:
     """The new value in memory. For `.cas`, `b` is the value to compare with and `c` the new one."""
     if m.cas:
         assert c is not None
@@ -161,7 +163,7 @@ def _changed(k: Machine, m: Modifiers, a: Address, old: Value, b: Value, c: Valu
     raise AssertionError(m.op)
 
 
-def _sum(k: Machine, m: Modifiers, a: Address, old: Value, b: Value) -> Value:
+def _sum(k: Machine, m: Modifiers, a: AddressValue, old: Value, b: Value) -> Value:
     """The sum of floats; in global memory f32 flushes subnormals, all else keeps them, also in blocks of a cluster."""
     flushes = b.type.name == "f32" and not m.noftz and a.space not in ("shared", "shared::cluster")
     total = each_float(k, lambda x, y: k.arithmetic("add", x, y, ftz=flushes), old, b)

@@ -8,7 +8,7 @@ from ptxlab.native import Pointer, native, u32
 
 from .extent import addresses
 from .form import Modifiers, form, unknown
-from .machine import Address, Machine, Value
+from .machine import AddressValue, Machine, Value
 from .vocabulary import SCOPE
 
 # ptxas reads `.cta` only right after the mnemonic, as part of the name.
@@ -186,7 +186,7 @@ def fence_tensormap_release(k: Machine, m: Modifiers) -> None:
     since="8.3 sm_90",
 )
 @addresses(a="128/64")
-def fence_tensormap_acquire(k: Machine, m: Modifiers, a: Address, size: int) -> None:
+def fence_tensormap_acquire(k: Machine, m: Modifiers, a: AddressValue, size: int) -> None:
     """Acquire a tensor map in global memory: copies after it use the map as it was released, not an older one."""
     k.fence(f"acquire.{m.scope}")
     k.bulk.acquire_map(a)

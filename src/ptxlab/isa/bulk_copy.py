@@ -8,7 +8,7 @@ from typing import Any
 from .asynchronous import Reduction
 from .extent import addresses
 from .form import Modifiers, Specification, form, unknown
-from .machine import Address, Machine, Value
+from .machine import AddressValue, Machine, Value
 from .vocabulary import SCOPE, together
 
 STRONG = "9.3 sm_90"  # the manual asks for sm_90a, sm_100f or sm_110f everywhere, ptxas only for one direction
@@ -154,12 +154,12 @@ GLOBAL_REDUCTION = "cp.reduce.async.bulk{.sem}{.scope}.global.shared::cta.bulk_g
 def cp_async_bulk(
     k: Machine,
     m: Modifiers,
-    d: Address,
-    a: Address,
+    d: AddressValue,
+    a: AddressValue,
     size: Value,
     left: Value | None,
     right: Value | None,
-    mbar: Address | None,
+    mbar: AddressValue | None,
     mask: Value | None,
     policy: Value | None,
     bytes: Value | None,
@@ -194,7 +194,7 @@ def cp_async_bulk(
     since="9.4 sm_107f",
 )
 @addresses(a="size/16")
-def cp_async_bulk_prefetch(k: Machine, m: Modifiers, a: Address, size: Value, policy: Value | None) -> None:
+def cp_async_bulk_prefetch(k: Machine, m: Modifiers, a: AddressValue, size: Value, policy: Value | None) -> None:
     """Have a block of global memory brought to the L2 cache in the background; its bytes do not change."""
     k.bulk.prefetch(a, size)
 
@@ -229,7 +229,13 @@ def cp_async_bulk_wait_group(k: Machine, m: Modifiers, n: int) -> None:
 @form(f"{GLOBAL_REDUCTION}.type [d], [a], size{{, policy}}", op="and or xor", type="b32 b64", **INTO_GLOBAL)
 @addresses(d="size/16", a="size/16")
 def cp_reduce_async_bulk(
-    k: Machine, m: Modifiers, d: Address, a: Address, size: Value, mbar: Address | None, policy: Value | None
+    k: Machine,
+    m: Modifiers,
+    d: AddressValue,
+    a: AddressValue,
+    size: Value,
+    mbar: AddressValue | None,
+    policy: Value | None,
 ) -> None:
     """Combine each value of a block of memory with one elsewhere, in the background and each in one indivisible step.
 
@@ -274,7 +280,7 @@ ASYNC_STORE = "st.async{.sem}{.space}.mbarrier::complete_tx::bytes{.vec}.type [a
     where=stored,
     since="8.1 sm_90",
 )
-def st_async(k: Machine, m: Modifiers, a: Address, b: Any, mbar: Address) -> None:
+def st_async(k: Machine, m: Modifiers, a: AddressValue, b: Any, mbar: AddressValue) -> None:
     """Store asynchronously to a block of the cluster; the bytes are counted by an mbarrier of that block."""
     parts = b if m.vec else (b,)
     k.bulk.put(a, k.pack(parts, f"b{sum(part.type.width for part in parts)}"), mbar, None)
@@ -303,7 +309,7 @@ def st_async_without_completion() -> None:
     name="st.async",
     since="8.7 sm_100",
 )
-def st_async_release(k: Machine, m: Modifiers, a: Address, b: Value) -> None:
+def st_async_release(k: Machine, m: Modifiers, a: AddressValue, b: Value) -> None:
     """Store to global memory with release semantics, without waiting for it."""
     # PTX ISA 9.7.9.12: a strong store of the generic proxy; that it is done at once is what it may do.
     k.store(a, (b,), order=f"release.{m.scope}")
@@ -319,7 +325,7 @@ def st_async_release(k: Machine, m: Modifiers, a: Address, b: Value) -> None:
     types={"size": "u32 reg", "zero": "imm(0)"},
     since="9.0 sm_100",
 )
-def st_bulk(k: Machine, m: Modifiers, a: Address, size: Value, zero: int) -> None:
+def st_bulk(k: Machine, m: Modifiers, a: AddressValue, size: Value, zero: int) -> None:
     """Store `size` zero bytes, a multiple of 8, to shared memory."""
     k.fill(a, k.cast(size, "u64"))
 
@@ -339,7 +345,7 @@ WITHOUT_COMPLETION: dict[str, Any] = REDUCE_REMOTE | {"types": {"a": "shared"}}
 @form(ASYNC_REDUCTION, op="min max", type="u32 s32", **REDUCE_REMOTE)
 @form(ASYNC_REDUCTION, op="and or xor", type="b32", **REDUCE_REMOTE)
 @form(ASYNC_REDUCTION, op="add", type="u32 s32 u64 s64", **REDUCE_REMOTE)  # ptxas takes `.s64` as well
-def red_async(k: Machine, m: Modifiers, a: Address, b: Value, mbar: Address) -> None:
+def red_async(k: Machine, m: Modifiers, a: AddressValue, b: Value, mbar: AddressValue) -> None:
     """Reduce asynchronously into a block of the cluster; the bytes are counted by an mbarrier of that block."""
     k.bulk.put(a, b, mbar, Reduction(m.op, m.type))
 
@@ -362,6 +368,6 @@ def red_async_without_completion() -> None:
     name="red.async",
     since="8.7 sm_100",
 )
-def red_async_release(k: Machine, m: Modifiers, a: Address, b: Value) -> None:
+def red_async_release(k: Machine, m: Modifiers, a: AddressValue, b: Value) -> None:
     """Add to a value in global memory with release semantics, without waiting for it."""
     k.update(a, m.type, lambda old: old + b, f"release.{m.scope}", returns=False)

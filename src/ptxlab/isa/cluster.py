@@ -1,7 +1,7 @@
 """Thread block clusters and grids: mapa, getctarank, griddepcontrol, clusterlaunchcontrol (PTX ISA 9.7.9, 9.7.13)."""
 
 from .form import Modifiers, form
-from .machine import Address, Machine, Value
+from .machine import AddressValue, Machine, Value
 from .operation import computes
 
 # ptxas takes signed types as well.
@@ -50,7 +50,7 @@ def griddepcontrol(k: Machine, m: Modifiers) -> None:
     name="clusterlaunchcontrol.try_cancel.async",
     since="8.6 sm_100",
 )
-def try_cancel(k: Machine, m: Modifiers, a: Address, mbar: Address) -> None:
+def try_cancel(k: Machine, m: Modifiers, a: AddressValue, mbar: AddressValue) -> None:
     """Ask to cancel the launch of a cluster that has not started, so that this one takes its work.
 
     The answer comes in the background; a barrier hears of its 16 bytes. It is for `clusterlaunchcontrol.query_cancel`

@@ -11,7 +11,7 @@ from functools import cache
 from itertools import pairwise
 
 from .layouts import Layout
-from .machine import Address, Machine, Value
+from .machine import AddressValue, Machine, Value
 from .rearrangement import meet
 from .warp_mma import ALL_LANES, Vector
 
@@ -47,7 +47,7 @@ class Matrix:
     """A matrix in memory: its first element, and how many elements lie between rows, or columns, of it."""
 
     k: Machine
-    address: Address
+    address: AddressValue
     layout: Layout
     by_rows: bool
     stride: Value | int

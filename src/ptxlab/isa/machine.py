@@ -1,7 +1,7 @@
 """What the semantics of an instruction are written in: an abstract machine `k` and the values of one thread.
 
 A semantic function runs once for each instruction of a kernel, when that is translated. Its operands are `Value`s: a
-tuple of them for a vector, an `Address` for `[a]`, a plain integer where only an immediate is legal, None for an
+tuple of them for a vector, an `AddressValue` for `[a]`, a plain integer where only an immediate is legal, None for an
 operand that is left out. A predicate that is written `!p` arrives negated.
 
 A semantic function returns the result, or a tuple of all results that the syntax line names, in its order; those that
@@ -62,14 +62,14 @@ class Value(Protocol):
     def __ne__(self, other: object) -> Value: ...  # type: ignore[override]
 
 
-class Address(Protocol):
+class AddressValue(Protocol):
     """Where an instruction points, in a state space (None: a generic address)."""
 
     @property
     def space(self) -> str | None: ...
     @property
     def value(self) -> Value: ...
-    def __add__(self, bytes: Value | int) -> Address: ...
+    def __add__(self, bytes: Value | int) -> AddressValue: ...
 
 
 class Machine(Protocol):
@@ -79,21 +79,21 @@ class Machine(Protocol):
     """The carry flag of the thread, `CC.CF`: a predicate."""
 
     @property
-    def mbarrier(self) -> Mbarriers[Value, Address]: ...
+    def mbarrier(self) -> Mbarriers[Value, AddressValue]: ...
     @property
-    def async_copy(self) -> AsyncCopies[Value, Address]: ...
+    def async_copy(self) -> AsyncCopies[Value, AddressValue]: ...
     @property
-    def bulk(self) -> BulkCopies[Value, Address]: ...
+    def bulk(self) -> BulkCopies[Value, AddressValue]: ...
     @property
     def wgmma(self) -> WarpgroupMma[Value]: ...
     @property
-    def tensor_memory(self) -> TensorMemory[Value, Address]: ...
+    def tensor_memory(self) -> TensorMemory[Value, AddressValue]: ...
     @property
     def stack(self) -> Stack[Value]: ...
     @property
-    def textures(self) -> Textures[Value, Address]: ...
+    def textures(self) -> Textures[Value, AddressValue]: ...
     @property
-    def multicast(self) -> Multicast[Address]: ...
+    def multicast(self) -> Multicast[AddressValue]: ...
 
     def active_mask(self) -> Value:
         """The lanes of the warp that are here right now, one bit (of a u32) for each."""
@@ -181,7 +181,7 @@ class Machine(Protocol):
 
     def load(
         self,
-        address: Address,
+        address: AddressValue,
         type: str,
         count: int = 1,
         *,
@@ -192,7 +192,7 @@ class Machine(Protocol):
 
     def store(
         self,
-        address: Address,
+        address: AddressValue,
         values: Sequence[Value],
         *,
         when: Value | None = None,
@@ -202,7 +202,7 @@ class Machine(Protocol):
 
     def update(
         self,
-        address: Address,
+        address: AddressValue,
         type: str,
         change: Callable[[Value], Value],
         order: str,
@@ -232,7 +232,7 @@ class Machine(Protocol):
     def set_registers(self, count: int, *, more: bool) -> None:
         """Change how many registers a thread of the warp owns; for `more`, wait until the block has as many to give."""
 
-    def fill(self, address: Address, size: Value) -> None:
+    def fill(self, address: AddressValue, size: Value) -> None:
         """Write that many zero bytes to shared memory."""
 
     def window(self, space: str) -> int:

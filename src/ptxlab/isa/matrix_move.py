@@ -10,7 +10,7 @@ from .form import Modifiers, form, unknown
 from .held import Held, holds
 from .layouts import Layout
 from .layouts_rows import eight_rows, memory_rows, sixteen_columns
-from .machine import Address, Machine, Value
+from .machine import AddressValue, Machine, Value
 from .matrix import Slots
 from .rearrangement import rearrange
 from .vocabulary import SHARED
@@ -94,7 +94,7 @@ def transposed(m: Modifiers) -> Iterator[Held]:
     since=BLACKWELL,
 )
 @holds(lambda m: rows_of("d", "read from", loaded(m)))
-def ldmatrix(k: Machine, m: Modifiers, p: Address) -> tuple[Value, ...]:
+def ldmatrix(k: Machine, m: Modifiers, p: AddressValue) -> tuple[Value, ...]:
     """Read 8x8, 16x16 or 8x16 matrices from shared memory; each lane gives the address of one row.
 
     The lanes of a row share its elements; with `.trans` they share a column. Elements of 4 and 6 bits become bytes.
@@ -135,7 +135,7 @@ def ldmatrix_signed() -> None:
     since=BLACKWELL,
 )
 @holds(lambda m: rows_of("a", "written to", stored(m)))
-def stmatrix(k: Machine, m: Modifiers, p: Address, a: tuple[Value, ...]) -> None:
+def stmatrix(k: Machine, m: Modifiers, p: AddressValue, a: tuple[Value, ...]) -> None:
     """Write 8x8 or 16x8 matrices to shared memory; each lane gives the address of one row.
 
     16x8 matrices are written by columns.

@@ -12,7 +12,7 @@ from .fragment import extents, registers
 from .fragment_memory import Matrix, load, store
 from .held import Held, extent, held_by_mma, holds
 from .layouts import Fragments, opaque_accumulator, opaque_fragments, opaque_multiplicand
-from .machine import Address, Machine, Value
+from .machine import AddressValue, Machine, Value
 from .matrix import ANY_LAYOUT, F64, ROW_COL, Slots
 from .operation import computes
 from .targets import target_named
@@ -116,7 +116,7 @@ def moved_matrix(name: str, m: Modifiers) -> Iterator[Held]:
     yield Held(name, f"{name.upper()}, {extent(shown)} {m.type}{REMARK}", layout, is_transposed=name == "b")
 
 
-def located(k: Machine, m: Modifiers, matrix: str, p: Address, stride: Value | None) -> Matrix:
+def located(k: Machine, m: Modifiers, matrix: str, p: AddressValue, stride: Value | None) -> Matrix:
     """The matrix that a load or store is about. B is laid out transposed, so its columns are rows."""
     rows, columns, depth = extents(m.shape)
     by_rows = m.layout == "row"
@@ -140,7 +140,7 @@ def located(k: Machine, m: Modifiers, matrix: str, p: Address, stride: Value | N
 @form(LOAD_A, shape="m8n8k128", type="b1", **ROW, **moved("a", more=""), since="6.3 sm_75")
 @addresses(p=multiplicand)
 @holds(lambda m: moved_matrix("a", m))
-def wmma_load_a(k: Machine, m: Modifiers, p: Address, stride: Value | None) -> Vector:
+def wmma_load_a(k: Machine, m: Modifiers, p: AddressValue, stride: Value | None) -> Vector:
     """Read the multiplicand A from memory into registers; `stride` elements lie between its rows or columns."""
     return load(located(k, m, "a", p, stride), int(fragment("a", m.shape, m.type).split()[0]))
 
@@ -154,7 +154,7 @@ def wmma_load_a(k: Machine, m: Modifiers, p: Address, stride: Value | None) -> V
 @form(LOAD_B, shape="m8n8k128", type="b1", **COL, **moved("b", more=""), since="6.3 sm_75")
 @addresses(p=multiplicand)
 @holds(lambda m: moved_matrix("b", m))
-def wmma_load_b(k: Machine, m: Modifiers, p: Address, stride: Value | None) -> Vector:
+def wmma_load_b(k: Machine, m: Modifiers, p: AddressValue, stride: Value | None) -> Vector:
     """Read the multiplicand B from memory into registers; `stride` elements lie between its rows or columns."""
     return load(located(k, m, "b", p, stride), int(fragment("b", m.shape, m.type).split()[0]))
 
@@ -166,7 +166,7 @@ def wmma_load_b(k: Machine, m: Modifiers, p: Address, stride: Value | None) -> V
 @form(LOAD_C, shape="m8n8k32 m8n8k128", type="s32 f32", **ACCESS, **moved("c"), since="6.3 sm_75")  # f32: ptxas only
 @addresses(p=lambda m: f"{element_bytes(m)}")
 @holds(lambda m: moved_matrix("c", m))
-def wmma_load_c(k: Machine, m: Modifiers, p: Address, stride: Value | None) -> Vector:
+def wmma_load_c(k: Machine, m: Modifiers, p: AddressValue, stride: Value | None) -> Vector:
     """Read the accumulator C from memory into registers; `stride` elements lie between its rows or columns."""
     return load(located(k, m, "c", p, stride), int(fragment("c", m.shape, m.type).split()[0]))
 
@@ -178,7 +178,7 @@ def wmma_load_c(k: Machine, m: Modifiers, p: Address, stride: Value | None) -> V
 @form(STORE, shape="m8n8k32 m8n8k128", type="s32 f32", **ACCESS, **moved("d", "a", ""), since="6.3 sm_75")
 @addresses(p=stored)
 @holds(lambda m: moved_matrix("d", m))
-def wmma_store(k: Machine, m: Modifiers, p: Address, a: Vector, stride: Value | None) -> None:
+def wmma_store(k: Machine, m: Modifiers, p: AddressValue, a: Vector, stride: Value | None) -> None:
     """Write a matrix from the registers of a warp to memory; `stride` elements lie between its rows or columns."""
     store(located(k, m, "c", p, stride), a)
 

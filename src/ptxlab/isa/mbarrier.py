@@ -7,7 +7,7 @@ from typing import Any
 
 from .extent import addresses
 from .form import Modifiers, Specification, form, unknown
-from .machine import Address, Machine, Value
+from .machine import AddressValue, Machine, Value
 from .vocabulary import SHARED, together
 
 SHARED_OR_CLUSTER = (*SHARED, ("shared::cluster", "8.0 sm_90"))
@@ -84,13 +84,13 @@ def order(m: Modifiers) -> int:
     types=operands("a", count="u32 within(1..1048575)"),
     since="7.0 sm_80",
 )
-def mbarrier_init(k: Machine, m: Modifiers, a: Address, count: Value) -> None:
+def mbarrier_init(k: Machine, m: Modifiers, a: AddressValue, count: Value) -> None:
     """Set a barrier up: each phase expects `count` arrivals."""
     k.mbarrier.initialize(a, count, int(m.layout == "layout::v1"))
 
 
 @form("mbarrier.inval{.space}.b64 [a]", space=SHARED, types=operands("a"), since="7.0 sm_80")
-def mbarrier_inval(k: Machine, m: Modifiers, a: Address) -> None:
+def mbarrier_inval(k: Machine, m: Modifiers, a: AddressValue) -> None:
     """Give the memory of a barrier back for other use."""
     k.mbarrier.invalidate(a)
 
@@ -102,7 +102,7 @@ def mbarrier_inval(k: Machine, m: Modifiers, a: Address) -> None:
     types={"d": "pred"},
     since="9.3 sm_90",
 )
-def mbarrier_check_layout(k: Machine, m: Modifiers, a: Address) -> Value:
+def mbarrier_check_layout(k: Machine, m: Modifiers, a: AddressValue) -> Value:
     """Return whether a barrier has that layout."""
     return k.mbarrier.layout(a) == int(m.layout == "layout::v1")
 
@@ -125,7 +125,7 @@ def mbarrier_pending_count(k: Machine, m: Modifiers, state: Value) -> Value:
     since=BYTES,
     **RELAXED,
 )
-def mbarrier_expect_tx(k: Machine, m: Modifiers, a: Address, bytes: Value) -> None:
+def mbarrier_expect_tx(k: Machine, m: Modifiers, a: AddressValue, bytes: Value) -> None:
     """Have the phase wait for that many bytes more."""
     k.mbarrier.expect(a, bytes, order(m) | RELAXED_ORDER)
 
@@ -179,7 +179,7 @@ def mbarrier_multicast() -> None:
     since=BYTES,
     **RELAXED,
 )
-def mbarrier_complete_tx(k: Machine, m: Modifiers, a: Address, bytes: Value) -> None:
+def mbarrier_complete_tx(k: Machine, m: Modifiers, a: AddressValue, bytes: Value) -> None:
     """Complete that many bytes of the phase."""
     k.mbarrier.complete(a, bytes, order(m) | RELAXED_ORDER)
 
@@ -221,7 +221,7 @@ def mbarrier_complete_tx(k: Machine, m: Modifiers, a: Address, bytes: Value) -> 
     since="7.8 sm_90",
     **RELEASE,
 )
-def mbarrier_arrive(k: Machine, m: Modifiers, a: Address, count: Value | None) -> Value:
+def mbarrier_arrive(k: Machine, m: Modifiers, a: AddressValue, count: Value | None) -> Value:
     """Arrive at a barrier, once or `count` times; `d` is the state before that."""
     return k.mbarrier.arrive(a, 1 if count is None else count, order(m))
 
@@ -233,7 +233,7 @@ def mbarrier_arrive(k: Machine, m: Modifiers, a: Address, count: Value | None) -
     since=BYTES,
     **RELEASE,
 )
-def mbarrier_arrive_expect_tx(k: Machine, m: Modifiers, a: Address, bytes: Value) -> Value:
+def mbarrier_arrive_expect_tx(k: Machine, m: Modifiers, a: AddressValue, bytes: Value) -> Value:
     """Have the phase wait for that many bytes more, then arrive; `d` is the state before that."""
     k.mbarrier.expect(a, bytes)
     return k.mbarrier.arrive(a, 1, order(m))
@@ -261,7 +261,7 @@ def mbarrier_arrive_expect_tx(k: Machine, m: Modifiers, a: Address, bytes: Value
     since="7.8 sm_90",
     **RELEASE,
 )
-def mbarrier_arrive_drop(k: Machine, m: Modifiers, a: Address, count: Value | None) -> Value:
+def mbarrier_arrive_drop(k: Machine, m: Modifiers, a: AddressValue, count: Value | None) -> Value:
     """Arrive for the last time: later phases expect that many arrivals fewer."""
     return k.mbarrier.drop(a, 1 if count is None else count, order(m))
 
@@ -273,7 +273,7 @@ def mbarrier_arrive_drop(k: Machine, m: Modifiers, a: Address, count: Value | No
     since=BYTES,
     **RELEASE,
 )
-def mbarrier_arrive_drop_expect_tx(k: Machine, m: Modifiers, a: Address, bytes: Value) -> Value:
+def mbarrier_arrive_drop_expect_tx(k: Machine, m: Modifiers, a: AddressValue, bytes: Value) -> Value:
     """Have the phase wait for that many bytes more, then arrive for the last time."""
     k.mbarrier.expect(a, bytes)
     return k.mbarrier.drop(a, 1, order(m))

@@ -3,7 +3,7 @@
 from typing import Any
 
 from .form import Modifiers, form
-from .machine import Address, Machine, Value
+from .machine import AddressValue, Machine, Value
 from .mbarrier import ACQUIRE, PARITY, PHASES, PRIMARY, REPORT, operands, order
 from .vocabulary import SHARED
 
@@ -26,7 +26,7 @@ REPORTED_VALUE: dict[str, Any] = {**REPORTED, "writes": "d report value"}
     since="7.0 sm_80",
     **ACQUIRE,
 )
-def mbarrier_test_wait(k: Machine, m: Modifiers, a: Address, state: Value) -> Value:
+def mbarrier_test_wait(k: Machine, m: Modifiers, a: AddressValue, state: Value) -> Value:
     """Ask whether the phase in which `state` was returned is over."""
     return k.mbarrier.test(a, state >> PARITY, order(m))
 
@@ -52,7 +52,7 @@ def mbarrier_test_wait(k: Machine, m: Modifiers, a: Address, state: Value) -> Va
     **REPORTED,
 )
 def mbarrier_report(
-    k: Machine, m: Modifiers, a: Address, state: Value | None, parity: Value | None, hint: Value | None
+    k: Machine, m: Modifiers, a: AddressValue, state: Value | None, parity: Value | None, hint: Value | None
 ) -> tuple[Value, Value]:
     """Ask whether a phase is over, and whether its barrier has anything to report: only bulk copies and fabrics do."""
     return _asked(k, m, a, state, parity), k.constant("pred", 0)
@@ -79,13 +79,13 @@ def mbarrier_report(
     **REPORTED_VALUE,
 )
 def mbarrier_report_value(
-    k: Machine, m: Modifiers, a: Address, state: Value | None, parity: Value | None, hint: Value | None
+    k: Machine, m: Modifiers, a: AddressValue, state: Value | None, parity: Value | None, hint: Value | None
 ) -> tuple[Value, Value, Value]:
     """Ask whether a phase is over, and what its barrier has to report: 0 for nothing."""
     return _asked(k, m, a, state, parity), k.constant("pred", 0), k.constant("b8", 0)
 
 
-def _asked(k: Machine, m: Modifiers, a: Address, state: Value | None, parity: Value | None) -> Value:
+def _asked(k: Machine, m: Modifiers, a: AddressValue, state: Value | None, parity: Value | None) -> Value:
     """Whether a phase is over that is known by a state or by its parity."""
     if state is not None:
         return k.mbarrier.test(a, state >> PARITY, order(m))
@@ -101,7 +101,7 @@ def _asked(k: Machine, m: Modifiers, a: Address, state: Value | None, parity: Va
     since="7.1 sm_80",
     **ACQUIRE,
 )
-def mbarrier_test_wait_parity(k: Machine, m: Modifiers, a: Address, parity: Value) -> Value:
+def mbarrier_test_wait_parity(k: Machine, m: Modifiers, a: AddressValue, parity: Value) -> Value:
     """Ask whether the phase of that parity, the current one or the one before, is over."""
     return k.mbarrier.test(a, k.cast(parity, "u64"), order(m))
 
@@ -114,7 +114,7 @@ def mbarrier_test_wait_parity(k: Machine, m: Modifiers, a: Address, parity: Valu
     since="7.8 sm_90",
     **ACQUIRE,
 )
-def mbarrier_try_wait(k: Machine, m: Modifiers, a: Address, state: Value, hint: Value | None) -> Value:
+def mbarrier_try_wait(k: Machine, m: Modifiers, a: AddressValue, state: Value, hint: Value | None) -> Value:
     """Wait, for a limited time, until the phase in which `state` was returned is over; return whether it is."""
     return k.mbarrier.wait(a, state >> PARITY, order(m))
 
@@ -127,6 +127,6 @@ def mbarrier_try_wait(k: Machine, m: Modifiers, a: Address, state: Value, hint: 
     since="7.8 sm_90",
     **ACQUIRE,
 )
-def mbarrier_try_wait_parity(k: Machine, m: Modifiers, a: Address, parity: Value, hint: Value | None) -> Value:
+def mbarrier_try_wait_parity(k: Machine, m: Modifiers, a: AddressValue, parity: Value, hint: Value | None) -> Value:
     """Wait, for a limited time, until the phase of that parity is over; return whether it is."""
     return k.mbarrier.wait(a, k.cast(parity, "u64"), order(m))

@@ -10,7 +10,7 @@ from typing import Any
 
 from .extent import addresses
 from .form import Modifiers, form
-from .machine import Address, Machine, Value
+from .machine import AddressValue, Machine, Value
 from .vocabulary import ANY_SHARED, SCOPE
 
 _Declare = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -112,7 +112,7 @@ def _store_wide(syntax: str, **arguments: Any) -> _Declare:
             cop="ca cg cs", l2=_L2, prefetch=_PREFETCH)  # fmt: skip
 @_load_wide("ld.global.nc.l1{.l2}{.L2::cache_hint}{.prefetch}.vec.type d, [a]{, cache_policy}",
             l1=_L1, l2=_L2, prefetch=_PREFETCH)  # fmt: skip
-def ld(k: Machine, m: Modifiers, a: Address, cache_policy: Value | None) -> Value | tuple[Value, ...]:
+def ld(k: Machine, m: Modifiers, a: AddressValue, cache_policy: Value | None) -> Value | tuple[Value, ...]:
     """Load a register or a vector from memory; `.nc` reads global memory that nothing writes while the kernel runs."""
     values = k.load(a, m.type or "b128", int(m.vec[1:]) if m.vec else 1, order=_order(m))
     return values if m.vec else values[0]
@@ -120,7 +120,7 @@ def ld(k: Machine, m: Modifiers, a: Address, cache_policy: Value | None) -> Valu
 
 @form("ldu{.global}{.vec}.type d, [a]", vec="v2 v4", type=_TYPE, where=_narrow,
       types={"a": "wide element", "d": _loaded}, since="2.0 sm_20")  # fmt: skip
-def ldu(k: Machine, m: Modifiers, a: Address) -> Value | tuple[Value, ...]:
+def ldu(k: Machine, m: Modifiers, a: AddressValue) -> Value | tuple[Value, ...]:
     """Load from a global address that is the same in every thread of the warp."""
     values = k.load(a, m.type, int(m.vec[1:]) if m.vec else 1)
     return values if m.vec else values[0]
@@ -149,38 +149,38 @@ def ldu(k: Machine, m: Modifiers, a: Address) -> Value | tuple[Value, ...]:
 @_store_wide("st.volatile{.global}{.l2}.vec.type [a], b", l2=_L2)
 @_store_wide("st.order.scope{.global}{.l1}{.l2}{.L2::cache_hint}.vec.type [a], b{, cache_policy}",
              order="relaxed release", scope=SCOPE, l1=_L1, l2=_L2)  # fmt: skip
-def st(k: Machine, m: Modifiers, a: Address, b: Any, cache_policy: Value | None) -> None:
+def st(k: Machine, m: Modifiers, a: AddressValue, b: Any, cache_policy: Value | None) -> None:
     """Store a register, an immediate or a vector to memory."""
     k.store(a, b if m.vec else (b,), order=_order(m))
 
 
 @form("prefetch{.space}.tensormap [a]", space="const param", since="8.0 sm_90")
 @addresses(a="128/64")
-def prefetch_tensormap(k: Machine, m: Modifiers, a: Address) -> None:
+def prefetch_tensormap(k: Machine, m: Modifiers, a: AddressValue) -> None:
     """Bring a tensor map into a cache before it is needed."""
 
 
 @form("prefetch{.space}.level [a]", space="global local", level="L1 L2", types={"a": "wide"}, since="2.0 sm_20")
 @form("prefetch{.global}.priority [a]", priority="L2::evict_last L2::evict_normal",
       types={"a": "wide"}, since="7.4 sm_80")  # fmt: skip
-def prefetch(k: Machine, m: Modifiers, a: Address) -> None:
+def prefetch(k: Machine, m: Modifiers, a: AddressValue) -> None:
     """Bring the cache line at `a` into a cache before it is needed."""
 
 
 @form("prefetchu.L1 [a]", types={"a": "wide"}, name="prefetchu", since="2.0 sm_20")
-def prefetchu(k: Machine, m: Modifiers, a: Address) -> None:
+def prefetchu(k: Machine, m: Modifiers, a: AddressValue) -> None:
     """Bring the cache line at a generic address into the uniform cache."""
 
 
 @form("applypriority{.global}.L2::evict_normal [a], size", types={"a": "wide", "size": "imm(128)"}, since="7.4 sm_80")
 @addresses(a="128")
-def applypriority(k: Machine, m: Modifiers, a: Address, size: int) -> None:
+def applypriority(k: Machine, m: Modifiers, a: AddressValue, size: int) -> None:
     """Give the cache line at `a` back its normal eviction priority."""
 
 
 @form("discard{.global}.L2 [a], size", types={"a": "wide", "size": "imm(128)"}, since="7.4 sm_80")
 @addresses(a="128")
-def discard(k: Machine, m: Modifiers, a: Address, size: int) -> None:
+def discard(k: Machine, m: Modifiers, a: AddressValue, size: int) -> None:
     """Drop the cache line at `a` without writing it to memory; its contents are undefined from then on."""
 
 
@@ -192,7 +192,7 @@ _SECONDARY = "L2::evict_first L2::evict_unchanged"
 @form("createpolicy.range{.global}.primary{.secondary}.b64 cache_policy, [a], primary_size, total_size",
       primary=_PRIMARY, secondary=_SECONDARY, since="7.4 sm_80", writes="cache_policy",
       types={"cache_policy": "u64", "primary_size": "u32", "total_size": "u32"})  # fmt: skip
-def createpolicy_range(k: Machine, m: Modifiers, a: Address, primary_size: Value, total_size: Value) -> Value:
+def createpolicy_range(k: Machine, m: Modifiers, a: AddressValue, primary_size: Value, total_size: Value) -> Value:
     """Make a cache policy, for use with `.L2::cache_hint`: one for a range of addresses."""
     return k.constant("u64", 0)
 

@@ -13,7 +13,7 @@ from ptxlab.numbers.parameters import FORMAT, RN, modifiers
 from .bulk_copy import BYTES, STRONG, bulk
 from .extent import addresses
 from .form import Modifiers, Specification, form
-from .machine import Address, Machine, Value
+from .machine import AddressValue, Machine, Value
 from .multicast_unit import MOST_REPLICAS
 from .types import type_named
 from .vocabulary import SCOPE, together
@@ -107,7 +107,7 @@ def multimem_bulk() -> None:
 @form(f"{LD}{{.acc}}.vec.type d, [a]", op="min max add", vec="v2 v4 v8", type="e5m2x2 e4m3x2", **SUM | WIDE_FP8)
 @form(f"{LD}{{.acc}}{{.vec}}.type d, [a]", op="min max add", vec="v2 v4", type="e5m2x4 e4m3x4", **SUM | WIDE_FP8)
 @addresses(a="data")
-def multimem_ld_reduce(k: Machine, m: Modifiers, a: Address) -> Any:
+def multimem_ld_reduce(k: Machine, m: Modifiers, a: AddressValue) -> Any:
     """Read the same place in the memories of several devices, and combine what is there."""
     unit, count = f"b{type_named(m.type).width}", int(m.vec[1:]) if m.vec else 1
     order = f"{m.sem}.{m.scope}" if m.sem and m.sem != "weak" else "weak"
@@ -131,7 +131,7 @@ def multimem_ld_reduce(k: Machine, m: Modifiers, a: Address) -> Any:
 @form(f"{ST}.vec.type [a], b", vec="v2 v4 v8", type="e5m2x2 e4m3x2", **STORE_VECTOR | {"since": FP8})
 @form(f"{ST}{{.vec}}.type [a], b", vec="v2 v4", type="e5m2x4 e4m3x4", **STORE_VECTOR | {"since": FP8})
 @addresses(a="data")
-def multimem_st(k: Machine, m: Modifiers, a: Address, b: Any) -> None:
+def multimem_st(k: Machine, m: Modifiers, a: AddressValue, b: Any) -> None:
     """Write to the same place in the memories of several devices."""
     unit = f"b{type_named(m.type).width}"
     values = [k.reinterpret(one, unit) for one in (b if isinstance(b, tuple) else (b,))]
@@ -148,7 +148,7 @@ def multimem_st(k: Machine, m: Modifiers, a: Address, b: Any) -> None:
 @form(f"{RED}.vec.type [a], b", op="add min max", vec="v2 v4 v8", type="f16 bf16", **REDUCE_VECTOR)
 @form(f"{RED}.vec.type [a], b", op="min max", vec="v2 v4", type=PACKED, **REDUCE_VECTOR)
 @addresses(a="data")
-def multimem_red(k: Machine, m: Modifiers, a: Address, b: Any) -> None:
+def multimem_red(k: Machine, m: Modifiers, a: AddressValue, b: Any) -> None:
     """Combine a value with those at the same place in the memories of several devices."""
     width = type_named(m.type).width
     values = [_lanes(k, m, k.reinterpret(one, f"b{width}")) for one in (b if isinstance(b, tuple) else (b,))]

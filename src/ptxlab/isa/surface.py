@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .form import Modifiers, form
-from .machine import Address, Machine, Value
+from .machine import AddressValue, Machine, Value
 from .texture_unit import BOUNDARIES, LAYERED, QUERIES, SurfacePlace
 from .texture_unit import GEOMETRIES as KNOWN
 from .types import type_named
@@ -38,7 +38,7 @@ STORE = ("wb cg cs wt", "2.0 sm_20")
     where=_where,
     since="1.5",
 )
-def suld(k: Machine, m: Modifiers, a: Address, b: Any) -> Any:
+def suld(k: Machine, m: Modifiers, a: AddressValue, b: Any) -> Any:
     """Load bytes from a surface, at coordinates whose first one counts bytes."""
     count = int(m.vec[1:]) if m.vec else 1
     place = _locate(k, m, a, b, type_named(m.type).width // 8 * count, "load")
@@ -46,7 +46,7 @@ def suld(k: Machine, m: Modifiers, a: Address, b: Any) -> Any:
     return values if m.vec else values[0]
 
 
-def _locate(k: Machine, m: Modifiers, a: Address, b: Any, bytes: int, access: str, unit: int = 1) -> Address:
+def _locate(k: Machine, m: Modifiers, a: AddressValue, b: Any, bytes: int, access: str, unit: int = 1) -> AddressValue:
     """The address of what a surface has at coordinates, the first of which counts units of so many bytes."""
     words = b if isinstance(b, tuple) else (b,)
     is_layered = m.geom in LAYERED
@@ -71,7 +71,7 @@ STORED = {**SURFACE, "c": lambda m: f"type loose special {m.vec or 'single padde
     where=_where,
     since="1.5",
 )
-def sust(k: Machine, m: Modifiers, a: Address, b: Any, c: Any) -> None:
+def sust(k: Machine, m: Modifiers, a: AddressValue, b: Any, c: Any) -> None:
     """Store bytes to a surface, at coordinates whose first one counts bytes."""
     values = c if isinstance(c, tuple) else (c,)
     place = _locate(k, m, a, b, type_named(m.type).width // 8 * len(values), "store")
@@ -88,7 +88,7 @@ def sust(k: Machine, m: Modifiers, a: Address, b: Any, c: Any) -> None:
     types=STORED,
     since="2.0 sm_20",
 )
-def sust_p(k: Machine, m: Modifiers, a: Address, b: Any, c: Any) -> None:
+def sust_p(k: Machine, m: Modifiers, a: AddressValue, b: Any, c: Any) -> None:
     """Store the components of a texel to a surface, in its format; coordinates count texels."""
     place = _locate(k, m, a, b, 0, "store", unit=0)
     values = c if isinstance(c, tuple) else (c,)
@@ -117,14 +117,14 @@ WIDE = "8.1 sm_50"
     **REDUCE,
 )
 @form("sured.b.op.geom.type.mode [a, b], c", op="and or", type="b32", since="2.0 sm_20", **REDUCE)
-def sured(k: Machine, m: Modifiers, a: Address, b: Any, c: Value) -> None:
+def sured(k: Machine, m: Modifiers, a: AddressValue, b: Any, c: Value) -> None:
     """Combine a value with one in a surface, at coordinates whose first one counts bytes."""
     _reduce(k, m, _locate(k, m, a, b, type_named(m.type).width // 8, "update"), m.type, c)
 
 
 @form("sured.p.op.geom.type.mode [a, b], c", op="add min max and or", type="b32", since="2.0 sm_20", **REDUCE)
 @form("sured.p.op.geom.type.mode [a, b], c", op="min max", type="b64", since=WIDE, **REDUCE)
-def sured_p(k: Machine, m: Modifiers, a: Address, b: Any, c: Value) -> None:
+def sured_p(k: Machine, m: Modifiers, a: AddressValue, b: Any, c: Value) -> None:
     """Combine a value with one in a surface of the type that this has; coordinates count values."""
     bytes = type_named(m.type).width // 8
     place = _locate(k, m, a, b, bytes, "update", unit=bytes)
@@ -142,7 +142,7 @@ def sured_p(k: Machine, m: Modifiers, a: Address, b: Any, c: Value) -> None:
     k.update(place, unsigned.type.name, change, "relaxed.gpu", returns=False, when=place.value != 0)
 
 
-def _reduce(k: Machine, m: Modifiers, place: Address, type: str, c: Value) -> None:
+def _reduce(k: Machine, m: Modifiers, place: AddressValue, type: str, c: Value) -> None:
     value = k.reinterpret(c, type)
     k.update(place, type, _CHANGES[m.op](k, value), "relaxed.gpu", returns=False, when=place.value != 0)
 
@@ -165,6 +165,6 @@ QUERY = (
 
 
 @form("suq.query.b32 d, [a]", query=QUERY, types={"a": "surfref"}, since="1.5")
-def suq(k: Machine, m: Modifiers, a: Address) -> Value:
+def suq(k: Machine, m: Modifiers, a: AddressValue) -> Value:
     """Ask for a property of a surface."""
     return k.reinterpret(k.textures.query(k.textures.handle(a), QUERIES.index(m.query), 0), "b32")

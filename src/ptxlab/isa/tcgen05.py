@@ -14,7 +14,7 @@ from .bits import larger, smaller
 from .floats import extremum
 from .form import Modifiers, form, unknown
 from .held import Held, holds
-from .machine import Address, Machine, Value
+from .machine import AddressValue, Machine, Value
 from .matrix import Slots
 from .rearrangement import agree, meet
 from .tensor_memory import SHAPES as MOVED
@@ -88,7 +88,7 @@ REDUCED_SPLIT: Slots = REDUCED | {"types": {**REDUCED["types"], "split": "imm"}}
     types={"columns": lambda m: f"u32 within({'32..576/32' if m.exclusive else '32|64|128|256|512'})"},
     since=BLACKWELL,
 )
-def tcgen05_alloc(k: Machine, m: Modifiers, dst: Address, columns: Value) -> None:
+def tcgen05_alloc(k: Machine, m: Modifiers, dst: AddressValue, columns: Value) -> None:
     """Wait for free columns of tensor memory, take them and write their address to shared memory."""
     k.collect(meet, ALL_LANES, (), (), aligned=True)
     # PTX ISA 9.7.16.6.1: what it writes keeps its order with other instructions on that address, copies among them.
@@ -132,7 +132,7 @@ def tcgen05_relinquish_alloc_permit(k: Machine, m: Modifiers) -> None:
     since=BLACKWELL,
 )
 @holds(lambda m: moved_words("d", "read from", m))
-def tcgen05_ld(k: Machine, m: Modifiers, taddr: Address, split: int | None) -> Vector:
+def tcgen05_ld(k: Machine, m: Modifiers, taddr: AddressValue, split: int | None) -> Vector:
     """Start loading from tensor memory into the registers of a warp."""
     packed = bool(m.pack_16b)
     cell = start_move(k, m, k.tensor_memory.start_load, taddr, split, packed)
@@ -145,7 +145,7 @@ def tcgen05_ld(k: Machine, m: Modifiers, taddr: Address, split: int | None) -> V
 
 
 def start_move(
-    k: Machine, m: Modifiers, start: Callable[..., None], taddr: Address, split: int | None, packed: bool
+    k: Machine, m: Modifiers, start: Callable[..., None], taddr: AddressValue, split: int | None, packed: bool
 ) -> Value:
     """Start what a warp loads or stores together; the number of the first word of this thread."""
     address = k.tensor_memory.address(taddr)
@@ -178,7 +178,7 @@ def start_move(
     **REDUCED_SPLIT,
 )
 @holds(lambda m: moved_words("d", "read from", m))
-def tcgen05_ld_red(k: Machine, m: Modifiers, taddr: Address, split: int | None) -> tuple[Vector, Value]:
+def tcgen05_ld_red(k: Machine, m: Modifiers, taddr: AddressValue, split: int | None) -> tuple[Vector, Value]:
     """Start loading from tensor memory into the registers of a warp, and take the least or greatest of each thread's.
 
     That a NaN counts only with `.NaN`, and -0 is less than +0, is as with `min` and `max`; of `.16x32bx2`, each of the
@@ -237,7 +237,7 @@ def tcgen05_ld_compressed() -> None:
     since=BLACKWELL,
 )
 @holds(lambda m: moved_words("a", "written to", m))
-def tcgen05_st(k: Machine, m: Modifiers, taddr: Address, split: int | None, a: Vector) -> None:
+def tcgen05_st(k: Machine, m: Modifiers, taddr: AddressValue, split: int | None, a: Vector) -> None:
     """Start storing registers of a warp to tensor memory."""
     unpacked = bool(m.unpack_16b)
     cell = start_move(k, m, k.tensor_memory.start_store, taddr, split, unpacked)
@@ -291,7 +291,7 @@ SOURCE_BITS = {None: 8, "b6x16_p32": 6, "b4x16_p64": 4}
     **EXPANDED,
     **COPIED,
 )
-def tcgen05_cp(k: Machine, m: Modifiers, taddr: Address, s_desc: Value) -> None:
+def tcgen05_cp(k: Machine, m: Modifiers, taddr: AddressValue, s_desc: Value) -> None:
     """Start copying a matrix from shared memory, named by a descriptor, to tensor memory; elements may become bytes."""
     rows, bits = m.shape.removesuffix("b").split("x")
     step, further, copies = SPREAD[m.multicast]
@@ -317,7 +317,7 @@ def tcgen05_cp(k: Machine, m: Modifiers, taddr: Address, s_desc: Value) -> None:
     types={"taddr": TENSOR},
     since="8.6 sm_100a sm_101a | 8.8 sm_103a",
 )
-def tcgen05_shift(k: Machine, m: Modifiers, taddr: Address) -> None:
+def tcgen05_shift(k: Machine, m: Modifiers, taddr: AddressValue) -> None:
     """Start moving the rows of a matrix in tensor memory down by one."""
     k.tensor_memory.shift(taddr, m.cta_group == "cta_group::2")
 
@@ -331,7 +331,7 @@ READ_A = [("sync_restrict::shared::read::mma::a", "9.4 sm_107f")]
     read=READ_A,
     since=BLACKWELL,
 )
-def tcgen05_commit(k: Machine, m: Modifiers, mbar: Address) -> None:
+def tcgen05_commit(k: Machine, m: Modifiers, mbar: AddressValue) -> None:
     """Let an mbarrier know when all that this thread started on tensor memory so far is done."""
     k.tensor_memory.commit(mbar)
 
@@ -351,7 +351,7 @@ def tcgen05_commit(k: Machine, m: Modifiers, mbar: Address) -> None:
     types={"mask": lambda m: "u32 within(0..4294967295)" if m.multicast.endswith("32b") else "u16 within(0..65535)"},
     since="9.4 sm_100f sm_110f",
 )
-def tcgen05_commit_multicast(k: Machine, m: Modifiers, mbar: Address, mask: Value) -> None:
+def tcgen05_commit_multicast(k: Machine, m: Modifiers, mbar: AddressValue, mask: Value) -> None:
     """Let mbarriers of several blocks know when all that this thread started on tensor memory so far is done."""
     k.tensor_memory.commit(mbar, k.cast(mask, "u32"))
 

@@ -15,7 +15,7 @@ from .form import Modifiers, Specification, form, unknown
 from .instruction_descriptor import KINDS as KIND_NUMBERS
 from .instruction_descriptor import PAIR, STATIONARY
 from .instruction_descriptor import PLAIN as ALONE
-from .machine import Address, Machine, Value
+from .machine import AddressValue, Machine, Value
 from .matrix import Slots
 from .tcgen05 import BLACKWELL, CTA_GROUP
 from .warp_mma import Vector
@@ -89,11 +89,11 @@ TABLE: Slots = {"kind": "kind::f8f6f4", "cta_group": CTA_GROUP, "since": "9.4 sm
 def tcgen05_mma(
     k: Machine,
     m: Modifiers,
-    d: Address,
-    a: Address | None,
+    d: AddressValue,
+    a: AddressValue | None,
     a_desc: Value | None,
     b_desc: Value,
-    sp_meta: Address | None,
+    sp_meta: AddressValue | None,
     idesc: Value,
     disabled: Vector | None,
     enable_d: Value,
@@ -115,17 +115,17 @@ def tcgen05_mma(
 class Operands:
     """The operands of an MMA; what an instruction does not have is `None` or 0."""
 
-    d: Address
-    a: Address | None
+    d: AddressValue
+    a: AddressValue | None
     a_desc: Value | None
     b_desc: Value
     idesc: Value
     enable_d: Value
-    metadata: Address | None = None
+    metadata: AddressValue | None = None
     scale_d: int = 0
     disabled: Vector = ()
-    scale_a: Address | None = None
-    scale_b: Address | None = None
+    scale_a: AddressValue | None = None
+    scale_b: AddressValue | None = None
     zero_mask: Value | None = None
 
 
@@ -183,11 +183,11 @@ WS_SP = "tcgen05.mma.ws.sp.cta_group::1.kind{.collector}"
 def tcgen05_mma_ws(
     k: Machine,
     m: Modifiers,
-    d: Address,
-    a: Address | None,
+    d: AddressValue,
+    a: AddressValue | None,
     a_desc: Value | None,
     b_desc: Value,
-    sp_meta: Address | None,
+    sp_meta: AddressValue | None,
     idesc: Value,
     enable_d: Value,
     zero_mask: Value | None,

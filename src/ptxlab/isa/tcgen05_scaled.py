@@ -10,7 +10,7 @@ from .collector import collector_of
 from .form import Modifiers, unknown
 from .instruction_descriptor import PAIR
 from .instruction_descriptor import PLAIN as ALONE
-from .machine import Address, Machine, Value
+from .machine import AddressValue, Machine, Value
 from .matrix import Slots
 from .tcgen05 import CTA_GROUP, is_pair
 from .tcgen05_mma import CHIP, COLLECTORS, Operands, multiply, start
@@ -67,14 +67,14 @@ BY_TABLE = scaled(MX, since="9.4 sm_107f")
 def tcgen05_mma_block_scale(
     k: Machine,
     m: Modifiers,
-    d: Address,
-    a: Address | None,
+    d: AddressValue,
+    a: AddressValue | None,
     a_desc: Value | None,
     b_desc: Value,
-    sp_meta: Address | None,
+    sp_meta: AddressValue | None,
     idesc: Value,
-    scale_a: Address,
-    scale_b: Address,
+    scale_a: AddressValue,
+    scale_b: AddressValue,
     enable_d: Value,
 ) -> None:
     """Start an MMA of A and B, each block of them multiplied by its own scale factor from tensor memory."""

@@ -11,7 +11,7 @@ from .asynchronous import Box, Reduction
 from .bulk_copy import HINT, MULTICAST, REPORT, cta_mask
 from .extent import addresses
 from .form import Modifiers, Specification, form, unknown
-from .machine import Address, Machine, Value
+from .machine import AddressValue, Machine, Value
 
 DIMENSIONS = "1d 2d 3d 4d 5d"
 FAMILY = "8.6 sm_100a sm_110a | 8.8 sm_100f sm_110f"
@@ -175,10 +175,10 @@ def _words(line: str) -> set[str]:
 def cp_async_bulk_tensor_load(
     k: Machine,
     m: Modifiers,
-    d: Address,
-    map: Address,
+    d: AddressValue,
+    map: AddressValue,
     coordinates: tuple[Value, ...],
-    mbar: Address,
+    mbar: AddressValue,
     mask: Value | None,
     policy: Value | None,
 ) -> None:
@@ -199,7 +199,7 @@ def cp_async_bulk_tensor_load(
 )
 @addresses(a=BOX)
 def cp_async_bulk_tensor_store(
-    k: Machine, m: Modifiers, map: Address, coordinates: tuple[Value, ...], a: Address, policy: Value | None
+    k: Machine, m: Modifiers, map: AddressValue, coordinates: tuple[Value, ...], a: AddressValue, policy: Value | None
 ) -> None:
     """Copy a box in shared memory to a tensor asynchronously, except what is out of bounds; a bulk group completes."""
     k.bulk.store_tensor(map, Box(m.mode, rank(m), coordinates), a, None)
@@ -216,7 +216,7 @@ def cp_async_bulk_tensor_store(
 )
 @addresses(a=BOX)
 def cp_reduce_async_bulk_tensor(
-    k: Machine, m: Modifiers, map: Address, coordinates: tuple[Value, ...], a: Address, policy: Value | None
+    k: Machine, m: Modifiers, map: AddressValue, coordinates: tuple[Value, ...], a: AddressValue, policy: Value | None
 ) -> None:
     """Combine a box in shared memory with one of a tensor in the background, each element in one indivisible step."""
     k.bulk.store_tensor(map, Box(m.mode, rank(m), coordinates), a, Reduction(m.op))
@@ -238,7 +238,7 @@ def cp_reduce_async_bulk_tensor(
     since=OVERRIDE,
 )
 def cp_async_bulk_prefetch_tensor(
-    k: Machine, m: Modifiers, map: Address, coordinates: tuple[Value, ...], policy: Value | None
+    k: Machine, m: Modifiers, map: AddressValue, coordinates: tuple[Value, ...], policy: Value | None
 ) -> None:
     """Have a box of a tensor brought to the L2 cache in the background; its bytes do not change."""
     k.bulk.prefetch_tensor(map, Box(m.mode, rank(m), coordinates))
@@ -271,10 +271,10 @@ def cp_async_bulk_prefetch_tensor(
 def cp_async_bulk_tensor_pixels(
     k: Machine,
     m: Modifiers,
-    d: Address,
-    map: Address,
+    d: AddressValue,
+    map: AddressValue,
     coordinates: tuple[Value, ...],
-    mbar: Address,
+    mbar: AddressValue,
     offsets: tuple[Value, ...],
     mask: Value | None,
     policy: Value | None,
@@ -301,7 +301,7 @@ def cp_async_bulk_tensor_pixels(
 def cp_async_bulk_prefetch_pixels(
     k: Machine,
     m: Modifiers,
-    map: Address,
+    map: AddressValue,
     coordinates: tuple[Value, ...],
     offsets: tuple[Value, ...],
     policy: Value | None,

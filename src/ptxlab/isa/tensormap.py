@@ -6,7 +6,7 @@ from . import tensor_map
 from .barrier import meet
 from .extent import addresses
 from .form import Modifiers, Specification, form
-from .machine import Address, Machine, Value
+from .machine import AddressValue, Machine, Value
 from .vocabulary import SCOPE
 from .warp_mma import ALL_LANES
 
@@ -36,7 +36,7 @@ NUMBERS = {
     **REPLACE,
 )
 @addresses(a="128/64")
-def replace_number(k: Machine, m: Modifiers, a: Address, value: int) -> None:
+def replace_number(k: Machine, m: Modifiers, a: AddressValue, value: int) -> None:
     """Replace a field of a tensor map that is one of a few numbers: element type, interleave, swizzle, fill."""
     change = tensor_map.change_flags(m.field, value)
     words = _words(k, a)
@@ -46,7 +46,7 @@ def replace_number(k: Machine, m: Modifiers, a: Address, value: int) -> None:
 
 @form("tensormap.replace.tile.global_address{.space}.b1024.b64 [a], value", **REPLACE)
 @addresses(a="128/64")
-def replace_address(k: Machine, m: Modifiers, a: Address, value: Value) -> None:
+def replace_address(k: Machine, m: Modifiers, a: AddressValue, value: Value) -> None:
     """Replace the address of the tensor that a tensor map describes."""
     words = _words(k, a)
     words[0], words[1] = k.unpack(value, "u32")
@@ -55,7 +55,7 @@ def replace_address(k: Machine, m: Modifiers, a: Address, value: Value) -> None:
 
 @form("tensormap.replace.tile.rank{.space}.b1024.b32 [a], value", **REPLACE)
 @addresses(a="128/64")
-def replace_rank(k: Machine, m: Modifiers, a: Address, value: Value) -> None:
+def replace_rank(k: Machine, m: Modifiers, a: AddressValue, value: Value) -> None:
     """Replace the rank of the tensor that a tensor map describes; `value` is one less than the rank."""
     words = _words(k, a)
     bits = k.reinterpret(value, "u32") << tensor_map.RANK.shift
@@ -65,7 +65,7 @@ def replace_rank(k: Machine, m: Modifiers, a: Address, value: Value) -> None:
 
 @form("tensormap.replace.tile.global_stride{.space}.b1024.b64 [a], ordinal, value", types=ORDINAL, **REPLACE)
 @addresses(a="128/64")
-def replace_stride(k: Machine, m: Modifiers, a: Address, ordinal: int, value: Value) -> None:
+def replace_stride(k: Machine, m: Modifiers, a: AddressValue, ordinal: int, value: Value) -> None:
     """Replace the stride, in bytes, of a dimension of the tensor; ordinal 0 is the stride of dimension 1."""
     words = _words(k, a)
     low, high = k.unpack(k.reinterpret(value, "u64") >> tensor_map.STRIDE_UNIT, "u32")
@@ -81,7 +81,7 @@ def replace_stride(k: Machine, m: Modifiers, a: Address, ordinal: int, value: Va
     **REPLACE,
 )
 @addresses(a="128/64")
-def replace_size(k: Machine, m: Modifiers, a: Address, ordinal: int, value: Value) -> None:
+def replace_size(k: Machine, m: Modifiers, a: AddressValue, ordinal: int, value: Value) -> None:
     """Replace the size of the tensor, of its box, or the element stride along a dimension; 0 is the innermost."""
     words = _words(k, a)
     less = k.reinterpret(value, "u32") - 1
@@ -97,12 +97,12 @@ def replace_size(k: Machine, m: Modifiers, a: Address, ordinal: int, value: Valu
     _write(k, a, words)
 
 
-def _words(k: Machine, map: Address) -> list[Value]:
+def _words(k: Machine, map: AddressValue) -> list[Value]:
     """The 32-bit words of a map: an instruction is an access to all of it."""
     return [word for at in (0, HALF) for word in k.load(map + at, "u32", HALF // 4)]
 
 
-def _write(k: Machine, map: Address, words: list[Value]) -> None:
+def _write(k: Machine, map: AddressValue, words: list[Value]) -> None:
     k.bulk.change_map(map, is_warp=False)
     k.store(map, words[: HALF // 4])
     k.store(map + HALF, words[HALF // 4 :])
@@ -121,7 +121,7 @@ def _replace(k: Machine, words: list[Value], offset: int, mask: int, bits: Value
     since="8.3 sm_90",
 )
 @addresses(d="128/64", a="128/64")
-def copy_map(k: Machine, m: Modifiers, d: Address, a: Address, size: int) -> None:
+def copy_map(k: Machine, m: Modifiers, d: AddressValue, a: AddressValue, size: int) -> None:
     """Copy a tensor map from shared to global memory, each lane 4 bytes, and release it for acquires of that map."""
     k.collect(meet, ALL_LANES, (), (), aligned=True)
     k.bulk.change_map(d, is_warp=True)

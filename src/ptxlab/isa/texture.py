@@ -11,7 +11,7 @@ from inspect import signature
 from typing import Any
 
 from .form import Modifiers, Specification, Values, Where, form
-from .machine import Address, Machine, Value
+from .machine import AddressValue, Machine, Value
 from .texture_unit import (
     FETCH_LEVEL,
     FOLLOW_GRADIENTS,
@@ -116,7 +116,7 @@ def _without_predicate(function: Declared) -> Declared:
     def look_up(
         k: Machine,
         m: Modifiers,
-        a: Address,
+        a: AddressValue,
         b: Value | None,
         c: Any,
         lod: Value | None,
@@ -127,7 +127,7 @@ def _without_predicate(function: Declared) -> Declared:
     ) -> Any:
         return function(k, m, a, b, c, lod, dx, dy, e, f)[0]
 
-    def gather(k: Machine, m: Modifiers, a: Address, b: Value | None, c: Any, e: Any, f: Value | None) -> Any:
+    def gather(k: Machine, m: Modifiers, a: AddressValue, b: Value | None, c: Any, e: Any, f: Value | None) -> Any:
         return function(k, m, a, b, c, e, f)[0]
 
     found = look_up if "lod" in signature(function).parameters else gather
@@ -171,7 +171,7 @@ EARLY_TYPES: dict[str, Any] = {"dtype": "u32 s32 f32", "ctype": "s32 f32"}
 
 @form("tex.1d.v4.dtype.ctype d, [a, c]", name="tex", types={**EARLY, "c": "ctype special"}, **EARLY_TYPES)
 @form("tex.geom.v4.dtype.ctype d, [a, c]", geom="1d 2d 3d", types={**EARLY, "c": "4 ctype special"}, **EARLY_TYPES)
-def early_tex(k: Machine, m: Modifiers, a: Address, c: Any) -> tuple[Value, ...]:
+def early_tex(k: Machine, m: Modifiers, a: AddressValue, c: Any) -> tuple[Value, ...]:
     """Look up a texture at coordinates."""
     return _look_up(k, m, a, None, c, SAMPLE, None, None)[0]
 
@@ -183,7 +183,7 @@ def early_tex(k: Machine, m: Modifiers, a: Address, c: Any) -> tuple[Value, ...]
 def tex(
     k: Machine,
     m: Modifiers,
-    a: Address,
+    a: AddressValue,
     b: Value | None,
     c: Any,
     lod: Value | None,
@@ -205,7 +205,7 @@ def _sequence(operand: Any) -> tuple[Value, ...]:
 def _look_up(
     k: Machine,
     m: Modifiers,
-    a: Address,
+    a: AddressValue,
     b: Value | None,
     c: Any,
     operation: int,
@@ -259,7 +259,7 @@ GATHERED: dict[str, Any] = {
 def tld4(
     k: Machine,
     m: Modifiers,
-    a: Address,
+    a: AddressValue,
     b: Value | None,
     c: Any,
     e: Any,
@@ -290,7 +290,7 @@ SAMPLER_QUERY = "filter_mode addr_mode_0 addr_mode_1 addr_mode_2"
     types={"a": "texref", "lod": "u32"},
     since="4.3 sm_30",
 )
-def txq(k: Machine, m: Modifiers, a: Address, lod: Value | None) -> Value:
+def txq(k: Machine, m: Modifiers, a: AddressValue, lod: Value | None) -> Value:
     """Ask for a property of a texture, of one of its mipmap levels, or of a sampler."""
     level = 0 if lod is None else lod
     return k.reinterpret(k.textures.query(k.textures.handle(a), QUERIES.index(m.query), level), "b32")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, NoReturn
 
-from ptxlab.ir import Block, Declaration, Function, Instruction, Label, Pragma, Statement
+from ptxlab.ir import BlockStatement, Declaration, Function, Instruction, Label, Pragma, Statement
 from ptxlab.ir.node import draft
 from ptxlab.syntax.cursor import END, Cursor
 from ptxlab.syntax.debug import make_location, match_location, read_location
@@ -29,7 +29,7 @@ from ptxlab.syntax.reader import Reader
 from ptxlab.syntax.recovery import next_statement
 from ptxlab.syntax.scope import Complicated, Scope
 
-_Block = draft(Block)
+_Block = draft(BlockStatement)
 _Instruction = draft(Instruction)
 _Label = draft(Label)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ptxlab.ir import (
     Address,
-    Block,
+    BlockStatement,
     BranchTargets,
     CallPrototype,
     CallTargets,
@@ -35,7 +35,7 @@ def _resolve(body: list[Statement], outer: frozenset[str]) -> None:
     own = (s.name for s in body if isinstance(s, (Label, BranchTargets, CallTargets, CallPrototype)))
     visible = outer | frozenset(own)
     for statement in body:
-        if isinstance(statement, Block):
+        if isinstance(statement, BlockStatement):
             _resolve(statement.body, visible)
         elif isinstance(statement, Instruction):
             statement.operands = tuple([_visible(operand, visible) for operand in statement.operands])
@@ -81,7 +81,7 @@ def _inner(body: list[Statement]) -> Iterator[Statement]:
     pending = [iter(body)]
     while pending:
         for statement in pending[-1]:
-            if isinstance(statement, Block):
+            if isinstance(statement, BlockStatement):
                 pending.append(iter(statement.body))
                 break
             yield statement

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxlab.ir import (
     Alias,
-    Block,
+    BlockStatement,
     BranchTargets,
     CallPrototype,
     CallTargets,
@@ -163,7 +163,7 @@ class _Printer:
             self._comment(statement, indent)
         elif isinstance(statement, Location):
             self._line(indent + _location(statement))
-        elif isinstance(statement, Block):
+        elif isinstance(statement, BlockStatement):
             self._line(indent + "{")
             self._body(statement.body, indent + _INDENT)
             self._line(indent + "}")

@@ -200,7 +200,7 @@ class Body:
                 yield indent + self._instruction(statement)
             case ir.Label():  # also one that only debug data names: ptxas orders code by it
                 yield f"{indent}ptx.label({statement.name!r})"
-            case ir.Block():
+            case ir.BlockStatement():
                 yield from self._block(statement, indent)
             case ir.Declaration():
                 yield from self._declaration(statement, indent)
@@ -212,7 +212,7 @@ class Body:
             case _:
                 yield f"{indent}ptx.text({_statement_text(statement)!r})"
 
-    def _block(self, block: ir.Block, indent: str) -> Iterator[str]:
+    def _block(self, block: ir.BlockStatement, indent: str) -> Iterator[str]:
         """A block; one that only scopes registers needs no braces, as each has a name of its own in Python."""
         plain = all(
             isinstance(s, (ir.Instruction, ir.Comment, ir.Location))

@@ -93,7 +93,7 @@ class Structures:
         for place, statement in enumerate(body):
             self.places[id(statement)] = place
             self.numbers[id(statement)] = number
-            if isinstance(statement, ir.Block):
+            if isinstance(statement, ir.BlockStatement):
                 number = self._place(statement.body, number)
             elif isinstance(statement, ir.Instruction):
                 number += 1

@@ -102,7 +102,7 @@ def _walk(program: Program, body: Iterable[ir.Statement], scope: DeclaredNames) 
                     yield from _declare(program, scope, variable)
             elif isinstance(statement, (ir.Label, ir.BranchTargets, ir.CallTargets, ir.CallPrototype)):
                 yield from _declare(program, scope, statement)
-            elif isinstance(statement, ir.Block):
+            elif isinstance(statement, ir.BlockStatement):
                 pending.append((iter(statement.body), DeclaredNames()))
                 break
         else:

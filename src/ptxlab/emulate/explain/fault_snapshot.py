@@ -16,7 +16,7 @@ from ptxlab.report import Diagnostic, Label, error
 
 if TYPE_CHECKING:
     from ptxlab.emulate.host.running import RunningLaunch
-    from ptxlab.emulate.host.worker import Worker
+    from ptxlab.emulate.host.worker import HostWorker
 
 ACCESSES = {address_spaces.LOAD: "read", address_spaces.STORE: "write", address_spaces.ATOMIC: "atomic operation"}
 
@@ -26,7 +26,7 @@ class FaultSnapshot:
     """The first fault of a worker; which fields it has depends on its kind."""
 
     launch: RunningLaunch
-    worker: Worker
+    worker: HostWorker
 
     @property
     def record(self) -> StructArray:

@@ -15,7 +15,7 @@ from ptxlab.native import offset_of, size_of
 
 if TYPE_CHECKING:
     from ptxlab.emulate.host.running import RunningLaunch
-    from ptxlab.emulate.host.worker import Worker
+    from ptxlab.emulate.host.worker import HostWorker
 
 SPINS = -1  # like a status: a thread that polls in a loop
 WAITING = (
@@ -158,7 +158,7 @@ class BlockSnapshot:
         return self.record.address + offset_of(state.Block, name) + index * size_of(owner)
 
 
-def snapshot_of(launch: RunningLaunch, worker: Worker) -> BlockSnapshot | None:
+def snapshot_of(launch: RunningLaunch, worker: HostWorker) -> BlockSnapshot | None:
     """The block that a worker stopped in, if it was in one.
 
     Of a cluster it is the one with the fault; where all hang, the first that waits for more than the others.

@@ -25,7 +25,7 @@ from ptxlab.emulate.host.needs import needs_of, space_to_keep
 from ptxlab.emulate.host.regions import WORKSPACE, Regions, workspace
 from ptxlab.emulate.host.services import Services
 from ptxlab.emulate.host.textures import TextureTable
-from ptxlab.emulate.host.worker import Worker
+from ptxlab.emulate.host.worker import HostWorker
 from ptxlab.emulate.runtime.memory import profile as requests
 from ptxlab.emulate.runtime.memory.block_independence import put_back, share_bytes
 from ptxlab.emulate.runtime.order.earlier_grids import take_over_accesses
@@ -102,7 +102,7 @@ class RunningLaunch:
         self.marked = share(ctypes.create_string_buffer(b"\1" * (facts["frame_sizes"][0] // 8)))
         for offset in facts["timed_slots"]:
             self.marked[offset // 8] = b"\0"
-        self.workers = [Worker(self, workers) for _ in range(workers)]
+        self.workers = [HostWorker(self, workers) for _ in range(workers)]
 
     def _take(self, configuration: Configuration) -> None:
         """Note the sizes of the launch, and which clusters it runs."""
@@ -213,7 +213,7 @@ class RunningLaunch:
             raise self.services.failure
         return outcome
 
-    def _run_workers(self, workers: list[Worker], until: float | None, progress: Progress | None) -> str | None:
+    def _run_workers(self, workers: list[HostWorker], until: float | None, progress: Progress | None) -> str | None:
         """Have workers run until all have ended, or none gets any further; `timeout` if they were stopped."""
         ends = [worker.end for worker in workers]
         try:
@@ -239,21 +239,21 @@ class RunningLaunch:
                         end.wait(1)
         return None
 
-    def _gather(self, worker: Worker, *others: Worker) -> Worker:
+    def _gather(self, worker: HostWorker, *others: HostWorker) -> HostWorker:
         """Let one worker continue the blocks of all: those of each wait for others."""
         for other in others:
             self.call(take_over, worker, other)
         self.call(continue_alone, worker)
         return worker
 
-    def _work(self, worker: Worker) -> None:
+    def _work(self, worker: HostWorker) -> None:
         """Have one core run blocks; that this is a method keeps all memory alive as long as it takes."""
         try:
             self.call(run_search if self.seed else run_grid, worker)
         finally:
             worker.end.set()
 
-    def call(self, entry: Callable[..., Any], *workers: Worker) -> int:
+    def call(self, entry: Callable[..., Any], *workers: HostWorker) -> int:
         """Call a function of the runtime on workers."""
         function = ctypes.CFUNCTYPE(ctypes.c_uint32, *[ctypes.c_void_p] * len(workers))
         return int(

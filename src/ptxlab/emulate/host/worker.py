@@ -39,7 +39,7 @@ def _residents(seed: int, talks: bool) -> int:
     return 1 if not talks else MOST_TOGETHER if random & 1 else 1 << random // 2 % MOST_TOGETHER.bit_length()
 
 
-class Worker:
+class HostWorker:
     """One of the cores that run the blocks of a launch."""
 
     def __init__(self, launch: RunningLaunch, workers: int) -> None:

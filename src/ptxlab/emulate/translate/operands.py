@@ -39,7 +39,7 @@ def read(
 
 
 def value_of(function: Function, expected: Expected, operand: ir.Operand) -> Any:
-    """The value of an operand: a tuple for a vector, an `Address` for an address."""
+    """The value of an operand: a tuple for a vector, an `AddressValue` for an address."""
     if expected.kind == "address":
         return address_of(function, _space_of(function, expected), operand)
     if expected.kind in ("label", "function", "targets", "prototype", "arguments"):

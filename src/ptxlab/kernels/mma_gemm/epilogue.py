@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ptxlab.author import Fragment, Value, b8, b16, bf16, f16, f32, ptx, s32, u32
+from ptxlab.author import Fragment, Scalar, b8, b16, bf16, f16, f32, ptx, s32, u32
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def load_bias(epilogue: Epilogue, part: Part, column: Any) -> Any:
     return found
 
 
-def rounded(values: Any, result: type[Value]) -> Any:
+def rounded(values: Any, result: type[Scalar]) -> Any:
     """A pair of neighbours as memory has it: one register of 32 bits, or two."""
     if result.type.width == 32:
         return tuple(values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ptxlab.author import Value, b8, bf16, f16, f32, ptx, s8, s32
+from ptxlab.author import Scalar, b8, bf16, f16, f32, ptx, s8, s32
 from ptxlab.measure.entry import UnsuitedError, ceil_div
 
 MMA = ptx.mma.sync.aligned
@@ -15,10 +15,10 @@ MMA = ptx.mma.sync.aligned
 class Kind:
     """A type to multiply: of elements in memory, the instruction, what adds up, what comes out."""
 
-    element: type[Value]
+    element: type[Scalar]
     multiply: Any
-    total: type[Value]
-    result: type[Value]
+    total: type[Scalar]
+    result: type[Scalar]
 
     @property
     def size(self) -> int:
