@@ -139,7 +139,7 @@ def test_addresses_of_other_blocks() -> None:
         ("mapa.shared::cluster.u32 %r5, %r4, 5; ld.shared::cluster.u32 %r20, [%r5];",
          "read of 4 bytes outside of the cluster", "it has 2 blocks, none of rank 5"),
         ("mapa.u64 %rd2, %rd1, 1; st.u32 [%rd2], 0;", "write of 4 bytes outside of the cluster",
-         "it has 2 blocks, none of rank 254"),
+         "it has 2 blocks, none of rank 255"),
         (SYNC + "@%p2 st.shared::cluster.u32 [%r5+512], 0;\n" + SYNC,
          "write of 4 bytes outside of shared memory of block (1,0,0)", "the block has 256 bytes of shared memory"),
         (SYNC + "@%p2 ld.shared.u32 %r20, [%r5];\n" + SYNC,
@@ -210,3 +210,23 @@ def test_floats_are_added_in_other_blocks_as_in_their_own(add: str) -> None:
     """Subnormal numbers stay, as on an H200."""
     body = f"st.shared.u32 [%r4], 3;\n{SYNC}.reg .f32 %f<3>; mov.b32 %f1, 5;\n{add}\n{SYNC}"
     assert (run(body + "ld.shared.u32 %r20, [%r4]; st.global.u32 [%rd1], %r20;") == 8).all()
+
+
+def test_its_own_rank_in_an_address_is_its_own_block() -> None:
+    """As on an H200: the address that `mapa` gives a block for its own rank is an address of `.shared::cta`."""
+    body = """
+    add.u32 %r10, %r2, 100; mapa.shared::cluster.u32 %r11, %r4, %r2;
+    st.shared::cta.u32 [%r11], %r10; ld.shared.u32 %r12, [%r4]; st.global.u32 [%rd1], %r12;
+    """
+    assert run(body)[:, 0].tolist() == [100, 101]
+
+
+def test_an_address_that_is_sent_to_another_block() -> None:
+    """The block before gives the address of its own word, without `mapa`; this one writes there."""
+    body = f"""
+    {SYNC} st.shared::cluster.u32 [%r5], %r4; {SYNC}
+    ld.shared.u32 %r10, [%r4]; add.u32 %r11, %r2, 100; {SYNC}
+    st.shared::cluster.u32 [%r10], %r11; {SYNC}
+    ld.shared.u32 %r12, [%r4]; st.global.u32 [%rd1], %r12;
+    """
+    assert run(body, grid=4, cluster=4)[:, 0].tolist() == [101, 102, 103, 100]

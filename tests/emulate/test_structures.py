@@ -136,9 +136,10 @@ def test_a_number_that_is_used_as_a_float_is_one() -> None:
     st.global.f32 [%rd1], %f1;
     ret;
     """
-    for given in (3, 3.0, np.float16(3)):
-        launch(body, ".align 8 .b8 s[16]", [(given, out)])
-        assert out[0] == 3
+    for given in (3, 3.0, np.float16(3), np.int64(3), np.float16(3).tobytes()):
+        for structure in ((given, out), {0: given, 8: out}):
+            launch(body, ".align 8 .b8 s[16]", [structure])
+            assert out[0] == 3
 
 
 def test_an_array_that_is_indexed_reaches_to_the_next_field() -> None:
@@ -201,6 +202,48 @@ def test_tensor_maps_in_a_structure() -> None:
     assert y[0, 0] == x[4, 0] + 100
     with pytest.raises(ptxlab.KernelError, match=r"an array for the field at \+192 tensor map of `p`"):
         module["k"].launch(1, 1, [(source, 100, wide)], device="cpu")
+
+
+INDEXED = f"""{header("8.6", "sm_90a")}
+.visible .entry k(.param .align 64 .b8 p[SIZE])
+{{
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<10>;
+    .reg .pred %q;
+    .shared .align 128 .b8 tile[128];
+    .shared .align 8 .b64 full;
+    mov.b64 %rd1, p;
+    add.s64 %rd7, %rd1, FIRST;
+    cvta.param.u64 %rd8, %rd7;
+    mov.u32 %r1, %ctaid.x;
+    mul.wide.u32 %rd2, %r1, 256;
+    add.s64 %rd4, %rd8, %rd2;
+    mbarrier.init.shared::cta.b64 [full], 1;
+    mbarrier.arrive.expect_tx.shared::cta.b64 %rd3, [full], 128;
+    cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [tile], [%rd4, {{0, 4}}], [full];
+WAIT:
+    mbarrier.try_wait.parity.shared::cta.b64 %q, [full], 0;
+    @!%q bra WAIT;
+    add.s64 %rd5, %rd4, 128;
+    cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%rd5, {{0, 0}}], [tile];
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group 0;
+    SIZES
+    ret;
+}}
+"""
+SIZES = "mul.wide.u32 %rd6, %r1, 4; add.s64 %rd9, %rd1, %rd6; ld.param.b32 %r2, [%rd9];"
+
+
+@pytest.mark.parametrize("numbers", [0, 16], ids=["maps alone", "after numbers"])
+def test_tensor_maps_that_a_register_chooses(numbers: int) -> None:
+    arrays = [np.full((8, 8), at, np.uint32) for at in range(4)]
+    maps = [ptxlab.tensor_map(array, (4, 8)) for array in arrays]
+    text = INDEXED.replace("FIRST", str(4 * numbers)).replace("SIZES", SIZES if numbers else "")
+    kernel = ptxlab.parse(text.replace("[SIZE]", f"[{4 * numbers + 512}]"))["k"]
+    kernel.launch(2, 1, [(*range(numbers), *maps)], device="cpu", on_error="strict")
+    assert (arrays[1][:4] == 0).all()
+    assert (arrays[3][:4] == 2).all()
 
 
 def test_a_structure_for_a_number_is_that_number() -> None:

@@ -2,7 +2,8 @@
 
 PTX declares a structure as bytes, `.param .align 64 .b8 p[144]`. What the kernel does with them shows what they are:
 `ld.param.b64 [p+128]` reads eight bytes, a pointer if they are used as an address; an address `p+0` that is given to
-a tensor copy is that of a tensor map. An array that is indexed by a register is taken to reach up to the next field.
+a tensor copy is that of a tensor map. An array that is indexed by a register is taken to reach up to the next field or
+array.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ class _Reader:
         self._follow_values()
         found: list[list[tuple[Field, bool]]] = [[] for _ in self.kernel.parameters]
         for place in self.maps:
-            found[place.parameter].append((Field(place.offset, _MAP_BYTES, MAP), True))
+            found[place.parameter].append((Field(place.offset, _MAP_BYTES, MAP), place.exact))
         for load in self.every:
             kind = load.kind or load.type.name
             field = Field(load.place.offset, load.type.width // 8, kind)
@@ -256,8 +257,9 @@ def _disjoint(found: Sequence[tuple[Field, bool]], size: int) -> list[Field]:
             end = field.offset + field.size
             fields[-1:] = [Field(at, 1, "b8") for at in range(last.offset, end)]
     arrays = sorted({(field.offset, field.size, field.kind) for field, is_exact in found if not is_exact})
-    for offset, width, kind in arrays:
-        fields = sorted([*fields, *_elements(fields, offset, width, kind, size)], key=_rank)
+    for number, (offset, width, kind) in enumerate(arrays):
+        end = next((other for other, *_ in arrays[number + 1 :] if other >= offset + width), size)
+        fields = sorted([*fields, *_elements(fields, offset, width, kind, end)], key=_rank)
     return fields
 
 
@@ -266,10 +268,10 @@ def _rank(field: Field) -> tuple[int, int, bool]:
     return field.offset, -field.size, field.kind not in (MAP, POINTER) and field.type.kind != "f"
 
 
-def _elements(fields: Sequence[Field], offset: int, width: int, kind: str, size: int) -> Iterator[Field]:
-    """The elements of an array from an offset on, up to a field that is there."""
+def _elements(fields: Sequence[Field], offset: int, width: int, kind: str, end: int) -> Iterator[Field]:
+    """The elements of an array from an offset on, up to `end` or a field that is there."""
     taken = {at: field for field in fields for at in range(field.offset, field.offset + field.size)}
-    for at in range(max(offset, 0), size - width + 1, width):
+    for at in range(max(offset, 0), end - width + 1, width):
         there = [taken[byte] for byte in range(at, at + width) if byte in taken]
         if any((field.offset, field.size) != (at, width) for field in there):
             return

@@ -61,6 +61,8 @@ class Effects:
     """Whether it chooses one lane, where its predicate is true."""
     carry: bool = False
     """Whether it reads or writes the carry flag."""
+    ranks: bool = False
+    """Whether it computes with the rank of a block in an address of shared memory."""
     more_registers: bool = False
     """Whether the warp waits for more registers."""
     fewer_registers: bool = False
@@ -104,6 +106,7 @@ def effects_of(form: Form, m: Modifiers) -> Effects:
         "uniform" in said,
         "elects" in said,
         recorder.uses_carry,
+        recorder.uses_ranks,
         "more-registers" in said,
         "fewer-registers" in said,
         form.computes,

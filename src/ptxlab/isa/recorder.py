@@ -90,6 +90,7 @@ class Recorder:
     barrier_scope: str | None = None
     waits: bool = False
     uses_carry: bool = False
+    uses_ranks: bool = False
     target: str = "sm_120a"  # whose tensor cores have a model for every `mma`
 
     def note(self, location: Location, kind: str, bytes: int | None, order: str = "weak", later: bool = False) -> None:
@@ -169,9 +170,11 @@ class Recorder:
         return _PREDICATE
 
     def address_in(self, address: Placeholder, rank: Placeholder, space: str | None) -> Placeholder:
+        self.uses_ranks = True
         return address
 
     def rank_of(self, address: Placeholder) -> Placeholder:
+        self.uses_ranks = True
         return Placeholder(type_named("u32"))
 
     # Threads together.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import address_spaces, state, thread_parts
 from ptxlab.emulate.runtime.schedule import steps
+from ptxlab.emulate.translate import ranked_addresses
 from ptxlab.emulate.translate.preemption import LOGGED
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue, bits_of, constant_text
 from ptxlab.isa.types import Type, type_named
@@ -64,7 +65,9 @@ def _in_window(function: Function, address: LlvmAddress, bytes: int, kind: int) 
     builder.branch(inside, near, far, likely=True)
     builder.label(far)
     search = function.unit.calls.search(address.space, bytes, kind)
-    builder.emit(f"call ptr @{search}(ptr %thread, i64 {at}, i32 {function.instruction_number}, ptr null)")
+    is_ranked = function.unit.ranked and address.space == "shared"
+    lost = ranked_addresses.beyond(function, address.value).text if is_ranked else at
+    builder.emit(f"call ptr @{search}(ptr %thread, i64 {lost}, i32 {function.instruction_number}, ptr null)")
     function.fail()
     builder.label(near)
     return builder.value(f"getelementptr i8, ptr {base}, i64 {at}")

@@ -14,7 +14,6 @@ from ptxlab.emulate.translate.bulk import BulkCopies
 from ptxlab.emulate.translate.mbarriers import Mbarriers
 from ptxlab.emulate.translate.multicast import MulticastUnit
 from ptxlab.emulate.translate.records import OperationRecord
-from ptxlab.emulate.translate.special import special_register
 from ptxlab.emulate.translate.stack import Stack
 from ptxlab.emulate.translate.tensor_memory import TensorMemory
 from ptxlab.emulate.translate.textures import TextureUnit
@@ -316,8 +315,7 @@ class LlvmMachine:
 
     def address_in(self, address: LlvmValue, rank: LlvmValue, space: str | None) -> LlvmValue:
         """The address that corresponds, in another block of the cluster, to one in shared memory, generic or not."""
-        first = 0 if self.function.unit.ranked else 1
-        known = self.select(rank < address_spaces.NO_RANK, rank + first, address_spaces.NO_RANK)
+        known = self.select(rank < address_spaces.NO_RANK, rank, address_spaces.NO_RANK)
         type = address.type.name
         if space is None:  # what is not in shared memory is in no block
             known = self.select(self.is_in("shared::cluster", self.cast(address, "u64")), known, address_spaces.NO_RANK)
@@ -328,11 +326,7 @@ class LlvmMachine:
 
     def rank_of(self, address: LlvmValue) -> LlvmValue:
         """The rank in the cluster of the block whose shared memory contains an address."""
-        named = self.cast(address >> address_spaces.RANK_SHIFT & address_spaces.NO_RANK, "u32")
-        if self.function.unit.ranked:
-            return named
-        own = special_register(self.function, ir.SpecialRegister("%cluster_ctarank", None))
-        return self.select(named == 0, own, named - 1)
+        return self.cast(address >> address_spaces.RANK_SHIFT & address_spaces.NO_RANK, "u32")
 
     def fence_proxy(self, space: str | None) -> None:
         """Order ordinary accesses of this thread and those of asynchronous copies, to shared or global memory."""

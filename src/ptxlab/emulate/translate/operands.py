@@ -137,7 +137,9 @@ def _space_of(function: Function, expected: Expected) -> str | None:
     if expected.space != "shared":
         return expected.space
     words = [word for word in function.instructions[function.position].opcode.modifiers if word.startswith("shared")]
-    if words == ["shared::cluster"]:
+    if (
+        "shared::cluster" in words
+    ):  # also where another operand is in `.shared::cta`: an own address is the same in both
         return "shared::cluster"
     return "shared" if words else None
 

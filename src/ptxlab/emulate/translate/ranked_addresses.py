@@ -1,9 +1,10 @@
 """Addresses of shared memory that contain the rank of their block, as on a GPU, in kernels that compute with it.
 
 On a GPU an address of shared memory, also one of the thread's own block, has the rank of the block in the cluster in
-bits 24 and up. Kernels of pairs rely on it: without bit 24, the address of an mbarrier is that of the even block.
-Elsewhere in the emulator an own address is an offset, and another one has its rank plus 1 above the offset. Here one
-becomes the other; kernels without `.cta_group::2` are spared both.
+bits 24 and up. Kernels rely on it: `mapa` with a block's own rank is the block's own address, an address may be sent to
+another block, and without bit 24 the address of an mbarrier is that of the even block of a pair. Elsewhere in the
+emulator an own address is an offset, and another one has its rank plus 1 above the offset. Here one becomes the other;
+kernels without `mapa`, `getctarank` and `.cta_group::2` are spared both.
 """
 
 from __future__ import annotations
@@ -58,6 +59,11 @@ def resolved(function: Function, space: str | None, address: LlvmValue) -> LlvmV
         _in_cluster(function, inside) + window,
         address,
     )
+
+
+def beyond(function: Function, own: LlvmValue) -> LlvmValue:
+    """What `resolved` gave for `.shared::cta` and is not there: the address in another block that it may be."""
+    return function.machine.select(own < _ONE, own, own + LlvmValue(function, _U64, _NAMED) + _ONE)
 
 
 def _own(function: Function, address: LlvmValue) -> LlvmValue:

@@ -72,7 +72,7 @@ class Unit:
         self.by_name = layout.functions_of(module)
         self.tracking = Tracking(checks, is_alone=len(self.functions) == 1)
         self.variables = layout.Variables(module, self.functions)
-        self.ranked = any(_is_of_pair(one) for function in self.functions for one in function.instructions())
+        self.ranked = any(_uses_ranks(one) for function in self.functions for one in function.instructions())
         self.parameter_size = layout.block_of(entry.parameters).size
 
     def translate(self) -> tuple[str, str]:
@@ -201,9 +201,10 @@ class Unit:
         return f"{{ ptr, i32, i32, i32, i32 }} {{ ptr {code}, i32 {frame}, i32 {local}, i32 {number}, i32 0 }}"
 
 
-def _is_of_pair(instruction: ir.Instruction) -> bool:
-    """Whether an instruction is one of two blocks; kernels with such compute with ranks in addresses."""
-    return TWO_BLOCKS in instruction.opcode.modifiers
+def _uses_ranks(instruction: ir.Instruction) -> bool:
+    """Whether an instruction computes with the rank of a block in an address, or is one of two blocks."""
+    match = match_of(instruction)
+    return TWO_BLOCKS in instruction.opcode.modifiers or (match is not None and match.effects.ranks)
 
 
 def _is_loud(instruction: ir.Instruction) -> bool:

@@ -41,8 +41,7 @@ def product(shape: Shape = SHAPE, blocks: int = BLOCKS, **groups: Any) -> Launch
         maps.append(ptxlab.tensor_map(d, box=(ROWS, BOX), swizzle="128B"))
         sizes += [m, n, k]
         tiles += ceil_div(m, ROWS) * ceil_div(n, shape.columns)
-    passed = {128 * number: map for number, map in enumerate(maps)}
-    args = [passed, np.array(sizes, np.uint32)]
+    args = [tuple(maps), np.array(sizes, np.uint32)]
     return Launch(specialize(shape, count), min(tiles, blocks), THREADS, args, shape.shared)
 
 
