@@ -13,6 +13,13 @@ if TYPE_CHECKING:
 
 MOST = 6  # lines that are shown for each reason
 WIDEST = 72
+COPIED = {
+    "loaded": "to shared memory",
+    "multicast": "of them by multicast",
+    "stored": "to global memory",
+    "exchanged": "to other blocks",
+}
+LIMITERS = {"shared": "shared memory", "blocks": "the number of blocks", "warps": "the number of warps"}
 
 
 def profile_lines(kernel: Function, counters: dict[str, Any]) -> Iterator[str]:
@@ -22,12 +29,33 @@ def profile_lines(kernel: Function, counters: dict[str, Any]) -> Iterator[str]:
     yield "instructions: " + ", ".join(f"{name} {count / total:.0%}" for name, count in counters["by_class"].items())
     for space, moved in sorted(counters["bytes"].items()):
         yield f"{space} memory: " + ", ".join(f"{amount:,} bytes {kind}" for kind, amount in moved.items())
+    yield from _units(counters)
     requests = counters["requests"]
+    if requests["wavefronts"]:
+        extra = requests["wavefronts"] - requests["ideal_wavefronts"]
+        yield f"shared memory: {requests['wavefronts']:,} wavefronts, {extra:,} of them for bank conflicts"
     if requests["split_requests"]:
         yield f"{requests['split_requests']:,} requests may be counted in parts: lanes of a warp were far apart"
     yield ""
     yield from table(list(_rows(kernel, counters["lines"])))
     yield ""
+
+
+def _units(counters: dict[str, Any]) -> Iterator[str]:
+    """What TMA and tensor cores did, and how many waves of blocks there are."""
+    if "tma" in counters:
+        yield "TMA: " + ", ".join(f"{amount:,} bytes {COPIED[name]}" for name, amount in counters["tma"].items())
+    for unit, done in counters.get("mmas", {}).items():
+        yield f"{unit}: {done['count']:,} MMA{'s' * (done['count'] != 1)}, {done['flops']:,} FLOPs"
+    if "tensor_memory" in counters:
+        yield f"tensor memory: {counters['tensor_memory']['columns']} columns of a block allocated at most"
+    if "waves" in counters:
+        found = counters["waves"]
+        yield (
+            f"waves: {found['waves']:.2f}, {found['blocks']:,} of {found['resident']:,} blocks that fit on "
+            f"{'an' if found['gpu'][0] in 'AHLR' else 'a'} {found['gpu']} at once, registers not counted; "
+            f"{found['blocks_per_sm']} an SM, limited by {LIMITERS.get(found['limiter'], found['limiter'])}"
+        )
 
 
 def _rows(kernel: Function, lines: dict[int, dict[str, int]]) -> Iterator[list[str]]:

@@ -27,6 +27,7 @@ from typing import Any
 from ptxlab.isa.extent import Extent, extents_of
 from ptxlab.isa.form import Form, Modifiers
 from ptxlab.isa.jump import Jump
+from ptxlab.isa.mma_size import MmaSize, mma_size
 from ptxlab.isa.operand import Expected, expect
 from ptxlab.isa.operation import Operation
 from ptxlab.isa.recorder import Access, Location, Placeholder, Recorder, Step
@@ -71,6 +72,8 @@ class Effects:
     """What its results are of its operands, where there is a word for it."""
     extents: Mapping[str, Extent] = field(default_factory=dict)
     """How many bytes its addresses are of, and their alignment, by the names of the operands."""
+    mma: MmaSize | None = None
+    """What it does if it multiplies matrices."""
 
     def does(self, unit: str, name: str) -> bool:
         """Whether it does this with a unit: `does("wgmma", "commit")`."""
@@ -111,6 +114,7 @@ def effects_of(form: Form, m: Modifiers) -> Effects:
         "fewer-registers" in said,
         form.computes,
         extents_of(form, m, operands, recorder.accesses),
+        mma_size(form, m, recorder.steps),
     )
 
 

@@ -34,6 +34,12 @@ GPUS = {
     "RTX PRO 6000": "sm_120",
     "GB10": "sm_121",
 }
+# SMs of those whose number does not depend on the model: by NVIDIA's data sheets, H100 and B200 as SXM modules.
+SMS = {
+    "V100": 80, "T4": 40, "A100": 108, "A10": 72, "A40": 84, "RTX 3090": 82, "L4": 58, "L40S": 142, "RTX 4090": 128,
+    "H100": 132, "H200": 132, "GH200": 132, "B200": 148, "GB200": 152, "B300": 148, "RTX 5090": 170,
+    "RTX PRO 6000": 188, "GB10": 48,
+}  # fmt: skip
 # The GPU that a target names, where there are several of it.
 _TYPICAL = {"sm_86": "A40", "sm_89": "L40S", "sm_90": "H200", "sm_100": "B200", "sm_103": "B300", "sm_120": "RTX 5090"}
 

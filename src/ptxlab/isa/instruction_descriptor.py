@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptxlab.native import boolean, native, u32
+from ptxlab.native import boolean, native, u32, u64
 
 # The kinds, by the number that the emulator gives them.
 KINDS = ("f16", "tf32", "f8f6f4", "i8", "mxf8f6f4", "mxf4", "mxf4nvf4")
@@ -73,6 +73,12 @@ def is_type(code: u32, kind: u32) -> u32:
 def depth_of(kind: u32, is_sparse: u32) -> u32:
     """The columns of A, of which a sparse one stores half."""
     return DEPTHS[kind] << is_sparse
+
+
+@native
+def operations_of(bits: u32, kind: u32, is_sparse: u32) -> u64:
+    """The multiplications and additions of an MMA, those with zeros of a sparse A included."""
+    return 2 * u64(rows_of(bits, kind)) * u64(columns_of(bits)) * u64(depth_of(kind, is_sparse))
 
 
 @native

@@ -58,11 +58,13 @@ class BulkLoad:
     space: u32  # SHARED_SPACE, or CLUSTER_SPACE if the destination may be in another block
     tracked: u32  # whether the kernel may write the memory that it reads
     is_multicast: u32
+    is_counted: u32  # of a multicast: whether the bytes that it reads were counted, with the first block
     blocks: u32  # of a multicast: the blocks of the cluster that it goes to, a bit for each
     is_pair: u32  # whether the mbarrier may be in the other block of the pair that the destination is in
     rank: u32  # of a box: its dimensions; 0: it is a copy of bytes
     mode: u32  # of a box: how it is cut out of its tensor
     map_tracked: u32  # of a box: whether the kernel may write the memory that its tensor map is in
+    counter: u32  # of the bytes written; that of those read follows
     coordinates: Array[u32, 5]  # of a box: where it starts, innermost dimension first
     offsets: Array[u32, 3]  # of im2col: what is added to the coordinates of pixels
 
@@ -83,6 +85,7 @@ class BulkStore:
     rank: u32  # of a box: its dimensions; 0: it is a copy of bytes
     mode: u32  # of a box: how it is cut out of its tensor
     map_tracked: u32  # of a box: whether the kernel may write the memory that its tensor map is in
+    counter: u32  # of the bytes written; that of those read follows
     coordinates: Array[u32, 5]  # of a box: where it starts, innermost dimension first
 
 

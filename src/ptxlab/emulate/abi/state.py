@@ -273,7 +273,7 @@ class Worker:
     late: Pointer[Fault]  # the first access to shared memory of a block that had exited, which stops nothing
     profile: Pointer[u8]  # requests to memory; null where they are not profiled
     checks: u32  # whether the detectors are on
-    unused: u32
+    tensor_columns: u32  # the most columns of tensor memory that one of its blocks had allocated
     seed: u64
     clock: u64
     memory: WorkerMemory

@@ -13,6 +13,7 @@ from ptxlab import ir
 from ptxlab.device.fidelity import Fidelity
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.structs import StructArray
+from ptxlab.emulate.explain.unit_counters import count_units
 from ptxlab.emulate.runtime.memory.profile import Request, Tally
 from ptxlab.emulate.translate.counting import is_counted_apart
 from ptxlab.ir.shapes import match_of
@@ -71,6 +72,7 @@ def count(running: RunningLaunch) -> tuple[dict[str, Any], Fidelity]:
         "by_instruction": _descending(by_instruction),
         "bytes": bytes,
         "lines": dict(sorted(lines.items())),
+        **count_units(running, places, times, counters),
     }
     if running.profiles:
         found["requests"] = _requests(running, at, lines)

@@ -77,6 +77,7 @@ def translate_kernel(
         "contracted": unit.contracted,
         "counters": unit.counting.counters,
         "traffic": unit.counting.traffic,
+        "amounts": unit.counting.amounts,
         "profile_sites": unit.counting.profile_sites,
         "exchange_words": unit.calls.exchange_words,
         "frame_sizes": unit.frame_sizes,

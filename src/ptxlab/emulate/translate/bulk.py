@@ -8,6 +8,7 @@ from ptxlab.device.element_types import TYPES
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.bulk import MODES, AsyncStore, BulkLoad, BulkStore
 from ptxlab.emulate.runtime.asynchronous.reductions import OPERATIONS
+from ptxlab.emulate.translate.counting import EXCHANGED, LOADED, MULTICAST, STORED
 from ptxlab.emulate.translate.records import OperationRecord
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue
 from ptxlab.isa.asynchronous import Box, Reduction
@@ -42,10 +43,11 @@ class BulkCopies:
             left=ignored[0],
             right=ignored[1],
             tracked=function.unit.tracking.tracks(function, 1),
+            counter=self._count(destination.space, source.space, *_loaded(blocks)),
             **self._blocks(blocks),
         )
         self._machine.runtime("start_load", record, self._machine.place)
-        self._end(destination, source, size)
+        self._end(destination.space)
 
     def store(
         self,
@@ -57,9 +59,11 @@ class BulkCopies:
     ) -> None:
         machine = self._machine
         given = {"destination": destination.value, "source": machine.shared_offset(source), "size": size, "mask": mask}
-        machine.runtime("start_store", OperationRecord(BulkStore, **given, **_numbers(reduction)), machine.place)
+        counter = self._count(destination.space, source.space, STORED, kind=_kind(reduction))
+        record = OperationRecord(BulkStore, **given, counter=counter, **_numbers(reduction))
+        machine.runtime("start_store", record, machine.place)
         machine.function.unit.tracking.note_written(machine.function, 0)
-        self._end(destination, source, size, _kind(reduction))
+        self._end(destination.space)
 
     def exchange(
         self,
@@ -76,10 +80,11 @@ class BulkCopies:
             source=machine.shared_offset(source),
             barrier=machine.shared_offset(barrier),
             size=size,
+            counter=self._count(destination.space, source.space, EXCHANGED, kind=_kind(reduction)),
             **_numbers(reduction),
         )
         machine.runtime("start_exchange", record, machine.place)
-        self._end(destination, source, size, _kind(reduction))
+        self._end(destination.space)
 
     def put(
         self, destination: LlvmAddress, value: LlvmValue, barrier: LlvmAddress, reduction: Reduction | None
@@ -119,12 +124,12 @@ class BulkCopies:
             barrier=machine.shared_offset(barrier),
             tracked=function.unit.tracking.watches_map(function, 1),
             map_tracked=function.unit.tracking.tracks(function, 1),
+            counter=self._count(destination.space, "global", *_loaded(blocks)),
             **_shape(machine, box),
             **self._blocks(blocks),
         )
         machine.runtime("start_load", record, machine.place)
-        machine.check()
-        function.unit.counting.note_change(function, destination.space)
+        self._end(destination.space)
 
     def store_tensor(
         self, map: LlvmAddress, box: Box[LlvmValue], source: LlvmAddress, reduction: Reduction | None
@@ -136,13 +141,13 @@ class BulkCopies:
             destination=_generic(map),
             source=machine.shared_offset(source),
             map_tracked=function.unit.tracking.tracks(function, 0),
+            counter=self._count("global", source.space, STORED, kind=_kind(reduction)),
             **_shape(machine, box),
             **_numbers(reduction),
         )
         machine.runtime("start_store", record, machine.place)
         function.unit.tracking.note_written_map(function, 0)
-        machine.check()
-        function.unit.counting.note_change(function, "global")
+        self._end("global")
 
     def prefetch(self, source: LlvmAddress, size: LlvmValue) -> None:
         self._machine.runtime("check_prefetch", source.value, size, self._machine.place)
@@ -191,16 +196,20 @@ class BulkCopies:
         space = address_spaces.CLUSTER_SPACE if "shared::cluster" in words else address_spaces.SHARED_SPACE
         return {"space": space, "is_pair": is_pair}
 
-    def _end(
-        self, destination: LlvmAddress, source: LlvmAddress, size: LlvmValue, kind: int = address_spaces.STORE
-    ) -> None:
-        """Stop if something was wrong; count what is moved, and that it changes memory."""
-        machine = self._machine
-        machine.check()
-        counting = machine.function.unit.counting
-        counting.note_change(machine.function, destination.space)
-        counting.count_bytes(machine.function, destination, size, kind)
-        counting.count_bytes(machine.function, source, size, address_spaces.LOAD)
+    def _count(self, destination: str | None, source: str | None, *names: str, kind: int = address_spaces.STORE) -> int:
+        """The counters of what is moved from one state space to another."""
+        function = self._machine.function
+        return function.unit.counting.count_copy(function, destination, source, kind, names)
+
+    def _end(self, destination: str | None) -> None:
+        """Stop if something was wrong; note that it changes memory."""
+        self._machine.check()
+        self._machine.function.unit.counting.note_change(self._machine.function, destination)
+
+
+def _loaded(blocks: LlvmValue | None) -> tuple[str, ...]:
+    """What the bytes of a load are counted as."""
+    return (LOADED,) if blocks is None else (LOADED, MULTICAST)
 
 
 def _numbers(reduction: Reduction | None) -> dict[str, int]:

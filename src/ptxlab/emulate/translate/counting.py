@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
+from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.translate import access
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue, resize
 from ptxlab.isa import Jump
@@ -13,6 +15,9 @@ if TYPE_CHECKING:
     from ptxlab.emulate.translate.function import Function
 
 _SHARED = "shared", "shared::cluster"
+# What is counted besides bytes by state space: operations of MMAs whose descriptor says how many, and bytes of TMA
+# copies: to shared memory, of these by multicast, to global memory, and to shared memory of another block.
+FLOPS, LOADED, MULTICAST, STORED, EXCHANGED = "flops", "loaded", "multicast", "stored", "exchanged"
 _SEEN_BY_OTHERS = (None, "global", *_SHARED)
 
 
@@ -23,6 +28,7 @@ class Counting:
         self.profile = profile
         self.counters: list[tuple[int, int]] = []
         self.traffic: list[tuple[int, str, int, int, int]] = []
+        self.amounts: list[tuple[int, str, int]] = []
         self.profile_sites: list[int] = []
         self.changes: set[int] = set()
         self.looks: dict[int, bool] = {}
@@ -40,6 +46,26 @@ class Counting:
     def count_here(self, function: Function, amount: str = "1") -> int:
         """Count how often, or how much, this part of an instruction does; the number of the counter."""
         return self._count(function, (-1, -1), amount)
+
+    def count_amount(self, function: Function, name: str, amount: str) -> None:
+        """Count how much of something an instruction does."""
+        self.amounts.append((function.instruction_number, name, self.count_here(function, amount)))
+
+    def count_copy(
+        self, function: Function, destination: str | None, source: str | None, kind: int, names: Sequence[str]
+    ) -> int:
+        """Two counters that the runtime adds to: bytes written and bytes read; the number of the first.
+
+        `names` says what the bytes in shared memory are counted as besides.
+        """
+        first = len(self.counters)
+        self.counters += [(-1, -1)] * 2
+        for counter, space, how in ((first, destination, kind), (first + 1, source, address_spaces.LOAD)):
+            name = (space or "generic").partition("::")[0]
+            self.traffic.append((function.instruction_number, name, how, 1, counter))
+        in_shared = first if destination in _SHARED else first + 1
+        self.amounts += [(function.instruction_number, name, in_shared) for name in names]
+        return first
 
     def note_change(self, function: Function, space: str | None, condition: str | None = None) -> None:
         """Count how often this instruction changes memory that other threads see: always, or under a condition."""

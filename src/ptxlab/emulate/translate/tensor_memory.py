@@ -8,9 +8,11 @@ from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.tensor_memory import ALLOCATE, FREE, RELINQUISH, TensorCopy, TensorMove
 from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_LOADS, TENSOR_STORES
 from ptxlab.emulate.runtime.tensor_memory.commits import SEVERAL
+from ptxlab.emulate.translate.counting import FLOPS
 from ptxlab.emulate.translate.records import OperationRecord
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue
 from ptxlab.isa.asynchronous import MatrixCopy, Mma
+from ptxlab.isa.instruction_descriptor import operations_of
 from ptxlab.isa.tensor_tile import TensorMma
 from ptxlab.isa.types import type_named
 
@@ -88,7 +90,10 @@ class TensorMemory:
         )
         machine.runtime("start_mma", record, machine.place)
         machine.check()
-        machine.function.unit.counting.note_change(machine.function, "shared")
+        described = (mma.instruction_descriptor, mma.kind, int(mma.metadata is not None))
+        counting = machine.function.unit.counting
+        counting.count_amount(machine.function, FLOPS, machine.call(operations_of, *described, type="u64").text)
+        counting.note_change(machine.function, "shared")
 
     def copy(self, copy: MatrixCopy[LlvmValue, LlvmAddress]) -> None:
         machine = self._machine

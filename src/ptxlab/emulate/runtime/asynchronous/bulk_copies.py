@@ -42,6 +42,14 @@ TRANSFER_SIZE = size_of(Transfer)
 
 
 @native
+def count_copy(thread: Pointer[Thread], counter: u32, written: u64, read: u64) -> None:
+    """Count the bytes of a copy; nothing is copied where something was wrong."""
+    counters = thread.worker.code.counters + counter
+    counters[0] += written
+    counters[1] += read
+
+
+@native
 def next_transfer(thread: Pointer[Thread], instruction: u32) -> Pointer[Transfer]:
     """Space for one more; of too many at a time the oldest is done."""
     block = thread.block

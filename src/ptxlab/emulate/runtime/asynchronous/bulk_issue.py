@@ -11,6 +11,7 @@ from ptxlab.emulate.runtime.asynchronous.async_accesses import note_global_work,
 from ptxlab.emulate.runtime.asynchronous.bulk_copies import (
     ALIGNMENT,
     EVERY_BYTE,
+    count_copy,
     flags_of_write,
     next_transfer,
     write_of,
@@ -102,6 +103,8 @@ def start_byte_load(thread: Pointer[Thread], load: Pointer[BulkLoad], instructio
     note_signal(thread, to, transfer.barrier, channel, transfer.number, instruction)
     if load.tracked != 0:
         note_global_work(thread, begin, read, LOAD, channel, transfer.number, instruction)
+    count_copy(thread, load.counter, u64(size), u64(0) if load.is_counted != 0 else u64(read))
+    load.is_counted = load.is_multicast
     note_shared_work(thread, to, transfer.destination, size, STORE, channel, transfer.number, instruction)
 
 
@@ -133,6 +136,7 @@ def start_byte_store(thread: Pointer[Thread], store: Pointer[BulkStore], instruc
     transfer.mask = store.mask
     transfer.reduction = store.reduction
     transfer.type = store.type
+    count_copy(thread, store.counter, u64(size), u64(size))
     group: u32 = thread.copies.bulk_group + 1
     note_shared_work(thread, thread.block, store.source, size, LOAD, BULK_READS + thread.number, group, instruction)
     flags: u32 = flags_of_write(store.reduction, store.type)
@@ -168,6 +172,7 @@ def start_exchange(thread: Pointer[Thread], store: Pointer[BulkStore], instructi
     transfer.type = store.type
     transfer.to = to
     transfer.barrier = store.barrier & OFFSET_MASK
+    count_copy(thread, store.counter, u64(size), u64(size))
     channel: u32 = channel_of(to, transfer.barrier)
     number: u32 = transfer.number
     flags: u32 = flags_of_write(store.reduction, store.type)

@@ -77,6 +77,12 @@ def rows_of(map: Pointer[TensorMap], mode: u32, halo: u32) -> u64:
 
 
 @native
+def bytes_of_box(transfer: Pointer[Transfer]) -> u64:
+    """The bytes of a box in shared memory."""
+    return u64(transfer.rows) * u64(shared_bytes_of_row(address_of(transfer.map)))
+
+
+@native
 def extent_of_box(transfer: Pointer[Transfer]) -> u32:
     """From the first byte of a box in shared memory to its last."""
     return transfer.rows * transfer.map.pitch
@@ -155,15 +161,16 @@ def find_row(transfer: Pointer[Transfer], position: Pointer[s64]) -> u64:
 
 
 @native
-def visit_box(thread: Pointer[Thread], transfer: Pointer[Transfer], what: u32) -> None:
-    """Do something with each piece of a box that is within the tensor."""
+def visit_box(thread: Pointer[Thread], transfer: Pointer[Transfer], what: u32) -> u64:
+    """Do something with each piece of a box that is within the tensor; their bytes."""
     map = address_of(transfer.map)
     length: u32 = count_along(map, 0)
     first: s64 = s64(s32(transfer.coordinates[0]))
     low: s64 = max(first, 0)
     high: s64 = min(first + s64(length), s64(map.sizes[0]))
     if low >= high:
-        return
+        return 0
+    total: u64 = 0
     bits: u64 = u64(map.bits)
     bytes: u32 = u32(u64(high - low) * bits // 8)
     skipped: u64 = u64(low - first) * bits // 8
@@ -177,7 +184,9 @@ def visit_box(thread: Pointer[Thread], transfer: Pointer[Transfer], what: u32) -
             count: u32 = bytes if transfer.is_global != 0 else whole_bytes(thread, address, bytes)
             visit_piece(thread, transfer, address, count, offset, what)
             if thread.worker.fault.kind != 0:
-                return
+                return total
+            total += u64(count)
+    return total
 
 
 @native

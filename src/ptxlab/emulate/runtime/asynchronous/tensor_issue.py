@@ -8,12 +8,13 @@ from ptxlab.emulate.abi.faults import BAD_COORDINATE, BAD_TENSOR_MAP, Coordinate
 from ptxlab.emulate.abi.state import Block, Thread, Transfer
 from ptxlab.emulate.abi.tiles import WrittenTile
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_signal
-from ptxlab.emulate.runtime.asynchronous.bulk_copies import flags_of_write, is_repeated, next_transfer
+from ptxlab.emulate.runtime.asynchronous.bulk_copies import count_copy, flags_of_write, is_repeated, next_transfer
 from ptxlab.emulate.runtime.asynchronous.mbarriers import signalled_in_pair, target_of
 from ptxlab.emulate.runtime.asynchronous.reductions import can_reduce
 from ptxlab.emulate.runtime.asynchronous.tensor_boxes import (
     FIND,
     NOTE,
+    bytes_of_box,
     extent_of_box,
     has_usual_swizzle,
     note_box,
@@ -72,7 +73,11 @@ def start_box_load(thread: Pointer[Thread], load: Pointer[BulkLoad], instruction
         note_use(thread, load.source, channel, transfer.number, instruction)
     thread.starting.channel = channel
     thread.starting.number = transfer.number
-    visit_box(thread, transfer, NOTE if load.tracked != 0 else FIND)
+    read: u64 = visit_box(thread, transfer, NOTE if load.tracked != 0 else FIND)
+    if load.is_counted != 0:
+        read = 0
+    load.is_counted = load.is_multicast
+    count_copy(thread, load.counter, bytes_of_box(transfer), read)
     note_box(thread, to, transfer, transfer.destination, STORE, transfer.number)
     if has_usual_swizzle(address_of(transfer.map)):
         tile = WrittenTile(
@@ -124,7 +129,7 @@ def start_box_store(thread: Pointer[Thread], store: Pointer[BulkStore], instruct
     note_box(thread, thread.block, transfer, store.source, LOAD, group)
     thread.starting.channel = BULK_WRITES + thread.number
     thread.starting.number = group
-    visit_box(thread, transfer, NOTE)
+    count_copy(thread, store.counter, visit_box(thread, transfer, NOTE), bytes_of_box(transfer))
 
 
 @native

@@ -49,6 +49,8 @@ def allocate_columns(thread: Pointer[Thread], columns: u32, instruction: u32) ->
                 tensor.freed_at[unit] = 0
             tensor.owners[first] = thread.number // 32
             tensor.least = columns
+            worker = thread.worker
+            worker.tensor_columns = max(worker.tensor_columns, allocated_columns(tensor))
             thread.block.schedule.moves += 1
             return first * UNIT
     fail_allocation(thread, AllocationReason.TOO_MANY, columns, allocated_columns(tensor), instruction)
