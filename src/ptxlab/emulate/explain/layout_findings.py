@@ -12,6 +12,8 @@ from ptxlab.report import Diagnostic, Label, Span, error, warning
 if TYPE_CHECKING:
     from ptxlab.emulate.host.running import RunningLaunch
 
+_STRIDES = "eight rows are `stride` apart from the next eight, what is beyond a row of the swizzle `leading`"
+_HELP = "leading and stride offsets as the tile was written, in multiples of 16 bytes"
 _SWIZZLES = ("no swizzle", "32B swizzle", "64B swizzle", "128B swizzle")
 
 
@@ -27,6 +29,9 @@ def explain_mismatch(launch: RunningLaunch, found: StructArray, number: int) -> 
     label = f"the descriptor of {matrix.removeprefix('matrix ')} says: {said}"
     if reason in (tile_layouts.OVERLAP, tile_layouts.SHARED):
         return _explain_overlap(matrix, reason, span, label)
+    if reason == tile_layouts.GAP:
+        other = launch.span_of(found.get("other_instruction", number))
+        return _explain_gap(matrix, found.get("other_flags", number), (span, label), other)
     written, pitch = found.get("other_flags", number), found.get("other_thread", number)
     read = _SWIZZLES[flags >> 4 & 3]
     say = error
@@ -51,6 +56,18 @@ def explain_mismatch(launch: RunningLaunch, found: StructArray, number: int) -> 
     return say("mismatched-descriptor", message, span, label, others=others, notes=notes, helps=helps)
 
 
+def _explain_gap(matrix: str, bytes: int, label: tuple[Span | None, str], writer: Span | None) -> Diagnostic:
+    """Parts of a matrix that leave out bytes that were written with them."""
+    return warning(
+        "mismatched-descriptor",
+        f"{matrix} is read in parts with {bytes} bytes between them, which were written with them and are not read",
+        *label,
+        others=[Label(writer, "this wrote the parts and what is between them")] if writer else [],
+        notes=[_STRIDES],
+        helps=[_HELP],
+    )
+
+
 def _explain_overlap(matrix: str, reason: int, span: Span | None, label: str) -> Diagnostic:
     """Parts of a matrix, or of A and B, that have the same bytes."""
     message = f"parts of {matrix} have the same bytes of shared memory"
@@ -61,6 +78,6 @@ def _explain_overlap(matrix: str, reason: int, span: Span | None, label: str) ->
         message,
         span,
         label,
-        notes=["eight rows are `stride` apart from the next eight, what is beyond a row of the swizzle `leading`"],
-        helps=["leading and stride offsets as the tile was written, in multiples of 16 bytes"],
+        notes=[_STRIDES],
+        helps=[_HELP],
     )

@@ -2,7 +2,8 @@
 
 Of a tile that a copy of a box wrote, the tensor map says how: its swizzle, and how far its rows are apart. What threads
 or copies of bytes wrote has no layout that could be known; there a matrix is compared with itself, and A with B: parts
-that share bytes by halves are not where they should be. Strides of 0 are left alone, they repeat a part on purpose.
+that share bytes by halves are not where they should be, and neither are parts with less than a part between them that
+was written with them. Strides of 0 are left alone, they repeat a part on purpose.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.tiles import LAYOUTS, TILES, TileRead, WrittenTile
 from ptxlab.emulate.runtime.order.early_waits import place_at
 from ptxlab.emulate.runtime.order.reports import MISMATCHED, add_finding, end_trial, has_finding
-from ptxlab.emulate.runtime.order.shadow import ASYNC
+from ptxlab.emulate.runtime.order.shadow import ASYNC, SCATTER
 from ptxlab.isa.descriptor import CHUNK, COARSE, MN_MAJOR, chunk_offset, tensor_chunk_offset
 from ptxlab.native import Pointer, boolean, calloc, cast, copy_bytes, free, native, size_of, u8, u32, u64
 
@@ -26,6 +27,7 @@ STRIDE = 2  # from eight lines to the next eight
 LEADING = 3  # from the chunks of one row of the swizzle to the next
 OVERLAP = 4  # parts of one matrix have the same bytes
 SHARED = 5  # parts of A and B have the same bytes
+GAP = 6  # between two parts there are bytes that the same instruction wrote, fewer than a part has
 
 
 @native
@@ -122,23 +124,112 @@ def wrong_stride(block: Pointer[Block], read: TileRead, tile: Pointer[WrittenTil
 
 @native
 def check_overlap(thread: Pointer[Thread], block: Pointer[Block], read: TileRead, instruction: u32) -> None:
-    """Whether parts of a matrix have the same bytes, by strides that are not 0; each layout is examined once."""
-    fields: u64 = read.descriptor & 0xFFFF_3FFF_3FFF_0000
-    if (fields >> 16 & 0x3FFF) == 0 or (fields >> 32 & 0x3FFF) == 0:
+    """Whether parts of a matrix have bytes in common, by strides that are not 0, or some between them."""
+    if is_examined(block, layout_of(read, instruction)):
         return
-    layout: u64 = fields ^ (u64(read.lines) << 48 | u64(read.chunks) << 56 | u64(instruction) << 1 | u64(read.major))
+    fields: u64 = read.descriptor & 0xFFFF_3FFF_3FFF_0000
+    shared: u32 = 0
+    if (fields >> 16 & 0x3FFF) != 0 and (fields >> 32 & 0x3FFF) != 0:
+        marks = calloc(UNITS, 1)
+        if cast(u64, marks) != 0:
+            shared = mark(marks, read)
+            free(marks)
+    if shared != 0:
+        report_mismatch(thread, read, OVERLAP, instruction)
+    else:
+        check_gaps(thread, block, read, instruction)
+
+
+@native
+def layout_of(read: TileRead, instruction: u32) -> u64:
+    """A hash of how an instruction reads a matrix, wherever it is."""
+    fields: u64 = read.descriptor & 0xFFFF_3FFF_3FFF_0000
+    return fields ^ (u64(read.lines) << 48 | u64(read.chunks) << 56 | u64(instruction) << 1 | u64(read.major))
+
+
+@native
+def is_examined(block: Pointer[Block], layout: u64) -> boolean:
+    """Whether a layout was examined before; from now on it was."""
     tiles = block.order.tiles
     for index in range(LAYOUTS):
         if tiles.layouts[index] == layout:
-            return
+            return True
     tiles.layouts[tiles.checked % LAYOUTS] = layout
     tiles.checked += 1
-    marks = calloc(UNITS, 1)
-    if cast(u64, marks) == 0:
-        return
-    if mark(marks, read) != 0:
-        report_mismatch(thread, read, OVERLAP, instruction)
-    free(marks)
+    return False
+
+
+@native
+def check_gaps(thread: Pointer[Thread], block: Pointer[Block], read: TileRead, instruction: u32) -> None:
+    """Whether bytes between two parts of a matrix, too few for a part, were written with one of them.
+
+    A part is eight rows of the swizzle, without one eight chunks. Zeros do not count: they fill what nothing uses.
+    """
+    whole = TileRead(
+        descriptor=read.descriptor,
+        is_tensor=read.is_tensor,
+        major=read.major,
+        first=read.first,
+        lines=read.lines,
+        chunks=read.chunks,
+        is_b=read.is_b,
+    )
+    if read.is_tensor == 0 and read.is_b == 0 and read.major != MN_MAJOR:
+        whole.first = 0  # each warp of a warpgroup reads 16 rows of 64
+        whole.lines = 64
+    size: u64 = u64(8 * CHUNK) << swizzle_of(read)
+    wide: u32 = u32(1) << swizzle_of(read)
+    for line in range(whole.first, whole.first + whole.lines, 8):
+        for chunk in range(0, whole.chunks, wide):
+            end: u64 = part_at(whole, line, chunk) + size
+            next: u64 = next_part(whole, end - size)
+            if next <= end or next >= end + size or next > block.memory.shared_size:
+                continue
+            writer: u32 = writer_at(block, end)
+            if writer == 0 or is_zero(block, end):
+                continue
+            if writer == writer_at(block, end - CHUNK) or writer == writer_at(block, next):
+                found = report_mismatch(thread, read, GAP, instruction)
+                if cast(u64, found) != 0:
+                    found.other_instruction = writer - 1
+                    found.other_flags = u32(next - end)
+                return
+
+
+@native
+def part_at(read: TileRead, line: u32, chunk: u32) -> u64:
+    """Where the eight rows start that a chunk is in."""
+    span: u64 = u64(CHUNK) << swizzle_of(read)
+    return offset_in(read, line, chunk) // span * span
+
+
+@native
+def next_part(read: TileRead, start: u64) -> u64:
+    """Where the first part after one that starts here starts; 0 if there is none."""
+    found: u64 = 0
+    wide: u32 = u32(1) << swizzle_of(read)
+    for line in range(read.first, read.first + read.lines, 8):
+        for chunk in range(0, read.chunks, wide):
+            other: u64 = part_at(read, line, chunk)
+            if other > start and (found == 0 or other < found):
+                found = other
+    return found
+
+
+@native
+def writer_at(block: Pointer[Block], offset: u64) -> u32:
+    """The instruction that wrote a byte of shared memory last, plus 1; 0 if none did."""
+    place = place_at(block, offset)
+    if cast(u64, place) == 0 or place.epoch == 0:
+        return 0
+    return place.instruction + 1
+
+
+@native
+def is_zero(block: Pointer[Block], offset: u64) -> boolean:
+    """Whether a chunk of shared memory has zeros only."""
+    words = cast(Pointer[u64], block.memory.shared + offset)
+    return words[0] == 0 and words[1] == 0
 
 
 @native
@@ -158,6 +249,10 @@ def check_shared(thread: Pointer[Thread], a: TileRead, b: TileRead, instruction:
     """Whether A and B have some bytes in common, but neither has all of the other's."""
     if thread.worker.checks == 0 or not is_near(a, b):
         return
+    apart: u64 = (b.descriptor - a.descriptor) & 0x3FFF
+    both: u64 = layout_of(a, instruction) ^ layout_of(b, instruction) * SCATTER ^ apart
+    if is_examined(thread.block, both):
+        return
     marks = calloc(UNITS, 1)
     if cast(u64, marks) == 0:
         return
@@ -170,15 +265,12 @@ def check_shared(thread: Pointer[Thread], a: TileRead, b: TileRead, instruction:
 
 @native
 def is_near(a: TileRead, b: TileRead) -> boolean:
-    """Whether the stretches of shared memory from the first to the last line of A and B overlap by halves."""
+    """Whether the stretches of shared memory from the first to the last line of A and B overlap."""
     first: u64 = offset_in(a, a.first, 0)
     last: u64 = offset_in(a, a.first + a.lines - 1, a.chunks - 1)
     other: u64 = offset_in(b, b.first, 0)
     other_last: u64 = offset_in(b, b.first + b.lines - 1, b.chunks - 1)
-    if last < other or other_last < first:
-        return False
-    contains: boolean = first <= other and other_last <= last
-    return not contains and not (other <= first and last <= other_last)
+    return last >= other and other_last >= first
 
 
 @native
