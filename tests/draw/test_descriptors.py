@@ -1,6 +1,7 @@
 """Pictures of descriptors agree with `wgmma`: shared memory is filled and registers are read by pictures alone."""
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import ptxlab
 from ptxlab import draw
 from ptxlab.isa.descriptor import Descriptor
+from tests.draw import filling
 
 WGMMA = "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16"
 BYTES = 16384
@@ -60,13 +62,9 @@ CASES = {
 
 def put(image: np.ndarray, described: Descriptor, matrix: np.ndarray, major: str) -> None:
     """Write a matrix to shared memory, where the picture says."""
-    (panel,) = draw.descriptor(described, *matrix.shape, "f16", major).panels
-    for row, cells in enumerate(panel.cells):
-        for column, cell in enumerate(cells):
-            assert cell is not None
-            begin = int(cell.text, 16)
-            part = matrix[row, column * 8 : column * 8 + 8] if major == "k" else matrix[row * 8 : row * 8 + 8, column]
-            image[begin : begin + 16] = np.ascontiguousarray(part).view(np.uint8)
+    filling.put(
+        image, draw.descriptor(described, len(matrix), matrix.shape[1], "f16", major).panels[0], matrix, "f16", major
+    )
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -91,15 +89,73 @@ def test_a_product_by_the_pictures_is_the_product(case: str) -> None:
     assert (d == a.astype(np.float64) @ b.astype(np.float64)).all()
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_both_panels_say_the_same(case: str) -> None:
+    described, major, *_ = CASES[case]
+    matrix, memory = draw.descriptor(described, 64, 16, "f16", major).panels
+    found = {}
+    for name, cells in zip(memory.row_names, memory.cells, strict=True):
+        for offset, cell in zip(memory.column_names, cells, strict=True):
+            if cell is not None:
+                found[tuple(map(int, cell.text.split(",")))] = int(name, 16) + int(offset), cell.color
+    along = (1, 8) if major == "k" else (8, 1)
+    said = {}
+    for row, cells in enumerate(matrix.cells):
+        for column, cell in enumerate(cells):
+            assert cell is not None
+            said[row * along[0], column * along[1]] = int(cell.text, 16), cell.color
+    assert found == said
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_lbo_and_sbo_are_as_far_as_is_marked(case: str) -> None:
+    described, major, *_ = CASES[case]
+    marked = set()
+    for panel in draw.descriptor(described, 128, 32, "f16", major).panels:
+        is_memory = panel.title.startswith("shared")
+        firsts = [row[0].text for row in panel.cells if row[0] is not None]
+        starts = [int(name, 16) for name in (panel.row_names if is_memory else firsts)]
+        for mark in panel.row_marks:
+            marked.add(mark.text)
+            assert starts[mark.last] - starts[mark.first] == int(mark.text.split()[1])
+        for mark in panel.column_marks:
+            marked.add(mark.text)
+            first, last = (int(panel.cells[0][at].text, 16) for at in (mark.first, mark.last))  # type: ignore[union-attr]
+            assert last - first == int(mark.text.split()[1])
+    assert f"SBO {described.stride}" in marked
+    assert (f"LBO {described.leading}" in marked) == (case in ("no swizzle", "MN-major"))
+
+
+def test_bit_46_says_whose_descriptor_it_is() -> None:
+    bits = Descriptor(A, 16, 1024, "64B").encode_for_tcgen05()
+    picture = draw.descriptor(bits, 8, 16)
+    assert picture.title == f"tcgen05 descriptor {bits:#018x}: start 0x400, leading 16, stride 1024 bytes, 64B swizzle"
+    assert draw.descriptor(bits, 8, 16, target="sm_90a").title.startswith("wgmma")
+
+
+def test_e2m1_is_packed_or_has_gaps() -> None:
+    bits = Descriptor(A, 16, 1024, "128B").encode_for_tcgen05()
+    packed = draw.descriptor(bits, 8, 256, "e2m1").panels[0]
+    assert "32 in 16 bytes" in packed.title
+    assert packed.column_names[-1] == "224-255"
+    apart = draw.descriptor(bits, 8, 128, "e2m1", kind="mxf8f6f4").panels[0]
+    assert "16 in 16 bytes" in apart.title
+    assert apart.column_names[-1] == "112-127"
+
+
 @pytest.mark.parametrize(
     ("extent", "options", "wanted"),
     [
         ((8, 60), {}, "16 bytes are 8 elements"),
         ((60, 8), {"major": "mn"}, "16 bytes are 8 elements"),
-        ((8, 64), {"type": "b1"}, "whole bytes"),
+        ((8, 64), {"type": "f64"}, "type 'f64': `wgmma` has f16"),
+        ((8, 64), {"type": "e2m1"}, "it is one of `tcgen05`, of target sm_100a"),
+        ((8, 64), {"type": "b1", "target": "sm_100a"}, "`tcgen05.mma` does not have it"),
+        ((8, 64), {"type": "f16", "target": "sm_100a", "kind": "i8"}, "type 'f16' of kind 'i8': kind f16 of"),
+        ((8, 64), {"target": "sm_80"}, "there are sm_90a and sm_100a"),
         ((8, 64), {"major": "row"}, "there are k and mn"),
     ],
 )
-def test_what_can_not_be_drawn_is_reported(extent: tuple[int, int], options: dict[str, str], wanted: str) -> None:
+def test_what_can_not_be_drawn_is_reported(extent: tuple[int, int], options: dict[str, Any], wanted: str) -> None:
     with pytest.raises(ValueError, match=wanted):
         draw.descriptor(0, *extent, **options)

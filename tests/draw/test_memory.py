@@ -142,7 +142,7 @@ def test_a_line_without_accesses_is_reported() -> None:
 def test_the_page_shows_what_is_printed() -> None:
     page = (Path(__file__).parents[2] / "docs" / "draw.md").read_text("utf-8")
     shown = re.findall(r"```console\n\$ ptxlab (.*?)\n(.*?)```", page, re.DOTALL)
-    assert len(shown) == 3
+    assert len(shown) == 4
     for words, wanted in shown:
         assert CliRunner().invoke(command, words.split()).output == wanted
     (python,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)

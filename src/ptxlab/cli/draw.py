@@ -22,7 +22,7 @@ output_option = click.option(
 
 @click.group("draw")
 def command() -> None:
-    """Draw layouts: fragments of matrices in registers, tiles and described matrices in shared memory.
+    """Draw layouts: matrices in registers, in shared memory and in tensor memory.
 
     What a kernel asks of memory at a line is drawn by `ptxlab run --draw LINE`.
 
@@ -80,25 +80,63 @@ def tile_command(extent: str, type: str, swizzle: str | None, pitch: int | None,
 @click.option("--type", default="f16", show_default=True, help="The type of the elements.")
 @click.option("--major", type=click.Choice(["k", "mn"]), default="k", show_default=True,
               help="The side along which 16 bytes run; mn where `trans` is 1.")  # fmt: skip
+@click.option("--target", type=click.Choice(["sm_90a", "sm_100a"]),
+              help="Whose descriptor it is: of wgmma or tcgen05. By default, bit 46 says it.")  # fmt: skip
+@click.option("--kind", metavar="KIND", help="Of tcgen05: mxf4 packs two e2m1 in a byte, mxf8f6f4 leaves gaps.")
 @output_option
-def descriptor_command(bits: str, extent: str, type: str, major: str, output: Path | None) -> None:
-    """Draw where the elements lie that a matrix descriptor of wgmma names, and say what it says.
+def descriptor_command(
+    bits: str, extent: str, type: str, major: str, target: str | None, kind: str | None, output: Path | None
+) -> None:
+    """Draw the core matrices that a matrix descriptor of wgmma or tcgen05 describes, its LBO and its SBO.
 
     ROWSxCOLUMNS are those of A, or of B transposed: columns are summed over.
 
     \b
-    Example:
+    Examples:
       ptxlab draw descriptor 0x4000004000010040 64x16 --type f16
+      ptxlab draw descriptor 0x4000404000010040 16x64 --type e2m1 -o a.svg
     """
     from ptxlab.draw import descriptor
 
+    number = read_number(bits, 64)
+    draw(lambda: descriptor(number, *read_extent(extent), type, major, target=target, kind=kind), output)
+
+
+@command.command("tensor-memory")
+@click.argument("instruction")
+@click.argument("shape")
+@click.option("--d", metavar="ADDRESS", default="0", show_default=True, help="Of D: its column, lane << 16.")
+@click.option("--a", metavar="ADDRESS", help="Of A; by default, A is in shared memory.")
+@click.option("--scale-a", metavar="ADDRESS", help="Of scale factors of A; by default after D.")
+@click.option("--scale-b", metavar="ADDRESS", help="Of scale factors of B; by default after those of A.")
+@click.option("--metadata", metavar="ADDRESS", help="Of metadata of a sparse A; by default after all others.")
+@output_option
+def tensor_memory_command(instruction: str, shape: str, output: Path | None, **addresses: str | None) -> None:
+    """Draw which lanes and columns of tensor memory a tcgen05.mma uses, and for what.
+
+    INSTRUCTION has all its modifiers. SHAPE is MxN, or an instruction descriptor.
+
+    \b
+    Examples:
+      ptxlab draw tensor-memory tcgen05.mma.cta_group::2.kind::f16 128x64
+      ptxlab draw tensor-memory tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X 128x64
+    """
+    from ptxlab.draw import tensor_memory
+
+    given = {name: None if text is None else read_number(text, 32) for name, text in addresses.items()}
+    draw(lambda: tensor_memory(instruction, shape, **given), output)  # type: ignore[arg-type]
+
+
+def read_number(text: str, bits: int) -> int:
+    """A number of so many bits, decimal or with `0x`."""
     try:
-        number = int(bits, 0)
+        number = int(text, 0)
     except ValueError:
         number = -1
-    if not 0 <= number < 1 << 64:
-        raise click.UsageError(f"`{bits}` is not a number of 64 bits, such as 0x4000004000010040")
-    draw(lambda: descriptor(number, *read_extent(extent), type, major), output)
+    if not 0 <= number < 1 << bits:
+        example = "0x4000004000010040" if bits == 64 else "64 or 0x100000"
+        raise click.UsageError(f"`{text}` is not a number of {bits} bits, such as {example}")
+    return number
 
 
 def read_extent(text: str) -> tuple[int, int]:

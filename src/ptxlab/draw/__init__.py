@@ -1,4 +1,4 @@
-"""Pictures: which lane holds which element, in which banks of shared memory a tile is, what a warp requests.
+"""Pictures: which lane holds which element, where matrices and boxes are in memory, what a warp requests.
 
 A picture is read from the data that the emulator executes by, so it can't disagree with what runs. It prints as text,
 is SVG in a notebook, and saves as a file:
@@ -11,7 +11,8 @@ from __future__ import annotations
 from ptxlab.draw.accesses import accesses
 from ptxlab.draw.descriptors import descriptor
 from ptxlab.draw.fragments import fragments
-from ptxlab.draw.picture import Cell, Panel, Picture
+from ptxlab.draw.picture import Cell, Mark, Panel, Picture
+from ptxlab.draw.tensor_memory import tensor_memory
 from ptxlab.draw.tiles import tile
 
-__all__ = ["Cell", "Panel", "Picture", "accesses", "descriptor", "fragments", "tile"]
+__all__ = ["Cell", "Mark", "Panel", "Picture", "accesses", "descriptor", "fragments", "tensor_memory", "tile"]

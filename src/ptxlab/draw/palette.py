@@ -15,6 +15,11 @@ def rgb(color: int) -> tuple[int, int, int]:
     return round(red * 255), round(green * 255), round(blue * 255)
 
 
+def apart(number: int) -> int:
+    """The number of a colour, so that consecutive numbers have different hues."""
+    return number % len(HUES) * len(SHADES) + number // len(HUES) % len(SHADES)
+
+
 def web(color: int) -> str:
     """As SVG writes it."""
     return "#{:02x}{:02x}{:02x}".format(*rgb(color))

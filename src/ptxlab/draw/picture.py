@@ -17,10 +17,20 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """A dimension line: from the start of row or column `first` to that of `last`, and what that distance is."""
+
+    text: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
 class Panel:
     """Cells in rows, with a name for each row and column; None is an empty cell.
 
-    `rules` says after how many rows and columns a heavier line is drawn: 0 for never.
+    `rules` says after how many rows and columns a heavier line is drawn: 0 for never. Dimension lines are drawn beside
+    the rows and below the columns.
     """
 
     title: str
@@ -29,6 +39,8 @@ class Panel:
     column_names: Sequence[str]
     rules: tuple[int, int] = (0, 0)
     note: str = ""
+    row_marks: Sequence[Mark] = ()
+    column_marks: Sequence[Mark] = ()
 
 
 @dataclass(frozen=True, slots=True)

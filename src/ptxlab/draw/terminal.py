@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ptxlab.draw.palette import rgb
-from ptxlab.draw.picture import Cell, Panel, Picture
+from ptxlab.draw.picture import Cell, Mark, Panel, Picture
 
 
 def render(picture: Picture, color: bool) -> str:
@@ -19,18 +19,46 @@ def _panel(panel: Panel, color: bool) -> Iterator[str]:
     margin = max(map(len, panel.row_names), default=0)
     down, right = panel.rules
     yield panel.title
-    yield _line(" " * margin, [name.center(width) for name in panel.column_names], right)
+    yield _line(" " * margin, [name.center(width) for name in panel.column_names], right).rstrip()
     for number, (name, row) in enumerate(zip(panel.row_names, panel.cells, strict=True)):
         if down and number and number % down == 0:
-            yield ""
-        yield _line(name.rjust(margin), [_cell(cell, width, color) for cell in row], right)
+            yield _beside(panel.row_marks, number, margin + len(row) * (width + 1), between=True)
+        line = _line(name.rjust(margin), [_cell(cell, width, color) for cell in row], right)
+        yield (line + _beside(panel.row_marks, number, 1)).rstrip()
+    for mark in panel.column_marks:
+        starts = [
+            margin + 1 + number * (width + 1) + (number // right if right else 0) for number in range(len(row) + 1)
+        ]
+        yield _below(mark, starts)
     if panel.note:
         yield panel.note
 
 
 def _line(name: str, cells: list[str], every: int) -> str:
     parts = [("  " if every and number and number % every == 0 else " ") + cell for number, cell in enumerate(cells)]
-    return (name + "".join(parts)).rstrip()
+    return name + "".join(parts)
+
+
+def _beside(marks: Sequence[Mark], row: int, indent: int, *, between: bool = False) -> str:
+    """What dimension lines show beside a row, or `between` it and the one before: the text is in their first row."""
+    parts = []
+    for mark in marks:
+        text = f" {mark.text}" if row == mark.first and not between else " " * (len(mark.text) + 1)
+        within = mark.first < row < mark.last if between else mark.first <= row < mark.last
+        is_inner = between or mark.first < row < mark.last - 1 or mark.last == mark.first + 1
+        sign = "│" if is_inner else "└" if row > mark.first else "┌"
+        parts.append((sign if within else " ") + text)
+    return (" " * indent + " ".join(parts)).rstrip() if any(part.strip() for part in parts) else ""
+
+
+def _below(mark: Mark, starts: Sequence[int]) -> str:
+    """A dimension line under columns; its text is on it where it fits, else after it."""
+    first, last = starts[mark.first], starts[mark.last] - 1
+    length = last - first
+    text = f" {mark.text} "
+    if len(text) + 4 <= length:
+        return " " * first + "|" + "<" + text.center(length - 4, "-") + ">" + "|"
+    return " " * first + "|<" + "-" * (length - 4) + ">|" + text.rstrip()
 
 
 def _cell(cell: Cell | None, width: int, color: bool) -> str:

@@ -7,6 +7,7 @@ print(InstructionDescriptor.decode(bits, "f16"))  # 128x64x16: f32 += bf16 * bf1
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ptxlab.native import boolean, native, u32, u64
@@ -27,6 +28,12 @@ _TYPES: dict[str, dict[str, int]] = {
     "mxf4nvf4": {"e2m1": 1},
 }
 _RESULTS = {"f16": {"f16": 0, "f32": 1}, "tf32": {"f32": 1}, "f8f6f4": {"f16": 0, "f32": 1}, "i8": {"s32": 2}}
+
+
+def type_codes(kind: str) -> Mapping[str, int]:
+    """The types that A and B of a kind can have, with their numbers in a descriptor."""
+    return _TYPES[kind]
+
 
 # What is wrong with one, as the emulator numbers it.
 BAD_ROWS = 1

@@ -13,7 +13,7 @@ from ptxlab.numbers.tensor_core import F16 as TO_F16
 from ptxlab.numbers.tensor_core import F32 as TO_F32
 from ptxlab.numbers.tensor_core import MANTISSA_BITS, Accumulation, add_products
 
-from .instruction_descriptor import DEPTHS, I8, MXF4, MXF8F6F4, PAIR, TF32, columns_of, depth_of, rows_of
+from .instruction_descriptor import DEPTHS, I8, MXF4, MXF8F6F4, PAIR, TF32, depth_of
 from .tensor_matrix import (
     IN_TENSOR_MEMORY,
     Matrix,
@@ -28,7 +28,7 @@ from .tensor_matrix import (
 from .tensor_memory import COLUMNS
 from .tensor_mma_scaled import FRACTION, multiply_fp4, multiply_scaled
 from .tensor_sparsity import KEPT, Sparsity, column_in_row, is_choice, metadata_address
-from .tensor_tile import HalvesOfB, TensorMma, Tile, is_disabled, lane_rows, row_of, unpack_a, unpack_b, width_of
+from .tensor_tile import HalvesOfB, TensorMma, Tile, describe_tile, is_disabled, lane_rows, row_of, unpack_a, unpack_b
 from .warpgroup_multiplication import byte_of
 from .zero_column_mask import is_zero_column, shift_of
 
@@ -64,21 +64,11 @@ def multiply_in_tensor_memory(
     """
     bits: u32 = mma.instruction_descriptor
     kind: u32 = mma.kind
-    rows: u32 = rows_of(bits, kind)
-    columns: u32 = columns_of(bits)
-    halves = HalvesOfB(first=first_memory, second=second_memory, columns=columns + shift_of(mma.zero_columns))
+    tile = Tile(cells=cells, first=0, lane=0, rows=0, columns=0, width=0, disabled_lanes=disabled_lanes)
+    describe_tile(mma, tile)
+    halves = HalvesOfB(first=first_memory, second=second_memory, columns=tile.columns + shift_of(mma.zero_columns))
     if mma.form == PAIR:
-        rows = rows // 2
-        halves.columns = columns // 2
-    tile = Tile(
-        cells=cells,
-        first=(mma.d >> 16) * COLUMNS + (mma.d & 0xFFFF),
-        lane=mma.d >> 16,
-        rows=rows,
-        columns=columns,
-        width=width_of(rows, columns, mma.form, mma.is_sparse),
-        disabled_lanes=disabled_lanes,
-    )
+        halves.columns = tile.columns // 2
     a = Matrix(
         start=mma.a,
         memory=memory,

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from ptxlab.native import Array, Pointer, native, struct, u8, u32, u64
 from ptxlab.numbers.tensor_core import NOTHING, unpack
 
-from .instruction_descriptor import DEPTHS, PAIR, PLAIN, TF32, depth_of
+from .instruction_descriptor import DEPTHS, PAIR, PLAIN, TF32, columns_of, depth_of, rows_of
 from .tensor_matrix import IN_TENSOR_MEMORY, Matrix, a_code, fetch_element, format_of
+from .tensor_memory import COLUMNS
 from .tensor_sparsity import Sparsity, column_in_row
 from .zero_column_mask import is_zero_column, shift_of
 
@@ -71,6 +72,20 @@ def width_of(rows: u32, columns: u32, form: u32, is_sparse: u32) -> u32:
     not of two blocks with a sparse A (layout C).
     """
     return columns if form == PLAIN or (form == PAIR and is_sparse != 0) else columns * rows // 128
+
+
+@native
+def describe_tile(mma: Pointer[TensorMma], into: Tile) -> None:
+    """Where in the tensor memory of a block its part of D is; `cells` and `disabled_lanes` stay as they are."""
+    bits: u32 = mma.instruction_descriptor
+    rows: u32 = rows_of(bits, mma.kind)
+    if mma.form == PAIR:
+        rows = rows // 2
+    into.first = (mma.d >> 16) * COLUMNS + (mma.d & 0xFFFF)
+    into.lane = mma.d >> 16
+    into.rows = rows
+    into.columns = columns_of(bits)
+    into.width = width_of(rows, into.columns, mma.form, mma.is_sparse)
 
 
 @native(inline=True)

@@ -1,0 +1,166 @@
+"""Pictures of tensor memory and of descriptors agree with `tcgen05.mma`: memory is filled and read by them alone."""
+
+import re
+
+import numpy as np
+import pytest
+
+from ptxlab import draw
+from ptxlab.isa.descriptor import Descriptor
+from ptxlab.isa.instruction_descriptor import PAIR, STATIONARY, InstructionDescriptor
+from tests.draw import filling
+
+BYTES = 32768
+B = 16384
+OPERANDS = "[%r13], %rd10, %rd11, %r10"
+
+
+def product(
+    instruction: str, said: InstructionDescriptor, a: Descriptor, b: Descriptor, *, lane: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """D by the pictures alone, and what it should be."""
+    rng = np.random.default_rng(5)
+    left = rng.integers(-3, 4, (said.rows, said.depth)).astype(np.float64)
+    right = rng.integers(-3, 4, (said.columns, said.depth)).astype(np.float64)
+    blocks = 2 if said.form == PAIR else 1
+    picture = draw.tensor_memory(instruction, said.encode(), d=lane << 16)
+    shared, cells = np.zeros((blocks, BYTES), np.uint8), np.zeros((blocks, 128, 96), np.uint32)
+    for described, matrix, type, turned in (
+        (a, left, said.atype, said.transpose_a),
+        (b, right, said.btype, said.transpose_b),
+    ):
+        major = "mn" if turned else "k"
+        parts = np.split(matrix, blocks)
+        rows, columns = parts[0].shape
+        panel = draw.descriptor(described, rows, columns, type, major, target="sm_100a", kind=said.kind).panels[0]
+        for block in range(blocks):
+            filling.put(shared[block], panel, parts[block], type, major)
+    addresses, operands = {"d": lane << 16}, f"{OPERANDS}, %p2"
+    if said.is_scaled:
+        left, right = scaled(picture, said, left, right, cells)
+        names = overviews_columns(picture)
+        addresses |= {"scale_a": names["SFA"], "scale_b": names["SFB"]}
+        operands = f"{OPERANDS}, [%r11], [%r12], %p2"
+    done = filling.multiply(f"{instruction} {operands}", shared, cells, a.encode_for_tcgen05(), b.encode_for_tcgen05(),
+                            said.encode(), **addresses)  # fmt: skip
+    d = np.full((said.rows, said.columns), np.nan, np.float32)
+    for block, panel in enumerate(filling.overviews(picture.panels)):
+        filling.take(panel, done[block].view(np.float32), d)
+    return d, left @ right.T
+
+
+def overviews_columns(picture: draw.Picture) -> dict[str, int]:
+    """The first column of each operand."""
+    panel = filling.overviews(picture.panels)[0]
+    names = [cell.text.split()[0] for cell in panel.cells[0] if cell is not None]
+    return {name: filling.spans(columns)[0].start for name, columns in zip(names, panel.column_names, strict=True)}
+
+
+def scaled(
+    picture: draw.Picture, said: InstructionDescriptor, left: np.ndarray, right: np.ndarray, cells: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Fill tensor memory with scale factors, and multiply A and B by them."""
+    rng = np.random.default_rng(6)
+    count = int(re.search(r"scale_vec::(\d)X", picture.title)[1])  # type: ignore[index]
+    depth = said.depth // count
+    powers = [rng.integers(-1, 2, (len(matrix), count)) for matrix in (left, right)]
+    bits = [power + 127 if said.scale == "ue8m0" else power + 7 << 3 for power in powers]
+    for panel in picture.panels:
+        if panel.title.startswith("SF"):
+            of_b, block = panel.title.startswith("SFB"), int("of CTA 1" in panel.title)
+            for there in cells if of_b else cells[block : block + 1]:
+                filling.scale(panel, there, bits[of_b], depth)
+    return tuple(
+        matrix * np.repeat(2.0**power, depth, axis=1) for matrix, power in zip((left, right), powers, strict=True)
+    )  # type: ignore[return-value]
+
+
+NONE = Descriptor(0, 128, 256), Descriptor(B, 128, 256)
+SWIZZLED = Descriptor(0, 16, 1024, "128B"), Descriptor(B, 16, 512, "64B")
+ALONG_MN = Descriptor(0, 2048, 1024, "128B"), Descriptor(B, 512, 256, "32B")
+COARSE = Descriptor(0, 1024, 512, "128B/32B"), Descriptor(B, 1024, 512, "128B/32B")
+F16, ONE, TWO = "kind::f16", "tcgen05.mma.cta_group::1", "tcgen05.mma.cta_group::2"
+CASES = {
+    "no swizzle": (f"{ONE}.{F16}", InstructionDescriptor("f16", 128, 32, "f16", "bf16"), NONE),
+    "64 rows, 128B and 64B": (f"{ONE}.{F16}", InstructionDescriptor("f16", 64, 16, "f16", "f16"), SWIZZLED),
+    "MN-major": (
+        f"{ONE}.{F16}",
+        InstructionDescriptor("f16", 128, 32, "f16", "f16", transpose_a=True, transpose_b=True),
+        ALONG_MN,
+    ),
+    "MN-major without swizzle": (
+        f"{ONE}.{F16}",
+        InstructionDescriptor("f16", 64, 16, "bf16", "f16", transpose_a=True),
+        (Descriptor(0, 1024, 128), NONE[1]),
+    ),
+    "tf32": (f"{ONE}.kind::tf32", InstructionDescriptor("tf32", 64, 16, "tf32", "tf32"), SWIZZLED),
+    "tf32, MN-major": (
+        f"{ONE}.kind::tf32",
+        InstructionDescriptor("tf32", 64, 32, "tf32", "tf32", transpose_a=True, transpose_b=True),
+        COARSE,
+    ),
+    "gaps between fp4": (f"{ONE}.kind::f8f6f4", InstructionDescriptor("f8f6f4", 64, 16, "e4m3", "e2m1"), SWIZZLED),
+    "rows by 32": (
+        "tcgen05.mma.ws.cta_group::1.kind::f16",
+        InstructionDescriptor("f16", 32, 64, "f16", "f16", form=STATIONARY),
+        NONE,
+    ),
+    "packed fp4": (
+        f"{ONE}.kind::mxf4.block_scale.scale_vec::2X",
+        InstructionDescriptor("mxf4", 128, 16, "e2m1", "e2m1", a_id=2),
+        SWIZZLED,
+    ),
+    "nvfp4": (
+        f"{ONE}.kind::mxf4nvf4.block_scale.scale_vec::4X",
+        InstructionDescriptor("mxf4nvf4", 128, 40, "e2m1", "e2m1", scale="ue4m3"),
+        SWIZZLED,
+    ),
+    "fp8 with scale factors": (
+        f"{ONE}.kind::mxf8f6f4.block_scale.scale_vec::1X",
+        InstructionDescriptor("mxf8f6f4", 128, 16, "e4m3", "e2m1", a_id=3, b_id=1),
+        SWIZZLED,
+    ),
+    "pair of 256 rows": (f"{TWO}.{F16}", InstructionDescriptor("f16", 256, 32, "f16", "f16", form=PAIR), SWIZZLED),
+    "pair of 128 rows with scale factors": (
+        f"{TWO}.kind::mxf8f6f4.block_scale.scale_vec::1X",
+        InstructionDescriptor("mxf8f6f4", 128, 64, "e4m3", "e4m3", form=PAIR),
+        SWIZZLED,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_product_by_the_pictures_is_the_product(case: str) -> None:
+    instruction, said, descriptors = CASES[case]
+    d, expected = product(instruction, said, *descriptors)
+    assert np.array_equal(d, expected)
+
+
+def test_64_rows_may_start_at_lane_16() -> None:
+    d, expected = product(f"{ONE}.{F16}", InstructionDescriptor("f16", 64, 16, "f16", "f16"), *SWIZZLED, lane=16)
+    assert np.array_equal(d, expected)
+
+
+MMA = f"{ONE}.{F16}"
+
+
+@pytest.mark.parametrize(
+    ("instruction", "shape", "addresses", "wanted"),
+    [
+        ("add.u32", "128x64", {}, "`add.u32` is not an MMA in tensor memory"),
+        ("", "128x64", {}, "`` is not an MMA in tensor memory"),
+        ("tcgen05.mma", "128x64", {}, "is not an MMA in tensor memory with all its modifiers"),
+        (MMA, "128", {}, "`128` is neither rows and columns"),
+        (MMA, "100x64", {}, "a block alone multiplies 64 or 128 rows"),
+        (MMA, "128x60", {}, "columns come in eights"),
+        (MMA, 0x8100080, {}, "this kind does not have the type of D"),
+        (MMA, 1 << 32, {}, "is not an instruction descriptor"),
+        (MMA, "128x64", {"d": 480}, "D reaches beyond the 512 columns"),
+        (MMA, "128x64", {"a": 60}, "D has columns 0 to 63, and A from 60 on"),
+    ],
+)
+def test_what_can_not_be_drawn_is_reported(
+    instruction: str, shape: str | int, addresses: dict[str, int], wanted: str
+) -> None:
+    with pytest.raises(ValueError, match=re.escape(wanted)):
+        draw.tensor_memory(instruction, shape, **addresses)
