@@ -246,5 +246,33 @@ def test_tensor_maps_that_a_register_chooses(numbers: int) -> None:
     assert (arrays[3][:4] == 2).all()
 
 
+WORDS = f"""{header("8.6", "sm_90a")}
+.visible .entry k(.param .u64 out, .param .align 64 .b8 maps[256])
+{{
+    .reg .b32 %r1;
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [out];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd2, %r1, 4;
+    mov.b64 %rd3, maps;
+    cvta.param.u64 %rd3, %rd3;
+    add.u64 %rd3, %rd3, %rd2;
+    add.u64 %rd1, %rd1, %rd2;
+    ld.b32 %r1, [%rd3];
+    st.global.b32 [%rd1], %r1;
+    ret;
+}}
+"""
+
+
+def test_tensor_maps_whose_words_are_read_are_given_by_their_offset() -> None:
+    """A kernel that changes maps starts from one of the host's, which it copies word by word."""
+    x, out = np.zeros((8, 32), np.float32), np.zeros(64, np.uint32)
+    maps = {0: ptxlab.tensor_map(x, box=(4, 32)), 128: ptxlab.tensor_map(x, box=(8, 32))}
+    ptxlab.parse(WORDS)["k"].launch(1, 64, [out, maps], device="cpu")
+    assert [word >> 24 for word in out[[13, 45]]] == [31, 31]  # columns of a box, less 1
+    assert [word & 255 for word in out[[14, 46]]] == [3, 7]  # rows
+
+
 def test_a_structure_for_a_number_is_that_number() -> None:
     assert kernel("ret;", ".u32 n").launch(1, 1, [(3,)], device="cpu").diagnostics == []

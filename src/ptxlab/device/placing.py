@@ -138,7 +138,7 @@ def _place_at(fields: Sequence[Field], start: int, value: Any, size: int) -> Ite
         field = next((one for one in fields if one.offset >= at), None)
         if is_container(value) and field is not None:
             at = field.offset
-        if field is None or field.offset != at or isinstance(leaf, (bytes, bytearray, memoryview)):
+        if field is None or field.offset != at or _is_whole(field, leaf):
             field = _field_of(leaf, at)
         if not 0 <= at <= at + field.size <= size:
             raise PlacingError(f"{_spell(leaf)} at offset {at} is not within the {size} bytes of the parameter")
@@ -146,6 +146,12 @@ def _place_at(fields: Sequence[Field], start: int, value: Any, size: int) -> Ite
             raise PlacingError(f"{_spell(leaf)} for the field at {field}")
         yield Placed(field, leaf)
         at += field.size
+
+
+def _is_whole(field: Field, value: Any) -> bool:
+    """Whether a value that is given by its offset says itself how large it is: of a map, a kernel may read words."""
+    is_bytes = isinstance(value, (bytes, bytearray, memoryview))
+    return is_bytes or (isinstance(value, (TensorMap, Encoded)) and not _fits(field, value))
 
 
 def _field_of(value: Any, at: int) -> Field:

@@ -95,6 +95,8 @@ class MapAcquire:
 
     address: u64
     digest: u64  # of the writes that it found there
+    latest: u64  # the digest that a thread of the block found last
+    content: u64  # a number for the bytes of the map at that time
     thread: u32
     epoch: u32
 

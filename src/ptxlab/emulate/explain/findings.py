@@ -18,7 +18,7 @@ from ptxlab.emulate.explain.memory_names import name_memory
 from ptxlab.emulate.explain.races import explain_race, started
 from ptxlab.emulate.explain.snapshots import block_name, companion, thread_name
 from ptxlab.emulate.explain.tensor_findings import explain_collector, explain_unread
-from ptxlab.emulate.explain.tensor_map_faults import explain_stale_map
+from ptxlab.emulate.explain.tensor_map_faults import explain_stale_map, explain_unchanged_map
 from ptxlab.emulate.runtime.order import reports
 from ptxlab.report import Diagnostic, error, warning
 
@@ -59,6 +59,8 @@ def explain_findings(launch: RunningLaunch) -> Iterator[Diagnostic]:
             yield explain_not_invalidated(launch, found, number)
         elif kinds[number] == reports.STALE_MAP:
             yield explain_stale_map(launch, found, number)
+        elif kinds[number] == reports.UNCHANGED_MAP:
+            yield explain_unchanged_map(launch, found, number)
     for number in numbers:
         if kinds[number] == reports.STALE_PHASE and found.get("instruction", number) not in racing:
             racing.add(found.get("instruction", number))

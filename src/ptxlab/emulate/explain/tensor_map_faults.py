@@ -11,7 +11,7 @@ from ptxlab.emulate.explain.accesses import parties_of
 from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
 from ptxlab.emulate.explain.snapshots import thread_name
 from ptxlab.emulate.runtime.order.tensor_map_order import NO_RELEASE
-from ptxlab.report import Diagnostic, Label, error
+from ptxlab.report import Diagnostic, Label, error, warning
 
 if TYPE_CHECKING:
     from ptxlab.emulate.host.running import RunningLaunch
@@ -144,3 +144,18 @@ def explain_stale_map(launch: RunningLaunch, found: StructArray, number: int) ->
         notes=[f"copies read tensor maps through a proxy of their own; the change was not {missing} for it"],
         helps=[helps],
     )  # fmt: skip
+
+
+def explain_unchanged_map(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:
+    """A tensor map is released and acquired again, and is the same as before."""
+    written, acquired = parties_of(found, number)
+    span = launch.span_of(acquired.instruction)
+    return warning(
+        "unchanged-tensor-map",
+        "a tensor map is made again as it was",
+        launch.span_of(written.instruction),
+        f"{thread_name(launch, written.block, written.thread)} writes the bytes that were there",
+        others=[] if span is None else [Label(span, "acquired before, and here again")],
+        notes=["all accesses of the block wait for the release, and the next copy reads the map anew"],
+        helps=["change maps only where the next one differs, once for each group of tiles"],
+    )

@@ -34,6 +34,7 @@ UNREAD = 22  # accumulators that nothing read
 MISMATCHED = 23  # a matrix that is not read as it was written
 STALE_MAP = 24  # a copy by a tensor map of which it may see an older version
 COLLECTOR = 26  # a collector buffer that does not hold the matrix of an MMA that uses it
+UNCHANGED_MAP = 30  # a tensor map that is released and acquired again with the same bytes
 
 # Why the last wait before a race hands nothing over: it is relaxed or of too small a scope, or the arrival is.
 WEAK_WAIT = 1
@@ -251,20 +252,37 @@ def report_stale_map(
     thread: Pointer[Thread], written: Pointer[Access], address: u64, missing: u32, instruction: u32
 ) -> None:
     """Note a copy by a tensor map of which it may see an older version, unless that change of it has had one."""
+    found = add_change(thread, STALE_MAP, written, address, instruction)
+    if cast(u64, found) != 0:
+        found.missing = missing
+
+
+@native
+def report_unchanged_map(thread: Pointer[Thread], written: Pointer[Access], address: u64, instruction: u32) -> None:
+    """Note a tensor map that was written again as it was, unless the instruction that wrote it has had one."""
+    add_change(thread, UNCHANGED_MAP, written, address, instruction)
+
+
+@native
+def add_change(
+    thread: Pointer[Thread], kind: u32, written: Pointer[Access], address: u64, instruction: u32
+) -> Pointer[Finding]:
+    """One more finding about a change of a tensor map; null if there was one of that kind, or no more fits."""
     history = thread.worker.history
     end_trial(thread)
+    nothing = cast(Pointer[Finding], 0)
     for index in range(history.finding_count):
-        found = history.findings + index
-        if found.kind == STALE_MAP and found.other_instruction == written.instruction:
-            return
+        other = history.findings + index
+        if other.kind == kind and other.other_instruction == written.instruction:
+            return nothing
     if history.finding_count == history.finding_capacity:
-        return
-    found = add_finding(thread, STALE_MAP, address, MAP_BYTES, LOAD, instruction, GLOBAL_SPACE)
+        return nothing
+    found = add_finding(thread, kind, address, MAP_BYTES, LOAD, instruction, GLOBAL_SPACE)
     found.other_instruction = written.instruction
     found.other_thread = (written.flags >> WARP_SHIFT) * 32 + trailing_zeros(u32, written.lanes)
     found.other_flags = written.flags
     found.other_block = u64(written.block)
-    found.missing = missing
+    return found
 
 
 @native

@@ -14,7 +14,7 @@ from ptxlab.emulate.runtime.memory.memory import find_memory
 from ptxlab.emulate.runtime.order.happens_before import are_covered, is_known
 from ptxlab.emulate.runtime.order.proxies import fence_all
 from ptxlab.emulate.runtime.order.races import note_global
-from ptxlab.emulate.runtime.order.reports import report_race, report_stale_map
+from ptxlab.emulate.runtime.order.reports import report_race, report_stale_map, report_unchanged_map
 from ptxlab.emulate.runtime.order.shadow import (
     ANY_PROXY,
     ASYNC,
@@ -58,6 +58,8 @@ def acquire_map(thread: Pointer[Thread], address: u64, instruction: u32) -> None
     digest: u64 = digest_of(thread.worker.history, address)
     if digest == 0 or cast(u64, find_unreleased(thread, address)) != 0:
         return
+    content: u64 = content_of(cast(Pointer[u64], place))
+    note_content(thread, address, digest, content, instruction)
     acquires = thread.block.order.acquires
     for index in range(acquires.count):
         found = acquires.items + index
@@ -70,7 +72,37 @@ def acquire_map(thread: Pointer[Thread], address: u64, instruction: u32) -> None
         acquired.address = address
         acquired.thread = thread.number
         acquired.digest = digest
+        acquired.latest = digest
+        acquired.content = content
         acquired.epoch = thread.order.epoch
+
+
+@native
+def content_of(words: Pointer[u64]) -> u64:
+    """A number for the bytes of a map."""
+    content: u64 = 0
+    for number in range(BYTES // 8):
+        content = u64((content ^ words[number]) * SCATTER)
+        content ^= content >> 29
+    return content
+
+
+@native
+def note_content(thread: Pointer[Thread], address: u64, digest: u64, content: u64, instruction: u32) -> None:
+    """Report a map that this block has written again with the bytes that one of its threads has acquired before."""
+    is_again: boolean = False
+    acquires = thread.block.order.acquires
+    for index in range(acquires.count):
+        found = acquires.items + index
+        if found.address == address:
+            if found.latest != digest and found.content == content:
+                is_again = True
+            found.latest = digest
+            found.content = content
+    if is_again:
+        written = last_write(thread.worker.history, address)
+        if written.block == u32(thread.block.number):
+            report_unchanged_map(thread, written, address, instruction)
 
 
 @native
