@@ -44,7 +44,7 @@ def chase(length: int, steps: int, device: str) -> float:
 
 def chase_after_another_warp(length: int, steps: int, device: str) -> float:
     """Cycles for one load of what another warp of the same SM has just read."""
-    cycles = np.zeros(2, np.uint64)
+    cycles = np.zeros(3, np.uint64)
     kernel = ptxlab.load(KERNELS)["chase_after_another_warp"]
     kernel.launch(1, 64, [chain(length), steps, cycles], device=device)
     return float(cycles[0]) / steps
