@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from ptxlab.author import control, descriptors, fragments, memory, pipelines, printing, raw, tensor_memory, tiles
+from ptxlab.author import timeline as timelines
 from ptxlab.author.emit import emit
 from ptxlab.author.lines import NoSuchName, refuse
 from ptxlab.author.pointers import address, pointer_to
@@ -82,6 +83,7 @@ class Ptx:
     tensor_memory = staticmethod(tensor_memory.tensor_memory)
     copy_pipeline = staticmethod(pipelines.copy_pipeline)
     barrier_pipeline = staticmethod(pipelines.barrier_pipeline)
+    timeline = staticmethod(timelines.timeline)
     address = staticmethod(address)
     pointer_to = staticmethod(pointer_to)
     printf = staticmethod(printing.printf)

@@ -25,6 +25,7 @@ from ptxlab.isa.directives import DIRECTIVES
 from ptxlab.isa.targets import TARGETS, Version
 from ptxlab.report import Diagnostic, KernelError, Label, error
 from ptxlab.report.nearest import nearest
+from ptxlab.timelines import Timeline
 
 if TYPE_CHECKING:
     from ptxlab.ir.launchable import LaunchOptions, Result
@@ -128,6 +129,13 @@ class Kernel(Launchable):
     def get(self, name: str, dtype: Any = None, device: str = "auto") -> Any:
         """A copy of a variable, as `ptxlab.ir.Module.get` gives it."""
         return self.module.get(name, dtype, device)
+
+    def timeline(self, device: str = "auto") -> Timeline:
+        """What its warps did in the last launch, as `ptx.timeline` recorded it; from where that was, or a device."""
+        layout = self.program.timelines.get(self.name)
+        if layout is None:
+            raise ValueError(f"`{self.name}` records no timeline: start one by `ptx.timeline`")
+        return layout.read(self.get(layout.variable, device=device).tobytes())
 
     @cached_property
     def _parameters(self) -> list[Parameter]:

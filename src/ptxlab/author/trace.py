@@ -18,6 +18,7 @@ from ptxlab.author.lines import SourcePosition, here, refuse, texts_of
 from ptxlab.isa import Candidate, Type
 from ptxlab.isa.targets import TARGETS, VERSIONS, Since, Version, target_named
 from ptxlab.syntax import parse
+from ptxlab.timelines import Layout
 
 MOST_LINES = 250_000
 _OWN_LABEL = re.compile(r"\$[a-z]+_\d+\b")
@@ -60,6 +61,7 @@ class Program:
     names: set[str] = field(default_factory=set)
     dynamic_alignment: int = 0  # of the shared memory whose size the launch says
     needed: Version = (1, 0)
+    timelines: dict[str, Layout] = field(default_factory=dict)  # of each kernel that records one
     name: str = "module"
     _known: dict[int, Candidate] = field(default_factory=dict)
     _read: tuple[int, ir.Module] | None = None

@@ -14,5 +14,18 @@ from ptxlab.draw.fragments import fragments
 from ptxlab.draw.picture import Cell, Mark, Panel, Picture
 from ptxlab.draw.tensor_memory import tensor_memory
 from ptxlab.draw.tiles import tile
+from ptxlab.draw.timeline import TimelinePicture, timeline
 
-__all__ = ["Cell", "Mark", "Panel", "Picture", "accesses", "descriptor", "fragments", "tensor_memory", "tile"]
+__all__ = [
+    "Cell",
+    "Mark",
+    "Panel",
+    "Picture",
+    "TimelinePicture",
+    "accesses",
+    "descriptor",
+    "fragments",
+    "tensor_memory",
+    "tile",
+    "timeline",
+]

@@ -35,6 +35,8 @@ class Program:
     sites: Pointer[Site]
     callees: Pointer[Callee]
     counters: Pointer[u64]  # how often parts of the kernel were executed
+    steps: Pointer[u32]  # for each counter, how many instructions it counts an execution of
+    counter_count: u32
     callee_count: u32
     frame_size: u32  # bytes of a thread's frame
     local_size: u32  # bytes of a thread's local memory
@@ -43,3 +45,4 @@ class Program:
     largest_frame: u32  # bytes of a frame that any one function needs
     largest_local: u32  # bytes of local memory that any one function needs
     registers: u32  # of a thread when it starts, where the header of the kernel says; otherwise 0
+    unused: u32

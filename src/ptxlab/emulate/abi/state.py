@@ -275,7 +275,8 @@ class Worker:
     checks: u32  # whether the detectors are on
     tensor_columns: u32  # the most columns of tensor memory that one of its blocks had allocated
     seed: u64
-    clock: u64
+    clock: u64  # what a thread last read of it
+    leapt: u64  # what it was advanced by besides
     memory: WorkerMemory
     code: Program
     turns: Turns

@@ -99,6 +99,7 @@ class RunningLaunch:
         self.profiles: list[tuple[StructArray, StructArray, StructArray]] = []
         facts = compiled.facts
         self.changes, self.looks = (_array(facts[name]) for name in ("changes", "looks"))
+        self.steps = _array([end - start for start, end in facts["counters"]] if facts["clock"] else [])
         self.marked = share(ctypes.create_string_buffer(b"\1" * (facts["frame_sizes"][0] // 8)))
         for offset in facts["timed_slots"]:
             self.marked[offset // 8] = b"\0"

@@ -79,6 +79,8 @@ class HostWorker:
             callees=compiled.address("callees"),
             callee_count=len(layout.function_numbers(compiled.module)),
             counters=ctypes.addressof(self.counters),
+            counter_count=len(facts["counters"]) if facts["clock"] else 0,
+            steps=ctypes.addressof(launch.steps),
             frame_size=needs.frame,
             local_size=needs.local,
             largest_frame=max(facts["frame_sizes"]),

@@ -89,7 +89,9 @@ def special_register(function: Function, operand: ir.SpecialRegister) -> LlvmVal
         at = builder.value(f"getelementptr i8, ptr %worker, i64 {offset_of(state.Worker, 'shape.is_explicit_cluster')}")
         return LlvmValue(function, _PRED, builder.value(f"icmp ne i32 {builder.value(f'load i32, ptr {at}')}, 0"))
     if name in _CLOCKS:
-        clock = builder.value(f"call i64 @{function.unit.calls.runtime('read_clock')}(ptr %thread)")
+        ahead = function.flow.blocks[function.block_number].end - function.position - 1
+        reader = function.unit.calls.runtime("read_clock")
+        clock = builder.value(f"call i64 @{reader}(ptr %thread, i64 {ahead})")
         shift = _CLOCKS[name]
         value = LlvmValue(function, _U64, clock)
         if shift is None:

@@ -10,12 +10,11 @@ from typing import Any
 
 import ptxlab
 from ptxlab.kernels.wgmma_gemm.kernel import specialize
-from ptxlab.kernels.wgmma_gemm.shapes import Shape
+from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, Shape
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays, ceil_div
 
-BLOCKS = 132  # as many as an H200 has SMs
 LARGE, SMALL = Shape(), Shape(groups=1, columns=64, taken=160)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ptxlab.author import Kernel, b16, b32, f16, f32, kernel, ptx, s32, tensor_map, u32
 from ptxlab.kernels.tile_order import TileOrder
-from ptxlab.kernels.wgmma_gemm.shapes import BOX, DEPTH, Shape
+from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, BOX, DEPTH, Shape
 
 GROUP = 128  # threads of a warpgroup
 COPY_BACK = ptx.cp.async_.bulk.tensor["2d"]["global"]["shared::cta"].bulk_group
@@ -32,6 +32,7 @@ def specialize(type: str, shape: Shape) -> Kernel:
         n: u32,
         k: u32,
     ) -> None:
+        timeline = ptx.timeline(blocks=BLOCKS, warps=shape.threads // 32, spans=shape.spans)
         thread = ptx.tid.x
         memory = ptx.dynamic_shared(b16, align=1024)
         a_tile = ptx.tile(b16, shape.rows, DEPTH, swizzle="128B", copies=shape.stages, at=memory)
@@ -46,25 +47,29 @@ def specialize(type: str, shape: Shape) -> Kernel:
         with ptx.when(thread < GROUP):
             ptx.setmaxnreg.dec.sync.aligned.u32(shape.kept)
             with ptx.when(thread == 0):
-                produce(shape, pipeline.producer(), tiles, (a.generic, a_tile), (b.generic, b_tile), k)
+                times = timeline.role("producer")
+                produce(shape, pipeline.producer(), tiles, (a.generic, a_tile), (b.generic, b_tile), k, times)
         with ptx.otherwise():
             ptx.setmaxnreg.inc.sync.aligned.u32(shape.taken)
             sides = pipeline.consumer(), pipeline.consumer()
-            consume(type, shape, sides, tiles, a_tile, b_tile, d_tile, d.generic, k)
+            times = timeline.role("consumer")
+            consume(type, shape, sides, tiles, (a_tile, b_tile, d_tile), d.generic, k, times)
 
     found: Kernel = wgmma_gemm
     return found
 
 
-def produce(shape: Shape, stage: Any, tiles: TileOrder, a: Any, b: Any, k: Any) -> None:
+def produce(shape: Shape, stage: Any, tiles: TileOrder, a: Any, b: Any, k: Any, times: Any) -> None:
     """The producer: one thread issues the copies of all K tiles, each as soon as a stage is empty."""
     for number in tiles.each():
         row, column = tiles.origin(number)
         for start in ptx.range(0, k, DEPTH):
-            stage.wait()
-            ptx.mbarrier.arrive.expect_tx.shared.b64(stage.barrier, shape.stage_bytes)
-            for (source, tile), first in ((a, row), (b, column)):
-                COPY(tile.at(0, 0, stage.index), (source, (start.view(s32), first.view(s32))), stage.barrier)
+            with times.span("wait for an empty stage"):
+                stage.wait()
+            with times.span("start copies"):
+                ptx.mbarrier.arrive.expect_tx.shared.b64(stage.barrier, shape.stage_bytes)
+                for (source, tile), first in ((a, row), (b, column)):
+                    COPY(tile.at(0, 0, stage.index), (source, (start.view(s32), first.view(s32))), stage.barrier)
             stage.advance()
 
 
@@ -73,18 +78,17 @@ def consume(
     shape: Shape,
     stages: tuple[Any, Any],
     tiles: TileOrder,
-    a_tile: Any,
-    b_tile: Any,
-    d_tile: Any,
+    memory: tuple[Any, Any, Any],
     d: Any,
     k: Any,
+    times: Any,
 ) -> None:
     """A consumer warpgroup: multiply its rows of each K tile, and store its part of D.
 
     While the MMAs of one K tile are in flight, those of the next are issued: `stages` are the one that is multiplied
     and the one that has been read.
     """
-    stage, read = stages
+    (stage, read), (a_tile, b_tile, d_tile) = stages, memory
     product = shape.product(type)
     held = ptx.warpgroup_fragments(product)
     own = (ptx.tid.x - GROUP) // GROUP * 64  # the first row of this warpgroup in a tile
@@ -93,20 +97,24 @@ def consume(
         accumulators = [f32() for _ in held.d.offsets]
         adds = ptx.setp.ne.u32(k, k)  # whether the accumulators have a value
         for start in ptx.range(0, k, DEPTH):
-            stage.wait()
-            ptx.wgmma.fence.sync.aligned()
-            for step in range(0, DEPTH, 16):
-                left = own_rows(ptx.descriptor(a_tile, 0, step, stage.index), own)
-                product(accumulators, left, ptx.descriptor(b_tile, 0, step, stage.index), adds, 1, 1, 0, 0)
-                ptx.setp.eq.u32(k, k, out=adds)
-            ptx.wgmma.commit_group.sync.aligned()
-            ptx.wgmma.wait_group.sync.aligned(1)  # the MMAs of the K tile before
+            with times.span("wait for a full stage"):
+                stage.wait()
+            with times.span("multiply"):
+                ptx.wgmma.fence.sync.aligned()
+                for step in range(0, DEPTH, 16):
+                    left = own_rows(ptx.descriptor(a_tile, 0, step, stage.index), own)
+                    product(accumulators, left, ptx.descriptor(b_tile, 0, step, stage.index), adds, 1, 1, 0, 0)
+                    ptx.setp.eq.u32(k, k, out=adds)
+                ptx.wgmma.commit_group.sync.aligned()
+                ptx.wgmma.wait_group.sync.aligned(1)  # the MMAs of the K tile before
             with ptx.when(start > 0):
                 release(read)
             stage.advance()
-        ptx.wgmma.wait_group.sync.aligned(0)
+        with times.span("multiply"):
+            ptx.wgmma.wait_group.sync.aligned(0)
         release(read)
-        write(type, shape, accumulators, d_tile, d, row + own, column)
+        with times.span("store"):
+            write(type, shape, accumulators, d_tile, d, row + own, column)
     ptx.cp.async_.bulk.wait_group(0, when=ptx.tid.x % GROUP == 0)
 
 

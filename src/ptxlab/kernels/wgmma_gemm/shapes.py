@@ -9,6 +9,7 @@ from ptxlab.author import ptx
 
 DEPTH = 64  # columns of a K tile: 128 bytes, the width of the swizzle
 BOX = 64  # columns of D that one copy stores, for the same reason
+BLOCKS = 132  # as many as an H200 has SMs
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Shape:
     together: int = 12
     kept: int = 40  # registers of a producer thread
     taken: int = 232  # registers of a consumer thread
+    spans: int = 0  # of each warp, that a timeline records
 
     @property
     def rows(self) -> int:

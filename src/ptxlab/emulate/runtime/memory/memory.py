@@ -30,7 +30,7 @@ from ptxlab.emulate.abi.faults import (
 )
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.thread_parts import FAILED
-from ptxlab.native import Pointer, boolean, call, cast, native, u8, u32, u64
+from ptxlab.native import Pointer, address_of, boolean, call, cast, native, u8, u32, u64
 
 WINDOW = 1 << 56
 
@@ -296,11 +296,19 @@ def restore_stack(thread: Pointer[Thread], top: u64) -> None:
 
 
 @native
-def read_clock(thread: Pointer[Thread]) -> u64:
-    """A clock that advances with each read of it: the same in every run."""
-    thread.worker.clock += 20
+def read_clock(thread: Pointer[Thread], ahead: u64) -> u64:
+    """The instructions that the worker's threads have executed, and time that was leapt over: the same in every run.
+
+    The whole basic block is counted when it starts; `ahead` of its instructions are still to come.
+    """
+    worker = thread.worker
+    code = address_of(worker.code)
+    time: u64 = worker.leapt - ahead
+    for index in range(code.counter_count):
+        time += code.counters[index] * u64(code.steps[index])
+    worker.clock = max(worker.clock + 1, time)
     thread.block.schedule.times += 1
-    return thread.worker.clock
+    return worker.clock
 
 
 @native

@@ -113,7 +113,7 @@ def leap(cluster: Pointer[Cluster]) -> None:
     watch = address_of(cluster.watch)
     watch.leaps += 1
     watch_anew(cluster)
-    cluster.worker.clock += (u64(1) << (LONG_LEAP + watch.leaps)) + SHORT_LEAP + u64(watch.leaps) * SPREAD % 65536
+    cluster.worker.leapt += (u64(1) << (LONG_LEAP + watch.leaps)) + SHORT_LEAP + u64(watch.leaps) * SPREAD % 65536
 
 
 @native

@@ -1,0 +1,150 @@
+"""Timelines as pictures: a line for each warp, a bar for each span, and below them what the colours mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+from ptxlab.draw.palette import web
+from ptxlab.timelines import Span, Timeline
+
+LEFT, RIGHT, TOP = 150, 20, 50  # pixels around the bars
+WIDTH, LINE, BAR = 900, 22, 15  # of all bars; from line to line; of a bar, down
+WAITING = "#e3e3e3"  # the colour of what starts with "wait"
+LETTERS = 110  # of a line of text, for the bars
+MOST_LINES = 64  # warps that are drawn
+FONT = "font-family='ui-monospace, Menlo, Consolas, monospace'"
+
+
+@dataclass(frozen=True)
+class TimelinePicture:
+    """The spans of some warps between two times. It prints as text, and is SVG in a notebook and in files."""
+
+    title: str
+    unit: str
+    spans: tuple[Span, ...]
+    start: int
+    end: int
+
+    def __str__(self) -> str:
+        return self.text()
+
+    @property
+    def labels(self) -> list[str]:
+        """The labels, in the order in which they first appear."""
+        return list(dict.fromkeys(span.label for span in self.spans))
+
+    @property
+    def lines(self) -> dict[str, list[Span]]:
+        """The spans of each warp, by its name."""
+        found: dict[tuple[int, int], list[Span]] = {}
+        for span in self.spans:
+            found.setdefault((span.block, span.warp), []).append(span)
+        several = len({block for block, _ in found}) > 1
+        return {_name(spans, several): spans for _, spans in sorted(found.items())}
+
+    def text(self) -> str:
+        """For a terminal: a letter for each label, a dot where there is no span."""
+        letters = dict(zip(self.labels, "ABCDEFGHIJKLMNOPQRSTUVWXYZ", strict=False))
+        margin = max(map(len, self.lines), default=0)
+        drawn = [self.title]
+        for name, spans in self.lines.items():
+            line = ["·"] * LETTERS
+            for span in sorted(spans, key=lambda span: -span.duration):
+                first, last = (int(self._place(time, LETTERS - 1)) for time in (span.start, span.end))
+                count = max(last - first, 1)
+                line[first : first + count] = letters.get(span.label, "?") * count
+            drawn.append(f"{name:>{margin}} {''.join(line)}")
+        drawn.append(" " * (margin + 1) + f"{self.start} to {self.end} {self.unit}")
+        drawn += [f"{letters.get(label, '?')} {label}" for label in self.labels]
+        return "\n".join(drawn)
+
+    def svg(self) -> str:
+        """As SVG, which browsers show."""
+        drawn = [f"<text x='16' y='28' font-size='14' font-weight='bold'>{escape(self.title)}</text>"]
+        bottom = TOP
+        for name, spans in self.lines.items():
+            drawn.append(f"<text x='{LEFT - 8}' y='{bottom + 12}' text-anchor='end'>{escape(name)}</text>")
+            drawn += [self._bar(span, bottom) for span in sorted(spans, key=lambda span: -span.duration)]
+            bottom += LINE
+        drawn += [*self._axis(bottom), *self._legend(bottom + 40)]
+        width, height = LEFT + WIDTH + RIGHT, bottom + 60
+        return (
+            f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{height}' "
+            f"viewBox='0 0 {width} {height}' font-size='11' {FONT}>"
+            f"<rect width='{width}' height='{height}' fill='white'/>{''.join(drawn)}</svg>\n"
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write a file: `.svg`, or `.txt` as a terminal shows it."""
+        kind = Path(path).suffix
+        if kind not in (".svg", ".txt"):
+            raise ValueError(f"`{path}`: a picture is saved as `.svg` or `.txt`")
+        Path(path).write_text(self.svg() if kind == ".svg" else self.text() + "\n", encoding="utf-8")
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+    def _place(self, time: int, width: int) -> float:
+        inside = min(max(time, self.start), self.end) - self.start
+        return inside / max(self.end - self.start, 1) * width
+
+    def _color(self, label: str) -> str:
+        if label.startswith("wait"):
+            return WAITING
+        working = [one for one in self.labels if not one.startswith("wait")]
+        return web(4 * working.index(label) + 3)
+
+    def _bar(self, span: Span, top: float) -> str:
+        first, last = (self._place(time, WIDTH) for time in (span.start, span.end))
+        said = f"{span.label}: {span.duration} {self.unit}"
+        return (
+            f"<rect x='{LEFT + first:.1f}' y='{top}' width='{max(last - first, 0.5):.1f}' height='{BAR}' "
+            f"fill='{self._color(span.label)}'><title>{escape(said)}</title></rect>"
+        )
+
+    def _axis(self, top: float) -> Iterator[str]:
+        for part in range(5):
+            x, time = LEFT + WIDTH * part / 4, self.start + (self.end - self.start) * part // 4
+            yield f"<text x='{x}' y='{top + 14}' text-anchor='{_anchor(part)}'>{time}{_unit(part, self.unit)}</text>"
+
+    def _legend(self, top: float) -> Iterator[str]:
+        x = float(LEFT)
+        for label in self.labels:
+            yield f"<rect x='{x}' y='{top - 10}' width='12' height='12' fill='{self._color(label)}'/>"
+            yield f"<text x='{x + 17}' y='{top}'>{escape(label)}</text>"
+            x += 17 + 6.8 * len(label) + 20
+
+
+def timeline(
+    timeline: Timeline, title: str = "", *, block: int | None = 0, start: int | None = None, end: int | None = None
+) -> TimelinePicture:
+    """The spans of a block, or of all (`None`), from one time to another, by default all that there are."""
+    chosen = [span for span in timeline.spans if block in (None, span.block)]
+    if not chosen:
+        raise ValueError(f"there are no spans{'' if block is None else f' of block {block}'}")
+    first = min(span.start for span in chosen) if start is None else start
+    last = max(span.end for span in chosen) if end is None else end
+    seen = tuple(span for span in chosen if span.end >= first and span.start <= last)
+    if not seen:
+        raise ValueError(f"there are no spans from {first} to {last} {timeline.unit}")
+    warps = len({(span.block, span.warp) for span in seen})
+    if warps > MOST_LINES:
+        raise ValueError(f"{warps} warps have spans: at most {MOST_LINES} are drawn; choose a block")
+    return TimelinePicture(title or f"{warps} warps, {timeline.unit}", timeline.unit, seen, first, last)
+
+
+def _name(spans: list[Span], several: bool) -> str:
+    """`warp 3 producer`, after its block if there are several."""
+    span = max(spans, key=lambda span: bool(span.role))
+    return f"{f'block {span.block} ' * several}warp {span.warp} {span.role}".rstrip()
+
+
+def _anchor(part: int) -> str:
+    return "start" if part == 0 else "end" if part == 4 else "middle"
+
+
+def _unit(part: int, unit: str) -> str:
+    return f" {unit}" if part == 4 else ""
