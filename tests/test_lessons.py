@@ -1,38 +1,80 @@
-"""The lessons: their examples run, and print what the page shows. `BLESS=1` writes what they print into the pages."""
+"""The lessons: their examples run, print what the page shows and make its pictures; tables are those of the evidence.
+
+A picture in a page is what the examples above it called `picture`. `BLESS=1` writes pages and pictures anew.
+"""
 
 import contextlib
+import importlib.util
 import io
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-PAGES = sorted((Path(__file__).parents[1] / "docs" / "lessons").glob("[0-9]*.md"))
-BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LESSONS = Path(__file__).parents[1] / "docs" / "lessons"
+PAGES = sorted(LESSONS.glob("[0-9]*.md"))
+BLOCK = re.compile(
+    r"^```(?P<kind>python|text)\n(?P<text>.*?)^```$"
+    r"|^!\[[^]\n]*\]\((?P<picture>[\w.-]+\.svg)\)$"
+    r"|^<!-- measured: (?P<table>\w+) -->\n.*?^<!-- end -->$",
+    re.MULTILINE | re.DOTALL,
+)
+MOST = 60_000  # bytes of a picture
+
+
+class Page:
+    """A page that is run: what its blocks print, the picture that they made last, and tables of what was measured."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.names, self.printed = path, {"__name__": "lesson"}, io.StringIO()
+
+    def run(self) -> str:
+        """The page as its blocks have it."""
+        made = BLOCK.sub(self.block, self.path.read_text(encoding="utf-8"))
+        assert not self.printed.getvalue(), "the page does not show what was printed last"
+        return made
+
+    def block(self, found: re.Match[str]) -> str:
+        if found["picture"]:
+            return self.picture(found)
+        if found["table"]:
+            return f"<!-- measured: {found['table']} -->\n{tables()[found['table']]()}<!-- end -->"
+        if found["kind"] == "text":
+            shown = self.printed.getvalue()
+            assert shown, f"nothing was printed before:\n{found['text']}"
+            self.printed.seek(0)
+            self.printed.truncate()
+            return f"```text\n{shown}```"
+        with contextlib.redirect_stdout(self.printed):
+            exec(compile(found["text"], self.path.name, "exec"), self.names)
+        return found[0]
+
+    def picture(self, found: re.Match[str]) -> str:
+        """The file of a picture has what the blocks before it called `picture`."""
+        svg, file = self.names["picture"].svg(), LESSONS / found["picture"]  # type: ignore[attr-defined]
+        if os.environ.get("BLESS"):
+            file.write_text(svg, encoding="utf-8")
+        assert file.read_text(encoding="utf-8") == svg
+        assert len(svg) < MOST
+        return found[0]
+
+
+def tables() -> dict[str, Callable[[], str]]:
+    """What makes the tables of measurements, by name."""
+    spec = importlib.util.spec_from_file_location("lesson_tables", LESSONS.parent / "lesson_tables.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found: dict[str, Callable[[], str]] = module.TABLES
+    return found
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_examples_print_what_is_shown(page: Path) -> None:
-    names: dict[str, Any] = {"__name__": "lesson"}
-    printed = io.StringIO()
-    given = page.read_text(encoding="utf-8")
-
-    def run(block: re.Match[str]) -> str:
-        kind, text = block[1], block[2]
-        if kind == "text":
-            shown, printed_now = text, printed.getvalue()
-            printed.seek(0)
-            printed.truncate()
-            assert printed_now, f"nothing was printed before:\n{shown}"
-            return f"```text\n{printed_now}```"
-        with contextlib.redirect_stdout(printed):
-            exec(compile(text, page.name, "exec"), names)
-        return block[0]
-
-    made = BLOCK.sub(run, given)
-    assert not printed.getvalue(), "the page does not show what was printed last"
+    made = Page(page).run()
     if os.environ.get("BLESS"):
         page.write_text(made, encoding="utf-8")
     assert made == page.read_text(encoding="utf-8")
@@ -44,3 +86,11 @@ def test_every_page_shows_a_wrong_kernel_and_a_right_one() -> None:
         assert "## Wrong" in text
         assert "## Right" in text
         assert text.index("## Wrong") < text.index("## Right")
+
+
+def test_every_picture_and_every_page_is_shown() -> None:
+    """Pictures by a page, pages by the README."""
+    shown = {found["picture"] for page in PAGES for found in BLOCK.finditer(page.read_text(encoding="utf-8"))}
+    assert {file.name for file in LESSONS.glob("*.svg")} == shown - {None}
+    readme = (LESSONS / "README.md").read_text(encoding="utf-8")
+    assert {page.name for page in PAGES} == set(re.findall(r"\(([0-9][\w-]+\.md)\)", readme))
